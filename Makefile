@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help app quick test check bench compare refit mutants screenshots canvas lint format lock wheel wheels docs clean app-env test-env browser
+.PHONY: help app quick test check bench compare refit mutants screenshots sheets canvas lint format lock wheel wheels docs clean app-env test-env browser
 
 # Tests start hundreds of processes: none compiles all modules anew, whatever the surroundings say.
 unexport PYTHONDONTWRITEBYTECODE
@@ -73,6 +73,9 @@ mutants: test-env ## put one-line defects in, one at a time, and see which tests
 
 screenshots: test-env browser ## take the README's pictures again
 	@SCREENSHOTS=1 .venv/bin/python -m pytest tests/browser/test_screenshots.py
+
+sheets: test-env browser ## write the decision sheet of docs/sheets again
+	@.venv/bin/python benchmarks/sheets.py
 
 canvas: ## build the drawing component's asset again (needs Node and npm)
 	@cd nest_studio/drawing/frontend && npm ci --silent && npm run --silent build

@@ -42,7 +42,7 @@ _STYLE = """
 .nest-design b { font-weight: 600; margin-right: 8px; }
 .nest-plan-line { font-size: 12px; line-height: 16px; opacity: 0.85; min-height: 16px; }
 .nest-svg svg { display: block; max-width: 100%; height: auto; }
-.nest-silhouette svg { width: 100%; }
+.nest-silhouette svg { height: 132px; width: auto; }
 .nest-by-width-narrow { display: block; } .nest-by-width-wide { display: none; }
 @media (min-width: 1400px) {
   .nest-by-width-narrow { display: none; } .nest-by-width-wide { display: block; } }
@@ -106,7 +106,7 @@ def answer(
     _pictures([*bills, *found.left_out])
     left, right = st.columns(2, gap="medium")
     with left:
-        _figure("curve", [curve_chart(found, px, 272.0) for px in (_NARROW_PX, _WIDE_PX)])
+        _figure("curve", [curve_chart(found, px, 224.0) for px in (_NARROW_PX, _WIDE_PX)])
     with right:
         charts = [throughput_chart(found, bills, px) for px in (_NARROW_PX, _WIDE_PX)]
         _figure("speed", charts)

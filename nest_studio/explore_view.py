@@ -257,7 +257,7 @@ def _point(sweep: Sweep, turned: Sequence[Swept], request: Request) -> None:
     """One point in words, and the way to its plan."""
     names = {sweep.named(point): point for point in sweep.points}
     best = max(sweep.points, key=lambda point: point.tokens_per_s or 0.0)
-    left, middle, right = st.columns([2.4, 4.4, 1.2], vertical_alignment="center", gap="small")
+    left, middle, right = st.columns([2.4, 4.0, 1.6], vertical_alignment="center", gap="small")
     name = left.selectbox(
         "Point",
         tuple(names),

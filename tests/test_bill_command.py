@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import html
+import importlib.util
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -116,3 +119,62 @@ def test_bad_input_is_one_sentence(arguments, sentence, capsys):
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert err.startswith(sentence)
+
+
+def test_the_sheet_says_what_the_command_prints(capsys, tmp_path):
+    sheet = tmp_path / "sheet.html"
+    asked = ["llama2-7b-64-h100", *PINS, "--compare", "1:1,4:1", "--order", "failure"]
+    found = ask(capsys, *asked, "--sheet", str(sheet))
+    text = sheet.read_text(encoding="utf-8")
+    assert "://" not in text.replace("http://www.w3.org/2000/svg", "")
+    said_as_printed(text, found)
+    assert "--compare 1:1,4:1 --order failure --sheet FILE.html" in text
+    assert run(["bill", *asked, "--sheet", str(tmp_path / "none" / "sheet.html")]) == 2
+    assert "--sheet must be a file that can be written" in capsys.readouterr().err
+
+
+@pytest.mark.check
+def test_the_sheet_of_the_docs_says_what_the_command_prints(capsys, root):
+    folder = root / "docs" / "sheets"
+    spec = importlib.util.spec_from_file_location("sheets", root / "benchmarks" / "sheets.py")
+    sheets = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(sheets)
+    text = (folder / f"{sheets.NAME}.html").read_text(encoding="utf-8")
+    said_as_printed(text, ask(capsys, *sheets.COMMAND[1:]))
+    pdf = (folder / f"{sheets.NAME}.pdf").read_bytes()
+    assert len(re.findall(rb"/Type\s*/Page\b", pdf)) == 2
+
+
+def said_as_printed(text: str, found: dict[str, Any]) -> None:
+    """Every figure of a sheet's table of designs is that of the command's JSON, rounded."""
+    table = re.search('<table class="designs">(.*?)</table>', text, re.S)[1]
+    cells = [
+        [html.unescape(cell) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row)]
+        for row in re.findall(r"<tr>(.*?)</tr>", table)
+    ]
+    head, *rows = cells
+    designs = {one["name"]: one for one in found["compared"]}
+    assert sorted(head[1:]) == sorted(designs)
+    figures = {name: dict(zip(head[1:], row, strict=True)) for name, *row in rows}
+    read = {
+        "Throughput": lambda one: one["tokens_per_s"] / 1e6,
+        "Days": lambda one: one["training"]["days"],
+        "Network": lambda one: (
+            sum(line["usd"] or 0.0 for line in one["lines"] if line["part"].startswith("network"))
+            / 1e6
+        ),
+        "Whole bill": lambda one: one["total_usd"] / 1e6,
+        "$ per M": lambda one: one["usd_per_million_tokens"],
+        "All-in": lambda one: one["usd_per_gpu_hour"],
+    }
+    for start, value in read.items():
+        (row,) = (row for name, row in figures.items() if name.startswith(start))
+        for name, cell in row.items():
+            assert float(cell.replace(",", "")) == pytest.approx(value(designs[name]), rel=6e-3)
+    for name, one in designs.items():
+        worst = one["worst_failure"]
+        if worst is not None:
+            lost = figures[f"{worst['what'].capitalize()} lost"][name]
+            assert lost == "stops" or float(lost[:-2].replace("−", "-")) == pytest.approx(
+                -100 * worst["lost"], abs=0.06
+            )

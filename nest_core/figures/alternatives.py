@@ -83,14 +83,16 @@ def alternatives_table(
         for tick in ticked
     ]
     head = (
-        '<tr><th class="nest-words"></th><th>dp</th><th>tp</th><th>pp</th><th>mb</th>'
+        '<tr><th class="nest-words">method</th><th>dp</th><th>tp</th><th>pp</th><th>mb</th>'
         '<th class="nest-words">schedule</th>'
         f'<th class="nest-bar">{figure(16, "axis of throughput", axis)}</th>'
         f'<th>against {html.escape(reference)}</th><th class="nest-words">why</th></tr>'
     )
+    finding = html.escape(_finding(folded, rates, held))
     return (
-        f'<div class="nest-title">{html.escape(_finding(folded, rates, held))}</div>'
-        f'<div class="nest-across"><table class="nest-table nest-alternatives"><thead>{head}'
+        f'<div class="nest-title">{finding}</div>'
+        f'<div class="nest-across" tabindex="0" role="group" aria-label="{finding}">'
+        f'<table class="nest-table nest-alternatives"><thead>{head}'
         f"</thead><tbody>{''.join(lines)}</tbody></table></div>"
     )
 

@@ -55,7 +55,7 @@ def pointing(drawn: Drawn, found: CostMatrices | None, loads: Loads | None = Non
         Of the plan that it shows.
     """
     busy = _busy(loads, drawn.said) if loads else {}
-    tips = {one.what: (*_words(one), *busy.get(one.what, ())) for one in drawn.said}
+    tips = {one.what: (*_words(one), *_load_at(one.what, busy)) for one in drawn.said}
     if found is not None:
         tips |= _cells(found)
     rows = tuple((words[0], ", ".join(words[1:])) for words in tips.values() if words)
@@ -81,8 +81,13 @@ def _busy(loads: Loads, said: Sequence[Said]) -> dict[str, tuple[str, ...]]:
     return found
 
 
+def _load_at(what: str, busy: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """Of a class of links, or of the links up to a tier of switches."""
+    return busy.get(what) or busy.get(f"links {what}", ())
+
+
 def _load(loads: Loads, tier: TierLoad, *, alone: bool) -> tuple[str, ...]:
-    which = "the busiest" if alone else "the busiest of all links"
+    which = "the busiest link" if alone else "the busiest of all links"
     whole = humanise_seconds(tier.share * loads.iteration_s)
     users = sorted(tier.busiest_busy.items(), key=lambda pair: -pair[1])
     return (

@@ -22,8 +22,8 @@ from nest_core.units import humanise
 __all__ = ["PARTS", "bill_chart", "parts_of_bill", "throughput_chart"]
 
 _SMALL = 12.0
-_ROW = 62.0
-_BAR = 32.0
+_ROW = 54.0
+_BAR = 28.0
 _TOP = 28.0
 _MILLION = 1e6
 
@@ -68,10 +68,10 @@ def throughput_chart(found: Weighing, bills: Sequence[WholeBill], width: float =
         y = _TOP + place * _ROW + (_ROW - _BAR) / 2
         look = "bar good" if one is found.choice else "bar plain"
         marks.append(Box("", look, left, y, max(at(rate) - left, 1.0), _BAR))
-        marks.append(Words(one.name, _bold(one, found), 0, y + 21))
+        marks.append(Words(one.name, _bold(one, found), 0, y + 19))
         text = f"{rate * scale:.3g} {unit[0]}"
         inner = "inverse" if one is found.choice else "on-plain"
-        marks.append(Words(text, inner, left + 8, y + 21))
+        marks.append(Words(text, inner, left + 8, y + 19))
         middle = y + _BAR / 2
         marks += [Line("", "bracket", ((at(low), middle), (at(high), middle)), 1.4)]
         marks += [
@@ -139,7 +139,8 @@ def _paired(
         ends_said = f"{percent(least).removesuffix(' %')} to {percent(most)}"
         half = text_width(ends_said, _SMALL) / 2
         x = min(max(at(value), ends[0] + half), ends[1] - half)
-        marks.append(Words(text, "bold", x, y - 14, anchor="middle"))
+        marks.append(Words(text, "bold", x, y - 12, anchor="middle"))
+        marks.append(Box("", "plate", x - half - 2, y + 11, 2 * half + 4, 13))
         marks.append(Words(ends_said, "soft", x, y + 22, anchor="middle"))
     return marks
 
@@ -201,7 +202,7 @@ def bill_chart(found: Weighing, bills: Sequence[WholeBill], width: float = 568.0
     marks += _legend(parts, left, bottom + 58, width)
     for place, (one, row) in enumerate(zip(bills, parts, strict=True)):
         y = _TOP + place * _ROW + (_ROW - _BAR) / 2
-        marks.append(Words(one.name, _bold(one, found), 0, y + 21))
+        marks.append(Words(one.name, _bold(one, found), 0, y + 19))
         spent = 0.0
         for (_, look), value in zip(PARTS, row, strict=True):
             if value <= 0:
@@ -210,12 +211,12 @@ def bill_chart(found: Weighing, bills: Sequence[WholeBill], width: float = 568.0
             marks.append(Box("", look, first, y, max(last - first - 1, 0.5), _BAR))
             text = f"{value / _MILLION:.3g}"
             if last - first > text_width(text, _SMALL) + 10:
-                marks.append(Words(text, "on-plain", (first + last) / 2, y + 21, anchor="middle"))
+                marks.append(Words(text, "on-plain", (first + last) / 2, y + 19, anchor="middle"))
             spent += value
         network = one.owned.network.price_usd.typical / _MILLION
         total = one.owned.total_usd.typical / _MILLION
-        marks.append(Words(f"{network:.3g}", "", width - 84, y + 21, anchor="end"))
-        marks.append(Words(f"{total:.3g}", "bold", width, y + 21, anchor="end"))
+        marks.append(Words(f"{network:.3g}", "", width - 84, y + 19, anchor="end"))
+        marks.append(Words(f"{total:.3g}", "bold", width, y + 19, anchor="end"))
     rows = _legend_rows(parts, left, width)
     subtitle = f"Whole bill over {bills[0].owned.years:g} years, M$" if bills else ""
     return Drawn(_bill_title(found), subtitle, width, bottom + 64 + 18 * (rows - 1), tuple(marks))

@@ -11,6 +11,8 @@ from nest_core.units import humanise
 
 __all__ = ["headline", "rests_on_price"]
 
+_PROVEN = 1e-3
+"""A plan that is nearer to the best than that decides."""
 _MOST = 2
 """Further designs that the line below speaks of."""
 
@@ -28,6 +30,10 @@ def headline(found: Weighing) -> str:
         saved = more.owned.total_usd.typical - less.owned.total_usd.typical
         words = f"{mine.name} and {other.name} tie in speed"
         return f"{words}; {less.name} costs ${humanise(saved)} less" if saved > 0 else words
+    open_ = [one for one in (mine, other) if one.gap > _PROVEN]
+    if open_:  # its own best plan may turn the sentence
+        worst = max(open_, key=lambda one: one.gap)
+        return f"Not decided: {worst.name}'s plan may be {share(worst.gap)} from the best"
     return edge.headline
 
 

@@ -13,10 +13,11 @@ from nest_core.explain.interval import span_in_words
 from nest_core.explain.summary import NOTHING, bottleneck, quantity, schedule_in_words, share
 from nest_core.hardware.posterior import SHARE
 from nest_core.scenario.titles import fabric_title
+from nest_core.schema import parameter
 from nest_core.studies.candidate import Candidate
 from nest_core.studies.equal_budget import Budget
 from nest_core.studies.whole_bill import WholeBill, typical
-from nest_core.units import humanise, humanise_rate, humanise_seconds
+from nest_core.units import capital, humanise, humanise_rate, humanise_seconds
 
 __all__ = ["Line", "lines"]
 
@@ -417,10 +418,30 @@ def _switches(one: Candidate) -> str:
 
 def _settings(every: Sequence[Candidate]) -> list[Line]:
     keys = [key for key, _ in every[0].settings]
+    called = [_called(key) for key in keys]
     return [
-        _words("Scenario", key, [dict(one.settings)[key] or NOTHING for one in every])
-        for key in keys
+        _words(
+            "Scenario",
+            name if called.count(name) == 1 else f"{name} ({_table_of(key)})",
+            [dict(one.settings)[key] or NOTHING for one in every],
+        )
+        for key, name in zip(keys, called, strict=True)
     ]
+
+
+def _called(key: str) -> str:
+    """What people call a key; of a list's later entries with their number."""
+    *_, last = key.split(".")
+    number = f" (no. {int(last) + 1})" if last.isdigit() and int(last) else ""
+    try:
+        return capital(parameter(key).title) + number
+    except KeyError:
+        bare = key.removesuffix(f".{last}") if last.isdigit() else key
+        return capital(bare.rpartition(".")[2].replace("_", " ")) + number
+
+
+def _table_of(key: str) -> str:
+    return key.rpartition(".")[0].replace(".", " ").replace("_", " ")
 
 
 def _ends(value: Range, words: Callable[[float], str]) -> str:

@@ -14,7 +14,7 @@ from nest_core.picture.pointing import Pointing
 if TYPE_CHECKING:
     from streamlit.components.v2.types import ComponentRenderer
 
-__all__ = ["opened", "show_fabric", "shown_width"]
+__all__ = ["opened", "show_fabric", "shown", "shown_width"]
 
 _LONGEST = 80
 WIDTHS = (300.0, 1400.0)
@@ -56,23 +56,30 @@ def show_fabric(drawn: Drawn, matrix: Drawn | None, pointed: Pointing, *, key: s
     """
     _component()(
         key=key,
-        data={
-            "title": drawn.title,
-            "subtitle": drawn.subtitle,
-            "svg": to_svg(drawn),
-            "finding": matrix.title if matrix else "",
-            "reading": matrix.subtitle if matrix else "",
-            "matrix": to_svg(matrix) if matrix else "",
-            "tips": pointed.tips,
-            "lights": pointed.lights,
-            "said": pointed.said,
-            "opens": drawn.opens,
-            "opened": opened(key),
-            "width": drawn.width,
-        },
+        data=shown(drawn, matrix, pointed, opened(key)),
         on_opened_change=_nothing,
         on_width_change=_nothing,
     )
+
+
+def shown(
+    drawn: Drawn, matrix: Drawn | None, pointed: Pointing, opened_key: str = ""
+) -> dict[str, Any]:
+    """What the browser is told of a picture, its matrix, and what pointing at them says."""
+    return {
+        "title": drawn.title,
+        "subtitle": drawn.subtitle,
+        "svg": to_svg(drawn),
+        "finding": matrix.title if matrix else "",
+        "reading": matrix.subtitle if matrix else "",
+        "matrix": to_svg(matrix) if matrix else "",
+        "tips": pointed.tips,
+        "lights": pointed.lights,
+        "said": pointed.said,
+        "opens": drawn.opens,
+        "opened": opened_key,
+        "width": drawn.width,
+    }
 
 
 def _nothing() -> None:

@@ -13,6 +13,7 @@ pytestmark = pytest.mark.browser
 
 FAULTS = Path(__file__).with_name("rendered.js").read_text("utf-8")
 SMALLEST_PX = 12
+PROJECTED_PX = 14
 WIDTHS = (900, 1280, 1440, 1920)
 STANDS = """title => {
   const main = document.querySelector('[data-testid=stMainBlockContainer]');
@@ -47,12 +48,24 @@ def test_the_check_finds_each_fault_and_no_other(page):
 
 
 @pytest.mark.check
-@pytest.mark.parametrize("width", WIDTHS)
-def test_pages_are_legible(watched, width):
-    window = watched(width)
+@pytest.mark.parametrize(
+    ("width", "scheme"), [*((width, "light") for width in WIDTHS), (1280, "dark")]
+)
+def test_pages_are_legible(watched, width, scheme):
+    window = watched(width, scheme)
     found = []
     for name, title in page_names():
         window.page.goto(f"{window.url}/{name}?scenario=llama2-7b-64-h100&tour=off")
         window.page.wait_for_function(STANDS, arg=title, polling=250, timeout=120_000)
         found += [f"{name}: {fault}" for fault in window.page.evaluate(FAULTS, SMALLEST_PX)]
     assert not found, "\n".join(found)
+
+
+@pytest.mark.check
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_lesson_at_a_projector_is_legible(watched, scheme):
+    window = watched(1280, scheme)
+    window.page.set_viewport_size({"width": 1280, "height": 720})
+    window.page.goto(f"{window.url}/learn?lesson=All-reduce&present=on&tour=off")
+    window.page.wait_for_function(STANDS, arg="Lessons", polling=250, timeout=120_000)
+    assert window.page.evaluate(FAULTS, PROJECTED_PX) == []

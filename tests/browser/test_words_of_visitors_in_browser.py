@@ -45,7 +45,7 @@ def test_nobody_else_is_asked(watched):
     store.save(Notebook(name, (Cell("a", "note", f"{PICTURE} {STYLED}", note),)))
 
     window.open(f"?scenario={SMALL}&own={key}&fabric=My+fabric&search.tp=1&tour=off")
-    page.get_by_text(PICTURE).first.wait_for()
+    page.get_by_text(PICTURE).filter(visible=True).first.wait_for()
     labels = page.locator(".nest-fabric text", has_text=ELSEWHERE)
     labels.first.wait_for()
     labels.first.hover(force=True)  # a pointer's picture is fetched where it points

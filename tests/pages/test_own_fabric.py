@@ -191,7 +191,7 @@ def test_the_plan_page_plans_on_it(drawn):
     assert not page.error
     assert "Changed: fabric My fabric" in text_of(page)
     assert "· 8 H100 · drawn ·" in text_of(page)
-    assert any("no switch tiers" in caption.value for caption in page.caption)
+    assert any("ratio of a drawn tier is a field" in caption.value for caption in page.caption)
 
 
 def test_a_preset_becomes_a_drawing(fabric_page):

@@ -7,6 +7,7 @@ import json
 import sys
 
 import pytest
+from page_parts import fabrics
 
 from nest_core.costs.problem import Problem
 from nest_core.network import Network
@@ -43,8 +44,11 @@ def test_the_server_makes_no_part_of_an_answer(light_page):
     page = light_page(**SMALL)
     assert not page.exception
     shown = text_of(page)
-    for words in ("tokens/s", "one cell per device", "Seconds per iteration", "Manual"):
+    for words in ("tokens/s", "of an iteration is not compute", "Manual"):
         assert words in shown
+    (drawn,) = fabrics(page)
+    assert drawn["svg"]
+    assert drawn["matrix"]
     for tab, words in (
         ("Timeline", "Level at which two devices meet"),
         ("Memory", "GiB"),
@@ -53,7 +57,7 @@ def test_the_server_makes_no_part_of_an_answer(light_page):
     ):
         assert words in text_of(light_page(**SMALL, tab=tab))
     page.session_state["tab"] = "Timeline"
-    for paint in ("replica", "link load"):
+    for paint in ("stage", "link load"):
         next(group for group in page.button_group if group.key == "paint").set_value(paint).run()
         assert not page.exception
     assert "Load per link" in text_of(page)
@@ -71,14 +75,17 @@ def test_the_server_makes_no_part_of_an_answer(light_page):
 def test_where_there_is_no_plan_nothing_is_made_here_either(light_page):
     page = light_page(**SMALL, **{"accelerator.memory_GiB": "2"})
     assert not page.exception
-    assert "All 64 devices stand idle" in text_of(page)
+    (drawn,) = fabrics(page)
+    assert drawn["svg"]
+    assert not drawn["matrix"]
 
 
 def test_a_fabric_of_ones_own_is_planned_on_elsewhere(light_page):
     document = json.loads(json.dumps(fabric_document("drawn-8")))
     page = light_page(**SMALL, fabric=OWN, own=links().put({"document": document, "notes": []}))
     assert not page.exception
-    assert "8 devices, one cell per device" in text_of(page)
+    assert "· 8 H100 · drawn ·" in text_of(page)
+    assert len(fabrics(page)) == 1
 
 
 def test_fabrics_are_compared_elsewhere(light_page):
@@ -95,7 +102,7 @@ def test_pictures_that_take_too_much_are_one_sentence_and_the_page_stands(plan_p
     small, held = jobs.JobQueue(limits=Limits(memory_bytes=0.001 * GIB)), jobs.JobQueue()
 
     def divided(self, key, function, *args, **options):
-        chosen = small if function.__name__ == "plan_pictures" else self
+        chosen = small if function.__name__ == "plan_fabric" else self
         return ask(chosen, key, function, *args, **options)
 
     monkeypatch.setattr(jobs, "_queue", held)
@@ -106,9 +113,9 @@ def test_pictures_that_take_too_much_are_one_sentence_and_the_page_stands(plan_p
     assert not page.exception
     (notice,) = page.info
     assert notice.value == (
-        "Drawing the plan has no result: it takes more than 0.001 GiB, the most that this studio "
+        "Drawing the fabric has no result: it takes more than 0.001 GiB, the most that this studio "
         "gives one request."
     )
     assert "tokens/s" in text_of(page)
-    assert "one cell per device" not in text_of(page)
+    assert not fabrics(page)
     assert "Rests on" in text_of(page)

@@ -76,7 +76,7 @@ def counted(monkeypatch):
 
 
 def costly(calls):
-    return sorted({*calls} - {"best_plan", "plan_details", "plan_pictures", "priced_baselines"})
+    return sorted({*calls} - {"best_plan", "plan_fabric", "plan_parts", "priced_baselines"})
 
 
 def test_nothing_is_computed_before_it_is_opened(plan_page, counted):

@@ -107,7 +107,13 @@ class Picture {
       one.setAttribute("role", "button");
       one.setAttribute("aria-label", `Open ${one.dataset.key}`);
     }
-    for (const one of this.cells) one.setAttribute("tabindex", "-1");
+    for (const one of this.cells) {
+      one.setAttribute("tabindex", "-1");
+      one.setAttribute("role", "img");
+      one.setAttribute("aria-label", this.words(one).join("; "));
+    }
+    // An image has no parts for a screen reader; a group does.
+    for (const one of this.root.querySelectorAll("svg:has([tabindex])")) one.setAttribute("role", "group");
     this.cells[0]?.setAttribute("tabindex", "0");
     this.align();
     this.measure();
