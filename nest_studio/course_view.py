@@ -53,7 +53,8 @@ def course_foot(shown: Lesson) -> None:
 
 def _page(shown: Lesson) -> str:
     """The lesson's file, or one that says why there is none."""
-    job = submitted(work_page, shown.key, shown.text, urgent=False, place="lesson page")
+    # Without a place: a file is asked for outside of the session, which would count as gone.
+    job = submitted(work_page, shown.key, shown.text, urgent=False)
     try:
         page: str = job.result(PATIENCE_S).text
     except InputError as error:

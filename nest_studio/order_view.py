@@ -83,7 +83,7 @@ def _cables(text: str, answer: FabricAnswer) -> None:
 
 
 def _file(text: str, settings: tuple[str, ...], style: Format) -> str:
-    found: str = submitted(cable_file, text, settings, style, place="cable-file").result()
+    found: str = submitted(cable_file, text, settings, style).result()
     return found
 
 

@@ -39,7 +39,7 @@ _MOST_HANDS = 999
 _STYLE = """
 <style>
 .stMainBlockContainer { padding: 32px 40px 0; max-width: 1440px; margin: 0 auto; }
-.stMain { overflow: hidden auto; }
+.stMain { overflow: hidden auto; outline: none; box-shadow: none; }
 [data-testid="stLayoutWrapper"]:has(> [class*="st-key-unseen"]) { display: none; }
 .wall-ask { font-size: 32px; line-height: 40px; font-weight: 600; letter-spacing: -0.3px; }
 .wall-text { font-size: 20px; line-height: 28px; }

@@ -89,8 +89,9 @@ def test_the_fabric_is_painted_with_what_is_chosen(paint):
     )
     (fabric,) = fabrics(page)
     assert (fabric["title"], fabric["svg"]) == (drawn.title, to_svg(untitled(drawn)))
-    told = [line for tip in fabric["tips"].values() for line in tip]
-    assert any("the busiest link is busy" in line for line in told)
+    assert any(
+        "the busiest link is busy" in line for tip in fabric["tips"].values() for line in tip
+    )
     shown = text_of(page)
     assert (linkload_figure(loads).title in shown) == (paint == "link load")
     assert ("Bandwidth per device" in shown) == (paint != "link load")
