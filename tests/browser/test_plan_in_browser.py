@@ -58,6 +58,7 @@ def test_a_slider_moved_by_keyboard_moves_the_plan_and_nothing_else(watched):
     window.page.reload()
     window.settle()
     window.shows(after)
+    window.unfold("fabric")
     assert slider.input_value() == "4"
 
 
