@@ -118,7 +118,9 @@ def fabric_picture(request: FabricRequest, text: str) -> None:
     """The fabric by its kind's rule, beside the cost matrix of the job that was planned last."""
     asked = text, shown_width(FABRIC), opened(FABRIC)
     job = submitted(fabric_drawn, *asked, place="fabric-drawn")
-    if there(job, "Drawing the fabric", key="fabric-drawn"):
+    with st.container(key="waiting-drawn"):
+        is_there = there(job, "Drawing the fabric", key="fabric-drawn")
+    if is_there:
         st.session_state[DRAWN] = text, job.result(0)
     of, drawn = st.session_state.get(DRAWN, ("", None))
     if drawn is None or of != text:
@@ -140,7 +142,9 @@ def _matrices(request: FabricRequest) -> tuple[str, CostMatrices | None, str]:
     fabric = with_overrides(request.document, request.overrides)
     try:
         job = _matrices_job(request_text(document, job_only | {"fabric": fabric}))
-        if not there(job, MATRICES, key="level-costs"):
+        with st.container(key="waiting-matrices"):
+            is_there = there(job, MATRICES, key="level-costs")
+        if not is_there:
             return "", None, f"{MATRICES} …"
         found: tuple[str, CostMatrices | None, str] = job.result(0)
     except InputError as error:

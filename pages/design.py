@@ -104,13 +104,15 @@ def show_answer(
     with st.container(key="results"):
         what_was_read(request.preset, answer)
         HeadlineRow(answer.headlines)
-        fabric_picture(request, text)
+        picture_place = st.container()
     drawing_section(asked.preset, answer)
     with st.container(horizontal=True):
         edit_button(asked.preset, text, answer)
         take_along(request, answer)
         pinned = {"document": request.document, "overrides": request.overrides}
         pin_button("fabric", answer.title, pinned, key="fabric")
+    with picture_place:  # after the canvas, whose gestures are not to wait for it
+        fabric_picture(request, text)
     with st.container(key="results-below"):
         levels(answer)
         bill_section(text, answer)

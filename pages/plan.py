@@ -72,11 +72,11 @@ def main() -> None:
         with waiting.container():
             shown = preset_answer(request)
     mark_results(earlier=not ready)
+    tour()
     if shown is not None:
         st.session_state["last good"] = shown
         with st.container(key="results"):
             show_answer(shown[0], shown[1], run)
-    tour()
 
 
 def preset_answer(request: Request) -> tuple[Request, str] | None:

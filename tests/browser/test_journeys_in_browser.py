@@ -52,7 +52,7 @@ def test_the_first_visit_takes_the_tour_and_meets_every_page(watched):
     for title, text in (
         ("Design", "Collective explorer"),
         ("Workload", "operators"),
-        ("Compare", "Which is"),
+        ("Compare", "Compared"),
         ("Explore", "Sweep parameters"),
         ("Paper", "Figure, table, section or algorithm of the paper"),
         ("Lessons", "esson 1 of 12"),
