@@ -36,7 +36,8 @@ const STYLE = `
 const pictures = new WeakMap();
 const LEAST_PX = 8;
 const MANY = 120;
-const STEP_PX = 20;
+const STEP_PX = 40;
+const MATRIX_PX = 278;
 const PATIENCE_MS = 200;
 
 function escaped(text) {
@@ -134,9 +135,10 @@ class Picture {
   measure() {
     const whole = this.root.clientWidth;
     if (!whole) return;
-    const matrix = this.root.querySelector(".side svg")?.getBoundingClientRect().width ?? 0;
+    const shown = this.root.querySelector(".side svg")?.getBoundingClientRect().width;
+    const matrix = shown ?? MATRIX_PX; // it may be on its way
     const beside = whole - matrix - 17;
-    const room = Math.floor((matrix && beside >= 400 ? beside : whole) / STEP_PX) * STEP_PX;
+    const room = Math.floor((beside >= 400 ? beside : whole) / STEP_PX) * STEP_PX;
     if (room < 300 || room === this.asked || room === this.data.width) return;
     this.asked = room;
     this.ports.setStateValue("width", room);
