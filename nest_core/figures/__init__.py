@@ -1,7 +1,6 @@
 """Plotly figures of core values, as pure functions: for pages, notebooks and reports alike."""
 
 from nest_core.figures.entries import Entry, entries, pending_entries
-from nest_core.figures.fabric import fabric_figure
 from nest_core.figures.levels import level_figure
 from nest_core.figures.linkload import linkload_figure
 from nest_core.figures.stages import balance_figure, memory_figure
@@ -14,7 +13,6 @@ __all__ = [
     "Picture",
     "balance_figure",
     "entries",
-    "fabric_figure",
     "level_figure",
     "linkload_figure",
     "memory_figure",

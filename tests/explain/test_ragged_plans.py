@@ -9,7 +9,7 @@ from nest_core.costs.placement import rank_mapping_of
 from nest_core.explain.loads import link_loads
 from nest_core.explain.summary import plan_in_words
 from nest_core.exporters import TARGETS, Refused, export_plan
-from nest_core.figures.fabric import PAINTS, fabric_figure
+from nest_core.picture import picture, to_svg
 from nest_core.scenario import load_scenario
 
 WIDTHS = (8, 8, 8, 8, 8, 8, 8, 2, 6)
@@ -42,5 +42,4 @@ def test_words_placement_and_figures_know_each_stage_by_its_own_devices(case):
     assert [int((seats.pp == stage).sum()) for stage in range(9)] == list(WIDTHS)
     loads = link_loads(problem, report)
     assert 0 < loads.busy.max() <= 1
-    for paint in PAINTS:
-        assert fabric_figure(problem.network, report.plan, paint, loads).plot.data
+    assert "stage 9" in to_svg(picture(scenario.fabric, report.plan, loads=loads))

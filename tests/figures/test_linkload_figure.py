@@ -9,14 +9,10 @@ import pytest
 
 from nest_core.costs import price
 from nest_core.costs.parse import read_plan
-from nest_core.costs.placement import rank_mapping_of
-from nest_core.errors import InputError
 from nest_core.explain.link_names import link_group_name
 from nest_core.explain.loads import link_loads
 from nest_core.explain.summary import share
 from nest_core.explain.traffic import CLASSES
-from nest_core.figures.fabric import PAINTS, fabric_figure
-from nest_core.figures.grid import device_grid
 from nest_core.figures.linkload import linkload_figure
 from nest_core.scenario import load_scenario
 from nest_core.units import humanise_bytes
@@ -39,15 +35,6 @@ def found(case):
     problem = load_scenario(name).problem()
     report = price(problem, read_plan(text, problem.layers, problem.network.devices))
     return problem.network, report, link_loads(problem, report)
-
-
-def cells_of(network, report, loads, paint):
-    """Values by device, NaN where a device is not painted."""
-    trace = fabric_figure(network, report.plan, paint, loads).plot.data[0]
-    grid = device_grid(network)
-    value = np.full(network.devices, np.nan)
-    value[grid.cells[grid.cells >= 0]] = np.asarray(trace.z, float)[grid.cells >= 0]
-    return value
 
 
 @plans
@@ -89,62 +76,3 @@ def test_without_a_plan_there_is_nothing():
     picture = linkload_figure(None)
     assert picture.title == "No plan sends anything"
     assert not picture.plot.data
-
-
-@plans
-def test_a_stage_and_a_replica_have_one_colour(case):
-    network, report, loads = found(case)
-    parts = rank_mapping_of(network, report.plan)
-    for paint, number in (("stage", parts.pp), ("replica", parts.dp)):
-        painted = cells_of(network, report, loads, paint)
-        assert np.array_equal(painted, np.where(number < 0, np.nan, number + 1), equal_nan=True)
-
-
-@plans
-def test_neighbouring_tensor_groups_differ(case):
-    network, report, loads = found(case)
-    parts = rank_mapping_of(network, report.plan)
-    painted = cells_of(network, report, loads, "tensor group")
-    works = parts.pp >= 0
-    assert np.array_equal(np.isfinite(painted), works)
-    group = np.stack([parts.pp, parts.dp, parts.cp])
-    for key in np.unique(group[:, works], axis=1).T:
-        assert len(set(painted[(group == key[:, None]).all(axis=0)])) == 1
-    if report.plan.point.tp > 1 and report.plan.point.order[0] == "tp":
-        starts = np.flatnonzero(works)[:: report.plan.point.tp]
-        assert (painted[starts[1:]] != painted[starts[:-1]]).mean() > 0.8
-
-
-@plans
-def test_link_load_is_what_a_device_s_traffic_meets(case):
-    network, report, loads = found(case)
-    painted = cells_of(network, report, loads, "link load")
-    works = rank_mapping_of(network, report.plan).pp >= 0
-    assert painted[works] == pytest.approx(loads.device_busy[works], rel=1e-6)
-    assert np.isnan(painted[~works]).all()
-
-
-@plans
-@pytest.mark.parametrize("paint", PAINTS)
-def test_every_paint_has_its_words(case, paint):
-    network, report, loads = found(case)
-    picture = fabric_figure(network, report.plan, paint, loads)
-    assert picture.title
-    assert len(picture.title) < 80
-    assert not picture.title.endswith(".")
-    assert picture.reading.startswith("Cells of one colour ")
-    assert len(picture.plot.to_json()) < 150_000
-
-
-def test_titles_say_how_far_groups_reach():
-    network, report, loads = found("many")
-    titles = {paint: fabric_figure(network, report.plan, paint, loads).title for paint in PAINTS}
-    assert titles["replica"] == "32 replicas of 32 devices each; they cross the spine"
-    assert titles["tensor group"] == "128 tensor groups of 8 devices each; none leaves its node"
-    assert share(loads.device_busy.max()) in titles["link load"]
-
-
-def test_loads_that_are_painted_must_be_given():
-    network, report, _ = found("clos")
-    with pytest.raises(InputError, match="loads must be given where they are painted"):
-        fabric_figure(network, report.plan, "link load")

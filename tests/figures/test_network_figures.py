@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nest_core.costs.plan import Plan, Point
-from nest_core.figures import fabric_figure, level_figure
-from nest_core.figures.grid import MAX_CELLS, device_grid
+from nest_core.figures import level_figure
 from nest_core.figures.levels import ways
 from nest_core.network import collapse
 from nest_core.network.blocks import MAX_BLOCKS, level_blocks
@@ -83,89 +81,11 @@ def test_the_heat_map_shows_the_blocks_and_names_every_level(network):
 
 
 @networks
-def test_every_device_has_one_cell(network):
-    grid = device_grid(network)
-    cells = grid.cells[grid.cells >= 0]
-    assert len(cells) == -(-network.devices // grid.size) <= MAX_CELLS
-    assert sorted(cells.tolist()) == list(range(len(cells)))
-    assert grid.cells.shape == (len(grid.y_edges) - 1, len(grid.x_edges) - 1)
-    assert (np.diff(grid.x_edges) > 0).all()
-    assert (np.diff(grid.y_edges) > 0).all()
-
-
-@pytest.mark.parametrize("name", ["h100-spine-leaf-64", "nest-fat-tree-256", "odd"])
-def test_groups_stay_together(name):
-    """A group's bounding box holds no device of another group."""
-    network = collapse(FABRICS[name])
-    cells = device_grid(network).cells
-    for level in range(len(network.levels)):
-        for group in np.unique(network.nesting[level]):
-            rows, columns = np.nonzero(
-                (cells >= 0) & (network.nesting[level][np.maximum(cells, 0)] == group)
-            )
-            box = cells[rows.min() : rows.max() + 1, columns.min() : columns.max() + 1]
-            inside = box[box >= 0]
-            assert (network.nesting[level][inside] == group).all()
-
-
-def test_neighbours_on_a_plane_of_the_torus_are_one_hop_apart():
-    network = collapse(FABRICS["tpu-v4-4x4x4"])
-    cells = device_grid(network).cells
-    for one, other in ((cells[:, :-1], cells[:, 1:]), (cells[:-1], cells[1:])):
-        both = (one >= 0) & (other >= 0)
-        assert (network.level(one[both], other[both]) == 0).all()
-
-
-def plan(tp: int, dp: int, pp: int) -> Plan:
-    point = Point(tp, False, dp, pp, 1, 0, ("tp", "cp", "dp", "pp"))
-    return Plan(point, tuple(range(pp + 1)), ("none",) * pp)
-
-
-def test_cells_are_coloured_by_stage_and_idle_ones_apart():
-    network = collapse(FABRICS["h100-spine-leaf-64"])
-    chosen = plan(2, 5, 3)
-    picture = fabric_figure(network, chosen)
-    working, idle = picture.plot.data
-    grid = device_grid(network)
-    stage = chosen.point.layout.stage_of(64)
-    shown = np.array(working.z)
-    for device in range(64):
-        (cell,) = np.argwhere(grid.cells == device)
-        expected = stage[device] + 1 if stage[device] >= 0 else np.nan
-        assert np.array_equal(shown[tuple(cell)], expected, equal_nan=True)
-    assert np.isfinite(np.array(idle.z)).sum() == 64 - 30
-    assert picture.subtitle.endswith("grey ones idle")
-
-
-def test_a_full_fabric_has_no_idle_trace():
-    network = collapse(FABRICS["h100-spine-leaf-64"])
-    picture = fabric_figure(network, plan(8, 4, 2))
-    assert len(picture.plot.data) == 1
-    assert (
-        picture.title == "tp stays within the node; dp stays within the leaf; pp crosses the spine"
-    )
-
-
-def test_without_a_plan_everything_is_idle():
-    network = collapse(FABRICS["long torus"])
-    picture = fabric_figure(network, None)
-    assert picture.title == "All 15 devices stand idle"
-    assert np.isfinite(np.array(picture.plot.data[0].z)).sum() == 15
-
-
-@networks
-def test_a_figure_of_many_devices_stays_small(network):
-    figure = fabric_figure(network, plan(1, 2, 2)).plot
-    assert len(figure.to_json()) < 1_500_000
-
-
-@networks
 def test_titles_are_sentences_without_a_full_stop(network):
-    titles = [level_figure(network).title, fabric_figure(network, plan(1, 2, 2)).title]
-    for title in titles:
-        assert title
-        assert not title.endswith(".")
-        assert len(title) < 80
+    title = level_figure(network).title
+    assert title
+    assert not title.endswith(".")
+    assert len(title) < 80
 
 
 def test_pointing_at_a_cell_shows_the_path():
@@ -186,5 +106,4 @@ def test_specs_stay_small(answered):
     """A figure that changes with every slider step travels to the browser each time."""
     example = answered("llama3-70b-1024-h100")
     network = example.network
-    assert len(fabric_figure(network, example.result.best.plan).plot.to_json()) < 100_000
     assert len(level_figure(network).plot.to_json()) < 1_000_000

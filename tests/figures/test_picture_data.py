@@ -15,7 +15,6 @@ from nest_core.figures import (
     Picture,
     balance_figure,
     entries,
-    fabric_figure,
     level_figure,
     memory_figure,
     throughput_figure,
@@ -134,7 +133,6 @@ def test_every_figure_of_the_plan_has_rows(answered):
         balance_figure(rows),
         memory_figure(rows, example.scenario.accelerator.memory_bytes),
         throughput_figure(rows, 1),
-        fabric_figure(network, best.plan),
         level_figure(network),
         timeline_figure(timeline(example.scenario.problem(), best)),
     )

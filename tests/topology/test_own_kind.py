@@ -20,7 +20,6 @@ from nest_core.bill.bill import bill
 from nest_core.bill.prices import load_prices
 from nest_core.errors import InputError
 from nest_core.explain.fabric_summary import fabric_headlines
-from nest_core.figures.fabric import fabric_figure
 from nest_core.figures.levels import level_figure
 from nest_core.formats import read_fabric, write_fabric
 from nest_core.network import Network
@@ -193,7 +192,6 @@ def test_it_is_planned_on(hyperx):
     assert best is not None
     assert best.feasible
     assert best.plan.point.devices_used <= hyperx.devices
-    assert fabric_figure(problem.network, best.plan).plot.data
 
 
 def test_what_it_knows_better_it_registers_in_its_own_module():
