@@ -121,7 +121,7 @@ def _price(one: OwnPrice, scenario: Scenario | None) -> dict[str, float]:
         _key(one),
         f"{one.title}{unit}",
         shown or "no source",
-        as_markdown(source or "No public source states it: empty until you have one."),
+        source or "No public source states it: empty until you have one.",
     )
     return _read(_key(one), lambda: one.read(text)) or {}
 
@@ -131,7 +131,13 @@ def _text(key: str, label: str, placeholder: str, about: str) -> str:
     with put_back(key, {key: ""}):
         return (
             st.text_input(
-                label, "", key=key, bind=ADDRESS, placeholder=placeholder, help=about, max_chars=40
+                label,
+                "",
+                key=key,
+                bind=ADDRESS,
+                placeholder=placeholder,
+                help=as_markdown(about),
+                max_chars=40,
             )
             or ""
         )

@@ -9,14 +9,12 @@ from typing import Any
 
 import streamlit as st
 
-from nest_core.costs.plan import Plan
 from nest_core.errors import InputError
 from nest_core.explain.summary import schedule_in_words, share
 from nest_core.figures.comparison_words import unlike
 from nest_core.figures.entries import Entry as plan_entry
-from nest_core.picture import Drawn, picture, to_svg
+from nest_core.picture import Drawn, to_svg
 from nest_core.quoting import as_markdown
-from nest_core.scenario.titles import fabric_title
 from nest_core.sheet import decision_sheet, weigh
 from nest_core.sheet.bars import bill_chart, throughput_chart
 from nest_core.sheet.charts import curve_chart
@@ -26,9 +24,10 @@ from nest_core.sheet.weighing import Weighing
 from nest_core.studies.comparison import Comparison
 from nest_core.studies.ordering import ordered
 from nest_core.studies.whole_bill import WholeBill
-from nest_core.topology import Fabric
 from nest_studio.browser.svg import show_svg
+from nest_studio.jobs import awaited
 from nest_studio.pins import pin_button
+from nest_studio.tasks.plans import design_pictures
 
 __all__ = ["answer"]
 
@@ -157,23 +156,40 @@ def _sheet(comparison: Comparison) -> str:
 
 
 def _pictures(bills: Sequence[WholeBill]) -> None:
-    for start in range(0, len(bills), _ABREAST):
+    """The fabrics abreast, each with its plan in a line."""
+    known = [one for one in bills if one.scenario is not None]
+    designs = tuple(
+        (one.scenario.fabric, one.report.plan if one.report else None)
+        for one in known
+        if one.scenario is not None
+    )
+    found: tuple[Drawn, ...] | None = awaited(
+        design_pictures, designs, _SILHOUETTE_PX, what="Drawing the fabrics", key="designs"
+    )
+    for start in range(0, len(known), _ABREAST):
         columns = st.columns(_ABREAST, gap="medium")
-        for column, one in zip(columns, bills[start : start + _ABREAST], strict=False):
+        abreast = range(start, min(start + _ABREAST, len(known)))
+        for column, place in zip(columns, abreast, strict=False):
             with column:
-                _picture(one, first=one is bills[0])
+                _picture(known[place], found[place] if found else None, first=place == 0)
 
 
-def _picture(one: WholeBill, *, first: bool) -> None:
-    if one.scenario is None:
-        return
-    drawn, said = _silhouette(one.scenario.fabric, one.report.plan if one.report else None)
+def _picture(one: WholeBill, drawn: Drawn | None, *, first: bool) -> None:
     ours = ' style="color: var(--accentink, #0072B2)"' if first else ""
     name = f"<b{ours}>{html.escape(one.name)}</b>"
-    st.html(f'<div class="nest-design">{name}{html.escape(said)}</div>')
+    st.html(f'<div class="nest-design">{name}{html.escape(_made_of(one, drawn))}</div>')
     if drawn is not None:
         show_svg(f'<div class="nest-silhouette">{to_svg(drawn)}</div>', key=f"picture-{one.name}")
     st.html(f'<div class="nest-plan-line">{html.escape(_plan_line(one))}</div>')
+
+
+def _made_of(one: WholeBill, drawn: Drawn | None) -> str:
+    """Its upper tiers and its ratio."""
+    if drawn is None or one.scenario is None:
+        return ""
+    parts = [said.head for said in drawn.said[:_HEADS] if said.head]
+    ratio = one.scenario.fabric.ratio_words().strip()
+    return ", ".join([*parts, f"{ratio} down : up"] if ratio else parts)
 
 
 def _plan_line(one: WholeBill) -> str:
@@ -183,17 +199,6 @@ def _plan_line(one: WholeBill) -> str:
     degrees = plan_entry(one.name, one.report).degrees
     gap = f"; up to {share(one.gap)} from the best" if one.gap else ""
     return f"Best plan: {degrees}, {point.zero_words}, {schedule_in_words(point)}{gap}"
-
-
-def _silhouette(fabric: Fabric, plan: Plan | None) -> tuple[Drawn | None, str]:
-    """A picture, if a rule draws the kind, and what stands above it."""
-    try:
-        drawn = picture(fabric, plan, width=_SILHOUETTE_PX)
-    except InputError:
-        return None, fabric_title(fabric)
-    parts = [one.head for one in drawn.said[:_HEADS] if one.head]
-    ratio = fabric.ratio_words().strip()
-    return drawn, ", ".join([*parts, f"{ratio} down : up"] if ratio else parts)
 
 
 def _figure(key: str, drawn: Sequence[Drawn]) -> None:

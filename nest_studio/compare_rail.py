@@ -96,7 +96,7 @@ def compared_list(drawn: Sequence[Entry]) -> None:
             )
     settle(_ADD, Choice(SAME_SIZE, empty=True))
     st.selectbox(
-        f"Add {same_size_words()} as …",
+        f"Add {as_markdown(same_size_words())} as …",
         SAME_SIZE,
         index=None,
         key=_ADD,

@@ -244,7 +244,7 @@ def table(title: str, subtitle: str, rows: list[dict[str, str]]) -> str:
     )
     return (
         finding
-        + f'<div class="nest-scroll" tabindex="0" role="group" aria-label="{html.escape(title)}">'
+        + '<div class="nest-scroll" tabindex="0" role="group" aria-label="A table that scrolls">'
         f'<table class="nest-table"><thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
     )

@@ -111,7 +111,9 @@ def show_answer(
         take_along(request, answer)
         pinned = {"document": request.document, "overrides": request.overrides}
         pin_button("fabric", answer.title, pinned, key="fabric")
-    with picture_place:  # after the canvas, whose gestures are not to wait for it
+    # After the canvas, whose gestures are not to wait for it; of a drawing of one's own below the
+    # canvas, which must not move under the pointer.
+    with st.container() if asked.preset == OWN else picture_place:
         fabric_picture(request, text)
     with st.container(key="results-below"):
         levels(answer)

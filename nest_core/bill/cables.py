@@ -30,6 +30,7 @@ from nest_core.bill.inventory import Inventory, SwitchCount
 from nest_core.bill.lines import listed_switch
 from nest_core.bill.prices import Prices
 from nest_core.errors import InputError
+from nest_core.quoting import as_cell
 from nest_core.topology import Clos, Dragonfly, Fabric, Hierarchical, as_graph
 from nest_core.topology.lattice import lattice_of
 
@@ -183,7 +184,8 @@ def csv_lines(cables: Iterable[Cable], style: Format) -> Iterator[str]:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(NETBOX_COLUMNS if style == "netbox" else COLUMNS)
     for number, cable in enumerate(cables, start=1):
-        writer.writerow(_netbox(cable, number) if style == "netbox" else cable.cells())
+        cells = _netbox(cable, number) if style == "netbox" else cable.cells()
+        writer.writerow(map(as_cell, cells))
         if number % _CHUNK == 0:
             yield text.getvalue()
             text.seek(0)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from nest_core.baselines import Baseline, evaluate_baselines, nest
 from nest_core.costs.placement import RankMapping, rank_mapping_of
+from nest_core.costs.plan import Plan
 from nest_core.costs.price import Report
 from nest_core.costs.timeline import timeline
 from nest_core.errors import InputError
@@ -25,6 +26,7 @@ from nest_core.picture import Drawn, picture, untitled
 from nest_core.picture.matrix import matrix_picture
 from nest_core.picture.pointing import Pointing, pointing
 from nest_core.scenario.titles import scenario_title
+from nest_core.topology import Fabric
 from nest_studio.tasks.requests import (
     LONGEST_BASELINE_S,
     Stop,
@@ -38,6 +40,7 @@ __all__ = [
     "Levelwise",
     "PlanFabric",
     "PlanPictures",
+    "design_pictures",
     "level_matrices",
     "levelwise_program",
     "plan_bindings",
@@ -115,6 +118,14 @@ def plan_fabric(
     drawn = untitled(asked)
     matrix = matrix_picture(read, drawn.said, drawn.height) if read.ranks else None
     return PlanFabric(drawn, matrix, pointing(drawn, read, loads))
+
+
+@announced("drawing the fabrics")
+def design_pictures(
+    designs: tuple[tuple[Fabric, Plan | None], ...], width: float
+) -> tuple[Drawn, ...]:
+    """Fabrics with the plans on them, all of one width."""
+    return tuple(picture(fabric, plan, width=width) for fabric, plan in designs)
 
 
 @announced("taking one iteration apart")

@@ -20,10 +20,10 @@ from printed_logs import megatron, text
 
 SMALL = "llama2-7b-64-h100"
 PINNED = {
-    "search.tp": "1",
-    "search.cp": "1",
-    "search.micro_batch_sequences": "1",
-    "search.zero": "1",
+    "search.tp": "exactly 1",
+    "search.cp": "exactly 1",
+    "search.micro_batch_sequences": "exactly 1",
+    "search.zero": "exactly 1",
 }
 LOG = text(megatron([9.0, 8.0, 7.0, *[5.4] * 5]))
 COMMAND = "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 2"
