@@ -25,6 +25,8 @@ from nest_core.schema import StackFile, checked, parameter
 from nest_core.workload.model_files import model_table
 from nest_core.workload.offload import NO_OFFLOAD, Offload
 from nest_studio.fabric_widgets import (
+    MEANING,
+    MEANINGS,
     fabric_document,
     fabric_group,
     fabric_standards,
@@ -389,6 +391,8 @@ def _change(key: str, value: Any) -> str:
         value = _OWN.get(key, value)
     if isinstance(value, list):
         value = " or ".join(map(str, value))
+    if key == MEANING:
+        value = next((words for words, meant in MEANINGS.items() if meant == value), value)
     shown = f"{value:g}" if isinstance(value, float) else value
     if isinstance(value, int) and not isinstance(value, bool):
         shown = f"{value:,}"

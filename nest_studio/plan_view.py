@@ -14,7 +14,7 @@ from nest_core.explain import training
 from nest_core.explain.iteration import Part, lost
 from nest_core.explain.rests_on import rests_on
 from nest_core.explain.summary import fullest
-from nest_core.explain.validity import overlap_in_words
+from nest_core.explain.validity import calibration_in_words, overlap_in_words
 from nest_core.figures.cards import (
     Reference,
     empty_card,
@@ -171,6 +171,8 @@ def plan_line(answer: Answer) -> None:
     else:
         st.html(plan_pills(best, answer.scenario.fabric.devices))
     basis = rests_on(answer.validity_of(best) if best else None, result)
+    if answer.scenario.stack.parameters:  # a stack of one's own
+        basis += f" {calibration_in_words(answer.scenario)}"
     st.html(f'<div class="nest-rests"><b>Rests on</b> <span>{html.escape(basis)}</span></div>')
 
 
