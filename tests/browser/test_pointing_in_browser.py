@@ -48,7 +48,7 @@ def test_the_picture_and_its_matrix_light_each_other(page, root):
     code = (root / "nest_studio/browser/assets/fabric.js").read_text("utf-8")
     page.set_content('<html lang="en"><body style="margin: 0"></body></html>')
     page.evaluate(START, [code, data])
-    page.wait_for_function(WIDE, arg=980)  # of 1,280 beside a matrix of 278
+    page.wait_for_function(WIDE, arg=960)  # of 1,280 beside a matrix of 278, in steps of 40
 
     both = ["links leaf", "links spine"]
     cell = '.side text[data-key="{} traffic at the {}"]'.format
