@@ -105,7 +105,6 @@ ABOVE_FOUNDATIONS = {
         "costs",
         "explain",
         "hardware",
-        "layout",
         "lessons",
         "measured",
         "network",
