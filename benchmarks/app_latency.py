@@ -76,13 +76,13 @@ def _wait_for(url: str) -> None:
         try:
             with urllib.request.urlopen(url, timeout=5):
                 return
-        except (urllib.error.URLError, ConnectionError):
+        except OSError:  # URLError, a refusal, a time-out
             time.sleep(0.1)
     sys.exit("the studio did not start")
 
 
 def _measured(page: Page, steps: int) -> list[dict[str, float]]:
-    page.locator(".stPlotlyChart .main-svg").first.wait_for(timeout=60_000)
+    page.locator(".nest-fabric .main > svg").first.wait_for(timeout=60_000)
     page.wait_for_timeout(SETTLED_MS)
     page.locator(".st-key-fold-fabric summary").click()
     slider = page.get_by_role("slider").first
