@@ -8,7 +8,7 @@ import streamlit as st
 
 from nest_core.errors import InputError
 from nest_core.quoting import as_markdown
-from nest_core.store.fabrics import LONGEST
+from nest_core.store.documents import LONGEST
 from nest_studio.fabric_widgets import FabricRequest, reset_fabric
 from nest_studio.fields import Choice, Text, said, settle
 from nest_studio.library import kept_names, open_from_library, opened_name, remember

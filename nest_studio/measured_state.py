@@ -136,7 +136,7 @@ def kept_names() -> tuple[str, ...]:
     InputError
         If the store cannot be read.
     """
-    return tuple(each.name for each in kept_measurements().listed())
+    return kept_measurements().names()
 
 
 def open_kept(name: str) -> None:
@@ -170,7 +170,7 @@ def keep_as(name: str, answer: Mapping[str, Any], *, over: bool) -> bool:
             "stack": {**stack, "name": found.name} if stack else None,
             "toml": answer["toml"],
         }
-        kept_measurements().save(found.name, document, len(found.entries), over=over)
+        kept_measurements().save(found.name, document, replace=over)
         _put(found)
         if st.session_state.get(KEPT_AS) is None and stack:
             st.session_state[KEPT_AS] = found.name

@@ -53,7 +53,7 @@ def kept_name(table: Mapping[str, Any]) -> str | None:
 def own_stack_control() -> None:
     """Which of the kept ones is meant; below the choice of the stack."""
     try:
-        names = tuple(each.name for each in kept_measurements().listed())
+        names = kept_measurements().names()
     except InputError as error:
         st.warning(as_markdown(error))
         names = ()

@@ -8,9 +8,10 @@ from typing import Any
 
 import streamlit as st
 
+from nest_core import store
 from nest_core.errors import InputError
 from nest_core.quoting import as_markdown
-from nest_core.store import Database, Fabrics, KeptMeasurements, Links, Notebooks, database_url
+from nest_core.store import Database, Documents, Links, Notebooks, database_url
 
 __all__ = [
     "fabrics",
@@ -29,14 +30,14 @@ def notebooks() -> Notebooks:
     return Notebooks(_database(database_url()))
 
 
-def kept_measurements() -> KeptMeasurements:
+def kept_measurements() -> Documents:
     """Measurements by name, in the same database."""
-    return KeptMeasurements(_database(database_url()))
+    return store.kept_measurements(_database(database_url()))
 
 
-def fabrics() -> Fabrics:
+def fabrics() -> Documents:
     """Fabrics by name, in the same database."""
-    return Fabrics(_database(database_url()))
+    return store.kept_fabrics(_database(database_url()))
 
 
 def links() -> Links:

@@ -4,21 +4,20 @@ An SQLite file in the person's data folder, or the database that ``NEST_STUDIO_D
 """
 
 from nest_core.store.database import DATABASE_VARIABLE, Database, database_url
-from nest_core.store.fabrics import Fabrics
+from nest_core.store.documents import Documents, kept_fabrics, kept_measurements
 from nest_core.store.links import Links
-from nest_core.store.measurements import Kept, KeptMeasurements
 from nest_core.store.notebooks import Conflict, Listed, Notebooks, Saved
 
 __all__ = [
     "DATABASE_VARIABLE",
     "Conflict",
     "Database",
-    "Fabrics",
-    "Kept",
-    "KeptMeasurements",
+    "Documents",
     "Links",
     "Listed",
     "Notebooks",
     "Saved",
     "database_url",
+    "kept_fabrics",
+    "kept_measurements",
 ]

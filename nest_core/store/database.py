@@ -68,14 +68,6 @@ NOTEBOOKS = Table(
     Column("created", String(40), nullable=False),
     Column("changed", String(40), nullable=False),
 )
-MEASUREMENTS = Table(
-    "measurements",
-    _TABLES,
-    Column("name", String(100), primary_key=True),
-    Column("document", Text, nullable=False),
-    Column("entries", Integer, nullable=False),
-    Column("changed", String(40), nullable=False),
-)
 LINKS = Table(
     "states",
     _TABLES,
@@ -85,13 +77,18 @@ LINKS = Table(
 )
 
 
-FABRICS = Table(
-    "fabrics",
-    _TABLES,
-    Column("name", String(100), primary_key=True),
-    Column("document", Text, nullable=False),
-    Column("changed", String(40), nullable=False),
-)
+def _documents(name: str) -> Table:
+    """A table of documents by name."""
+    return Table(
+        name,
+        _TABLES,
+        Column("name", String(100), primary_key=True),
+        Column("document", Text, nullable=False),
+        Column("changed", String(40), nullable=False),
+    )
+
+
+FABRICS, MEASUREMENTS = _documents("fabrics"), _documents("measurements")
 
 
 def utc_now() -> datetime:

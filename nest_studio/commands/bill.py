@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nest_core.errors import InputError
 from nest_core.overrides import settings
 from nest_core.text import table
 from nest_core.units import humanise
@@ -105,15 +104,10 @@ def again_of(
 def _write(file: Path, bills: Sequence[WholeBill], again: str) -> None:
     from datetime import datetime
 
+    from nest_core.files import write_file
     from nest_core.sheet import decision_sheet
 
-    text = decision_sheet(bills, again, datetime.now())
-    try:
-        file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            "--sheet", "must be a file that can be written", str(file), str(error)
-        ) from error
+    write_file(file, decision_sheet(bills, again, datetime.now()), "--sheet")
 
 
 def _as_text(fields: Mapping[str, Any]) -> str:

@@ -103,7 +103,7 @@ def test_one_that_another_saved_is_not_replaced(racks):
     fabrics().save("Hall A", {"kind": "torus"})
     racks.text_input(key="library.save").set_value("Hall A")
     page = press(racks, key="library.saving")
-    assert "name must be free" in page.error[0].value
+    assert "name must not be taken" in page.error[0].value
     assert fabrics().open("Hall A") == {"kind": "torus"}
 
 

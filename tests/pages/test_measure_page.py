@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from nest_core.api.measurements import Measurements, read_entries
 from nest_core.measured.logs import Given
-from nest_core.store import Database, KeptMeasurements, Links, database_url
+from nest_core.store import Database, Links, database_url, kept_measurements
 from nest_studio.own_stack import KEPT_AS, OWN_STACK
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "measured" / "logs"))
@@ -120,7 +120,7 @@ def test_what_is_kept_is_used_on_plan_renamed_and_deleted(measure_page, plan_pag
     page = measure_page(measured=kept_key)
     widget(page, "button", "measure-keep-do").click().run()
     assert not page.exception
-    store = KeptMeasurements(Database(database_url()))
+    store = kept_measurements(Database(database_url()))
     assert store.open("mine")["stack"]["name"] == "mine"
     widget(page, "button", "measure-keep-do").click().run()
     assert "name must not be taken" in page.error[0].value
@@ -130,11 +130,11 @@ def test_what_is_kept_is_used_on_plan_renamed_and_deleted(measure_page, plan_pag
     widget(page, "selectbox", "measure.kept").set_value("mine").run()
     widget(page, "text_input", "measure-name-mine").set_value("ours").run()
     next(each for each in page.button if each.label == "Rename").click().run()
-    assert [each.name for each in store.listed()] == ["ours"]
+    assert store.names() == ("ours",)
     assert store.open("ours")["stack"]["name"] == "ours"
     widget(page, "selectbox", "measure.kept").set_value("ours").run()
     next(each for each in page.button if each.label == "Delete").click().run()
-    assert store.listed() == ()
+    assert store.names() == ()
     gone = plan_page(scenario=SMALL, stack=OWN_STACK, **{KEPT_AS: "mine"}, **PINNED)
     assert not gone.exception
     assert "calibrated" not in text_of(gone)
