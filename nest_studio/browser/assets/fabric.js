@@ -38,6 +38,7 @@ const LEAST_PX = 8;
 const MANY = 120;
 const STEP_PX = 40;
 const MATRIX_PX = 278;
+const SIDE_PX = 240; // for its words, of however few classes it is
 const PATIENCE_MS = 200;
 
 function escaped(text) {
@@ -126,7 +127,7 @@ class Picture {
     const side = this.root.querySelector(".side svg");
     if (main) main.parentElement.style.maxWidth = `${main.getBoundingClientRect().width}px`;
     if (!main || !side) return;
-    side.parentElement.style.maxWidth = `${side.getBoundingClientRect().width}px`;
+    side.parentElement.style.maxWidth = `${Math.max(SIDE_PX, side.getBoundingClientRect().width)}px`;
     const apart = () => main.getBoundingClientRect().top - side.getBoundingClientRect().top;
     if (side.getBoundingClientRect().left > main.getBoundingClientRect().left + 8) side.style.marginTop = `${apart()}px`;
   }
