@@ -45,6 +45,9 @@ _STYLE = """
 .nest-by-width-narrow { display: block; } .nest-by-width-wide { display: none; }
 @media (min-width: 1400px) {
   .nest-by-width-narrow { display: none; } .nest-by-width-wide { display: block; } }
+@media (max-width: 1250px) {
+  .st-key-compare-figures [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }
+  .st-key-compare-figures [data-testid="stColumn"] { flex: 1 1 484px; min-width: 484px; } }
 .nest-apart { width: 100%; border-collapse: collapse; font-size: 14px; line-height: 20px;
   font-variant-numeric: tabular-nums; }
 .nest-apart :is(th, td) { padding: 8px 0 8px 8px; text-align: right; font-weight: 400;
@@ -103,15 +106,21 @@ def answer(
     below = " ".join([*told, rests_on_price(found)] if comparison.one_job else told)
     st.html(f'<div class="nest-below">{html.escape(below)}</div>')
     _pictures([*bills, *found.left_out])
+    with st.container(key="compare-figures"):
+        _figures(found, bills)
+
+
+def _figures(found: Weighing, bills: Sequence[WholeBill]) -> None:
+    """Two by two, and one below another where the window is narrow."""
+    widths = (_NARROW_PX, _WIDE_PX)
     left, right = st.columns(2, gap="medium")
     with left:
-        _figure("curve", [curve_chart(found, px, 224.0) for px in (_NARROW_PX, _WIDE_PX)])
+        _figure("curve", [curve_chart(found, px, 224.0) for px in widths])
     with right:
-        charts = [throughput_chart(found, bills, px) for px in (_NARROW_PX, _WIDE_PX)]
-        _figure("speed", charts)
+        _figure("speed", [throughput_chart(found, bills, px) for px in widths])
     left, right = st.columns(2, gap="medium")
     with left:
-        _figure("bill", [bill_chart(found, bills, px) for px in (_NARROW_PX, _WIDE_PX)])
+        _figure("bill", [bill_chart(found, bills, px) for px in widths])
     with right:
         _head(
             differences_title(found, bills),
