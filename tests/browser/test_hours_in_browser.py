@@ -157,7 +157,8 @@ def test_a_teachers_hour(watched, tmp_path):
     page.get_by_role("textbox", name="Title").fill("For Thursday")
     page.get_by_role("button", name="Pin to the notebook").click()
     page.get_by_role("button", name="Open the notebook").click()
-    stands(page, "For Thursday")
+    stands(page, "Saved")
+    expect(page.locator(".stMain input[type=text]").first).to_have_value("For Thursday")
     expect(page.get_by_text("Devices stand idle 42.9 % of the time").first).to_be_visible(
         timeout=PATIENCE_MS
     )
@@ -179,6 +180,12 @@ def test_an_engineers_hour(watched, root, tmp_path):
     stands(page, "ZeRO exactly 2")
     window.settle()
     expect(page.locator(".nest-pills")).to_contain_text(re.compile("ZeRO\\s*2"))
+    page.get_by_role("button", name="Export").click()
+    stands(page, "plan.zero must be 0 or 1 with a pipeline for Megatron-LM")
+    page.keyboard.press("Escape")
+    pick(page, "ZeRO", "exactly 1")
+    stands(page, "ZeRO exactly 1")
+    window.settle()
     page.get_by_role("button", name="Export").click()
     archive = saved(page, "Megatron-LM (zip)", tmp_path / "megatron.zip")
     with zipfile.ZipFile(archive) as files:
