@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import streamlit as st
@@ -162,11 +162,14 @@ class Request:
         The preset's document.
     overrides : dict
         Dotted keys that differ from it, with their values.
+    fields : dict
+        What every field of the form holds, by key.
     """
 
     scenario: str
     document: dict[str, Any]
     overrides: dict[str, Any]
+    fields: Mapping[str, Any] = field(default_factory=dict)
 
 
 def scenario_form(ratio_notes: list[Any]) -> Request:
@@ -180,9 +183,9 @@ def scenario_form(ratio_notes: list[Any]) -> Request:
     with st.container(horizontal=True, gap=None, key="form-head"):
         head = st.empty()
         history = st.container(key="form-history")  # filled last, when it is known what changed
-    for key, field in FORM.items():
+    for key, each in FORM.items():
         if key not in PINS:  # a pin says what it could not read
-            settle(key, field)
+            settle(key, each)
     names = preset_names("scenarios")
     scenario = st.selectbox(
         "Scenario preset",
@@ -230,7 +233,7 @@ def scenario_form(ratio_notes: list[Any]) -> Request:
     head.html(f'<div class="nest-title">{said}</div>')
     with history:
         history_buttons(start_over)
-    return Request(scenario, document, _overrides(different))
+    return Request(scenario, document, _overrides(different), chosen)
 
 
 def _workload_group(chosen: dict[str, Any], standard: Mapping[str, Any]) -> None:

@@ -7,6 +7,7 @@ session asks for any more is given up; plans go before baselines.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import streamlit as st
 
@@ -15,7 +16,7 @@ from nest_core.baselines import Baseline
 from nest_core.scenario import Scenario, resolve_scenario
 from nest_core.topology import Fabric
 from nest_studio.forms import Request
-from nest_studio.jobs import Job, Stopped, WorkerCrash, submitted
+from nest_studio.jobs import Job, Stopped, WorkerCrash, given_up, job_queue, submitted
 from nest_studio.tasks.plans import Levelwise, levelwise_program
 from nest_studio.tasks.requests import best_plan, priced_baselines, request_scenario, request_text
 
@@ -31,10 +32,12 @@ __all__ = [
     "is_there_soon",
     "levelwise_of",
     "scenario_of",
+    "submit_ahead",
     "submit_baselines",
     "submit_plan",
 ]
 
+_AHEAD = "the next step"
 POLL_S = 0.1
 PATIENCE_S = 5.0
 
@@ -56,8 +59,33 @@ def fabric_of(request: Request) -> Fabric:
 
 
 def submit_plan(text: str) -> Job:
-    """Have a canonical request planned, and give up this session's last job."""
-    return _plan(text, "plan")
+    """Have a canonical request planned, and give up this session's last jobs."""
+    job = _plan(text, "plan")
+    given_up(_AHEAD)
+    return job
+
+
+def submit_ahead(request: Request, before: Request | None) -> None:
+    """Have the step after the last one planned, while nobody waits for anything else.
+
+    Whoever moves a slider moves it further: where one number alone changed since the request
+    ``before``, the same change once more.
+    """
+    text = _one_step_on(request, before) if before else ""
+    if text and job_queue().idle:
+        _plan(text, _AHEAD)
+
+
+def _one_step_on(request: Request, before: Request) -> str:
+    """The canonical text; empty where not exactly one number changed."""
+    here, there = request.fields, before.fields
+    if request.scenario != before.scenario or here.keys() != there.keys():
+        return ""
+    moved = [key for key, value in here.items() if value != there[key]]
+    if len(moved) != 1 or {type(held[moved[0]]) for held in (here, there)} - {int, float}:
+        return ""
+    following = 2 * here[moved[0]] - there[moved[0]]
+    return canonical(replace(request, overrides={**request.overrides, moved[0]: following}))
 
 
 def answer_of(text: str, baselines: tuple[Baseline, ...] = ()) -> Answer:

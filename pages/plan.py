@@ -26,6 +26,7 @@ from nest_studio.plan_state import (
     is_there_soon,
     levelwise_of,
     scenario_of,
+    submit_ahead,
     submit_baselines,
     submit_plan,
 )
@@ -74,9 +75,10 @@ def main() -> None:
     mark_results(earlier=not ready)
     tour()
     if shown is not None:
+        before = st.session_state.get("last good")
         st.session_state["last good"] = shown
         with st.container(key="results"):
-            show_answer(shown[0], shown[1], run)
+            show_answer(shown[0], shown[1], run, before and before[0])
 
 
 def preset_answer(request: Request) -> tuple[Request, str] | None:
@@ -86,7 +88,7 @@ def preset_answer(request: Request) -> tuple[Request, str] | None:
     return (preset, text) if there(submit_plan(text), "Planning the preset", key="preset") else None
 
 
-def show_answer(request: Request, text: str, run: Run) -> None:
+def show_answer(request: Request, text: str, run: Run, before: Request | None) -> None:
     """Our plan at once, then the baselines beside it."""
     answer = answer_of(text)
     result, scenario = answer.result, answer.scenario
@@ -99,6 +101,7 @@ def show_answer(request: Request, text: str, run: Run) -> None:
     cards.draw(answer, run, parts, baselines)
     plan_line(answer)
     middle(answer, text, parts)
+    submit_ahead(request, before)
     earlier = st.session_state.get("baselines", ())
     known = answer if baselines is None else replace(answer, baselines=baselines)
     tabs = Tabs(known, text, run, pending=baselines is None)

@@ -13,8 +13,10 @@ from nest_core.costs.problem import Problem
 from nest_core.network import Network
 from nest_core.scenario import fabric_document
 from nest_studio import jobs
+from nest_studio.job_queue import JobQueue
 from nest_studio.own_fabric import OWN
 from nest_studio.stored import links
+from nest_studio.tasks.requests import best_plan
 from nest_studio.workers import GIB, Limits
 
 SMALL = {"scenario": "llama2-7b-64-h100", "search.tp": "2", "search.micro_batch_sequences": "2"}
@@ -118,3 +120,21 @@ def test_pictures_that_take_too_much_are_one_sentence_and_the_page_stands(plan_p
     assert "tokens/s" in text_of(page)
     assert not fabrics(page)
     assert "Rests on" in text_of(page)
+
+
+def test_the_next_step_is_planned_ahead(plan_page, monkeypatch):
+    asked = []
+    ask = JobQueue.ask
+
+    def told(queue, key, function, *args, **how):
+        asked.append((function, args))
+        return ask(queue, key, function, *args, **how)
+
+    monkeypatch.setattr(JobQueue, "ask", told)
+    page = plan_page(**SMALL)
+    ratio = "fabric.clos.oversubscription.0"
+    page.slider(key=ratio).set_value(1.5).run()
+    ahead = [one for one in asked if one[0] is best_plan][-1]
+    asked.clear()
+    page.slider(key=ratio).set_value(2.0).run()
+    assert asked[0] == ahead
