@@ -144,7 +144,7 @@ class Session:
             self.widgets[widget.id] = widget
         elif kind == "exception":
             self.exceptions.append(element.exception.message)
-        return bool(kind == "metric")
+        return kind == "html" and '<div class="nest-card' in element.html.body
 
     def another_state(self, dice: random.Random) -> tuple[str, float]:
         """A widget and a value that it did not have yet."""
