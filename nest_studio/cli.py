@@ -50,6 +50,7 @@ COMMANDS = (
     "validate",
     "calibrate",
     "next",
+    "sweep",
     "regenerate",
 )
 """Modules of `nest_studio.commands`, and the function in each, in the order of the help."""

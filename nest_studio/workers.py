@@ -23,7 +23,16 @@ from typing import Any, Protocol
 from nest_core.errors import InputError
 from nest_studio import system
 
-__all__ = ["USUAL", "Limits", "Stopped", "Worker", "WorkerCrash", "WorkerDied", "limits_of"]
+__all__ = [
+    "USUAL",
+    "Limits",
+    "Stopped",
+    "Worker",
+    "WorkerCrash",
+    "WorkerDied",
+    "end_with_server",
+    "limits_of",
+]
 
 POLL_S = 0.05
 PATIENCE_S = 2.0
@@ -240,7 +249,7 @@ def _too_much(memory_bytes: float) -> WorkerCrash:
 
 def _work(line: Connection, stop: Any, lower: bool, memory_bytes: float) -> None:
     """What a worker process does until its line closes."""
-    threading.Thread(target=_end_with_server, daemon=True).start()
+    threading.Thread(target=end_with_server, daemon=True).start()
     if lower:
         system.yield_to_others()
     last, limited = -math.inf, memory_bytes == math.inf
@@ -295,7 +304,7 @@ def _named(value: Any) -> str:
         return name
 
 
-def _end_with_server() -> None:
+def end_with_server() -> None:
     """End this process when the one that started it has ended, in whatever way."""
     server = multiprocessing.parent_process()
     if server is not None:

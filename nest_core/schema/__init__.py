@@ -18,10 +18,12 @@ from nest_core.schema.scenario import (
     add_kind,
 )
 from nest_core.schema.search import Range, SearchTable
+from nest_core.schema.study import METRICS, StudyFile
 
 __all__ = [
     "LONGEST_NAME",
     "MAX_DEPTH",
+    "METRICS",
     "AcceleratorFile",
     "FabricFile",
     "LevelTable",
@@ -31,6 +33,7 @@ __all__ = [
     "ScenarioFile",
     "SearchTable",
     "StackFile",
+    "StudyFile",
     "StudyTable",
     "WorkloadTable",
     "add_kind",

@@ -3,6 +3,7 @@
 An SQLite file in the person's data folder, or the database that ``NEST_STUDIO_DATABASE`` names.
 """
 
+from nest_core.store.answers import StoredAnswers
 from nest_core.store.database import DATABASE_VARIABLE, Database, database_url
 from nest_core.store.documents import Documents, kept_fabrics, kept_measurements
 from nest_core.store.links import Links
@@ -17,6 +18,7 @@ __all__ = [
     "Listed",
     "Notebooks",
     "Saved",
+    "StoredAnswers",
     "database_url",
     "kept_fabrics",
     "kept_measurements",

@@ -41,6 +41,7 @@ from nest_core.errors import InputError
 from nest_core.store.files import FOLDER, keep_aside, kept_aside, make_private, sqlite_file
 
 __all__ = [
+    "ANSWERS",
     "DATABASE_VARIABLE",
     "FABRICS",
     "LINKS",
@@ -74,6 +75,14 @@ LINKS = Table(
     Column("key", String(40), primary_key=True),
     Column("opened", String(40), nullable=False),  # before the state, to be read without it
     Column("state", LargeBinary, nullable=False),
+)
+
+
+ANSWERS = Table(
+    "answers",
+    _TABLES,
+    Column("key", String(64), primary_key=True),
+    Column("answer", Text, nullable=False),
 )
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from nest_core.bill.bill import bill
 from nest_core.bill.prices import Prices, load_prices
+from nest_core.costs.price import Report
 from nest_core.costs.problem import Problem
 from nest_core.errors import InputError
 from nest_core.explain.summary import fullest, plan_in_words
@@ -34,7 +35,7 @@ from nest_core.studies.parameters import sweep_parameters
 from nest_core.studies.points import Axis, Outcome, Status, Sweep, changes
 from nest_core.studies.solving import Stop, Tell, never, silent
 
-__all__ = ["Axis", "Outcome", "Sweep", "changes", "run"]
+__all__ = ["Axis", "Outcome", "Sweep", "changes", "figures_of", "run"]
 
 
 MOST_POINTS = 400
@@ -158,42 +159,34 @@ def _solved(
         result = search(problem, scenario.space, time_limit_s=scenario.time_limit_s, stop=over)
     except InputError as error:
         return Outcome(x, y, "invalid", reason=str(error))
+    interval = interval_of(scenario, problem, result.best) if result.best else None
+    return Outcome(x, y, **figures_of(scenario, problem, result, prices), interval=interval)
+
+
+def figures_of(
+    scenario: Scenario, problem: Problem, result: Result, prices: Prices
+) -> dict[str, Any]:
+    """What a search found, as fields of an `Outcome`; plain but for the tuples."""
     usd, watts = _network(scenario, prices)
-    common: dict[str, Any] = {
+    found: dict[str, Any] = {
         "devices": problem.network.devices,
         "realised": scenario.fabric.realised_ratios(),
         "limit_bytes": problem.memory_bytes,
         "network_usd": usd,
         "network_W": watts,
+        "proven": result.certificate.proven,
     }
     if result.best is None:
-        return _planless(x, y, result, common)
-    return Outcome(x, y, "solved", **common, **_figures(scenario, problem, result))
+        reason = f"{result.reason[:1].upper()}{result.reason[1:]}."
+        status: Status = "memory" if result.certificate.proven else "time limit"
+        return found | {"status": status, "reason": reason, "needed_bytes": result.needed_bytes}
+    return found | {"status": "solved"} | _of_plan(scenario, result.best)
 
 
-def _planless(x: Value, y: Value | None, result: Result, common: dict[str, Any]) -> Outcome:
-    status: Status = "memory" if result.certificate.proven else "time limit"
-    reason = f"{result.reason[:1].upper()}{result.reason[1:]}."
-    return Outcome(
-        x,
-        y,
-        status,
-        reason=reason,
-        needed_bytes=result.needed_bytes,
-        proven=result.certificate.proven,
-        **common,
-    )
-
-
-def _figures(scenario: Scenario, problem: Problem, result: Result) -> dict[str, Any]:
-    best = result.best
-    if best is None:
-        return {}
+def _of_plan(scenario: Scenario, best: Report) -> dict[str, Any]:
     memory = fullest(best)[1].memory
     devices = scenario.fabric.devices
     return {
-        "proven": result.certificate.proven,
-        "interval": interval_of(scenario, problem, best),
         "iteration_s": best.iteration_s,
         "samples_per_s": best.samples_per_s,
         "tokens_per_s": best.samples_per_s * scenario.sequence,

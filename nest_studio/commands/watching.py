@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import Executor
 from contextlib import contextmanager
 from typing import Any, TextIO
 
 from nest_core.planner import Progress
 from nest_core.units import humanise_seconds
+from nest_studio.pools import cores, processes
 
 __all__ = ["watched", "workers"]
 
@@ -63,10 +63,7 @@ def workers(
         if out.isatty():
             print(f"\r{share:4.0%} {words}  ", end="", file=out, flush=True)
 
-    spawned = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(
-        mp_context=spawned, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)
-    ) as pool:
+    with processes(cores()) as pool:
         yield pool, tell
 
 

@@ -1,0 +1,102 @@
+"""A study's file, ``schema = 1``: what is planned, what varies, what is asked of every point."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from nest_core.schema.fields import Name, Positive, Table
+
+__all__ = [
+    "METRICS",
+    "MOST_VALUES",
+    "AxisTable",
+    "BoundTable",
+    "MemberTable",
+    "RangeTable",
+    "StudyFile",
+]
+
+Metric = Literal[
+    "tokens_per_s",
+    "iteration_s",
+    "mfu",
+    "bubble",
+    "memory_GiB",
+    "network_usd",
+    "network_kW",
+    "tokens_per_s_per_network_usd",
+    "tokens_per_s_per_network_W",
+]
+METRICS: tuple[Metric, ...] = Metric.__args__  # type: ignore[attr-defined]
+"""Every figure that a point may be asked for; units stand in the names."""
+Value = int | float | Annotated[str, Field(max_length=200)]
+MOST_VALUES = 10_000
+
+
+class RangeTable(Table):
+    """Values from one to another, both ends included, by steps or by factors."""
+
+    start: float = Field(alias="from")
+    stop: float = Field(alias="to")
+    step: Positive | None = None
+    factor: Annotated[float, Field(gt=1, le=1e6)] | None = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> RangeTable:
+        if (self.step is None) == (self.factor is None):
+            raise ValueError("a range with a step or a factor, not both")
+        if self.stop < self.start or (self.factor is not None and self.start <= 0):
+            raise ValueError("a range that goes up, from above 0 where by a factor")
+        return self
+
+
+class AxisTable(Table):
+    """One of ``[[axes]]``: a parameter with its values or range, or designs by name."""
+
+    parameter: Name | None = None
+    values: Annotated[list[Value], Field(min_length=1, max_length=MOST_VALUES)] | None = None
+    range: RangeTable | None = None
+    designs: Annotated[list[Name], Field(min_length=1, max_length=1000)] | None = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> AxisTable:
+        given = [self.values is not None, self.range is not None, self.designs is not None]
+        if sum(given) != 1 or (self.parameter is None) != (self.designs is not None):
+            raise ValueError("a parameter with values or a range, or designs alone")
+        return self
+
+
+class MemberTable(Table):
+    """One of ``[[mix]]``: a scenario, and its weight, the tokens that it trains."""
+
+    scenario: Name
+    weight: Positive = 1.0
+
+
+class BoundTable(Table):
+    """What a metric must be at least, at most, or both."""
+
+    least: float | None = Field(default=None, alias="min")
+    most: float | None = Field(default=None, alias="max")
+
+
+class StudyFile(Table):
+    """A study: the product of its axes, every point planned for the scenario or for the mix."""
+
+    version: Literal[1] = Field(alias="schema")
+    name: Name
+    question: Annotated[str, Field(max_length=1000)] = ""
+    scenario: Name | None = None
+    mix: Annotated[list[MemberTable], Field(max_length=12)] = []
+    overrides: dict[Name, Any] = {}
+    axes: Annotated[list[AxisTable], Field(min_length=1, max_length=8)]
+    metrics: Annotated[list[Metric], Field(min_length=1)] = list(METRICS[:7])
+    constraints: dict[Metric, BoundTable] = {}
+
+    @model_validator(mode="after")
+    def _one_base(self) -> StudyFile:
+        if (self.scenario is None) == (not self.mix):
+            raise ValueError("a study with a scenario or a mix of them")
+        return self

@@ -1,0 +1,283 @@
+"""A study: a scenario, or a mix of them, at every point of the product of its axes.
+
+Points are numbered row by row, the last axis fastest. What a point depends on is hashed
+(`Study.key`): documents and the files that they name, overrides, presets, and the sources of the
+spine. So an answer is found again by whoever asks for the same, and by nobody after a change.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from nest_core.errors import InputError
+from nest_core.presets import load_toml, named_file, preset_path
+from nest_core.scenario import scenario_document
+from nest_core.schema import ScenarioFile, StudyFile, checked, parameter
+from nest_core.schema.study import MOST_VALUES, AxisTable, BoundTable, RangeTable
+from nest_core.studies.designs import Asked, beside
+from nest_core.studies.parameter import SweepParameter, Value
+from nest_core.studies.parameters import sweep_parameters
+
+__all__ = ["Member", "Study", "StudyAxis", "load_study"]
+
+MOST_POINTS = 1_000_000
+SPINE = (
+    "topology",
+    "network",
+    "workload",
+    "hardware",
+    "layout",
+    "costs",
+    "planner",
+    "scenario",
+    "schema",
+    "studies",
+    "bill",
+)
+"""Packages that an answer follows from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One scenario of a mix.
+
+    Parameters
+    ----------
+    name : str
+    document : mapping
+        With the study's overrides of its own in ``override``.
+    folder : Path or None
+        Where its paths start.
+    content : str
+        Stands for all that its answers depend on but the overrides.
+    weight : float
+        Its share of all tokens that are trained; of a mix they add up to 1.
+    """
+
+    name: str
+    document: Mapping[str, Any]
+    folder: Path | None
+    content: str
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class StudyAxis:
+    """One axis.
+
+    Parameters
+    ----------
+    key, label : str
+    values : tuple of value
+    changes : tuple of dict
+        Overrides of a scenario, for every value.
+    """
+
+    key: str
+    label: str
+    values: tuple[Value, ...]
+    changes: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """A study, read and checked.
+
+    Parameters
+    ----------
+    name, question : str
+    members : tuple of Member
+    axes : tuple of StudyAxis
+    metrics : tuple of str
+        Columns of a result, of `nest_core.schema.METRICS`.
+    constraints : dict of (float or None, float or None)
+        What a metric must be at least, and at most.
+    """
+
+    name: str
+    question: str
+    members: tuple[Member, ...]
+    axes: tuple[StudyAxis, ...]
+    metrics: tuple[str, ...]
+    constraints: Mapping[str, tuple[float | None, float | None]]
+
+    def __len__(self) -> int:
+        return math.prod(len(axis.values) for axis in self.axes)
+
+    def places(self, number: int) -> list[int]:
+        """Which value of every axis a point has."""
+        found: list[int] = []
+        for axis in reversed(self.axes):
+            number, place = divmod(number, len(axis.values))
+            found.insert(0, place)
+        return found
+
+    def values(self, number: int) -> dict[str, Value]:
+        """A point's values by the axes' keys."""
+        pairs = zip(self.axes, self.places(number), strict=True)
+        return {axis.key: axis.values[place] for axis, place in pairs}
+
+    def overrides(self, number: int) -> dict[str, Any]:
+        """A point's overrides of its scenarios; what a later axis sets goes before."""
+        turned: dict[str, Any] = {}
+        for axis, place in zip(self.axes, self.places(number), strict=True):
+            for key, value in axis.changes[place].items():
+                turned.pop(key, None)
+                turned[key] = value
+        return turned
+
+    def key(self, member: Member, overrides: Mapping[str, Any]) -> str:
+        """What stands for the answer of a member under overrides, by content."""
+        said = json.dumps(overrides, sort_keys=True, default=str)
+        return hashlib.sha256(f"{member.content} {said}".encode()).hexdigest()
+
+
+def load_study(name: str, folder: Path | None = None) -> Study:
+    """A study preset or file.
+
+    Parameters
+    ----------
+    name : str
+    folder : Path, optional
+        Where a relative path starts; None where the name may be a preset's only.
+
+    Raises
+    ------
+    InputError
+        For anything that keeps it from being a study, an axis that is no parameter among it.
+    """
+    path = named_file("studies", name, folder, field="study")
+    file = checked(StudyFile, load_toml(path))
+    inside = path.parent if folder is not None else None
+    named = [(file.scenario, 1.0)] if file.scenario else [(m.scenario, m.weight) for m in file.mix]
+    whole = sum(weight for _, weight in named)
+    members = []
+    for each, weight in named:
+        document, where = scenario_document(each, inside)
+        merged = {**document, "override": {**document.get("override", {}), **file.overrides}}
+        members.append(Member(each, merged, where, _content(merged, where), weight / whole))
+    axes = tuple(
+        _axis(table, members[0], f"axes[{number}]") for number, table in enumerate(file.axes)
+    )
+    keys = [axis.key for axis in axes]
+    for number, key in enumerate(keys):
+        if key in keys[:number]:
+            raise InputError(
+                f"axes[{number}].parameter", "must stand once", key, "take it out of one axis"
+            )
+    study = Study(
+        file.name,
+        file.question,
+        tuple(members),
+        axes,
+        tuple(dict.fromkeys(file.metrics)),
+        {name: _bound(name, bound) for name, bound in file.constraints.items()},
+    )
+    if len(study) > MOST_POINTS:
+        raise InputError(
+            "axes", f"must make at most {MOST_POINTS:,} points", len(study), "take values out"
+        )
+    return study
+
+
+def _bound(name: str, table: BoundTable) -> tuple[float | None, float | None]:
+    if table.least is None and table.most is None:
+        raise InputError(f"constraints.{name}", "must have min or max", "neither", "write one")
+    return table.least, table.most
+
+
+def _axis(table: AxisTable, member: Member, where: str) -> StudyAxis:
+    if table.designs is not None:
+        asked = Asked(member.document, {}, member.folder, planned=True)
+        designs = dict.fromkeys(table.designs)
+        return StudyAxis(
+            "design", "design", tuple(designs), tuple(beside(asked, name) for name in designs)
+        )
+    name = table.parameter or ""
+    if name in ("fabric", "accelerator"):
+        values = tuple(dict.fromkeys(table.values or ()))
+        return StudyAxis(name, name, values, tuple({name: value} for value in values))
+    turned = _turned(name, member, f"{where}.parameter")
+    given: Sequence[Value] = table.values or []
+    if table.range:
+        given = _of_range(table.range, turned.of.kind is int, f"{where}.range")
+    values = tuple(
+        dict.fromkeys(
+            turned.of.checked(value, f"{where}.values[{n}]") for n, value in enumerate(given)
+        )
+    )
+    return StudyAxis(turned.key, turned.title, values, tuple(map(turned.overrides, values)))
+
+
+def _turned(name: str, member: Member, field: str) -> SweepParameter:
+    """The parameter of a name: one that the scenario has to sweep, or any of the catalogue's."""
+    known = {one.key: one for one in sweep_parameters(member.document, {}, member.folder)}
+    if name in known:
+        return known[name]
+    try:
+        of = parameter(name, ScenarioFile)
+    except KeyError:
+        near = difflib.get_close_matches(name, [*known, *(one.of.key for one in known.values())], 1)
+        hint = f"write {near[0]}" if near else "pick " + ", ".join(known)
+        raise InputError(field, "must be a parameter of the scenario", name, hint) from None
+    return SweepParameter(name, of, of.label, (), None, lambda value: {name: value})
+
+
+def _of_range(table: RangeTable, whole: bool, field: str) -> list[Value]:
+    """Both ends and what lies between; whole numbers where all are and the parameter is."""
+    if table.factor:
+        steps = math.log(table.stop / table.start, table.factor)
+    else:
+        steps = (table.stop - table.start) / (table.step or 1.0)
+    count = math.floor(steps + 1e-9) + 1
+    if count > MOST_VALUES:
+        raise InputError(
+            field, f"must have at most {MOST_VALUES:,} values", count, "widen the step"
+        )
+    found = [
+        table.start * table.factor**n if table.factor else table.start + n * (table.step or 1.0)
+        for n in range(count)
+    ]
+    rounded = [round(value, 9) for value in found]
+    return [int(one) if whole and one.is_integer() else one for one in rounded]
+
+
+def _digest(paths: Iterable[Path]) -> str:
+    """Of files, by name and content."""
+    whole = hashlib.sha256()
+    for path in sorted(paths):
+        with path.open("rb") as file:
+            whole.update(f"{path.name} {hashlib.file_digest(file, 'sha256').hexdigest()}".encode())
+    return whole.hexdigest()
+
+
+@lru_cache(maxsize=1)
+def _surroundings() -> str:
+    """Of the spine's sources and the presets, once a process."""
+    root = Path(__file__).resolve().parents[1]
+    sources = (path for name in SPINE for path in (root / name).rglob("*.py"))
+    presets = (path for path in preset_path().rglob("*") if path.is_file())
+    return _digest(sources) + _digest(presets)
+
+
+def _content(document: Mapping[str, Any], folder: Path | None) -> str:
+    """Of a scenario's document, the files that it names, and what all answers follow from."""
+    named: set[Path] = set()
+    pending: list[Any] = [document]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, dict | list):
+            pending.extend(value.values() if isinstance(value, dict) else value)
+        elif isinstance(value, str) and folder is not None and os.path.isfile(folder / value):
+            named.add(folder / value)
+    whole = f"{json.dumps(document, sort_keys=True, default=str)} {_digest(named)} "
+    return hashlib.sha256((whole + _surroundings()).encode()).hexdigest()

@@ -1,0 +1,155 @@
+"""``nest-studio sweep``: every point of a study planned, on this machine's cores or a cluster."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nest_studio.commands.output import JsonFlag, emit
+
+if TYPE_CHECKING:
+    from nest_core.studies.study import Study
+
+__all__ = ["sweep"]
+
+
+def sweep(
+    study: Annotated[str, typer.Argument(help="Study: a preset or a TOML file.")],
+    workers: Annotated[
+        int | None, typer.Option(min=1, max=4096, help="Processes; standard: one per core.")
+    ] = None,
+    dask: Annotated[
+        str | None, typer.Option(help="Scheduler of a Dask cluster instead, tcp://HOST:PORT.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Result: a .parquet or .csv file; standard: STUDY.parquet.")
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Plan every point of a study; killed or stopped, the same command goes on where it was."""
+    from nest_core.store import Database, StoredAnswers, database_url
+    from nest_core.studies.engine import run
+    from nest_core.studies.rows import rows_of
+    from nest_core.studies.study import load_study
+
+    began = time.monotonic()
+    asked = load_study(study, Path())
+    file = output or Path(f"{Path(study).stem}.parquet")
+    write = _writer(file)
+    answers = StoredAnswers(Database(database_url()))
+    with _interrupts() as stop, _progress(asked) as tell:
+        pool, count = _pool(stop, workers, dask)
+        ended = run(asked, answers, pool, count, tell=tell, stop=stop.is_set)
+    rows = list(rows_of(asked, answers))
+    write(rows)
+    found = {
+        "points": len(asked),
+        "computed": ended.computed,
+        "reused": ended.reused,
+        "failed": ended.failed,
+        "rows": len(rows),
+        "whole": ended.whole,
+        "output": str(file),
+        "wall_s": time.monotonic() - began,
+    }
+    emit(found, as_json, _as_text)
+
+
+def _as_text(found: Mapping[str, Any]) -> str:
+    said = (
+        f"{found['rows']:,} of {found['points']:,} points in {found['output']}: "
+        f"{found['computed']:,} computed, {found['reused']:,} reused, {found['failed']:,} failed, "
+        f"{found['wall_s']:.1f} s"
+    )
+    return said if found["whole"] else f"{said}\nStopped: the same command goes on from here."
+
+
+def _writer(file: Path) -> Callable[[list[dict[str, Any]]], None]:
+    """What writes rows to a file, once it is known that it will be able to.
+
+    Raises
+    ------
+    InputError
+        For another ending, or a folder that cannot be written to.
+    """
+    from nest_core.errors import InputError
+    from nest_core.files import write_file
+
+    if file.suffix not in (".parquet", ".csv"):
+        raise InputError("--output", "must end in .parquet or .csv", str(file), "rename it")
+    if not file.absolute().parent.is_dir():
+        raise InputError("--output", "must lie in a folder that exists", str(file), "make it")
+
+    def write(rows: list[dict[str, Any]]) -> None:
+        import io
+
+        import pandas as pd
+
+        frame = pd.DataFrame(rows)
+        if file.suffix == ".csv":
+            write_file(file, frame.to_csv(index=False), "--output")
+            return
+        packed = io.BytesIO()
+        frame.to_parquet(packed, index=False)
+        write_file(file, packed.getvalue(), "--output")
+
+    return write
+
+
+@contextmanager
+def _interrupts() -> Iterator[Any]:
+    """An event that the first Ctrl-C sets, which processes share; a second one ends the program."""
+    import multiprocessing
+
+    event = multiprocessing.get_context("spawn").Event()
+
+    def interrupted(number: int, frame: Any) -> None:
+        if event.is_set():
+            raise KeyboardInterrupt
+        event.set()
+
+    before = signal.signal(signal.SIGINT, interrupted)
+    try:
+        yield event
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _progress(study: Study) -> Iterator[Callable[[int, int], None]]:
+    """Who is told how far it is: a bar on the terminal with the time to its end."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (TextColumn(study.name), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    shown = Console(stderr=True)
+    with Progress(*columns, console=shown, disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda answered, total: bar.update(task, completed=answered, total=total)
+
+
+def _pool(
+    stop: Any, workers: int | None, dask: str | None
+) -> tuple[Callable[[], AbstractContextManager[Executor]], int]:
+    """What opens the workers, and how many there are."""
+    from nest_studio.pools import cluster, cluster_size, cores, processes
+
+    if dask is not None:
+        return partial(cluster, dask), cluster_size(dask)
+    count = workers or cores()
+    return partial(processes, count, stop), count
