@@ -67,7 +67,7 @@ def belongs(scenario: Scenario, entry: Baseline) -> None:
     assert point.dp in space.dp
     assert point.micro_batch in space.micro_batch
     assert point.order in space.orders
-    assert point.device_order in space.device_orders
+    assert point.device_order in space.seated_on(scenario.problem().network).device_orders
     assert point.schedule in space.schedules
     assert set(plan.recompute) <= set(space.recompute)
     assert space.idle_devices or point.devices_used == devices

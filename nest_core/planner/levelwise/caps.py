@@ -50,7 +50,7 @@ def least_objective(
     done : bool
         Whether it was not stopped.
     """
-    most, pinned = len(allowed) - 1, not allowed[2:].all()
+    most, pinned = len(allowed) - 1, not allowed[1:].all()
     plan = np.zeros((5, 0), dtype=np.int64)
     found, sync_cap = cutoff, np.inf
     while True:
