@@ -51,6 +51,7 @@ COMMANDS = (
     "calibrate",
     "next",
     "sweep",
+    "design",
     "regenerate",
 )
 """Modules of `nest_studio.commands`, and the function in each, in the order of the help."""

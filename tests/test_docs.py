@@ -18,6 +18,7 @@ from nest_core.api.answer import answer
 from nest_core.course.exercise import draw
 from nest_core.course.folder import own_lesson
 from nest_core.scenario import load_fabric, load_scenario
+from nest_core.studies.design_space import design_space
 from nest_core.studies.study import load_study
 from nest_core.studies.whole_bill import scenario_prices
 from nest_studio.cli import run
@@ -88,7 +89,7 @@ def test_python_of_the_pages(block: str) -> None:
 
 def test_files_of_the_pages(tmp_path: Path) -> None:
     """The scenario plans, its prices are read; the fabric has its devices; the study its points."""
-    scenario, fabric, prices, study, lesson = fenced("toml", ROOT / "docs" / "files.md")
+    scenario, fabric, prices, study, bought, lesson = fenced("toml", ROOT / "docs" / "files.md")
     keep = scenario_prices(tomllib.loads(f"{scenario}\n{prices}"), {}, None).ownership
     assert (keep.years.typical, keep.pue.typical) == (4, 1.58)
     (tmp_path / "scenario.toml").write_text(scenario)
@@ -97,6 +98,9 @@ def test_files_of_the_pages(tmp_path: Path) -> None:
     assert load_fabric(str(tmp_path / "fabric.toml")).devices == 32
     (tmp_path / "study.toml").write_text(study)
     assert len(load_study(str(tmp_path / "study.toml"), tmp_path)) == 36
+    (tmp_path / "bought.toml").write_text(bought)
+    designs, refused = design_space(load_study(str(tmp_path / "bought.toml"), tmp_path))
+    assert (len(designs), len(refused)) == (8, 2)
     (tmp_path / "lesson.toml").write_text(lesson)
     shown = own_lesson(tmp_path / "lesson.toml")
     assert shown.brief().question.verdict("b") == "Right. 30.4 % of the iteration."

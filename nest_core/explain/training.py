@@ -9,13 +9,13 @@ from nest_core.errors import InputError
 from nest_core.explain.interval import Interval, Span
 from nest_core.scenario import Scenario
 
-__all__ = ["TOKENS_PER_PARAMETER", "Training", "training"]
+__all__ = ["DAY_S", "TOKENS_PER_PARAMETER", "Training", "training"]
 
 TOKENS_PER_PARAMETER = 20.0
 """Where compute is best spent, about (Hoffmann et al. 2022, "Training Compute-Optimal Large
 Language Models", table 3); models that are used a lot are trained on many times more."""
 
-_DAY = 86_400.0
+DAY_S = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def training(scenario: Scenario, report: Report, tokens: float, interval: Interv
     if not 0 < tokens < float("inf"):
         raise InputError("tokens", "must be a positive number", tokens, "correct it")
     rate = report.samples_per_s * scenario.sequence
-    days = tokens / rate / _DAY
+    days = tokens / rate / DAY_S
     return Training(
         tokens=tokens,
         tokens_per_s=rate,

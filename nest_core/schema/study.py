@@ -6,13 +6,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from nest_core.schema.fields import Name, Positive, Table
+from nest_core.schema.fields import Count, Name, Positive, Table
 
 __all__ = [
     "METRICS",
     "MOST_VALUES",
     "AxisTable",
     "BoundTable",
+    "DesignTable",
     "MemberTable",
     "RangeTable",
     "StudyFile",
@@ -31,6 +32,7 @@ Metric = Literal[
 ]
 METRICS: tuple[Metric, ...] = Metric.__args__  # type: ignore[attr-defined]
 """Every figure that a point may be asked for; units stand in the names."""
+Ratio = Annotated[float, Field(ge=1, le=1e6)]
 Value = int | float | Annotated[str, Field(max_length=200)]
 MOST_VALUES = 10_000
 
@@ -82,8 +84,23 @@ class BoundTable(Table):
     most: float | None = Field(default=None, alias="max")
 
 
+class DesignTable(Table):
+    """``[design]``: which fabrics for the scenario's devices may be bought, and with what money."""
+
+    families: Annotated[list[Name], Field(min_length=1, max_length=16)]
+    ratios: Annotated[list[Ratio], Field(min_length=1, max_length=64)] = [1.0]
+    nics_per_node: Annotated[list[Count], Field(min_length=1, max_length=16)] | None = None
+    nic_GBps: Annotated[list[Positive], Field(min_length=1, max_length=16)] | None = None
+    radix: Annotated[list[Count], Field(min_length=1, max_length=16)] | None = None
+    max_usd: Positive | None = None
+    max_kW: Positive | None = None
+    tokens_T: Positive | None = None
+
+
 class StudyFile(Table):
-    """A study: the product of its axes, every point planned for the scenario or for the mix."""
+    """A study: the product of its axes, every point planned for the scenario or for the mix; or
+    the fabrics of ``[design]``, of which those that no other beats are sought.
+    """
 
     version: Literal[1] = Field(alias="schema")
     name: Name
@@ -91,7 +108,8 @@ class StudyFile(Table):
     scenario: Name | None = None
     mix: Annotated[list[MemberTable], Field(max_length=12)] = []
     overrides: dict[Name, Any] = {}
-    axes: Annotated[list[AxisTable], Field(min_length=1, max_length=8)]
+    axes: Annotated[list[AxisTable], Field(max_length=8)] = []
+    design: DesignTable | None = None
     metrics: Annotated[list[Metric], Field(min_length=1)] = list(METRICS[:7])
     constraints: dict[Metric, BoundTable] = {}
 
@@ -99,4 +117,6 @@ class StudyFile(Table):
     def _one_base(self) -> StudyFile:
         if (self.scenario is None) == (not self.mix):
             raise ValueError("a study with a scenario or a mix of them")
+        if (not self.axes) == (self.design is None):
+            raise ValueError("a study with axes, or with a design, not both")
         return self

@@ -75,6 +75,8 @@ class Outcome:
         Memory per device that is enough for some plan; 0 where one fits, or unknown.
     proven : bool
         Whether the plan is the best.
+    gap : float
+        How far the plan may be from the best, relative.
     devices : int or None
     realised : tuple of str
         What the oversubscription ratios become in whole ports.
@@ -99,6 +101,7 @@ class Outcome:
     reason: str = ""
     needed_bytes: float = 0.0
     proven: bool = False
+    gap: float = 0.0
     devices: int | None = None
     realised: tuple[str, ...] = ()
     iteration_s: float | None = None

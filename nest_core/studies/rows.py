@@ -54,7 +54,7 @@ def _row(study: Study, number: int, found: Sequence[Mapping[str, Any]]) -> dict[
         "point": number,
         **study.values(number),
         "status": bad["status"] if bad else "solved",
-        "proven": not bad and all(one["proven"] for one in found),
+        "gap": None if bad else max(one["gap"] for one in found),
         "meets": not reason,
         "reason": reason,
         **figures,

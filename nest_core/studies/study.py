@@ -22,7 +22,13 @@ from nest_core.errors import InputError
 from nest_core.presets import load_toml, named_file, preset_path
 from nest_core.scenario import scenario_document
 from nest_core.schema import ScenarioFile, StudyFile, checked, parameter
-from nest_core.schema.study import MOST_VALUES, AxisTable, BoundTable, RangeTable
+from nest_core.schema.study import (
+    MOST_VALUES,
+    AxisTable,
+    BoundTable,
+    DesignTable,
+    RangeTable,
+)
 from nest_core.studies.designs import Asked, beside
 from nest_core.studies.parameter import SweepParameter, Value
 from nest_core.studies.parameters import sweep_parameters
@@ -101,6 +107,8 @@ class Study:
         Columns of a result, of `nest_core.schema.METRICS`.
     constraints : dict of (float or None, float or None)
         What a metric must be at least, and at most.
+    design : DesignTable or None
+        Where fabrics are sought rather than axes turned; then it has no axes of its own.
     """
 
     name: str
@@ -109,6 +117,7 @@ class Study:
     axes: tuple[StudyAxis, ...]
     metrics: tuple[str, ...]
     constraints: Mapping[str, tuple[float | None, float | None]]
+    design: DesignTable | None = None
 
     def __len__(self) -> int:
         return math.prod(len(axis.values) for axis in self.axes)
@@ -181,6 +190,7 @@ def load_study(name: str, folder: Path | None = None) -> Study:
         axes,
         tuple(dict.fromkeys(file.metrics)),
         {name: _bound(name, bound) for name, bound in file.constraints.items()},
+        file.design,
     )
     if len(study) > MOST_POINTS:
         raise InputError(

@@ -175,6 +175,7 @@ def figures_of(
         "network_usd": usd,
         "network_W": watts,
         "proven": result.certificate.proven,
+        "gap": result.certificate.gap,
     }
     if result.best is None:
         reason = f"{result.reason[:1].upper()}{result.reason[1:]}."

@@ -10,26 +10,27 @@ from concurrent.futures import Executor
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from nest_core.errors import InputError
 from nest_studio.commands.output import JsonFlag, emit
 
-if TYPE_CHECKING:
-    from nest_core.studies.study import Study
+__all__ = ["DaskOption", "WorkersOption", "interrupts", "opened_pool", "progress", "sweep"]
 
-__all__ = ["sweep"]
+WorkersOption = Annotated[
+    int | None, typer.Option(min=1, max=4096, help="Processes; standard: one per core.")
+]
+DaskOption = Annotated[
+    str | None, typer.Option(help="Scheduler of a Dask cluster instead, tcp://HOST:PORT.")
+]
 
 
 def sweep(
     study: Annotated[str, typer.Argument(help="Study: a preset or a TOML file.")],
-    workers: Annotated[
-        int | None, typer.Option(min=1, max=4096, help="Processes; standard: one per core.")
-    ] = None,
-    dask: Annotated[
-        str | None, typer.Option(help="Scheduler of a Dask cluster instead, tcp://HOST:PORT.")
-    ] = None,
+    workers: WorkersOption = None,
+    dask: DaskOption = None,
     output: Annotated[
         Path | None, typer.Option(help="Result: a .parquet or .csv file; standard: STUDY.parquet.")
     ] = None,
@@ -43,11 +44,13 @@ def sweep(
 
     began = time.monotonic()
     asked = load_study(study, Path())
+    if asked.design is not None:
+        raise InputError("study", "must have axes", study, "use nest-studio design for a [design]")
     file = output or Path(f"{Path(study).stem}.parquet")
     write = _writer(file)
     answers = StoredAnswers(Database(database_url()))
-    with _interrupts() as stop, _progress(asked) as tell:
-        pool, count = _pool(stop, workers, dask)
+    with interrupts() as stop, progress(asked.name) as tell:
+        pool, count = opened_pool(stop, workers, dask)
         ended = run(asked, answers, pool, count, tell=tell, stop=stop.is_set)
     rows = list(rows_of(asked, answers))
     write(rows)
@@ -81,7 +84,6 @@ def _writer(file: Path) -> Callable[[list[dict[str, Any]]], None]:
     InputError
         For another ending, or a folder that cannot be written to.
     """
-    from nest_core.errors import InputError
     from nest_core.files import write_file
 
     if file.suffix not in (".parquet", ".csv"):
@@ -106,7 +108,7 @@ def _writer(file: Path) -> Callable[[list[dict[str, Any]]], None]:
 
 
 @contextmanager
-def _interrupts() -> Iterator[Any]:
+def interrupts() -> Iterator[Any]:
     """An event that the first Ctrl-C sets, which processes share; a second one ends the program."""
     import multiprocessing
 
@@ -125,7 +127,7 @@ def _interrupts() -> Iterator[Any]:
 
 
 @contextmanager
-def _progress(study: Study) -> Iterator[Callable[[int, int], None]]:
+def progress(name: str) -> Iterator[Callable[[int, int], None]]:
     """Who is told how far it is: a bar on the terminal with the time to its end."""
     from rich.console import Console
     from rich.progress import (
@@ -136,14 +138,14 @@ def _progress(study: Study) -> Iterator[Callable[[int, int], None]]:
         TimeRemainingColumn,
     )
 
-    columns = (TextColumn(study.name), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn(name), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     shown = Console(stderr=True)
     with Progress(*columns, console=shown, disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task("", total=None)
         yield lambda answered, total: bar.update(task, completed=answered, total=total)
 
 
-def _pool(
+def opened_pool(
     stop: Any, workers: int | None, dask: str | None
 ) -> tuple[Callable[[], AbstractContextManager[Executor]], int]:
     """What opens the workers, and how many there are."""

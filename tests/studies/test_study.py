@@ -9,11 +9,10 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import Executor, Future
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import nullcontext
 
 import pytest
+from inline import Inline
 from studies import STUDY, TINY, written
 
 from nest_core.errors import InputError
@@ -27,22 +26,6 @@ MIX = STUDY.replace(
     'scenario = "tiny.toml"',
     '[[mix]]\nscenario = "tiny.toml"\nweight = 3\n[[mix]]\nscenario = "long.toml"\n',
 )
-
-
-class Inline(Executor):
-    """Workers that are this process; ``dies`` says which task kills them."""
-
-    def __init__(self, dies=lambda turned: False):
-        self.dies, self.deaths = dies, 0
-
-    def submit(self, function, *args):
-        future = Future()
-        if self.dies(args[2]):
-            self.deaths += 1
-            future.set_exception(BrokenProcessPool("gone"))
-        else:
-            future.set_result(function(*args))
-        return future
 
 
 @pytest.fixture

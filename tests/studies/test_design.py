@@ -1,0 +1,128 @@
+"""Fabrics under a budget: the set that no other beats, against all of them planned one by one."""
+
+from __future__ import annotations
+
+import random
+from contextlib import nullcontext
+
+import pytest
+from inline import Inline
+from studies import written
+
+from nest_core.errors import InputError
+from nest_core.planner import search
+from nest_core.scenario import resolve_scenario, scenario_document
+from nest_core.store import Database, StoredAnswers
+from nest_core.studies.design_search import search_designs
+from nest_core.studies.design_space import design_space, non_blocking
+from nest_core.studies.study import load_study
+from nest_core.topology.same_size import KINDS
+
+FAMILIES, RATIOS = tuple(KINDS), (1.0, 2.0, 4.0)
+
+
+def study_of(folder, families, ratios=(1.0,), more=""):
+    text = f"""
+schema = 1
+name = "Small space"
+scenario = "cluster.toml"
+
+[design]
+families = {list(families)}
+ratios = {list(ratios)}
+tokens_T = 1.0
+{more}
+"""
+    return load_study(str(written(folder, text)), folder)
+
+
+def answer(study, folder):
+    answers = StoredAnswers(Database(f"sqlite:///{folder}/store.sqlite"))
+    pool = nullcontext(Inline())
+    return search_designs(study, answers, lambda: pool, 1, tell=lambda *_: None, stop=lambda: False)
+
+
+def days_of(folder, fabric):
+    document, inside = scenario_document("cluster.toml", folder)
+    scenario = resolve_scenario(document, {"fabric": fabric.document()}, inside)
+    best = search(scenario.problem(), scenario.space).best
+    return 1e12 / (scenario.sequence * best.samples_per_s) / 86_400
+
+
+def drawn(seed):
+    """A space of a handful of designs."""
+    dice = random.Random(seed)
+    families = dice.sample(FAMILIES, dice.randint(1, 4))
+    ratios = sorted(dice.sample([1.0, 1.5, 2.0, 4.0, 7.0], dice.randint(1, 3)))
+    nics = dice.choice([[8], [4, 8], [2, 8]])
+    return (
+        families,
+        ratios,
+        f"nics_per_node = {nics}\nradix = {dice.choice([[32], [64], [32, 64]])}",
+    )
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(4), *(pytest.param(n, marks=pytest.mark.check) for n in range(4, 24))]
+)
+def test_the_set_is_that_of_brute_force(tmp_path, seed):
+    study = study_of(tmp_path, *drawn(seed))
+    found = answer(study, tmp_path)
+    designs, refused = design_space(study)
+    every = {
+        one.name: (one.price_usd, one.power_W, days_of(tmp_path, one.fabric)) for one in designs
+    }
+    unbeaten = {
+        name
+        for name, mine in every.items()
+        if not any(
+            all(a <= b for a, b in zip(other, mine, strict=True)) and other != mine
+            for other in every.values()
+        )
+    }
+    assert {one.design.name for one in found.pareto} == unbeaten
+    for one in found.pareto:
+        assert one.days == pytest.approx(every[one.design.name][2], rel=1e-12)
+    proof = found.certificate
+    assert proof.proven
+    assert proof.planned + proof.bounded + proof.infeasible == proof.designs
+    assert proof.designs == len(designs) + len(refused)
+
+
+def test_bounds_leave_designs_out(tmp_path):
+    families = ("spine-leaf", "fat-tree", "rail-optimised")
+    study = study_of(tmp_path, families, RATIOS, "nics_per_node = [1, 2, 8]")
+    assert answer(study, tmp_path).certificate.bounded > 0
+
+
+def test_no_fabric_is_faster_than_a_non_blocking_one_of_its_nics(tmp_path):
+    more = "nics_per_node = [4, 8]\nnic_GBps = [25.0, 50.0]"
+    designs, _ = design_space(study_of(tmp_path, FAMILIES, (1.0, 2.0), more))
+    least = {size: days_of(tmp_path, non_blocking(size)) for size in {one.size for one in designs}}
+    assert len(designs) > 30
+    for one in designs:
+        assert least[one.size] <= days_of(tmp_path, one.fabric)
+
+
+def test_limits_leave_out_what_is_dearer(tmp_path):
+    designs, _ = design_space(study_of(tmp_path, FAMILIES))
+    prices = sorted(one.price_usd for one in designs)
+    middle = prices[len(prices) // 2]
+    kept, refused = design_space(study_of(tmp_path, FAMILIES, more=f"max_usd = {middle}"))
+    assert {one.name for one in kept} == {one.name for one in designs if one.price_usd <= middle}
+    assert sum("over the limit" in one.reason for one in refused) == len(designs) - len(kept)
+
+
+@pytest.mark.parametrize(
+    ("families", "more", "said"),
+    [
+        (["ring"], "", "design.families must be topologies of a size, but is 'ring': pick"),
+        (["torus"], "max_usd = 1000.0", "raise it: nearest is torus, 8 NICs"),
+        (["torus"], "max_kW = 0.5", "design.max_kW must leave one design"),
+        (["torus"], "colour = 1", "design.colour is not a known key"),
+    ],
+)
+def test_bad_designs_end_in_a_sentence(tmp_path, families, more, said):
+    with pytest.raises(InputError) as error:
+        design_space(study_of(tmp_path, families, more=more))
+    assert said in str(error.value)
