@@ -40,7 +40,6 @@ _STYLE = """
 .nest-design { font-size: 14px; line-height: 20px; }
 .nest-design b { font-weight: 600; margin-right: 8px; }
 .nest-plan-line { font-size: 12px; line-height: 16px; opacity: 0.85; min-height: 16px; }
-.nest-svg svg { display: block; max-width: 100%; height: auto; }
 .nest-silhouette svg { height: 132px; width: auto; }
 .nest-by-width-narrow { display: block; } .nest-by-width-wide { display: none; }
 @media (min-width: 1400px) {

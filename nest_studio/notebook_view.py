@@ -16,7 +16,9 @@ from nest_core.notebook import Cell, Notebook, new_id
 from nest_core.notebook.cells import changes, delete_cell, duplicate_cell, move_cell, replace_cell
 from nest_core.notebook.kinds import KINDS, Shown, compute, summarise
 from nest_core.notebook.words import note_html
+from nest_core.picture import to_svg
 from nest_core.quoting import as_markdown
+from nest_studio.browser.svg import show_svg
 from nest_studio.compare_state import use_inputs
 from nest_studio.explore_view import reopen, reopens
 from nest_studio.fields import hold
@@ -262,6 +264,8 @@ def _draw(cell: Cell, shown: Shown) -> None:
         HeadlineRow(shown.headlines, spans=True)
     if shown.facts:
         facts(*shown.facts, kind="nest-quiet")
+    if shown.fabric:
+        show_svg(to_svg(shown.fabric), key=f"fabric-{cell.id}")
     _pictures(cell, shown.pictures)
     if shown.table:
         rows = [dict(row) for row in shown.table.rows]

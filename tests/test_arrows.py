@@ -140,6 +140,7 @@ ABOVE_FOUNDATIONS = {
         "lessons",
         "nest_core",
         "network",
+        "picture",
         "planner",
         "scenario",
         "studies",

@@ -33,8 +33,9 @@ from nest_core.lessons import lesson
 from nest_core.network import collapse
 from nest_core.network.bisection import bisection_Bps
 from nest_core.notebook.cells import Row
-from nest_core.notebook.shown import Shown
+from nest_core.notebook.shown import FABRIC_PX, Shown
 from nest_core.overrides import assign
+from nest_core.picture import picture
 from nest_core.planner import head_room_steps, search, shadow_prices
 from nest_core.scenario import Scenario, resolve_scenario
 from nest_core.scenario.titles import scenario_title
@@ -49,7 +50,7 @@ PATIENCE_S = 30.0
 
 
 def fabric_shown(inputs: Mapping[str, Any], tell: Tell, stop: Stop) -> Shown | None:
-    """A fabric's levels and who meets whom where, as Design shows them."""
+    """A fabric's picture, its levels and who meets whom where, as Design shows them."""
     tell(0.0, "collapsing it into levels")
     merged = {"fabric": copy.deepcopy(inputs["document"])}
     for key, value in inputs.get("overrides", {}).items():
@@ -72,6 +73,7 @@ def fabric_shown(inputs: Mapping[str, Any], tell: Tell, stop: Stop) -> Shown | N
         (fabric.contents(),),
         (level_figure(network),),
         Table(level_finding(network), "Levels; bandwidth is one way", levels),
+        picture(fabric, width=FABRIC_PX),
     )
 
 

@@ -29,7 +29,8 @@ from nest_core.figures.ratios import ratio_rows, ratios_finding
 from nest_core.notebook.cells import CellKind, Row, Summary
 from nest_core.notebook.document import portable
 from nest_core.notebook.explained import fabric_shown, layer_shown, lesson_shown, why_shown
-from nest_core.notebook.shown import Shown
+from nest_core.notebook.shown import FABRIC_PX, Shown
+from nest_core.picture import picture
 from nest_core.planner import Progress
 from nest_core.scenario import resolve_scenario
 from nest_core.scenario.titles import scenario_title
@@ -145,6 +146,7 @@ def _plan(inputs: Mapping[str, Any], tell: Tell, stop: Stop) -> Shown | None:
         _plan_facts(found),
         found.pictures(),
         _stage_table(found),
+        picture(scenario.fabric, found.best.plan if found.best else None, width=FABRIC_PX),
     )
 
 

@@ -21,6 +21,7 @@ from nest_core.notebook.cells import Cell, Notebook, changes
 from nest_core.notebook.kinds import KINDS, Shown, summarise, versions
 from nest_core.notebook.report_style import STYLE
 from nest_core.notebook.words import note_html
+from nest_core.picture import to_svg
 
 __all__ = ["html_report"]
 
@@ -99,11 +100,14 @@ def _shown(cell: Cell, found: Shown, at: datetime) -> str:
     pictures = "".join(
         _picture(picture, f"plot-{cell.id}-{index}") for index, picture in enumerate(found.pictures)
     )
+    # The report is light wherever it is read, so its picture of a fabric is too.
+    fabric = f"<figure>{to_svg(found.fabric, 'light')}</figure>" if found.fabric else ""
     return (
         _since(cell, found, at)
         + _headlines(found.headlines)
         + facts
         + _formulae(found.headlines)
+        + fabric
         + pictures
         + (_table(found.table) if found.table else "")
     )

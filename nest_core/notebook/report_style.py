@@ -38,6 +38,7 @@ dl.headlines dd.value { font-size: 12.5pt; font-weight: 600; white-space: nowrap
 .formulae div { font-variant-numeric: tabular-nums; padding-left: 3mm; }
 .formulae b { display: block; margin-top: 1mm; font-weight: 600; }
 figure { margin: 5mm 0 0; break-inside: avoid; }
+figure svg.fabric { display: block; max-width: 100%; height: auto; }
 /* Drawn as wide as on a page of the studio, and made to fit. */
 figure .plot { width: 905px; zoom: 0.76; }
 figure .subtitle, figure .legend, figure figcaption { font-size: 8.8pt; color: #565d65; }

@@ -8,8 +8,12 @@ from nest_core.explain.summary import Headline
 from nest_core.explain.words import Table
 from nest_core.figures import Picture
 from nest_core.notebook.cells import Row
+from nest_core.picture import Drawn
 
-__all__ = ["Shown"]
+__all__ = ["FABRIC_PX", "Shown"]
+
+FABRIC_PX = 687.0
+"""Width of a fabric's picture: the column of a report, 182 mm, so that words keep their size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,8 @@ class Shown:
         Sentences.
     pictures : tuple of Picture
     table : Table or None
+    fabric : Drawn or None
+        The fabric, coloured by the plan where there is one; `FABRIC_PX` wide.
     """
 
     rows: tuple[Row, ...] = ()
@@ -33,3 +39,4 @@ class Shown:
     facts: tuple[str, ...] = ()
     pictures: tuple[Picture, ...] = ()
     table: Table | None = None
+    fabric: Drawn | None = None

@@ -27,6 +27,11 @@ def printed():
     return json.loads(run.stdout)
 
 
+def stages_on(drawn):
+    """Looks of stages in a picture of a fabric."""
+    return {mark.look for mark in drawn.marks if mark.look.startswith("stage-")}
+
+
 def test_a_plans_row_is_what_the_command_prints(small_shown, printed):
     (row,) = small_shown.rows
     assert row["iteration time, s"] == pytest.approx(printed["iteration_time_s"], rel=1e-12)
@@ -54,6 +59,7 @@ def test_a_plan_shows_headlines_pictures_and_stages(small_shown):
     assert len(small_shown.pictures) == 3
     assert len(small_shown.table.rows) == 1
     assert any("64 devices used" in line for line in small_shown.facts)
+    assert stages_on(small_shown.fabric) == {"stage-4", "stage-4 bar"}  # of one stage alone
 
 
 def test_what_a_cell_shows_crosses_between_processes(small_shown):
@@ -70,6 +76,8 @@ def test_a_plan_that_does_not_fit_says_why():
     assert row["reason"]
     assert any(line.startswith("No plan: ") for line in shown.facts)
     assert shown.table is None
+    assert shown.fabric.said
+    assert not stages_on(shown.fabric)
 
 
 def test_progress_is_told_and_a_stop_ends_it(small_inputs):

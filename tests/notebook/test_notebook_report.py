@@ -68,8 +68,17 @@ def test_every_word_of_a_cell_is_there(report, small_notebook, small_shown):
         assert all(name in words for name, _ in picture.legend)
     for line in small_shown.facts:
         assert line in words
+    for said in small_shown.fabric.said:
+        assert said.head in words
     for row in small_shown.table.rows:
         assert all(value in words for value in row.values())
+
+
+def test_its_fabric_is_drawn_once_as_light_as_the_report(report, small_shown):
+    """A plan's report had no picture of what it was planned on."""
+    (drawn,) = (held for tag, held in Elements(report).found if tag == "svg")
+    assert drawn["class"] == "fabric light"
+    assert float(drawn["width"]) == small_shown.fabric.width <= 182 / 25.4 * 96
 
 
 def test_nothing_is_loaded_from_elsewhere(report):

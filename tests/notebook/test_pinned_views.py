@@ -56,7 +56,9 @@ def test_a_cell_crosses_between_processes_and_files(kind):
 
 def test_they_show_what_pages_show():
     assert compute("layer", LAYER).headlines == layer_headlines(layer(LayerRequest(**LAYER))[1])
-    assert compute("fabric", INPUTS["fabric"]).rows[0]["devices"] == 64
+    fabric = compute("fabric", INPUTS["fabric"])
+    assert fabric.rows[0]["devices"] == 64
+    assert fabric.fabric.title.startswith("2:1: ")
     bubble = compute("lesson", INPUTS["lesson"])
     assert bubble.facts == lesson("bubble").reveal({"pp": 8, "m": 4}).texts
     scenario = resolve_scenario(DOCUMENT, PINNED)

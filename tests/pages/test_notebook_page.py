@@ -7,6 +7,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from page_parts import components
 from streamlit.testing.v1 import AppTest
 
 from nest_core.api.answer import answer
@@ -125,6 +126,8 @@ def test_the_default_plan_is_computed_shown_and_kept(opened, store):
     expected = answer(load_scenario(SMALL))
     assert [metric.value for metric in page.metric] == [h.value for h in expected.headlines()]
     assert len(charts(page)) == 3
+    (fabric,) = components(page, "nest-studio.svg")
+    assert "stage-4" in fabric["svg"]
     assert page.query_params["notebook"] == "My notebook"
     (cell,) = cells(store, "My notebook")
     assert cell.summary.rows[0]["iteration time, s"] == expected.result.best.iteration_s
