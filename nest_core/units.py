@@ -26,6 +26,7 @@ __all__ = [
     "humanise_rate",
     "humanise_seconds",
     "microseconds",
+    "signed_percent",
     "to_gib",
 ]
 
@@ -108,6 +109,19 @@ def humanise_rate(bytes_per_second: float) -> str:
 def humanise_seconds(seconds: float) -> str:
     """Seconds as µs … days with three significant digits."""
     return _scaled(seconds, _TIME) or f"{seconds:.3g} s"
+
+
+def signed_percent(share: float, digits: int = 1) -> str:
+    """A relative difference with its sign; what rounds to nothing has none.
+
+    Examples
+    --------
+    >>> signed_percent(0.0312), signed_percent(-0.5), signed_percent(-0.00004)
+    ('+3.1 %', '−50.0 %', '0 %')
+    """
+    if abs(100 * share) < 0.5 * 10**-digits:
+        return "0 %"
+    return f"{100 * share:+.{digits}f} %".replace("-", "−")
 
 
 @lru_cache(maxsize=4096)

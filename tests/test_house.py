@@ -106,6 +106,14 @@ def test_files_name_no_machine(pattern):
     assert not found
 
 
+def test_no_share_is_minus_nothing():
+    """Measurements said that a figure had moved by −0.0 %: z in a format writes it without sign."""
+    signed = re.compile(r":\+\.?\d*[f%]\}")
+    for path in _sources():
+        if path.relative_to(ROOT).parts[0] in ("nest_core", "nest_studio", "pages"):
+            assert not signed.search(path.read_text(encoding="utf-8")), path
+
+
 def test_the_two_commands_of_the_readme_are_targets():
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M)
     named = re.findall(r"(?:^|`)make ([a-z-]+)", (ROOT / "README.md").read_text(), re.M)

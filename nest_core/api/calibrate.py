@@ -78,7 +78,7 @@ class OwnStack:
                 row["id"],
                 f"{row['measured_s']:.3f}",
                 f"{row['predicted_s']:.3f}",
-                f"{row['error']:+.1%}",
+                f"{row['error']:+z.1%}",
             ]
             for row in fields["rows"]
         ]

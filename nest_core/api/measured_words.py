@@ -18,7 +18,7 @@ from nest_core.measured.training.predict import Prediction
 from nest_core.measured.training.runs import Run
 from nest_core.scenario import Scenario
 from nest_core.scenario.titles import scenario_title
-from nest_core.units import capital, humanise_bytes, humanise_seconds, microseconds
+from nest_core.units import capital, humanise_bytes, humanise_seconds, microseconds, signed_percent
 
 __all__ = [
     "PARAMETER_WORDS",
@@ -48,7 +48,7 @@ _INTERVAL = f"{100 * SHARE:.0f} % interval"
 def signed(value: float) -> str:
     """A relative difference in per cent, with its sign: ``+4.2 %``."""
     digits = 1 if abs(value) < 0.0995 else 0
-    return _together(f"{100 * value:+.{digits}f} %".replace("-", "−"))
+    return _together(signed_percent(value, digits))
 
 
 def run_table(found: Fitted) -> Table:

@@ -244,7 +244,7 @@ def _binding(stage: StageBinding) -> dict[str, Any]:
 
 def _text(fields: Mapping[str, Any]) -> str:
     difference = fields["difference"]
-    beside = "nothing fits" if difference is None else f"{difference:+.2%} against the best plan"
+    beside = "nothing fits" if difference is None else f"{difference:+z.2%} against the best plan"
     verdict = "fits" if fields["feasible"] else f"does not fit: {fields['reason']}"
     lines = [
         fields["withheld"] or f"{verdict}; {beside}",

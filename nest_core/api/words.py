@@ -95,7 +95,7 @@ def interval_line(fields: Mapping[str, Any]) -> str:
 def head_room_line(fields: Mapping[str, Any]) -> str:
     """What plans take that fit into memory more or less surely, if that was asked and proven."""
     steps = [
-        f"{entry['iteration_time_s']:.4g} s ({entry['difference']:+.2%}) "
+        f"{entry['iteration_time_s']:.4g} s ({entry['difference']:+z.2%}) "
         f"to fit with {entry['certainty']:.0%} certainty"
         for entry in fields.get("head_room") or ()
         if entry["difference"] is not None
@@ -126,7 +126,7 @@ def _recommended(fields: Mapping[str, Any]) -> str:
         measured_words(found["measured"], fields["estimator"]["family"], fields["stack"]["name"]),
     ]
     for one in found["equals"]:
-        low, high = (f"{100 * value:+.1f} %" for value in one["slower"])
+        low, high = (f"{100 * value:+z.1f} %" for value in one["slower"])
         told = f"{low} to {high}; its shape measured {one['measured']} times"
         lines.append(f"cannot be told from it ({told}): {plan_words(one['plan'])}")
     return "\n".join(lines)

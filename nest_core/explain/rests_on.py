@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from nest_core.explain.summary import share
-from nest_core.explain.validity import Validity, percent
+from nest_core.explain.validity import Validity
 from nest_core.planner import Result
+from nest_core.units import signed_percent
 
 __all__ = ["rests_on"]
 
@@ -33,7 +34,9 @@ def _runs(found: Validity) -> str:
     band = found.band
     if band is not None:
         said = f"{band.n} measured runs like this one ({band.region})"
-        words = f"{said}: {percent(band.p10).removesuffix(' %')} to {percent(band.p90)}."
+        words = (
+            f"{said}: {signed_percent(band.p10).removesuffix(' %')} to {signed_percent(band.p90)}."
+        )
         return f"{words} {found.caveat}".strip()
     if found.nearest is None:
         return "No measured run here: none is known."

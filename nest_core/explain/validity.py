@@ -23,7 +23,7 @@ from nest_core.measured.training.machines import Machine, accelerator_of, machin
 from nest_core.measured.training.regions import cell, kind_of
 from nest_core.network import Network, Outline
 from nest_core.scenario import Scenario
-from nest_core.units import capital, humanise, humanise_rate
+from nest_core.units import capital, humanise, humanise_rate, signed_percent
 
 __all__ = [
     "Validity",
@@ -31,7 +31,6 @@ __all__ = [
     "calibration_in_words",
     "memory_in_words",
     "overlap_in_words",
-    "percent",
     "stack_in_words",
     "validity_of",
 ]
@@ -199,22 +198,11 @@ def _caveat(accelerator: Accelerator, network: Network | Outline, plan: Plan) ->
     )
 
 
-def percent(error: float) -> str:
-    """A signed relative error.
-
-    Examples
-    --------
-    >>> percent(-0.0957), percent(0.0665)
-    ('−9.6 %', '+6.7 %')
-    """
-    return f"{100 * error:+.1f} %".replace("-", "−")
-
-
 def band_in_words(band: Band) -> str:
     """How many runs a band comes from, of which kind, and the band."""
     return (
-        f"validated on {band.n} runs of {band.region}: {percent(band.p10)} to "
-        f"{percent(band.p90)} (10th to 90th percentile)"
+        f"validated on {band.n} runs of {band.region}: {signed_percent(band.p10)} to "
+        f"{signed_percent(band.p90)} (10th to 90th percentile)"
     )
 
 

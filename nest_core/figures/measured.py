@@ -22,7 +22,7 @@ from nest_core.figures.style import (
 )
 from nest_core.hardware.posterior import SHARE, WIDTH
 from nest_core.measured.training.calibration import Calibrated
-from nest_core.units import humanise_seconds
+from nest_core.units import humanise_seconds, signed_percent
 
 __all__ = ["errors_picture"]
 
@@ -133,11 +133,11 @@ def _finding(runs: Sequence[Calibrated]) -> str:
 
 def _hover(run: Calibrated, name: str) -> str:
     seconds, _ = _predicted(run, name)
-    low, high = _span(run, name)
+    low, high = (signed_percent(end / 100) for end in _span(run, name))
     return (
         f"<b>{plain(run.row.run.id)}</b>, {name} stack<br>measured "
         f"{humanise_seconds(_measured(run))}, predicted {humanise_seconds(seconds)}<br>"
-        f"error {100 * _error(run, name):+.1f} %, {low:+.1f} to {high:+.1f} %"
+        f"error {signed_percent(_error(run, name))}, {low.removesuffix(' %')} to {high}"
     )
 
 

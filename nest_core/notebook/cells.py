@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from nest_core.errors import InputError
+from nest_core.units import signed_percent
 
 __all__ = [
     "MOST_CELLS",
@@ -240,4 +241,4 @@ def _by(then: object, now: object) -> str:
     first, second = _number(then), _number(now)
     if not first or second is None or isinstance(then, bool) or isinstance(now, bool):
         return ""
-    return f" ({100 * (second / first - 1):+.1f} %)".replace("-", "−")
+    return f" ({signed_percent(second / first - 1)})"

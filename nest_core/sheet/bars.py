@@ -13,11 +13,11 @@ from nest_core.explain.summary import share
 from nest_core.hardware.posterior import SHARE, WIDTH
 from nest_core.picture.marks import Box, Drawn, Line, Mark, Words
 from nest_core.picture.text import text_width
-from nest_core.sheet.charts import percent, round_step
+from nest_core.sheet.charts import round_step
 from nest_core.sheet.weighing import Weighing
 from nest_core.studies.interval import paired_sd
 from nest_core.studies.whole_bill import WholeBill
-from nest_core.units import humanise
+from nest_core.units import humanise, signed_percent
 
 __all__ = ["PARTS", "bill_chart", "parts_of_bill", "throughput_chart"]
 
@@ -118,7 +118,7 @@ def _paired(
         x = at(number * step)
         marks.append(Line("", "grid", ((x, _TOP), (x, bottom)), 1.0))
         if number:
-            text = percent(number * step, 0 if step >= 0.0099 else 1)
+            text = signed_percent(number * step, 0 if step >= 0.0099 else 1)
             marks.append(Words(text, "soft", x, bottom + 16, anchor="middle"))
     zero = at(0.0)
     marks.append(Line("", "chart ours", ((zero, _TOP), (zero, bottom)), 2.0))
@@ -135,8 +135,8 @@ def _paired(
         marks.append(Box("", "bar plain", at(least), y - 4, max(at(most) - at(least), 1.5), 8))
         marks.append(Line("", "bracket", ((at(value), y - 9), (at(value), y + 9)), 3.0))
         tie = least < 0 < most
-        text = "tie" if tie else percent(value)
-        ends_said = f"{percent(least).removesuffix(' %')} to {percent(most)}"
+        text = "tie" if tie else signed_percent(value)
+        ends_said = f"{signed_percent(least).removesuffix(' %')} to {signed_percent(most)}"
         half = text_width(ends_said, _SMALL) / 2
         x = min(max(at(value), ends[0] + half), ends[1] - half)
         marks.append(Words(text, "bold", x, y - 12, anchor="middle"))

@@ -14,9 +14,9 @@ from nest_core.bill.prices import Range
 from nest_core.picture.marks import Band, Box, Drawn, Line, Mark, Point, Words
 from nest_core.picture.text import text_width
 from nest_core.sheet.weighing import Curve, Moved, Weighing, curves, moved
-from nest_core.units import humanise
+from nest_core.units import humanise, signed_percent
 
-__all__ = ["curve_chart", "percent", "round_step", "sensitivity_chart"]
+__all__ = ["curve_chart", "round_step", "sensitivity_chart"]
 
 _SMALL = 12.0
 _WIDER = 1.16
@@ -26,19 +26,6 @@ _BARS = 5
 _FAR = 0.15
 """From so much dearer on a design is named at the edge, with its figure."""
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
-
-
-def percent(share: float, digits: int = 1) -> str:
-    """A share with its sign.
-
-    Examples
-    --------
-    >>> percent(0.0312), percent(-0.5), percent(0.00004)
-    ('+3.1 %', '−50.0 %', '0 %')
-    """
-    if abs(100 * share) < 0.5 * 10**-digits:
-        return "0 %"
-    return f"{100 * share:+.{digits}f} %".replace("-", "−")
 
 
 def curve_chart(found: Weighing, width: float = 340.0, height: float = 200.0) -> Drawn:
@@ -124,7 +111,7 @@ class _Plot:
             marks.append(Line("", "grid", ((left, y), (right, y)), 1.0))
             digits = 0 if step >= 0.0099 else 1
             marks.append(
-                Words(percent(number * step, digits), "soft", left - 8, y + 4, anchor="end")
+                Words(signed_percent(number * step, digits), "soft", left - 8, y + 4, anchor="end")
             )
         across = round_step(self.right / 4)
         for number in range(math.floor(self.right / across * 1.001) + 1):
@@ -172,7 +159,7 @@ def _names(plot: _Plot, lines: Sequence[Curve], found: Weighing) -> list[Mark]:
 def _label(one: Curve, plot: _Plot) -> str:
     """A line's name; one that ends beyond the scale says where."""
     last = one.dearer[-1]
-    return one.name if plot.holds(last) else f"{one.name} {percent(last, 0)}"
+    return one.name if plot.holds(last) else f"{one.name} {signed_percent(last, 0)}"
 
 
 def _held(value: float, plot: _Plot) -> float:
@@ -240,7 +227,9 @@ def sensitivity_chart(found: Weighing, width: float = 340.0) -> Drawn:
         x = at(number * step)
         marks.append(Line("", "grid", ((x, top - 4), (x, bottom)), 1.0))
         digits = 0 if step >= 0.0099 else 1
-        marks.append(Words(percent(number * step, digits), "soft", x, bottom + 15, anchor="middle"))
+        marks.append(
+            Words(signed_percent(number * step, digits), "soft", x, bottom + 15, anchor="middle")
+        )
     for place, row in enumerate(rows):
         marks += _bar(row, top + place * row_height, at)
     for value, look in ((0.0, "axis"), (stands, "bracket")):

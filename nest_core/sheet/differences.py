@@ -10,11 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from nest_core.explain.summary import share
-from nest_core.sheet.charts import percent
 from nest_core.sheet.weighing import Weighing
 from nest_core.studies.ordering import ordered
 from nest_core.studies.whole_bill import WholeBill, typical
-from nest_core.units import humanise
+from nest_core.units import humanise, signed_percent
 
 __all__ = ["Difference", "differences", "differences_title"]
 
@@ -139,7 +138,7 @@ def _ties(found: Weighing, by: str) -> tuple[str, ...]:
 
 
 def _relative(apart: float, first: float) -> str:
-    return percent(apart / first) if first else ""
+    return signed_percent(apart / first) if first else ""
 
 
 def _none(apart: float, first: float) -> str:
@@ -158,7 +157,7 @@ def _lost(tier: str) -> Callable[[WholeBill], float | None]:
 
 
 def _loss(value: float) -> str:
-    return percent(-value)
+    return signed_percent(-value)
 
 
 def _worst_of(found: Weighing) -> str:

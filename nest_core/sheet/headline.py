@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from nest_core.explain.summary import share
-from nest_core.sheet.charts import percent
 from nest_core.sheet.weighing import Weighing, dearer
 from nest_core.studies.break_evens import BreakEven, between
 from nest_core.studies.whole_bill import WholeBill
-from nest_core.units import humanise
+from nest_core.units import humanise, signed_percent
 
 __all__ = ["headline", "rests_on_price"]
 
@@ -48,9 +47,9 @@ def rests_on_price(found: Weighing) -> str:
             apart = dearer(first, second, price.typical, found.hours)
             side = "more" if apart > 0 else "less"
             told.append(
-                f"At ${humanise(price.typical)} {other.name} costs {percent(abs(apart))[1:]} "
-                f"{side} per token than {mine.name}."
-                if percent(apart) != "0 %"
+                f"At ${humanise(price.typical)} {other.name} costs "
+                f"{signed_percent(abs(apart))[1:]} {side} per token than {mine.name}."
+                if signed_percent(apart) != "0 %"
                 else f"At ${humanise(price.typical)} a token costs the same in both."
             )
     elif other is not None:

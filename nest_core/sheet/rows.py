@@ -11,12 +11,11 @@ from nest_core.explain.summary import share
 from nest_core.explain.validity import validity_of
 from nest_core.hardware.posterior import SHARE, WIDTH
 from nest_core.scenario.titles import accelerator_title
-from nest_core.sheet.charts import percent
 from nest_core.sheet.weighing import Weighing
 from nest_core.studies.interval import paired_sd
 from nest_core.studies.ordering import ordered
 from nest_core.studies.whole_bill import WholeBill
-from nest_core.units import humanise
+from nest_core.units import humanise, signed_percent
 
 __all__ = ["answer", "designs_table", "firmer", "prices_table", "rests_on", "subject", "title"]
 
@@ -126,10 +125,10 @@ def _against(found: Weighing) -> Callable[[WholeBill], str]:
             return ""
         ratio = rate / mine
         if one.sureness is None or found.choice.sureness is None:
-            return percent(ratio - 1)
+            return signed_percent(ratio - 1)
         width = math.exp(WIDTH * paired_sd(found.choice.sureness, one.sureness))
         low, high = ratio / width - 1, ratio * width - 1
-        words = f"{percent(low).removesuffix(' %')} to {percent(high)}"
+        words = f"{signed_percent(low).removesuffix(' %')} to {signed_percent(high)}"
         return f"{words} tie" if low < 0 < high else words
 
     return told
@@ -163,7 +162,7 @@ def _lost(tier: str) -> Callable[[WholeBill], str]:
         loss = next((loss for loss in one.losses if loss.tier == tier), None)
         if loss is None:
             return "–"
-        return "stops" if loss.replanned is None else percent(-loss.replanned)
+        return "stops" if loss.replanned is None else signed_percent(-loss.replanned)
 
     return told
 
@@ -182,8 +181,8 @@ def rests_on(found: Weighing) -> tuple[str, ...]:
         known = mine.sureness.interval
         low, high = known.low_s / known.centre_s - 1, known.high_s / known.centre_s - 1
         told.append(
-            f"Its time lies {percent(low, 0)} to {percent(high, 0)} about the prediction in four "
-            "cases of five; what designs share cancels between them."
+            f"Its time lies {signed_percent(low, 0)} to {signed_percent(high, 0)} about the "
+            "prediction in four cases of five; what designs share cancels between them."
         )
     return tuple(told)
 

@@ -20,7 +20,7 @@ from nest_core.studies.interval import paired_sd
 from nest_core.studies.ordering import Row, ordered
 from nest_core.studies.whole_bill import WholeBill, device_usd_of
 from nest_core.studies.whole_cost import Design, with_hours
-from nest_core.units import humanise
+from nest_core.units import humanise, signed_percent
 
 __all__ = ["Curve", "Moved", "Weighing", "curves", "dearer", "moved", "weigh"]
 
@@ -224,7 +224,8 @@ def moved(found: Weighing) -> tuple[float, tuple[Moved, ...]]:
         ),
         Moved(
             f"speed over {found.rival.name}",
-            f"{_percent(slower / width - 1)} to {_percent(slower * width - 1)} %",
+            f"{signed_percent(slower / width - 1).removesuffix(' %')} to "
+            f"{signed_percent(slower * width - 1)}",
             (
                 dearer(_faster(mine, 1 / width), other, price.typical),
                 dearer(_faster(mine, width), other, price.typical),
@@ -248,10 +249,6 @@ def moved(found: Weighing) -> tuple[float, tuple[Moved, ...]]:
         rows.append(Moved(f"{name} prices", "low to high of the list", (ends[0], ends[1])))
     rows.sort(key=lambda row: abs(row.ends[1] - row.ends[0]), reverse=True)
     return stands, tuple(rows)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:+.1f}".replace("-", "−")
 
 
 def _years(mine: Design, other: Design, usd: float) -> Moved:

@@ -99,7 +99,7 @@ def as_text(fields: Mapping[str, Any]) -> str:
             f"{row['measured_ratio']:.3f}",
             f"{row['predicted_ratio']:.3f}",
             "{:.3f} to {:.3f}".format(*row["interval"]),
-            f"{row['error']:+.1%}",
+            f"{row['error']:+z.1%}",
             "–" if row["anchored_ratio"] is None else f"{row['anchored_ratio']:.3f}",
         ]
         for row in fields["rows"]

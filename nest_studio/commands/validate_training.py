@@ -158,7 +158,7 @@ def as_text(fields: Mapping[str, Any]) -> str:
 def _line(item: Mapping[str, Any]) -> list[object]:
     rank = "–" if item["spearman"] is None else f"{item['spearman']:.3f}"
     errors = (
-        f"{item[key]:+.1%}" if key == "bias" else f"{item[key]:.1%}" for key in ("mape", "bias")
+        f"{item[key]:+z.1%}" if key == "bias" else f"{item[key]:.1%}" for key in ("mape", "bias")
     )
     return [_short(item["name"]), item["n"], *errors, rank, f"{item['regret']:.1%}"]
 

@@ -121,7 +121,7 @@ def _table(groups: Sequence[Group]) -> list[str]:
                 f"{group.median:.1%}",
                 f"{group.p90:.1%}",
                 f"{group.mape:.1%}",
-                f"{group.bias:+.1%}",
+                f"{group.bias:+z.1%}",
                 "–" if group.spearman is None else f"{group.spearman:.3f}",
             ]
             for group in groups

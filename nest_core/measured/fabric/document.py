@@ -145,7 +145,7 @@ def _table(rows: Sequence[NetworkRatio]) -> list[str]:
                 f"{row.measured:.3f}",
                 f"{row.predicted:.3f}",
                 _span(row.interval),
-                f"{row.error:+.1%}",
+                f"{row.error:+z.1%}",
                 "–" if row.anchored is None else f"{row.anchored:.3f}",
                 _span(row.anchored_interval),
             ]

@@ -68,7 +68,7 @@ def compare(log: NcclLog, fabric: Fabric, per_node: int, device: Accelerator) ->
         f"{op.replace('_', '-')} of {humanise_bytes(row.bytes)} over {plural(devices, 'device')} of"
         f" {plural(nodes, 'node')} ran at {humanise(measured, 'B/s')} of bus bandwidth in"
         f" {log.name}, the scenario's fabric predicts {humanise(found.bus_bandwidth_Bps, 'B/s')}"
-        f" ({off:+.0%})."
+        f" ({off:+z.0%})."
     )
     return Compared(log.name, sentence, measured, found.bus_bandwidth_Bps)
 

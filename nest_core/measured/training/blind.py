@@ -221,7 +221,7 @@ def _line(name: str, found: Blind) -> list[object]:
         name,
         found.n,
         f"{found.error:.1%}",
-        f"{found.bias:+.1%}",
+        f"{found.bias:+z.1%}",
         f"{found.inside:.0%}",
         f"{found.score:.3f}",
     ]

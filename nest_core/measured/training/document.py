@@ -212,10 +212,10 @@ def _region_row(found: RegionScore, every: Score) -> list[object]:
         f"{every.mape:.1%}",
         _mean(found.unseen),
         _mean(found.sure),
-        f"{every.bias:+.1%}",
-        f"{every.p10:+.1%}",
-        f"{every.p90:+.1%}",
-        f"{every.worst:+.0%}",
+        f"{every.bias:+z.1%}",
+        f"{every.p10:+z.1%}",
+        f"{every.p90:+z.1%}",
+        f"{every.worst:+z.0%}",
     ]
 
 
@@ -249,7 +249,7 @@ def _groups(groups: Iterable[Score]) -> list[str]:
                 group.name,
                 group.n,
                 f"{group.mape:.1%}",
-                f"{group.bias:+.1%}",
+                f"{group.bias:+z.1%}",
                 "–" if group.spearman is None else f"{group.spearman:.3f}",
                 f"{group.regret:.1%}",
             ]
@@ -269,7 +269,7 @@ def _worst(predictions: Iterable[Prediction]) -> list[str]:
                 _run_words(item.run),
                 f"{item.outcome.seconds:.4g} s",
                 f"{item.seconds:.4g} s",
-                f"{error:+.0%}",
+                f"{error:+z.0%}",
             ]
             for item, error in measured[:WORST]
         ),
@@ -398,8 +398,8 @@ def _by_source(rows: Sequence[tuple[Prediction, float]]) -> list[str]:
                 counted,
                 len(errors),
                 f"{sum(map(abs, errors)) / len(errors):.1%}",
-                f"{sum(errors) / len(errors):+.1%}",
-                f"{max(errors, key=abs):+.0%}",
+                f"{sum(errors) / len(errors):+z.1%}",
+                f"{max(errors, key=abs):+z.0%}",
             ]
             for source, counted, errors in groups
             if errors
@@ -411,7 +411,7 @@ def _by_source(rows: Sequence[tuple[Prediction, float]]) -> list[str]:
 def _far(rows: Sequence[tuple[Prediction, float]]) -> list[str]:
     far = [
         f"- {item.run.id}: {item.run.model}, {item.comparable_bytes / GIB:.1f} GiB against "
-        f"{(item.outcome.memory_bytes or 0.0) / GIB:.1f} GiB ({error:+.0%})"
+        f"{(item.outcome.memory_bytes or 0.0) / GIB:.1f} GiB ({error:+z.0%})"
         for item, error in rows
         if abs(error) > FAR
     ]
@@ -428,7 +428,7 @@ def _closed_forms() -> list[str]:
             figure,
             len(errors),
             f"{sum(map(abs, errors)) / len(errors):.2%}",
-            f"{max(errors, key=abs):+.2%}",
+            f"{max(errors, key=abs):+z.2%}",
         ]
         for figure, errors in found.items()
     )
@@ -449,7 +449,7 @@ def _table_6() -> list[str]:
         *markdown_table(
             ["model", "Alpa's executables, GB", "the paper's estimate, GB", "its error"],
             (
-                [model, f"{alpa:g}", f"{nest:g}", f"{nest / alpa - 1:+.0%}"]
+                [model, f"{alpa:g}", f"{nest:g}", f"{nest / alpa - 1:+z.0%}"]
                 for model, alpa, nest in TABLE_6
             ),
         ),

@@ -33,7 +33,7 @@ def stack_document(found: Calibration, name: str) -> dict[str, Any]:
     counted = f"{len(runs)} own run" + ("s" if len(runs) > 1 else "")
     said = (
         f"{name}: {base.name} fitted to {counted} ({ids[:1000]}), mean error "
-        f"{sum(map(abs, errors)) / len(runs):.1%}, bias {sum(errors) / len(runs):+.1%}"
+        f"{sum(map(abs, errors)) / len(runs):.1%}, bias {sum(errors) / len(runs):+z.1%}"
     )
     return {
         "framework": base.framework,
