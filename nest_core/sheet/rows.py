@@ -7,17 +7,36 @@ from collections.abc import Callable, Sequence
 
 from nest_core.bill.ownership import Owned
 from nest_core.bill.prices import Range
+from nest_core.errors import InputError
 from nest_core.explain.summary import share
 from nest_core.explain.validity import validity_of
 from nest_core.hardware.posterior import SHARE, WIDTH
+from nest_core.measured.acceptance.expected import (
+    Expected,
+    expected_of,
+    library_alone,
+    lowest_of_tiers,
+)
+from nest_core.measured.acceptance.scopes import HOST, RAIL
+from nest_core.network import collapse
 from nest_core.scenario.titles import accelerator_title
 from nest_core.sheet.weighing import Weighing
 from nest_core.studies.interval import paired_sd
 from nest_core.studies.ordering import ordered
 from nest_core.studies.whole_bill import WholeBill
-from nest_core.units import humanise, signed_percent
+from nest_core.units import GB, humanise, signed_percent
 
-__all__ = ["answer", "designs_table", "firmer", "prices_table", "rests_on", "subject", "title"]
+__all__ = [
+    "acceptance_table",
+    "accepted_by",
+    "answer",
+    "designs_table",
+    "firmer",
+    "prices_table",
+    "rests_on",
+    "subject",
+    "title",
+]
 
 _MILLION = 1e6
 
@@ -246,6 +265,48 @@ def firmer(found: Weighing) -> tuple[str, ...]:
             f"Prices of {_joined(list(missing))}: no source states them, so none is billed."
         )
     return tuple(told)
+
+
+def accepted_by(found: Weighing) -> str:
+    """At which bus bandwidths the built fabric is accepted, in a line."""
+    tests = _acceptance(found)
+    if not tests:
+        return ""
+    first, *others = (
+        f"{_three(one.threshold_Bps / GB)}{'' if place else ' GB/s'} {_at(one.scope.tier)}"
+        for place, one in enumerate(tests)
+    )
+    return f"Accepted once nccl-tests reach {', '.join([first, *others])} (next page)."
+
+
+def acceptance_table(found: Weighing) -> tuple[tuple[str, str, str], ...]:
+    """Tier, bus bandwidth at least and expected, what runs where; ``nest-studio accept``'s."""
+    return tuple(
+        (
+            one.scope.tier,
+            f"{_three(one.threshold_Bps / GB)} GB/s ({_three(one.predicted_busbw_Bps / GB)})",
+            f"{one.scope.op.replace('_', '-')} {one.where}",
+        )
+        for one in _acceptance(found)
+    )
+
+
+def _acceptance(found: Weighing) -> tuple[Expected, ...]:
+    """What every tier is held to; nothing where nccl-tests do not run on the fabric."""
+    scenario = found.choice.scenario
+    if scenario is None:
+        return ()
+    try:
+        tests = expected_of(
+            scenario.fabric, collapse(scenario.fabric), library_alone(scenario.accelerator)
+        )
+    except InputError:
+        return ()
+    return lowest_of_tiers(tests)
+
+
+def _at(tier: str) -> str:
+    return {HOST: "in a host", RAIL: "on a rail"}.get(tier, f"at the {tier}")
 
 
 def _joined(names: Sequence[str]) -> str:

@@ -12,9 +12,12 @@ import html
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from nest_core.measured.acceptance.expected import MESSAGE_BYTES
 from nest_core.picture import Drawn, picture, to_svg
 from nest_core.sheet.charts import curve_chart, sensitivity_chart
 from nest_core.sheet.rows import (
+    acceptance_table,
+    accepted_by,
     answer,
     designs_table,
     firmer,
@@ -25,6 +28,7 @@ from nest_core.sheet.rows import (
 )
 from nest_core.sheet.weighing import Weighing, weigh
 from nest_core.studies.whole_bill import WholeBill
+from nest_core.units import GIB
 
 __all__ = ["decision_sheet"]
 
@@ -54,8 +58,8 @@ h1 { font-size: 22px; line-height: 1.15; margin: 8px 0 4px; }
 h2 { font-size: 13px; margin: 0; }
 p { margin: 0 0 3px; }
 .sub { color: #4b5563; font-size: 12px; margin-bottom: 3px; }
-.two { display: grid; grid-template-columns: 5fr 6fr; gap: 16px; margin: 8px 0; }
-.wide { margin: 8px 0; }
+.two { display: grid; grid-template-columns: 5fr 6fr; gap: 16px; margin: 6px 0; }
+.wide { margin: 6px 0; }
 .two .two, .wide .two { margin: 0; grid-template-columns: 1fr 1fr; align-items: start; }
 section { break-inside: avoid; min-width: 0; }
 svg { max-width: 100%; height: auto; }
@@ -99,19 +103,19 @@ def decision_sheet(bills: Sequence[WholeBill], again: str, at: datetime) -> str:
     table = designs_table(found)
     body = [
         f"<h1>{html.escape(title(found))}</h1>",
-        *(f"<p>{html.escape(line)}</p>" for line in answer(found)),
+        *(f"<p>{html.escape(line)}</p>" for line in (*answer(found), accepted_by(found)) if line),
     ]
     if len(found.bills) < _WIDE_FROM:
         body.append(_two(_fabric(found), _table(found, table)))
     else:
-        beside = f"<div>{_rests_on(found)}{_firmer(found)}</div>"
+        beside = _words(found)
         body += [_two(_fabric(found), beside), _wide(_table(found, table))]
     if found.rival is not None:
         body.append(
             _two(_chart(curve_chart(found, height=_CHART_PX)), _chart(sensitivity_chart(found)))
         )
     if len(found.bills) < _WIDE_FROM:
-        beside = f"<div>{_rests_on(found)}{_firmer(found)}</div>"
+        beside = _words(found)
         body.append(_two(beside, _prices(found)))
     else:
         body.append(_wide(_prices(found, abreast=2)))
@@ -128,7 +132,7 @@ def decision_sheet(bills: Sequence[WholeBill], again: str, at: datetime) -> str:
         f"<footer><span>Again: {html.escape(again)}</span>"
         f"<span>price list {html.escape(found.choice.owned.prices)}</span></footer>"
         '<div class="sign"><div>Decided</div><div>Name</div><div>Date</div></div>\n'
-        f"{_sources(found)}</body></html>\n"
+        f"{_second_page(found)}</body></html>\n"
     )
 
 
@@ -195,12 +199,11 @@ def _more(share: float) -> str:
     return f"{abs(100 * share):.2g} % {'more' if share > 0 else 'less'}"
 
 
-def _rests_on(found: Weighing) -> str:
-    return f"<section>{_head('What it rests on')}{_list(rests_on(found))}</section>"
-
-
-def _firmer(found: Weighing) -> str:
-    return f"<section>{_head('What would make it firmer')}{_list(firmer(found))}</section>"
+def _words(found: Weighing) -> str:
+    """The evidence, and what would be firmer."""
+    parts = {"What it rests on": rests_on(found), "What would make it firmer": firmer(found)}
+    told = (f"<section>{_head(name)}{_list(lines)}</section>" for name, lines in parts.items())
+    return f"<div>{''.join(told)}</div>"
 
 
 def _prices(found: Weighing, abreast: int = 1) -> str:
@@ -214,13 +217,28 @@ def _prices(found: Weighing, abreast: int = 1) -> str:
     return f"<section>{head}{beside}</section>"
 
 
-def _sources(found: Weighing) -> str:
-    """The second page."""
+def _second_page(found: Weighing) -> str:
+    """Sources of prices, and what the built fabric is held to."""
     name = f"Prices and their sources, {found.choice.name}"
     head = _head(name, "Typical (low to high); fibre by the rack layout")
     rows = _price_rows(prices_table(found.choice.owned, full=True))
     assumed = _list(found.choice.owned.assumed)
-    return f'<div class="sources"><section>{head}{rows}</section>{assumed}</div>'
+    return (
+        f'<div class="sources"><section>{head}{rows}</section>{assumed}{_acceptance(found)}</div>'
+    )
+
+
+def _acceptance(found: Weighing) -> str:
+    rows = acceptance_table(found)
+    if not rows:
+        return ""
+    below = (
+        f"Bus bandwidth that nccl-tests reach at least at {MESSAGE_BYTES / GIB:g} GiB (expected); "
+        "nine healthy fabrics in ten reach each. nest-studio accept writes the commands and judges "
+        "their logs"
+    )
+    head = _head(f"How {found.choice.name} is accepted", below)
+    return f'<div class="wide"><section>{head}{_price_rows(rows)}</section></div>'
 
 
 def _price_rows(rows: Sequence[Sequence[str]]) -> str:

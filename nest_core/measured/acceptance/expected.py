@@ -10,14 +10,15 @@ linear in every parameter, as `nest_core.studies.interval` does.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 
 from nest_core.costs.network_draw import drawn_network, drawn_software, routing_of
 from nest_core.costs.software import Software, software_of
 from nest_core.errors import InputError
-from nest_core.hardware import load_accelerator
+from nest_core.hardware import Accelerator, load_accelerator
 from nest_core.hardware.collectives import Curve
 from nest_core.hardware.collectives.library import KIND, OWN
 from nest_core.hardware.network_spread import NetworkParameters, load_spread
@@ -32,7 +33,15 @@ from nest_core.presets import load_toml, named_file
 from nest_core.topology import Fabric
 from nest_core.units import GIB
 
-__all__ = ["MESSAGE_BYTES", "Expected", "accelerator_in", "expected_of", "library_of"]
+__all__ = [
+    "MESSAGE_BYTES",
+    "Expected",
+    "accelerator_in",
+    "expected_of",
+    "library_alone",
+    "library_of",
+    "lowest_of_tiers",
+]
 
 MESSAGE_BYTES = 4 * GIB
 PROGRAMS = {"all_reduce": "all_reduce_perf", "all_to_all": "alltoall_perf"}
@@ -100,7 +109,12 @@ def library_of(
             links=own.curve("nvlink") or device.links,
             network=own.curve("network") or device.network,
         )
-    return software_of(device)
+    return library_alone(device)
+
+
+def library_alone(accelerator: Accelerator) -> Software:
+    """What nccl-tests see of an accelerator: the curves, not what whole runs left of them."""
+    return software_of(replace(accelerator, links_reach=1.0, network_reach=1.0))
 
 
 def accelerator_in(name: str) -> str:
@@ -145,6 +159,16 @@ def expected_of(fabric: Fabric, network: Network, software: Software) -> tuple[E
     'all_reduce_perf -b 512M -e 4G -f 2 -g 8'
     """
     return tuple(_expected(network, software, scope) for scope in scopes_of(fabric, network))
+
+
+def lowest_of_tiers(tests: Sequence[Expected]) -> tuple[Expected, ...]:
+    """One command per tier, the one of the lowest threshold; of rails for any device of a host."""
+    found = []
+    for _, alike in groupby(tests, lambda one: one.scope.tier):
+        one = min(alike, key=lambda test: test.threshold_Bps)
+        any_device = one.where.replace(f"device {one.scope.device} of each", "one device of each")
+        found.append(replace(one, where=any_device))
+    return tuple(found)
 
 
 def _command(scope: Scope) -> str:
