@@ -103,7 +103,7 @@ def drawing_section(chosen: str, answer: FabricAnswer | None) -> None:
     if problem:
         st.warning(as_markdown(problem))
     if own is not None and is_drawing(own):
-        _show(own, revision(), editable=True)
+        _show(own | {"name": ""}, revision(), editable=True)  # edits leave its name behind
         drawing_forms(own)
         _tables(own)
         return

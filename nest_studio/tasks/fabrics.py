@@ -171,7 +171,7 @@ def fabric_answer(text: str, *, progress: Tell, stop: Stop) -> FabricAnswer | No
         port_finding=port_finding(fabric),
         map=level_figure(network, MAP_HEIGHT, _ways(fabric, network), MAP_BLOCKS),
         caveats=caveats(network),
-        drawing=json.dumps(drawing_of(fabric, network.nesting)) if drawn else "",
+        drawing=json.dumps(drawing_of(_titled(text), network.nesting)) if drawn else "",
     )
 
 
@@ -243,16 +243,19 @@ def fabric_losses(text: str) -> tuple[str, ...]:
 def fabric_export(text: str, format_: str, *, progress: Tell, stop: Stop) -> Exported:
     """A fabric in another program's format, with all that it loses there."""
     progress(0.0, "writing it")
-    document, overrides = json.loads(text)
-    fabric, written = request_fabric(text), with_overrides(document, overrides)
-    if overrides:  # no longer what its name says
-        fabric = replace(fabric, name=fabric_title(fabric))
-        written["name"] = fabric.name
+    fabric, written = _titled(text), with_overrides(*json.loads(text))
+    written["name"] = fabric.name
     exported = write_fabric(fabric, format_, document=written)
     progress(0.3, "reading it again to compare")
     return replace(
         exported, lost=lost_between(request_fabric(text), exported, format_, load_prices())
     )
+
+
+def _titled(text: str) -> Fabric:
+    """The fabric of a request; with overrides it is no longer what its name says."""
+    fabric, (_, overrides) = request_fabric(text), json.loads(text)
+    return replace(fabric, name=fabric_title(fabric)) if overrides else fabric
 
 
 def _error(network: Network) -> float | None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import html
 import json
+from dataclasses import replace
 
 import pytest
-from page_parts import fabrics
+from page_parts import components, fabrics
 
 from nest_core.figures.collectives import bandwidth_figure, time_figure
 from nest_core.measured.collectives.sweep import sweep
@@ -18,6 +19,7 @@ from nest_core.scenario.titles import fabric_title
 from nest_core.units import humanise_rate
 from nest_studio import jobs
 from nest_studio.browser.fabric import USUAL_PX
+from nest_studio.fabric_view import DEFAULT_FABRIC
 from nest_studio.tasks.fabrics import fabric_sweep
 
 CHARTS = 4
@@ -84,6 +86,17 @@ def test_a_slider_narrows_the_bisection(fabric_page):
     assert values(page)["Of full bisection"] == "25.0 %"
     assert values(page)["Bisection"] == "6.40 TB/s"
     assert "Changed: oversubscription 4 : 1" in text_of(page)
+
+
+def test_the_canvas_is_called_as_the_page_calls_the_fabric(fabric_page):
+    """It said "1,024 H100" of 512: a preset's name does not follow the form."""
+    page = fabric_page()
+    (drawn,) = components(page, "nest-studio.drawing")
+    preset = load_fabric(DEFAULT_FABRIC)
+    assert drawn["name"] == preset.name
+    widget(page, "fabric.clos.devices").set_value(512).run()
+    (drawn,) = components(page, "nest-studio.drawing")
+    assert drawn["name"] == fabric_title(replace(preset, devices=512))
 
 
 @pytest.mark.sampled(2)
