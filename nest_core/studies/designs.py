@@ -125,11 +125,26 @@ def whole_bills(
         raise InputError("--compare", f"must name at most {MOST} designs", len(names), "drop some")
     if len(set(names)) < len(names):
         raise InputError("--compare", "must name every design once", list(names), "drop one")
+    changes = _buildable(asked, names) if names else {"": {}}
     found = []
-    for number, name in enumerate(names or ("",)):
-        progress(number / max(len(names), 1), name)
-        change = _change(asked, name) if name else {}
+    for number, (name, change) in enumerate(changes.items()):
+        progress(number / len(changes), name)
         found.append(_bill(asked, name, change, tokens, failures, stop))
+    return found
+
+
+def _buildable(asked: Asked, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """What makes each design; one that cannot be built is refused before any is planned."""
+    fabric, found = asked.fabric, {}
+    for name in names:
+        try:
+            found[name] = _change(asked, fabric, name)
+            _ = replace(asked, overrides=_over(asked, found[name])).fabric
+        except InputError as error:
+            if error.field.startswith("--"):
+                raise
+            rule = f"must name designs that can be built ({error.field} {error.rule})"
+            raise InputError("--compare", rule, name, error.remedy) from error
     return found
 
 
@@ -169,7 +184,7 @@ def beside(asked: Asked, name: str) -> dict[str, Any]:
     InputError
         For a name that means none, or one that does not exist at this size.
     """
-    return _over(asked, _change(asked, name))
+    return _over(asked, _change(asked, asked.fabric, name))
 
 
 def _over(asked: Asked, change: Mapping[str, Any]) -> dict[str, Any]:
@@ -182,11 +197,11 @@ def _over(asked: Asked, change: Mapping[str, Any]) -> dict[str, Any]:
     return {**kept, **change}
 
 
-def _change(asked: Asked, name: str) -> dict[str, Any]:
+def _change(asked: Asked, fabric: Fabric, name: str) -> dict[str, Any]:
     """The overrides that make one design of another."""
     ratio = _RATIO.fullmatch(name)
     if ratio:
-        ratios = list(getattr(asked.fabric, "oversubscription", ()))
+        ratios = list(getattr(fabric, "oversubscription", ()))
         if not ratios:
             raise InputError(
                 "--compare", "must name ratios of a fabric that has tiers", name, "name fabrics"
@@ -195,9 +210,9 @@ def _change(asked: Asked, name: str) -> dict[str, Any]:
     if optics := _OPTICS.fullmatch(name):
         return {f"fabric.optics.{optics[1]}": optics[2]}
     if scale_up := _SCALE_UP.fullmatch(name):
-        return {"fabric": _scaled_up(asked.fabric, int(scale_up[1])).document()}
+        return {"fabric": _scaled_up(fabric, int(scale_up[1])).document()}
     if name in KINDS:
-        made = same_size(asked.fabric, (name,))[0]
+        made = same_size(fabric, (name,))[0]
         if made.fabric is None:
             raise InputError("--compare", "must exist at this size", name, made.reason)
         return {"fabric": made.fabric.document()}
