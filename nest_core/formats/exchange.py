@@ -21,6 +21,7 @@ from nest_core.formats.drawn import unsaid
 from nest_core.network import GraphLinkMap, Network, collapse
 from nest_core.network.collapse import is_counted
 from nest_core.network.collective import collective
+from nest_core.network.dragonfly import DragonflyLinkMap, without_detours
 from nest_core.network.link_graph import DEVICE
 from nest_core.schema import FabricFile, checked
 from nest_core.topology import Fabric, build_fabric
@@ -76,8 +77,10 @@ def lost_on_canvas(
 
 
 def caveats(network: Network) -> tuple[str, ...]:
-    """What the prices of a drawn graph do not know about it, one sentence each."""
+    """What the prices of a drawn graph or a dragonfly do not know about it, one sentence each."""
     link_map = network.link_map
+    if isinstance(link_map, DragonflyLinkMap):
+        return tuple(filter(None, [without_detours(link_map.fabric)]))
     if not isinstance(link_map, GraphLinkMap) or link_map.scale_up is not None:
         return ()
     links = link_map.links

@@ -27,9 +27,10 @@ from nest_core.network.link_map import (
     joined,
 )
 from nest_core.network.scale_up import ScaleUpLinkMap, scale_up_link_map
-from nest_core.topology import Dragonfly
+from nest_core.topology import Dragonfly, Fabric
+from nest_core.units import humanise_rate
 
-__all__ = ["DragonflyLinkMap", "dragonfly_network"]
+__all__ = ["DragonflyLinkMap", "dragonfly_network", "without_detours"]
 
 Parts = list[tuple[IntArray, IntArray, FloatArray]]
 
@@ -220,6 +221,26 @@ class DragonflyLinkMap(LinkMap):
             (flow[row[into]], self._local(last[into], b[row[into]]), part[into]),
         ]
         return parts, 1 + fewest[:, 0]
+
+
+def without_detours(fabric: Fabric) -> str:
+    """What minimal routes cost a dragonfly; empty for others, and where a link carries a node.
+
+    Rings join neighbours, and two routers of a group share one link: per device an all-reduce of
+    nodes with eight NICs gets an eighth of a leaf's, which Valiant's or adaptive detours would
+    spread over the group.
+    """
+    if not isinstance(fabric, Dragonfly):
+        return ""
+    node_Bps = fabric.port_bandwidth_Bps
+    ratio = node_Bps / fabric.local_bandwidth_Bps
+    if ratio <= 1:
+        return ""
+    return (
+        f"Routes are minimal: between two routers the NICs of a node, {humanise_rate(node_Bps)}, "
+        f"share one link of {humanise_rate(fabric.local_bandwidth_Bps)}. Detours (Valiant, UGAL) "
+        f"are not modelled, so collectives may be priced up to {ratio:.3g} times too slow."
+    )
 
 
 def dragonfly_network(fabric: Dragonfly) -> Network:

@@ -68,6 +68,7 @@ def rests_on_price(found: Weighing) -> str:
         for one in found.bills
         if one.gap
     ]
+    told += [f"{one.name}: {one.caveat}" for one in found.bills if one.caveat]
     told += [f"{one.name} is left out: {one.reason}." for one in found.left_out]
     return " ".join(filter(None, told))
 

@@ -222,7 +222,8 @@ def _second_page(found: Weighing) -> str:
     name = f"Prices and their sources, {found.choice.name}"
     head = _head(name, "Typical (low to high); fibre by the rack layout")
     rows = _price_rows(prices_table(found.choice.owned, full=True))
-    assumed = _list(found.choice.owned.assumed)
+    caveats = (f"{one.name}: {one.caveat}" for one in found.bills if one.caveat)
+    assumed = _list([*found.choice.owned.assumed, *caveats])
     return (
         f'<div class="sources"><section>{head}{rows}</section>{assumed}{_acceptance(found)}</div>'
     )

@@ -19,6 +19,7 @@ from nest_core.bill.prices import Prices, Range, prices_of
 from nest_core.costs.price import Report
 from nest_core.errors import InputError
 from nest_core.explain.training import TOKENS_PER_PARAMETER, Training, training
+from nest_core.network.dragonfly import without_detours
 from nest_core.scenario import OF_PRICES, Scenario, expanded, resolve_scenario
 from nest_core.studies.break_evens import BreakEven, Weighed, between, of_one
 from nest_core.studies.failures import Loss, losses
@@ -93,6 +94,13 @@ class WholeBill:
         return self.report.samples_per_s * self.scenario.sequence
 
     @property
+    def caveat(self) -> str:
+        """What its speed does not know about its fabric; empty without a plan."""
+        if self.report is None or self.scenario is None:
+            return ""
+        return without_detours(self.scenario.fabric)
+
+    @property
     def weighed(self) -> Weighed:
         """As break-evens take it."""
         return Weighed(self.name, self.owned, self.tokens_per_s, self.sureness)
@@ -160,6 +168,7 @@ class WholeBill:
             "gap": self.gap if self.report else None,
             "reason": self.reason,
             "assumed": list(whole.assumed),
+            "caveat": self.caveat,
             "checks": list(whole.checks),
         }
 

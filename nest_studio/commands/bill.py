@@ -125,7 +125,13 @@ def _as_text(fields: Mapping[str, Any]) -> str:
     sources = {line["source"]: line["name"] for line in reversed(fields["lines"])}
     parts += [f"  {name}: {source}" for source, name in reversed(sources.items())]
     parts += ["", *fields["assumed"], *(f"! {check}" for check in fields["checks"])]
+    parts += [f"! {one['name']}: {one['caveat']}" for one in _designs(fields) if one["caveat"]]
     return "\n".join(parts)
+
+
+def _designs(fields: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """Those that are compared, or the one alone."""
+    return fields["compared"] or [fields]
 
 
 def _lines(lines: Sequence[Mapping[str, Any]]) -> str:
