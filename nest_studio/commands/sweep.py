@@ -85,6 +85,7 @@ def _writer(file: Path) -> Callable[[list[dict[str, Any]]], None]:
         For another ending, or a folder that cannot be written to.
     """
     from nest_core.files import write_file
+    from nest_core.quoting import csv_text
 
     if file.suffix not in (".parquet", ".csv"):
         raise InputError("--output", "must end in .parquet or .csv", str(file), "rename it")
@@ -96,12 +97,13 @@ def _writer(file: Path) -> Callable[[list[dict[str, Any]]], None]:
 
         import pandas as pd
 
-        frame = pd.DataFrame(rows)
         if file.suffix == ".csv":
-            write_file(file, frame.to_csv(index=False), "--output")
+            columns = list(rows[0]) if rows else []
+            table = csv_text(columns, [list(row.values()) for row in rows])
+            write_file(file, table, "--output")
             return
         packed = io.BytesIO()
-        frame.to_parquet(packed, index=False)
+        pd.DataFrame(rows).to_parquet(packed, index=False)
         write_file(file, packed.getvalue(), "--output")
 
     return write
