@@ -33,7 +33,7 @@ from nest_core.studies.designs import Asked, beside
 from nest_core.studies.parameter import SweepParameter, Value
 from nest_core.studies.parameters import sweep_parameters
 
-__all__ = ["Member", "Study", "StudyAxis", "load_study"]
+__all__ = ["Member", "Study", "StudyAxis", "load_study", "study_of"]
 
 MOST_POINTS = 1_000_000
 SPINE = (
@@ -165,13 +165,17 @@ def load_study(name: str, folder: Path | None = None) -> Study:
         For anything that keeps it from being a study, an axis that is no parameter among it.
     """
     path = named_file("studies", name, folder, field="study")
-    file = checked(StudyFile, load_toml(path))
-    inside = path.parent if folder is not None else None
+    return study_of(load_toml(path), path.parent if folder is not None else None)
+
+
+def study_of(document: Mapping[str, Any], folder: Path | None = None) -> Study:
+    """A study's document, as its file has it; parameters and errors as of `load_study`."""
+    file = checked(StudyFile, document)
     named = [(file.scenario, 1.0)] if file.scenario else [(m.scenario, m.weight) for m in file.mix]
     whole = sum(weight for _, weight in named)
     members = []
     for each, weight in named:
-        document, where = scenario_document(each, inside)
+        document, where = scenario_document(each, folder)
         merged = {**document, "override": {**document.get("override", {}), **file.overrides}}
         members.append(Member(each, merged, where, _content(merged, where), weight / whole))
     axes = tuple(
