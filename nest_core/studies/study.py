@@ -170,7 +170,7 @@ def load_study(name: str, folder: Path | None = None) -> Study:
 
 def study_of(document: Mapping[str, Any], folder: Path | None = None) -> Study:
     """A study's document, as its file has it; parameters and errors as of `load_study`."""
-    file = checked(StudyFile, document)
+    file = checked(StudyFile, dict(document))
     named = [(file.scenario, 1.0)] if file.scenario else [(m.scenario, m.weight) for m in file.mix]
     whole = sum(weight for _, weight in named)
     members = []
