@@ -18,11 +18,12 @@ from nest_core.schema.scenario import (
     add_kind,
 )
 from nest_core.schema.search import Range, SearchTable
-from nest_core.schema.study import METRICS, StudyFile
+from nest_core.schema.study import GOALS, METRICS, StudyFile
 
 __all__ = [
     "LONGEST_NAME",
     "MAX_DEPTH",
+    "GOALS",
     "METRICS",
     "AcceleratorFile",
     "FabricFile",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
@@ -9,12 +10,14 @@ from pydantic import Field, model_validator
 from nest_core.schema.fields import Count, Name, Positive, Table
 
 __all__ = [
+    "GOALS",
     "METRICS",
     "MOST_VALUES",
     "AxisTable",
     "BoundTable",
     "DesignTable",
     "MemberTable",
+    "NodeTable",
     "RangeTable",
     "StudyFile",
 ]
@@ -29,7 +32,11 @@ Metric = Literal[
     "network_kW",
     "tokens_per_s_per_network_usd",
     "tokens_per_s_per_network_W",
+    "worst_loss",
 ]
+Goal = Literal["days", "tokens_per_network_usd", "tokens_per_usd", "tokens_per_W"]
+GOALS: tuple[Goal, ...] = Goal.__args__  # type: ignore[attr-defined]
+"""What the answer of a design is sorted by."""
 METRICS: tuple[Metric, ...] = Metric.__args__  # type: ignore[attr-defined]
 """Every figure that a point may be asked for; units stand in the names."""
 Ratio = Annotated[float, Field(ge=1, le=1e6)]
@@ -84,17 +91,45 @@ class BoundTable(Table):
     most: float | None = Field(default=None, alias="max")
 
 
+class NodeTable(Table):
+    """One of ``[[design.nodes]]``: what a node is; what it does not say is as the scenario has it.
+
+    NICs of each device stay as many, unless it states those of the node.
+    """
+
+    accelerator: Name | None = None
+    devices_per_node: Count | None = None
+    scale_up_GBps: Positive | None = None
+    nics_per_node: Count | None = None
+
+
 class DesignTable(Table):
-    """``[design]``: which fabrics for the scenario's devices may be bought, and with what money."""
+    """``[design]``: which fabrics may be bought, with what money, and what for."""
 
     families: Annotated[list[Name], Field(min_length=1, max_length=16)]
     ratios: Annotated[list[Ratio], Field(min_length=1, max_length=64)] = [1.0]
+    outer_ratios: Annotated[list[Ratio], Field(min_length=1, max_length=64)] = [1.0]
+    devices: Annotated[list[Count], Field(min_length=1, max_length=64)] | None = None
+    nodes: Annotated[list[NodeTable], Field(min_length=1, max_length=16)] = [NodeTable()]
     nics_per_node: Annotated[list[Count], Field(min_length=1, max_length=16)] | None = None
     nic_GBps: Annotated[list[Positive], Field(min_length=1, max_length=16)] | None = None
     radix: Annotated[list[Count], Field(min_length=1, max_length=16)] | None = None
+    optics: Annotated[list[dict[Name, Name]], Field(min_length=1, max_length=16)] = [{}]
+    phases: Annotated[list[Count], Field(max_length=8)] = []
+    goal: Goal = "days"
     max_usd: Positive | None = None
     max_kW: Positive | None = None
+    max_racks: Count | None = None
+    max_cable_m: Positive | None = None
     tokens_T: Positive | None = None
+
+    @model_validator(mode="after")
+    def _growing(self) -> DesignTable:
+        if any(b <= a for a, b in itertools.pairwise(self.phases)):
+            raise ValueError("a design whose phases grow")
+        if self.phases and self.devices is not None:
+            raise ValueError("a design with devices or with phases, not both")
+        return self
 
 
 class StudyFile(Table):

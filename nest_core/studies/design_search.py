@@ -3,30 +3,30 @@
 Price and power of every design are computed; its days take an exact plan. No design trains faster
 than a non-blocking fabric with the same NICs (`non_blocking`), whose plan is its bound. Designs are
 planned from the cheapest on; one that a planned design beats in price and power, and in days by its
-bound, is left out: whatever its plan, it is in no Pareto set.
+bound, is left out: whatever its plan, it is in no Pareto set. What does not meet the study's
+constraints beats nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from nest_core.explain.training import DAY_S, TOKENS_PER_PARAMETER
 from nest_core.scenario import resolve_scenario
 from nest_core.studies.design_space import Design, Refused, design_space, non_blocking
-from nest_core.studies.engine import Answers, run
-from nest_core.studies.rows import rows_of
+from nest_core.studies.engine import Answer, Answers, run
+from nest_core.studies.rows import row_of
 from nest_core.studies.solving import Stop
 from nest_core.studies.study import Study, StudyAxis
-from nest_core.topology import Fabric
 
-__all__ = ["DesignCertificate", "Designed", "Planned", "pareto", "search_designs"]
+__all__ = ["DesignCertificate", "Designed", "Planned", "pareto", "search_designs", "tokens_of"]
 
-ROUND = 4
-"""Designs for every worker before what they beat is left out."""
+TOGETHER = 4
+"""Designs of a task: of those in flight none is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,8 @@ class Planned:
     Parameters
     ----------
     design : Design
+    tokens_per_s : float
+        Of the mix.
     days : float
         Of the training run.
     plan : str
@@ -45,6 +47,7 @@ class Planned:
     """
 
     design: Design
+    tokens_per_s: float
     days: float
     plan: str
     gap: float
@@ -52,24 +55,28 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class DesignCertificate:
-    """How the set is known: ``planned + bounded + infeasible == designs``.
+    """How the set is known: ``planned + bounded + infeasible + left == designs``.
 
     Parameters
     ----------
-    designs, planned, bounded, infeasible : int
-        Infeasible: those that do not exist, break a limit, or have no plan that fits.
+    designs, planned, bounded, infeasible, left : int
+        Infeasible: those that do not exist, break a limit or a constraint, or have no plan that
+        fits. Left: those of unknown fate, where the search was stopped.
     gap : float
         The largest of a planned design.
-    proven : bool
-        Whether every design's fate is known, and no plan has a gap.
     """
 
     designs: int
     planned: int
     bounded: int
     infeasible: int
+    left: int
     gap: float
-    proven: bool
+
+    @property
+    def proven(self) -> bool:
+        """Whether every design's fate is known, and no plan has a gap."""
+        return not self.left and self.gap == 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,59 +110,111 @@ def search_designs(
 ) -> Designed:
     """The designs of a study that no other beats; parameters as `engine.run` takes them."""
     designs, refused = design_space(study)
-    total = len(designs) + len(refused)
-    tokens = _tokens(study)
-    planned: list[Planned] = []
-    bounded: list[Design] = []
-    left = sorted(designs, key=lambda one: (one.price_usd, one.power_W))
-    with pool() as executor:
-
-        def days_on(fabrics: dict[str, Fabric]) -> dict[str, dict[str, Any]]:
-            """Rows of the study on fabrics, by name."""
-            changes = tuple({"fabric": fabric.document()} for fabric in fabrics.values())
-            asked = replace(
-                study,
-                axes=(StudyAxis("design", "design", tuple(fabrics), changes),),
-                metrics=("tokens_per_s",),
-            )
-            run(
-                asked,
-                answers,
-                lambda: nullcontext(executor),
-                workers,
-                tell=lambda *_: None,
-                stop=stop,
-            )
-            return {str(row["design"]): row for row in rows_of(asked, answers)}
-
-        sizes = tuple(dict.fromkeys(one.size for one in left))
-        ideal = days_on({str(number): non_blocking(size) for number, size in enumerate(sizes)})
-        least = dict.fromkeys(sizes, 0.0)  # until a proof says more
-        for number, row in ideal.items():
-            if row["status"] == "solved" and row["gap"] == 0.0:
-                least[sizes[int(number)]] = tokens / row["tokens_per_s"] / DAY_S
-        while left and not stop():
-            beaten = [one for one in left if any(_beats(p, one, least[one.size]) for p in planned)]
-            bounded += beaten
-            left = [one for one in left if one not in beaten]
-            batch, left = left[: ROUND * workers], left[ROUND * workers :]
-            rows = days_on({one.name: one.fabric for one in batch})
-            left += [one for one in batch if one.name not in rows]  # stopped
-            for one in batch:
-                if one.name not in rows:
-                    continue
-                row = rows[one.name]
-                if row["status"] != "solved":
-                    refused.append(Refused(one.name, row["reason"]))
-                else:
-                    days = tokens / row["tokens_per_s"] / DAY_S
-                    planned.append(Planned(one, days, row["plan"], row["gap"]))
-            tell(total - len(left), total)
-    gap = max((one.gap for one in planned), default=0.0)
-    certificate = DesignCertificate(
-        total, len(planned), len(bounded), len(refused), gap, not left and gap == 0.0
+    designs.sort(key=lambda one: (one.price_usd, one.power_W))
+    search = _Search(study, answers, designs)
+    run(
+        search.asked,
+        search,
+        pool,
+        workers,
+        tell=tell,
+        stop=stop,
+        skip=search.is_beaten,
+        together=TOGETHER,
     )
-    return Designed(pareto(planned), tuple(planned), tuple(refused), certificate)
+    search.look()
+    left = [one for one in search.pending if not search.is_beaten(one)]
+    refused += search.refused
+    certificate = DesignCertificate(
+        len(designs) + len(refused) - len(search.refused),
+        len(search.planned),
+        len(search.pending) - len(left),
+        len(refused),
+        len(left),
+        max((one.gap for one in search.planned), default=0.0),
+    )
+    return Designed(pareto(search.planned), tuple(search.planned), tuple(refused), certificate)
+
+
+class _Search:
+    """What is known of designs so far: it hears every answer on its way to and from the store.
+
+    Points of ``asked`` are the non-blocking fabrics, then the designs.
+    """
+
+    def __init__(self, study: Study, answers: Answers, designs: Sequence[Design]) -> None:
+        self._answers, self._designs, self._tokens = answers, designs, tokens_of(study)
+        kinds = tuple(dict.fromkeys(one.bought for one in designs))
+        ideal = (one.changes(non_blocking(one.size)) for one in kinds)
+        changes = (*ideal, *(one.changes for one in designs))
+        axis = StudyAxis("design", "design", tuple(range(len(changes))), changes)
+        self.asked = replace(study, axes=(axis,), metrics=("tokens_per_s",))
+        self._kinds = kinds
+        self._keys = {
+            number: [self.asked.key(member, change) for member in study.members]
+            for number, change in enumerate(changes)
+        }
+        self._found: dict[str, Answer] = {}
+        self._news = False
+        self._least = dict.fromkeys(kinds, 0.0)  # until a proof says more
+        self._open_kinds = set(range(len(kinds)))
+        self.pending = set(range(len(kinds), len(changes)))
+        self.planned: list[Planned] = []
+        self.refused: list[Refused] = []
+        self._unbeaten: tuple[Planned, ...] = ()
+
+    def known(self, keys: Iterable[str]) -> dict[str, Answer]:
+        """As `Answers` has it."""
+        found = self._answers.known(keys)
+        self._hear(found)
+        return found
+
+    def keep(self, answers: Mapping[str, Answer]) -> None:
+        """As `Answers` has it."""
+        self._answers.keep(answers)
+        self._hear(answers)
+
+    def _hear(self, answers: Mapping[str, Answer]) -> None:
+        self._found |= answers
+        self._news = self._news or bool(answers)
+
+    def is_beaten(self, number: int) -> bool:
+        """Whether a planned design beats a point, whatever its plan."""
+        self.look()
+        if number < len(self._kinds):
+            return False
+        one = self._designs[number - len(self._kinds)]
+        return any(_beats(each, one, self._least[one.bought]) for each in self._unbeaten)
+
+    def look(self) -> None:
+        """Take in what was heard."""
+        if not self._news:
+            return
+        self._news, before = False, len(self.planned)
+        for number in self._whole(self._open_kinds):
+            row = self._row(number)
+            if row["status"] == "solved" and row["gap"] == 0.0:
+                self._least[self._kinds[number]] = self._days(row)
+            self._open_kinds.discard(number)
+        for number in self._whole(self.pending):
+            row, design = self._row(number), self._designs[number - len(self._kinds)]
+            if row["meets"]:
+                rate, days = row["tokens_per_s"], self._days(row)
+                self.planned.append(Planned(design, rate, days, row["plan"], row["gap"]))
+            else:
+                self.refused.append(Refused(design.name, row["reason"]))
+            self.pending.discard(number)
+        self._unbeaten = pareto((*self._unbeaten, *self.planned[before:]))
+
+    def _whole(self, numbers: Iterable[int]) -> list[int]:
+        """Those of which every answer is there."""
+        return [n for n in sorted(numbers) if all(key in self._found for key in self._keys[n])]
+
+    def _row(self, number: int) -> dict[str, Any]:
+        return row_of(self.asked, number, [self._found[key] for key in self._keys[number]])
+
+    def _days(self, row: Mapping[str, Any]) -> float:
+        return float(self._tokens / row["tokens_per_s"] / DAY_S)
 
 
 def pareto(planned: Sequence[Planned]) -> tuple[Planned, ...]:
@@ -170,7 +229,7 @@ def _beats(planned: Planned, one: Design, days: float) -> bool:
     return all(a <= b for a, b in zip(mine, theirs, strict=True)) and mine != theirs
 
 
-def _tokens(study: Study) -> float:
+def tokens_of(study: Study) -> float:
     """Of the training run: as asked, else 20 for each parameter of the mix's first model."""
     if study.design and study.design.tokens_T:
         return study.design.tokens_T * 1e12

@@ -1,28 +1,52 @@
 """The fabrics that a design study may buy: every one that its choices make, with its whole bill.
 
-A choice of NICs per node, their rate and the switches' radix is a size (`same_size.Size`); every
-family makes one fabric of it, a Clos one for every ratio of its innermost tier.
+A number of devices, what a node is, its NICs, their rate and the switches' radix are a size
+(`same_size.Size`); every family makes one fabric of it, a Clos one for every ratio, and each is
+cabled in every way that is asked for.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
-from nest_core.bill.ownership import owned
+from nest_core.bill.ownership import Owned, owned
 from nest_core.errors import InputError
-from nest_core.scenario import Scenario, resolve_scenario
-from nest_core.schema.study import DesignTable
+from nest_core.scenario import resolve_scenario
+from nest_core.schema.study import DesignTable, NodeTable
 from nest_core.studies.study import Study
 from nest_core.studies.whole_bill import scenario_prices
-from nest_core.topology import Clos, Fabric, Hierarchical
+from nest_core.topology import Clos, Dragonfly, Fabric, Hierarchical
 from nest_core.topology.hierarchical import Tier
-from nest_core.topology.same_size import KINDS, Size, same_size, size_of
+from nest_core.topology.same_size import KINDS, Size, same_size, size_of, with_scale_up
 from nest_core.units import GB, humanise_rate
 
-__all__ = ["Design", "Refused", "design_space", "non_blocking"]
+__all__ = ["Bought", "Design", "Refused", "design_space", "non_blocking"]
+
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Bought:
+    """What decides how fast a design can be: no topology of it beats a non-blocking one.
+
+    Parameters
+    ----------
+    size : Size
+        Its devices, NICs and switches.
+    accelerator : str
+        Preset; empty: the scenario's.
+    """
+
+    size: Size
+    accelerator: str = ""
+
+    def changes(self, fabric: Fabric) -> dict[str, Any]:
+        """Overrides of a scenario that make it one on a fabric of this."""
+        named = {"accelerator": self.accelerator} if self.accelerator else {}
+        return {**named, "fabric": fabric.document()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,20 +57,27 @@ class Design:
     ----------
     name : str
     fabric : Fabric
-    size : Size
-        Its NICs and switches.
-    price_usd, power_W : float
-        The whole bill's, typical: nodes, network, and what years of keeping them cost.
-    missing : tuple of str
-        Lines of the bill that no source prices.
+    bought : Bought
+    price_usd : float
+        What the goal pays: the whole bill's, typical (nodes, network, what years of keeping them
+        cost), or the network's alone where the goal is tokens per dollar of it.
+    power_W : float
+        Of nodes and network.
+    owned : Owned
+        Its bill.
     """
 
     name: str
     fabric: Fabric
-    size: Size
+    bought: Bought
     price_usd: float
     power_W: float
-    missing: tuple[str, ...]
+    owned: Owned
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """Overrides of a scenario that make it one on this."""
+        return self.bought.changes(self.fabric)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,25 +104,27 @@ def design_space(study: Study) -> tuple[list[Design], list[Refused]]:
         hint = "pick " + ", ".join(KINDS)
         raise InputError("design.families", "must be topologies of a size", unknown[0], hint)
     member = study.members[0]
-    scenario = resolve_scenario(member.document, {}, member.folder)
     prices = scenario_prices(member.document, {}, member.folder)
+    names: dict[str, str] = {}
     found: list[Design] = []
     refused: list[Refused] = []
-    for name, size, fabric, reason in _made(table, scenario):
+    for name, bought, fabric, reason in _made(table, study, names):
         if fabric is None:
             refused.append(Refused(name, reason))
             continue
         try:
-            bill = owned(fabric, prices, scenario.accelerator.name)
+            bill = owned(fabric, prices, names[bought.accelerator])
         except InputError as error:
             refused.append(Refused(name, str(error)))
             continue
-        price, power = bill.total_usd.typical, bill.power_W.typical
-        found.append(Design(name, fabric, size, price, power, bill.missing))
+        whole = table.goal != "tokens_per_network_usd"
+        price = (bill.total_usd if whole else bill.network.price_usd).typical
+        found.append(Design(name, fabric, bought, price, bill.power_W.typical, bill))
+    found, unpriced = _comparable(found)
     dear = [Refused(one.name, said) for one in found if (said := _over(table, one))]
     if found and len(dear) == len(found):
         raise _nothing(table, found)
-    return [one for one in found if not _over(table, one)], refused + dear
+    return [one for one in found if not _over(table, one)], refused + unpriced + dear
 
 
 def non_blocking(size: Size) -> Fabric:
@@ -109,33 +142,147 @@ def non_blocking(size: Size) -> Fabric:
     )
 
 
-def _made(table: DesignTable, scenario: Scenario) -> Iterator[tuple[str, Size, Fabric | None, str]]:
-    """Name, size, and the fabric or why there is none."""
-    base = size_of(scenario.fabric)
-    nics = table.nics_per_node or [base.nics_per_node]
-    rates = [rate * GB for rate in table.nic_GBps or []] or [base.nic_bandwidth_Bps]
-    for count, rate, radix in itertools.product(nics, rates, table.radix or [base.radix]):
-        size = replace(base, nics_per_node=count, nic_bandwidth_Bps=rate, radix=radix)
-        said = f"{count} NICs of {humanise_rate(rate)}, radix {radix}"
+def _made(
+    table: DesignTable, study: Study, names: dict[str, str]
+) -> Iterator[tuple[str, Bought, Fabric | None, str]]:
+    """Name, what is bought, and the fabric or why there is none.
+
+    ``names`` is given the accelerators' names by their presets.
+    """
+    sized = itertools.product(
+        table.nodes,
+        _asked(table.devices or table.phases[:1]),
+        _asked(table.nics_per_node),
+        _asked(table.nic_GBps),
+        _asked(table.radix),
+    )
+    member = study.members[0]
+    bases: dict[str, Size] = {}
+    for node, devices, nics, rate, radix in sized:
+        preset = node.accelerator or ""
+        if preset not in bases:
+            asked = {"accelerator": preset} if preset else {}
+            scenario = resolve_scenario(member.document, asked, member.folder)
+            bases[preset] = size_of(scenario.fabric)
+            names[preset] = scenario.accelerator.name
+        base = bases[preset]
+        said = _said(table, names[preset], node, devices, base)
+        try:
+            size = _sized(base, node, devices, nics, rate, radix)
+        except InputError as error:
+            for family in table.families:
+                yield f"{family}{said}", Bought(base, preset), None, str(error)
+            continue
+        rated = humanise_rate(size.nic_bandwidth_Bps)
+        said += f", {size.nics_per_node} NICs of {rated}, radix {size.radix}"
+        bought = Bought(size, preset)
         for one in same_size(size, table.families):
-            if not isinstance(one.fabric, Clos) or not one.fabric.oversubscription:
-                yield f"{one.kind}, {said}", size, one.fabric, one.reason
-                continue
-            for ratio in dict.fromkeys(table.ratios):
-                name = f"{one.kind} {ratio:g}:1, {said}"
-                tiers = (ratio, *one.fabric.oversubscription[1:])
-                try:
-                    yield name, size, replace(one.fabric, oversubscription=tiers), ""
-                except InputError as error:
-                    yield name, size, None, str(error)
+            for ratio, fabric, reason in _with_ratios(table, one.fabric, one.reason):
+                for optics in table.optics:
+                    yield (
+                        f"{one.kind}{ratio}{said}{_cabled(optics)}",
+                        bought,
+                        *_with_optics(fabric, reason, optics),
+                    )
+
+
+def _asked(values: Sequence[_Value] | None) -> Sequence[_Value | None]:
+    """The values of a choice; None for the scenario's own."""
+    return values or (None,)
+
+
+def _sized(
+    base: Size,
+    node: NodeTable,
+    devices: int | None,
+    nics: int | None,
+    rate: float | None,
+    radix: int | None,
+) -> Size:
+    """A size as the scenario's, but for what is asked."""
+    size = replace(base, devices=devices) if devices else base
+    if node.devices_per_node:
+        size = with_scale_up(size, node.devices_per_node)
+    return replace(
+        size,
+        nics_per_node=node.nics_per_node or nics or size.nics_per_node,
+        nic_bandwidth_Bps=rate * GB if rate else size.nic_bandwidth_Bps,
+        radix=radix or size.radix,
+        intra_bandwidth_Bps=node.scale_up_GBps * GB
+        if node.scale_up_GBps
+        else size.intra_bandwidth_Bps,
+    )
+
+
+def _said(
+    table: DesignTable, accelerator: str, node: NodeTable, devices: int | None, base: Size
+) -> str:
+    """What of devices and nodes tells a design from others of its study."""
+    said = f", {devices:,} devices" if devices and table.devices else ""
+    if len(table.nodes) > 1:
+        said += f", nodes of {node.devices_per_node or base.devices_per_node} {accelerator}"
+    return said
+
+
+def _with_ratios(
+    table: DesignTable, fabric: Fabric | None, reason: str
+) -> Iterator[tuple[str, Fabric | None, str]]:
+    """A Clos fabric at every ratio of its tiers."""
+    if not isinstance(fabric, Clos) or not fabric.oversubscription:
+        yield "", fabric, reason
+        return
+    above = [table.outer_ratios] * (len(fabric.oversubscription) - 1)
+    for ratios in dict.fromkeys(itertools.product(table.ratios, *above)):
+        told = " " + " and ".join(f"{ratio:g}:1" for ratio in ratios)
+        try:
+            yield told, replace(fabric, oversubscription=ratios), ""
+        except InputError as error:
+            yield told, None, str(error)
+
+
+def _with_optics(
+    fabric: Fabric | None, reason: str, optics: Mapping[str, str]
+) -> tuple[Fabric | None, str]:
+    """A fabric cabled as asked."""
+    if fabric is None or not optics:
+        return fabric, reason
+    if not isinstance(fabric, Clos | Dragonfly):
+        return None, f"a {fabric.noun} has no tiers whose cables could be named"
+    try:
+        return replace(fabric, optics=tuple(optics.items())), ""
+    except InputError as error:
+        return None, str(error)
+
+
+def _cabled(optics: Mapping[str, str]) -> str:
+    return "".join(f", {tier} {kind}" for tier, kind in optics.items())
+
+
+def _comparable(found: list[Design]) -> tuple[list[Design], list[Refused]]:
+    """Those whose accelerators have a price, if any have: without one a bill is no bill."""
+    priced = [one for one in found if one.owned.device_usd is not None]
+    if not priced or len(priced) == len(found):
+        return found, []
+    why = (
+        "no source prices its accelerators with servers, while others of the study have a price: "
+        "give prices.ownership.device_usd"
+    )
+    return priced, [Refused(one.name, why) for one in found if one.owned.device_usd is None]
+
+
+def _limits(table: DesignTable, one: Design) -> Iterator[tuple[str, float | None, float, str]]:
+    """Every limit with its value for a design and its unit."""
+    network = one.owned.network
+    runs = [run.longest_m for total in network.links for run in total.runs]
+    yield "max_usd", table.max_usd, one.owned.total_usd.typical, "$"
+    yield "max_kW", table.max_kW, one.power_W / 1e3, "kW"
+    yield "max_racks", table.max_racks, network.racks + network.network_racks, "racks"
+    yield "max_cable_m", table.max_cable_m, max(runs, default=0), "m of the longest cable"
 
 
 def _over(table: DesignTable, one: Design) -> str:
     """Which limit a design breaks, and by how much; empty where none."""
-    for limit, value, unit in (
-        (table.max_usd, one.price_usd, "$"),
-        (table.max_kW, one.power_W / 1e3, "kW"),
-    ):
+    for _, limit, value, unit in _limits(table, one):
         if limit is not None and value > limit:
             return (
                 f"{value:,.6g} {unit}, {value - limit:,.3g} {unit} over the limit of {limit:,.6g}"
@@ -144,16 +291,20 @@ def _over(table: DesignTable, one: Design) -> str:
 
 
 def _nothing(table: DesignTable, found: list[Design]) -> InputError:
-    def excess(one: Design) -> float:
-        limits = ((table.max_usd, one.price_usd), (table.max_kW, one.power_W / 1e3))
-        return max(value / limit for limit, value in limits if limit is not None)
+    def worst(one: Design) -> tuple[float, str, float]:
+        """By what factor it misses the limit that it misses most."""
+        known = [
+            (value / limit, name, limit)
+            for name, limit, value, _ in _limits(table, one)
+            if limit is not None
+        ]
+        return max(known)
 
-    nearest = min(found, key=excess)
-    field = "max_usd" if table.max_usd is not None else "max_kW"
-    value: Any = getattr(table, field)
+    nearest = min(found, key=worst)
+    _, field, limit = worst(nearest)
     return InputError(
         f"design.{field}",
         "must leave one design",
-        value,
+        limit,
         f"raise it: nearest is {nearest.name} with {_over(table, nearest)}",
     )

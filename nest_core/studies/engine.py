@@ -21,6 +21,7 @@ from nest_core.bill.prices import load_prices
 from nest_core.errors import InputError
 from nest_core.planner import search
 from nest_core.scenario import resolve_scenario
+from nest_core.studies.failures import losses, worst_of
 from nest_core.studies.solving import Stop, never
 from nest_core.studies.study import Member, Study
 from nest_core.studies.sweep import figures_of
@@ -69,12 +70,22 @@ class Ended:
     whole: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Point:
+    """The key of an answer, the point that first asks for it, and what that turns."""
+
+    key: str
+    number: int
+    overrides: dict[str, Any]
+
+
 @dataclass(eq=False, slots=True)
 class _Task:
-    """Points of one scenario: their keys, and what they turn."""
+    """Points of one scenario."""
 
     member: Member
-    points: list[tuple[str, dict[str, Any]]]
+    points: list[_Point]
+    failures: bool
     tries: int = 0
 
 
@@ -85,12 +96,16 @@ def heed(stop: Any) -> None:
 
 
 def answers_of(
-    document: Mapping[str, Any], folder: Path | None, asked: Sequence[Mapping[str, Any]]
+    document: Mapping[str, Any],
+    folder: Path | None,
+    asked: Sequence[Mapping[str, Any]],
+    failures: bool = False,
 ) -> list[Answer]:
     """What the search finds for a scenario under overrides, one after another.
 
-    An answer has the fields of `nest_core.studies.points.Outcome`, plain JSON. Fewer than asked
-    for where it was stopped.
+    An answer has the fields of `nest_core.studies.points.Outcome`, plain JSON; where ``failures``
+    are asked for, ``worst_loss`` as well: None where the fabric does not say its switches. Fewer
+    than asked for where it was stopped.
     """
     prices, found = load_prices(), []
     for overrides in asked:
@@ -101,6 +116,10 @@ def answers_of(
             problem = scenario.problem()
             result = search(problem, scenario.space, time_limit_s=scenario.time_limit_s, stop=_stop)
             answer = figures_of(scenario, problem, result, prices)
+            if failures and result.best is not None:
+                lost = losses(document, overrides, folder, scenario, result.best, stop=_stop)
+                worst = worst_of(lost)
+                answer["worst_loss"] = worst[0] if worst else None
         except InputError as error:
             answer = {"status": "invalid", "reason": str(error)}
         except Exception as error:  # a defect costs its point, and says which
@@ -121,14 +140,21 @@ class _Count:
     tell: Callable[[int, int], None]
     computed: int = 0
     failed: int = 0
+    skipped: int = 0
 
     def add(self, task: _Task, found: Sequence[Answer]) -> None:
         """Keep what a task found: the first of its points, where it was stopped."""
-        keyed = {key: answer for (key, _), answer in zip(task.points, found, strict=False)}
+        pairs = zip(task.points, found, strict=False)
+        keyed = {point.key: answer for point, answer in pairs}
         self.answers.keep(keyed)
         self.computed += len(keyed)
         self.failed += sum(answer["status"] == FAILED for answer in found)
-        self.tell(self.reused + self.computed, self.total)
+        self.tell(self.known, self.total)
+
+    @property
+    def known(self) -> int:
+        """Points whose fate is known."""
+        return self.reused + self.computed + self.skipped
 
 
 def run(
@@ -139,6 +165,8 @@ def run(
     *,
     tell: Callable[[int, int], None],
     stop: Stop,
+    skip: Callable[[int], bool] = lambda _: False,
+    together: int = MOST_IN_TASK,
 ) -> Ended:
     """Answer all points of a study.
 
@@ -155,11 +183,18 @@ def run(
     tell : callable (answered, all)
     stop : callable () -> bool
         Asked several times a second; what is there by then stays.
+    skip : callable (point) -> bool, optional
+        Asked before a point is handed out; points are handed out in order.
+    together : int
+        Points of a task at most.
     """
-    asked = dict(_asked(study))
+    asked: dict[str, tuple[Member, _Point]] = {}
+    for member, point in _asked(study):
+        asked.setdefault(point.key, (member, point))
     known = answers.known(asked)
     count = _Count(answers, len(asked), len(known), tell)
-    tasks = deque(_tasks({key: asked[key] for key in asked if key not in known}, workers))
+    left = [pair for key, pair in asked.items() if key not in known]
+    tasks = deque(_tasks(study, left, max(1, min(together, math.ceil(len(left) / (4 * workers))))))
     suspects: deque[_Task] = deque()
     flying: dict[Future[list[Answer]], _Task] = {}
     tell(count.reused, count.total)
@@ -169,9 +204,11 @@ def run(
             # One by one after a death: whichever was in flight may have been the cause.
             while (suspects or tasks) and len(flying) < (1 if suspects else IN_FLIGHT * workers):
                 task = (suspects or tasks).popleft()
-                there = answers.known(key for key, _ in task.points)
+                there = answers.known(point.key for point in task.points)
                 count.reused += len(there)
-                task.points = [pair for pair in task.points if pair[0] not in there]
+                new = [point for point in task.points if point.key not in there]
+                task.points = [point for point in new if not skip(point.number)]
+                count.skipped += len(new) - len(task.points)
                 if task.points:
                     flying[_submitted(executor, task)] = task
             done, _ = wait(flying, POLL_S, FIRST_COMPLETED)
@@ -198,35 +235,36 @@ def run(
         for future, task in flying.items():
             if not future.cancel() and future.exception() is None:  # waits: it was told to end
                 count.add(task, future.result())
-    whole = count.reused + count.computed >= count.total
+    whole = count.known >= count.total
     return Ended(count.total, count.computed, count.reused, count.failed, whole)
 
 
 def _submitted(executor: Executor, task: _Task) -> Future[list[Answer]]:
-    turned = [overrides for _, overrides in task.points]
+    turned = [point.overrides for point in task.points]
+    member = task.member
     try:
-        return executor.submit(answers_of, task.member.document, task.member.folder, turned)
+        return executor.submit(answers_of, member.document, member.folder, turned, task.failures)
     except BrokenExecutor as error:  # a worker died while nothing was in flight
         broken: Future[list[Answer]] = Future()
         broken.set_exception(error)
         return broken
 
 
-def _asked(study: Study) -> Iterator[tuple[str, tuple[Member, dict[str, Any]]]]:
-    """Every answer that a study needs, by key."""
+def _asked(study: Study) -> Iterator[tuple[Member, _Point]]:
+    """Every answer that a study needs."""
     for number in range(len(study)):
         overrides = study.overrides(number)
         for member in study.members:
-            yield study.key(member, overrides), (member, overrides)
+            yield member, _Point(study.key(member, overrides), number, overrides)
 
 
-def _tasks(asked: Mapping[str, tuple[Member, dict[str, Any]]], workers: int) -> Iterator[_Task]:
-    size = max(1, min(MOST_IN_TASK, math.ceil(len(asked) / (4 * workers))))
-    by_member: dict[int, list[tuple[str, dict[str, Any]]]] = {}
-    members = {}
-    for key, (member, overrides) in asked.items():
-        members[id(member)] = member
-        by_member.setdefault(id(member), []).append((key, overrides))
-    for number, points in by_member.items():
-        for first in range(0, len(points), size):
-            yield _Task(members[number], points[first : first + size])
+def _tasks(study: Study, asked: Sequence[tuple[Member, _Point]], size: int) -> Iterator[_Task]:
+    """Points of every scenario, so many a task; of a mix, point by point for all its members."""
+    by_member: dict[str, list[_Point]] = {member.name: [] for member in study.members}
+    for member, point in asked:
+        by_member[member.name].append(point)
+    longest = max(map(len, by_member.values()), default=0)
+    for first in range(0, longest, size):
+        for member in study.members:
+            if points := by_member[member.name][first : first + size]:
+                yield _Task(member, points, study.failures)

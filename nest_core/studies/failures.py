@@ -14,7 +14,7 @@ is the batch's part of the loss (docs/decisions/failed-switches.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from nest_core.scenario import Scenario, resolve_scenario
 from nest_core.studies.solving import solve
 from nest_core.topology import Fabric
 
-__all__ = ["Loss", "lose_one", "losses", "tiers_at_risk"]
+__all__ = ["Loss", "lose_one", "losses", "tiers_at_risk", "worst_of"]
 
 MOST_TIERS = 2
 """Leaves and spines; cores do not fail here."""
@@ -71,6 +71,12 @@ class Loss:
     def by_switch(self) -> float | None:
         """Part of ``replanned`` that is the switch's: its links, and devices that went with it."""
         return None if self.replanned is None else self.replanned - self.by_batch
+
+
+def worst_of(lost: Sequence[Loss]) -> tuple[float, str] | None:
+    """Share of throughput that the worst of some switches takes, planned anew, and which it is."""
+    known = ((one.replanned if one.replanned is not None else 1.0, one.tier) for one in lost)
+    return max(((share, f"one {tier}") for share, tier in known), default=None)
 
 
 def tiers_at_risk(fabric: Fabric) -> tuple[str, ...]:

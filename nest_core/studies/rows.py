@@ -11,7 +11,7 @@ from nest_core.studies.engine import Answers
 from nest_core.studies.study import Study
 from nest_core.units import to_gib
 
-__all__ = ["rows_of"]
+__all__ = ["row_of", "rows_of"]
 
 _BATCH = 1000
 _ONE: Mapping[str, Callable[[Mapping[str, Any]], float | None]] = {
@@ -26,9 +26,10 @@ _ONE: Mapping[str, Callable[[Mapping[str, Any]], float | None]] = {
         one.get("tokens_per_s"), one.get("network_usd")
     ),
     "tokens_per_s_per_network_W": lambda one: _over(one.get("tokens_per_s"), one.get("network_W")),
+    "worst_loss": lambda one: one.get("worst_loss"),
 }
 """A metric of one scenario's answer."""
-_LARGEST = ("memory_GiB", "network_usd", "network_kW", "bubble")
+_LARGEST = ("memory_GiB", "network_usd", "network_kW", "bubble", "worst_loss")
 """Of a mix the largest; rates are those of all its tokens, and the rest the mean over the time."""
 
 
@@ -43,10 +44,11 @@ def rows_of(study: Study, answers: Answers) -> Iterator[dict[str, Any]]:
         known = answers.known(key for each in keys.values() for key in each)
         for number in numbers:
             if all(key in known for key in keys[number]):
-                yield _row(study, number, [known[key] for key in keys[number]])
+                yield row_of(study, number, [known[key] for key in keys[number]])
 
 
-def _row(study: Study, number: int, found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def row_of(study: Study, number: int, found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """A point's row, from the answers of all members of its mix."""
     bad = next((one for one in found if one["status"] != "solved"), None)
     figures = {name: None if bad else _metric(study, name, found) for name in study.metrics}
     reason = bad.get("reason", "") if bad else _missed(study, found)

@@ -36,6 +36,7 @@ from nest_core.studies.parameters import sweep_parameters
 __all__ = ["Member", "Study", "StudyAxis", "load_study", "study_of"]
 
 MOST_POINTS = 1_000_000
+WORST_LOSS = "worst_loss"
 SPINE = (
     "topology",
     "network",
@@ -122,6 +123,11 @@ class Study:
     def __len__(self) -> int:
         return math.prod(len(axis.values) for axis in self.axes)
 
+    @property
+    def failures(self) -> bool:
+        """Whether it asks what one failed switch costs, which takes searches of their own."""
+        return WORST_LOSS in self.metrics or WORST_LOSS in self.constraints
+
     def places(self, number: int) -> list[int]:
         """Which value of every axis a point has."""
         found: list[int] = []
@@ -147,7 +153,8 @@ class Study:
     def key(self, member: Member, overrides: Mapping[str, Any]) -> str:
         """What stands for the answer of a member under overrides, by content."""
         said = json.dumps(overrides, sort_keys=True, default=str)
-        return hashlib.sha256(f"{member.content} {said}".encode()).hexdigest()
+        whole = f"{member.content} {said}{' failures' if self.failures else ''}"
+        return hashlib.sha256(whole.encode()).hexdigest()
 
 
 def load_study(name: str, folder: Path | None = None) -> Study:

@@ -22,7 +22,7 @@ from nest_core.explain.training import TOKENS_PER_PARAMETER, Training, training
 from nest_core.network.dragonfly import without_detours
 from nest_core.scenario import OF_PRICES, Scenario, expanded, resolve_scenario
 from nest_core.studies.break_evens import BreakEven, Weighed, between, of_one
-from nest_core.studies.failures import Loss, losses
+from nest_core.studies.failures import Loss, losses, worst_of
 from nest_core.studies.interval import Sureness, sureness_of
 from nest_core.studies.solving import Stop, solve
 from nest_core.topology import Fabric
@@ -80,11 +80,7 @@ class WholeBill:
     @property
     def worst_loss(self) -> tuple[float, str] | None:
         """Share of throughput that the worst single switch takes, planned anew, and which it is."""
-        known = [
-            (loss.replanned if loss.replanned is not None else 1.0, f"one {loss.tier}")
-            for loss in self.losses
-        ]
-        return max(known, default=None)
+        return worst_of(self.losses)
 
     @property
     def tokens_per_s(self) -> float | None:

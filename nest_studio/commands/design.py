@@ -43,6 +43,7 @@ def design(
             "planned": certificate.planned,
             "bounded": certificate.bounded,
             "infeasible": certificate.infeasible,
+            "left": certificate.left,
             "gap": certificate.gap,
             "proven": certificate.proven,
         },
@@ -59,7 +60,7 @@ def _fields(one: Planned) -> dict[str, Any]:
         "power_w": one.design.power_W,
         "days": one.days,
         "plan": one.plan,
-        "no_source": list(one.design.missing),
+        "no_source": list(one.design.owned.missing),
     }
 
 
