@@ -21,9 +21,9 @@ from nest_core.schema.search import Range, SearchTable
 from nest_core.schema.study import GOALS, METRICS, StudyFile
 
 __all__ = [
+    "GOALS",
     "LONGEST_NAME",
     "MAX_DEPTH",
-    "GOALS",
     "METRICS",
     "AcceleratorFile",
     "FabricFile",

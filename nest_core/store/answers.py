@@ -11,14 +11,17 @@ from sqlalchemy import delete, insert, select
 
 from nest_core.store.database import ANSWERS, Database
 
-__all__ = ["StoredAnswers"]
+__all__ = ["TRANSIENT", "StoredAnswers"]
+
+TRANSIENT = ("failed", "beyond")
+"""Statuses of answers that depend on more than their keys."""
 
 _AT_ONCE = 500
 """Keys of one question: SQLite takes 999 parameters at least."""
 
 
 class StoredAnswers:
-    """The answers of a database; what failed is asked anew.
+    """The answers of a database; what is `TRANSIENT` is this run's alone.
 
     Parameters
     ----------
@@ -27,7 +30,7 @@ class StoredAnswers:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._failed: dict[str, dict[str, Any]] = {}
+        self._own: dict[str, dict[str, Any]] = {}
 
     def known(self, keys: Iterable[str]) -> dict[str, dict[str, Any]]:
         """Those that are there."""
@@ -38,16 +41,16 @@ class StoredAnswers:
             with self._database.transaction() as connection:
                 rows = connection.execute(asked).all()
             found |= {key: json.loads(answer) for key, answer in rows}
-            found |= {key: self._failed[key] for key in part if key in self._failed}
+            found |= {key: self._own[key] for key in part if key in self._own}
         return found
 
     def keep(self, answers: Mapping[str, dict[str, Any]]) -> None:
-        """Keep some in one transaction; those that failed for this run alone."""
-        self._failed |= {key: one for key, one in answers.items() if one["status"] == "failed"}
+        """Keep some in one transaction; those that are `TRANSIENT` for this run alone."""
+        self._own |= {key: one for key, one in answers.items() if one["status"] in TRANSIENT}
         rows = [
             {"key": key, "answer": json.dumps(one)}
             for key, one in answers.items()
-            if one["status"] != "failed"
+            if one["status"] not in TRANSIENT
         ]
         if not rows:
             return

@@ -3,12 +3,14 @@
 Price and power of every design are computed; its days take an exact plan. No design trains faster
 than a non-blocking fabric with the same NICs (`non_blocking`), whose plan is its bound. Designs are
 planned from the cheapest on; one that a planned design beats in price and power, and in days by its
-bound, is left out: whatever its plan, it is in no Pareto set. What does not meet the study's
-constraints beats nothing.
+bound, is left out: whatever its plan, it is in no Pareto set. Of the others no plan is looked for
+that takes longer than a planned design which is no dearer and draws no more. What does not meet the
+study's constraints beats nothing.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
@@ -17,16 +19,17 @@ from typing import Any
 
 from nest_core.explain.training import DAY_S, TOKENS_PER_PARAMETER
 from nest_core.scenario import resolve_scenario
-from nest_core.studies.design_space import Design, Refused, design_space, non_blocking
-from nest_core.studies.engine import Answer, Answers, run
+from nest_core.studies.design_space import Bought, Design, Refused, design_space, non_blocking
+from nest_core.studies.engine import BEYOND, Answer, Answers, run
 from nest_core.studies.rows import row_of
 from nest_core.studies.solving import Stop
-from nest_core.studies.study import Study, StudyAxis
+from nest_core.studies.study import Member, Study, StudyAxis
 
 __all__ = ["DesignCertificate", "Designed", "Planned", "pareto", "search_designs", "tokens_of"]
 
 TOGETHER = 4
 """Designs of a task: of those in flight none is left out."""
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,16 +122,16 @@ def search_designs(
         workers,
         tell=tell,
         stop=stop,
-        skip=search.is_beaten,
+        within=search.within_s,
         together=TOGETHER,
     )
     search.look()
-    left = [one for one in search.pending if not search.is_beaten(one)]
+    left = [number for number in search.pending if not search.is_beaten(number)]
     refused += search.refused
     certificate = DesignCertificate(
         len(designs) + len(refused) - len(search.refused),
         len(search.planned),
-        len(search.pending) - len(left),
+        search.bounded + len(search.pending) - len(left),
         len(refused),
         len(left),
         max((one.gap for one in search.planned), default=0.0),
@@ -144,23 +147,23 @@ class _Search:
 
     def __init__(self, study: Study, answers: Answers, designs: Sequence[Design]) -> None:
         self._answers, self._designs, self._tokens = answers, designs, tokens_of(study)
-        kinds = tuple(dict.fromkeys(one.bought for one in designs))
-        ideal = (one.changes(non_blocking(one.size)) for one in kinds)
+        self._kinds = tuple(dict.fromkeys(one.bought for one in designs))
+        ideal = (one.changes(non_blocking(one.size)) for one in self._kinds)
         changes = (*ideal, *(one.changes for one in designs))
         axis = StudyAxis("design", "design", tuple(range(len(changes))), changes)
         self.asked = replace(study, axes=(axis,), metrics=("tokens_per_s",))
-        self._kinds = kinds
-        self._keys = {
-            number: [self.asked.key(member, change) for member in study.members]
-            for number, change in enumerate(changes)
-        }
-        self._found: dict[str, Answer] = {}
+        self._keys = [
+            [self.asked.key(member, change) for member in study.members] for change in changes
+        ]
+        self._heard: dict[str, Answer] = {}
         self._news = False
-        self._least = dict.fromkeys(kinds, 0.0)  # until a proof says more
-        self._open_kinds = set(range(len(kinds)))
-        self.pending = set(range(len(kinds), len(changes)))
+        self._least: dict[Bought, dict[str, float]] = {kind: {} for kind in self._kinds}
+        self._per_iteration: dict[str, float] = {}
+        self._open_kinds = set(range(len(self._kinds)))
+        self.pending = set(range(len(self._kinds), len(changes)))
         self.planned: list[Planned] = []
         self.refused: list[Refused] = []
+        self.bounded = 0
         self._unbeaten: tuple[Planned, ...] = ()
 
     def known(self, keys: Iterable[str]) -> dict[str, Answer]:
@@ -174,53 +177,90 @@ class _Search:
         self._answers.keep(answers)
         self._hear(answers)
 
-    def _hear(self, answers: Mapping[str, Answer]) -> None:
-        self._found |= answers
-        self._news = self._news or bool(answers)
-
-    def is_beaten(self, number: int) -> bool:
-        """Whether a planned design beats a point, whatever its plan."""
+    def within_s(self, number: int, member: Member) -> float:
+        """Seconds of a member's iteration beyond which a planned design beats a point; 0 where
+        one does whatever its plan, infinite where none can.
+        """
         self.look()
         if number < len(self._kinds):
-            return False
-        one = self._designs[number - len(self._kinds)]
-        return any(_beats(each, one, self._least[one.bought]) for each in self._unbeaten)
+            return math.inf
+        if number not in self.pending or self.is_beaten(number):
+            return 0.0
+        one = self._design(number)
+        rivals = [each.days for each in self._unbeaten if _no_dearer(each, one)]
+        if not rivals or member.name not in self._per_iteration:
+            return math.inf
+        least = self._least[one.bought]
+        others = sum(part for name, part in least.items() if name != member.name)
+        rate = self._tokens * member.weight / ((min(rivals) - others) * DAY_S)
+        return self._per_iteration[member.name] / rate * (1.0 + _ROUNDING)
+
+    def is_beaten(self, number: int) -> bool:
+        """Whether a planned design beats a point by the bound of its days."""
+        one = self._design(number)
+        least = sum(self._least[one.bought].values())
+        return any(_beats(each, one, least) for each in self._unbeaten)
 
     def look(self) -> None:
         """Take in what was heard."""
         if not self._news:
             return
         self._news, before = False, len(self.planned)
-        for number in self._whole(self._open_kinds):
-            row = self._row(number)
-            if row["status"] == "solved" and row["gap"] == 0.0:
-                self._least[self._kinds[number]] = self._days(row)
-            self._open_kinds.discard(number)
-        for number in self._whole(self.pending):
-            row, design = self._row(number), self._designs[number - len(self._kinds)]
-            if row["meets"]:
-                rate, days = row["tokens_per_s"], self._days(row)
-                self.planned.append(Planned(design, rate, days, row["plan"], row["gap"]))
+        for number in sorted(self._open_kinds):
+            found = self._found(number)
+            if len(found) == len(self._keys[number]):
+                self._bound(self._kinds[number], found)
+                self._open_kinds.discard(number)
+        for number in sorted(self.pending):
+            found = self._found(number)
+            if any(one["status"] == BEYOND for one in found):
+                self.bounded += 1
+            elif len(found) == len(self._keys[number]):
+                self._plan(self._design(number), row_of(self.asked, number, found))
             else:
-                self.refused.append(Refused(design.name, row["reason"]))
+                continue
             self.pending.discard(number)
         self._unbeaten = pareto((*self._unbeaten, *self.planned[before:]))
 
-    def _whole(self, numbers: Iterable[int]) -> list[int]:
-        """Those of which every answer is there."""
-        return [n for n in sorted(numbers) if all(key in self._found for key in self._keys[n])]
+    def _hear(self, answers: Mapping[str, Answer]) -> None:
+        self._heard |= answers
+        self._news = self._news or bool(answers)
 
-    def _row(self, number: int) -> dict[str, Any]:
-        return row_of(self.asked, number, [self._found[key] for key in self._keys[number]])
+    def _found(self, number: int) -> list[Answer]:
+        """The answers of a point that were heard."""
+        return [self._heard[key] for key in self._keys[number] if key in self._heard]
 
-    def _days(self, row: Mapping[str, Any]) -> float:
-        return float(self._tokens / row["tokens_per_s"] / DAY_S)
+    def _bound(self, bought: Bought, found: Sequence[Answer]) -> None:
+        """Take the least days of every member from a non-blocking fabric's proofs."""
+        for member, one in zip(self.asked.members, found, strict=True):
+            if one["status"] != "solved":
+                continue
+            self._per_iteration[member.name] = one["tokens_per_s"] * one["iteration_s"]
+            if one["gap"] == 0.0:
+                days = self._tokens * member.weight / one["tokens_per_s"] / DAY_S
+                self._least[bought][member.name] = days
+
+    def _plan(self, design: Design, row: Mapping[str, Any]) -> None:
+        """Take a design's plan, or why it has none."""
+        if not row["meets"]:
+            self.refused.append(Refused(design.name, row["reason"]))
+            return
+        rate = row["tokens_per_s"]
+        days = self._tokens / rate / DAY_S
+        self.planned.append(Planned(design, rate, days, row["plan"], row["gap"]))
+
+    def _design(self, number: int) -> Design:
+        return self._designs[number - len(self._kinds)]
 
 
 def pareto(planned: Sequence[Planned]) -> tuple[Planned, ...]:
     """Those that no other beats: none is as good in price, power and days and better in one."""
     kept = [one for one in planned if not any(_beats(p, one.design, one.days) for p in planned)]
     return tuple(sorted(kept, key=lambda one: (one.design.price_usd, one.days)))
+
+
+def _no_dearer(planned: Planned, one: Design) -> bool:
+    return planned.design.price_usd <= one.price_usd and planned.design.power_W <= one.power_W
 
 
 def _beats(planned: Planned, one: Design, days: float) -> bool:

@@ -26,10 +26,12 @@ from nest_core.studies.solving import Stop, never
 from nest_core.studies.study import Member, Study
 from nest_core.studies.sweep import figures_of
 
-__all__ = ["FAILED", "Answers", "Ended", "answers_of", "heed", "run"]
+__all__ = ["BEYOND", "FAILED", "Answers", "Ended", "answers_of", "heed", "run"]
 
 FAILED = "failed"
 """Status of a point whose worker found a defect, or died: it is computed again when asked again."""
+BEYOND = "beyond"
+"""Status of a point that was planned within a limit, and has no plan there: nor is it kept."""
 TRIES = 3
 MOST_IN_TASK = 200
 """And at least 50, where every worker has four such tasks."""
@@ -70,7 +72,7 @@ class Ended:
     whole: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Point:
     """The key of an answer, the point that first asks for it, and what that turns."""
 
@@ -99,23 +101,33 @@ def answers_of(
     document: Mapping[str, Any],
     folder: Path | None,
     asked: Sequence[Mapping[str, Any]],
-    failures: bool = False,
+    within_s: Sequence[float],
+    failures: bool,
 ) -> list[Answer]:
     """What the search finds for a scenario under overrides, one after another.
 
     An answer has the fields of `nest_core.studies.points.Outcome`, plain JSON; where ``failures``
-    are asked for, ``worst_loss`` as well: None where the fabric does not say its switches. Fewer
-    than asked for where it was stopped.
+    are asked for, ``worst_loss`` as well: None where the fabric does not say its switches. A plan
+    that takes longer than the limit of its point is not looked for. Fewer than asked for where it
+    was stopped.
     """
     prices, found = load_prices(), []
-    for overrides in asked:
+    for overrides, limit in zip(asked, within_s, strict=True):
         if _stop():
             break
         try:
             scenario = resolve_scenario(document, overrides, folder)
             problem = scenario.problem()
-            result = search(problem, scenario.space, time_limit_s=scenario.time_limit_s, stop=_stop)
+            result = search(
+                problem,
+                scenario.space,
+                time_limit_s=scenario.time_limit_s,
+                within_s=limit,
+                stop=_stop,
+            )
             answer = figures_of(scenario, problem, result, prices)
+            if result.best is None and result.certificate.proven and limit < math.inf:
+                answer["status"] = BEYOND
             if failures and result.best is not None:
                 lost = losses(document, overrides, folder, scenario, result.best, stop=_stop)
                 worst = worst_of(lost)
@@ -165,7 +177,7 @@ def run(
     *,
     tell: Callable[[int, int], None],
     stop: Stop,
-    skip: Callable[[int], bool] = lambda _: False,
+    within: Callable[[int, Member], float] = lambda _, __: math.inf,
     together: int = MOST_IN_TASK,
 ) -> Ended:
     """Answer all points of a study.
@@ -183,8 +195,9 @@ def run(
     tell : callable (answered, all)
     stop : callable () -> bool
         Asked several times a second; what is there by then stays.
-    skip : callable (point) -> bool, optional
-        Asked before a point is handed out; points are handed out in order.
+    within : callable (point, member) -> float, optional
+        Seconds per iteration beyond which no plan is needed, 0 for none at all; asked before a
+        point is handed out, which happens in order.
     together : int
         Points of a task at most.
     """
@@ -207,10 +220,12 @@ def run(
                 there = answers.known(point.key for point in task.points)
                 count.reused += len(there)
                 new = [point for point in task.points if point.key not in there]
-                task.points = [point for point in new if not skip(point.number)]
+                limits = {point: within(point.number, task.member) for point in new}
+                task.points = [point for point in new if limits[point] > 0.0]
                 count.skipped += len(new) - len(task.points)
                 if task.points:
-                    flying[_submitted(executor, task)] = task
+                    limited = [limits[point] for point in task.points]
+                    flying[_submitted(executor, task, limited)] = task
             done, _ = wait(flying, POLL_S, FIRST_COMPLETED)
             died: list[tuple[_Task, BaseException]] = []
             for future in done:
@@ -239,11 +254,11 @@ def run(
     return Ended(count.total, count.computed, count.reused, count.failed, whole)
 
 
-def _submitted(executor: Executor, task: _Task) -> Future[list[Answer]]:
+def _submitted(executor: Executor, task: _Task, within_s: Sequence[float]) -> Future[list[Answer]]:
     turned = [point.overrides for point in task.points]
-    member = task.member
+    scenario = task.member.document, task.member.folder
     try:
-        return executor.submit(answers_of, member.document, member.folder, turned, task.failures)
+        return executor.submit(answers_of, *scenario, turned, within_s, task.failures)
     except BrokenExecutor as error:  # a worker died while nothing was in flight
         broken: Future[list[Answer]] = Future()
         broken.set_exception(error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import os
 import signal
 import subprocess
@@ -103,7 +104,7 @@ def test_a_mix_trains_its_tokens_in_the_time_of_all(tmp_path, answers):
     for name in ("tiny.toml", "long.toml"):
         document, folder = scenario_document(name, tmp_path)
         scenario = resolve_scenario(document, study.overrides(0), folder)
-        (found,) = engine.answers_of(document, folder, [study.overrides(0)])
+        (found,) = engine.answers_of(document, folder, [study.overrides(0)], [math.inf], False)
         rates.append(scenario.batch * scenario.sequence / found["iteration_s"])
     assert row["tokens_per_s"] == pytest.approx(1 / (0.75 / rates[0] + 0.25 / rates[1]))
 
