@@ -129,6 +129,8 @@ class DesignTable(Table):
             raise ValueError("a design whose phases grow")
         if self.phases and self.devices is not None:
             raise ValueError("a design with devices or with phases, not both")
+        if len(self.phases) > 1 and len(self.outer_ratios) > 1:
+            raise ValueError("a design with one outer ratio where it has phases")
         return self
 
 

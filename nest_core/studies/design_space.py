@@ -58,6 +58,8 @@ class Design:
     name : str
     fabric : Fabric
     bought : Bought
+    accelerator : str
+        Its name, as bills have it.
     price_usd : float
         What the goal pays: the whole bill's, typical (nodes, network, what years of keeping them
         cost), or the network's alone where the goal is tokens per dollar of it.
@@ -70,6 +72,7 @@ class Design:
     name: str
     fabric: Fabric
     bought: Bought
+    accelerator: str
     price_usd: float
     power_W: float
     owned: Owned
@@ -108,10 +111,14 @@ def design_space(study: Study) -> tuple[list[Design], list[Refused]]:
     names: dict[str, str] = {}
     found: list[Design] = []
     refused: list[Refused] = []
+    made: set[tuple[str, Fabric]] = set()
     for name, bought, fabric, reason in _made(table, study, names):
         if fabric is None:
             refused.append(Refused(name, reason))
             continue
+        if (bought.accelerator, fabric) in made:  # as a torus, which has no switches of a radix
+            continue
+        made.add((bought.accelerator, fabric))
         try:
             bill = owned(fabric, prices, names[bought.accelerator])
         except InputError as error:
@@ -119,7 +126,17 @@ def design_space(study: Study) -> tuple[list[Design], list[Refused]]:
             continue
         whole = table.goal != "tokens_per_network_usd"
         price = (bill.total_usd if whole else bill.network.price_usd).typical
-        found.append(Design(name, fabric, bought, price, bill.power_W.typical, bill))
+        found.append(
+            Design(
+                name,
+                fabric,
+                bought,
+                names[bought.accelerator],
+                price,
+                bill.power_W.typical,
+                bill,
+            )
+        )
     found, unpriced = _comparable(found)
     dear = [Refused(one.name, said) for one in found if (said := _over(table, one))]
     if found and len(dear) == len(found):
@@ -233,7 +250,8 @@ def _with_ratios(
         return
     above = [table.outer_ratios] * (len(fabric.oversubscription) - 1)
     for ratios in dict.fromkeys(itertools.product(table.ratios, *above)):
-        told = " " + " and ".join(f"{ratio:g}:1" for ratio in ratios)
+        named = ratios if len(table.outer_ratios) > 1 else ratios[:1]
+        told = " " + " and ".join(f"{ratio:g}:1" for ratio in named)
         try:
             yield told, replace(fabric, oversubscription=ratios), ""
         except InputError as error:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,9 +14,13 @@ from nest_studio.commands.output import JsonFlag, emit
 from nest_studio.commands.sweep import DaskOption, WorkersOption, interrupts, opened_pool, progress
 
 if TYPE_CHECKING:
+    from nest_core.studies.design_choice import Contender
+    from nest_core.studies.design_growth import Way
     from nest_core.studies.design_search import Planned
 
 __all__ = ["design"]
+
+_FATES = ("designs", "planned", "bounded", "infeasible", "left")
 
 
 def design(
@@ -26,7 +31,10 @@ def design(
 ) -> None:
     """The fabrics of a design study that no other beats in price, power and days, proven."""
     from nest_core.store import Database, StoredAnswers, database_url
+    from nest_core.studies.design_choice import weigh
+    from nest_core.studies.design_growth import ways_to_grow
     from nest_core.studies.design_search import search_designs
+    from nest_core.studies.sensitivity import sensitivity
     from nest_core.studies.study import load_study
 
     asked = load_study(study, Path())
@@ -34,51 +42,95 @@ def design(
     with interrupts() as stop, progress(asked.name) as tell:
         pool, count = opened_pool(stop, workers, dask)
         found = search_designs(asked, answers, pool, count, tell=tell, stop=stop.is_set)
-    certificate = found.certificate
+        choice = weigh(asked, found, pool)
+    best = [one.name for one in choice.contenders if one.rank == 1]
+    growth = ways_to_grow(asked, best)
+    rests_on = sensitivity(asked, choice) if choice.contenders else None
     fields = {
-        "designs": certificate.designs,
-        "pareto": [_fields(one) for one in found.pareto],
-        "certificate": {
-            "designs": certificate.designs,
-            "planned": certificate.planned,
-            "bounded": certificate.bounded,
-            "infeasible": certificate.infeasible,
-            "left": certificate.left,
-            "gap": certificate.gap,
-            "proven": certificate.proven,
-        },
-        "planned": [_fields(one) for one in found.planned],
-        "refused": [{"name": one.name, "reason": one.reason} for one in found.refused],
+        "goal": choice.goal,
+        "choice": choice.contenders[0].name if choice.contenders else None,
+        "designs": found.certificate.designs,
+        "certificate": asdict(found.certificate) | {"proven": found.certificate.proven},
+        "pareto": [_contender(one) for one in choice.contenders],
+        "sensitivity": asdict(rests_on) if rests_on else None,
+        "sentences": list(rests_on.sentences) if rests_on else [],
+        "growth": [_way(one) for one in growth],
+        "planned": [_planned(one) for one in found.planned],
+        "refused": [asdict(one) for one in found.refused],
     }
     emit(fields, as_json, _as_text)
 
 
-def _fields(one: Planned) -> dict[str, Any]:
+def _planned(one: Planned) -> dict[str, Any]:
     return {
         "name": one.design.name,
         "price_usd": one.design.price_usd,
         "power_w": one.design.power_W,
         "days": one.days,
+        "gap": one.gap,
         "plan": one.plan,
-        "no_source": list(one.design.owned.missing),
     }
 
 
+def _contender(one: Contender) -> dict[str, Any]:
+    worst = one.worst_loss
+    return {
+        **_planned(one.planned),
+        "rank": one.rank,
+        "value": one.value,
+        "days_range": list(one.span),
+        "ties": list(one.ties),
+        "worst_failure": {"lost": worst[0], "what": worst[1]} if worst else None,
+        "no_source": list(one.planned.design.owned.missing),
+    }
+
+
+def _way(one: Way) -> dict[str, Any]:
+    return asdict(one) | {"total_usd": one.total_usd, "recabled": one.recabled}
+
+
 def _as_text(found: Mapping[str, Any]) -> str:
+    from nest_core.explain.summary import share
+    from nest_core.studies.design_choice import in_words
+
     rows = [
         (
+            str(one["rank"]),
             one["name"],
+            in_words(found["goal"], one["value"]),
             f"{one['price_usd'] / 1e6:,.4g}",
             f"{one['power_w'] / 1e3:,.4g}",
-            f"{one['days']:.5g}",
+            f"{one['days']:.4g} ({one['days_range'][0]:.3g} to {one['days_range'][1]:.3g})",
+            share(one["worst_failure"]["lost"]) if one["worst_failure"] else "unknown",
         )
         for one in found["pareto"]
     ]
+    heads = ("rank", "design", found["goal"], "M$", "kW", "days", "worst failure")
     proof = found["certificate"]
-    parts = [f"{proof[key]:,} {key}" for key in ("designs", "planned", "bounded", "infeasible")]
+    parts = [f"{proof[key]:,} {key}" for key in _FATES if proof[key] or key == "designs"]
     verdict = "no other beats these" if proof["proven"] else f"open, gap {proof['gap']:.2%}"
-    said = [f"{', '.join(parts)}; {verdict}."]
+    said = [f"{', '.join(parts)}; {verdict}. One rank: the interval does not tell them apart."]
+    said += found["sentences"]
     unpriced = sorted({line for one in found["pareto"] for line in one["no_source"]})
     if unpriced:
         said.append(f"Without a source, and so in no price: {', '.join(unpriced)}.")
-    return "\n".join([table(("design", "M$", "kW", "days"), rows), *said])
+    grown = [_grown(found["growth"])] if found["growth"] else []
+    return "\n".join([table(heads, rows), *said, *grown])
+
+
+def _grown(ways: Sequence[Mapping[str, Any]]) -> str:
+    """Every way to grow, a line each."""
+    rows = [
+        (
+            one["design"],
+            one["how"],
+            " + ".join(f"{phase['paid_usd'] / 1e6:,.4g}" for phase in one["phases"]),
+            " + ".join(f"{phase['recabled']:,}" for phase in one["phases"][1:]),
+            f"{one['regret_usd'] / 1e6:,.3g}",
+            f"{one['total_usd'] / 1e6:,.4g}",
+            one["reason"],
+        )
+        for one in ways
+    ]
+    heads = ("design", "built", "M$ by phase", "recabled", "regret M$", "M$ in all", "")
+    return table(heads, rows)

@@ -1,0 +1,168 @@
+"""What to buy now where more devices come later: every way of a choice to grow, phase by phase.
+
+A design grows within its family, ratios, nodes, NICs and switches. It is built as small as every
+phase allows, or from the start with the tiers of the last one, which costs more now and recables
+less. What is paid in a phase is what its bill counts more of than was ever bought. A link is
+recabled where the cable schedule of the next phase has none between the same two ends: counted, and
+no part of any price, for no source states the hours that it takes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from nest_core.bill.cables import cable_schedule
+from nest_core.bill.ownership import Owned, owned
+from nest_core.bill.prices import Prices
+from nest_core.errors import InputError
+from nest_core.schema.study import DesignTable
+from nest_core.studies.design_space import Design, design_space
+from nest_core.studies.study import Study
+from nest_core.studies.whole_bill import scenario_prices
+from nest_core.topology import Clos, Fabric
+
+__all__ = ["Phase", "Way", "ways_to_grow"]
+
+SMALL, ROOM = "as small as it can be", "with the tiers of the last phase"
+_Space: TypeAlias = tuple[dict[str, Design], dict[str, str]]
+_LIMITS = ("max_usd", "max_kW", "max_racks", "max_cable_m")
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One phase of a way.
+
+    Parameters
+    ----------
+    devices, tiers : int
+        Tiers of switches; 0 where the fabric does not say.
+    paid_usd : float
+        In this phase, typical; what is paid by the year is no part of it.
+    links, recabled : int
+        Of the fabric, and of the phase before those that end elsewhere.
+    """
+
+    devices: int
+    tiers: int
+    paid_usd: float
+    links: int
+    recabled: int
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A design and how it grows.
+
+    Parameters
+    ----------
+    design, how : str
+    phases : tuple of Phase
+        As far as it exists.
+    reason : str
+        Why it does not reach the last phase; empty where it does.
+    regret_usd : float
+        What is paid in the first phase beyond the cheapest way that is in question, lost if
+        growth does not come.
+    """
+
+    design: str
+    how: str
+    phases: tuple[Phase, ...]
+    reason: str
+    regret_usd: float = 0.0
+
+    @property
+    def total_usd(self) -> float:
+        """Paid over its phases."""
+        return sum(phase.paid_usd for phase in self.phases)
+
+    @property
+    def recabled(self) -> int:
+        """Links that are moved on the way."""
+        return sum(phase.recabled for phase in self.phases)
+
+
+def ways_to_grow(study: Study, names: Sequence[str]) -> tuple[Way, ...]:
+    """The ways of some designs of a study with phases; without phases none.
+
+    Limits hold in the first phase, in which a design is bought.
+    """
+    table = study.design
+    if table is None or len(table.phases) < 2:
+        return ()
+    member = study.members[0]
+    prices = scenario_prices(member.document, {}, member.folder)
+    spaces = [_space(study, table, devices) for devices in table.phases]
+    found = [way for name in names for way in _ways(name, table.phases, spaces, prices)]
+    least = min((way.phases[0].paid_usd for way in found), default=0.0)
+    return tuple(replace(way, regret_usd=way.phases[0].paid_usd - least) for way in found)
+
+
+def _space(study: Study, table: DesignTable, devices: int) -> _Space:
+    """All designs of a number of devices by name, and why others are none."""
+    unlimited = table.model_copy(update={"phases": [devices], **dict.fromkeys(_LIMITS)})
+    found, refused = design_space(replace(study, design=unlimited))
+    return {one.name: one for one in found}, {one.name: one.reason for one in refused}
+
+
+def _ways(
+    name: str,
+    devices: Sequence[int],
+    spaces: Sequence[_Space],
+    prices: Prices,
+) -> Iterator[Way]:
+    steps: list[Design] = []
+    reason = ""
+    for count, (found, refused) in zip(devices, spaces, strict=True):
+        if name not in found:
+            reason = f"none of {count:,} devices: {refused.get(name, 'no such design')}"
+            break
+        steps.append(found[name])
+    if not steps:
+        return
+    yield Way(name, SMALL, _phases([one.fabric for one in steps], steps, prices), reason)
+    last = steps[-1].fabric
+    tiers = {one.fabric.tiers for one in steps if isinstance(one.fabric, Clos)}
+    if isinstance(last, Clos) and len(tiers) > 1:
+        try:
+            roomy = [replace(last, devices=one.fabric.devices) for one in steps]
+            yield Way(name, ROOM, _phases(roomy, steps, prices), reason)
+        except InputError:
+            return  # fewer devices than a fabric of so many tiers can have
+
+
+def _phases(
+    fabrics: Sequence[Fabric], steps: Sequence[Design], prices: Prices
+) -> tuple[Phase, ...]:
+    found: list[Phase] = []
+    bought: Counter[tuple[str, str]] = Counter()
+    before: Counter[tuple[str, str]] = Counter()
+    for fabric, step in zip(fabrics, steps, strict=True):
+        bill = owned(fabric, prices, step.accelerator)
+        links = Counter((one.a, one.b) for one in cable_schedule(fabric, prices).cables)
+        tiers = fabric.tiers if isinstance(fabric, Clos) else 0
+        paid = _paid(bill, bought)
+        moved = (before - links).total()
+        found.append(Phase(fabric.devices, tiers, paid, links.total(), moved))
+        before = links
+    return tuple(found)
+
+
+def _paid(bill: Owned, bought: Counter[tuple[str, str]]) -> float:
+    """What a bill has more of than was bought; ``bought`` then has it."""
+    counts: Counter[tuple[str, str]] = Counter()
+    each: dict[tuple[str, str], float] = {}
+    for line in bill.lines:
+        if line.usd is None or not line.count or line.yearly:
+            continue
+        key = line.unit, line.name
+        counts[key] += line.count
+        each[key] = line.usd.typical / line.count
+    paid = 0.0
+    for key, count in counts.items():
+        paid += max(0, count - bought[key]) * each[key]
+        bought[key] = max(count, bought[key])
+    return paid
