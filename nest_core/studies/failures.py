@@ -14,10 +14,13 @@ is the batch's part of the loss (docs/decisions/failed-switches.md).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from nest_core.costs.price import Report, price
 from nest_core.costs.problem import Problem
@@ -206,7 +209,10 @@ def _kept(problem: Problem, report: Report) -> tuple[Report | None, str]:
     needed, there = report.plan.devices_used, problem.network.devices
     if needed > there:
         return None, f"the plan needs {needed:,} devices, {there:,} are left"
-    found = price(problem, report.plan)
+    with np.errstate(invalid="ignore"):  # what has no way left takes for ever
+        found = price(problem, report.plan)
+    if found.feasible and not math.isfinite(found.iteration_s):
+        return None, "the plan's devices no longer all reach each other"
     return (found, "") if found.feasible else (None, found.reason)
 
 
