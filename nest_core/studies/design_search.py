@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from nest_core.errors import InputError
 from nest_core.explain.training import DAY_S, TOKENS_PER_PARAMETER
 from nest_core.scenario import resolve_scenario
 from nest_core.studies.design_space import Bought, Design, Refused, design_space, non_blocking
@@ -111,7 +112,13 @@ def search_designs(
     tell: Callable[[int, int], None],
     stop: Stop,
 ) -> Designed:
-    """The designs of a study that no other beats; parameters as `engine.run` takes them."""
+    """The designs of a study that no other beats; parameters as `engine.run` takes them.
+
+    Raises
+    ------
+    InputError
+        As `design_space`, and if no design has a plan that meets the constraints.
+    """
     designs, refused = design_space(study)
     designs.sort(key=lambda one: (one.price_usd, one.power_W))
     search = _Search(study, answers, designs)
@@ -128,6 +135,13 @@ def search_designs(
     search.look()
     left = [number for number in search.pending if not search.is_beaten(number)]
     refused += search.refused
+    if not search.planned and not left:
+        raise InputError(
+            "design",
+            "must leave one that has a plan and meets the constraints",
+            f"{len(refused)} designs that do not",
+            f"of {refused[-1].name}: {refused[-1].reason}",
+        )
     certificate = DesignCertificate(
         len(designs) + len(refused) - len(search.refused),
         len(search.planned),

@@ -7,11 +7,11 @@ from contextlib import nullcontext
 
 import pytest
 from inline import Inline
-from studies import written
+from studies import CLUSTER, written
 
 from nest_core.errors import InputError
 from nest_core.planner import search
-from nest_core.scenario import resolve_scenario, scenario_document
+from nest_core.scenario import resolve_scenario
 from nest_core.store import Database, StoredAnswers
 from nest_core.studies.design_search import search_designs
 from nest_core.studies.design_space import design_space, non_blocking
@@ -21,11 +21,21 @@ from nest_core.topology.same_size import KINDS
 FAMILIES, RATIOS = tuple(KINDS), (1.0, 2.0, 4.0)
 
 
-def study_of(folder, families, ratios=(1.0,), more=""):
+LONG = CLUSTER.replace("1024", "2048").replace("gpt3-1.3b", "llama2-7b")
+MIX = """[[mix]]
+scenario = "cluster.toml"
+weight = 3
+
+[[mix]]
+scenario = "long.toml"
+"""
+
+
+def study_of(folder, families, ratios=(1.0,), more="", base='scenario = "cluster.toml"'):
     text = f"""
 schema = 1
 name = "Small space"
-scenario = "cluster.toml"
+{base}
 
 [design]
 families = {list(families)}
@@ -33,7 +43,7 @@ ratios = {list(ratios)}
 tokens_T = 1.0
 {more}
 """
-    return load_study(str(written(folder, text)), folder)
+    return load_study(str(written(folder, text, long=LONG)), folder)
 
 
 def answer(study, folder):
@@ -42,11 +52,14 @@ def answer(study, folder):
     return search_designs(study, answers, lambda: pool, 1, tell=lambda *_: None, stop=lambda: False)
 
 
-def days_of(folder, fabric):
-    document, inside = scenario_document("cluster.toml", folder)
-    scenario = resolve_scenario(document, {"fabric": fabric.document()}, inside)
-    best = search(scenario.problem(), scenario.space).best
-    return 1e12 / (scenario.sequence * best.samples_per_s) / 86_400
+def days_of(study, changes):
+    """Of a trillion tokens in the parts of the mix."""
+    seconds = 0.0
+    for member in study.members:
+        scenario = resolve_scenario(member.document, changes, member.folder)
+        best = search(scenario.problem(), scenario.space).best
+        seconds += 1e12 * member.weight / (scenario.sequence * best.samples_per_s)
+    return seconds / 86_400
 
 
 def drawn(seed):
@@ -55,23 +68,24 @@ def drawn(seed):
     families = dice.sample(FAMILIES, dice.randint(1, 4))
     ratios = sorted(dice.sample([1.0, 1.5, 2.0, 4.0, 7.0], dice.randint(1, 3)))
     nics = dice.choice([[8], [4, 8], [2, 8]])
-    return (
-        families,
-        ratios,
-        f"nics_per_node = {nics}\nradix = {dice.choice([[32], [64], [32, 64]])}",
-    )
+    more = f"nics_per_node = {nics}\nradix = {dice.choice([[32], [64], [32, 64]])}"
+    if dice.random() < 0.3:
+        more += '\ngoal = "tokens_per_network_usd"'
+    if dice.random() < 0.3:
+        more += '\noptics = [{}, { leaf = "MMF" }]'
+    if dice.random() < 0.3:
+        more += '\n[[design.nodes]]\n[[design.nodes]]\naccelerator = "h200-141gb"\n'
+    return families, ratios, more, MIX if seed % 2 else 'scenario = "cluster.toml"'
 
 
 @pytest.mark.parametrize(
-    "seed", [*range(4), *(pytest.param(n, marks=pytest.mark.check) for n in range(4, 24))]
+    "seed", [*range(8), *(pytest.param(n, marks=pytest.mark.check) for n in range(8, 24))]
 )
 def test_the_set_is_that_of_brute_force(tmp_path, seed):
     study = study_of(tmp_path, *drawn(seed))
     found = answer(study, tmp_path)
     designs, refused = design_space(study)
-    every = {
-        one.name: (one.price_usd, one.power_W, days_of(tmp_path, one.fabric)) for one in designs
-    }
+    every = {one.name: (one.price_usd, one.power_W, days_of(study, one.changes)) for one in designs}
     unbeaten = {
         name
         for name, mine in every.items()
@@ -97,12 +111,13 @@ def test_bounds_leave_designs_out(tmp_path):
 
 def test_no_fabric_is_faster_than_a_non_blocking_one_of_its_nics(tmp_path):
     more = "nics_per_node = [4, 8]\nnic_GBps = [25.0, 50.0]"
-    designs, _ = design_space(study_of(tmp_path, FAMILIES, (1.0, 2.0), more))
-    sizes = {one.bought.size for one in designs}
-    least = {size: days_of(tmp_path, non_blocking(size)) for size in sizes}
+    study = study_of(tmp_path, FAMILIES, (1.0, 2.0), more)
+    designs, _ = design_space(study)
+    bought = {one.bought for one in designs}
+    least = {one: days_of(study, one.changes(non_blocking(one.size))) for one in bought}
     assert len(designs) > 30
     for one in designs:
-        assert least[one.bought.size] <= days_of(tmp_path, one.fabric)
+        assert least[one.bought] <= days_of(study, one.changes)
 
 
 def test_limits_leave_out_what_is_dearer(tmp_path):

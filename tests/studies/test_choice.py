@@ -1,0 +1,199 @@
+"""The order of a Pareto set, what the choice rests on, and how designs grow."""
+
+from __future__ import annotations
+
+import math
+from contextlib import nullcontext
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from inline import Inline
+from studies import CLUSTER, written
+
+from nest_core.scenario import resolve_scenario
+from nest_core.store import Database, StoredAnswers
+from nest_core.studies import sensitivity as module
+from nest_core.studies.design_choice import choose, ties_of, weigh
+from nest_core.studies.design_growth import ROOM, SMALL, ways_to_grow
+from nest_core.studies.design_search import search_designs
+from nest_core.studies.failures import losses, worst_of
+from nest_core.studies.sensitivity import sensitivity
+from nest_core.studies.study import load_study
+
+MIX = """
+schema = 1
+name = "Two models"
+
+[[mix]]
+scenario = "cluster.toml"
+weight = {weight}
+
+[[mix]]
+scenario = "long.toml"
+weight = {rest}
+
+[design]
+families = ["spine-leaf", "rail-only", "torus"]
+ratios = [1.0, 4.0]
+nics_per_node = [2, 8]
+tokens_T = 1.0
+goal = "{goal}"
+"""
+
+
+def weighed(folder, goal, weight=0.5):
+    folder.mkdir(exist_ok=True)
+    long = CLUSTER.replace("1024", "2048").replace("tp = [1, 8]", "tp = [8]")
+    text = MIX.format(goal=goal, weight=weight, rest=1 - weight)
+    study = load_study(str(written(folder, text, long=long)), folder)
+    answers = StoredAnswers(Database(f"sqlite:///{folder}/store.sqlite"))
+    pool = nullcontext(Inline())
+    found = search_designs(
+        study, answers, lambda: pool, 1, tell=lambda *_: None, stop=lambda: False
+    )
+    return study, found, weigh(study, found, lambda: pool)
+
+
+@pytest.fixture(scope="module")
+def by_dollar(tmp_path_factory):
+    return weighed(tmp_path_factory.mktemp("dollar"), "tokens_per_usd")
+
+
+def test_ties_are_listed_by_price_then_by_what_fails():
+    costs = np.array([10.0, 10.1, 10.1, 20.0])
+    apart = np.full((4, 4), 0.05)
+    assert ties_of(costs, apart, 0) == [0, 1, 2]
+    assert choose(costs, apart, [(3.0, 0.0), (2.0, 0.5), (2.0, 0.1), (1.0, 0.0)]) == 2
+    assert choose(costs, np.zeros((4, 4)), [(3.0, 0.0)] * 4) == 0
+
+
+def test_the_set_stands_in_the_order_of_the_goal(by_dollar):
+    _, found, choice = by_dollar
+    assert {one.planned for one in choice.contenders} == set(found.pareto)
+    ranks = [one.rank for one in choice.contenders]
+    assert ranks == sorted(ranks)
+    assert ranks[0] == 1
+    for rank in set(ranks):
+        same = [one for one in choice.contenders if one.rank == rank]
+        best = max(same, key=lambda one: one.value)
+        assert all(one is best or best.name in one.ties for one in same)
+        prices = [one.planned.design.price_usd for one in same]
+        assert prices == sorted(prices)
+    for one in choice.contenders:
+        assert one.span[0] < one.planned.days < one.span[1]
+
+
+def test_the_worst_failure_is_that_of_any_model(by_dollar):
+    study, _, choice = by_dollar
+    one = next(each for each in choice.contenders if each.worst_loss)
+    lost = []
+    for member, bill in zip(study.members, one.bills, strict=True):
+        change = one.planned.design.changes
+        scenario = resolve_scenario(member.document, change, member.folder)
+        found = losses(member.document, change, member.folder, scenario, bill.report)
+        lost.append(worst_of(found))
+    assert one.worst_loss == max(lost)
+
+
+def test_the_choice_changes_where_the_sentence_says(by_dollar, tmp_path):
+    """A weight on either side of the crossing that is told, planned from the file on."""
+    study, _, choice = by_dollar
+    stakes = module._Stakes(study, choice)
+    factor = next(one for one in module._factors(stakes) if one.name == "share of cluster.toml")
+    seen = {}
+    for weight in np.linspace(0.02, 0.98, 25):
+        costs = factor.costs(float(weight))
+        seen[float(weight)] = stakes.names[int(costs.argmin())]
+    first, last = min(seen), max(seen)
+    for weight in (first, last):
+        _, found, again = weighed(tmp_path / f"{weight}", "tokens_per_usd", weight)
+        best = max(again.contenders, key=lambda one: one.value)
+        assert best.name == seen[weight]
+        rates = {one.design.name: one.tokens_per_s for one in found.pareto}
+        times = (stakes.seconds @ np.array([weight, 1 - weight])).tolist()
+        for name, seconds in zip(stakes.names, times, strict=True):
+            if name in rates:
+                assert 1 / seconds == pytest.approx(rates[name], rel=1e-9)
+
+
+def test_bars_are_what_the_goal_costs_at_the_ends(by_dollar):
+    study, _, choice = by_dollar
+    found = sensitivity(study, choice)
+    widths = [max(abs(one.low), abs(one.high)) for one in found.swings]
+    assert widths == sorted(widths, reverse=True)
+    nodes = next(one for one in found.swings if "accelerators" in one.name)
+    first = choice.contenders[0].planned.design
+    line = first.owned.of("accelerators with servers")[0]
+    assert nodes.high == pytest.approx((line.usd.high - line.usd.typical) / first.price_usd)
+    assert nodes.low == pytest.approx((line.usd.low - line.usd.typical) / first.price_usd)
+    assert sum(found.wins) == pytest.approx(1.0)
+    assert 0 <= found.regret < 1
+    assert all(one.worth <= found.regret + 1e-3 for one in found.information)
+
+
+def test_a_crossing_is_found_by_bisection():
+    assert module._crossing(lambda at: int(at > 0.3), 0, 0.0, 1.0) == (pytest.approx(0.3), 1)
+    assert module._crossing(lambda at: int(at > 2.0), 0, 0.0, 1.0) is None
+
+
+def test_information_is_worth_what_the_normal_says():
+    """Two designs, one parameter of the one: the gain is that of an option on a normal."""
+    sd, ahead = 0.02, 0.01
+    stakes = SimpleNamespace(
+        goal="days",
+        names=["sure", "unsure"],
+        parameters=["incast"],
+        slopes=np.array([[[0.0]], [[1.0]]]),
+        covariance=np.array([[sd**2]]),
+        errors=np.zeros((1, 2, 2)),
+        seconds=np.array([[1.0], [1.0 + ahead]]),
+        weights=np.array([1.0]),
+        parts={},
+        price=np.array([1.0, 1.0]),
+        cost=lambda times, price=None: times,
+    )
+    regret, wins, (known,) = module._information(stakes, 0)
+    z = ahead / sd
+    density = math.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
+    tail = math.erfc(z / math.sqrt(2)) / 2
+    worth = sd * density - ahead * tail
+    assert regret == pytest.approx(worth, rel=0.1)
+    assert known.worth == pytest.approx(worth, rel=0.15)
+    assert wins[1] == pytest.approx(tail, abs=0.03)
+
+
+GROWING = """
+schema = 1
+name = "Growing"
+scenario = "llama3-70b-1024-h100"
+
+[design]
+families = ["spine-leaf", "rail-optimised", "torus"]
+ratios = [1.0]
+phases = [1024, 2048, 8192]
+"""
+
+
+def test_growth_pays_what_is_missing_and_counts_what_is_moved(tmp_path):
+    file = tmp_path / "study.toml"
+    file.write_text(GROWING)
+    study = load_study(str(file), tmp_path)
+    names = [f"{kind}, 8 NICs of 50.0 GB/s, radix 64" for kind in ("spine-leaf 1:1", "torus")]
+    leaf, torus = ways_to_grow(study, names)
+    assert leaf.how == torus.how == SMALL
+    assert "8,192 devices" in leaf.reason  # two tiers of radix 64 hold 2,048
+    assert len(leaf.phases) == 2
+    assert torus.reason == ""
+    first, second = leaf.phases
+    assert first.recabled == 0
+    # 1,024 uplinks of 32 leaves spread over twice the spines: half of them move.
+    assert second.recabled == 512
+    assert second.links == 2 * first.links
+    assert first.paid_usd > 0
+    assert second.paid_usd == pytest.approx(first.paid_usd, rel=0.01)
+    small, roomy = ways_to_grow(study, ["rail-optimised 1:1, 8 NICs of 50.0 GB/s, radix 64"])
+    assert (small.how, roomy.how) == (SMALL, ROOM)
+    assert [phase.tiers for phase in roomy.phases] == [3, 3, 3]
+    assert roomy.regret_usd > small.regret_usd == 0.0
+    assert small.total_usd >= roomy.total_usd  # what is built twice is paid twice
