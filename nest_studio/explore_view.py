@@ -49,6 +49,7 @@ __all__ = [
     "MODELS",
     "PARTS",
     "RATIOS",
+    "STUDIES",
     "SWEEP",
     "Swept",
     "asked",
@@ -68,7 +69,7 @@ __all__ = [
 ASKS, QUESTION, FIRST, SECOND, POINT, MODELS, LOSS = (
     f"explore.{name}" for name in ("asks", "question", "x", "y", "point", "models", "loss")
 )
-SWEEP, RATIOS = "Sweep parameters", "Highest ratios"
+SWEEP, RATIOS, STUDIES = "Sweep parameters", "Highest ratios", "Studies"
 WHICH_RATIO, WHICH_ZERO = "How much oversubscription?", "Which micro-batch and ZeRO stage?"
 BY_PARAMETERS = (QUESTION, FIRST, SECOND)
 DEFAULTS = "explore defaults"

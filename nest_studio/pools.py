@@ -38,7 +38,7 @@ def _begin(stop: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=end_with_server, daemon=True).start()
     if stop is not None:
-        heed(stop)
+        heed(stop.is_set)
 
 
 @contextmanager

@@ -6,7 +6,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from concurrent.futures import Future, wait
+from dataclasses import dataclass
 from typing import Any
 
 from nest_studio.workers import Answer, Stopped, WorkerCrash
@@ -16,40 +17,43 @@ __all__ = ["CANCELLED", "Job", "Queue", "Task"]
 CANCELLED = "cancelled"
 
 
-@dataclass(slots=True)
-class Job:
-    """One piece of work.
+class Job(Future[Any]):
+    """One piece of work; its result is what its function found.
 
     Parameters
     ----------
     key : str
         Says everything that its result depends on.
+
+    Attributes
+    ----------
     share : float
         How much of it is done, 0 to 1.
     words : str
         What it is at.
+    began : float
+        When it was asked for, by the clock of `time.monotonic`.
     late : bool
         Whether it was told to stop at the limit of time: there may be more to find.
     size : int
         What its result took on the line, bytes.
     """
 
-    key: str
-    share: float = 0.0
-    words: str = "waiting for a worker; after an installation it compiles for seconds"
-    began: float = field(default_factory=time.monotonic)
-    late: bool = False
-    size: int = 0
-    _result: Any = None
-    _error: Exception | None = None
-    _wanted: set[tuple[Hashable, str]] = field(default_factory=set)
-    _ended: threading.Event = field(default_factory=threading.Event)
-    _stop: threading.Event = field(default_factory=threading.Event)
+    def __init__(self, key: str) -> None:
+        super().__init__()
+        self.key = key
+        self.share = 0.0
+        self.words = "waiting for a worker; after an installation it compiles for seconds"
+        self.began = time.monotonic()
+        self.late = False
+        self.size = 0
+        self._wanted: set[tuple[Hashable, str]] = set()
+        self._stop = threading.Event()
 
     @property
     def ended(self) -> bool:
         """Whether it has a result, failed, or was stopped."""
-        return self._ended.is_set()
+        return self.done()
 
     @property
     def stopped(self) -> bool:
@@ -64,7 +68,7 @@ class Job:
     @property
     def failed(self) -> bool:
         """Whether it ended without a result."""
-        return self._error is not None
+        return self.done() and self.exception() is not None
 
     @property
     def takes(self) -> int:
@@ -74,45 +78,35 @@ class Job:
     @property
     def without(self) -> str:
         """Why it has neither a result nor an error of its function's; empty if it has."""
-        if isinstance(self._error, Stopped):
+        error = self.exception() if self.done() else None
+        if isinstance(error, Stopped):
             return CANCELLED
-        return str(self._error) if isinstance(self._error, WorkerCrash) else ""
+        return str(error) if isinstance(error, WorkerCrash) else ""
 
     def stop(self) -> None:
-        """Ask it to end without a result."""
+        """Ask it to end; what it has found by then is its result."""
         self._stop.set()
+
+    def cancel(self) -> bool:
+        """As `stop`: it ends by itself, and soon."""
+        self.stop()
+        return False
 
     def wait(self, timeout_s: float) -> bool:
         """Whether it has ended after so long."""
-        return self._ended.wait(timeout_s)
-
-    def result(self, timeout_s: float | None = None) -> Any:
-        """What it found.
-
-        Raises
-        ------
-        TimeoutError
-            If it is not there in time.
-        Stopped, WorkerCrash
-            If it was stopped, or has no result for a reason that its message says.
-        Exception
-            What the function raised.
-        """
-        if not self._ended.wait(timeout_s):
-            raise TimeoutError
-        if self._error is not None:
-            raise self._error
-        return self._result
+        return bool(wait((self,), timeout_s).done)
 
     def end(self, answer: Answer) -> None:
         """Take its result, or why there is none; the first stands."""
-        if self.ended:
+        if self.done():
             return
-        self._result, self._error = answer.value, answer.error
         self.late, self.size = answer.late, answer.size
-        if self.stopped and answer.value is None and answer.error is None:
-            self._error = Stopped()
-        self._ended.set()
+        if answer.error is not None:
+            self.set_exception(answer.error)
+        elif self.stopped and answer.value is None:
+            self.set_exception(Stopped())
+        else:
+            self.set_result(answer.value)
 
 
 @dataclass(slots=True)

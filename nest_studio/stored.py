@@ -11,14 +11,16 @@ import streamlit as st
 from nest_core import store
 from nest_core.errors import InputError
 from nest_core.quoting import as_markdown
-from nest_core.store import Database, Documents, Links, Notebooks, database_url
+from nest_core.store import Database, Documents, Links, Notebooks, StoredAnswers, database_url
 
 __all__ = [
+    "answers",
     "fabrics",
     "is_kept",
     "keep",
     "kept_aside",
     "kept_measurements",
+    "kept_studies",
     "links",
     "notebooks",
     "recall",
@@ -33,6 +35,16 @@ def notebooks() -> Notebooks:
 def kept_measurements() -> Documents:
     """Measurements by name, in the same database."""
     return store.kept_measurements(_database(database_url()))
+
+
+def kept_studies() -> Documents:
+    """Studies by name, in the same database."""
+    return store.kept_studies(_database(database_url()))
+
+
+def answers() -> StoredAnswers:
+    """Answers of studies, in the same database."""
+    return StoredAnswers(_database(database_url()))
 
 
 def fabrics() -> Documents:

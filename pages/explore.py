@@ -20,6 +20,7 @@ from nest_studio.explore_view import (
     ASKS,
     BY_PARAMETERS,
     RATIOS,
+    STUDIES,
     SWEEP,
     Swept,
     asked,
@@ -40,6 +41,7 @@ from nest_studio.open_plan import go_to_opened
 from nest_studio.own_fabric import follow_address
 from nest_studio.plan_state import canonical, fabric_of, scenario_of
 from nest_studio.show import mark_results, told
+from nest_studio.study_view import studies_part
 
 AT_ONCE = 20
 """Sweeps of more points wait for a click."""
@@ -64,14 +66,20 @@ def main() -> None:
     else:
         mark_results(earlier=False)
         st.session_state["explore request"] = request
-    pins = heading(request)
+    top = st.container()
     opens = openings(found)
-    options = (*opens, SWEEP, RATIOS)
+    options = (*opens, SWEEP, RATIOS, STUDIES)
     # Who asks by parameters, as older links do, asks no opening question.
     usual = SWEEP if any(key in st.query_params for key in BY_PARAMETERS) else options[0]
     asks = one_of(
         st, "What to ask", options, usual, ASKS, bind=ADDRESS, label_visibility="collapsed"
     )
+    if asks == STUDIES:
+        _, turned = st.session_state.get("explore turned", (None, ()))
+        studies_part(request, turned, problem, top)
+        return
+    with top:
+        pins = heading(request)
     if asks == RATIOS:
         ratios_part(request, problem, pins)
         return

@@ -5,7 +5,7 @@ An SQLite file in the person's data folder, or the database that ``NEST_STUDIO_D
 
 from nest_core.store.answers import StoredAnswers
 from nest_core.store.database import DATABASE_VARIABLE, Database, database_url
-from nest_core.store.documents import Documents, kept_fabrics, kept_measurements
+from nest_core.store.documents import Documents, kept_fabrics, kept_measurements, kept_studies
 from nest_core.store.links import Links
 from nest_core.store.notebooks import Conflict, Listed, Notebooks, Saved
 
@@ -22,4 +22,5 @@ __all__ = [
     "database_url",
     "kept_fabrics",
     "kept_measurements",
+    "kept_studies",
 ]

@@ -47,6 +47,7 @@ __all__ = [
     "LINKS",
     "MEASUREMENTS",
     "NOTEBOOKS",
+    "STUDIES",
     "Database",
     "database_url",
     "utc_now",
@@ -98,6 +99,7 @@ def _documents(name: str) -> Table:
 
 
 FABRICS, MEASUREMENTS = _documents("fabrics"), _documents("measurements")
+STUDIES = _documents("studies")
 
 
 def utc_now() -> datetime:

@@ -17,9 +17,9 @@ from sqlalchemy.exc import IntegrityError
 from nest_core.errors import InputError
 from nest_core.files import MAX_FILE_BYTES
 from nest_core.presets import preset_names
-from nest_core.store.database import FABRICS, MEASUREMENTS, Database, utc_now
+from nest_core.store.database import FABRICS, MEASUREMENTS, STUDIES, Database, utc_now
 
-__all__ = ["LONGEST", "Documents", "kept_fabrics", "kept_measurements"]
+__all__ = ["LONGEST", "Documents", "kept_fabrics", "kept_measurements", "kept_studies"]
 
 LONGEST = 100
 """Characters of a name."""
@@ -170,6 +170,11 @@ def kept_fabrics(database: Database) -> Documents:
 def kept_measurements(database: Database) -> Documents:
     """The measurements of a database."""
     return Documents(database, MEASUREMENTS, "set of measurements")
+
+
+def kept_studies(database: Database) -> Documents:
+    """The studies of a database."""
+    return Documents(database, STUDIES, "study", preset="studies")
 
 
 def _taken(name: str) -> InputError:

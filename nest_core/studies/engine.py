@@ -91,10 +91,10 @@ class _Task:
     tries: int = 0
 
 
-def heed(stop: Any) -> None:
-    """In a worker of its own process: end tasks early once an event is set."""
+def heed(stop: Stop) -> None:
+    """In a worker of its own process: end tasks early once this is true."""
     global _stop
-    _stop = stop.is_set
+    _stop = stop
 
 
 def answers_of(

@@ -121,6 +121,8 @@ class Sensitivity:
 
     Parameters
     ----------
+    choice : str
+        At the centre.
     swings : tuple of Swing
         The widest first.
     regret : float
@@ -131,6 +133,7 @@ class Sensitivity:
         What is worth most first; only what changes a choice.
     """
 
+    choice: str
     swings: tuple[Swing, ...]
     regret: float
     wins: tuple[float, ...]
@@ -177,7 +180,7 @@ def sensitivity(study: Study, found: Choice, seed: int = 0) -> Sensitivity:
         if (swing := _swing(stakes, factor)).changes or swing.low or swing.high
     ]
     swings.sort(key=lambda one: -max(abs(one.low), abs(one.high)))
-    return Sensitivity(tuple(swings), *_information(stakes, seed))
+    return Sensitivity(stakes.names[0], tuple(swings), *_information(stakes, seed))
 
 
 class _Stakes:

@@ -71,18 +71,18 @@ def no_baselines(request, monkeypatch):
         return
 
     def none_of_them(text, place=""):
-        job = jobs.Job(f"baselines {text}", _result=())
-        job._ended.set()
+        job = jobs.Job(f"baselines {text}")
+        job.set_result(())
         return job
 
     def no_program(text, place=""):
         job = jobs.Job(f"level-wise program {text}")
-        job._ended.set()
+        job.set_result(None)
         return job
 
     def no_matrices(text):
-        job = jobs.Job(f"cost matrices {text}", _result=("", None, ""))
-        job._ended.set()
+        job = jobs.Job(f"cost matrices {text}")
+        job.set_result(("", None, ""))
         return job
 
     monkeypatch.setattr(plan_state, "_baselines", none_of_them)
@@ -103,10 +103,9 @@ def _done(_queue, key, function, *args, urgent=True, wanted_by=None):
     if key not in _DONE:
         job = _DONE[key] = jobs.Job(key)
         try:
-            job._result = function(*args, progress=lambda share, words: None, stop=lambda: False)
+            job.set_result(function(*args, progress=lambda share, words: None, stop=lambda: False))
         except Exception as error:
-            job._error = error
-        job._ended.set()
+            job.set_exception(error)
     return _DONE[key]
 
 

@@ -347,8 +347,7 @@ def test_a_cancelled_comparison_waits_to_be_run_again(compare_page, monkeypatch)
     page = compare_page()
     before = charts(page)
     stopped = jobs.Job("stopped")
-    stopped._error = jobs.Stopped()
-    stopped._ended.set()
+    stopped.set_exception(jobs.Stopped())
     real = jobs.JobQueue.ask
 
     def ask(self, key, function, *args, **options):

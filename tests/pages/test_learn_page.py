@@ -330,8 +330,7 @@ class SlowQueue:
     def ask(self, key, function, *args, urgent=True, wanted_by=None):
         job, *_ = self.asked.setdefault(key, (jobs.Job(key), function, args))
         if self.works and not job.ended:
-            job._result = function(*args, progress=lambda share, words: None, stop=lambda: False)
-            job._ended.set()
+            job.set_result(function(*args, progress=lambda share, words: None, stop=lambda: False))
         return job
 
 

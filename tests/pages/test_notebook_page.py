@@ -34,10 +34,9 @@ class JobQueue:
             job = self.jobs[key] = Job(key)
             self.done += 1
             try:
-                job._result = function(*arguments, progress=lambda *_: None, stop=lambda: False)
+                job.set_result(function(*arguments, progress=lambda *_: None, stop=lambda: False))
             except InputError as error:
-                job._error = error
-            job._ended.set()
+                job.set_exception(error)
         return self.jobs[key]
 
     def forget(self, key):

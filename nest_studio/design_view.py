@@ -1,0 +1,170 @@
+"""The answer of a design study: the Pareto set, a fabric and its plan, what the choice rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import streamlit as st
+
+from nest_core.explain.summary import share
+from nest_core.figures.designs import designs_picture, tornado_picture
+from nest_core.picture import picture, to_svg
+from nest_core.presets import preset_names
+from nest_core.sheet import decision_sheet
+from nest_core.studies.design_choice import Choice, Contender, in_words
+from nest_core.studies.design_growth import Way, ways_to_grow
+from nest_core.studies.design_search import Designed
+from nest_core.studies.sensitivity import Sensitivity
+from nest_core.studies.study import Study
+from nest_studio.browser.svg import show_svg
+from nest_studio.fields import Choice as OneOf
+from nest_studio.fields import settle
+from nest_studio.open_plan import open_plan
+from nest_studio.show import PicturePlace, facts, table
+
+__all__ = ["show_design"]
+
+PICKED = "design.picked"
+_PICTURE_PX = 640
+_MOST_ON_SHEET = 4
+
+
+def show_design(study: Study, found: Designed, choice: Choice, rests_on: Sensitivity) -> None:
+    """Draw all of it."""
+    names = tuple(one.name for one in choice.contenders)
+    settle(PICKED, OneOf(names))
+
+    def pick(carried: Any) -> None:
+        place = carried[0] if isinstance(carried, list) else carried
+        if isinstance(place, int | float) and 0 <= int(place) < len(names):
+            st.session_state[PICKED] = names[int(place)]
+
+    PicturePlace("design", on_pick=pick).draw(designs_picture(found, choice))
+    proof = found.certificate
+    verdict = "no other design beats these" if proof.proven else f"open, gap {share(proof.gap)}"
+    facts(f"Certificate: {verdict}.", kind="nest-quiet")
+    left, right = st.columns([1, 1], gap="medium")
+    with left:
+        name = st.selectbox("Design", names, key=PICKED, help="Click a point above, or pick one.")
+        one = next(each for each in choice.contenders if each.name == name)
+        _contender(study, choice, one)
+    with right:
+        bill = one.bills[0]
+        plan = bill.report.plan if bill.report else None
+        drawn = picture(one.planned.design.fabric, plan, width=_PICTURE_PX)
+        show_svg(to_svg(drawn), key="design-picture")
+    _order(choice)
+    left, right = st.columns([1, 1], gap="medium")
+    with left:
+        PicturePlace("tornado").draw(tornado_picture(rests_on))
+    with right:
+        st.html('<div class="nest-title">What decides</div>')
+        facts(*rests_on.sentences)
+        if rests_on.information:
+            st.html(
+                table(
+                    "What it is worth to know before choosing",
+                    "Expected saving, as a share of the goal's cost",
+                    [
+                        {"unknown": one.name, "worth": share(one.worth), "how": one.measure}
+                        for one in rests_on.information
+                    ],
+                )
+            )
+    _growth(ways_to_grow(study, [one.name for one in choice.contenders if one.rank == 1]))
+    with st.expander(f"{len(found.refused):,} designs that cannot be, or break a limit"):
+        st.dataframe([{"design": one.name, "reason": one.reason} for one in found.refused])
+
+
+def _contender(study: Study, choice: Choice, one: Contender) -> None:
+    worst = one.worst_loss
+    design = one.planned.design
+    facts(
+        f"{in_words(choice.goal, one.value)}; {one.planned.days:.3g} days "
+        f"({one.span[0]:.3g} to {one.span[1]:.3g}).",
+        f"${design.price_usd / 1e6:,.4g} M, {design.power_W / 1e3:,.4g} kW.",
+        f"{share(worst[0])} of the throughput is lost to {worst[1]}." if worst else "",
+        f"Plan: {one.planned.plan}.",
+        f"Ties with {len(one.ties)} others." if one.ties else "",
+        f"In no price for want of a source: {', '.join(design.owned.missing)}."
+        if design.owned.missing
+        else "",
+    )
+    member = study.members[0]
+    row = st.container(horizontal=True)
+    row.button(
+        "Open in Plan",
+        key="design-open",
+        disabled=member.name not in preset_names("scenarios"),
+        on_click=open_plan,
+        args=(
+            member.name,
+            {**member.document.get("override", {}), **design.changes},
+            one.name,
+        ),
+        help="Sets the form to this design and shows its plan; of a mix, that of its first model.",
+    )
+    row.download_button(
+        "Decision sheet",
+        lambda: _sheet(study, choice, one),
+        "decision-sheet.html",
+        "text/html",
+        on_click="ignore",
+        type="primary",
+        key="design-sheet",
+        help="This design against those that tie with it, for a committee.",
+    )
+
+
+def _sheet(study: Study, choice: Choice, one: Contender) -> str:
+    others = [each for each in choice.contenders if each.rank == 1 and each is not one]
+    bills = [each.bills[0] for each in (one, *others[: _MOST_ON_SHEET - 1])]
+    return decision_sheet(bills, f"nest-studio design: {study.name}", datetime.now())
+
+
+def _order(choice: Choice) -> None:
+    rows = [
+        {
+            "rank": one.rank,
+            "design": one.name,
+            choice.goal: one.value,
+            "M$": one.planned.design.price_usd / 1e6,
+            "kW": one.planned.design.power_W / 1e3,
+            "days": one.planned.days,
+            "worst failure, share": one.worst_loss[0] if one.worst_loss else None,
+        }
+        for one in choice.contenders
+    ]
+    numbers = (choice.goal, "M$", "kW", "days", "worst failure, share")
+    st.dataframe(
+        rows,
+        hide_index=True,
+        column_config={key: st.column_config.NumberColumn(format="%.4g") for key in numbers},
+    )
+    facts("One rank: the interval does not tell them apart; cheapest first.", kind="nest-quiet")
+
+
+def _growth(ways: Sequence[Way]) -> None:
+    if not ways:
+        return
+    rows = [
+        {
+            "design": one.design,
+            "built": one.how,
+            "M$ by phase": " + ".join(f"{phase.paid_usd / 1e6:,.4g}" for phase in one.phases),
+            "links recabled": " + ".join(f"{phase.recabled:,}" for phase in one.phases[1:]),
+            "regret, M$": f"{one.regret_usd / 1e6:,.3g}",
+            "in all, M$": f"{one.total_usd / 1e6:,.4g}",
+            "note": one.reason,
+        }
+        for one in ways
+    ]
+    st.html(
+        table(
+            "What to buy now, if more devices come",
+            "Regret: what is paid now beyond the cheapest, lost if growth does not come",
+            rows,
+        )
+    )

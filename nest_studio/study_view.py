@@ -1,0 +1,318 @@
+"""Studies on the Explore page: make one or open one, run it, watch it, and read its result."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import tomllib
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from nest_core.errors import InputError
+from nest_core.figures.study import METRIC_WORDS, at_value, is_better_low, study_picture
+from nest_core.presets import preset_names, preset_path
+from nest_core.quoting import as_markdown, csv_text
+from nest_core.studies.design_choice import Choice, weigh
+from nest_core.studies.design_search import Designed, search_designs
+from nest_core.studies.rows import rows_of
+from nest_core.studies.sensitivity import Sensitivity, sensitivity
+from nest_core.studies.study import Study, study_of
+from nest_core.toml_text import toml_document
+from nest_core.units import capital
+from nest_studio.design_view import show_design
+from nest_studio.explore_view import Swept
+from nest_studio.fields import ADDRESS, settle
+from nest_studio.fields import Choice as OneOf
+from nest_studio.forms import Request
+from nest_studio.jobs import job_queue
+from nest_studio.open_plan import open_plan
+from nest_studio.show import PicturePlace, download, facts, told
+from nest_studio.stored import answers, kept_studies
+from nest_studio.study_runs import StudyRun, begin, running, swept
+
+__all__ = ["MINE", "studies_part"]
+
+MINE = "this form's own"
+NAME, TEXT, METRIC, POINT = (f"study.{part}" for part in ("name", "text", "metric", "point"))
+POLL_S = 1.0
+MOST_ROWS = 5_000
+"""Of a table; a file has all."""
+
+
+def studies_part(request: Request, turned: Sequence[Swept], problem: Any, top: Any) -> None:
+    """Draw everything below the question, and the study's name at the top."""
+    with told(problem.error):
+        text = _text(request, turned)
+        try:
+            document = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise InputError("study", "must be TOML", str(error), "correct its text") from error
+        study = study_of(document)
+        with top:
+            _heading(study)
+        _run(study, document)
+
+
+def _text(request: Request, turned: Sequence[Swept]) -> str:
+    """The study that is open, as its file has it: picked, made of the form, or edited."""
+    kept = kept_studies().names()
+    options = (*preset_names("studies"), *kept, MINE)
+    settle(NAME, OneOf(options))
+    left, right = st.columns([3, 4], vertical_alignment="bottom", gap="small")
+    name = left.selectbox(
+        "Study",
+        options,
+        key=NAME,
+        bind=ADDRESS,
+        on_change=lambda: st.session_state.pop(TEXT, None),
+        help="Shipped, kept here, or the sweep of this page's form as a study.",
+    )
+    if name == MINE:
+        usual = _of_form(request, turned)
+    elif name in kept:
+        usual = str((kept_studies().open(name) or {}).get("toml", ""))
+    else:
+        usual = (preset_path("studies") / f"{name}.toml").read_text()
+    if st.session_state.get("study opened") != (name, usual):
+        st.session_state["study opened"] = (name, usual)
+        st.session_state[TEXT] = usual
+    with right.popover("Edit, save, upload"):
+        brought = st.file_uploader("Open a file", type="toml", key="study.upload")
+        if brought is not None and st.session_state.get("study brought") != brought.file_id:
+            st.session_state["study brought"] = brought.file_id
+            st.session_state[TEXT] = brought.getvalue().decode("utf-8", "replace")
+        st.text_area("The study's file", key=TEXT, height=340)
+        own = st.text_input("Keep it as", key="study.own", max_chars=100)
+        row = st.container(horizontal=True)
+        row.button("Save", on_click=_save, args=(own,), disabled=not own.strip())
+        if name in kept:
+            row.button("Delete", on_click=_delete, args=(name,))
+        download_text = str(st.session_state[TEXT])
+        download("↓ File (TOML)", lambda: download_text, "study.toml", "application/toml")
+    return str(st.session_state[TEXT])
+
+
+def _of_form(request: Request, turned: Sequence[Swept]) -> str:
+    """The form's scenario with the parameters that this page turned last."""
+    axes = [{"parameter": one.key, "values": list(values)} for one, values in turned]
+    return toml_document(
+        {
+            "schema": 1,
+            "name": f"Of {request.scenario}",
+            "scenario": request.scenario,
+            "overrides": dict(request.overrides),
+            "axes": axes or [{"parameter": "zero", "values": [0, 1, 2, 3]}],
+        }
+    )
+
+
+def _save(name: str) -> None:
+    try:
+        own = kept_studies().save(name, {"toml": st.session_state[TEXT]}, replace=True)
+    except InputError as error:
+        st.toast(as_markdown(error))
+        return
+    st.session_state[NAME] = own
+
+
+def _delete(name: str) -> None:
+    kept_studies().delete(name)
+    st.session_state.pop(NAME, None)
+
+
+def _heading(study: Study) -> None:
+    base = ", ".join(f"{member.name} ({member.weight:.0%})" for member in study.members)
+    axes = "; ".join(f"{axis.label}: {len(axis.values):,} values" for axis in study.axes)
+    what = f"{len(study):,} points. {axes}" if not study.design else "Fabrics under a budget"
+    facts(study.name, kind="nest-scenario")
+    facts(study.question, f"Base: {base}. {what}.", kind="nest-quiet")
+
+
+def _run(study: Study, document: Mapping[str, Any]) -> None:
+    """Begin, watch, cancel, go on; below, what there is."""
+    key = json.dumps(document, sort_keys=True, default=str)
+    run = running(key)
+    if run is not None and not run.ended:
+        _watch(run)
+    else:
+        there = 0 if study.design else _answered(study)
+        if study.design or there < len(study) or run is not None:
+            label = "Go on" if there or run else "Run"
+            whole = not study.design and there >= len(study)
+            if not whole and st.button(label, key="study-run", type="primary"):
+                begin(key, job_queue(), _work(study))
+                st.rerun()
+    if run is not None and run.error is not None:
+        if isinstance(run.error, InputError):
+            raise run.error
+        st.error(as_markdown(f"The study ended: {run.error}"))
+    if study.design:
+        if run is not None and run.ended and run.result is not None:
+            show_design(study, *run.result)
+        return
+    _result(study)
+
+
+def _work(study: Study) -> Any:
+    """What a study computes, as `study_runs.begin` takes it."""
+    known = answers()
+    if not study.design:
+        return swept(study, known)
+
+    def designed(executor: Any, tell: Any, stop: Any) -> tuple[Designed, Choice, Sensitivity]:
+        def pool() -> Any:
+            return nullcontext(executor)
+
+        found = search_designs(study, known, pool, 1, tell=tell, stop=stop)
+        choice = weigh(study, found, pool)
+        return found, choice, sensitivity(study, choice)
+
+    return designed
+
+
+def _watch(run: StudyRun) -> None:
+    @st.fragment(run_every=POLL_S)
+    def progress() -> None:
+        if run.ended:
+            st.rerun()
+        left, middle, right = st.columns([6, 1, 1], vertical_alignment="center")
+        share = run.answered / run.points if run.points else 0.0
+        words = f"{run.answered:,} of {run.points:,}"
+        if run.left_s is not None:
+            words += f", {_duration(run.left_s)} to go"
+        left.progress(min(share, 1.0), words)
+        if middle.button("Show", key="study-show", help="What is there so far."):
+            st.rerun()
+        if right.button("Cancel", key="study-cancel", help="What is there stays."):
+            run.cancel()
+            run.wait(POLL_S)
+            st.rerun()
+
+    progress()
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _answered(study: Study) -> int:
+    """How many of its points have their answers, whoever found them."""
+    return len(_rows(study))
+
+
+def _rows(study: Study) -> list[dict[str, Any]]:
+    """The rows that there are; read again where some were missing."""
+    key = tuple(study.key(member, {}) for member in study.members), study.axes, study.metrics
+    known, rows = st.session_state.get("study rows", (None, []))
+    if known == (key, study.constraints) and len(rows) == len(study):
+        return list(rows)
+    rows = list(rows_of(study, answers()))
+    st.session_state["study rows"] = ((key, study.constraints), rows)
+    return rows
+
+
+def _result(study: Study) -> None:
+    """Figure, point, table, files."""
+    rows = _rows(study)
+    if not rows:
+        facts("No point is answered yet.", kind="nest-quiet")
+        return
+    shown = _filtered(study, rows)
+    names = study.metrics
+    settle(METRIC, OneOf(names))
+    metric = st.selectbox(
+        "Metric",
+        names,
+        key=METRIC,
+        format_func=lambda name: METRIC_WORDS[name],
+        width=360,
+    )
+    place = PicturePlace("study", on_pick=lambda carried: _pick(carried))
+    place.draw(study_picture(study, shown, metric))
+    _point(study, shown, metric)
+    _table(study, shown, rows)
+
+
+def _filtered(study: Study, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows that are asked for; axes after the third stand at their first value."""
+    found = list(rows)
+    with st.expander("Filter"):
+        if study.constraints and st.toggle("Meets the constraints", key="study.meets"):
+            found = [row for row in found if row["meets"]]
+        for place, axis in enumerate(study.axes):
+            usual = list(axis.values[:1]) if place > 2 else []
+            picked = st.multiselect(
+                axis.label, axis.values, usual, key=f"study.only.{study.name}.{axis.key}"
+            )
+            if picked:
+                found = [row for row in found if row[axis.key] in picked]
+    return found
+
+
+def _pick(carried: Any) -> None:
+    number = carried[0] if isinstance(carried, list) else carried
+    if isinstance(number, int | float):
+        st.session_state[POINT] = int(number)
+
+
+def _point(study: Study, rows: Sequence[Mapping[str, Any]], metric: str) -> None:
+    """One point in words, and the way to its plan: the one pointed at, else the best."""
+    by_number = {row["point"]: row for row in rows}
+    if not by_number:
+        return
+    sign = -1.0 if is_better_low(metric) else 1.0
+    best = max(rows, key=lambda row: sign * row[metric] if row[metric] is not None else -math.inf)
+    row = by_number.get(st.session_state.get(POINT), best)
+    values = ", ".join(at_value(axis, row[axis.key]) for axis in study.axes)
+    left, right = st.columns([6, 1.4], vertical_alignment="center")
+    with left:
+        facts(f"{capital(values)}.", row["plan"] or row["reason"])
+    member = study.members[0]
+    preset = member.name in preset_names("scenarios")
+    right.button(
+        "Open in Plan",
+        key="study-open",
+        width="stretch",
+        disabled=not preset,
+        on_click=_open,
+        args=(member.name, dict(member.document.get("override", {})), study, row["point"]),
+        help="Sets the form to this point and shows its plan; of a mix, that of its first model.",
+    )
+
+
+def _open(scenario: str, own: dict[str, Any], study: Study, number: int) -> None:
+    open_plan(scenario, {**own, **study.overrides(number)}, study.name)
+
+
+def _table(study: Study, shown: Sequence[dict[str, Any]], rows: Sequence[dict[str, Any]]) -> None:
+    frame = pd.DataFrame(shown[:MOST_ROWS])
+    numbers = frame.select_dtypes("float").columns
+    with st.expander(f"{len(shown):,} of {len(study):,} points in figures", expanded=True):
+        st.dataframe(
+            frame,
+            hide_index=True,
+            column_config={key: st.column_config.NumberColumn(format="%.4g") for key in numbers},
+        )
+        if len(shown) > MOST_ROWS:
+            facts(f"The first {MOST_ROWS:,} are shown; the files have all.", kind="nest-quiet")
+        row = st.container(horizontal=True)
+        with row:
+            download("↓ CSV", lambda: _csv(rows), "study.csv", "text/csv")
+            download("↓ Parquet", lambda: _parquet(rows), "study.parquet", "application/parquet")
+
+
+def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    return csv_text(list(rows[0]), [list(row.values()) for row in rows])
+
+
+def _parquet(rows: Sequence[Mapping[str, Any]]) -> bytes:
+    packed = io.BytesIO()
+    pd.DataFrame(rows).to_parquet(packed, index=False)
+    return packed.getvalue()
