@@ -82,11 +82,11 @@ def _contender(study: Study, choice: Choice, one: Contender) -> None:
     worst = one.worst_loss
     design = one.planned.design
     facts(
-        f"{in_words(choice.goal, one.value)}; {one.planned.days:.3g} days "
-        f"({one.span[0]:.3g} to {one.span[1]:.3g}).",
+        "" if choice.goal == "days" else f"{in_words(choice.goal, one.value)}.",
+        f"{one.planned.days:.3g} days ({one.span[0]:.3g} to {one.span[1]:.3g}).",
         f"${design.price_usd / 1e6:,.4g} M, {design.power_W / 1e3:,.4g} kW.",
         f"{share(worst[0])} of the throughput is lost to {worst[1]}." if worst else "",
-        f"Plan: {one.planned.plan}.",
+        f"Plan: {one.planned.plan}",
         f"Ties with {len(one.ties)} others." if one.ties else "",
         f"In no price for want of a source: {', '.join(design.owned.missing)}."
         if design.owned.missing

@@ -139,14 +139,9 @@ def _run(study: Study, document: Mapping[str, Any]) -> None:
     run = running(key)
     if run is not None and not run.ended:
         _watch(run)
-    else:
-        there = 0 if study.design else _answered(study)
-        if study.design or there < len(study) or run is not None:
-            label = "Go on" if there or run else "Run"
-            whole = not study.design and there >= len(study)
-            if not whole and st.button(label, key="study-run", type="primary"):
-                begin(key, job_queue(), _work(study))
-                st.rerun()
+    elif (label := _label(study, run)) and st.button(label, key="study-run", type="primary"):
+        begin(key, job_queue(), _work(study))
+        st.rerun()
     if run is not None and run.error is not None:
         if isinstance(run.error, InputError):
             raise run.error
@@ -156,6 +151,15 @@ def _run(study: Study, document: Mapping[str, Any]) -> None:
             show_design(study, *run.result)
         return
     _result(study)
+
+
+def _label(study: Study, run: StudyRun | None) -> str:
+    """What the button that begins it says; empty where nothing is left to do."""
+    if study.design:
+        whole = run is not None and run.error is None and not run.cancelled
+        return "" if whole else "Go on" if run else "Run"
+    there = len(_rows(study))
+    return "" if there >= len(study) else "Go on" if there else "Run"
 
 
 def _work(study: Study) -> Any:
@@ -200,11 +204,6 @@ def _duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def _answered(study: Study) -> int:
-    """How many of its points have their answers, whoever found them."""
-    return len(_rows(study))
 
 
 def _rows(study: Study) -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ __all__ = ["designs_picture", "tornado_picture"]
 _HEIGHT = 420
 _ROW = 26
 _MOST_BARS = 12
+_WHOLE, _PAID = "the whole bill", {"tokens_per_network_usd": "the network"}
 
 
 def designs_picture(found: Designed, choice: Choice, every: Sequence[Planned] = ()) -> Picture:
@@ -56,7 +57,7 @@ def designs_picture(found: Designed, choice: Choice, every: Sequence[Planned] = 
     layout = frame(
         _HEIGHT,
         (62, 16, 14, 58),
-        xaxis=_axis("price of what the goal pays, M$"),
+        xaxis=_axis(f"price of {_PAID.get(choice.goal, _WHOLE)}, M$"),
         yaxis=_axis("days of the training run"),
     )
     proof = found.certificate
@@ -146,8 +147,8 @@ def _told(choice: Choice, one: Contender) -> str:
     worst = f"{share(one.worst_loss[0])} lost to {one.worst_loss[1]}" if one.worst_loss else ""
     lines = (
         f"<b>{one.name}</b>",
-        f"{in_words(choice.goal, one.value)}; {one.planned.days:.3g} days "
-        f"({one.span[0]:.3g} to {one.span[1]:.3g})",
+        "" if choice.goal == "days" else in_words(choice.goal, one.value),
+        f"{one.planned.days:.3g} days ({one.span[0]:.3g} to {one.span[1]:.3g})",
         f"${one.planned.design.price_usd / 1e6:,.4g} M, {one.planned.design.power_W / 1e3:,.4g} kW",
         one.planned.plan,
         worst,
