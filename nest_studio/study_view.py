@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import tomllib
@@ -19,6 +18,7 @@ from nest_core.presets import preset_names, preset_path
 from nest_core.quoting import as_markdown, csv_text
 from nest_core.studies.design_choice import Choice, weigh
 from nest_core.studies.design_search import Designed, search_designs
+from nest_core.studies.result import rows_from, to_parquet
 from nest_core.studies.rows import rows_of
 from nest_core.studies.sensitivity import Sensitivity, sensitivity
 from nest_core.studies.study import Study, study_of
@@ -217,9 +217,18 @@ def _rows(study: Study) -> list[dict[str, Any]]:
     return rows
 
 
+def _brought(study: Study) -> list[dict[str, Any]]:
+    """The rows of a result that was uploaded, if one was."""
+    with st.expander("Open a result that was made elsewhere"):
+        file = st.file_uploader(
+            "Result (Parquet)", type="parquet", key="study.result", label_visibility="collapsed"
+        )
+    return rows_from(study, file.getvalue()) if file is not None else []
+
+
 def _result(study: Study) -> None:
     """Figure, point, table, files."""
-    rows = _rows(study)
+    rows = _brought(study) or _rows(study)
     if not rows:
         facts("No point is answered yet.", kind="nest-quiet")
         return
@@ -304,14 +313,9 @@ def _table(study: Study, shown: Sequence[dict[str, Any]], rows: Sequence[dict[st
         row = st.container(horizontal=True)
         with row:
             download("↓ CSV", lambda: _csv(rows), "study.csv", "text/csv")
-            download("↓ Parquet", lambda: _parquet(rows), "study.parquet", "application/parquet")
+            file = "study.parquet", "application/vnd.apache.parquet"
+            download("↓ Parquet", lambda: to_parquet(study, rows), *file)
 
 
 def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
     return csv_text(list(rows[0]), [list(row.values()) for row in rows])
-
-
-def _parquet(rows: Sequence[Mapping[str, Any]]) -> bytes:
-    packed = io.BytesIO()
-    pd.DataFrame(rows).to_parquet(packed, index=False)
-    return packed.getvalue()

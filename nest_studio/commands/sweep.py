@@ -10,12 +10,15 @@ from concurrent.futures import Executor
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from nest_core.errors import InputError
 from nest_studio.commands.output import JsonFlag, emit
+
+if TYPE_CHECKING:
+    from nest_core.studies.study import Study
 
 __all__ = ["DaskOption", "WorkersOption", "interrupts", "opened_pool", "progress", "sweep"]
 
@@ -47,7 +50,7 @@ def sweep(
     if asked.design is not None:
         raise InputError("study", "must have axes", study, "use nest-studio design for a [design]")
     file = output or Path(f"{Path(study).stem}.parquet")
-    write = _writer(file)
+    write = _writer(asked, file)
     answers = StoredAnswers(Database(database_url()))
     with interrupts() as stop, progress(asked.name) as tell:
         pool, count = opened_pool(stop, workers, dask)
@@ -76,7 +79,7 @@ def _as_text(found: Mapping[str, Any]) -> str:
     return said if found["whole"] else f"{said}\nStopped: the same command goes on from here."
 
 
-def _writer(file: Path) -> Callable[[list[dict[str, Any]]], None]:
+def _writer(study: Study, file: Path) -> Callable[[list[dict[str, Any]]], None]:
     """What writes rows to a file, once it is known that it will be able to.
 
     Raises
@@ -86,6 +89,7 @@ def _writer(file: Path) -> Callable[[list[dict[str, Any]]], None]:
     """
     from nest_core.files import write_file
     from nest_core.quoting import csv_text
+    from nest_core.studies.result import to_parquet
 
     if file.suffix not in (".parquet", ".csv"):
         raise InputError("--output", "must end in .parquet or .csv", str(file), "rename it")
@@ -93,18 +97,12 @@ def _writer(file: Path) -> Callable[[list[dict[str, Any]]], None]:
         raise InputError("--output", "must lie in a folder that exists", str(file), "make it")
 
     def write(rows: list[dict[str, Any]]) -> None:
-        import io
-
-        import pandas as pd
-
         if file.suffix == ".csv":
             columns = list(rows[0]) if rows else []
             table = csv_text(columns, [list(row.values()) for row in rows])
             write_file(file, table, "--output")
             return
-        packed = io.BytesIO()
-        pd.DataFrame(rows).to_parquet(packed, index=False)
-        write_file(file, packed.getvalue(), "--output")
+        write_file(file, to_parquet(study, rows), "--output")
 
     return write
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from contextlib import nullcontext
+from dataclasses import replace
 
 import pytest
 from inline import Inline
@@ -19,7 +20,7 @@ from studies import STUDY, TINY, written
 from nest_core.errors import InputError
 from nest_core.scenario import resolve_scenario, scenario_document
 from nest_core.store import Database, StoredAnswers
-from nest_core.studies import engine, sweep
+from nest_core.studies import engine, result, sweep
 from nest_core.studies.rows import rows_of
 from nest_core.studies.study import load_study
 
@@ -144,6 +145,25 @@ def test_bad_studies_end_in_a_sentence(tmp_path, old, new, said):
     with pytest.raises(InputError) as error:
         load_study(str(written(tmp_path, STUDY.replace(old, new))), tmp_path)
     assert said in str(error.value)
+
+
+def test_a_result_is_read_again_and_another_is_refused(tmp_path, answers, monkeypatch):
+    study = load_study(str(written(tmp_path)), tmp_path)
+    ran(study, answers)
+    rows = list(rows_of(study, answers))
+    file = result.to_parquet(study, rows)
+    assert result.rows_from(study, file) == rows
+    other = load_study(str(written(tmp_path, STUDY.replace("[0, 1, 3]", "[0, 1]"))), tmp_path)
+    with pytest.raises(InputError, match=r"must be of this study"):
+        result.rows_from(other, file)
+    with pytest.raises(InputError, match="must be a Parquet file that nest-studio sweep wrote"):
+        result.rows_from(study, b"PAR1 no more")
+    monkeypatch.setattr(result, "__version__", "0.0.1")
+    old = result.to_parquet(study, rows)
+    monkeypatch.undo()
+    newer = replace(study, members=(replace(study.members[0], content="as it was"),))
+    with pytest.raises(InputError, match=r"of Tiny, version 0\.0\.1': run"):
+        result.rows_from(newer, old)
 
 
 def command(tmp_path, *more):
