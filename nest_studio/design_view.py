@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from nest_core.explain.summary import share
-from nest_core.figures.designs import designs_picture, tornado_picture
+from nest_core.figures.designs import choice_rows, designs_picture, tornado_picture
 from nest_core.picture import picture, to_svg
 from nest_core.presets import preset_names
 from nest_core.sheet import decision_sheet
@@ -125,19 +125,8 @@ def _sheet(study: Study, choice: Choice, one: Contender) -> str:
 
 
 def _order(choice: Choice) -> None:
-    rows = [
-        {
-            "rank": one.rank,
-            "design": one.name,
-            choice.goal: one.value,
-            "M$": one.planned.design.price_usd / 1e6,
-            "kW": one.planned.design.power_W / 1e3,
-            "days": one.planned.days,
-            "worst failure, share": one.worst_loss[0] if one.worst_loss else None,
-        }
-        for one in choice.contenders
-    ]
-    numbers = (choice.goal, "M$", "kW", "days", "worst failure, share")
+    rows = choice_rows(choice)
+    numbers = [name for name, value in rows[0].items() if isinstance(value, float)]
     st.dataframe(
         rows,
         hide_index=True,

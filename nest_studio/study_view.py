@@ -14,14 +14,14 @@ import streamlit as st
 
 from nest_core.errors import InputError
 from nest_core.figures.study import METRIC_WORDS, at_value, is_better_low, study_picture
-from nest_core.presets import preset_names, preset_path
+from nest_core.presets import preset_names
 from nest_core.quoting import as_markdown, csv_text
 from nest_core.studies.design_choice import Choice, weigh
 from nest_core.studies.design_search import Designed, search_designs
 from nest_core.studies.result import rows_from, to_parquet
 from nest_core.studies.rows import rows_of
 from nest_core.studies.sensitivity import Sensitivity, sensitivity
-from nest_core.studies.study import Study, study_of
+from nest_core.studies.study import Study, study_of, study_text
 from nest_core.toml_text import toml_document
 from nest_core.units import capital
 from nest_studio.design_view import show_design
@@ -31,6 +31,7 @@ from nest_studio.fields import Choice as OneOf
 from nest_studio.forms import Request
 from nest_studio.jobs import job_queue
 from nest_studio.open_plan import open_plan
+from nest_studio.pins import pin_button
 from nest_studio.show import PicturePlace, download, facts, told
 from nest_studio.stored import answers, kept_studies
 from nest_studio.study_runs import StudyRun, begin, running, swept
@@ -54,7 +55,11 @@ def studies_part(request: Request, turned: Sequence[Swept], problem: Any, top: A
             raise InputError("study", "must be TOML", str(error), "correct its text") from error
         study = study_of(document)
         with top:
-            _heading(study)
+            left, right = st.columns([12, 1], vertical_alignment="bottom")
+            with left:
+                _heading(study)
+            with right:
+                pin_button("study", study.name, {"study": document}, key="study")
         _run(study, document)
 
 
@@ -77,7 +82,7 @@ def _text(request: Request, turned: Sequence[Swept]) -> str:
     elif name in kept:
         usual = str((kept_studies().open(name) or {}).get("toml", ""))
     else:
-        usual = (preset_path("studies") / f"{name}.toml").read_text()
+        usual = study_text(name)
     if st.session_state.get("study opened") != (name, usual):
         st.session_state["study opened"] = (name, usual)
         st.session_state[TEXT] = usual

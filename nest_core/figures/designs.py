@@ -12,8 +12,9 @@ from nest_core.figures.style import ACCENT, FAINT, LIMIT, MUTED, Picture, frame
 from nest_core.studies.design_choice import Choice, Contender, in_words
 from nest_core.studies.design_search import Designed, Planned
 from nest_core.studies.sensitivity import Sensitivity
+from nest_core.units import signed_percent
 
-__all__ = ["designs_picture", "tornado_picture"]
+__all__ = ["choice_rows", "designs_picture", "tornado_picture"]
 
 _HEIGHT = 420
 _ROW = 26
@@ -69,7 +70,7 @@ def designs_picture(found: Designed, choice: Choice, every: Sequence[Planned] = 
         "of them the cheapest is chosen. Click a point.",
         go.Figure(data=data, layout=layout),
         (("beaten", MUTED), ("Pareto set", ACCENT), ("the choice", LIMIT)),
-        lambda: _rows(choice),
+        lambda: choice_rows(choice),
     )
 
 
@@ -90,7 +91,7 @@ def tornado_picture(found: Sensitivity) -> Picture:
                 ]
             },
             "hovertext": [
-                f"{one.name}, {end} end: {100 * getattr(one, end):+.2f} %<br>"
+                f"{one.name}, {end} end: {signed_percent(getattr(one, end), 2)}<br>"
                 f"chosen there: {getattr(one, f'{end}_choice')}"
                 for one in swings
             ],
@@ -165,7 +166,8 @@ def _finding(choice: Choice) -> str:
     return f"{said}; {ties} tie with it" if ties else said
 
 
-def _rows(choice: Choice) -> list[dict[str, Any]]:
+def choice_rows(choice: Choice) -> list[dict[str, Any]]:
+    """Every member of the set in order; units stand in the names."""
     return [
         {
             "rank": one.rank,

@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 CellKind = Literal[
-    "plan", "sweep", "comparison", "ratios", "fabric", "layer", "why", "lesson", "note"
+    "plan", "sweep", "study", "comparison", "ratios", "fabric", "layer", "why", "lesson", "note"
 ]
 MOST_CELLS = 200
 LONGEST_NAME = 100

@@ -90,6 +90,12 @@ class RatiosInputs(PlanInputs):
     loss: float
 
 
+class StudyInputs(_Table):
+    """A study's document; `nest_core.studies.study.study_of` checks what it means."""
+
+    study: dict[str, Any]
+
+
 class FabricInputs(PlanInputs):
     """A fabric's document, and overrides by dotted key (``fabric.clos...``)."""
 
@@ -135,6 +141,7 @@ class NoInputs(_Table):
 _TABLES: Mapping[CellKind, type[_Table]] = {
     "plan": PlanInputs,
     "sweep": SweepInputs,
+    "study": StudyInputs,
     "comparison": ComparisonInputs,
     "ratios": RatiosInputs,
     "fabric": FabricInputs,

@@ -30,6 +30,7 @@ from nest_core.notebook.cells import CellKind, Row, Summary
 from nest_core.notebook.document import portable
 from nest_core.notebook.explained import fabric_shown, layer_shown, lesson_shown, why_shown
 from nest_core.notebook.shown import FABRIC_PX, Shown
+from nest_core.notebook.studied import study_shown
 from nest_core.picture import picture
 from nest_core.planner import Progress
 from nest_core.scenario import resolve_scenario
@@ -250,6 +251,7 @@ def _text(value: object) -> str:
 KINDS: Mapping[CellKind, Kind] = {
     "plan": Kind("Plan", _plan, teaches=True),
     "sweep": Kind("Sweep", _sweep, teaches=True),
+    "study": Kind("Study", study_shown),
     "comparison": Kind("Comparison", _comparison, teaches=True),
     "ratios": Kind("Highest ratios", _ratios, teaches=True),
     "fabric": Kind("Fabric", fabric_shown),

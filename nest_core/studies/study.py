@@ -33,7 +33,7 @@ from nest_core.studies.designs import Asked, beside
 from nest_core.studies.parameter import SweepParameter, Value
 from nest_core.studies.parameters import sweep_parameters
 
-__all__ = ["Member", "Study", "StudyAxis", "load_study", "study_of"]
+__all__ = ["Member", "Study", "StudyAxis", "load_study", "study_of", "study_text"]
 
 MOST_POINTS = 1_000_000
 WORST_LOSS = "worst_loss"
@@ -173,6 +173,11 @@ def load_study(name: str, folder: Path | None = None) -> Study:
     """
     path = named_file("studies", name, folder, field="study")
     return study_of(load_toml(path), path.parent if folder is not None else None)
+
+
+def study_text(name: str) -> str:
+    """The file of a study preset."""
+    return named_file("studies", name, None, field="study").read_text(encoding="utf-8")
 
 
 def study_of(document: Mapping[str, Any], folder: Path | None = None) -> Study:
