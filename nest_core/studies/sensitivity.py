@@ -296,7 +296,7 @@ def _factors(stakes: _Stakes) -> Iterator[_Factor]:
 
         def words(at: float) -> str:
             paid = typical + stakes.moved_price(part, at)[0] - stakes.price[0]
-            return f"the price of {part} is {paid / typical:.2f} times the typical one"
+            return f"the price of {part} is {paid / typical:.3f} times the typical one"
 
         return _Factor(
             f"price of {part}",
