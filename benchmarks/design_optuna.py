@@ -1,22 +1,24 @@
 """Whether Optuna finds a better set of fabrics with as many plans as a design study's proof takes.
 
-``python benchmarks/design_optuna.py [STUDY] [--seeds 20] [--workers 2]`` searches a study with a
-``[design]``, then plans all of its designs, so that a trial of Optuna is a lookup. Its parameters
-are the study's choices; NSGA-II and the multi-objective TPE make price, power and days least. They
-may ask for as many designs as the search planned, with one more for each non-blocking fabric that
-it planned as a bound. A design asked for again, and a combination that does not exist, cost
-nothing, up to 10 trials for each plan.
+``python benchmarks/design_optuna.py [STUDY] [--seeds 20] [--workers 2] [--picture FILE.svg]``
+searches a study with a ``[design]``, then plans all of its designs, so that a trial of Optuna is a
+lookup. Its parameters are the study's choices; NSGA-II and the multi-objective TPE make price,
+power and days least. They may ask for as many designs as the search planned, with one more for each
+non-blocking fabric that it planned as a bound. A design asked for again, and a combination that
+does not exist, cost nothing, up to 10 trials for each plan.
 
 Sets are compared by hypervolume, from the worst price, power and days of the space times 1.01.
 Prints JSON: which shares of the proven set's hypervolume the seeds reach, and the median of the
 plans after which those that reach all of it had it, which only the proof can tell them. Ends in a
-sentence if a seed has more, or if the proven set is not that of all plans.
+sentence if a seed has more, or if the proven set is not that of all plans. ``--picture`` draws all
+plans, as `docs/images/designs.svg` has those of the preset; Chromium must be there.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
@@ -26,11 +28,17 @@ from functools import partial
 from itertools import pairwise, zip_longest
 from pathlib import Path
 from statistics import median
+from urllib.parse import unquote
 
 import optuna
+import plotly.graph_objects as go
+from playwright.sync_api import sync_playwright
 
 from nest_core.errors import InputError
 from nest_core.explain.training import DAY_S
+from nest_core.figures.designs import designs_picture
+from nest_core.figures.style import Picture
+from nest_core.studies.design_choice import weigh
 from nest_core.studies.design_search import Planned, pareto, search_designs, tokens_of
 from nest_core.studies.design_space import Design, design_space
 from nest_core.studies.engine import BEYOND, Answer, run
@@ -153,12 +161,38 @@ def optimise(
     return asked
 
 
+def draw(picture: Picture, file: Path) -> None:
+    """Write a plot as SVG whose greys can be read on light and dark pages."""
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        sys.exit("Chromium is missing: nothing is drawn.")
+    figure = go.Figure(picture.drawn())
+    figure.update_layout(
+        showlegend=True,
+        width=760,
+        margin_t=36,
+        font={"color": "#767b82"},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+    )
+    with sync_playwright() as playwright:
+        page = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"]).new_page()
+        page.set_content(figure.to_html(include_plotlyjs=True))
+        page.wait_for_selector(".main-svg")
+        found = page.evaluate(
+            "Plotly.toImage(document.querySelector('.js-plotly-plot'),"
+            f"{{format: 'svg', width: 760, height: {figure.layout.height}}})"
+        )
+    file.write_text(unquote(found.partition(",")[2]) + "\n", encoding="utf-8")
+
+
 def main() -> None:
     """Print what the seeds reach."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("study", nargs="?", default="fabric-for-64-h100")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--workers", type=int, default=cores())
+    parser.add_argument("--picture", type=Path)
     asked = parser.parse_args()
     try:
         study = load_study(asked.study, Path())
@@ -172,6 +206,8 @@ def main() -> None:
         sys.exit(str(error))
     if {one.design.name for one in found.pareto} != {one.design.name for one in pareto(every)}:
         sys.exit("The set of the search is not that of all plans.")
+    if asked.picture:
+        draw(designs_picture(found, weigh(study, found, pool), every), asked.picture)
     designs, _ = design_space(study)
     points = {one.design.name: point_of(one) for one in every}
     worst = tuple(ROOM * max(column) for column in zip(*points.values(), strict=True))
