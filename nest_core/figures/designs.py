@@ -1,4 +1,4 @@
-"""Fabrics that may be bought: days over price, the set that no other beats, and what ties."""
+"""The figure of a design study: price against days, and what the choice cannot be told from."""
 
 from __future__ import annotations
 
@@ -7,69 +7,104 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from nest_core.explain.summary import share
-from nest_core.figures.style import ACCENT, FAINT, LIMIT, MUTED, Picture, frame
-from nest_core.studies.design_choice import Choice, Contender, in_words
+from nest_core.figures.marks import ticks
+from nest_core.figures.style import (
+    ACCENT,
+    FAINT,
+    LIMIT,
+    MUTED,
+    Picture,
+    axis_unit,
+    broken,
+    frame,
+    note,
+    plain,
+)
+from nest_core.studies.design_choice import Choice, Contender
 from nest_core.studies.design_search import Designed, Planned
 from nest_core.studies.sensitivity import Sensitivity
-from nest_core.units import signed_percent
+from nest_core.units import capital, signed_percent
 
 __all__ = ["choice_rows", "designs_picture", "tornado_picture"]
 
 _HEIGHT = 420
-_ROW = 26
+_MARGIN = (58, 16, 14, 50)
+_ROW = 17
+_BAR = 26
 _MOST_BARS = 12
-_WHOLE, _PAID = "the whole bill", {"tokens_per_network_usd": "the network"}
+_MOST_LABELLED = 9
 
 
 def designs_picture(found: Designed, choice: Choice, every: Sequence[Planned] = ()) -> Picture:
-    """All planned designs, the Pareto set in the shades of its power, the choice and its ties.
+    """Planned designs by price and days, the set that none beats, and what ties with the choice.
 
-    Members of the set carry their place in the choice's order as ``customdata``. ``every`` are
-    designs that were planned by brute force, where that was done.
+    Names stand below the dots, where no design is: each at the foot of its dot's line, the
+    cheapest lowest.
+
+    Parameters
+    ----------
+    found : Designed
+    choice : Choice
+        Of one contender at least.
+    every : sequence of Planned, optional
+        All designs of the space with their plans: those that the search left out are drawn too.
     """
-    kept = {one.design.name for one in found.pareto}
-    others = [one for one in (every or found.planned) if one.design.name not in kept]
-    tied = [one for one in choice.contenders if one.rank == 1]
-    power = [one.planned.design.power_W / 1e3 for one in choice.contenders]
-    data: list[dict[str, Any]] = [
-        _dots("planned, beaten", others, {"size": 6, "color": MUTED}),
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "name": "Pareto set",
-            "x": [one.planned.design.price_usd / 1e6 for one in choice.contenders],
-            "y": [one.planned.days for one in choice.contenders],
-            "marker": {
-                "size": 11,
-                "color": power,
-                "colorscale": [[0.0, "#9ecae9"], [1.0, ACCENT]],
-                "showscale": len(set(power)) > 1,
-                "colorbar": {"title": {"text": "kW"}, "thickness": 10, "len": 0.6},
-                "line": {"width": 1, "color": "rgba(255, 255, 255, 0.8)"},
-            },
-            "customdata": list(range(len(choice.contenders))),
-            "hovertext": [_told(choice, one) for one in choice.contenders],
-            "hovertemplate": "%{hovertext}<extra></extra>",
-        },
-        _rings("ties with the best", tied, ACCENT, 18),
-        _rings("the choice", tied[:1], LIMIT, 24),
-    ]
+    placed = sorted(choice.contenders, key=lambda one: one.planned.design.price_usd)
+    best = choice.contenders[0]
+    tied = [one for one in placed if one is best or one.name in best.ties]
+    short = _short(placed)
+    unbeaten = {one.design.name for one in found.pareto}
+    planned = {one.design.name for one in found.planned}
+    beaten = [one for one in found.planned if one.design.name not in unbeaten]
+    bounded = [one for one in every if one.design.name not in planned]
+    shown = [*found.planned, *bounded]
+    money, currency = axis_unit(max(one.design.price_usd for one in shown), "$")
+    labelled = placed if len(placed) <= _MOST_LABELLED else tied[:_MOST_LABELLED]
+    low, high = min(one.days for one in shown), max(one.days for one in shown)
+    above = 0.06 * (high - low) or 0.05 * high
+    inner = _HEIGHT - _MARGIN[2] - _MARGIN[3]
+    foot = _ROW * (len(labelled) + 1)
+    per_px = (high - low + above) / (inner - foot)
+    feet = [low - per_px * _ROW * (len(labelled) - row) for row in range(len(labelled))]
     layout = frame(
         _HEIGHT,
-        (62, 16, 14, 58),
-        xaxis=_axis(f"price of {_PAID.get(choice.goal, _WHOLE)}, M$"),
-        yaxis=_axis("days of the training run"),
+        _MARGIN,
+        xaxis=_axis(_paid(choice, currency)) | {"showgrid": False, "ticks": "outside"},
+        yaxis=_axis("days of the training run")
+        | {
+            "range": [low - per_px * foot, high + above],
+            "tickvals": ticks(low - above, high + above),
+        },
+        annotations=[
+            note(
+                f"<b>{short[one.name]}: the choice</b>" if one is best else short[one.name],
+                one.planned.design.price_usd / money,
+                at,
+                xanchor="left",
+                xshift=3,
+                align="left",
+            )
+            for one, at in zip(labelled, feet, strict=True)
+        ],
     )
-    proof = found.certificate
+    at = [(one.planned.design.price_usd / money, one.planned.days) for one in labelled]
+    drops = broken(((x, x), (y, foot)) for (x, y), foot in zip(at, feet, strict=True))
+    data = [
+        _line(drops, FAINT, 1.0),
+        _dots("left out by a bound", bounded, money, 6, MUTED, "circle-open"),
+        _dots("beaten", beaten, money, 6, MUTED, "circle"),
+        _line(_places([one.planned for one in tied], money), ACCENT, 2.0),
+        _members("beaten by none", placed, choice, money, "circle-open"),
+        _members("tie with the choice", tied, choice, money, "circle"),
+    ]
+    legend = [("beaten by none; filled and joined: tie with the choice", ACCENT)]
+    legend.append((f"beaten{'; hollow: left out by a bound' if bounded else ''}", MUTED))
     return Picture(
-        _finding(choice),
-        f"Days against price; {proof.designs:,} designs, {proof.planned:,} planned, "
-        f"{proof.bounded:,} bounded, {proof.infeasible:,} infeasible",
-        "Ringed: those that the interval of their paired difference does not tell from the best; "
-        "of them the cheapest is chosen. Click a point.",
+        _finding(short[best.name], len(tied), len(unbeaten)),
+        f"Days against price of {len(shown):,} designs; {currency}",
+        _reading(found, bounded),
         go.Figure(data=data, layout=layout),
-        (("beaten", MUTED), ("Pareto set", ACCENT), ("the choice", LIMIT)),
+        tuple(legend),
         lambda: choice_rows(choice),
     )
 
@@ -100,7 +135,7 @@ def tornado_picture(found: Sensitivity) -> Picture:
         for end, colour in (("low", "#56B4E9"), ("high", ACCENT))
     ]
     layout = frame(
-        70 + _ROW * max(1, len(swings)),
+        70 + _BAR * max(1, len(swings)),
         (330, 16, 10, 46),
         barmode="overlay",
         xaxis=_axis("change of what the goal costs, %")
@@ -122,48 +157,98 @@ def _axis(title: str) -> dict[str, Any]:
         "gridcolor": FAINT,
         "gridwidth": 0.5,
         "zeroline": False,
+        "nticks": 6,
         "fixedrange": True,
     }
 
 
-def _dots(name: str, planned: Sequence[Planned], marker: dict[str, Any]) -> dict[str, Any]:
+def _paid(choice: Choice, currency: str) -> str:
+    network = choice.goal == "tokens_per_network_usd"
+    return f"{'price of the network' if network else 'whole bill'}, {currency}"
+
+
+def _places(planned: Sequence[Planned], money: float) -> dict[str, Any]:
+    return {
+        "x": [one.design.price_usd / money for one in planned],
+        "y": [one.days for one in planned],
+    }
+
+
+def _line(places: dict[str, Any], colour: str, width: float) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        **places,
+        "showlegend": False,
+        "hoverinfo": "skip",
+        "line": {"color": colour, "width": width},
+    }
+
+
+def _dots(
+    name: str, planned: Sequence[Planned], money: float, size: int, colour: str, symbol: str
+) -> dict[str, Any]:
     return {
         "type": "scatter",
         "mode": "markers",
         "name": name,
-        "x": [one.design.price_usd / 1e6 for one in planned],
-        "y": [one.days for one in planned],
-        "marker": marker,
-        "hovertext": [f"{one.design.name}<br>{one.plan}" for one in planned],
+        **_places(planned, money),
+        "marker": {
+            "size": size,
+            "color": colour,
+            "symbol": symbol,
+            "opacity": 1.0,
+            "line": {"width": size / 6, "color": colour},
+        },
+        "hovertext": [_hover(one) for one in planned],
         "hovertemplate": "%{hovertext}<extra></extra>",
     }
 
 
-def _rings(name: str, members: Sequence[Contender], colour: str, size: int) -> dict[str, Any]:
-    ring = {"size": size, "symbol": "circle-open", "color": colour, "line": {"width": 2}}
-    return _dots(name, [one.planned for one in members], ring) | {"hoverinfo": "skip"}
+def _members(
+    name: str, members: Sequence[Contender], choice: Choice, money: float, symbol: str
+) -> dict[str, Any]:
+    """Dots that carry their place in the order as ``customdata``."""
+    order = [one.name for one in choice.contenders]
+    dots = _dots(name, [one.planned for one in members], money, 11, ACCENT, symbol)
+    return dots | {"customdata": [order.index(one.name) for one in members]}
 
 
-def _told(choice: Choice, one: Contender) -> str:
-    worst = f"{share(one.worst_loss[0])} lost to {one.worst_loss[1]}" if one.worst_loss else ""
-    lines = (
-        f"<b>{one.name}</b>",
-        "" if choice.goal == "days" else in_words(choice.goal, one.value),
-        f"{one.planned.days:.3g} days ({one.span[0]:.3g} to {one.span[1]:.3g})",
-        f"${one.planned.design.price_usd / 1e6:,.4g} M, {one.planned.design.power_W / 1e3:,.4g} kW",
-        one.planned.plan,
-        worst,
+def _hover(one: Planned) -> str:
+    design = one.design
+    return (
+        f"{plain(design.name)}<br>{design.price_usd / 1e6:,.4g} M$, {design.power_W / 1e3:,.4g} kW"
+        f"<br>{one.days:,.4g} days: {plain(one.plan)}"
     )
-    return "<br>".join(line for line in lines if line)
 
 
-def _finding(choice: Choice) -> str:
-    if not choice.contenders:
-        return "No design has a plan"
-    first = choice.contenders[0]
-    ties = sum(one.rank == 1 for one in choice.contenders) - 1
-    said = f"{first.name}: {in_words(choice.goal, first.value)}"
-    return f"{said}; {ties} tie with it" if ties else said
+def _short(placed: Sequence[Contender]) -> dict[str, str]:
+    """What of every name is not that of all."""
+    each = {one.name: one.name.split(", ") for one in placed}
+    same = set.intersection(*map(set, each.values())) if len(each) > 1 else set()
+    return {
+        name: plain(", ".join(part for part in parts if part not in same))
+        for name, parts in each.items()
+    }
+
+
+def _finding(best: str, tied: int, unbeaten: int) -> str:
+    if tied > 1:
+        return f"{capital(best)} costs least of {tied} designs that cannot be told apart"
+    if unbeaten > 1:
+        return f"{capital(best)} is the choice of {unbeaten:,} designs that none beats"
+    return f"{capital(best)} is the only design that none beats"
+
+
+def _reading(found: Designed, bounded: Sequence[Planned]) -> str:
+    said = (
+        "A design is beaten where another is as good in price, power and days, and better in one. "
+        "Axes do not start at 0."
+    )
+    left = found.certificate.bounded
+    if left and not bounded:
+        said += f" Without a dot, as never planned: {left:,} that a bound shows beaten."
+    return said
 
 
 def choice_rows(choice: Choice) -> list[dict[str, Any]]:
