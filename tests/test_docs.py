@@ -68,7 +68,13 @@ def test_pages_show_commands() -> None:
 
 
 @pytest.mark.sampled(2)
-@pytest.mark.parametrize("line", sorted(set(COMMANDS)))
+@pytest.mark.parametrize(
+    "line",
+    [  # draws search again and again
+        pytest.param(line, marks=pytest.mark.check if "--draws" in line else ())
+        for line in sorted(set(COMMANDS))
+    ],
+)
 def test_commands_of_the_pages(
     line: str,
     capsys: pytest.CaptureFixture[str],
