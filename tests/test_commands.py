@@ -190,7 +190,7 @@ def test_price_of_the_printed_plan_is_its_time(name, sets, ask, tmp_path):
 def test_throughput_and_mfu_follow_from_the_iteration(ask):
     """Real sequences per second, and every device of the fabric in the denominator."""
     scenario = load_scenario(SMALL)
-    fields = ask("plan", SMALL)
+    fields = ask("plan", SMALL, *ALONE)
     seconds = fields["iteration_time_s"]
     assert fields["samples_per_s"] == pytest.approx(1024 / seconds)
     assert fields["tokens_per_s_per_device"] == pytest.approx(1024 * 4096 / seconds / 64)
@@ -494,7 +494,7 @@ def test_a_scenario_file_and_its_fabric_file_are_planned(ask, tmp_path):
     plan = tmp_path / "only-the-plan.json"
     plan.write_text(json.dumps(fields["plan"]))
     assert ask("price", str(file), "--plan", str(plan))["difference"] == 0
-    half = ask("plan", str(file), "--set", "fabric.level.0.group_size=4")
+    half = ask("plan", str(file), *ALONE, "--set", "fabric.level.0.group_size=4")
     assert half["plan"]["devices_used"] == 4
     assert half["iteration_time_s"] > fields["iteration_time_s"]
 
