@@ -39,7 +39,9 @@ def test_the_notebook_runs(path, scenario, kernel):
     for cell in notebook.cells:
         cell.source = cell.source.replace(LARGE, scenario)
     notebook.cells.insert(0, nbformat.v4.new_code_cell("%reset -f"))
-    NotebookClient(notebook, km=kernel, timeout=120).execute()
+    client = NotebookClient(notebook, km=kernel, timeout=120)
+    client.execute()
+    client.kc.stop_channels()  # or its sockets are a warning in some later test
     shown = [output for cell in notebook.cells for output in cell.get("outputs", ())]
     assert any("application/vnd.plotly.v1+json" in one.get("data", {}) for one in shown) or (
         path.stem in {"06-launch", "08-predict-the-bubble"}
