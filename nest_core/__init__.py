@@ -9,7 +9,7 @@ Examples
 >>> import nest_core as nest
 >>> scenario = nest.load("llama2-7b-64-h100").with_(oversubscription=[2.0])
 >>> plan = nest.plan(scenario)
->>> plan.best.plan.point.devices, plan.result.certificate.proven
+>>> plan.best.plan.point.devices_used, plan.result.certificate.proven
 (64, True)
 """
 

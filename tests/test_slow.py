@@ -16,6 +16,7 @@ from nest_studio.cli import run
 HANGS_S = 60.0
 """Of the processor, not of the clock: other tests run beside these. Ten times what any takes."""
 
+ALONE = ("--set", "baselines.names=[]")
 Pairs = list[tuple[int, int]]
 SHAPES: dict[str, tuple[int, Callable[[int], Pairs]]] = {
     "line": (1_000, lambda n: [(i, i + 1) for i in range(n - 1)]),
@@ -74,12 +75,15 @@ def test_a_plan_on_a_large_drawing_does_not_hang(shape, tmp_path, capsys):
     assert "proven optimal" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("scenario", ["llama2-7b-64-h100"])
-def test_a_batch_of_many_divisors_is_planned(scenario, capsys):
+@pytest.mark.parametrize(
+    "beside", [ALONE, pytest.param((), marks=pytest.mark.check)], ids=["alone", "baselines"]
+)
+def test_a_batch_of_many_divisors_is_planned(beside, capsys):
     """No number up to a million has more than 720,720, which has 240."""
-    run(["plan", "llama2-7b-64-h100", "--set", "search.tp=8"])
+    small = ["plan", "llama2-7b-64-h100", *beside, "--set"]
+    run([*small, "search.tp=8"])
     began = time.process_time()
-    assert run(["plan", scenario, "--set", "workload.global_batch_sequences=720720"]) == 0
+    assert run([*small, "workload.global_batch_sequences=720720"]) == 0
     assert time.process_time() - began < HANGS_S
     assert "proven optimal" in capsys.readouterr().out
 

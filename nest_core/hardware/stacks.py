@@ -28,7 +28,7 @@ from nest_core.hardware.posterior import (
     load_posterior,
 )
 from nest_core.hardware.precisions import NARROW
-from nest_core.presets import kept_per_edition, load_toml, named_file, preset_names
+from nest_core.presets import kept_per_edition, load_toml, named_file, preset_names, preset_path
 from nest_core.schema import StackFile, checked
 
 __all__ = [
@@ -147,7 +147,18 @@ def load_stack(name: str, folder: Path | None = None) -> Stack:
     InputError
         If there is none of that name, or it is no stack.
     """
-    path = named_file("stacks", name, folder, field="stack", table=True)
+    if name in preset_names("stacks"):
+        return _preset(name)
+    return _read(named_file("stacks", name, folder, field="stack", table=True))
+
+
+@kept_per_edition(64)
+def _preset(name: str) -> Stack:
+    """Every measured run asks for its own several times."""
+    return _read(preset_path("stacks", f"{name}.toml"))
+
+
+def _read(path: Path) -> Stack:
     return _stack(path.stem, checked(StackFile, load_toml(path), "stack."))
 
 

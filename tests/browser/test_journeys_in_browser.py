@@ -49,6 +49,7 @@ def test_the_first_visit_takes_the_tour_and_meets_every_page(watched):
     page.get_by_text("2 of 5").wait_for()
     page.get_by_role("button", name="Skip").click()
     page.get_by_text("2 of 5").wait_for(state="detached")
+    go(window, f"?{SMALL}", plots=1)  # where each page has little to compute
     for title, text in (
         ("Design", "Collective explorer"),
         ("Workload", "operators"),

@@ -179,6 +179,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("schedule", "pp", "m", "v"), CASES)
 def test_time_and_memory_are_those_of_the_replay(schedule, pp, m, v):
     orders = [ORDERS[schedule](pp, s, m, v) for s in range(pp)]
@@ -199,6 +200,7 @@ def test_interleaving_trades_bubble_for_memory(v):
     assert first.stash / first.activations > other.stash / other.activations
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("schedule", ["zb_h1", "zb_1p", "zb_2p"])
 @pytest.mark.parametrize("split", _SPLIT, ids=["W as F", "short W"])
 @pytest.mark.parametrize("pp", [1, 2, 3, 4, 7])

@@ -48,7 +48,7 @@ def told(tp: int, dp: int, pp: int, order: tuple[str, ...]) -> tuple[float, floa
     return float(hops.near[0]), float(forward[0]), float(placed.min()), float(placed.sum())
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("tp", "dp", "pp", "order"), LAYOUTS)
 def test_no_transfer_takes_less_than_its_bound(tp, dp, pp, order):
     near, forward, least, total = told(tp, dp, pp, order)
@@ -80,7 +80,7 @@ def beyond(tp: int, dp: int, pp: int, order: tuple[str, ...], cp: int = 1) -> tu
     return float(dense[0]), float(placed.min())
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("tp", "dp", "pp", "order"), [entry for entry in LAYOUTS if entry[1] > 1])
 def test_no_half_leaves_its_node_faster_than_its_bound(tp, dp, pp, order):
     """Not even where some groups have more members in a rack than others, and one more phase."""
@@ -134,7 +134,7 @@ EXPERTS = [
 ]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("tp", "ep", "dp", "pp"), EXPERTS)
 def test_collectives_of_experts_do_not_leave_nodes_faster_than_bounded(tp, ep, dp, pp):
     case = replace(problem(chain(pp)), network=FABRIC)
@@ -149,7 +149,7 @@ def test_collectives_of_experts_do_not_leave_nodes_faster_than_bounded(tp, ep, d
         assert experts[0] <= placed.min() * (1 + 1e-12)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("tp", "ep", "dp", "pp"), EXPERTS)
 def test_no_exchange_of_experts_is_faster_than_its_bound(tp, ep, dp, pp):
     """Pipelines lie between the experts of a group: what they exchange leaves their nodes."""

@@ -16,6 +16,7 @@ FABRICS = {name: load_fabric(name) for name in preset_names("fabrics")}
 fabrics = pytest.mark.parametrize("name", FABRICS)
 
 
+@pytest.mark.sampled(3)
 @fabrics
 def test_bars_stack_to_the_total_and_whiskers_to_its_ends(name):
     found = bill(FABRICS[name], PRICES)
@@ -47,6 +48,7 @@ def test_the_title_states_the_finding():
     assert title.endswith(" 92.7 kW")
 
 
+@pytest.mark.sampled(3)
 @fabrics
 def test_rows_have_one_shape_and_all_lines(name):
     found = bill(FABRICS[name], PRICES)
@@ -58,6 +60,7 @@ def test_rows_have_one_shape_and_all_lines(name):
     assert sum(int(row["number"].replace(",", "")) for row in link_rows(found)) == found.cables
 
 
+@pytest.mark.sampled(3)
 @fabrics
 def test_port_rows_are_of_switched_fabrics_and_add_up(name):
     fabric = FABRICS[name]

@@ -42,6 +42,7 @@ networks = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.sampled(3)
 @networks
 def test_level_blocks_are_few_and_right(network):
     blocks = level_blocks(network)
@@ -66,6 +67,7 @@ def test_blocks_straddle_no_group(name):
         assert level.group_size % size == 0 or size % level.group_size == 0
 
 
+@pytest.mark.sampled(3)
 @networks
 def test_the_heat_map_shows_the_blocks_and_names_every_level(network):
     picture = level_figure(network)
@@ -80,6 +82,7 @@ def test_the_heat_map_shows_the_blocks_and_names_every_level(network):
     assert cells.zmax == len(network.levels) - 0.5
 
 
+@pytest.mark.sampled(3)
 @networks
 def test_titles_are_sentences_without_a_full_stop(network):
     title = level_figure(network).title

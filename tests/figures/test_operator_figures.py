@@ -103,7 +103,7 @@ def formulas(lines):
     return [line for line in lines if line.startswith(kinds) and " = " in line]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @every
 def test_formulas_come_to_what_stands_behind_them(name, kind, strategy):
     """A failure: a factor left out, a length that is another's, a figure that is not the sum."""
@@ -312,7 +312,7 @@ def panels(name, kind, strategy, recompute="none"):
     ]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @every
 def test_every_operator_has_a_box_and_every_collective_a_diamond(name, kind, strategy):
     for side, _, boxes, diamonds, outlines in panels(name, kind, strategy):
@@ -394,7 +394,7 @@ def test_what_runs_again_is_outlined():
     assert again == ["attention.core"]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @every
 def test_titles_are_findings(name, kind, strategy):
     before, after = pair(name, kind, strategy)
@@ -450,7 +450,7 @@ def test_rows_follow_the_longest_path():
 # --- the roofline --------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @every
 def test_the_roofline_has_one_point_per_operator_and_pass_below_the_roofs(name, kind, strategy):
     _, after = pair(name, kind, strategy)

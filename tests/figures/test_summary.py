@@ -71,7 +71,7 @@ def test_without_a_plan_there_are_no_figures(infeasible):
 
 def test_without_a_feasible_baseline_there_is_no_speedup(answered):
     shown = answered(
-        "llama3-70b-1024-h100", "accelerator.memory_GiB=7.6", 'baselines.names=["manual"]'
+        "llama2-7b-64-h100", "accelerator.memory_GiB=7.0", 'baselines.names=["manual"]'
     ).headlines()
     assert shown[1].value == "–"
     assert shown[1].note == "no baseline is feasible here"

@@ -79,7 +79,7 @@ def test_no_algorithm_beats_the_ports(name: str):
             assert min(least, factor) * 1e9 <= seconds * ports * (1 + 1e-9), (op, algorithm)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("op", ["all_reduce", "all_to_all", "broadcast"])
 def test_the_fastest_is_no_slower_than_any(name: str, op: str):
@@ -96,7 +96,7 @@ def test_the_fastest_is_no_slower_than_any(name: str, op: str):
 # Relations between operations.
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("algorithm", REDUCE_SCATTERS)
 def test_an_all_reduce_is_a_scatter_and_a_gather(name: str, algorithm: str):
@@ -119,7 +119,7 @@ def test_an_all_reduce_is_a_scatter_and_a_gather(name: str, algorithm: str):
         assert seconds(half) == pytest.approx(seconds(back))
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("op", "algorithm"), EACH)
 @pytest.mark.parametrize("size", [2, 3, 5, 6, 8])
 def test_messages_reach_everybody(op: str, algorithm: str, size: int):
@@ -379,7 +379,7 @@ def test_time_grows_with_the_message(name: str, which: tuple[str, str], size: in
     assert found[-1] > 0
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("algorithm", ["ring", "hierarchical_ring", "hierarchical_halving"])
 def test_more_groups_at_once_are_never_faster(name: str, algorithm: str):
@@ -398,7 +398,7 @@ def test_more_groups_at_once_are_never_faster(name: str, algorithm: str):
 # What libraries run.
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("op", ALGORITHMS)
 def test_what_libraries_run_is_one_of_the_algorithms(name: str, op: str):

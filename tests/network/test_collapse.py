@@ -251,6 +251,7 @@ def roles(graph: nx.Graph[Any]) -> dict[str, int]:
     return found
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", EVERY)
 def test_every_node_of_the_link_graph_has_a_role_and_every_link_its_figures(name):
     """Pictures and simulators read the graph by these names."""

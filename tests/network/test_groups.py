@@ -67,7 +67,7 @@ def test_an_exchange_has_every_ordered_pair_once():
     assert set(phase.volume) == {0.5}
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", NAMES)
 def test_neighbours_share_the_outer_block_and_not_the_inner(name, seed):

@@ -18,6 +18,7 @@ def table(network: Network) -> np.ndarray:
     return network.level(device[:, None], device[None, :])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", EVERY)
 def test_level_is_a_symmetric_table_with_nobody_meeting_himself(name):
     """A failure: the price of a transfer depends on its direction, or on sending to oneself."""
@@ -38,6 +39,7 @@ def groups(fabric: Hierarchical | Clos) -> list[np.ndarray]:
     return [fabric.node_of(), *(fabric.group_of(height + 1) for height in range(fabric.tiers))]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", TREES)
 def test_nested_levels_are_ultrametric(name):
     """Of three devices the two farthest pairs meet at the same level: groups are nested."""
@@ -46,6 +48,7 @@ def test_nested_levels_are_ultrametric(name):
     assert (met <= worst_detour).all()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", TREES)
 def test_a_pair_meets_at_the_innermost_level_whose_group_holds_both(name):
     """The definition: the same group there, different ones inside."""
@@ -61,6 +64,7 @@ def test_a_pair_meets_at_the_innermost_level_whose_group_holds_both(name):
         assert blocks[level - 1][a] != blocks[level - 1][b]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", EVERY)
 def test_blocks_that_collectives_climb_nest_and_end_in_one(name):
     """A failure: a hierarchical collective leaves somebody out, or meets him twice."""

@@ -41,6 +41,7 @@ def traffic(devices: int, seed: int = 0) -> Phase:
     )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FABRICS)
 def test_time_is_linear_in_volume_and_steps(name):
     """Thrice the bytes take three times as long to move and no longer to start."""
@@ -55,6 +56,7 @@ def test_time_is_linear_in_volume_and_steps(name):
     assert later.beta_s_per_byte == pytest.approx(once.beta_s_per_byte, rel=1e-12)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FABRICS)
 def test_phases_follow_one_another(name):
     """Times add up; nothing to do takes no time."""
@@ -69,6 +71,7 @@ def test_phases_follow_one_another(name):
     assert not nothing.beta_s_per_byte.any()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FABRICS)
 def test_the_order_of_flows_and_the_names_of_owners_do_not_matter(name):
     network = collapse(FABRICS[name])
@@ -88,6 +91,7 @@ def test_the_order_of_flows_and_the_names_of_owners_do_not_matter(name):
     assert again.beta_s_per_byte[:, renamed] == pytest.approx(once.beta_s_per_byte, rel=1e-12)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FABRICS)
 def test_more_bandwidth_is_never_slower(name):
     """A wider level helps or does not; all of them twice as wide halve the time; starting takes

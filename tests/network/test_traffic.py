@@ -318,7 +318,7 @@ def test_a_team_takes_the_slowest_alpha_and_beta_apart():
 MANY = [name for name in EXPLICIT if EXPLICIT[name].devices > 1]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", MANY)
 def test_transfers_take_as_long_as_their_busiest_cable(name, seed):
@@ -340,7 +340,7 @@ def test_transfers_take_as_long_as_their_busiest_cable(name, seed):
     assert found.beta_s_per_byte[0] == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", MANY)
 def test_a_pair_exchanges_its_parts_like_two_transfers(name):
     """A reduce-scatter between two devices is half of the buffer each way, whoever they are."""

@@ -52,6 +52,12 @@ def study_inputs(small_inputs) -> dict[str, dict[str, object]]:
     }
 
 
+@pytest.fixture(scope="session")
+def study_shown(study_inputs) -> dict[str, Shown]:
+    """What cells of these studies show, by kind."""
+    return {kind: compute(kind, inputs) for kind, inputs in study_inputs.items()}
+
+
 @pytest.fixture
 def small_notebook(small_inputs, small_shown) -> Notebook:
     """A note and a plan."""

@@ -12,7 +12,7 @@ from nbclient import NotebookClient
 import nest_core as nest
 from nest_core.notebook import Cell, Notebook
 from nest_core.notebook.jupyter import jupyter_notebook
-from nest_core.notebook.kinds import compute, summarise
+from nest_core.notebook.kinds import summarise
 
 PLOT = "application/vnd.plotly.v1+json"
 
@@ -33,10 +33,11 @@ def shown_data(cell):
     return [out.data for out in cell.outputs if out.output_type != "stream"]
 
 
-def test_run_in_a_kernel_it_prints_the_pinned_figures(small_notebook, study_inputs, noon, tmp_path):
-    shown = {kind: compute(kind, inputs) for kind, inputs in study_inputs.items()}
+def test_run_in_a_kernel_it_prints_the_pinned_figures(
+    small_notebook, study_inputs, study_shown, noon, tmp_path
+):
     studies = tuple(
-        Cell(kind, kind, kind, "", inputs, summarise(shown[kind], noon))
+        Cell(kind, kind, kind, "", inputs, summarise(study_shown[kind], noon))
         for kind, inputs in study_inputs.items()
     )
     pinned = (*small_notebook.cells[1:], *studies)
@@ -55,7 +56,7 @@ def test_run_in_a_kernel_it_prints_the_pinned_figures(small_notebook, study_inpu
                     assert float(figure) == pytest.approx(value, rel=1e-12)
                 else:
                     assert figure == str(value)
-    pictures = [3, *(len(found.pictures) for found in shown.values())]
+    pictures = [3, *(len(found.pictures) for found in study_shown.values())]
     drawn = [sum(PLOT in data for data in shown_data(cell)) for cell in ran]
     assert drawn == pictures
     assert "<table" in shown_data(ran[0])[-1]["text/html"]

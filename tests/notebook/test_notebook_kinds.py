@@ -89,8 +89,8 @@ def test_progress_is_told_and_a_stop_ends_it(small_inputs):
 
 
 @pytest.mark.parametrize("kind", ["sweep", "comparison"])
-def test_a_study_shows_its_own_rows_and_pictures(kind, study_inputs):
-    shown = compute(kind, study_inputs[kind])
+def test_a_study_shows_its_own_rows_and_pictures(kind, study_inputs, study_shown):
+    shown = study_shown[kind]
     study = importlib.import_module(f"nest_core.studies.{kind}").run(study_inputs[kind])
     figures = importlib.import_module(f"nest_core.figures.{kind}").pictures(study)
     assert [dict(row) for row in shown.rows] == study.rows()
@@ -99,10 +99,9 @@ def test_a_study_shows_its_own_rows_and_pictures(kind, study_inputs):
     assert shown.table.rows
 
 
-def test_ratios_show_what_every_tier_bears(study_inputs):
-    inputs = study_inputs["ratios"]
-    shown = compute("ratios", inputs)
-    found = highest_ratios(inputs)
+def test_ratios_show_what_every_tier_bears(study_inputs, study_shown):
+    shown = study_shown["ratios"]
+    found = highest_ratios(study_inputs["ratios"])
     assert [dict(row) for row in shown.rows] == found.rows()
     (tier,) = found.tiers
     (row,) = shown.table.rows
@@ -117,8 +116,8 @@ def test_a_stopped_study_shows_nothing(kind, study_inputs):
 
 
 @pytest.mark.parametrize("kind", ["sweep", "comparison", "ratios"])
-def test_rows_are_text_and_figures_only(kind, study_inputs):
-    rows = compute(kind, study_inputs[kind]).rows
+def test_rows_are_text_and_figures_only(kind, study_shown):
+    rows = study_shown[kind].rows
     assert all(isinstance(v, str | int | float | None) for row in rows for v in row.values())
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from nest_core.errors import InputError
 from nest_core.notebook import Cell, Notebook, Summary, from_json, to_json
-from nest_core.notebook.kinds import compute, summarise
+from nest_core.notebook.kinds import summarise
 from nest_core.notebook.report import html_report
 
 DRAWN = "() => document.querySelectorAll('.plot .main-svg').length >= 3"
@@ -112,8 +112,8 @@ def test_names_notes_and_titles_cannot_run(small_shown, noon):
     assert len(re.findall("<script", clean)) == 0
 
 
-def test_ratios_are_reported_and_kept_like_plans(study_inputs, noon):
-    shown = compute("ratios", study_inputs["ratios"])
+def test_ratios_are_reported_and_kept_like_plans(study_inputs, study_shown, noon):
+    shown = study_shown["ratios"]
     cell = Cell("r", "ratios", "Ratios", "", study_inputs["ratios"], summarise(shown, noon))
     notebook = Notebook("N", (cell,))
     assert from_json(to_json(notebook)) == notebook

@@ -14,7 +14,7 @@ from streamlit.runtime.pages_manager import PagesManager
 from streamlit.testing.v1 import AppTest, app_test
 
 from nest_core.store import Database
-from nest_studio import fabric_view, jobs, plan_state
+from nest_studio import compare_state, fabric_view, forms, jobs, plan_state, workload_view
 
 # As servers do before their first visitor (`readiness`): Streamlit and plotly import it when they
 # first need it, the one for a page and the other where a worker's figure arrives, both at once.
@@ -92,8 +92,13 @@ def no_baselines(request, monkeypatch):
 
 @pytest.fixture
 def at_once(monkeypatch):
-    """Jobs are done where they are asked for, once per key: a fuzzer's pages wait for no worker."""
+    """Jobs are done where they are asked for, once per key: a fuzzer's pages wait for no worker.
+
+    Who asks for nothing in particular gets a small fabric.
+    """
     monkeypatch.setattr(jobs.JobQueue, "ask", _done)
+    for module in (forms, compare_state, fabric_view, workload_view):
+        monkeypatch.setattr(module, "DEFAULT_SCENARIO", "llama2-7b-64-h100")
 
 
 _DONE: dict[str, jobs.Job] = {}

@@ -30,8 +30,8 @@ from nest_core.costs import (
 
 pytestmark = pytest.mark.slow
 
-_QUICK = range(15)
-_MORE = range(15, 100)
+_QUICK = range(7)
+_MORE = range(7, 100)
 _PLANS = 12
 
 

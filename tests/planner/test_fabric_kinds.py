@@ -240,7 +240,7 @@ def test_groups_in_racks_of_different_sizes_have_phases_of_their_own():
     problem = scenario.problem()
     assert not problem.network.regular
     result = search(problem, scenario.space)
-    assert not audit(problem, scenario.space, result, 200, seed=5).violations
+    assert not audit(problem, scenario.space, result, 40, seed=5).violations
 
 
 def test_flows_that_leave_by_two_nics_are_not_bounded_by_one():

@@ -14,7 +14,6 @@ from nest_core.planner import search
 from nest_core.workload.recomputation import ordered
 
 SETS = ("mlp", "core_attn+moe_act")
-SEEDS = range(12, 24)
 
 
 def _rows(values: np.ndarray, shares: np.ndarray) -> np.ndarray:
@@ -57,10 +56,16 @@ def opened(seed: int) -> Instance:
     return replace(instance, problem=problem, space=space)
 
 
-@pytest.fixture(scope="module")
-def solved():
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param((12, 16, 18, 22, 23), id="quick"),
+        pytest.param((13, 14, 15, 17, 19, 20, 21, 23), id="more", marks=pytest.mark.check),
+    ],
+)
+def solved(request):
     found = []
-    for seed in SEEDS:
+    for seed in request.param:
         instance = opened(seed)
         found.append((instance, instance.oracle, search(instance.problem, instance.space)))
     return found

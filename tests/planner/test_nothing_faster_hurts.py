@@ -232,11 +232,11 @@ def _best_s(problem: Problem, instance: Instance) -> float:
 
 
 def test_no_plan_gets_slower():
-    _priced(range(14), 3)
+    _priced(range(6), 3)
 
 
 def test_no_best_plan_gets_slower():
-    _searched(range(12))
+    _searched(range(6))
 
 
 @pytest.mark.check

@@ -6,6 +6,7 @@ import os
 import shutil
 
 import pytest
+from worker_tasks import LONG_S, squared
 
 from nest_core import presets
 from nest_core.hardware import load_accelerator, load_family
@@ -80,20 +81,16 @@ def test_a_preset_read_before_is_read_again(own_presets):
     assert load_family(name) is load_family(name)
 
 
-def process(*, progress, stop):
-    return os.getpid()
-
-
 def test_a_worker_that_read_other_presets_is_replaced(own_presets):
     job_queue = JobQueue(workers=1)
     try:
-        first = job_queue.ask("first", process).result(60.0)
-        assert job_queue.ask("second", process).result(60.0) == first
+        first = job_queue.ask("first", squared, 1).result(LONG_S)
+        assert job_queue.ask("second", squared, 1).result(LONG_S) == first
         edit(
             own_presets / "accelerators" / "h100-80gb.toml",
             "memory_GiB = 80.0",
             "memory_GiB = 96.0",
         )
-        assert job_queue.ask("third", process).result(60.0) != first
+        assert job_queue.ask("third", squared, 1).result(LONG_S) != first
     finally:
         job_queue.close()

@@ -14,7 +14,7 @@ from strategy_cases import CASES, EQUIVALENCES, EXPERT_CASES, Run, strategy_of
 from nest_core.workload import Graph, Node, layer_graph, load_trace
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.usefixtures("torch_installed")
 @pytest.mark.parametrize(("family", "kind", "case"), EQUIVALENCES)
 def test_ranks_compute_what_one_would(family, kind, case):

@@ -46,7 +46,7 @@ def _expected(node: Node, graph: Graph, strategy: Strategy, kv_heads: int) -> di
     return ranks
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("family", "kind", "case"), EQUIVALENCES)
 @pytest.mark.parametrize("imbalance", [1.0, 1.5])
 def test_parameters_and_products_over_ranks_are_the_originals_and_their_copies(
@@ -98,7 +98,7 @@ DIVIDED = [
 ]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("family", "kind", "case"), DIVIDED)
 @pytest.mark.parametrize("attention", ["flash", "unfused"])
 def test_kept_activations_divide_among_ranks(family, kind, case, attention):

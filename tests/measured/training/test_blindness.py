@@ -22,10 +22,12 @@ def predicted(rows):
     return numbers, sorted((row.id, row.reason) for row in [*unread, *without]), predictions
 
 
-@pytest.mark.sampled(4)
-@pytest.mark.parametrize("name", TABLES)
-def test_measured_cells_change_nothing(name):
-    rows = list(csv.DictReader((SUBSET / name).read_text().splitlines()))
+@pytest.mark.parametrize(
+    ("name", "every"),
+    [(TABLES[0], 3), *(pytest.param(name, 1, marks=pytest.mark.check) for name in TABLES)],
+)
+def test_measured_cells_change_nothing(name, every):
+    rows = list(csv.DictReader((SUBSET / name).read_text().splitlines()))[::every]
     measured = [column for column in MEASURED_COLUMNS if column in rows[0]]
     assert measured
     numbers, without, _ = predicted(rows)
