@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         load_model,
     )
     from nest_core.api.studies import compare, ratios, sweep
+    from nest_core.api.study import design, study
     from nest_core.errors import InputError
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "Scenario",
     "calibrate",
     "compare",
+    "design",
     "export",
     "levels",
     "list_presets",
@@ -53,6 +55,7 @@ __all__ = [
     "plan",
     "price",
     "ratios",
+    "study",
     "sweep",
 ]
 
@@ -62,6 +65,7 @@ _HOMES = {
     "Scenario": "api.scenario",
     "calibrate": "api.calibrate",
     "compare": "api.studies",
+    "design": "api.study",
     "export": "api.export",
     "levels": "api.levels",
     "list_presets": "api.scenario",
@@ -74,6 +78,7 @@ _HOMES = {
     "plan": "api.answer",
     "price": "api.price",
     "ratios": "api.studies",
+    "study": "api.study",
     "sweep": "api.studies",
 }
 

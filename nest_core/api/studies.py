@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
     from nest_core.figures import Picture
 
-__all__ = ["Compared", "HighestRatios", "Swept", "compare", "ratios", "sweep"]
+__all__ = ["Compared", "HighestRatios", "ResultRows", "Swept", "compare", "ratios", "sweep"]
 
 _WIDE = 100
 """Characters that a line of printed results has at most."""
 
 
-class _Study(ABC):
+class ResultRows(ABC):
     """What results of studies have in common."""
 
     __slots__ = ()
@@ -76,7 +76,7 @@ class _Study(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Swept(_Study):
+class Swept(ResultRows):
     """A scenario planned at every value of one or two parameters.
 
     Parameters
@@ -116,7 +116,7 @@ class Swept(_Study):
 
 
 @dataclass(frozen=True, slots=True)
-class Compared(_Study):
+class Compared(ResultRows):
     """Scenarios solved and read against each other, the first being what others are read against.
 
     Parameters
@@ -151,7 +151,7 @@ class Compared(_Study):
 
 
 @dataclass(frozen=True, slots=True)
-class HighestRatios(_Study):
+class HighestRatios(ResultRows):
     """The highest oversubscription of every tier that a mix of models bears.
 
     Parameters

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Executor, Future
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from typing import Any
 
@@ -17,7 +16,8 @@ from nest_core.picture import picture
 from nest_core.studies.design_choice import weigh
 from nest_core.studies.design_search import search_designs
 from nest_core.studies.design_space import design_space
-from nest_core.studies.engine import Answer, run
+from nest_core.studies.engine import run
+from nest_core.studies.here import Held, Here
 from nest_core.studies.rows import rows_of
 from nest_core.studies.sensitivity import sensitivity
 from nest_core.studies.solving import Stop, Tell
@@ -28,25 +28,6 @@ __all__ = ["MOST_POINTS", "study_shown"]
 
 MOST_POINTS = 400
 """Of a study in a cell, which is computed where it is drawn."""
-
-
-class _Here(Executor):
-    """This process as an executor."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        future.set_result(fn(*args, **kwargs))
-        return future
-
-
-class _Held(dict[str, Answer]):
-    """Answers that are kept as long as they are asked for."""
-
-    def known(self, keys: Iterable[str]) -> dict[str, Answer]:
-        return {key: self[key] for key in keys if key in self}
-
-    def keep(self, answers: Mapping[str, Answer]) -> None:
-        self.update(answers)
 
 
 def study_shown(inputs: Mapping[str, Any], tell: Tell, stop: Stop) -> Shown | None:
@@ -65,8 +46,8 @@ def study_shown(inputs: Mapping[str, Any], tell: Tell, stop: Stop) -> Shown | No
 
 
 def _points(study: Study, tell: Callable[[int, int], None], stop: Stop) -> Shown:
-    held = _Held()
-    run(study, held, lambda: nullcontext(_Here()), 1, tell=tell, stop=stop, together=1)
+    held = Held()
+    run(study, held, lambda: nullcontext(Here()), 1, tell=tell, stop=stop, together=1)
     rows = tuple(rows_of(study, held))
     return Shown(
         rows,
@@ -78,9 +59,9 @@ def _points(study: Study, tell: Callable[[int, int], None], stop: Stop) -> Shown
 
 def _designs(study: Study, tell: Callable[[int, int], None], stop: Stop) -> Shown | None:
     def pool() -> Any:
-        return nullcontext(_Here())
+        return nullcontext(Here())
 
-    found = search_designs(study, _Held(), pool, 1, tell=tell, stop=stop)
+    found = search_designs(study, Held(), pool, 1, tell=tell, stop=stop)
     if stop():
         return None
     choice = weigh(study, found, pool)
