@@ -160,9 +160,11 @@ def _priced(
     gone: tuple[str, ...],
     stop: Callable[[], bool] | None,
 ) -> Loss:
-    problem = left.problem()
-    kept, why = _kept(problem, report)
-    solved = solve(left, problem, within_s=kept.iteration_s if kept else float("inf"), stop=stop)
+    with np.errstate(invalid="ignore"):  # what has no way left takes for ever
+        problem = left.problem()
+        kept, why = _kept(problem, report)
+        within_s = kept.iteration_s if kept else float("inf")
+        solved = solve(left, problem, within_s=within_s, stop=stop)
     again = solved.report or kept  # within the old plan's time there may be nothing else
     devices = problem.network.devices
     nodes = len(gone) - 1
@@ -199,7 +201,8 @@ def _attributed(
     if loss.replanned is None:
         return loss
     again = (1.0 - loss.replanned) * before.samples_per_s
-    best = solve(left, left.problem(), within_s=left.batch / again, stop=stop).report
+    with np.errstate(invalid="ignore"):
+        best = solve(left, left.problem(), within_s=left.batch / again, stop=stop).report
     more = best.samples_per_s - again if best else 0.0
     return replace(loss, by_batch=max(0.0, more / before.samples_per_s))
 
@@ -209,8 +212,7 @@ def _kept(problem: Problem, report: Report) -> tuple[Report | None, str]:
     needed, there = report.plan.devices_used, problem.network.devices
     if needed > there:
         return None, f"the plan needs {needed:,} devices, {there:,} are left"
-    with np.errstate(invalid="ignore"):  # what has no way left takes for ever
-        found = price(problem, report.plan)
+    found = price(problem, report.plan)
     if found.feasible and not math.isfinite(found.iteration_s):
         return None, "the plan's devices no longer all reach each other"
     return (found, "") if found.feasible else (None, found.reason)
