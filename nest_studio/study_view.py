@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from nest_core import __version__
 from nest_core.errors import InputError
 from nest_core.figures.study import METRIC_WORDS, at_value, is_better_low, study_picture
 from nest_core.presets import preset_names
@@ -194,7 +195,7 @@ def _watch(run: StudyRun) -> None:
         words = f"{run.answered:,} of {run.points:,}"
         if run.left_s is not None:
             words += f", {_duration(run.left_s)} to go"
-        left.progress(min(share, 1.0), words)
+        left.progress(min(share, 1.0), as_markdown(words))
         if middle.button("Show", key="study-show", help="What is there so far."):
             st.rerun()
         if right.button("Cancel", key="study-cancel", help="What is there stays."):
@@ -228,7 +229,7 @@ def _brought(study: Study) -> list[dict[str, Any]]:
         file = st.file_uploader(
             "Result (Parquet)", type="parquet", key="study.result", label_visibility="collapsed"
         )
-    return rows_from(study, file.getvalue()) if file is not None else []
+    return rows_from(study, file.getvalue(), __version__) if file is not None else []
 
 
 def _result(study: Study) -> None:
@@ -262,7 +263,10 @@ def _filtered(study: Study, rows: Sequence[dict[str, Any]]) -> list[dict[str, An
         for place, axis in enumerate(study.axes):
             usual = list(axis.values[:1]) if place > 2 else []
             picked = st.multiselect(
-                axis.label, axis.values, usual, key=f"study.only.{study.name}.{axis.key}"
+                as_markdown(axis.label),
+                axis.values,
+                usual,
+                key=f"study.only.{study.name}.{axis.key}",
             )
             if picked:
                 found = [row for row in found if row[axis.key] in picked]
@@ -319,7 +323,7 @@ def _table(study: Study, shown: Sequence[dict[str, Any]], rows: Sequence[dict[st
         with row:
             download("↓ CSV", lambda: _csv(rows), "study.csv", "text/csv")
             file = "study.parquet", "application/vnd.apache.parquet"
-            download("↓ Parquet", lambda: to_parquet(study, rows), *file)
+            download("↓ Parquet", lambda: to_parquet(study, rows, __version__), *file)
 
 
 def _csv(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -8,7 +8,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nest_core import __version__
 from nest_core.errors import InputError
 from nest_core.studies.study import Study
 
@@ -17,18 +16,18 @@ __all__ = ["rows_from", "to_parquet"]
 MOST_BYTES = 200_000_000
 
 
-def to_parquet(study: Study, rows: Sequence[Mapping[str, Any]]) -> bytes:
-    """A file that pandas, DuckDB and `rows_from` read."""
+def to_parquet(study: Study, rows: Sequence[Mapping[str, Any]], version: str) -> bytes:
+    """A file that pandas, DuckDB and `rows_from` read; ``version`` is that of Nest Studio."""
     import pandas as pd
 
     frame = pd.DataFrame(rows)
-    frame.attrs = {"version": __version__, "name": study.name, "study": _content(study)}
+    frame.attrs = {"version": version, "name": study.name, "study": _content(study)}
     packed = io.BytesIO()
     frame.to_parquet(packed, index=False)
     return packed.getvalue()
 
 
-def rows_from(study: Study, data: bytes) -> list[dict[str, Any]]:
+def rows_from(study: Study, data: bytes, version: str) -> list[dict[str, Any]]:
     """The rows of a file that was written of a study, wherever it ran.
 
     Raises
@@ -44,7 +43,7 @@ def rows_from(study: Study, data: bytes) -> list[dict[str, Any]]:
         )
     try:
         frame = pd.read_parquet(io.BytesIO(data))
-        version, name, content = (frame.attrs[key] for key in ("version", "name", "study"))
+        written, name, content = (frame.attrs[key] for key in ("version", "name", "study"))
     except (OSError, KeyError, ValueError) as error:
         raise InputError(
             "result",
@@ -55,8 +54,8 @@ def rows_from(study: Study, data: bytes) -> list[dict[str, Any]]:
     if content != _content(study):
         raise InputError(
             "result",
-            f"must be of this study and of version {__version__} with its presets",
-            f"of {name}, version {version}",
+            f"must be of this study and of version {version} with its presets",
+            f"of {name}, version {written}",
             "run the study again, or open the one that it is of",
         )
     plain = frame.astype(object)

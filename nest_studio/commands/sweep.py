@@ -87,6 +87,7 @@ def _writer(study: Study, file: Path) -> Callable[[list[dict[str, Any]]], None]:
     InputError
         For another ending, or a folder that cannot be written to.
     """
+    from nest_core import __version__
     from nest_core.files import write_file
     from nest_core.quoting import csv_text
     from nest_core.studies.result import to_parquet
@@ -102,7 +103,7 @@ def _writer(study: Study, file: Path) -> Callable[[list[dict[str, Any]]], None]:
             table = csv_text(columns, [list(row.values()) for row in rows])
             write_file(file, table, "--output")
             return
-        write_file(file, to_parquet(study, rows), "--output")
+        write_file(file, to_parquet(study, rows, __version__), "--output")
 
     return write
 

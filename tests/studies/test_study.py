@@ -147,23 +147,20 @@ def test_bad_studies_end_in_a_sentence(tmp_path, old, new, said):
     assert said in str(error.value)
 
 
-def test_a_result_is_read_again_and_another_is_refused(tmp_path, answers, monkeypatch):
+def test_a_result_is_read_again_and_another_is_refused(tmp_path, answers):
     study = load_study(str(written(tmp_path)), tmp_path)
     ran(study, answers)
     rows = list(rows_of(study, answers))
-    file = result.to_parquet(study, rows)
-    assert result.rows_from(study, file) == rows
+    file = result.to_parquet(study, rows, "1.0")
+    assert result.rows_from(study, file, "1.1") == rows
     other = load_study(str(written(tmp_path, STUDY.replace("[0, 1, 3]", "[0, 1]"))), tmp_path)
     with pytest.raises(InputError, match=r"must be of this study"):
-        result.rows_from(other, file)
+        result.rows_from(other, file, "1.0")
     with pytest.raises(InputError, match="must be a Parquet file that nest-studio sweep wrote"):
-        result.rows_from(study, b"PAR1 no more")
-    monkeypatch.setattr(result, "__version__", "0.0.1")
-    old = result.to_parquet(study, rows)
-    monkeypatch.undo()
+        result.rows_from(study, b"PAR1 no more", "1.0")
     newer = replace(study, members=(replace(study.members[0], content="as it was"),))
-    with pytest.raises(InputError, match=r"of Tiny, version 0\.0\.1': run"):
-        result.rows_from(newer, old)
+    with pytest.raises(InputError, match=r"version 1.1 .* but is 'of Tiny, version 1\.0': run"):
+        result.rows_from(newer, file, "1.1")
 
 
 def command(tmp_path, *more):
