@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import time
 import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, TypeAlias
 
 import pandas as pd
 import streamlit as st
@@ -41,7 +42,10 @@ __all__ = ["MINE", "studies_part"]
 
 MINE = "this form's own"
 NAME, TEXT, METRIC, POINT = (f"study.{part}" for part in ("name", "text", "metric", "point"))
+_Answer: TypeAlias = tuple[Designed, Choice, Sensitivity]
 POLL_S = 1.0
+PATIENCE = 5.0
+"""Rows are read again after so many times what reading them took."""
 MOST_ROWS = 5_000
 """Of a table; a file has all."""
 
@@ -174,11 +178,13 @@ def _work(study: Study) -> Any:
     if not study.design:
         return swept(study, known)
 
-    def designed(executor: Any, tell: Any, stop: Any) -> tuple[Designed, Choice, Sensitivity]:
+    def designed(executor: Any, tell: Any, stop: Any) -> _Answer | None:
         def pool() -> Any:
             return nullcontext(executor)
 
         found = search_designs(study, known, pool, 1, tell=tell, stop=stop)
+        if stop():
+            return None
         choice = weigh(study, found, pool)
         return found, choice, sensitivity(study, choice)
 
@@ -189,6 +195,7 @@ def _watch(run: StudyRun) -> None:
     @st.fragment(run_every=POLL_S)
     def progress() -> None:
         if run.ended:
+            st.session_state.pop("study rows", None)
             st.rerun()
         left, middle, right = st.columns([6, 1, 1], vertical_alignment="center")
         share = run.answered / run.points if run.points else 0.0
@@ -213,13 +220,16 @@ def _duration(seconds: float) -> str:
 
 
 def _rows(study: Study) -> list[dict[str, Any]]:
-    """The rows that there are; read again where some were missing."""
-    key = tuple(study.key(member, {}) for member in study.members), study.axes, study.metrics
-    known, rows = st.session_state.get("study rows", (None, []))
-    if known == (key, study.constraints) and len(rows) == len(study):
+    """The rows that there are; where some were missing they are read again, but not at once."""
+    members = tuple(study.key(member, {}) for member in study.members)
+    key = members, study.axes, study.metrics, str(study.constraints)
+    known, rows, until = st.session_state.get("study rows", (None, [], 0.0))
+    if known == key and (len(rows) == len(study) or time.monotonic() < until):
         return list(rows)
+    began = time.monotonic()
     rows = list(rows_of(study, answers()))
-    st.session_state["study rows"] = ((key, study.constraints), rows)
+    ended = time.monotonic()
+    st.session_state["study rows"] = key, rows, ended + PATIENCE * (ended - began)
     return rows
 
 

@@ -24,7 +24,7 @@ from nest_core.explain.summary import share
 from nest_core.hardware.posterior import WIDTH
 from nest_core.network import FloatArray
 from nest_core.schema.study import Goal
-from nest_core.studies.design_choice import Choice, choose
+from nest_core.studies.design_choice import Choice, choose, ties_of
 from nest_core.studies.draws import alikeness
 from nest_core.studies.study import Study
 
@@ -388,7 +388,8 @@ def _swing(stakes: _Stakes, factor: _Factor) -> Swing:
 
     ends = factor.low, factor.high
     first = chosen(factor.centre)
-    centre = factor.costs(factor.centre)[first]
+    costs = factor.costs(factor.centre)
+    centre, tied = costs[first], ties_of(costs, stakes.apart, first)
     low, high = (float(factor.costs(end)[first] / centre - 1.0) for end in ends)
     crossings = [
         crossing
@@ -396,8 +397,9 @@ def _swing(stakes: _Stakes, factor: _Factor) -> Swing:
         if (crossing := _crossing(chosen, first, factor.centre, end)) is not None
     ]
     told = [
-        f"The choice changes to {stakes.names[other]} where {factor.words(at)} or "
-        f"{'less' if at < factor.centre else 'more'}."
+        f"The choice changes to {stakes.names[other]}"
+        + (", which ties with it," if other in tied else "")
+        + f" where {factor.words(at)} or {'less' if at < factor.centre else 'more'}."
         for at, other in crossings
     ]
     low_choice, high_choice = (stakes.names[chosen(end)] for end in ends)

@@ -111,6 +111,8 @@ def _as_text(found: Mapping[str, Any]) -> str:
     verdict = "no other beats these" if proof["proven"] else f"open, gap {proof['gap']:.2%}"
     said = [f"{', '.join(parts)}; {verdict}. One rank: the interval does not tell them apart."]
     said += found["sentences"]
+    if proof["left"]:
+        said.append("Stopped: the same command goes on from here.")
     unpriced = sorted({line for one in found["pareto"] for line in one["no_source"]})
     if unpriced:
         said.append(f"Without a source, and so in no price: {', '.join(unpriced)}.")
