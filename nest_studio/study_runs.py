@@ -24,14 +24,18 @@ from nest_core.studies.study import Study
 from nest_studio.job_queue import JobQueue
 from nest_studio.queued import Job
 
-__all__ = ["Pool", "StudyRun", "begin", "running"]
+__all__ = ["Pool", "StudyRun", "begin", "running", "swept"]
 
 TOGETHER = 8
 """Points of a task: it makes way for what somebody waits for, and then is begun anew."""
 MOST = 2
 """Studies that run at a time."""
 
-Work = Callable[[Executor, Callable[[int, int], None], Stop], Any]
+KEPT = 16
+"""Studies whose last run is remembered."""
+_numbers = itertools.count()
+
+Work = Callable[[Executor, Answers, Callable[[int, int], None], Stop], Any]
 
 
 class Pool(Executor):
@@ -44,12 +48,10 @@ class Pool(Executor):
 
     def __init__(self, queue: JobQueue) -> None:
         self._queue = queue
-        self._name = f"pool {id(self)}"
-        self._numbers = itertools.count()
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Job:
         """As every executor's; what ends early keeps what it has found."""
-        key = f"{self._name} {next(self._numbers)}"
+        key = f"task of a study {next(_numbers)}"
         job = self._queue.ask(key, in_worker, fn, args, kwargs, urgent=False)
         job.add_done_callback(lambda _: self._queue.forget(key))
         return job
@@ -76,12 +78,15 @@ class StudyRun:
     ----------
     answered, points : int
         So far, and in all; 0 until it is known.
+    answers : Answers
+        Where its answers are kept, failures of this run among them.
     result : object or None
         What its work came to, once it has ended.
     error : Exception or None
         Why it came to nothing.
     """
 
+    answers: Answers
     began: float = field(default_factory=time.monotonic)
     answered: int = 0
     points: int = 0
@@ -125,7 +130,7 @@ class StudyRun:
 
     def _work(self, queue: JobQueue, work: Work) -> None:
         try:
-            self.result = work(Pool(queue), self.tell, self._stop.is_set)
+            self.result = work(Pool(queue), self.answers, self.tell, self._stop.is_set)
         except Exception as error:  # crosses to whoever looks
             self.error = error
         self._ended.set()
@@ -140,14 +145,15 @@ def running(key: str) -> StudyRun | None:
     return _runs.get(key)
 
 
-def begin(key: str, queue: JobQueue, work: Work) -> StudyRun:
+def begin(key: str, queue: JobQueue, answers: Answers, work: Work) -> StudyRun:
     """Begin a study, or go on with it; one that runs is returned.
 
     Parameters
     ----------
     key : str
     queue : JobQueue
-    work : callable (executor, tell, stop)
+    answers : Answers
+    work : callable (executor, answers, tell, stop)
         What it computes; called in a thread of its own.
 
     Raises
@@ -164,13 +170,17 @@ def begin(key: str, queue: JobQueue, work: Work) -> StudyRun:
             raise InputError(
                 "study", f"must wait: at most {MOST} run at a time here", busy, "cancel one"
             )
-        run = _runs[key] = StudyRun()
+        _runs.pop(key, None)
+        past = [name for name, run in _runs.items() if run.ended]
+        for name in past[: max(0, len(_runs) + 1 - KEPT)]:
+            del _runs[name]
+        run = _runs[key] = StudyRun(answers)
         threading.Thread(target=run._work, args=(queue, work), daemon=True).start()
         return run
 
 
-def swept(study: Study, answers: Answers) -> Work:
+def swept(study: Study) -> Work:
     """The work of a study with axes."""
-    return lambda executor, tell, stop: engine.run(
+    return lambda executor, answers, tell, stop: engine.run(
         study, answers, lambda: nullcontext(executor), 1, tell=tell, stop=stop, together=TOGETHER
     )

@@ -20,6 +20,7 @@ from nest_core.presets import preset_names
 from nest_core.quoting import as_markdown, csv_text
 from nest_core.studies.design_choice import Choice, weigh
 from nest_core.studies.design_search import Designed, search_designs
+from nest_core.studies.engine import FAILED, Answers, Ended
 from nest_core.studies.result import rows_from, to_parquet
 from nest_core.studies.rows import rows_of
 from nest_core.studies.sensitivity import Sensitivity, sensitivity
@@ -95,7 +96,7 @@ def _text(request: Request, turned: Sequence[Swept]) -> str:
         brought = st.file_uploader("Open a file", type="toml", key="study.upload")
         if brought is not None and st.session_state.get("study brought") != brought.file_id:
             st.session_state["study brought"] = brought.file_id
-            st.session_state[TEXT] = brought.getvalue().decode("utf-8", "replace")
+            _bring(brought.getvalue())
         st.text_area("The study's file", key=TEXT, height=340)
         own = st.text_input("Keep it as", key="study.own", max_chars=100)
         row = st.container(horizontal=True)
@@ -105,6 +106,15 @@ def _text(request: Request, turned: Sequence[Swept]) -> str:
         download_text = str(st.session_state[TEXT])
         download("↓ File (TOML)", lambda: download_text, "study.toml", "application/toml")
     return str(st.session_state[TEXT])
+
+
+def _bring(data: bytes) -> None:
+    try:
+        st.session_state[TEXT] = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            "study", "must be text in UTF-8", f"not, at byte {error.start}", "save it so"
+        ) from error
 
 
 def _of_form(request: Request, turned: Sequence[Swept]) -> str:
@@ -150,7 +160,7 @@ def _run(study: Study, document: Mapping[str, Any]) -> None:
     if run is not None and not run.ended:
         _watch(run)
     elif (label := _label(study, run)) and st.button(label, key="study-run", type="primary"):
-        begin(key, job_queue(), _work(study))
+        begin(key, job_queue(), answers(), _work(study))
         st.rerun()
     if run is not None and run.error is not None:
         if isinstance(run.error, InputError):
@@ -160,7 +170,15 @@ def _run(study: Study, document: Mapping[str, Any]) -> None:
         if run is not None and run.ended and run.result is not None:
             show_design(study, *run.result)
         return
-    _result(study)
+    _result(study, run)
+
+
+def _failures(run: StudyRun | None, rows: Sequence[Mapping[str, Any]]) -> None:
+    """What of the last run failed, and why the first of it did."""
+    if run is None or not isinstance(run.result, Ended) or not run.result.failed:
+        return
+    why = next((row["reason"] for row in rows if row["status"] == FAILED), "")
+    st.warning(as_markdown(f"{run.result.failed:,} points failed; the first: {why}"))
 
 
 def _label(study: Study, run: StudyRun | None) -> str:
@@ -168,17 +186,16 @@ def _label(study: Study, run: StudyRun | None) -> str:
     if study.design:
         whole = run is not None and run.error is None and not run.cancelled
         return "" if whole else "Go on" if run else "Run"
-    there = len(_rows(study))
+    there = sum(row["status"] != FAILED for row in _rows(study, run))
     return "" if there >= len(study) else "Go on" if there else "Run"
 
 
 def _work(study: Study) -> Any:
     """What a study computes, as `study_runs.begin` takes it."""
-    known = answers()
     if not study.design:
-        return swept(study, known)
+        return swept(study)
 
-    def designed(executor: Any, tell: Any, stop: Any) -> _Answer | None:
+    def designed(executor: Any, known: Answers, tell: Any, stop: Any) -> _Answer | None:
         def pool() -> Any:
             return nullcontext(executor)
 
@@ -219,7 +236,7 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def _rows(study: Study) -> list[dict[str, Any]]:
+def _rows(study: Study, run: StudyRun | None) -> list[dict[str, Any]]:
     """The rows that there are; where some were missing they are read again, but not at once."""
     members = tuple(study.key(member, {}) for member in study.members)
     key = members, study.axes, study.metrics, str(study.constraints)
@@ -227,7 +244,7 @@ def _rows(study: Study) -> list[dict[str, Any]]:
     if known == key and (len(rows) == len(study) or time.monotonic() < until):
         return list(rows)
     began = time.monotonic()
-    rows = list(rows_of(study, answers()))
+    rows = list(rows_of(study, run.answers if run else answers()))
     ended = time.monotonic()
     st.session_state["study rows"] = key, rows, ended + PATIENCE * (ended - began)
     return rows
@@ -242,9 +259,10 @@ def _brought(study: Study) -> list[dict[str, Any]]:
     return rows_from(study, file.getvalue(), __version__) if file is not None else []
 
 
-def _result(study: Study) -> None:
+def _result(study: Study, run: StudyRun | None) -> None:
     """Figure, point, table, files."""
-    rows = _brought(study) or _rows(study)
+    rows = _brought(study) or _rows(study, run)
+    _failures(run, rows)
     if not rows:
         facts("No point is answered yet.", kind="nest-quiet")
         return

@@ -231,7 +231,10 @@ def run(
             for future in done:
                 task, error = flying.pop(future), future.exception()
                 if error is None:
-                    count.add(task, future.result())
+                    found = future.result()
+                    count.add(task, found)
+                    if len(found) < len(task.points) and not stop():
+                        tasks.extendleft(_rest(task, found, count))
                 else:
                     died.append((task, error))
             broke = next((each for _, each in died if isinstance(each, BrokenExecutor)), None)
@@ -263,6 +266,17 @@ def _submitted(executor: Executor, task: _Task, within_s: Sequence[float]) -> Fu
         broken: Future[list[Answer]] = Future()
         broken.set_exception(error)
         return broken
+
+
+def _rest(task: _Task, found: Sequence[Answer], count: _Count) -> Iterator[_Task]:
+    """What a task that was cut short has left; the point that it was at, if it came to none."""
+    left = task.points[len(found) :]
+    if not found:
+        slow = _Task(task.member, left[:1], task.failures)
+        count.add(slow, [{"status": FAILED, "reason": "it takes longer than a task may here"}])
+        left = left[1:]
+    if left:
+        yield _Task(task.member, left, task.failures)
 
 
 def _asked(study: Study) -> Iterator[tuple[Member, _Point]]:

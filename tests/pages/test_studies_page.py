@@ -8,9 +8,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from nest_core.store import Database, database_url, kept_studies
+from nest_core.studies import engine
 from nest_core.studies.rows import rows_of
 from nest_core.studies.study import study_of
-from nest_studio import stored, study_runs
+from nest_studio import stored, study_runs, study_view
 
 TINY = """
 schema = 1
@@ -112,12 +113,41 @@ def test_what_cannot_be_is_one_sentence_and_the_text_stays(studies_page, old, ne
 
 def test_two_studies_run_at_a_time_and_a_third_waits(job_queue_stub):
     runs = [
-        study_runs.begin(name, job_queue_stub, lambda *_: time.sleep(0.5)) for name in ("a", "b")
+        study_runs.begin(name, job_queue_stub, None, lambda *_: time.sleep(0.5))
+        for name in ("a", "b")
     ]
-    assert study_runs.begin("a", job_queue_stub, None) is runs[0]
+    assert study_runs.begin("a", job_queue_stub, None, None) is runs[0]
     with pytest.raises(study_runs.InputError, match="at most 2 run at a time"):
-        study_runs.begin("c", job_queue_stub, None)
+        study_runs.begin("c", job_queue_stub, None, None)
     assert all(run.wait(10) for run in runs)
+
+
+def test_runs_that_ended_are_forgotten_in_turn(job_queue_stub):
+    for number in range(study_runs.KEPT + 5):
+        run = study_runs.begin(str(number), job_queue_stub, None, lambda *_: None)
+        assert run.wait(10)
+    assert len(study_runs._runs) == study_runs.KEPT
+    assert study_runs.running("0") is None
+    assert study_runs.running(str(number)) is run
+
+
+def test_what_failed_is_said(studies_page, monkeypatch):
+    page = studies_page(TINY.replace("Tiny study", "Failing study"))
+    study = study_of(study_document() | {"name": "Failing study"})
+    failed = stored.answers()
+    ended = engine.Ended(points=4, computed=4, reused=0, failed=4, whole=True)
+    for number in range(4):
+        key = study.key(study.members[0], study.overrides(number))
+        failed.keep({key: {"status": "failed", "reason": "ValueError: made up"}})
+    run = study_runs.StudyRun(failed)
+    run.result = ended
+    run._ended.set()
+    monkeypatch.setattr(study_view, "running", lambda key: run)
+    page.session_state["study rows"] = (None, [], 0.0)
+    page.run()
+    (said,) = page.warning
+    assert said.value == "4 points failed; the first: ValueError: made up"
+    assert page.button(key="study-run").label == "Run"
 
 
 @pytest.fixture

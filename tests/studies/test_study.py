@@ -96,6 +96,24 @@ def test_a_task_whose_worker_dies_is_tried_three_times_and_costs_only_itself(tmp
     assert healed.failed == 0
 
 
+class Cut(Inline):
+    """Workers whose tasks end after one point, or before it where that is slow."""
+
+    def submit(self, function, document, folder, asked, within_s, failures):
+        left = 0 if asked[0].get("search.zero") == 3 else 1
+        return super().submit(function, document, folder, asked[:left], within_s[:left], failures)
+
+
+def test_tasks_that_are_cut_short_go_on_and_a_point_that_never_ends_has_failed(tmp_path, answers):
+    study = load_study(str(written(tmp_path)), tmp_path)
+    ended = ran(study, answers, Cut(), workers=1)
+    rows = list(rows_of(study, answers))
+    assert len(rows) == ended.points == 12
+    slow = {row["point"] for row in rows if row["zero"] == 3}
+    assert {row["point"] for row in rows if row["status"] == "failed"} == slow
+    assert ended.failed == len(slow)
+
+
 def test_a_mix_trains_its_tokens_in_the_time_of_all(tmp_path, answers):
     long = TINY.replace("512", "256")
     study = load_study(str(written(tmp_path, MIX, long=long)), tmp_path)

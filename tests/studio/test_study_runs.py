@@ -27,7 +27,7 @@ def queue():
 
 def run_of(study, folder, name, queue):
     answers = StoredAnswers(Database(f"sqlite:///{folder}/{name}.sqlite"))
-    run = study_runs.begin(name, queue, study_runs.swept(study, answers))
+    run = study_runs.begin(name, queue, answers, study_runs.swept(study))
     assert run.wait(120)
     assert run.error is None
     return run, answers
@@ -39,7 +39,7 @@ def test_a_study_on_the_studios_workers_is_that_of_this_process(tmp_path, queue)
     assert run.result.whole
     assert (run.answered, run.points) == (12, 12)
     alone = StoredAnswers(Database(f"sqlite:///{tmp_path}/alone.sqlite"))
-    study_runs.swept(study, alone)(Inline(), lambda *_: None, lambda: False)
+    study_runs.swept(study)(Inline(), alone, lambda *_: None, lambda: False)
     assert list(rows_of(study, answers)) == list(rows_of(study, alone))
     again, _ = run_of(study, tmp_path, "here", queue)
     assert (again.result.computed, again.result.reused) == (0, 12)
@@ -54,8 +54,8 @@ def test_a_cancelled_study_keeps_what_it_has_and_goes_on(tmp_path, queue):
     def stop():
         return len(told) > 1
 
-    ended = study_runs.swept(study, answers)(
-        study_runs.Pool(queue), lambda *known: told.append(known), stop
+    ended = study_runs.swept(study)(
+        study_runs.Pool(queue), answers, lambda *known: told.append(known), stop
     )
     assert not ended.whole
     rest, _ = run_of(study, tmp_path, "cut", queue)
