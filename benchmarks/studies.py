@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -26,33 +27,8 @@ from typing import Any
 import pandas as pd
 import psutil
 
-SMALL = """
-schema = 1
-name = "Small"
-accelerator = "h100-80gb"
-
-[fabric]
-kind = "hierarchical"
-schema = 1
-name = "node"
-
-[[fabric.level]]
-name = "node"
-group_size = 8
-bandwidth_GBps = 450.0
-latency_us = 5.0
-
-[workload]
-model = "bert-large"
-sequence_length_tokens = 512
-global_batch_sequences = 64
-precision = "bf16"
-
-[search]
-tp = [1]
-pp = [1]
-micro_batch_sequences = [1, 2]
-"""
+SMALL = Path(__file__).parents[1] / "tests" / "data" / "studies" / "tiny.toml"
+"""A scenario whose plan takes milliseconds."""
 MANY = """
 schema = 1
 name = "Fifty thousand points"
@@ -98,7 +74,7 @@ def main() -> None:
     parser.add_argument("part", choices=("killed", "large", "scaling"))
     part: Callable[[Path], dict[str, Any]] = globals()[parser.parse_args().part]
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "small.toml").write_text(SMALL)
+        shutil.copy(SMALL, Path(folder) / "small.toml")
         print(json.dumps(part(Path(folder)), indent=1))
 
 

@@ -121,7 +121,7 @@ def _contender(study: Study, choice: Choice, one: Contender) -> None:
 def _sheet(study: Study, choice: Choice, one: Contender) -> str:
     others = [each for each in choice.contenders if each.rank == 1 and each is not one]
     bills = [each.bills[0] for each in (one, *others[: _MOST_ON_SHEET - 1])]
-    return decision_sheet(bills, f"nest-studio design: {study.name}", datetime.now())
+    return decision_sheet(bills, f"Explore, Studies, in Nest Studio: {study.name}", datetime.now())
 
 
 def _order(choice: Choice) -> None:

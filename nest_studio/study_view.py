@@ -92,6 +92,7 @@ def _text(request: Request, turned: Sequence[Swept]) -> str:
     if st.session_state.get("study opened") != (name, usual):
         st.session_state["study opened"] = (name, usual)
         st.session_state[TEXT] = usual
+        st.session_state.pop(POINT, None)
     with right.popover("Edit, save, upload"):
         brought = st.file_uploader("Open a file", type="toml", key="study.upload")
         if brought is not None and st.session_state.get("study brought") != brought.file_id:

@@ -148,12 +148,10 @@ def value_of(goal: Goal, one: Planned, bill: WholeBill) -> float:
     """The goal's figure; see `Contender`."""
     if goal == "days":
         return one.days
-    if goal == "tokens_per_W":
-        return one.tokens_per_s / one.design.power_W
-    rate = one.tokens_per_s / one.design.price_usd
-    if goal == "tokens_per_network_usd":
-        return rate
-    return rate * bill.owned.years * HOURS_PER_YEAR * 3600.0 * (bill.owned.sold_share or 1.0)
+    rate = one.tokens_per_s * one.days / cost_of(goal, one)
+    whole = bill.owned
+    sold_s = whole.years * HOURS_PER_YEAR * 3600.0 * (whole.sold_share or 1.0)
+    return rate * sold_s if goal == "tokens_per_usd" else rate
 
 
 def in_words(goal: Goal, value: float) -> str:

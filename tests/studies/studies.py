@@ -1,32 +1,8 @@
 """Studies whose points take milliseconds."""
 
-TINY = """
-schema = 1
-name = "Tiny"
-accelerator = "h100-80gb"
+from pathlib import Path
 
-[fabric]
-kind = "hierarchical"
-schema = 1
-name = "node"
-
-[[fabric.level]]
-name = "node"
-group_size = 8
-bandwidth_GBps = 450.0
-latency_us = 5.0
-
-[workload]
-model = "bert-large"
-sequence_length_tokens = 512
-global_batch_sequences = 64
-precision = "bf16"
-
-[search]
-tp = [1]
-pp = [1]
-micro_batch_sequences = [1, 2]
-"""
+TINY = (Path(__file__).parents[1] / "data" / "studies" / "tiny.toml").read_text()
 
 STUDY = """
 schema = 1

@@ -18,7 +18,9 @@ from nest_core.studies.design_choice import choose, ties_of, weigh
 from nest_core.studies.design_growth import ROOM, SMALL, ways_to_grow
 from nest_core.studies.design_search import search_designs
 from nest_core.studies.failures import losses, worst_of
+from nest_core.studies.information import information
 from nest_core.studies.sensitivity import sensitivity
+from nest_core.studies.stakes import Stakes
 from nest_core.studies.study import load_study
 
 MIX = """
@@ -99,7 +101,7 @@ def test_the_worst_failure_is_that_of_any_model(by_dollar):
 def test_the_choice_changes_where_the_sentence_says(by_dollar, tmp_path):
     """A weight on either side of the crossing that is told, planned from the file on."""
     study, _, choice = by_dollar
-    stakes = module._Stakes(study, choice)
+    stakes = Stakes(study, choice)
     factor = next(one for one in module._factors(stakes) if one.name == "share of cluster.toml")
     seen = {}
     for weight in np.linspace(0.02, 0.98, 25):
@@ -143,7 +145,7 @@ def test_information_is_worth_what_the_normal_says():
     stakes = SimpleNamespace(
         goal="days",
         names=["sure", "unsure"],
-        parameters=["incast"],
+        parameters=[("incast", "")],
         slopes=np.array([[[0.0]], [[1.0]]]),
         covariance=np.array([[sd**2]]),
         errors=np.zeros((1, 2, 2)),
@@ -153,7 +155,7 @@ def test_information_is_worth_what_the_normal_says():
         price=np.array([1.0, 1.0]),
         cost=lambda times, price=None: times,
     )
-    regret, wins, (known,) = module._information(stakes, 0)
+    regret, wins, (known,) = information(stakes, 0)
     z = ahead / sd
     density = math.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
     tail = math.erfc(z / math.sqrt(2)) / 2
