@@ -21,7 +21,7 @@ from nest_core.errors import InputError
 from nest_core.explain.training import DAY_S, TOKENS_PER_PARAMETER
 from nest_core.scenario import resolve_scenario
 from nest_core.studies.design_space import Bought, Design, Refused, design_space, non_blocking
-from nest_core.studies.engine import BEYOND, Answer, Answers, run
+from nest_core.studies.engine import BEYOND, FAILED, Answer, Answers, run
 from nest_core.studies.rows import row_of
 from nest_core.studies.solving import Stop
 from nest_core.studies.study import Member, Study, StudyAxis
@@ -30,6 +30,8 @@ __all__ = ["DesignCertificate", "Designed", "Planned", "pareto", "search_designs
 
 TOGETHER = 4
 """Designs of a task: of those in flight none is left out."""
+UNKNOWN = (FAILED, "time limit")
+"""Statuses of answers that say nothing of a design."""
 _ROUNDING = 1e-9
 
 
@@ -65,9 +67,10 @@ class DesignCertificate:
     ----------
     designs, planned, bounded, infeasible, left : int
         Infeasible: those that do not exist, break a limit or a constraint, or have no plan that
-        fits. Left: those of unknown fate, where the search was stopped.
+        fits. Left: those of unknown fate, where the search was stopped, failed, or ended at its
+        limit of time without a plan.
     gap : float
-        The largest of a planned design.
+        The largest of a plan that decided a design's fate.
     """
 
     designs: int
@@ -133,7 +136,8 @@ def search_designs(
         together=TOGETHER,
     )
     search.look()
-    left = [number for number in search.pending if not search.is_beaten(number)]
+    fates = search.pending | search.unknown
+    left = [number for number in fates if not search.is_beaten(number)]
     refused += search.refused
     if not search.planned and not left:
         raise InputError(
@@ -145,10 +149,10 @@ def search_designs(
     certificate = DesignCertificate(
         len(designs) + len(refused) - len(search.refused),
         len(search.planned),
-        search.bounded + len(search.pending) - len(left),
+        search.bounded + len(fates) - len(left),
         len(refused),
         len(left),
-        max((one.gap for one in search.planned), default=0.0),
+        search.gap,
     )
     return Designed(pareto(search.planned), tuple(search.planned), tuple(refused), certificate)
 
@@ -178,6 +182,8 @@ class _Search:
         self.planned: list[Planned] = []
         self.refused: list[Refused] = []
         self.bounded = 0
+        self.unknown: set[int] = set()
+        self.gap = 0.0
         self._unbeaten: tuple[Planned, ...] = ()
 
     def known(self, keys: Iterable[str]) -> dict[str, Answer]:
@@ -229,6 +235,8 @@ class _Search:
             found = self._found(number)
             if any(one["status"] == BEYOND for one in found):
                 self.bounded += 1
+            elif any(one["status"] in UNKNOWN for one in found):
+                self.unknown.add(number)
             elif len(found) == len(self._keys[number]):
                 self._plan(self._design(number), row_of(self.asked, number, found))
             else:
@@ -256,6 +264,7 @@ class _Search:
 
     def _plan(self, design: Design, row: Mapping[str, Any]) -> None:
         """Take a design's plan, or why it has none."""
+        self.gap = max(self.gap, row["gap"] or 0.0)
         if not row["meets"]:
             self.refused.append(Refused(design.name, row["reason"]))
             return

@@ -29,7 +29,9 @@ from nest_core.studies.sweep import figures_of
 __all__ = ["BEYOND", "FAILED", "Answers", "Ended", "answers_of", "heed", "run"]
 
 FAILED = "failed"
-"""Status of a point whose worker found a defect, or died: it is computed again when asked again."""
+"""Status of a point whose worker found a defect, died, or came to no end within a limit: it is
+computed again when asked again.
+"""
 BEYOND = "beyond"
 """Status of a point that was planned within a limit, and has no plan there: nor is it kept."""
 TRIES = 3
@@ -126,8 +128,8 @@ def answers_of(
                 stop=_stop,
             )
             answer = figures_of(scenario, problem, result, prices)
-            if result.best is None and result.certificate.proven and limit < math.inf:
-                answer["status"] = BEYOND
+            if result.best is None and limit < math.inf:  # of the limit, not of the scenario
+                answer["status"] = BEYOND if result.certificate.proven else FAILED
             if failures and result.best is not None:
                 lost = losses(document, overrides, folder, scenario, result.best, stop=_stop)
                 worst = worst_of(lost)

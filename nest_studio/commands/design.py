@@ -112,7 +112,10 @@ def _as_text(found: Mapping[str, Any]) -> str:
     said = [f"{', '.join(parts)}; {verdict}. One rank: the interval does not tell them apart."]
     said += found["sentences"]
     if proof["left"]:
-        said.append("Stopped: the same command goes on from here.")
+        said.append(
+            f"{proof['left']:,} are open: not asked when it was stopped, failed, or without a plan "
+            "at their limit of time (search.time_limit_s). The same command goes on."
+        )
     unpriced = sorted({line for one in found["pareto"] for line in one["no_source"]})
     if unpriced:
         said.append(f"Without a source, and so in no price: {', '.join(unpriced)}.")

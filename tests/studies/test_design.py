@@ -103,6 +103,34 @@ def test_the_set_is_that_of_brute_force(tmp_path, seed):
     assert proof.designs == len(designs) + len(refused)
 
 
+class Late(Inline):
+    """Workers whose search ends without a plan on every torus."""
+
+    def __init__(self, status):
+        super().__init__()
+        self.status = status
+
+    def submit(self, function, document, folder, asked, within_s, failures):
+        future = super().submit(function, document, folder, asked, within_s, failures)
+        for turned, answer in zip(asked, future.result(), strict=True):
+            if turned["fabric"]["kind"] == "torus":
+                answer |= {"status": self.status, "reason": "made up"}
+        return future
+
+
+@pytest.mark.parametrize("status", ["time limit", "failed"])
+def test_a_design_whose_search_came_to_no_end_is_of_unknown_fate(tmp_path, status):
+    study = study_of(tmp_path, ("rail-only", "torus"))
+    answers = StoredAnswers(Database(f"sqlite:///{tmp_path}/store.sqlite"))
+    pool = nullcontext(Late(status))
+    found = search_designs(
+        study, answers, lambda: pool, 1, tell=lambda *_: None, stop=lambda: False
+    )
+    proof = found.certificate
+    assert (proof.planned, proof.infeasible, proof.left) == (1, 0, 1)
+    assert not proof.proven
+
+
 def test_bounds_leave_designs_out(tmp_path):
     families = ("spine-leaf", "fat-tree", "rail-optimised")
     study = study_of(tmp_path, families, RATIOS, "nics_per_node = [1, 2, 8]")
