@@ -112,6 +112,9 @@ def sentence(
     same = [finding for finding in findings if _written(finding, document) == path]
     # A value out of bounds is of the alternative that it is too large or small for.
     meant = [f for f in same if not f["type"].endswith(("_type", "literal_error"))]
+    own = next((f for f in same if f["type"] == "value_error"), None)
+    if own is not None:  # a validator's own words, commas and all
+        return InputError(field, f"must be {own['ctx']['error']}", first["input"], "change it")
     rules = ", ".join(dict.fromkeys(_rule(finding) for finding in meant or same))
     # One enumeration of all alternatives: 'a', 'b', a table or a list.
     *others, last = rules.replace(" or ", ", ").split(", ")

@@ -140,11 +140,12 @@ def search_designs(
     left = [number for number in fates if not search.is_beaten(number)]
     refused += search.refused
     if not search.planned and not left:
+        last = refused[-1]
         raise InputError(
             "design",
             "must leave one that has a plan and meets the constraints",
-            f"{len(refused)} designs that do not",
-            f"of {refused[-1].name}: {refused[-1].reason}",
+            f"none of {len(refused):,}",
+            f"{last.name}: {last.reason.rstrip('.')}",
         )
     certificate = DesignCertificate(
         len(designs) + len(refused) - len(search.refused),

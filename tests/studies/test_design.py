@@ -103,6 +103,14 @@ def test_the_set_is_that_of_brute_force(tmp_path, seed):
     assert proof.designs == len(designs) + len(refused)
 
 
+def test_what_no_design_can_be_is_said_of_the_last(tmp_path):
+    bound = "[constraints]\nworst_loss = { max = 1e-6 }"
+    with pytest.raises(InputError) as error:
+        answer(study_of(tmp_path, ("rail-only",), more=bound), tmp_path)
+    assert "but is 'none of 1': rail-only, 8 NICs" in str(error.value)
+    assert str(error.value).endswith("over 1e-06.")
+
+
 class Late(Inline):
     """Workers whose search ends without a plan on every torus."""
 
@@ -164,6 +172,7 @@ def test_limits_leave_out_what_is_dearer(tmp_path):
         (["torus"], "max_usd = 1000.0", "raise it: nearest is torus, 8 NICs"),
         (["torus"], "max_kW = 0.5", "design.max_kW must leave one design"),
         (["torus"], "colour = 1", "design.colour is not a known key"),
+        (["torus"], "phases = [128, 64]", "design must be a design whose phases grow, but is"),
     ],
 )
 def test_bad_designs_end_in_a_sentence(tmp_path, families, more, said):

@@ -152,8 +152,16 @@ def test_constraints_say_by_how_much_they_are_missed(tmp_path, answers):
             "axes[1].parameter must stand once",
         ),
         ("[0, 1, 3]", "[0, 9]", "axes[1].values[1] must be"),
-        ("from = 16, to = 64", "from = 64, to = 16", "must be"),
-        ("step = 16", "step = 16, factor = 2", "must be"),
+        (
+            "from = 16, to = 64",
+            "from = 64, to = 16",
+            "axes[0].range must be a range that goes up, from above 0 where by a factor, but is",
+        ),
+        (
+            "step = 16",
+            "step = 16, factor = 2",
+            "axes[0].range must be a range with a step or a factor, not both, but is",
+        ),
         ('"tiny.toml"', '"gone.toml"', "gone.toml"),
         ("step = 16", "step = 0.00001", "axes[0].range must have at most 10,000 values"),
         ("[0, 1, 3]", "[0]\n[constraints]\nspeed = { max = 1 }", "constraints.speed"),
