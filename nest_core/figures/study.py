@@ -8,10 +8,11 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from nest_core.explain import quantity, share
 from nest_core.figures.style import FAINT, Picture, empty, frame
 from nest_core.studies.parameter import Value
 from nest_core.studies.study import Study, StudyAxis
-from nest_core.units import capital, humanise
+from nest_core.units import capital
 
 __all__ = ["METRIC_WORDS", "at_value", "is_better_low", "study_picture"]
 
@@ -86,6 +87,8 @@ def study_picture(study: Study, rows: Sequence[Row], metric: str) -> Picture:
         layout=frame(_HEIGHT, (72, 16, 28, 58), annotations=annotations, **layout),
     )
     reading = "Every point is planned anew."
+    if any(not row["meets"] for row in known):
+        reading += " Hollow: misses a constraint."
     if len(_present(panels, known)) > _MOST_PANELS:
         reading += (
             f" The first {_MOST_PANELS} values of {panels.label if panels else ''} are drawn."
@@ -136,7 +139,7 @@ def _line(
         },
         "customdata": [row["point"] for row in ordered],
         "hovertext": [
-            f"{named}{at_value(x, row[x.key])}<br>{humanise(row[metric])}<br>{row['plan']}"
+            f"{named}{at_value(x, row[x.key])}<br>{_figure(metric, row[metric])}<br>{row['plan']}"
             + (f"<br>{row['reason']}" if row["reason"] else "")
             for row in ordered
         ],
@@ -190,6 +193,7 @@ def _head(text: str, at: float) -> dict[str, Any]:
         "y": 1.0,
         "xref": "paper",
         "yref": "paper",
+        "xanchor": "center",
         "yanchor": "bottom",
         "showarrow": False,
     }
@@ -197,6 +201,12 @@ def _head(text: str, at: float) -> dict[str, Any]:
 
 def _said(value: Value | None) -> str:
     return f"{value:,.6g}" if isinstance(value, int | float) else str(value)
+
+
+def _figure(metric: str, value: float) -> str:
+    """A metric's value with its unit."""
+    unit = METRIC_WORDS[metric].partition(", ")[2]
+    return share(value) if unit.startswith("share") or metric == "mfu" else quantity(value, unit)
 
 
 def at_value(axis: StudyAxis, value: Value | None) -> str:
@@ -208,7 +218,8 @@ def at_value(axis: StudyAxis, value: Value | None) -> str:
     'memory per device 80 GiB'
     """
     name, _, unit = axis.label.partition(", ")
-    return f"{name} {_said(value)} {unit}".rstrip()
+    ratio = unit == "down : up"
+    return f"{name} {_said(value)}{':1' if ratio else f' {unit}'}".rstrip()
 
 
 def _finding(study: Study, rows: Sequence[Row], metric: str) -> str:
@@ -220,5 +231,5 @@ def _finding(study: Study, rows: Sequence[Row], metric: str) -> str:
     best = pick(allowed, key=lambda row: float(row[metric]))
     where = ", ".join(at_value(axis, best[axis.key]) for axis in study.axes)
     verb = "Least" if is_better_low(metric) else "Most"
-    name, _, unit = METRIC_WORDS[metric].partition(", ")
-    return f"{verb} {name}: {humanise(best[metric], unit)} at {where}"
+    name = METRIC_WORDS[metric].partition(", ")[0]
+    return f"{verb} {name}: {_figure(metric, best[metric])} at {where}"

@@ -1,0 +1,63 @@
+"""The figure of a study, from rows made up for the purpose."""
+
+from __future__ import annotations
+
+import itertools
+
+from nest_core.figures.study import study_picture
+from nest_core.studies.study import Study, StudyAxis
+
+AXES = (
+    StudyAxis("batch", "global batch, sequences", (64, 128), ({}, {})),
+    StudyAxis("zero", "ZeRO stage", (0, 1, 3), ({}, {}, {})),
+    StudyAxis("oversubscription.0", "leaf oversubscription, down : up", (1.0, 4.0), ({}, {})),
+)
+
+
+def drawn(axes, metric="tokens_per_s", value=lambda *values: 1e6 + sum(values)):
+    study = Study("Made up", "", (), axes, (metric,), {})
+    rows = [
+        {
+            "point": number,
+            **dict(zip((axis.key for axis in axes), values, strict=True)),
+            metric: value(*values),
+            "meets": values[0] == 64,
+            "reason": "" if values[0] == 64 else "too much",
+            "plan": "a plan",
+        }
+        for number, values in enumerate(itertools.product(*(axis.values for axis in axes)))
+    ]
+    return study_picture(study, rows, metric), rows
+
+
+def test_the_first_axis_runs_along_the_second_is_lines_the_third_panels():
+    picture, rows = drawn(AXES)
+    assert [one.text for one in picture.plot.layout.annotations] == [
+        "leaf oversubscription 1:1",
+        "leaf oversubscription 4:1",
+    ]
+    assert len(picture.plot.data) == 6
+    for trace in picture.plot.data:
+        at = [rows[number] for number in trace.customdata]
+        assert list(trace.x) == [row["batch"] for row in at] == [64, 128]
+        assert list(trace.y) == [row["tokens_per_s"] for row in at]
+        assert len({(row["zero"], row["oversubscription.0"]) for row in at}) == 1
+        assert list(trace.marker.symbol) == ["circle", "circle-open"]
+    panels = {trace.xaxis for trace in picture.plot.data}
+    assert panels == {"x", "x2"}
+    assert [name for name, _ in picture.legend] == ["ZeRO stage 0", "ZeRO stage 1", "ZeRO stage 3"]
+
+
+def test_the_finding_is_the_best_that_meets_the_constraints():
+    picture, _ = drawn(AXES[:1])
+    assert picture.title == "Most throughput: 1.00 M tokens/s at global batch 64 sequences"
+    assert "Hollow" in picture.reading
+    picture, _ = drawn(AXES[:2], "bubble", lambda batch, zero: (1 + zero) / 100)
+    assert picture.title == "Least bubble: 1.00 % at global batch 64 sequences, ZeRO stage 0"
+
+
+def test_values_that_are_words_stand_one_after_another():
+    axis = StudyAxis("design", "design", ("torus", "rail-only"), ({}, {}))
+    picture, _ = drawn((axis,), value=lambda name: float(len(name)))
+    assert list(picture.plot.layout.xaxis.ticktext) == ["torus", "rail-only"]
+    assert picture.title == "No point meets the constraints"
