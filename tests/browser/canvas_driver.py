@@ -24,7 +24,7 @@ class Canvas:
     def wait(self, **expected: object) -> None:
         """Until the root says so."""
         marks = "".join(f'[data-{name}="{value}"]' for name, value in expected.items())
-        self.page.locator(f".nd-root{marks}").wait_for(timeout=10_000)
+        self.page.locator(f".nd-root{marks}").wait_for()
 
     def after(self, revision: str) -> None:
         """Until Python has answered something newer."""
@@ -94,4 +94,4 @@ class Canvas:
         self.field(label).press("Enter")
 
     def says(self, text: str) -> None:
-        self.page.locator(".nd-said", has_text=text).wait_for(timeout=5000)
+        self.page.locator(".nd-said", has_text=text).wait_for()

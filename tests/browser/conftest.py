@@ -18,6 +18,19 @@ PICTURE = ".nest-fabric .main > svg"
 HEADLINES = 5
 """Figures of cards, or of headlines."""
 FIGURES = ".nest-big, [data-testid=stMetricValue]"
+AT_REST = """figures => {
+  const all = selector => [...document.querySelectorAll(selector)];
+  const rests = all('[data-test-script-state=notRunning]').length
+    && !all('[data-testid=stStatusWidget], .stProgress, .stSkeleton').length
+    && !all(figures).some(figure => figure.innerText.includes('…'));
+  window.restsSince = rests ? window.restsSince ?? performance.now() : undefined;
+  return rests && performance.now() - window.restsSince > 500;
+}"""
+"""Whether nothing runs or is awaited, and that for half a second.
+
+Before, a click may be lost, and what the run before left may stand beside what replaces it.
+"""
+PATIENCE_MS = 90_000
 READ = "one => (one.matches('.nest-big') ? one.firstChild.textContent : one.innerText).trim()"
 
 
@@ -36,23 +49,25 @@ class Watched:
         self.settle()
 
     def settle(self) -> None:
-        """Wait until the figures stand, and have stood for half a second."""
-        self.page.locator(PICTURE).wait_for(timeout=60_000)
-        self.page.wait_for_function(
-            """figures => {
-              const all = selector => [...document.querySelectorAll(selector)];
-              const values = all(figures);
-              const drawn = values.length && values.every(value => !value.innerText.includes('…'))
-                && !all('[data-testid=stStatusWidget], .stProgress').length
-                && all('[data-test-script-state=notRunning]').length;
-              window.drawnSince = drawn ? window.drawnSince ?? performance.now() : undefined;
-              return drawn && performance.now() - window.drawnSince > 500;
-            }""",
-            arg=FIGURES,
-            polling=50,
-            timeout=60_000,
-        )
-        self.page.evaluate("delete window.drawnSince")
+        """Wait until the fabric and its figures stand."""
+        self.page.locator(FIGURES).first.wait_for()
+        self.stands(shown=PICTURE)
+
+    def go(self, address: str, text: str = "", *, shown: str = "", count: int = 1) -> None:
+        """Open an address and wait until it stands."""
+        self.page.goto(f"{self.url}/{address}")
+        self.stands(text, shown=shown, count=count)
+
+    def stands(self, text: str = "", *, shown: str = "", count: int = 1) -> None:
+        """Wait until the page is at rest with a text in sight and so many of a selector."""
+        if text:
+            seen = self.page.get_by_text(text).filter(visible=True).first
+            seen.wait_for()
+        if shown:
+            self.page.locator(shown).nth(count - 1).wait_for()
+        self.page.wait_for_function(AT_REST, arg=FIGURES, polling=50)
+        self.page.evaluate("delete window.restsSince")
+        assert not self.page.get_by_test_id("stException").count()
 
     def values(self) -> list[str]:
         """The headline figures."""
@@ -71,7 +86,6 @@ class Watched:
               return shown && ({READ})(shown) === value;
             }}""",
             arg=[index, value, FIGURES],
-            timeout=20_000,
         )
 
     def shows(self, values: list[str]) -> None:
@@ -84,7 +98,6 @@ class Watched:
                   ...document.querySelectorAll(figures)
                 ].slice(0, count).map({READ}).join("|")""",
                 arg=[values[:HEADLINES], HEADLINES, FIGURES],
-                timeout=20_000,
             )
         assert self.values() == values[:HEADLINES]
 
@@ -99,6 +112,7 @@ def watched(browser: Browser, studio_server: str) -> Iterator[object]:
             viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
         )
         opened = Watched(context.new_page(), studio_server)
+        context.set_default_timeout(PATIENCE_MS)
         windows.append(opened)
         opened.page.on(
             "console",

@@ -6,25 +6,19 @@ import sys
 
 import pytest
 from canvas_driver import Canvas
+from playwright.sync_api import expect
 
 from nest_core.formats import read_fabric
 
 pytestmark = pytest.mark.browser
 
+PLOTS = ".stPlotlyChart .main-svg"
 PLOTS_OF_A_FABRIC = 5
 
 
 def enter(window):
     """The page, and its canvas."""
-    window.page.goto(f"{window.url}/design?tour=off")
-    window.page.get_by_text("Collective explorer").wait_for(timeout=60_000)
-    window.page.wait_for_function(  # a click while the first run goes on would be lost
-        """count => document.querySelectorAll('.stPlotlyChart .main-svg').length >= count
-          && document.querySelector('[data-test-script-state=notRunning]')
-          && !document.querySelector('[data-testid=stStatusWidget], .stProgress')""",
-        arg=PLOTS_OF_A_FABRIC,
-        timeout=60_000,
-    )
+    window.go("design?tour=off", "Collective explorer", shown=PLOTS, count=PLOTS_OF_A_FABRIC)
     return Canvas(window.page)
 
 
@@ -205,11 +199,8 @@ def test_a_drawing_is_edited_by_keyboard_alone(watched):
     page.keyboard.press("Enter")
     before = "50.0 GB/s"  # the page came with another fabric of 64 devices
     window.shows_one(2, before)
-    button = page.get_by_role("button", name="Edit as my own drawing")
-    from playwright.sync_api import expect
-
-    expect(button).to_have_count(1)  # the fabric before may not have been cleared away yet
-    button.focus()
+    window.settle()
+    page.get_by_role("button", name="Edit as my own drawing").focus()
     page.keyboard.press("Enter")
     page.get_by_text("Drawn: 64 devices").wait_for()
     window.shows_one(2, before)
@@ -225,7 +216,7 @@ def test_a_drawing_is_edited_by_keyboard_alone(watched):
     def edit(value):
         """The cell under the cursor gets this value."""
         press("Enter")
-        editor.wait_for(timeout=5_000)
+        editor.wait_for()
         press("Control+a")  # the editor selects what stands there only once it is drawn
         page.keyboard.type(value, delay=30)
         expect(editor).to_have_value(value)

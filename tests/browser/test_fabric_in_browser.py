@@ -14,8 +14,7 @@ from nest_core.scenario import load_fabric, load_scenario
 pytestmark = pytest.mark.browser
 
 CHARTS = 4
-DRAWN = """count => !document.querySelector('[data-testid=stStatusWidget]')
-  && document.querySelectorAll('.stPlotlyChart .main-svg').length >= count"""
+PLOTS = ".stPlotlyChart .main-svg"
 OUTSIDE = """() => [...document.querySelectorAll('.stPlotlyChart')].flatMap(chart => {
   const frame = chart.getBoundingClientRect();
   return [...chart.querySelectorAll('.main-svg text')].filter(text => {
@@ -31,15 +30,9 @@ def title(name, **asked):
     return bandwidth_figure(sweep(network, "all_reduce", **({"size": 8} | asked))).title
 
 
-def settle(window):
-    window.page.wait_for_function(DRAWN, arg=CHARTS, timeout=60_000)
-    window.page.wait_for_timeout(400)
-
-
 def open_address(window, address):
     """Straight to the page."""
-    window.page.goto(f"{window.url}/design{address}")
-    settle(window)
+    window.go(f"design{address}", shown=PLOTS, count=CHARTS)
 
 
 @pytest.mark.check
@@ -90,7 +83,7 @@ def test_the_fabric_goes_along_to_the_plan(watched):
     window.page.keyboard.type("mi300x-mesh-64")
     window.page.keyboard.press("Enter")
     window.page.wait_for_url("**fabric=mi300x-mesh-64**")
-    settle(window)
+    window.stands(shown=PLOTS, count=CHARTS)
     window.page.get_by_role("link", name="Plan").click()
     window.page.get_by_text("Rests on").wait_for()
     window.settle()
@@ -98,7 +91,7 @@ def test_the_fabric_goes_along_to_the_plan(watched):
     window.shows(shown_figures(found))
     window.page.get_by_role("link", name="Design").click()
     window.page.get_by_text("Collective explorer").wait_for()
-    settle(window)
+    window.stands(shown=PLOTS, count=CHARTS)
     window.shows_one(0, "64")
 
 

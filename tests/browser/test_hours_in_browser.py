@@ -14,43 +14,19 @@ from playwright.sync_api import expect
 
 pytestmark = [pytest.mark.browser, pytest.mark.check]
 
-BUSY = "[data-testid=stStatusWidget], .stProgress"
 PINS = "search.tp=1&search.cp=1&search.micro_batch_sequences=1&search.zero=1"
 SMALL = "scenario=llama2-7b-64-h100&tour=off"
 PATIENCE_MS = 60_000
 
 
-def stands(page, text=""):
-    """Wait until a text is in sight and the page has been still for half a second."""
-    if text:
-        page.get_by_text(text).filter(visible=True).first.wait_for(timeout=PATIENCE_MS)
-    page.wait_for_function(
-        """busy => {
-          const still = !document.querySelector(busy)
-            && document.querySelector('[data-test-script-state=notRunning]');
-          window.stillSince = still ? window.stillSince ?? performance.now() : undefined;
-          return still && performance.now() - window.stillSince > 500;
-        }""",
-        arg=BUSY,
-        timeout=PATIENCE_MS,
-    )
-    page.evaluate("delete window.stillSince")
-    assert not page.get_by_test_id("stException").count()
-
-
-def go(window, path, text):
-    window.page.goto(f"{window.url}/{path}")
-    stands(window.page, text)
-
-
-def follow(page, name, text):
-    page.get_by_role("link", name=name, exact=True).click()
-    stands(page, text)
+def follow(window, name, text):
+    window.page.get_by_role("link", name=name, exact=True).click()
+    window.stands(text)
 
 
 def saved(page, button, path):
     """What a button hands over."""
-    with page.expect_download(timeout=PATIENCE_MS) as download:
+    with page.expect_download() as download:
         page.get_by_role("button", name=button).click()
     download.value.save_as(path)
     return path
@@ -70,12 +46,12 @@ def test_an_architects_hour(watched, tmp_path):
     """2,048 H100: which ratio; its cables and acceptance tests; a drawing of one's own."""
     window = watched(1440)
     page = window.page
-    go(window, f"?{SMALL}&{PINS}", "Rests on")
+    window.go(f"?{SMALL}&{PINS}", "Rests on")
     page.get_by_role("button", name=re.compile("^Devices 64 H100")).click()
     size = page.get_by_role("spinbutton", name="Size, devices").filter(visible=True).first
     size.fill("2048")
     size.press("Enter")
-    stands(page, "Changed: devices 2,048")
+    window.stands("Changed: devices 2,048")
     window.settle()
     assert "2,048 H100 · spine-leaf 1:1" in title(page)
     full = window.values()
@@ -86,12 +62,12 @@ def test_an_architects_hour(watched, tmp_path):
     page.get_by_role("slider", name="Leaf oversubscription").focus()
     for _ in range(6):
         page.keyboard.press("ArrowRight")
-    stands(page, "realised 4.00 : 1")
+    window.stands("realised 4.00 : 1")
     window.settle()
     assert "spine-leaf 4:1" in title(page)
     assert window.values()[1] != full[1], "time to train"
 
-    follow(page, "Design", "Order, build, accept")
+    follow(window, "Design", "Order, build, accept")
     expect(page.get_by_text("Changed: devices 2,048, oversubscription 4 : 1")).to_be_visible()
     counted = page.get_by_text("cables, one row each").inner_text()
     cables = int(counted.partition(" ")[0].replace(",", ""))
@@ -100,19 +76,19 @@ def test_an_architects_hour(watched, tmp_path):
     expect(page.get_by_text("Nothing was measured yet")).to_be_visible()
 
     page.get_by_role("button", name="New drawing").click()
-    stands(page, "Not a fabric yet")
+    window.stands("Not a fabric yet")
     page.get_by_role("button", name="Add racks, rails or pods").click()
     page.get_by_role("button", name="Add to the drawing").filter(visible=True).click()
-    stands(page, "must connect all devices")
+    window.stands("must connect all devices")
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Add spines").click()
     page.get_by_role("button", name="Add to the drawing").filter(visible=True).click()
-    stands(page, "Drawn: 128 devices")
+    window.stands("Drawn: 128 devices")
     page.keyboard.press("Escape")
-    follow(page, "Plan", "Rests on")
+    follow(window, "Plan", "Rests on")
     window.unfold("fabric")
     pick(page, "Fabric", "My fabric")
-    stands(page, "Changed: fabric My fabric")
+    window.stands("Changed: fabric My fabric")
     window.settle()
     expect(page.locator(".nest-pills")).to_contain_text("128 of 128")
 
@@ -122,17 +98,17 @@ def test_a_teachers_hour(watched, tmp_path):
     window = watched()
     page = window.page
     page.set_viewport_size({"width": 1280, "height": 720})
-    go(window, "learn?tour=off", "esson 1 of 12")
+    window.go("learn?tour=off", "esson 1 of 12")
     page.get_by_role("button", name="Present").click()
-    stands(page, "Hands are counted at the right.")
+    window.stands("Hands are counted at the right.")
     assert not page.locator(".stSidebar, .stAppHeader").filter(visible=True).count()
     for letter, hands in (("A", 12), ("C", 7)):
         page.get_by_label(f"Hands for {letter}").fill(str(hands))
         page.keyboard.press("Tab")
-    stands(page, "19 hands")
+    window.stands("19 hands")
     page.locator(".wall-ask").click()
     page.keyboard.press("Enter")
-    stands(page, "42.9 % ✓")
+    window.stands("42.9 % ✓")
     expect(page.get_by_text("Devices stand idle 42.9 % of the time").first).to_be_visible()
     over = (
         "[...document.querySelectorAll('.stMain, html')].map(e => e.scrollHeight - e.clientHeight)"
@@ -146,18 +122,18 @@ def test_a_teachers_hour(watched, tmp_path):
         timeout=PATIENCE_MS,
     )
     page.keyboard.press("n")
-    stands(page, "Hands are counted at the right.")
+    window.stands("Hands are counted at the right.")
     page.keyboard.press("Escape")
-    stands(page, "esson 2 of 12")
+    window.stands("esson 2 of 12")
 
-    go(window, "learn?lesson=Bubble&bubble.show=true&tour=off", "Reveal")
+    window.go("learn?lesson=Bubble&bubble.show=true&tour=off", "Reveal")
     file = saved(page, "This lesson (HTML)", tmp_path / "bubble.html")
     assert "<title>The bubble" in file.read_text(encoding="utf-8")
     page.get_by_role("button", name="Pin", exact=True).click()
     page.get_by_role("textbox", name="Title").fill("For Thursday")
     page.get_by_role("button", name="Pin to the notebook").click()
     page.get_by_role("button", name="Open the notebook").click()
-    stands(page, "Saved")
+    window.stands("Saved")
     expect(page.locator(".stMain input[type=text]").first).to_have_value("For Thursday")
     expect(page.get_by_text("Devices stand idle 42.9 % of the time").first).to_be_visible(
         timeout=PATIENCE_MS
@@ -168,23 +144,23 @@ def test_an_engineers_hour(watched, root, tmp_path):
     """Micro-batch x ZeRO, a pin, Megatron's arguments; a log, the refit, and its plan."""
     window = watched(1440)
     page = window.page
-    go(window, f"explore?{SMALL}&search.tp=1&search.cp=1", "Which micro-batch and ZeRO stage?")
+    window.go(f"explore?{SMALL}&search.tp=1&search.cp=1", "Which micro-batch and ZeRO stage?")
     page.get_by_text("Which micro-batch and ZeRO stage?").click()
-    stands(page, "ZeRO stage")
+    window.stands("ZeRO stage")
     expect(page.locator(".stPlotlyChart .main-svg").first).to_be_visible(timeout=PATIENCE_MS)
 
-    go(window, f"?{SMALL}&{PINS}", "Rests on")
+    window.go(f"?{SMALL}&{PINS}", "Rests on")
     window.settle()
     shipped = window.values()
     pick(page, "ZeRO", "exactly 2")
-    stands(page, "ZeRO exactly 2")
+    window.stands("ZeRO exactly 2")
     window.settle()
     expect(page.locator(".nest-pills")).to_contain_text(re.compile("ZeRO\\s*2"))
     page.get_by_role("button", name="Export").click()
-    stands(page, "plan.zero must be 0 or 1 with a pipeline for Megatron-LM")
+    window.stands("plan.zero must be 0 or 1 with a pipeline for Megatron-LM")
     page.keyboard.press("Escape")
     pick(page, "ZeRO", "exactly 1")
-    stands(page, "ZeRO exactly 1")
+    window.stands("ZeRO exactly 1")
     window.settle()
     page.get_by_role("button", name="Export").click()
     archive = saved(page, "Megatron-LM (zip)", tmp_path / "megatron.zip")
@@ -196,23 +172,23 @@ def test_an_engineers_hour(watched, root, tmp_path):
     sys.path.append(str(root / "tests" / "measured" / "logs"))
     from printed_logs import megatron, text
 
-    go(window, f"measure?{SMALL}&{PINS}", "Drop what your jobs printed")
+    window.go(f"measure?{SMALL}&{PINS}", "Drop what your jobs printed")
     logs = page.locator("input[type=file]").first
     nonsense = tmp_path / "nonsense.log"
     nonsense.write_text("the quick brown fox\n" * 50)
     logs.set_input_files(nonsense)
-    stands(page, "nonsense.log must be what Megatron-LM")
+    window.stands("nonsense.log must be what Megatron-LM")
     page.reload()
-    stands(page, "Drop what your jobs printed")
+    window.stands("Drop what your jobs printed")
     pick(page, "Accelerator", "h100-80gb")
-    stands(page)
+    window.stands()
     slow = tmp_path / "slow.log"
     slow.write_text(text(megatron([9.0, 8.0, 7.0, *[5.4] * 5])))
     logs.set_input_files(slow)
-    stands(page, "1 measured run, as read")
-    stands(page, "Whole runs moves most")
-    stands(page, "and the plan stays")
+    window.stands("1 measured run, as read")
+    window.stands("Whole runs moves most")
+    window.stands("and the plan stays")
     page.get_by_role("button", name="Use on Plan").click()
-    stands(page, "Changed: software stack My measurements")
+    window.stands("Changed: software stack My measurements")
     window.settle()
     assert window.values()[0] != shipped[0], "throughput"

@@ -16,26 +16,6 @@ PLOT = ".stPlotlyChart .main-svg, .nest-fabric .main > svg"
 SMALL = "scenario=llama2-7b-64-h100&tour=off"
 
 
-def go(window, path, *, plots=0, text=""):
-    """Open an address and wait until it stands."""
-    window.page.goto(f"{window.url}/{path}")
-    stands(window, plots=plots, text=text)
-
-
-def stands(window, *, plots=0, text=""):
-    page = window.page
-    if text:
-        page.get_by_text(text).first.wait_for(timeout=60_000)
-    page.wait_for_function(
-        "() => !document.querySelector('[data-testid=stStatusWidget], .stProgress')",
-        timeout=90_000,
-    )
-    if plots:
-        page.locator(PLOT).nth(plots - 1).wait_for(timeout=90_000)
-    page.wait_for_timeout(400)
-    assert not page.get_by_test_id("stException").count()
-
-
 def choose(window, name, option):
     window.page.get_by_role("combobox", name=name, exact=True).click()
     window.page.get_by_role("option", name=option).first.click()
@@ -44,12 +24,12 @@ def choose(window, name, option):
 def test_the_first_visit_takes_the_tour_and_meets_every_page(watched):
     window = watched()
     page = window.page
-    go(window, "", plots=1)
+    window.go("", shown=PLOT)
     page.get_by_role("button", name="Next").click()
     page.get_by_text("2 of 5").wait_for()
     page.get_by_role("button", name="Skip").click()
     page.get_by_text("2 of 5").wait_for(state="detached")
-    go(window, f"?{SMALL}", plots=1)  # where each page has little to compute
+    window.go(f"?{SMALL}", shown=PLOT)  # where each page has little to compute
     for title, text in (
         ("Design", "Collective explorer"),
         ("Workload", "operators"),
@@ -60,7 +40,7 @@ def test_the_first_visit_takes_the_tour_and_meets_every_page(watched):
         ("Notebook", "Notebooks"),
     ):
         page.get_by_role("link", name=title, exact=True).click()
-        stands(window, text=text)
+        window.stands(text)
 
 
 @pytest.mark.check
@@ -68,38 +48,38 @@ def test_three_fabrics_are_compared_and_the_link_brings_them_back(watched):
     window = watched(1920)
     page = window.page
     window.open("compare?compare.failures=false&tour=off")
-    page.locator(".nest-apart").wait_for(timeout=60_000)
+    page.locator(".nest-apart").wait_for()
     page.get_by_text("Other scenarios").click()
     choose(window, "Ready-made", "Switches, mesh, torus")
-    page.locator(".nest-apart").get_by_text("Mesh in the node").wait_for(timeout=60_000)
+    page.locator(".nest-apart").get_by_text("Mesh in the node").wait_for()
     names = page.locator(".st-key-compare-rows").get_by_role("textbox")
     shown = [names.nth(place).input_value() for place in range(3)]
     assert len(set(shown)) == 3
     window.open(page.url.removeprefix(f"{window.url}/"))
-    page.locator(".nest-apart").get_by_text("Mesh in the node").wait_for(timeout=60_000)
+    page.locator(".nest-apart").get_by_text("Mesh in the node").wait_for()
     assert [names.nth(place).input_value() for place in range(3)] == shown
 
 
 @pytest.mark.check
 def test_a_point_of_a_sweep_opens_on_the_plan_page(watched):
     window = watched()
-    go(window, f"explore?{SMALL}", plots=2, text="Sweep parameters")
+    window.go(f"explore?{SMALL}", shown=PLOT, count=2, text="Sweep parameters")
     choose(window, "Point", "leaf oversubscription 4:1")
-    stands(window, plots=2)
+    window.stands(shown=PLOT, count=2)
     window.page.get_by_role("button", name="Open in Plan").click()
     window.page.get_by_text("Changed: oversubscription 4 : 1").wait_for()
-    stands(window, plots=1)
+    window.stands(shown=PLOT)
 
 
 def test_a_plan_is_pinned_and_exported(watched, tmp_path):
     window = watched()
     page = window.page
-    go(window, f"?{SMALL}", plots=1)
+    window.go(f"?{SMALL}", shown=PLOT)
     page.get_by_role("button", name="Pin", exact=True).click()
     page.get_by_role("textbox", name="Title").fill("Our baseline")
     page.get_by_role("button", name="Pin to the notebook").click()
     page.get_by_role("button", name="Open the notebook").click()
-    stands(window, plots=1)
+    window.stands(shown=PLOT)
     with page.expect_download() as download:
         page.get_by_role("button", name="Notebook (JSON)").click()
     path = tmp_path / "notebook.json"
@@ -112,18 +92,18 @@ def test_a_plan_is_pinned_and_exported(watched, tmp_path):
 def test_a_lesson_is_predicted_revealed_and_kept_in_the_link(watched):
     window = watched()
     page = window.page
-    go(window, "learn", text="esson 1 of 12")
+    window.go("learn", text="esson 1 of 12")
     assert not page.locator(PLOT).count()
     page.get_by_test_id("stRadioGroup").get_by_text("25 %").click()
-    stands(window, plots=1)
-    go(window, page.url.removeprefix(f"{window.url}/"), plots=1)
+    window.stands(shown=PLOT)
+    window.go(page.url.removeprefix(f"{window.url}/"), shown=PLOT)
 
 
 @pytest.mark.check
 def test_a_configuration_file_becomes_the_planned_model(watched, root):
     window = watched()
     page = window.page
-    go(window, f"?{SMALL}", plots=1)
+    window.go(f"?{SMALL}", shown=PLOT)
     window.settle()
     before = window.values()
     window.unfold("workload")
@@ -150,15 +130,15 @@ def test_what_a_link_sets_goes_along_to_other_pages(watched):
     window = watched()
     page = window.page
     page.goto(f"{window.url}/?{SMALL}&fabric.clos.oversubscription.0=4")
-    page.get_by_role("combobox", name="Scenario preset").wait_for(timeout=60_000)
+    page.get_by_role("combobox", name="Scenario preset").wait_for()
     changed = "Changed: oversubscription 4 : 1"
     for title, text in (("Explore", "Llama 2 7B on 64 H100"), ("Design", "2 leaf, 1 spine")):
         page.get_by_role("link", name=title, exact=True).click()
-        page.get_by_text(text).first.wait_for(timeout=60_000)
+        page.get_by_text(text).first.wait_for()
         page.get_by_text(changed).first.wait_for()
         assert "fabric.clos.oversubscription.0=4" in page.url
     page.get_by_role("link", name="Plan", exact=True).click()
-    page.get_by_text("Rests on").wait_for(timeout=60_000)
+    page.get_by_text("Rests on").wait_for()
     window.settle()
     assert "scenario=llama2-7b-64-h100" in page.url
     assert page.get_by_text(changed).count() == 1

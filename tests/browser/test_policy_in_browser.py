@@ -67,7 +67,7 @@ def test_a_page_elsewhere_neither_frames_nor_reads_nor_opens_the_socket(page, st
 
 def test_the_studios_pages_load_nothing_from_elsewhere(page, studio_server):
     page.goto(f"{studio_server}/learn?tour=off")
-    page.get_by_text("esson 1 of 12").first.wait_for(timeout=60_000)
+    page.get_by_text("esson 1 of 12").first.wait_for()
     with elsewhere() as (address, asked):
         refused = page.evaluate(
             """async address => {
@@ -109,8 +109,8 @@ def test_a_picture_is_taken_along_under_the_policy(watched, scheme):
     window = watched(1280, scheme)
     window.page.goto(f"{window.url}/paper?tour=off")
     chart = window.page.locator(".stPlotlyChart:has(.main-svg)").first
-    chart.wait_for(timeout=60_000)
+    chart.wait_for()
     chart.hover()
-    with window.page.expect_download(timeout=30_000) as download:
+    with window.page.expect_download() as download:
         chart.locator("[data-title*=ownload]").first.click(force=True)
     assert download.value.suggested_filename.endswith(".png")

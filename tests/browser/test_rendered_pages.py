@@ -56,7 +56,7 @@ def test_pages_are_legible(watched, width, scheme):
     found = []
     for name, title in page_names():
         window.page.goto(f"{window.url}/{name}?scenario=llama2-7b-64-h100&tour=off")
-        window.page.wait_for_function(STANDS, arg=title, polling=250, timeout=120_000)
+        window.page.wait_for_function(STANDS, arg=title, polling=250)
         found += [f"{name}: {fault}" for fault in window.page.evaluate(FAULTS, SMALLEST_PX)]
     assert not found, "\n".join(found)
 
@@ -67,5 +67,5 @@ def test_a_lesson_at_a_projector_is_legible(watched, scheme):
     window = watched(1280, scheme)
     window.page.set_viewport_size({"width": 1280, "height": 720})
     window.page.goto(f"{window.url}/learn?lesson=All-reduce&present=on&tour=off")
-    window.page.wait_for_function(STANDS, arg="Lessons", polling=250, timeout=120_000)
+    window.page.wait_for_function(STANDS, arg="Lessons", polling=250)
     assert window.page.evaluate(FAULTS, PROJECTED_PX) == []

@@ -57,11 +57,7 @@ def test_take(watched, root, name, width, scheme):
     if link:
         page.get_by_role("link", name=link, exact=True).click()
     if text:
-        page.get_by_text(text).first.wait_for(timeout=60_000)
-        page.wait_for_function(
-            "() => !document.querySelector('[data-testid=stStatusWidget], .stProgress')",
-            timeout=60_000,
-        )
+        window.stands(text)
         page.wait_for_timeout(3000)
     if name == "lesson":
         _hands_and_steps(page)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
 
 from nest_studio.rail import page_names
 
@@ -26,14 +28,8 @@ def test_no_page_has_a_serious_barrier(watched, scheme):
     window.open("?scenario=llama2-7b-64-h100&tour=off")
     for name, title in page_names():
         window.page.get_by_role("link", name=title, exact=True).click()
-        window.page.wait_for_function(
-            """title => document.title.startsWith(title)
-              && document.querySelector('[data-test-script-state=notRunning]')
-              && !document.querySelector('[data-testid=stStatusWidget], .stProgress')""",
-            arg=f"{title} · ",
-            timeout=90_000,
-        )
-        window.page.wait_for_timeout(300)  # what fades in has its colours
+        expect(window.page).to_have_title(re.compile(f"^{title} · "), timeout=60_000)
+        window.stands()
         answer = Axe().run(window.page).response
         checked += len(answer["passes"])
         found += [
@@ -49,11 +45,8 @@ def test_no_page_has_a_serious_barrier(watched, scheme):
 @pytest.mark.parametrize(("name", "title"), page_names())
 def test_a_page_opens_by_its_address_without_a_complaint(watched, name, title):
     window = watched()
-    window.page.goto(f"{window.url}/{name}?scenario=llama2-7b-64-h100&tour=off")
-    window.page.wait_for_function(
-        "title => document.title.startsWith(title)", arg=f"{title} · ", timeout=60_000
-    )
-    window.page.locator("[data-test-script-state=notRunning]").wait_for(state="attached")
+    window.go(f"{name}?scenario=llama2-7b-64-h100&tour=off")
+    expect(window.page).to_have_title(re.compile(f"^{title} · "))
     assert "scenario=llama2-7b-64-h100" in window.page.url
     assert not window.page.get_by_role("dialog").count()
 
@@ -63,6 +56,7 @@ def test_the_studio_works_under_a_prefix(serve, browser, tmp_path):
     command = [sys.executable, "-m", "nest_studio"]
     with serve(command, tmp_path, tmp_path / "log.txt", "/nest/studio") as url:
         page = browser.new_page()
+        page.set_default_timeout(60_000)
         left: list[str] = []
         missed: list[str] = []
         page.on(
@@ -74,12 +68,12 @@ def test_the_studio_works_under_a_prefix(serve, browser, tmp_path):
             lambda answer: missed.append(answer.url) if answer.status >= 400 else None,
         )
         page.goto(f"{url}/learn")
-        page.get_by_text("esson 1 of 12").first.wait_for(timeout=60_000)
+        page.get_by_text("esson 1 of 12").first.wait_for()
         page.goto(f"{url}/?scenario=llama2-7b-64-h100&tour=off")
-        page.get_by_text("Rests on").wait_for(timeout=60_000)
+        page.get_by_text("Rests on").wait_for()
         page.get_by_role("link", name="Design", exact=True).click()
         page.get_by_role("button", name="New drawing").click()
-        page.locator(".nd-root").wait_for(timeout=30_000)
+        page.locator(".nd-root").wait_for()
         assert page.url.startswith(f"{url}/design")
         assert not [one for one in left if one.startswith("http")]
         assert not missed

@@ -19,12 +19,7 @@ def stands(window):
     """Wait until the page has a title and stays as it is."""
     page, seen = window.page, None
     for _ in range(60):
-        page.wait_for_function(
-            "() => document.querySelector('.nest-scenario') && "
-            "!document.querySelector('[data-testid=stStatusWidget], .stProgress')",
-            timeout=60_000,
-        )
-        page.wait_for_timeout(700)
+        window.stands(shown=".nest-scenario")
         now = page.url, page.locator(".nest-scenario").first.inner_text(), page.evaluate(FIELD)
         if now == seen:
             return now

@@ -55,7 +55,7 @@ def test_nobody_else_is_asked(watched):
     page.goto(f"{window.url}/compare?compare.failures=false&compare={quote(json.dumps(entries))}")
     page.get_by_text("is left out").wait_for()
     compared = page.get_by_test_id("stMain").get_by_text(ELSEWHERE).filter(visible=True)
-    compared.first.wait_for(timeout=60_000)
+    compared.first.wait_for()
     assert not page.evaluate(FETCHES)
 
     page.goto(f"{window.url}/notebook?notebook={quote(name)}")
