@@ -33,6 +33,7 @@ from nest_studio.fields import ADDRESS, settle
 from nest_studio.fields import Choice as OneOf
 from nest_studio.forms import Request
 from nest_studio.jobs import job_queue
+from nest_studio.notebook_view import local_time
 from nest_studio.open_plan import open_plan
 from nest_studio.pins import pin_button
 from nest_studio.show import PicturePlace, download, facts, told
@@ -63,7 +64,7 @@ def studies_part(request: Request, turned: Sequence[Swept], problem: Any, top: A
         with top:
             left, right = st.columns([12, 1], vertical_alignment="bottom")
             with left:
-                _heading(study)
+                _heading(study, kept_studies().changed(str(st.session_state[NAME])))
             with right:
                 pin_button("study", study.name, {"study": document}, key="study")
         _run(study, document)
@@ -146,12 +147,13 @@ def _delete(name: str) -> None:
     st.session_state.pop(NAME, None)
 
 
-def _heading(study: Study) -> None:
+def _heading(study: Study, kept: str) -> None:
     base = ", ".join(f"{member.name} ({member.weight:.0%})" for member in study.members)
     axes = "; ".join(f"{axis.label}: {len(axis.values):,} values" for axis in study.axes)
     what = f"{len(study):,} points. {axes}" if not study.design else "Fabrics under a budget"
     facts(study.name, kind="nest-scenario")
-    facts(study.question, f"Base: {base}. {what}.", kind="nest-quiet")
+    dated = f" Kept {local_time(kept)}." if kept else ""
+    facts(study.question, f"Base: {base}. {what}.{dated}", kind="nest-quiet")
 
 
 def _run(study: Study, document: Mapping[str, Any]) -> None:

@@ -84,6 +84,12 @@ class Documents:
             )
         return found
 
+    def changed(self, name: str) -> str:
+        """When one was saved last (ISO, UTC); empty if there is none."""
+        asked = select(self._row.changed).where(self._row.name == name)
+        with self._database.transaction() as connection:
+            return str(connection.execute(asked).scalar() or "")
+
     def save(self, name: str, document: Mapping[str, Any], *, replace: bool = False) -> str:
         """Keep a document under a name, which is returned without blanks around it.
 

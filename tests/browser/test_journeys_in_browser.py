@@ -142,3 +142,16 @@ def test_what_a_link_sets_goes_along_to_other_pages(watched):
     window.settle()
     assert "scenario=llama2-7b-64-h100" in page.url
     assert page.get_by_text(changed).count() == 1
+
+
+def test_a_study_is_run_and_a_point_of_it_opens_on_the_plan_page(watched):
+    window = watched()
+    page = window.page
+    window.go(f"explore?{SMALL}&search.tp=8&explore.asks=Studies", "Base:")
+    choose(window, "Study", "this form's own")
+    window.stands("4 points")
+    page.get_by_role("button", name="Run", exact=True).click()
+    window.stands("4 of 4 points in figures", shown=PLOT)
+    page.get_by_role("button", name="Open in Plan").click()
+    window.stands("ZeRO exactly")
+    window.settle()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -74,6 +75,7 @@ def test_a_study_runs_on_the_page_and_its_rows_are_those_of_the_store(studies_pa
     assert not page.exception
     assert "Tiny study" in text_of(page)
     assert "4 points" in text_of(page)
+    assert f"Kept {datetime.now(UTC):%d %b %Y}, " in text_of(page)
     page.button(key="study-run").click().run()
     page = ended(page)
     assert not page.exception
