@@ -50,7 +50,7 @@ class Watched:
 
     def settle(self) -> None:
         """Wait until the fabric and its figures stand."""
-        self.page.locator(FIGURES).first.wait_for()
+        self.page.locator(FIGURES).first.wait_for(state="attached")
         self.stands(shown=PICTURE)
 
     def go(self, address: str, text: str = "", *, shown: str = "", count: int = 1) -> None:

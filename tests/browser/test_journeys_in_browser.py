@@ -47,15 +47,14 @@ def test_the_first_visit_takes_the_tour_and_meets_every_page(watched):
 def test_three_fabrics_are_compared_and_the_link_brings_them_back(watched):
     window = watched(1920)
     page = window.page
-    window.open("compare?compare.failures=false&tour=off")
-    page.locator(".nest-apart").wait_for()
+    window.go("compare?compare.failures=false&tour=off", shown=".nest-apart")
     page.get_by_text("Other scenarios").click()
     choose(window, "Ready-made", "Switches, mesh, torus")
     page.locator(".nest-apart").get_by_text("Mesh in the node").wait_for()
     names = page.locator(".st-key-compare-rows").get_by_role("textbox")
     shown = [names.nth(place).input_value() for place in range(3)]
     assert len(set(shown)) == 3
-    window.open(page.url.removeprefix(f"{window.url}/"))
+    window.go(page.url.removeprefix(f"{window.url}/"), shown=".nest-apart")
     page.locator(".nest-apart").get_by_text("Mesh in the node").wait_for()
     assert [names.nth(place).input_value() for place in range(3)] == shown
 

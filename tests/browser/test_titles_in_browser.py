@@ -47,7 +47,7 @@ def test_back_from_a_plan_to_a_drawing(watched):
     page.get_by_text(", drawn").first.wait_for()
     agree(window)
     page.get_by_role("link", name="Plan", exact=True).click()
-    page.get_by_text(" batch ").first.wait_for()
+    window.stands("Rests on")
     assert "drawn" in agree(window)
     for _ in range(8):
         page.go_back()
