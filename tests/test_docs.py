@@ -105,7 +105,7 @@ def test_files_of_the_pages(tmp_path: Path) -> None:
     assert len(load_study(str(tmp_path / "study.toml"), tmp_path)) == 36
     (tmp_path / "bought.toml").write_text(bought)
     designs, refused = design_space(load_study(str(tmp_path / "bought.toml"), tmp_path))
-    assert (len(designs), len(refused)) == (15, 5)
+    assert (len(designs), len(refused)) == (21, 23)
     (tmp_path / "lesson.toml").write_text(lesson)
     shown = own_lesson(tmp_path / "lesson.toml")
     assert shown.brief().question.verdict("b") == "Right. 30.4 % of the iteration."

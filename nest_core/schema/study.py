@@ -39,6 +39,7 @@ GOALS: tuple[Goal, ...] = Goal.__args__  # type: ignore[attr-defined]
 """What the answer of a design is sorted by."""
 METRICS: tuple[Metric, ...] = Metric.__args__  # type: ignore[attr-defined]
 """Every figure that a point may be asked for; units stand in the names."""
+Oversubscribe = Literal["remove_uplinks", "split_radix"]
 Ratio = Annotated[float, Field(ge=1, le=1e6)]
 Value = int | float | Annotated[str, Field(max_length=200)]
 MOST_VALUES = 10_000
@@ -109,6 +110,10 @@ class DesignTable(Table):
     families: Annotated[list[Name], Field(min_length=1, max_length=16)]
     ratios: Annotated[list[Ratio], Field(min_length=1, max_length=64)] = [1.0]
     outer_ratios: Annotated[list[Ratio], Field(min_length=1, max_length=64)] = [1.0]
+    oversubscribe: Annotated[list[Oversubscribe], Field(min_length=1, max_length=2)] = [
+        "remove_uplinks"
+    ]
+    tiers: Annotated[list[Literal[1, 2, 3]], Field(max_length=3)] = []
     devices: Annotated[list[Count], Field(min_length=1, max_length=64)] | None = None
     nodes: Annotated[list[NodeTable], Field(min_length=1, max_length=16)] = [NodeTable()]
     nics_per_node: Annotated[list[Count], Field(min_length=1, max_length=16)] | None = None

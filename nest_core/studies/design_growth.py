@@ -10,7 +10,7 @@ no part of any price, for no source states the hours that it takes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -118,7 +118,8 @@ def _ways(
     reason = ""
     for count, (found, refused) in zip(devices, spaces, strict=True):
         if name not in found:
-            reason = f"none of {count:,} devices: {_why(name, refused)}"
+            why = refused.get(name, "the study has no such design")
+            reason = f"none of {count:,} devices: {why}"
             break
         steps.append(found[name])
     if not steps:
@@ -132,13 +133,6 @@ def _ways(
             yield Way(name, ROOM, _phases(roomy, steps, prices), reason)
         except InputError:
             return  # fewer devices than a fabric of so many tiers can have
-
-
-def _why(name: str, refused: Mapping[str, str]) -> str:
-    """Why a design is none; a family that does not exist is refused without its ratios."""
-    ratios, _, rest = name.partition(", ")
-    family = ratios.partition(" ")[0]
-    return refused.get(name) or refused.get(f"{family}, {rest}") or "no such design"
 
 
 def _phases(

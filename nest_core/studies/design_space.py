@@ -1,8 +1,8 @@
 """The fabrics that a design study may buy: every one that its choices make, with its whole bill.
 
 A number of devices, what a node is, its NICs, their rate and the switches' radix are a size
-(`same_size.Size`); every family makes one fabric of it, a Clos one for every ratio, and each is
-cabled in every way that is asked for.
+(`same_size.Size`); every family makes one fabric of it, a Clos one for every `same_size.Shape`
+(ratios, tiers, how it comes to a ratio), and each is cabled in every way that is asked for.
 """
 
 from __future__ import annotations
@@ -20,7 +20,15 @@ from nest_core.studies.study import Study
 from nest_core.studies.whole_bill import scenario_prices
 from nest_core.topology import Clos, Dragonfly, Fabric, Hierarchical
 from nest_core.topology.hierarchical import Tier
-from nest_core.topology.same_size import KINDS, Size, same_size, size_of, with_scale_up
+from nest_core.topology.same_size import (
+    KINDS,
+    TIERS,
+    Shape,
+    Size,
+    same_size,
+    size_of,
+    with_scale_up,
+)
 from nest_core.units import GB, humanise_rate
 
 __all__ = ["Bought", "Design", "Refused", "design_space", "non_blocking"]
@@ -193,13 +201,15 @@ def _made(
         rated = humanise_rate(size.nic_bandwidth_Bps)
         said += f", {size.nics_per_node} NICs of {rated}, radix {size.radix}"
         bought = Bought(size, preset)
-        for one in same_size(size, table.families):
-            for ratio, fabric, reason in _with_ratios(table, one.fabric, one.reason):
+        for kind in table.families:
+            for shape in _shapes(table, kind):
+                (one,) = same_size(size, (kind,), shape)
+                name = f"{kind}{_built(table, kind, shape, one.fabric)}{said}"
                 for optics in table.optics:
                     yield (
-                        f"{one.kind}{ratio}{said}{_cabled(optics)}",
+                        f"{name}{_cabled(optics)}",
                         bought,
-                        *_with_optics(fabric, reason, optics),
+                        *_with_optics(one.fabric, one.reason, optics),
                     )
 
 
@@ -241,21 +251,33 @@ def _said(
     return said
 
 
-def _with_ratios(
-    table: DesignTable, fabric: Fabric | None, reason: str
-) -> Iterator[tuple[str, Fabric | None, str]]:
-    """A Clos fabric at every ratio of its tiers."""
-    if not isinstance(fabric, Clos) or not fabric.oversubscription:
-        yield "", fabric, reason
+def _shapes(table: DesignTable, kind: str) -> Iterator[Shape]:
+    """How a family may be built."""
+    if kind not in TIERS:
+        yield Shape()
         return
-    above = [table.outer_ratios] * (len(fabric.oversubscription) - 1)
-    for ratios in dict.fromkeys(itertools.product(table.ratios, *above)):
-        named = ratios if len(table.outer_ratios) > 1 else ratios[:1]
-        told = " " + " and ".join(f"{ratio:g}:1" for ratio in named)
-        try:
-            yield told, replace(fabric, oversubscription=ratios), ""
-        except InputError as error:
-            yield told, None, str(error)
+    for tiers, ratio, outer, way in itertools.product(
+        _tiers(table, kind), table.ratios, table.outer_ratios, table.oversubscribe
+    ):
+        yield Shape((ratio, outer), tiers, way)
+
+
+def _tiers(table: DesignTable, kind: str) -> Sequence[int]:
+    """The numbers asked for that a family may have; those of the study's others are none of it."""
+    return [count for count in table.tiers if count in TIERS[kind]] or table.tiers or [0]
+
+
+def _built(table: DesignTable, kind: str, shape: Shape, fabric: Fabric | None) -> str:
+    """What tells a fabric of a family from the others of its size."""
+    if kind not in TIERS:
+        return ""
+    ratios, way = shape.ratios, shape.oversubscribe
+    if isinstance(fabric, Clos):  # which may have fewer tiers, or come to 1:1 either way
+        ratios, way = fabric.oversubscription or (1.0,), fabric.oversubscribe
+    named = ratios if len(table.outer_ratios) > 1 else ratios[:1]
+    told = " " + " and ".join(f"{ratio:g}:1" for ratio in named)
+    told += f" in {shape.tiers} tiers" if len(_tiers(table, kind)) > 1 else ""
+    return told + (" by a split radix" if way == "split_radix" else "")
 
 
 def _with_optics(

@@ -1,7 +1,8 @@
 """One size, any topology: fabrics of the same devices, NICs and rates, so that like meets like.
 
 A size is what is bought whatever the topology is: devices in nodes, NICs of one rate, switches of
-one radix at that rate. Of it are made, at full bisection wherever the kind allows it:
+one radix at that rate. Of it are made, at full bisection wherever the kind allows it and no other
+ratio is asked for:
 
 * ``spine-leaf``: two tiers; ``fat-tree``: three;
 * ``rail-optimised``: NIC i of a node to leaf i of its unit, in as few tiers as hold it;
@@ -18,7 +19,7 @@ All in whole ports. A kind that does not exist at a size says why instead.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import singledispatch
 from math import isqrt
@@ -29,10 +30,23 @@ from nest_core.topology.clos_plan import Kind as ClosKind
 from nest_core.topology.dragonfly import Dragonfly
 from nest_core.topology.fabric import Fabric
 from nest_core.topology.scale_up import Interconnect
+from nest_core.topology.sizing import Oversubscribe
 from nest_core.topology.torus import Torus
 
-__all__ = ["KINDS", "SameSize", "Size", "same_size", "size_of", "with_scale_up"]
+__all__ = ["KINDS", "TIERS", "SameSize", "Shape", "Size", "same_size", "size_of", "with_scale_up"]
 
+_CLOS: dict[str, tuple[ClosKind, tuple[int, ...], int]] = {
+    "spine-leaf": ("leaf_spine", (2,), 1),
+    "rail-optimised": ("rail_optimised", (2, 3), 1),
+    "rail-only": ("rail_only", (1, 2, 3), 1),
+    "fat-tree": ("fat_tree", (3,), 1),
+    "dual-plane": ("rail_optimised", (2, 3), 2),
+}
+"""Kind, numbers of tiers, planes."""
+KINDS = (*_CLOS, "torus", "dragonfly")
+"""Topologies by the names that people give them."""
+TIERS = {kind: tiers for kind, (_, tiers, _) in _CLOS.items()}
+"""Those that are Clos, and the numbers of tiers that each may have."""
 _TORUS_LINKS = 4
 _SPARE_PORTS = 2
 """A router uses up to so many ports more than it needs, and all where they stay dark."""
@@ -80,6 +94,28 @@ class Size:
     def nodes(self) -> int:
         """Servers."""
         return self.devices // self.devices_per_node
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How a Clos of a size is built.
+
+    Parameters
+    ----------
+    ratios : tuple of float
+        Down to up, of leaves and of what is above them; the last is that of all further tiers.
+    tiers : int
+        0: as few as hold the size at these ratios.
+    oversubscribe : {"remove_uplinks", "split_radix"}
+        How a switch comes to a ratio, as in `Clos`; one at 1:1 comes to it either way.
+    """
+
+    ratios: tuple[float, ...] = (1.0,)
+    tiers: int = 0
+    oversubscribe: Oversubscribe = "remove_uplinks"
+
+
+_WIDE = Shape()
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +182,9 @@ def _(fabric: Dragonfly) -> Size:
     )
 
 
-def same_size(of: Fabric | Size, kinds: Sequence[str] = ()) -> tuple[SameSize, ...]:
+def same_size(
+    of: Fabric | Size, kinds: Sequence[str] = (), shape: Shape = _WIDE
+) -> tuple[SameSize, ...]:
     """Fabrics of one size, in the order of the kinds.
 
     Parameters
@@ -154,6 +192,8 @@ def same_size(of: Fabric | Size, kinds: Sequence[str] = ()) -> tuple[SameSize, .
     of : Fabric or Size
     kinds : sequence of str, optional
         Of `KINDS`; all of them without.
+    shape : Shape, optional
+        Of those that are Clos (`TIERS`).
 
     Examples
     --------
@@ -162,7 +202,7 @@ def same_size(of: Fabric | Size, kinds: Sequence[str] = ()) -> tuple[SameSize, .
     ['rail-only 1:1', '32×32 torus']
     """
     size = of if isinstance(of, Size) else size_of(of)
-    return tuple(_made(kind, size) for kind in kinds or KINDS)
+    return tuple(_made(kind, size, shape) for kind in kinds or KINDS)
 
 
 def with_scale_up(size: Size, devices_per_node: int) -> Size:
@@ -186,20 +226,27 @@ def with_scale_up(size: Size, devices_per_node: int) -> Size:
     )
 
 
-def _made(kind: str, size: Size) -> SameSize:
+def _made(kind: str, size: Size, shape: Shape) -> SameSize:
     if kind not in KINDS:
         raise InputError("topology", "must be one of a size", kind, "pick " + ", ".join(KINDS))
     try:
-        return SameSize(kind, KINDS[kind](size))
+        if kind in TIERS:
+            return SameSize(kind, _clos(kind, size, shape))
+        return SameSize(kind, _torus(size) if kind == "torus" else _dragonfly(size))
     except InputError as error:
         why = f"A {kind} of {size.devices:,} devices does not exist with switches of radix"
         return SameSize(kind, None, f"{why} {size.radix}: {error}")
 
 
-def _clos(size: Size, kind: ClosKind, word: str, tiers: Sequence[int], planes: int = 1) -> Clos:
-    """At 1:1 in the fewest of some numbers of tiers that hold it."""
+def _clos(word: str, size: Size, shape: Shape) -> Clos:
+    """In the tiers that are asked for, else the fewest that hold it."""
+    kind, numbers, planes = _CLOS[word]
     refused: InputError | None = None
-    for count in tiers:
+    for count in (shape.tiers,) if shape.tiers else numbers:
+        ratios = (*shape.ratios, *shape.ratios[-1:] * count)[: count - 1]
+        if count not in numbers:
+            said = f"must be {' or '.join(map(str, numbers))} of a {word}"
+            raise InputError("tiers", said, count, "leave it out")
         try:
             return Clos(
                 name=_name(size, word),
@@ -210,7 +257,8 @@ def _clos(size: Size, kind: ClosKind, word: str, tiers: Sequence[int], planes: i
                 nic_bandwidth_Bps=size.nic_bandwidth_Bps,
                 radix=size.radix * planes,
                 tiers=count,
-                oversubscription=(1.0,) * (count - 1),
+                oversubscription=ratios,
+                oversubscribe=shape.oversubscribe if set(ratios) - {1.0} else "remove_uplinks",
                 hop_latency_s=size.hop_latency_s,
                 intra_bandwidth_Bps=size.intra_bandwidth_Bps,
                 intra_latency_s=size.intra_latency_s,
@@ -219,7 +267,8 @@ def _clos(size: Size, kind: ClosKind, word: str, tiers: Sequence[int], planes: i
             )
         except InputError as error:
             refused = error
-    raise refused or InputError("tiers", "must be some", list(tiers), "give one")
+    assert refused is not None
+    raise refused
 
 
 def _name(size: Size, word: str) -> str:
@@ -307,15 +356,3 @@ def _share(ports: int, a: int, h: int, groups: int) -> float:
 
 def _divisors(number: int) -> list[int]:
     return [n for n in range(1, number + 1) if number % n == 0]
-
-
-KINDS: dict[str, Callable[[Size], Fabric]] = {
-    "spine-leaf": lambda size: _clos(size, "leaf_spine", "spine-leaf", (2,)),
-    "rail-optimised": lambda size: _clos(size, "rail_optimised", "rail-optimised", (2, 3)),
-    "rail-only": lambda size: _clos(size, "rail_only", "rail-only", (1, 2, 3)),
-    "fat-tree": lambda size: _clos(size, "fat_tree", "fat-tree", (3,)),
-    "dual-plane": lambda size: _clos(size, "rail_optimised", "dual-plane", (2, 3), planes=2),
-    "torus": _torus,
-    "dragonfly": _dragonfly,
-}
-"""Topologies by the names that people give them."""

@@ -18,9 +18,6 @@ from nest_core.studies.design_space import design_space, non_blocking
 from nest_core.studies.study import load_study
 from nest_core.topology.same_size import KINDS
 
-FAMILIES, RATIOS = tuple(KINDS), (1.0, 2.0, 4.0)
-
-
 LONG = CLUSTER.replace("1024", "2048").replace("gpt3-1.3b", "llama2-7b")
 MIX = """[[mix]]
 scenario = "cluster.toml"
@@ -65,10 +62,12 @@ def days_of(study, changes):
 def drawn(seed):
     """A space of a handful of designs."""
     dice = random.Random(seed)
-    families = dice.sample(FAMILIES, dice.randint(1, 4))
+    families = dice.sample(KINDS, dice.randint(1, 4))
     ratios = sorted(dice.sample([1.0, 1.5, 2.0, 4.0, 7.0], dice.randint(1, 3)))
     nics = dice.choice([[8], [4, 8], [2, 8]])
     more = f"nics_per_node = {nics}\nradix = {dice.choice([[32], [64], [32, 64]])}"
+    if dice.random() < 0.5:
+        more += '\ntiers = [2, 3]\noversubscribe = ["remove_uplinks", "split_radix"]'
     if dice.random() < 0.3:
         more += '\ngoal = "tokens_per_network_usd"'
     if dice.random() < 0.3:
@@ -103,11 +102,46 @@ def test_the_set_is_that_of_brute_force(tmp_path, seed):
     assert proof.designs == len(designs) + len(refused)
 
 
+def test_a_ratio_decides_how_many_tiers_are_needed(tmp_path):
+    """96 leaves of 32 NICs need a third tier at radix 64; 64 of 48, which have 16 uplinks, two."""
+    more = 'devices = [3072]\noversubscribe = ["remove_uplinks", "split_radix"]'
+    designs, refused = design_space(
+        study_of(tmp_path, ("spine-leaf", "rail-only"), (1.0, 3.0), more)
+    )
+    found = {one.name.partition(", ")[0]: one.fabric.switch_counts() for one in designs}
+    assert found == {
+        "spine-leaf 3:1 by a split radix": {"leaf": 64, "spine": 16},
+        "rail-only 1:1": {"leaf": 96, "spine": 64},
+        "rail-only 3:1": {"leaf": 96, "spine": 88},
+        "rail-only 3:1 by a split radix": {"leaf": 64, "spine": 16},
+    }
+    assert [one.name.partition(", ")[0] for one in refused] == [
+        "spine-leaf 1:1",
+        "spine-leaf 1:1 by a split radix",
+        "spine-leaf 3:1",
+    ]
+    assert "96 leaves exceed radix 64" in refused[0].reason
+
+
+def test_tiers_are_those_asked_for_of_the_families_that_may_have_them(tmp_path):
+    families = ("spine-leaf", "rail-optimised", "fat-tree", "torus")
+    designs, _ = design_space(study_of(tmp_path, families, more="tiers = [2, 3]"))
+    assert [one.name.partition(", ")[0] for one in designs] == [
+        "spine-leaf 1:1",
+        "rail-optimised 1:1 in 2 tiers",
+        "rail-optimised 1:1 in 3 tiers",
+        "fat-tree 1:1",
+        "torus",
+    ]
+    _, refused = design_space(study_of(tmp_path, families, more="tiers = [3]"))
+    assert "tiers must be 2 of a spine-leaf, but is 3: leave it out." in refused[0].reason
+
+
 def test_what_no_design_can_be_is_said_of_the_last(tmp_path):
     bound = "[constraints]\nworst_loss = { max = 1e-6 }"
     with pytest.raises(InputError) as error:
         answer(study_of(tmp_path, ("rail-only",), more=bound), tmp_path)
-    assert "but is 'none of 1': rail-only, 8 NICs" in str(error.value)
+    assert "but is 'none of 1': rail-only 1:1, 8 NICs" in str(error.value)
     assert str(error.value).endswith("over 1e-06.")
 
 
@@ -141,13 +175,13 @@ def test_a_design_whose_search_came_to_no_end_is_of_unknown_fate(tmp_path, statu
 
 def test_bounds_leave_designs_out(tmp_path):
     families = ("spine-leaf", "fat-tree", "rail-optimised")
-    study = study_of(tmp_path, families, RATIOS, "nics_per_node = [1, 2, 8]")
+    study = study_of(tmp_path, families, (1.0, 2.0, 4.0), "nics_per_node = [1, 2, 8]")
     assert answer(study, tmp_path).certificate.bounded > 0
 
 
 def test_no_fabric_is_faster_than_a_non_blocking_one_of_its_nics(tmp_path):
     more = "nics_per_node = [4, 8]\nnic_GBps = [25.0, 50.0]"
-    study = study_of(tmp_path, FAMILIES, (1.0, 2.0), more)
+    study = study_of(tmp_path, KINDS, (1.0, 2.0), more)
     designs, _ = design_space(study)
     bought = {one.bought for one in designs}
     least = {one: days_of(study, one.changes(non_blocking(one.size))) for one in bought}
@@ -157,10 +191,10 @@ def test_no_fabric_is_faster_than_a_non_blocking_one_of_its_nics(tmp_path):
 
 
 def test_limits_leave_out_what_is_dearer(tmp_path):
-    designs, _ = design_space(study_of(tmp_path, FAMILIES))
+    designs, _ = design_space(study_of(tmp_path, KINDS))
     prices = sorted(one.price_usd for one in designs)
     middle = prices[len(prices) // 2]
-    kept, refused = design_space(study_of(tmp_path, FAMILIES, more=f"max_usd = {middle}"))
+    kept, refused = design_space(study_of(tmp_path, KINDS, more=f"max_usd = {middle}"))
     assert {one.name for one in kept} == {one.name for one in designs if one.price_usd <= middle}
     assert sum("over the limit" in one.reason for one in refused) == len(designs) - len(kept)
 
