@@ -130,7 +130,11 @@ def _order(choice: Choice) -> None:
     st.dataframe(
         rows,
         hide_index=True,
-        column_config={key: st.column_config.NumberColumn(format="%.4g") for key in numbers},
+        column_config={key: st.column_config.NumberColumn(format="%.4g") for key in numbers}
+        | {
+            "price, $": st.column_config.NumberColumn(format="localized"),
+            "worst failure, share": st.column_config.NumberColumn(format="percent"),
+        },
     )
     facts("One rank: the interval does not tell them apart; cheapest first.", kind="nest-quiet")
 

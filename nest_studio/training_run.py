@@ -11,7 +11,7 @@ from typing import Any
 import streamlit as st
 
 from nest_core.baselines import NAMES
-from nest_core.explain.training import TOKENS_PER_PARAMETER
+from nest_core.explain.training import TOKENS_PER_PARAMETER, usual_tokens
 from nest_core.scenario import Scenario
 from nest_studio.fields import ADDRESS
 from nest_studio.folds import fold, put_back
@@ -43,9 +43,8 @@ class Run:
     reference: str
 
     def tokens_of(self, scenario: Scenario) -> float:
-        """Tokens of a scenario's run, in three digits where nobody chose them."""
-        usual = float(f"{TOKENS_PER_PARAMETER * scenario.model.parameters:.2g}")
-        return self.tokens or usual
+        """Tokens of a scenario's run."""
+        return self.tokens or usual_tokens(scenario)
 
     @property
     def called(self) -> str:

@@ -9,7 +9,7 @@ from nest_core.errors import InputError
 from nest_core.explain.interval import Interval, Span
 from nest_core.scenario import Scenario
 
-__all__ = ["DAY_S", "TOKENS_PER_PARAMETER", "Training", "training"]
+__all__ = ["DAY_S", "TOKENS_PER_PARAMETER", "Training", "training", "usual_tokens"]
 
 TOKENS_PER_PARAMETER = 20.0
 """Where compute is best spent, about (Hoffmann et al. 2022, "Training Compute-Optimal Large
@@ -41,6 +41,11 @@ class Training:
     days: float
     span: Span
     device_days: float
+
+
+def usual_tokens(scenario: Scenario) -> float:
+    """Of a training run where nobody says how many."""
+    return TOKENS_PER_PARAMETER * scenario.model.parameters
 
 
 def training(scenario: Scenario, report: Report, tokens: float, interval: Interval) -> Training:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nest_core.errors import InputError
-from nest_core.explain.training import DAY_S, TOKENS_PER_PARAMETER
+from nest_core.explain.training import DAY_S, usual_tokens
 from nest_core.scenario import resolve_scenario
 from nest_core.studies.design_space import Bought, Design, Refused, design_space, non_blocking
 from nest_core.studies.engine import BEYOND, FAILED, Answer, Answers, run
@@ -298,5 +298,4 @@ def tokens_of(study: Study) -> float:
     if study.design and study.design.tokens_T:
         return study.design.tokens_T * 1e12
     member = study.members[0]
-    model = resolve_scenario(member.document, {}, member.folder).model
-    return TOKENS_PER_PARAMETER * model.parameters
+    return usual_tokens(resolve_scenario(member.document, {}, member.folder))

@@ -18,7 +18,7 @@ from nest_core.bill.ownership import HOURS_PER_YEAR, Owned, OwnedLine, owned
 from nest_core.bill.prices import Prices, Range, prices_of
 from nest_core.costs.price import Report
 from nest_core.errors import InputError
-from nest_core.explain.training import TOKENS_PER_PARAMETER, Training, training
+from nest_core.explain.training import Training, training, usual_tokens
 from nest_core.network.dragonfly import without_detours
 from nest_core.scenario import OF_PRICES, Scenario, expanded, resolve_scenario
 from nest_core.studies.break_evens import BreakEven, Weighed, between, of_one
@@ -245,7 +245,7 @@ def training_of(
     scenario: Scenario, report: Report, sure: Sureness, tokens: float | None
 ) -> Training:
     """The training run of a plan; on 20 tokens per parameter where nobody said on how many."""
-    asked = TOKENS_PER_PARAMETER * scenario.model.parameters if tokens is None else tokens
+    asked = usual_tokens(scenario) if tokens is None else tokens
     return training(scenario, report, asked, sure.interval)
 
 

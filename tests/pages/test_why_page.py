@@ -26,7 +26,6 @@ from nest_core.text import plain
 from nest_core.units import humanise_seconds
 from nest_studio import plan_export, sure_view
 from nest_studio.jobs import JobQueue
-from nest_studio.training_run import Run
 
 PARTS = (
     "why-binding",
@@ -152,7 +151,7 @@ def test_days_to_train_follow_the_input(plan_page):
     interval = interval_of(scenario, problem, best)
     for trillions in (None, 0.3):
         page.number_input(key="run.tokens_T").set_value(trillions).run()
-        tokens = Run(trillions and 1e12 * trillions, None, "manual").tokens_of(scenario)
+        tokens = 1e12 * trillions if trillions else 20 * scenario.model.parameters
         days = training_headline(training(scenario, best, tokens, interval)).value
         assert days in [metric.value for metric in page.metric]
 
