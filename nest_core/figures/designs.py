@@ -258,7 +258,7 @@ def choice_rows(choice: Choice) -> list[dict[str, Any]]:
             "rank": one.rank,
             "design": one.name,
             choice.goal: one.value,
-            "price, $": one.planned.design.price_usd,
+            "price, $": round(one.planned.design.price_usd),
             "power, kW": one.planned.design.power_W / 1e3,
             "days": one.planned.days,
             "days, low": one.span[0],
