@@ -8,6 +8,7 @@ A number of devices, what a node is, its NICs, their rate and the switches' radi
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -324,9 +325,9 @@ def _over(table: DesignTable, one: Design) -> str:
     """Which limit a design breaks, and by how much; empty where none."""
     for _, limit, value, unit in _limits(table, one):
         if limit is not None and value > limit:
-            return (
-                f"{value:,.6g} {unit}, {value - limit:,.3g} {unit} over the limit of {limit:,.6g}"
-            )
+            least = math.ceil(value) if value >= 10_000 else math.ceil(100 * value) / 100
+            over = f"{least - limit:,.10g} {unit} over the limit of {limit:,.10g}"
+            return f"{least:,.10g} {unit}, {over}"  # a limit of that allows it
     return ""
 
 
