@@ -73,7 +73,7 @@ def show_design(study: Study, found: Designed, choice: Choice, rests_on: Sensiti
                     ],
                 )
             )
-    _growth(ways_to_grow(study, [one.name for one in choice.contenders if one.rank == 1]))
+    _growth(ways_to_grow(study, [one.planned.design for one in choice.contenders if one.rank == 1]))
     with st.expander(f"{len(found.refused):,} designs that cannot be, or break a limit"):
         st.dataframe([{"design": one.name, "reason": one.reason} for one in found.refused])
 

@@ -39,8 +39,8 @@ from nest_studio.notebook_state import (
     undo,
     unsaved,
 )
-from nest_studio.notebook_view import PICKED, job_of, local_time, picked_plans, run_again
-from nest_studio.show import download, facts
+from nest_studio.notebook_view import PICKED, job_of, picked_plans, run_again
+from nest_studio.show import download, facts, local_time
 
 __all__ = ["empty_shelf", "heading", "no_cells", "save_state", "shelf"]
 

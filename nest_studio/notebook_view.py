@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import streamlit as st
 
@@ -25,9 +24,9 @@ from nest_studio.fields import hold
 from nest_studio.jobs import Job, forget, submitted, there
 from nest_studio.notebook_state import edit, keep_summary
 from nest_studio.open_plan import from_preset, open_plan, unsaid
-from nest_studio.show import HeadlineRow, PicturePlace, download, facts, table, told
+from nest_studio.show import HeadlineRow, PicturePlace, download, facts, local_time, table, told
 
-__all__ = ["PICKED", "cell_card", "job_of", "local_time", "note_style", "picked_plans", "run_again"]
+__all__ = ["PICKED", "cell_card", "job_of", "note_style", "picked_plans", "run_again"]
 
 _STYLE = """
 <style>
@@ -66,18 +65,6 @@ def job_of(cell: Cell) -> Job:
     """The work that computes what a cell shows."""
     inputs = dict(cell.inputs)
     return submitted(compute, cell.kind, inputs, urgent=False, place=f"cell {cell.id}")
-
-
-def local_time(text: str, pattern: str = "%d %b %Y, %H:%M") -> str:
-    """An ISO date in the visitor's time zone; what is none as it is."""
-    try:
-        zone = ZoneInfo(st.context.timezone or "UTC")
-    except (ZoneInfoNotFoundError, ValueError):  # a browser may name one that is not known here
-        zone = ZoneInfo("UTC")
-    try:
-        return datetime.fromisoformat(text).astimezone(zone).strftime(pattern)
-    except (ValueError, OverflowError):
-        return text or "at an unknown time"
 
 
 def picked_plans(notebook: Notebook) -> tuple[Cell, ...]:

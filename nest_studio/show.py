@@ -9,7 +9,9 @@ from __future__ import annotations
 import html
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import streamlit as st
 
@@ -24,6 +26,7 @@ __all__ = [
     "PicturePlace",
     "download",
     "facts",
+    "local_time",
     "mark_results",
     "table",
     "told",
@@ -51,6 +54,18 @@ def download(label: str, data: Any, name: str, mime: str, **look: Any) -> None:
     and a browser that asks for it meanwhile shows an error.
     """
     st.download_button(label, data, name, mime, on_click="ignore", type="tertiary", **look)
+
+
+def local_time(text: str, pattern: str = "%d %b %Y, %H:%M") -> str:
+    """An ISO date in the visitor's time zone; what is none as it is."""
+    try:
+        zone = ZoneInfo(st.context.timezone or "UTC")
+    except (ZoneInfoNotFoundError, ValueError):  # a browser may name one that is not known here
+        zone = ZoneInfo("UTC")
+    try:
+        return datetime.fromisoformat(text).astimezone(zone).strftime(pattern)
+    except (ValueError, OverflowError):
+        return text or "at an unknown time"
 
 
 @contextmanager

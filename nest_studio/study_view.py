@@ -33,10 +33,9 @@ from nest_studio.fields import ADDRESS, settle
 from nest_studio.fields import Choice as OneOf
 from nest_studio.forms import Request
 from nest_studio.jobs import job_queue
-from nest_studio.notebook_view import local_time
 from nest_studio.open_plan import open_plan
 from nest_studio.pins import pin_button
-from nest_studio.show import PicturePlace, download, facts, told
+from nest_studio.show import PicturePlace, download, facts, local_time, told
 from nest_studio.stored import answers, kept_studies
 from nest_studio.study_runs import StudyRun, begin, running, swept
 

@@ -16,10 +16,13 @@ __all__ = [
     "IntraNodeTable",
     "LevelTable",
     "LinkTable",
+    "Oversubscribe",
+    "Ratio",
     "TorusTable",
     "TpuSliceTable",
 ]
 
+Oversubscribe = Literal["remove_uplinks", "split_radix"]
 Ratio = Annotated[float, Field(ge=1, le=1e6)]
 Coordinate = Annotated[float, Field(ge=-1e6, le=1e6)]
 _RATIO = label("oversubscription", "1 : 1 is full bisection.", "down : up", 16.0)
@@ -54,7 +57,7 @@ class ClosTable(Table):
     rails: Count | None = None
     pods: Literal["units", "rails"] = "units"
     oversubscribe: Annotated[
-        Literal["remove_uplinks", "split_radix"],
+        Oversubscribe,
         label(
             "oversubscription",
             "A fixed leaf loses uplinks, its nodes stay; or the ports of a switch are split anew, "

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, model_validator
 
+from nest_core.schema.fabric import Oversubscribe, Ratio
 from nest_core.schema.fields import Count, Name, Positive, Table
 
 __all__ = [
@@ -35,12 +36,10 @@ Metric = Literal[
     "worst_loss",
 ]
 Goal = Literal["days", "tokens_per_network_usd", "tokens_per_usd", "tokens_per_W"]
-GOALS: tuple[Goal, ...] = Goal.__args__  # type: ignore[attr-defined]
+GOALS: tuple[Goal, ...] = get_args(Goal)
 """What the answer of a design is sorted by."""
-METRICS: tuple[Metric, ...] = Metric.__args__  # type: ignore[attr-defined]
+METRICS: tuple[Metric, ...] = get_args(Metric)
 """Every figure that a point may be asked for; units stand in the names."""
-Oversubscribe = Literal["remove_uplinks", "split_radix"]
-Ratio = Annotated[float, Field(ge=1, le=1e6)]
 Value = int | float | Annotated[str, Field(max_length=200)]
 MOST_VALUES = 10_000
 

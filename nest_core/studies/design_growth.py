@@ -12,14 +12,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 from nest_core.bill.cables import cable_schedule
 from nest_core.bill.ownership import Owned, owned
 from nest_core.bill.prices import Prices
 from nest_core.errors import InputError
-from nest_core.schema.study import DesignTable
-from nest_core.studies.design_space import Design, design_space
+from nest_core.studies.design_space import Design
 from nest_core.studies.study import Study
 from nest_core.studies.whole_bill import scenario_prices
 from nest_core.topology import Clos, Fabric
@@ -27,8 +25,6 @@ from nest_core.topology import Clos, Fabric
 __all__ = ["Phase", "Way", "ways_to_grow"]
 
 SMALL, ROOM = "as small as it can be", "with the tiers of the last phase"
-_Space: TypeAlias = tuple[dict[str, Design], dict[str, str]]
-_LIMITS = ("max_usd", "max_kW", "max_racks", "max_cable_m")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +81,7 @@ class Way:
         return sum(phase.recabled for phase in self.phases)
 
 
-def ways_to_grow(study: Study, names: Sequence[str]) -> tuple[Way, ...]:
+def ways_to_grow(study: Study, designs: Sequence[Design]) -> tuple[Way, ...]:
     """The ways of some designs of a study with phases; without phases none.
 
     Limits hold in the first phase, in which a design is bought.
@@ -95,54 +91,36 @@ def ways_to_grow(study: Study, names: Sequence[str]) -> tuple[Way, ...]:
         return ()
     member = study.members[0]
     prices = scenario_prices(member.document, {}, member.folder)
-    spaces = [_space(study, table, devices) for devices in table.phases]
-    found = [way for name in names for way in _ways(name, table.phases, spaces, prices)]
+    found = [way for design in designs for way in _ways(design, table.phases, prices)]
     least = min((way.phases[0].paid_usd for way in found), default=0.0)
     return tuple(replace(way, regret_usd=way.phases[0].paid_usd - least) for way in found)
 
 
-def _space(study: Study, table: DesignTable, devices: int) -> _Space:
-    """All designs of a number of devices by name, and why others are none."""
-    unlimited = table.model_copy(update={"phases": [devices], **dict.fromkeys(_LIMITS)})
-    found, refused = design_space(replace(study, design=unlimited))
-    return {one.name: one for one in found}, {one.name: one.reason for one in refused}
-
-
-def _ways(
-    name: str,
-    devices: Sequence[int],
-    spaces: Sequence[_Space],
-    prices: Prices,
-) -> Iterator[Way]:
-    steps: list[Design] = []
-    reason = ""
-    for count, (found, refused) in zip(devices, spaces, strict=True):
-        if name not in found:
-            why = refused.get(name, "the study has no such design")
-            reason = f"none of {count:,} devices: {why}"
-            break
-        steps.append(found[name])
-    if not steps:
-        return
-    yield Way(name, SMALL, _phases([one.fabric for one in steps], steps, prices), reason)
-    last = steps[-1].fabric
-    tiers = {one.fabric.tiers for one in steps if isinstance(one.fabric, Clos)}
-    if isinstance(last, Clos) and len(tiers) > 1:
+def _ways(design: Design, devices: Sequence[int], prices: Prices) -> Iterator[Way]:
+    fabrics, reason = [design.fabric], ""
+    for count in devices[1:]:
         try:
-            roomy = [replace(last, devices=one.fabric.devices) for one in steps]
-            yield Way(name, ROOM, _phases(roomy, steps, prices), reason)
+            fabrics.append(design.build.of(replace(design.bought.size, devices=count)))
+        except InputError as error:
+            reason = f"none of {count:,} devices: {error}"
+            break
+    small = _phases(fabrics, design.accelerator, prices)
+    yield Way(design.name, SMALL, small, reason)
+    last = fabrics[-1]
+    if isinstance(last, Clos) and len({phase.tiers for phase in small}) > 1:
+        try:
+            roomy = [replace(last, devices=fabric.devices) for fabric in fabrics]
         except InputError:
             return  # fewer devices than a fabric of so many tiers can have
+        yield Way(design.name, ROOM, _phases(roomy, design.accelerator, prices), reason)
 
 
-def _phases(
-    fabrics: Sequence[Fabric], steps: Sequence[Design], prices: Prices
-) -> tuple[Phase, ...]:
+def _phases(fabrics: Sequence[Fabric], accelerator: str, prices: Prices) -> tuple[Phase, ...]:
     found: list[Phase] = []
     bought: Counter[tuple[str, str]] = Counter()
     before: Counter[tuple[str, str]] = Counter()
-    for fabric, step in zip(fabrics, steps, strict=True):
-        bill = owned(fabric, prices, step.accelerator)
+    for fabric in fabrics:
+        bill = owned(fabric, prices, accelerator)
         links = Counter((one.a, one.b) for one in cable_schedule(fabric, prices).cables)
         tiers = fabric.tiers if isinstance(fabric, Clos) else 0
         paid = _paid(bill, bought)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -59,6 +59,42 @@ class Bought:
 
 
 @dataclass(frozen=True, slots=True)
+class Build:
+    """How a fabric is built of a size.
+
+    Parameters
+    ----------
+    family : str
+        Of `same_size.KINDS`.
+    shape : Shape
+        Where it is a Clos.
+    optics : tuple of (str, str)
+        Kinds of cable by tier; those of the price list where it is silent.
+    """
+
+    family: str
+    shape: Shape
+    optics: tuple[tuple[str, str], ...]
+
+    def of(self, size: Size) -> Fabric:
+        """The fabric.
+
+        Raises
+        ------
+        InputError
+            If it does not exist at this size, or has no such tiers to cable.
+        """
+        fabric = same_size(size, self.family, self.shape)
+        if not self.optics:
+            return fabric
+        if not isinstance(fabric, Clos | Dragonfly):
+            raise InputError(
+                "design.optics", "must name tiers", self.optics[0][0], f"a {fabric.noun} has none"
+            )
+        return replace(fabric, optics=self.optics)
+
+
+@dataclass(frozen=True, slots=True)
 class Design:
     """A fabric that can be bought.
 
@@ -67,6 +103,7 @@ class Design:
     name : str
     fabric : Fabric
     bought : Bought
+    build : Build
     accelerator : str
         Its name, as bills have it.
     price_usd : float
@@ -81,6 +118,7 @@ class Design:
     name: str
     fabric: Fabric
     bought: Bought
+    build: Build
     accelerator: str
     price_usd: float
     power_W: float
@@ -121,10 +159,13 @@ def design_space(study: Study) -> tuple[list[Design], list[Refused]]:
     found: list[Design] = []
     refused: list[Refused] = []
     made: set[tuple[str, Fabric]] = set()
-    for name, bought, fabric, reason in _made(table, study, names):
-        if fabric is None:
-            refused.append(Refused(name, reason))
+    for said, bought, build in _asked_for(table, study, names, refused):
+        try:
+            fabric = build.of(bought.size)
+        except InputError as error:
+            refused.append(Refused(_named(table, build, None, said), str(error)))
             continue
+        name = _named(table, build, fabric, said)
         if (bought.accelerator, fabric) in made:  # as a torus, which has no switches of a radix
             continue
         made.add((bought.accelerator, fabric))
@@ -140,6 +181,7 @@ def design_space(study: Study) -> tuple[list[Design], list[Refused]]:
                 name,
                 fabric,
                 bought,
+                build,
                 names[bought.accelerator],
                 price,
                 bill.power_W.typical,
@@ -168,12 +210,12 @@ def non_blocking(size: Size) -> Fabric:
     )
 
 
-def _made(
-    table: DesignTable, study: Study, names: dict[str, str]
-) -> Iterator[tuple[str, Bought, Fabric | None, str]]:
-    """Name, what is bought, and the fabric or why there is none.
+def _asked_for(
+    table: DesignTable, study: Study, names: dict[str, str], refused: list[Refused]
+) -> Iterator[tuple[str, Bought, Build]]:
+    """What is bought, how it is built, and what of the first tells it from the study's others.
 
-    ``names`` is given the accelerators' names by their presets.
+    ``names`` is given the accelerators' names by their presets, ``refused`` what has no size.
     """
     sized = itertools.product(
         table.nodes,
@@ -196,22 +238,13 @@ def _made(
         try:
             size = _sized(base, node, devices, nics, rate, radix)
         except InputError as error:
-            for family in table.families:
-                yield f"{family}{said}", Bought(base, preset), None, str(error)
+            refused += (Refused(f"{family}{said}", str(error)) for family in table.families)
             continue
         rated = humanise_rate(size.nic_bandwidth_Bps)
         said += f", {size.nics_per_node} NICs of {rated}, radix {size.radix}"
-        bought = Bought(size, preset)
-        for kind in table.families:
-            for shape in _shapes(table, kind):
-                (one,) = same_size(size, (kind,), shape)
-                name = f"{kind}{_built(table, kind, shape, one.fabric)}{said}"
-                for optics in table.optics:
-                    yield (
-                        f"{name}{_cabled(optics)}",
-                        bought,
-                        *_with_optics(one.fabric, one.reason, optics),
-                    )
+        for family in table.families:
+            for shape, optics in itertools.product(_shapes(table, family), table.optics):
+                yield said, Bought(size, preset), Build(family, shape, tuple(optics.items()))
 
 
 def _asked(values: Sequence[_Value] | None) -> Sequence[_Value | None]:
@@ -252,51 +285,35 @@ def _said(
     return said
 
 
-def _shapes(table: DesignTable, kind: str) -> Iterator[Shape]:
+def _shapes(table: DesignTable, family: str) -> Iterator[Shape]:
     """How a family may be built."""
-    if kind not in TIERS:
+    if family not in TIERS:
         yield Shape()
         return
-    for tiers, ratio, outer, way in itertools.product(
-        _tiers(table, kind), table.ratios, table.outer_ratios, table.oversubscribe
+    for tiers, leaf, pod, way in itertools.product(
+        _tiers(table, family), table.ratios, table.outer_ratios, table.oversubscribe
     ):
-        yield Shape((ratio, outer), tiers, way)
+        yield Shape((leaf, pod), tiers, way)
 
 
-def _tiers(table: DesignTable, kind: str) -> Sequence[int]:
-    """The numbers asked for that a family may have; those of the study's others are none of it."""
-    return [count for count in table.tiers if count in TIERS[kind]] or table.tiers or [0]
+def _tiers(table: DesignTable, family: str) -> Sequence[int]:
+    """Of the numbers that are asked for those that a family may have; if none, it is refused."""
+    return [count for count in table.tiers if count in TIERS[family]] or table.tiers or [0]
 
 
-def _built(table: DesignTable, kind: str, shape: Shape, fabric: Fabric | None) -> str:
-    """What tells a fabric of a family from the others of its size."""
-    if kind not in TIERS:
-        return ""
-    ratios, way = shape.ratios, shape.oversubscribe
-    if isinstance(fabric, Clos):  # which may have fewer tiers, or come to 1:1 either way
-        ratios, way = fabric.oversubscription or (1.0,), fabric.oversubscribe
-    named = ratios if len(table.outer_ratios) > 1 else ratios[:1]
-    told = " " + " and ".join(f"{ratio:g}:1" for ratio in named)
-    told += f" in {shape.tiers} tiers" if len(_tiers(table, kind)) > 1 else ""
-    return told + (" by a split radix" if way == "split_radix" else "")
-
-
-def _with_optics(
-    fabric: Fabric | None, reason: str, optics: Mapping[str, str]
-) -> tuple[Fabric | None, str]:
-    """A fabric cabled as asked."""
-    if fabric is None or not optics:
-        return fabric, reason
-    if not isinstance(fabric, Clos | Dragonfly):
-        return None, f"a {fabric.noun} has no tiers whose cables could be named"
-    try:
-        return replace(fabric, optics=tuple(optics.items())), ""
-    except InputError as error:
-        return None, str(error)
-
-
-def _cabled(optics: Mapping[str, str]) -> str:
-    return "".join(f", {tier} {kind}" for tier, kind in optics.items())
+def _named(table: DesignTable, build: Build, fabric: Fabric | None, said: str) -> str:
+    """A design's name: its family, what else of its build others do not share, and its size."""
+    told, shape = build.family, build.shape
+    if build.family in TIERS:
+        ratios: tuple[float, ...] = shape.ratios
+        way = shape.oversubscribe
+        if isinstance(fabric, Clos):  # which may have fewer tiers, or come to 1:1 either way
+            ratios, way = fabric.oversubscription or (1.0,), fabric.oversubscribe
+        named = ratios if len(table.outer_ratios) > 1 else ratios[:1]
+        told += " " + " and ".join(f"{ratio:g}:1" for ratio in named)
+        told += f" in {shape.tiers} tiers" if len(_tiers(table, build.family)) > 1 else ""
+        told += " by a split radix" if way == "split_radix" else ""
+    return told + said + "".join(f", {tier} {kind}" for tier, kind in build.optics)
 
 
 def _comparable(found: list[Design]) -> tuple[list[Design], list[Refused]]:
@@ -325,9 +342,8 @@ def _over(table: DesignTable, one: Design) -> str:
     """Which limit a design breaks, and by how much; empty where none."""
     for _, limit, value, unit in _limits(table, one):
         if limit is not None and value > limit:
-            least = math.ceil(value) if value >= 10_000 else math.ceil(100 * value) / 100
-            over = f"{least - limit:,.10g} {unit} over the limit of {limit:,.10g}"
-            return f"{least:,.10g} {unit}, {over}"  # a limit of that allows it
+            least = math.ceil(value)  # a limit that allows it
+            return f"{least:,} {unit}, {least - limit:,.6g} {unit} over the limit of {limit:,.10g}"
     return ""
 
 

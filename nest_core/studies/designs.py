@@ -212,10 +212,10 @@ def _change(asked: Asked, fabric: Fabric, name: str) -> dict[str, Any]:
     if scale_up := _SCALE_UP.fullmatch(name):
         return {"fabric": _scaled_up(fabric, int(scale_up[1])).document()}
     if name in KINDS:
-        made = same_size(fabric, (name,))[0]
-        if made.fabric is None:
-            raise InputError("--compare", "must exist at this size", name, made.reason)
-        return {"fabric": made.fabric.document()}
+        try:
+            return {"fabric": same_size(fabric, name).document()}
+        except InputError as error:
+            raise InputError("--compare", "must exist at this size", name, str(error)) from error
     return {"fabric": fabric_document(name, asked.folder)}
 
 

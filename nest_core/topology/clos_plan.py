@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from nest_core.errors import InputError
+from nest_core.schema.fabric import Oversubscribe
 from nest_core.topology.checks import (
     Routing,
     check_devices,
@@ -18,7 +19,7 @@ from nest_core.topology.checks import (
 )
 from nest_core.topology.fabric import Fabric
 from nest_core.topology.scale_up import Interconnect, ScaleUp
-from nest_core.topology.sizing import Demand, Oversubscribe, Sizing, size
+from nest_core.topology.sizing import Demand, Sizing, size
 
 __all__ = ["TIER_NAMES", "ClosPlan"]
 

@@ -19,21 +19,21 @@ All in whole ports. A kind that does not exist at a size says why instead.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import singledispatch
 from math import isqrt
 
 from nest_core.errors import InputError
+from nest_core.schema.fabric import Oversubscribe
 from nest_core.topology.clos import Clos
 from nest_core.topology.clos_plan import Kind as ClosKind
 from nest_core.topology.dragonfly import Dragonfly
 from nest_core.topology.fabric import Fabric
 from nest_core.topology.scale_up import Interconnect
-from nest_core.topology.sizing import Oversubscribe
 from nest_core.topology.torus import Torus
 
-__all__ = ["KINDS", "TIERS", "SameSize", "Shape", "Size", "same_size", "size_of", "with_scale_up"]
+__all__ = ["KINDS", "TIERS", "Shape", "Size", "same_size", "size_of", "with_scale_up"]
 
 _CLOS: dict[str, tuple[ClosKind, tuple[int, ...], int]] = {
     "spine-leaf": ("leaf_spine", (2,), 1),
@@ -103,36 +103,19 @@ class Shape:
     Parameters
     ----------
     ratios : tuple of float
-        Down to up, of leaves and of what is above them; the last is that of all further tiers.
+        Down to up, of leaves and of pods, where there are any.
     tiers : int
         0: as few as hold the size at these ratios.
     oversubscribe : {"remove_uplinks", "split_radix"}
         How a switch comes to a ratio, as in `Clos`; one at 1:1 comes to it either way.
     """
 
-    ratios: tuple[float, ...] = (1.0,)
+    ratios: tuple[float, float] = (1.0, 1.0)
     tiers: int = 0
     oversubscribe: Oversubscribe = "remove_uplinks"
 
 
-_WIDE = Shape()
-
-
-@dataclass(frozen=True, slots=True)
-class SameSize:
-    """A topology of a size, or why there is none.
-
-    Parameters
-    ----------
-    kind : str
-    fabric : Fabric or None
-    reason : str
-        Empty where there is one.
-    """
-
-    kind: str
-    fabric: Fabric | None
-    reason: str = ""
+_FULL_BISECTION = Shape()
 
 
 @singledispatch
@@ -182,27 +165,35 @@ def _(fabric: Dragonfly) -> Size:
     )
 
 
-def same_size(
-    of: Fabric | Size, kinds: Sequence[str] = (), shape: Shape = _WIDE
-) -> tuple[SameSize, ...]:
-    """Fabrics of one size, in the order of the kinds.
+def same_size(of: Fabric | Size, kind: str, shape: Shape = _FULL_BISECTION) -> Fabric:
+    """A fabric of a size.
 
     Parameters
     ----------
     of : Fabric or Size
-    kinds : sequence of str, optional
-        Of `KINDS`; all of them without.
+    kind : str
+        Of `KINDS`.
     shape : Shape, optional
         Of those that are Clos (`TIERS`).
 
+    Raises
+    ------
+    InputError
+        If there is no such kind, or none of this size and shape.
+
     Examples
     --------
-    >>> found = same_size(Size(1024, 8, 8, 50e9), ("rail-only", "torus"))
-    >>> [one.fabric.arrangement() for one in found if one.fabric]
+    >>> [same_size(Size(1024, 8, 8, 50e9), kind).arrangement() for kind in ("rail-only", "torus")]
     ['rail-only 1:1', '32×32 torus']
     """
     size = of if isinstance(of, Size) else size_of(of)
-    return tuple(_made(kind, size, shape) for kind in kinds or KINDS)
+    if kind in TIERS:
+        return _clos(kind, size, shape)
+    if kind == "torus":
+        return _torus(size)
+    if kind == "dragonfly":
+        return _dragonfly(size)
+    raise InputError("topology", "must be one of a size", kind, "pick " + ", ".join(KINDS))
 
 
 def with_scale_up(size: Size, devices_per_node: int) -> Size:
@@ -226,49 +217,40 @@ def with_scale_up(size: Size, devices_per_node: int) -> Size:
     )
 
 
-def _made(kind: str, size: Size, shape: Shape) -> SameSize:
-    if kind not in KINDS:
-        raise InputError("topology", "must be one of a size", kind, "pick " + ", ".join(KINDS))
-    try:
-        if kind in TIERS:
-            return SameSize(kind, _clos(kind, size, shape))
-        return SameSize(kind, _torus(size) if kind == "torus" else _dragonfly(size))
-    except InputError as error:
-        why = f"A {kind} of {size.devices:,} devices does not exist with switches of radix"
-        return SameSize(kind, None, f"{why} {size.radix}: {error}")
-
-
 def _clos(word: str, size: Size, shape: Shape) -> Clos:
     """In the tiers that are asked for, else the fewest that hold it."""
-    kind, numbers, planes = _CLOS[word]
-    refused: InputError | None = None
-    for count in (shape.tiers,) if shape.tiers else numbers:
-        ratios = (*shape.ratios, *shape.ratios[-1:] * count)[: count - 1]
-        if count not in numbers:
-            said = f"must be {' or '.join(map(str, numbers))} of a {word}"
-            raise InputError("tiers", said, count, "leave it out")
-        try:
-            return Clos(
-                name=_name(size, word),
-                kind=kind,
-                devices=size.devices,
-                devices_per_node=size.devices_per_node,
-                nics_per_node=size.nics_per_node,
-                nic_bandwidth_Bps=size.nic_bandwidth_Bps,
-                radix=size.radix * planes,
-                tiers=count,
-                oversubscription=ratios,
-                oversubscribe=shape.oversubscribe if set(ratios) - {1.0} else "remove_uplinks",
-                hop_latency_s=size.hop_latency_s,
-                intra_bandwidth_Bps=size.intra_bandwidth_Bps,
-                intra_latency_s=size.intra_latency_s,
-                interconnect=size.interconnect,
-                planes=planes,
-            )
-        except InputError as error:
-            refused = error
-    assert refused is not None
-    raise refused
+    numbers = TIERS[word]
+    if shape.tiers:
+        if shape.tiers not in numbers:
+            said = f"must be {' or '.join(map(str, numbers))} for a {word}"
+            raise InputError("tiers", said, shape.tiers, "leave it out")
+        numbers = (shape.tiers,)
+    for tiers in numbers[:-1]:
+        with suppress(InputError):  # they do not hold it
+            return _in_tiers(word, size, shape, tiers)
+    return _in_tiers(word, size, shape, numbers[-1])
+
+
+def _in_tiers(word: str, size: Size, shape: Shape, tiers: int) -> Clos:
+    kind, _, planes = _CLOS[word]
+    ratios = shape.ratios[: tiers - 1]
+    return Clos(
+        name=_name(size, word),
+        kind=kind,
+        devices=size.devices,
+        devices_per_node=size.devices_per_node,
+        nics_per_node=size.nics_per_node,
+        nic_bandwidth_Bps=size.nic_bandwidth_Bps,
+        radix=size.radix * planes,
+        tiers=tiers,
+        oversubscription=ratios,
+        oversubscribe=shape.oversubscribe if set(ratios) - {1.0} else "remove_uplinks",
+        hop_latency_s=size.hop_latency_s,
+        intra_bandwidth_Bps=size.intra_bandwidth_Bps,
+        intra_latency_s=size.intra_latency_s,
+        interconnect=size.interconnect,
+        planes=planes,
+    )
 
 
 def _name(size: Size, word: str) -> str:

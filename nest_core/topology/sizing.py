@@ -23,11 +23,10 @@ from typing import Literal
 import numpy as np
 
 from nest_core.errors import InputError
+from nest_core.schema.fabric import Oversubscribe
 from nest_core.topology.checks import IntArray
 
-__all__ = ["Demand", "Oversubscribe", "Sizing", "down_ports", "size"]
-
-Oversubscribe = Literal["remove_uplinks", "split_radix"]
+__all__ = ["Demand", "Sizing", "down_ports", "size"]
 
 
 @dataclass(frozen=True, slots=True)

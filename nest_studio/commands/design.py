@@ -43,7 +43,7 @@ def design(
         pool, count = opened_pool(stop, workers, dask)
         found = search_designs(asked, answers, pool, count, tell=tell, stop=stop.is_set)
         choice = weigh(asked, found, pool)
-    best = [one.name for one in choice.contenders if one.rank == 1]
+    best = [one.planned.design for one in choice.contenders if one.rank == 1]
     growth = ways_to_grow(asked, best)
     rests_on = sensitivity(asked, choice) if choice.contenders else None
     fields = {
@@ -93,11 +93,12 @@ def _as_text(found: Mapping[str, Any]) -> str:
     from nest_core.explain.summary import share
     from nest_core.studies.design_choice import in_words
 
+    by_days = found["goal"] == "days"
     rows = [
         (
             str(one["rank"]),
             one["name"],
-            in_words(found["goal"], one["value"]),
+            *([] if by_days else [in_words(found["goal"], one["value"])]),
             f"{one['price_usd'] / 1e6:,.4g}",
             f"{one['power_w'] / 1e3:,.4g}",
             f"{one['days']:.4g} ({one['days_range'][0]:.3g} to {one['days_range'][1]:.3g})",
@@ -105,7 +106,8 @@ def _as_text(found: Mapping[str, Any]) -> str:
         )
         for one in found["pareto"]
     ]
-    heads = ("rank", "design", found["goal"], "M$", "kW", "days", "worst failure")
+    goal = [] if by_days else [found["goal"]]
+    heads = ("rank", "design", *goal, "M$", "kW", "days", "worst failure")
     proof = found["certificate"]
     parts = [f"{proof[key]:,} {key}" for key in _FATES if proof[key] or key == "designs"]
     verdict = "no other beats these" if proof["proven"] else f"open, gap {proof['gap']:.2%}"

@@ -12,7 +12,7 @@ from nest_core.studies.design_space import Design
 
 
 def plan(name, price, days, power=1e5):
-    design = Design(f"{name}, 8 NICs", None, None, "H100", price * 1e6, power, None)
+    design = Design(f"{name}, 8 NICs", None, None, None, "H100", price * 1e6, power, None)
     return Planned(design, 1.0, days, "a plan", 0.0)
 
 

@@ -17,6 +17,7 @@ from nest_core.studies import sensitivity as module
 from nest_core.studies.design_choice import choose, ties_of, weigh
 from nest_core.studies.design_growth import ROOM, SMALL, ways_to_grow
 from nest_core.studies.design_search import search_designs
+from nest_core.studies.design_space import design_space
 from nest_core.studies.failures import losses, worst_of
 from nest_core.studies.information import information
 from nest_core.studies.sensitivity import sensitivity
@@ -181,8 +182,9 @@ def test_growth_pays_what_is_missing_and_counts_what_is_moved(tmp_path):
     file = tmp_path / "study.toml"
     file.write_text(GROWING)
     study = load_study(str(file), tmp_path)
-    names = [f"{kind}, 8 NICs of 50.0 GB/s, radix 64" for kind in ("spine-leaf 1:1", "torus")]
-    leaf, torus = ways_to_grow(study, names)
+    designs, _ = design_space(study)
+    leaf, rails, torus = designs
+    leaf, torus = ways_to_grow(study, [leaf, torus])
     assert leaf.how == torus.how == SMALL
     assert "8,192 devices" in leaf.reason  # two tiers of radix 64 hold 2,048
     assert len(leaf.phases) == 2
@@ -194,8 +196,22 @@ def test_growth_pays_what_is_missing_and_counts_what_is_moved(tmp_path):
     assert second.links == 2 * first.links
     assert first.paid_usd > 0
     assert second.paid_usd == pytest.approx(first.paid_usd, rel=0.01)
-    small, roomy = ways_to_grow(study, ["rail-optimised 1:1, 8 NICs of 50.0 GB/s, radix 64"])
+    small, roomy = ways_to_grow(study, [rails])
     assert (small.how, roomy.how) == (SMALL, ROOM)
     assert [phase.tiers for phase in roomy.phases] == [3, 3, 3]
     assert roomy.regret_usd > small.regret_usd == 0.0
     assert small.total_usd >= roomy.total_usd  # what is built twice is paid twice
+
+
+def test_growth_goes_on_as_it_was_built_and_says_what_ends_it(tmp_path):
+    """A rail of one switch has no ratio until its second tier; 5,004 devices are no whole nodes."""
+    file = tmp_path / "study.toml"
+    text = GROWING.replace("[1024, 2048, 8192]", "[64, 4096, 5004]").replace("[1.0]", "[4.0]")
+    file.write_text(text.replace('"rail-optimised", "torus"', '"rail-only"'))
+    study = load_study(str(file), tmp_path)
+    leaf, rails = ways_to_grow(study, design_space(study)[0])[:2]
+    assert "4,096 devices: clos.tiers must be more than 2" in leaf.reason
+    assert "5,004 devices: devices must be a multiple of the 8 of a node" in rails.reason
+    assert [phase.tiers for phase in rails.phases] == [1, 2]
+    # Rails of 512 NICs on 16 leaves of 32 down and 8 up.
+    assert rails.phases[1].links == 4096 + 8 * 16 * 8

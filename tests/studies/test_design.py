@@ -134,7 +134,7 @@ def test_tiers_are_those_asked_for_of_the_families_that_may_have_them(tmp_path):
         "torus",
     ]
     _, refused = design_space(study_of(tmp_path, families, more="tiers = [3]"))
-    assert "tiers must be 2 of a spine-leaf, but is 3: leave it out." in refused[0].reason
+    assert "tiers must be 2 for a spine-leaf, but is 3: leave it out." in refused[0].reason
 
 
 def test_what_no_design_can_be_is_said_of_the_last(tmp_path):
