@@ -74,8 +74,9 @@ def show_design(study: Study, found: Designed, choice: Choice, rests_on: Sensiti
                 )
             )
     _growth(ways_to_grow(study, [one.planned.design for one in choice.contenders if one.rank == 1]))
-    with st.expander(f"{len(found.refused):,} designs that cannot be, or break a limit"):
-        st.dataframe([{"design": one.name, "reason": one.reason} for one in found.refused])
+    if found.refused:
+        with st.expander(f"{len(found.refused):,} designs that cannot be, or break a limit"):
+            st.dataframe([{"design": one.name, "reason": one.reason} for one in found.refused])
 
 
 def _contender(study: Study, choice: Choice, one: Contender) -> None:
@@ -149,7 +150,7 @@ def _growth(ways: Sequence[Way]) -> None:
             "M$ by phase": " + ".join(f"{phase.paid_usd / 1e6:,.4g}" for phase in one.phases),
             "links recabled": " + ".join(f"{phase.recabled:,}" for phase in one.phases[1:]),
             "regret, M$": f"{one.regret_usd / 1e6:,.3g}",
-            "in all, M$": f"{one.total_usd / 1e6:,.4g}",
+            "in all, M$": "–" if one.reason else f"{one.total_usd / 1e6:,.4g}",
             "note": one.reason,
         }
         for one in ways

@@ -1,4 +1,4 @@
-"""The figure of a design study: price against days, and what the choice cannot be told from."""
+"""The figures of a design study: price against days with what ties for the best, and a tornado."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nest_core.figures.style import (
     note,
     plain,
 )
-from nest_core.studies.design_choice import Choice, Contender
+from nest_core.studies.design_choice import GOAL_UNITS, Choice, Contender
 from nest_core.studies.design_search import Designed, Planned
 from nest_core.studies.sensitivity import Sensitivity
 from nest_core.units import capital, signed_percent
@@ -36,7 +36,7 @@ _MOST_LABELLED = 9
 
 
 def designs_picture(found: Designed, choice: Choice, every: Sequence[Planned] = ()) -> Picture:
-    """Planned designs by price and days, the set that none beats, and what ties with the choice.
+    """Planned designs by price and days, the set that none beats, and what ties with the best.
 
     Names stand below the dots, where no design is: each at the foot of its dot's line, the
     cheapest lowest.
@@ -51,7 +51,7 @@ def designs_picture(found: Designed, choice: Choice, every: Sequence[Planned] = 
     """
     placed = sorted(choice.contenders, key=lambda one: one.planned.design.price_usd)
     best = choice.contenders[0]
-    tied = [one for one in placed if one is best or one.name in best.ties]
+    tied = [one for one in placed if one.rank == 1]
     short = _short(placed)
     unbeaten = {one.design.name for one in found.pareto}
     planned = {one.design.name for one in found.planned}
@@ -95,9 +95,9 @@ def designs_picture(found: Designed, choice: Choice, every: Sequence[Planned] = 
         _dots("beaten", beaten, money, 6, MUTED, "circle"),
         _line(_places([one.planned for one in tied], money), ACCENT, 2.0),
         _members("beaten by none", placed, choice, money, "circle-open"),
-        _members("tie with the choice", tied, choice, money, "circle"),
+        _members("tie with the best", tied, choice, money, "circle"),
     ]
-    legend = [("beaten by none; filled and joined: tie with the choice", ACCENT)]
+    legend = [("beaten by none; filled and joined: tie with the best", ACCENT)]
     legend.append((f"beaten{'; hollow: left out by a bound' if bounded else ''}", MUTED))
     return Picture(
         _finding(short[best.name], len(tied), len(unbeaten)),
@@ -234,7 +234,7 @@ def _short(placed: Sequence[Contender]) -> dict[str, str]:
 
 def _finding(best: str, tied: int, unbeaten: int) -> str:
     if tied > 1:
-        return f"{capital(best)} costs least of {tied} designs that cannot be told apart"
+        return f"{capital(best)} costs least of {tied} designs that tie with the best"
     if unbeaten > 1:
         return f"{capital(best)} is the choice of {unbeaten:,} designs that none beats"
     return f"{capital(best)} is the only design that none beats"
@@ -257,7 +257,7 @@ def choice_rows(choice: Choice) -> list[dict[str, Any]]:
         {
             "rank": one.rank,
             "design": one.name,
-            choice.goal: one.value,
+            GOAL_UNITS[choice.goal]: one.value,
             "price, $": round(one.planned.design.price_usd),
             "power, kW": one.planned.design.power_W / 1e3,
             "days": one.planned.days,

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from nest_core.bill.ownership import HOURS_PER_YEAR
+from nest_core.explain.summary import quantity
 from nest_core.explain.training import DAY_S
 from nest_core.hardware.posterior import WIDTH
 from nest_core.network import FloatArray
@@ -29,7 +30,14 @@ from nest_core.studies.interval import paired_sd
 from nest_core.studies.study import Study
 from nest_core.studies.whole_bill import WholeBill, bill_of_scenario
 
-__all__ = ["Choice", "Contender", "choose", "cost_of", "in_words", "ties_of", "weigh"]
+__all__ = ["GOAL_UNITS", "Choice", "Contender", "choose", "cost_of", "in_words", "ties_of", "weigh"]
+
+GOAL_UNITS: dict[Goal, str] = {
+    "days": "days",
+    "tokens_per_network_usd": "tokens/s per $ of network",
+    "tokens_per_usd": "tokens per $",
+    "tokens_per_W": "tokens per J",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,16 +167,10 @@ def in_words(goal: Goal, value: float) -> str:
 
     Examples
     --------
-    >>> in_words("days", 41.23), in_words("tokens_per_W", 1.5)
-    ('41.2 days', '1.5 tokens per J')
+    >>> in_words("days", 41.23), in_words("tokens_per_usd", 2_817_000.0)
+    ('41.2 days', '2.82 M tokens per $')
     """
-    units = {
-        "days": "days",
-        "tokens_per_network_usd": "tokens/s per $ of network",
-        "tokens_per_usd": "tokens per $",
-        "tokens_per_W": "tokens per J",
-    }
-    return f"{value:,.3g} {units[goal]}"
+    return quantity(value, GOAL_UNITS[goal])
 
 
 def choose(costs: FloatArray, apart: FloatArray, places: Sequence[tuple[float, float]]) -> int:

@@ -10,6 +10,7 @@ one of them is in `nest_core.studies.information`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -134,7 +135,7 @@ def _factors(stakes: Stakes) -> Iterator[_Factor]:
 
         def words(at: float) -> str:
             paid = typical + stakes.shift(part, at)[0]
-            return f"the price of {part} is {paid / typical:.3f} times the typical one"
+            return f"the price of {part} is {_times(paid / typical)} the typical one"
 
         return _Factor(
             f"price of {part}",
@@ -162,7 +163,7 @@ def _factors(stakes: Stakes) -> Iterator[_Factor]:
             WIDTH,
             at_sd,
             lambda _: stakes.price,
-            lambda at: f"{name}: {np.exp(sd * at):.2f} times what is predicted",
+            lambda at: f"{name}: {_times(np.exp(sd * at))} what is predicted",
         )
 
     for part, ends in stakes.parts.items():
@@ -183,6 +184,19 @@ def _factors(stakes: Stakes) -> Iterator[_Factor]:
         )
     if len(stakes.models) > 1:
         yield from (_mixed(stakes, model) for model in range(len(stakes.models)))
+
+
+def _times(ratio: float) -> str:
+    """In two digits of what it differs from 1 by, at least.
+
+    Examples
+    --------
+    >>> _times(1.351), _times(0.99984)
+    ('1.35 times', '0.99984 times')
+    """
+    apart = abs(ratio - 1.0)
+    digits = max(2, 1 - math.floor(math.log10(apart))) if apart else 2
+    return f"{ratio:.{digits}f} times"
 
 
 def _mixed(stakes: Stakes, model: int) -> _Factor:

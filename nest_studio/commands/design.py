@@ -106,7 +106,7 @@ def _as_text(found: Mapping[str, Any]) -> str:
         )
         for one in found["pareto"]
     ]
-    goal = [] if by_days else [found["goal"]]
+    goal = [] if by_days else ["goal"]
     heads = ("rank", "design", *goal, "M$", "kW", "days", "worst failure")
     proof = found["certificate"]
     parts = [f"{proof[key]:,} {key}" for key in _FATES if proof[key] or key == "designs"]
@@ -134,7 +134,7 @@ def _grown(ways: Sequence[Mapping[str, Any]]) -> str:
             " + ".join(f"{phase['paid_usd'] / 1e6:,.4g}" for phase in one["phases"]),
             " + ".join(f"{phase['recabled']:,}" for phase in one["phases"][1:]),
             f"{one['regret_usd'] / 1e6:,.3g}",
-            f"{one['total_usd'] / 1e6:,.4g}",
+            "–" if one["reason"] else f"{one['total_usd'] / 1e6:,.4g}",
             one["reason"],
         )
         for one in ways

@@ -30,7 +30,12 @@ def drawn(every=(), tied=(LEAN, FULL), goal="days", planned=(TORUS, LEAN, FULL, 
     order = [*tied, *(one for one in kept if one not in tied)]
     contenders = tuple(
         Contender(
-            one, (), 1, one.days, (4.0, 10.0), tuple(o.design.name for o in tied if o is not one)
+            one,
+            (),
+            1 if one in tied else 1 + len(tied),
+            one.days,
+            (4.0, 10.0),
+            tuple(o.design.name for o in tied if o is not one),
         )
         for one in order
     )
@@ -47,7 +52,7 @@ def test_every_design_stands_once_beneath_its_rank():
     assert places(picture, "left out by a bound") == [(7.0, 5.0)]
     assert places(picture, "beaten") == [(6.0, 5.0)]
     assert places(picture, "beaten by none") == [(3.0, 9.0), (4.0, 5.0), (5.0, 4.9)]
-    assert places(picture, "tie with the choice") == [(4.0, 5.0), (5.0, 4.9)]
+    assert places(picture, "tie with the best") == [(4.0, 5.0), (5.0, 4.9)]
     assert picture.subtitle == "Days against price of 5 designs; M$"
     assert "Without a dot" not in picture.reading
 
@@ -72,7 +77,7 @@ def test_names_stand_below_all_dots_the_cheapest_lowest():
 
 
 def test_the_title_is_the_choice():
-    tied = "Spine-leaf 4:1 costs least of 2 designs that cannot be told apart"
+    tied = "Spine-leaf 4:1 costs least of 2 designs that tie with the best"
     assert drawn().title == tied
     alone = "Spine-leaf 1:1 is the choice of 3 designs that none beats"
     assert drawn(tied=(FULL,)).title == alone
