@@ -28,6 +28,7 @@ from nest_core.costs.problem import Problem
 from nest_core.errors import InputError
 from nest_core.explain.headlines import headlines
 from nest_core.explain.interval import Interval
+from nest_core.explain.other_stacks import name_stack_for_search
 from nest_core.explain.proof import proven_over
 from nest_core.explain.summary import (
     Headline,
@@ -274,6 +275,7 @@ def answer(
         progress=progress,
         stop=stop,
     )
+    result = name_stack_for_search(scenario, result)
     baselines = evaluate_baselines(
         problem,
         scenario.space,

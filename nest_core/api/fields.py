@@ -74,7 +74,7 @@ def memory_json(scenario: Scenario, report: Report) -> dict[str, Any]:
     """Memory of a plan's fullest device: centre, interval, and how likely the plan fits."""
     needed = max(stage.memory.total for stage in report.stages)
     spread = spread_of(scenario.stack.framework)
-    return spread.to_json(needed, report.memory_limit_bytes)
+    return spread.to_json(needed, report.memory_limit_bytes, scenario.stack.name)
 
 
 def report_json(report: Report) -> dict[str, Any]:

@@ -80,6 +80,7 @@ def layer_job(asked: LayerRequest) -> Job:
     named = stack.attention if asked.attention == "stack" else asked.attention
     return Job(
         under(device, stack, asked.precision),
+        stack,
         load_model(asked.model),
         asked.sequence,
         1,

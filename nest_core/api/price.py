@@ -35,6 +35,7 @@ from nest_core.explain import (
     equations,
     withheld,
 )
+from nest_core.explain.other_stacks import name_stack_for_plan
 from nest_core.explain.validity import validity_of
 from nest_core.files import read_text
 from nest_core.planner import search
@@ -155,7 +156,7 @@ def price(
     problem = asked.problem()
     given = given_plan(asked, problem, plan, placement)
     problem = asked.problem(given.plan.recompute)
-    report = price_plan(problem, given.plan)
+    report = name_stack_for_plan(asked, price_plan(problem, given.plan))
     best = search(problem, asked.space, time_limit_s=asked.time_limit_s).best
     return Priced(asked, problem, given, report, best)
 

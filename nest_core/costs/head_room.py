@@ -71,17 +71,16 @@ class MemorySpread:
         """Whether it is the spread of all frameworks together."""
         return self.framework == POOLED
 
-    @property
-    def in_words(self) -> str:
-        """How far memory is from what is predicted, and how that is known."""
+    def in_words(self, stack: str) -> str:
+        """Return how far memory under a stack is from what is predicted, and how that is known."""
         if not self.sd:
-            return "Memory has no error band (docs/validation.md, Memory)."
+            return f"Memory under {stack} has no error band (docs/validation.md, Memory)."
         among = (
             f"the {self.runs} measured of all frameworks, as of this one fewer than {FEWEST} were"
             if self.flat
             else f"{self.runs} measured of {self.framework}"
         )
-        return f"Memory: four runs of five within {self.factor - 1:.0%} ({among})."
+        return f"Memory under {stack}: four runs of five within {self.factor - 1:.0%} ({among})."
 
     @property
     def factor(self) -> float:
@@ -92,8 +91,8 @@ class MemorySpread:
         """How likely a prediction fits."""
         return certainty_words(fits_chance(needed_bytes, memory_bytes, self.sd))
 
-    def to_json(self, needed_bytes: float, memory_bytes: float) -> dict[str, object]:
-        """What it says of a prediction: centre, interval, and how likely it fits."""
+    def to_json(self, needed_bytes: float, memory_bytes: float, stack: str) -> dict[str, object]:
+        """Return what it says of a prediction: centre, interval, and how likely it fits."""
         return {
             "centre_bytes": needed_bytes,
             "low_bytes": needed_bytes / self.factor,
@@ -101,12 +100,13 @@ class MemorySpread:
             "share": SHARE,
             "surely_bytes": needed_bytes * memory_bytes / at_most(memory_bytes, self.sd),
             "fits": fits_chance(needed_bytes, memory_bytes, self.sd),
+            "stack": stack,
             "framework": self.framework,
             "runs": self.runs,
             "flat": self.flat,
             "words": f"{humanise_bytes(needed_bytes / self.factor)} to "
             f"{humanise_bytes(needed_bytes * self.factor)}, "
-            f"{self.chance_in_words(needed_bytes, memory_bytes)}. {self.in_words}",
+            f"{self.chance_in_words(needed_bytes, memory_bytes)}. {self.in_words(stack)}",
         }
 
 

@@ -133,7 +133,7 @@ def stage_memory(
         whole=float(whole[fullest]),
         step=step,
         fragmentation=problem.fragmentation * tensors,
-        context=problem.reserved_bytes,
+        context=problem.context_bytes(point),
         communicators=point.communicators * problem.communicator_bytes,
         host=_on_host(problem, point, table, layers, float(costs.in_flight[s])),
     )

@@ -313,6 +313,7 @@ def _overflow(stages: tuple[Stage, ...], problem: Problem) -> str:
         return ""
     sure = sure_words(problem.memory_bytes, problem.memory_spread, problem.certainty)
     return (
-        f"stage {number + 1} needs {humanise_bytes(worst.memory.total)} per device, "
+        f"stage {number + 1} needs {humanise_bytes(worst.memory.total)} per device"
+        f"{problem.under}, "
         f"{humanise_bytes(over)} more than {sure}"
     )

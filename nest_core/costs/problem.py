@@ -23,6 +23,7 @@ from nest_core.workload.recomputation import RECOMPUTE, method_of
 
 __all__ = [
     "AXES_OF_CALLS",
+    "BUCKETED",
     "KEPT_BYTES",
     "RECOMPUTE",
     "Calls",
@@ -36,6 +37,9 @@ __all__ = [
 
 KEPT_BYTES = 256 * 10**6
 """Of layer tables that are kept: one of a thousand layers takes most of a megabyte."""
+
+BUCKETED = (1, 2)
+"""ZeRO stages whose gradients DeepSpeed copies (`nest_core.hardware.memory_rules`)."""
 
 AXES_OF_CALLS = ("tp", "cp", "ep", "etp")
 """Axes whose ranks work on one layer together."""
@@ -236,8 +240,9 @@ class StateBytes:
     ----------
     weights, gradients, optimizer : float
         As they are stored and sent.
-    own_gradients : float
-        Of gradients in their own precision that stay beside those that are added up and sent.
+    second_gradients : float
+        Of gradients in their own precision that stay beside those that are added up and sent,
+        under ZeRO 1 and 2.
     temporary : float
         That the optimizer step needs while it runs, sharded like its states.
     unheld : float
@@ -247,7 +252,7 @@ class StateBytes:
     weights: float
     gradients: float
     optimizer: float
-    own_gradients: float = 0.0
+    second_gradients: float = 0.0
     temporary: float = 0.0
     unheld: float = 0.0
 
@@ -271,6 +276,8 @@ class Problem:
         Share of what tensors hold that the allocator holds beyond it.
     communicator_bytes : float
         That the communication library holds on a device per communicator.
+    bucket_bytes : float
+        That software copies gradients into under ZeRO 1 and 2.
     memory_spread : float
         Standard deviation of the logarithm of what is held over what is predicted.
     certainty : float
@@ -307,6 +314,8 @@ class Problem:
         What the figures above leave on the host; see `nest_core.costs.offload.offloaded`.
     host_optimizer : float
         Bytes per parameter of optimizer states on the host, before any sharding.
+    stack : str
+        Name of the software whose memory rules hold; sentences about memory name it.
     """
 
     network: Network
@@ -323,6 +332,7 @@ class Problem:
     overlap: Overlap = NO_OVERLAP
     fragmentation: float = 0.0
     communicator_bytes: float = 0.0
+    bucket_bytes: float = 0.0
     memory_spread: float = 0.0
     certainty: float = SURE
     lower_bound: Callable[[int, bool, int, int, int], LayerTable] | None = None
@@ -333,6 +343,7 @@ class Problem:
     host_Bps: float = 0.0
     offload: Offload = NO_OFFLOAD
     host_optimizer: float = 0.0
+    stack: str = ""
 
     def divides(self, dp: int | IntArray, micro_batch: int | IntArray) -> bool | BoolArray:
         """Whether the batch can be divided so; padded, no replica or micro-batch is padding alone.
@@ -399,6 +410,11 @@ class Problem:
         return np.array([n if name == "uniform" else 0 for name, n in methods], dtype=np.int64)
 
     @property
+    def under(self) -> str:
+        """Return `` under STACK`` for sentences about memory; empty without a stack."""
+        return f" under {self.stack}" if self.stack else ""
+
+    @property
     def planned_bytes(self) -> float:
         """Bytes that a plan may be predicted to hold, so that it fits as surely as it must."""
         return at_most(self.memory_bytes, self.memory_spread, self.certainty)
@@ -408,10 +424,17 @@ class Problem:
         """Bytes that the tensors of a device may hold at most, under any plan."""
         return (self.planned_bytes - self.reserved_bytes) / (1.0 + self.fragmentation)
 
+    def context_bytes(self, point: Point) -> float:
+        """Return bytes that driver, context and the bucket of gradients take."""
+        return self.reserved_bytes + self._bucket(point)
+
     def room(self, point: Point) -> float:
-        """The same of a device beside its communicators."""
-        buffers = point.communicators * self.communicator_bytes
+        """Return bytes that the tensors of a device of this point may hold at most."""
+        buffers = point.communicators * self.communicator_bytes + self._bucket(point)
         return self.tensor_bytes - buffers / (1.0 + self.fragmentation)
+
+    def _bucket(self, point: Point) -> float:
+        return self.bucket_bytes if self.acting_zero(point) in BUCKETED else 0.0
 
     @cached_property
     def layers(self) -> int:

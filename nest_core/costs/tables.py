@@ -24,6 +24,7 @@ from nest_core.hardware import (
     least_seconds,
 )
 from nest_core.hardware import seconds as kernel_seconds
+from nest_core.hardware.memory_rules import PLAIN_MEMORY, MemoryRules
 from nest_core.kept import kept_within
 from nest_core.network import Dispatch, FloatArray, Kind
 from nest_core.presets import edition
@@ -80,7 +81,12 @@ def keeps_transposed(family: str, recipe: str) -> bool:
 
 
 def state_bytes(
-    precision: str, optimizer: str, gradient_bytes: float = 0.0, *, transposed: bool = True
+    precision: str,
+    optimizer: str,
+    gradient_bytes: float = 0.0,
+    *,
+    transposed: bool = True,
+    memory: MemoryRules = PLAIN_MEMORY,
 ) -> StateBytes:
     """Bytes per parameter of weights, gradients and optimizer states.
 
@@ -98,6 +104,8 @@ def state_bytes(
     gradient_bytes : float
         Per gradient element, 2 or 4; 0: as above.
     transposed : bool
+    memory : MemoryRules
+        Of the software: shards of fp32 masters take no copies, and some keeps second gradients.
 
     References
     ----------
@@ -124,7 +132,8 @@ def state_bytes(
         weights,
         gradients,
         master + moments,
-        temporary=4.0 if master and gradients < 4.0 else 0.0,
+        second_gradients=memory.second_gradient_bytes(precision),
+        temporary=4.0 if master and gradients < 4.0 and not memory.sharded_masters else 0.0,
         unheld=1.0 if precision == "fp8" and not transposed else 0.0,
     )
 
@@ -143,26 +152,25 @@ def layer_table(
     strategy: Strategy,
     accelerator: Accelerator,
     precision: str,
-    operand_bytes: float | None = None,
     recomputations: tuple[str, ...] = RECOMPUTE,
+    memory: MemoryRules = PLAIN_MEMORY,
 ) -> LayerTable:
-    """Per-layer figures of a model under a strategy on an accelerator.
+    """Return per-layer figures of a model under a strategy on an accelerator.
 
     Parameters
     ----------
     recomputations : tuple of str
         What rows stand for.
-    operand_bytes : float, optional
-        Of an element of the inputs that projections keep; by default as they multiply them.
+    memory : MemoryRules
+        Of the software: what inputs are kept in, and what the loss holds.
     """
-    kept = _operand_bytes(precision) if operand_bytes is None else operand_bytes
     return _table(
         (edition(), *STRATEGIES.values()),
         model,
         strategy,
         accelerator,
         precision,
-        kept,
+        memory,
         recomputations,
         bound=False,
     )
@@ -174,8 +182,9 @@ def lower_bound_table(
     accelerator: Accelerator,
     precision: str,
     recomputations: tuple[str, ...] = RECOMPUTE,
+    memory: MemoryRules = PLAIN_MEMORY,
 ) -> LayerTable:
-    """The same, but seconds that no number of sequences in a micro-batch undercuts per sequence.
+    """Return the same, but seconds that no micro-batch undercuts per sequence.
 
     Parameters
     ----------
@@ -188,7 +197,7 @@ def lower_bound_table(
         strategy,
         accelerator,
         precision,
-        _operand_bytes(precision),
+        memory,
         recomputations,
         bound=True,
     )
@@ -201,11 +210,12 @@ def _table(
     strategy: Strategy,
     accelerator: Accelerator,
     precision: str,
-    operand_bytes: float,
+    memory: MemoryRules,
     recomputations: tuple[str, ...],
     *,
     bound: bool,
 ) -> LayerTable:
+    operand_bytes = memory.input_bytes(_operand_bytes(precision), element_bytes(precision))
     # Four sequences are a multiple of what the kernel of stored scores takes at once: none fewer do
     # better, and a bound has its kernels.
     shared = SOFTMAX_MATRICES if bound and strategy.attention == "unfused" else 1
@@ -229,6 +239,14 @@ def _table(
         for layer in distinct
     ]
     plain = [layer.kept_bytes("none", operand_bytes=operand_bytes) for layer in distinct]
+    working = rows(
+        [
+            [whole - size + layer.gradient_bytes for size in row]
+            for whole, row, layer in zip(plain, kept, distinct, strict=True)
+        ]
+    )
+    logits = strategy.micro_batch * strategy.sequence * model.vocabulary
+    working[:, -1] += memory.loss_bytes_per_logit * logits / (strategy.tp * strategy.cp)
     boundary = np.zeros(layers.layers + 1)
     boundary[1:-1] = column([layer.output_bytes for layer in distinct])[:-1]
     calls = {
@@ -253,12 +271,7 @@ def _table(
         expert_parameters=column([layer.expert_parameters for layer in distinct]),
         tied_parameters=distinct[-1].tied_parameters,
         kept_bytes=rows(kept),
-        working_bytes=rows(
-            [
-                [whole - size + layer.gradient_bytes for size in row]
-                for whole, row, layer in zip(plain, kept, distinct, strict=True)
-            ]
-        ),
+        working_bytes=working,
         boundary_bytes=boundary,
     )
     return with_methods(_shared(found, shared), named)

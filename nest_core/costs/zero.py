@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nest_core.costs.plan import Point
-from nest_core.costs.problem import LayerTable, Problem, StateBytes
+from nest_core.costs.problem import BUCKETED, LayerTable, Problem, StateBytes
 from nest_core.network import FloatArray
 
 __all__ = [
@@ -65,9 +65,10 @@ def traffic(zero: int, state: StateBytes) -> Traffic:
 
 def state_shares(zero: int, ranks: int, state: StateBytes) -> tuple[float, float, float]:
     """Bytes per parameter of weights, gradients and optimizer states, sharded over ``ranks``."""
+    second = state.second_gradients if zero in BUCKETED else 0.0
     return (
         (state.weights - state.unheld) / (ranks if zero >= 3 else 1),
-        (state.gradients + state.own_gradients) / (ranks if zero >= 2 else 1),
+        (state.gradients + second) / (ranks if zero >= 2 else 1),
         state.optimizer / (ranks if zero >= 1 else 1),
     )
 

@@ -10,13 +10,14 @@ from collections.abc import Sequence
 
 from nest_core.baselines import Baseline, fastest
 from nest_core.costs import Report
-from nest_core.costs.head_room import MemorySpread, spread_of
+from nest_core.costs.head_room import spread_of
 from nest_core.costs.schedules import DELAYS
 from nest_core.costs.tables import mfu_convention, model_flops
 from nest_core.explain.interval import Interval, span_in_words
 from nest_core.explain.summary import DUST, NOTHING, Headline, fullest, quantity, share
 from nest_core.explain.validity import Validity
 from nest_core.hardware.posterior import SHARE, WIDTH
+from nest_core.hardware.stacks import Stack
 from nest_core.scenario import Scenario
 from nest_core.units import humanise, humanise_bytes, humanise_seconds
 
@@ -52,7 +53,7 @@ def headlines(
         _speedup(best, baselines),
         _iteration(scenario, best, found, interval),
         _bubble(scenario.batch, best),
-        _head_room(best, spread_of(scenario.stack.framework)),
+        _head_room(best, scenario.stack),
     )
 
 
@@ -177,7 +178,8 @@ def _bubble(batch: int, best: Report) -> Headline:
     )
 
 
-def _head_room(best: Report, spread: MemorySpread) -> Headline:
+def _head_room(best: Report, stack: Stack) -> Headline:
+    spread = spread_of(stack.framework)
     number, stage = fullest(best)
     memory = stage.memory
     parts = (
@@ -205,5 +207,5 @@ def _head_room(best: Report, spread: MemorySpread) -> Headline:
         span_in_words((memory.total / spread.factor, memory.total * spread.factor), humanise_bytes)
         if sure
         else "no interval",
-        spread.in_words,
+        spread.in_words(stack.name),
     )

@@ -13,6 +13,7 @@ from nest_core.costs.memory import Memory
 from nest_core.costs.parse import Pasted, read_pasted
 from nest_core.costs.placement import read_placement
 from nest_core.errors import InputError
+from nest_core.explain.other_stacks import name_stack_for_plan
 from nest_core.explain.summary import share
 from nest_core.scenario import Scenario
 from nest_core.units import humanise, humanise_seconds
@@ -99,7 +100,7 @@ def price_pasted(asked: Scenario, text: str, placement: str = "") -> Mine:
         order = read_placement(placement, pasted.plan, devices, "placement")
         point = replace(pasted.plan.point, device_order=order)
         pasted = replace(pasted, plan=replace(pasted.plan, point=point))
-    return Mine(pasted, price(problem, pasted.plan))
+    return Mine(pasted, name_stack_for_plan(asked, price(problem, pasted.plan)))
 
 
 def check_job(asked: Scenario, settings: Mapping[str, Setting]) -> None:

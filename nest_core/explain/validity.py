@@ -208,7 +208,7 @@ def band_in_words(band: Band) -> str:
 
 def memory_in_words(scenario: Scenario) -> str:
     """How far memory is from what is predicted of a scenario's stack."""
-    return spread_of(scenario.stack.framework).in_words
+    return spread_of(scenario.stack.framework).in_words(scenario.stack.name)
 
 
 def overlap_in_words(overlap: Overlap, accelerator: Accelerator) -> str:

@@ -19,6 +19,7 @@ from nest_core.errors import InputError
 from nest_core.hardware.accelerators import Accelerator
 from nest_core.hardware.collectives import Curve
 from nest_core.hardware.collectives.library import OWN, curve_from
+from nest_core.hardware.memory_rules import MemoryRules
 from nest_core.hardware.network_spread import load_spread
 from nest_core.hardware.posterior import (
     PARAMETERS,
@@ -80,8 +81,8 @@ class Stack:
         Whether the host issues every kernel, or a CUDA graph of the whole iteration does.
     fp8 : str
         Scaling of its fp8 products; empty: it has none.
-    deepspeed_zero : bool
-        Whether its ZeRO 1 and 2 are DeepSpeed's, with that library's bucket and gradients.
+    memory : MemoryRules
+        What it holds beside the tensors that every implementation has.
     sharded_gradients : bool
         Whether gradients are reduced after every micro-batch of a pipeline where they are
         sharded; else they are whole there, and ZeRO 2 is 1.
@@ -113,7 +114,7 @@ class Stack:
     checkpoint: Literal["whole", "per_operator"]
     launch: Literal["eager", "iteration_graphs"]
     fp8: str
-    deepspeed_zero: bool
+    memory: MemoryRules
     sharded_gradients: bool
     overlap: tuple[tuple[str, tuple[str, ...]], ...]
     rows: tuple[str, ...] = ()
@@ -189,7 +190,7 @@ def _stack(name: str, file: StackFile) -> Stack:
         file.checkpoint,
         file.launch,
         file.fp8,
-        file.deepspeed_zero,
+        MemoryRules(file.framework == "fsdp", file.eager_loss, file.deepspeed_zero),
         file.sharded_gradients,
         tuple(overlap.items()),
         tuple(file.rows),
@@ -253,14 +254,26 @@ def stacks_of(family: str) -> tuple[Stack, ...]:
 
 
 def default_stack(family: str) -> Stack:
-    """The stack of a scenario that names none.
+    """Return the stack of a scenario that names none.
 
-    The newest that divides tensors and pipelines and has `FEWEST_ROWS` measured runs of quality A
-    over several nodes; else the family's newest, that of an unknown family for others.
+    It is one that people run today: it divides tensors and pipelines, and its attention does not
+    store scores where any software on these devices can do without (FlashAttention needs an A100
+    or newer). Of those, the newest with `FEWEST_ROWS` measured runs of quality A over several
+    nodes, else the newest; an unknown family has the stacks of an uncalibrated one.
     """
-    known = stacks_of(family) or stacks_of("uncalibrated")
-    able = [stack for stack in known if stack.model_parallel] or list(known)
-    return next((stack for stack in able if validated(family, stack)), able[0])
+    candidates = stacks_of(family) or stacks_of("uncalibrated")
+    for wanted in (_divides_models, _has_flash_attention):
+        candidates = tuple(filter(wanted, candidates)) or candidates
+    fitted = (stack for stack in candidates if validated(family, stack))
+    return next(fitted, candidates[0])
+
+
+def _divides_models(stack: Stack) -> bool:
+    return stack.model_parallel
+
+
+def _has_flash_attention(stack: Stack) -> bool:
+    return stack.attention == "flash"
 
 
 def validated(family: str, stack: Stack) -> bool:

@@ -92,8 +92,10 @@ def problem(
         Whether communication may hide behind compute, as fitted; else all of it is exposed.
     """
     device = load_accelerator("h100-80gb")
+    stack = default_stack(device.family.name)
     job = Job(
-        under(device, default_stack(device.family.name), "bf16"),
+        under(device, stack, "bf16"),
+        stack,
         load_model(model),
         sequence,
         batch,

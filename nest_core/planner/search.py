@@ -485,7 +485,7 @@ def _why_nothing(
     tensors, point = frontier.leanest()
     if point is None:
         return 0.0, "no interleaved plan fits into memory: allow 1f1b, which holds less"
-    needed = tensors * (1.0 + problem.fragmentation) + problem.reserved_bytes
+    needed = tensors * (1.0 + problem.fragmentation) + problem.context_bytes(point)
     needed += point.communicators * problem.communicator_bytes
     have = problem.planned_bytes
     if needed <= have:
@@ -496,8 +496,8 @@ def _why_nothing(
     return needed * problem.memory_bytes / have, (
         f"no plan fits into memory: the leanest found (tp {point.tp}, {wider}pp {point.pp}, "
         f"dp {point.dp}, micro-batch {point.micro_batch}, {point.zero_words}) needs "
-        f"{at_least_gib(needed)} per device, {at_least_gib(needed - have)} more than "
-        f"{sure_words(problem.memory_bytes, problem.memory_spread, problem.certainty)}"
+        f"{at_least_gib(needed)} per device{problem.under}, {at_least_gib(needed - have)} more "
+        f"than {sure_words(problem.memory_bytes, problem.memory_spread, problem.certainty)}"
     )
 
 

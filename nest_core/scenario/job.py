@@ -1,8 +1,8 @@
-"""A training job on a fabric: model, device, batch and software, without any plan.
+"""A training job: model, device, batch and software, without any plan or fabric.
 
 A scenario (`nest_core.scenario`) is a job and a search space; a measured run
-(`nest_core.measured.training`) is a job and the plan that was run. Both are priced from the same
-`Problem`.
+(`nest_core.measured.training`) is a job and the plan that was run. `Job.problem` is the only
+function that makes a `Problem` of either.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from nest_core.costs.tables import (
     model_flops,
 )
 from nest_core.hardware import Accelerator
+from nest_core.hardware.stacks import Stack
 from nest_core.network import Network, collapse
 from nest_core.network.traffic import reduce_scatters
 from nest_core.topology import Fabric
@@ -40,6 +41,9 @@ class Job:
     Parameters
     ----------
     accelerator : Accelerator
+        As it is under the stack (`nest_core.hardware.stacks.under`).
+    stack : Stack
+        The software: its kernels, how it recomputes, and its memory rules.
     model : Model
     sequence, batch : int
         Tokens per sequence, sequences per iteration.
@@ -63,16 +67,10 @@ class Job:
         See `Overlap`.
     collectives : str
         The algorithm of reduce-scatters, all-gathers and all-reduces; ``library``: the fastest.
-    framework, fp8 : str
-        Of its stack: whose measured memory says how surely a plan fits; how fp8 is scaled.
-    joined : bool
-    checkpoint : {"whole", "per_operator", "per_operator_narrow"}
-        Of its stack, as of a `Strategy`.
-    sharded_gradients : bool
-        Of its stack, see `Problem`.
     """
 
     accelerator: Accelerator
+    stack: Stack
     model: Model
     sequence: int
     batch: int
@@ -89,11 +87,6 @@ class Job:
     dispatch: Literal["all_to_all", "once_per_node", "hybrid"] = "all_to_all"
     expert_overlap: bool = False
     collectives: str = "library"
-    framework: str = "megatron"
-    fp8: str = ""
-    joined: bool = True
-    checkpoint: Literal["whole", "per_operator", "per_operator_narrow"] = "whole"
-    sharded_gradients: bool = False
 
     def strategy(self, tp: int, sp: bool, micro_batch: int, cp: int, ep: int, etp: int) -> Strategy:
         """The sub-graph strategy of a stage with these degrees."""
@@ -104,8 +97,9 @@ class Job:
             sequence=self.sequence,
             width=element_bytes(self.precision),
             attention=self.attention,
-            joined=self.joined,
-            checkpoint=self.checkpoint,
+            fused=self.stack.fused,
+            joined=self.stack.joined,
+            checkpoint=self.stack.checkpointing(self.precision),
             cp=cp,
             context=self.context,
             ep=ep,
@@ -125,6 +119,7 @@ class Job:
             self.accelerator,
             self.precision,
             recomputations=self.recomputations,
+            memory=self.stack.memory,
         )
 
     @property
@@ -138,18 +133,23 @@ class Job:
         strategy = self.strategy(tp, sp, 1, cp, ep, etp)
         check_experts(self.model, strategy)
         return lower_bound_table(
-            self.model, strategy, self.accelerator, self.precision, self.recomputations
+            self.model,
+            strategy,
+            self.accelerator,
+            self.precision,
+            self.recomputations,
+            self.stack.memory,
         )
 
     def problem(self, fabric: Fabric | Network) -> Problem:
-        """The arrays that plans for this job are priced from.
+        """Return the arrays that plans for this job are priced from.
 
         Parameters
         ----------
         fabric : Fabric or Network
             A network is a fabric that was collapsed already.
         """
-        device = self.accelerator
+        device, stack = self.accelerator, self.stack
         bandwidth = device.memory_bandwidth_Bps * device.family.memory_efficiency
         network = fabric if isinstance(fabric, Network) else collapse(fabric)
         if self.collectives != "library":
@@ -166,7 +166,8 @@ class Job:
                 self.precision,
                 self.optimizer,
                 self.gradient_bytes,
-                transposed=keeps_transposed(device.family.name, self.fp8),
+                transposed=keeps_transposed(device.family.name, stack.fp8),
+                memory=stack.memory,
             ),
             update_Bps=bandwidth,
             model_flops=model_flops(self.model, self.sequence),
@@ -175,13 +176,15 @@ class Job:
             overlap=self.hidden,
             fragmentation=FRAGMENTATION,
             communicator_bytes=device.communicator_bytes,
-            memory_spread=spread_of(self.framework).sd,
+            bucket_bytes=stack.memory.bucket_bytes(self.precision),
+            memory_spread=spread_of(stack.framework).sd,
             lower_bound=None if device.profile else self.lower_bound,
             pad_batch=self.pad_batch,
             recomputations=self.recomputations,
-            sharded_gradients=self.sharded_gradients,
+            sharded_gradients=stack.sharded_gradients,
             dispatch=dispatch_of(self.dispatch, self.model),
             host_Bps=device.host_Bps,
+            stack=stack.name,
         )
 
 

@@ -143,6 +143,7 @@ class Scenario:
         """What is trained, without the fabric and the search space."""
         return Job(
             self.accelerator,
+            self.stack,
             self.model,
             self.sequence,
             self.batch,
@@ -158,11 +159,6 @@ class Scenario:
             dispatch=self.dispatch,
             expert_overlap=self.expert_overlap,
             collectives=self.collectives,
-            framework=self.stack.framework,
-            fp8=self.stack.fp8,
-            joined=self.stack.joined,
-            checkpoint=self.stack.checkpointing(self.precision),
-            sharded_gradients=self.stack.sharded_gradients,
         )
 
 

@@ -182,6 +182,7 @@ class StackFile(Table):
     launch: Literal["eager", "iteration_graphs"] = "eager"
     fp8: Literal["", "delayed", "tensorwise", "rowwise", "blockwise"] = ""
     deepspeed_zero: bool = False
+    eager_loss: bool = False
     sharded_gradients: bool = False
     source: Annotated[str, Field(min_length=1, max_length=2000)]
     rows: list[str] = []

@@ -39,6 +39,7 @@ def memory(
     from nest_core.costs import price
     from nest_core.costs.parse import read_plan
     from nest_core.explain import check_heads
+    from nest_core.explain.other_stacks import name_stack_for_plan
     from nest_core.scenario import load_scenario
 
     asked = load_scenario(scenario, sets or ())
@@ -47,7 +48,7 @@ def memory(
         plan, problem.layers, problem.network.devices, whole_experts=not asked.expert_tensor
     )
     check_heads(asked.model, given)
-    report = price(asked.problem(given.recompute), given)
+    report = name_stack_for_plan(asked, price(asked.problem(given.recompute), given))
     fields: dict[str, object] = {
         "feasible": report.feasible,
         "reason": report.reason,

@@ -18,6 +18,7 @@ from nest_core.costs.price import Report
 from nest_core.costs.problem import Problem
 from nest_core.explain import Gain, NextBest, gains, next_best
 from nest_core.explain.interval import Interval
+from nest_core.explain.other_stacks import name_stack_for_search
 from nest_core.network import Outline
 from nest_core.paper import Reproduction, reproduce
 from nest_core.paper.reproduction import Costs
@@ -122,6 +123,7 @@ def best_plan(text: str, *, progress: Tell, stop: Stop) -> tuple[Result, Outline
         progress=tell,
         stop=stop,
     )
+    result = name_stack_for_search(scenario, result)
     best = result.best
     interval = interval_of(scenario, problem, best) if best else None
     return result, problem.network.outline, interval

@@ -20,7 +20,7 @@ from nest_core.workload import load_model
 def _layer(tp, cp, sp, nic_GBps=50, nodes=4):
     device = load_accelerator("h100-80gb")
     device = under(device, default_stack(device.family.name), "bf16")
-    job = Job(device, load_model("llama3-70b"), 4096, 1, "bf16", "adam")
+    job = Job(device, default_stack("h100"), load_model("llama3-70b"), 4096, 1, "bf16", "adam")
     found = anatomy(job.model, "block", job.strategy(tp, sp, 1, cp, 1, tp), device, "bf16", "none")
     return job.problem(noded(nodes, 8, nic_GBps)), found
 

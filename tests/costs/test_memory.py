@@ -133,7 +133,7 @@ def test_the_optimizer_step_counts_where_it_needs_more_than_the_passes(zero):
 
 
 def test_gradients_of_their_own_are_sharded_with_the_others():
-    state = replace(MIXED, own_gradients=2.0)
+    state = replace(MIXED, second_gradients=2.0)
     for zero, ranks in ((1, 1), (2, 4)):
         held = memory(chain(parameters=SIZES), plan(dp=4, zero=zero), state=state)
         assert held.gradients == 6 * SIZES.sum() / ranks
@@ -158,15 +158,13 @@ def test_allocator_and_driver_hold_more_than_tensors():
         assert (search(tight, space).best is not None) is fits
 
 
-# Real layers: A100, a GPT block with attention in separate kernels, closed forms by hand.
+# Real layers: a GPT block with attention in separate kernels, closed forms by hand.
 
 
-def block(model, *, operand_bytes=2.0, recompute=0, **strategy):
+def block(model, *, precision="bf16", recompute=0, **strategy):
     """Kept and working bytes of a block."""
     chosen = Strategy(**{"sequence": 512, "micro_batch": 2, **strategy})
-    table = layer_table(
-        load_model(model), chosen, load_accelerator("a100-80gb"), "bf16", operand_bytes
-    )
+    table = layer_table(load_model(model), chosen, load_accelerator("h100-80gb"), precision)
     return table.kept_bytes[recompute, 1], table.working_bytes[recompute, 1]
 
 
@@ -191,7 +189,7 @@ def test_transformer_engine_keeps_inputs_of_projections_in_fp8():
     model = load_model("gpt3-175b")
     sbh = 512 * 2 * model.hidden
     for recompute, scores in ((0, 5 * model.heads * 512 / model.hidden), (1, 0.0)):
-        kept, _ = block("gpt3-175b", attention="unfused", operand_bytes=1.0, recompute=recompute)
+        kept, _ = block("gpt3-175b", attention="unfused", precision="fp8", recompute=recompute)
         assert kept == pytest.approx(sbh * (34 - 14 / 2 + scores))
 
 

@@ -104,6 +104,7 @@ def joint_instance(seed: int) -> Instance:
         state=random_state(seed, problem.state),
         fragmentation=0.07 * (seed % 4),
         communicator_bytes=4.0 * (seed % 3),
+        bucket_bytes=30.0 * (seed % 3 == 1),
         software=random_software(seed + int(dice.integers(2))),
         overlap=_overlap(seed),
         dispatch=_dispatch(seed),

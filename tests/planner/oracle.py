@@ -494,7 +494,8 @@ class Pricer:
             z1, z2, z3 = (ranks if self.zero >= least else 1 for least in (1, 2, 3))
             here = 1 - self.optimizer_away
             states = (state.weights - state.unheld) / z3 + here * state.optimizer / z1
-            states += (state.gradients + state.own_gradients) / z2
+            second = state.second_gradients if self.zero in (1, 2) else 0.0
+            states += (state.gradients + second) / z2
             elements = sum(held[layer] for layer in layers)
             total += elements * states
             stepping += elements * here * state.temporary / z1
@@ -515,6 +516,7 @@ class Pricer:
         passes += self._late(position) * again
         tensors = total + max(passes, stepping)
         held = tensors * (1 + self.problem.fragmentation) + self.problem.reserved_bytes
+        held += self.problem.bucket_bytes if self.zero in (1, 2) else 0.0
         return held + self._groups() * self.problem.communicator_bytes
 
     def _groups(self) -> int:

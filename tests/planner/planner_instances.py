@@ -125,6 +125,7 @@ def random_instance(seed: int, shapes: tuple[tuple[int, ...], ...] = ()) -> Inst
         state=random_state(seed, problem.state),
         fragmentation=0.07 * (seed % 4),
         communicator_bytes=4.0 * (seed % 3),
+        bucket_bytes=30.0 * (seed % 3 == 1),
     )
     space = random_space(dice, family, fabric.devices, problem.batch, problem.layers)
     loose = Instance(seed, family, fabric, problem, space)
@@ -155,7 +156,7 @@ def random_state(seed: int, state: StateBytes) -> StateBytes:
     """Two instances in three with gradients of their own, an optimizer step that needs more."""
     own, temporary = ((0.0, 0.0), (2.0, 4.0), (0.0, 40.0))[seed % 3]
     unheld = 0.5 * (seed % 2) * state.weights
-    return replace(state, own_gradients=own, temporary=temporary, unheld=unheld)
+    return replace(state, second_gradients=own, temporary=temporary, unheld=unheld)
 
 
 def random_problem(
@@ -454,6 +455,7 @@ def large_instance(seed: int) -> Instance:
         state=random_state(seed, problem.state),
         fragmentation=0.07 * (seed % 4),
         communicator_bytes=4.0 * (seed % 3),
+        bucket_bytes=30.0 * (seed % 3 == 1),
     )
     every = tuple(range(1, fabric.devices + 1))
     space = replace(

@@ -138,7 +138,7 @@ def test_the_program_is_told_what_the_price_says(reports):
             assert costs.load(s, stage.first, stage.last, c) == _close(stage.micro_batch_s)
             assert costs.sync_seconds(s, stage.first, stage.last, c) == _close(stage.sync_s)
             used = costs.used(s, stage.first, stage.last, c) * (1 + problem.fragmentation)
-            used += problem.reserved_bytes + own.communicators * problem.communicator_bytes
+            used += problem.context_bytes(own) + own.communicators * problem.communicator_bytes
             assert used == _close(stage.memory.total), (instance.seed, own)
             compared += own.ep > 1
     assert compared > len(reports) / 7.5

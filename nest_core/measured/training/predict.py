@@ -19,30 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
 
-from nest_core.costs import (
-    RECOMPUTE,
-    LayerTable,
-    Overlap,
-    Plan,
-    Point,
-    Problem,
-    Report,
-    price,
-    state_bytes,
-)
-from nest_core.costs.memory import FRAGMENTATION
+from nest_core.costs import RECOMPUTE, Plan, Point, Problem, Report, price
 from nest_core.costs.parse import even_cuts
 from nest_core.costs.shapes import Shape, shape_of
-from nest_core.costs.software import software_of
-from nest_core.costs.tables import (
-    dispatch_of,
-    element_bytes,
-    keeps_transposed,
-    layer_table,
-    lower_bound_table,
-)
 from nest_core.errors import InputError
 from nest_core.hardware import Accelerator
 from nest_core.hardware.collectives import Curve
@@ -50,17 +30,11 @@ from nest_core.hardware.collectives.library import REDUCING
 from nest_core.hardware.stacks import Stack, load_stack, under
 from nest_core.measured.training.architectures import model_of
 from nest_core.measured.training.machines import accelerator_of, fabric_of, network_of
-from nest_core.measured.training.memory import (
-    KINDS,
-    counted_bytes,
-    run_reserved_bytes,
-    run_state,
-    run_table,
-)
+from nest_core.measured.training.memory import KINDS, counted_bytes
 from nest_core.measured.training.runs import Outcome, Row, Run, Unread
-from nest_core.workload import Strategy
+from nest_core.scenario.job import Job
 
-__all__ = ["Prediction", "plan_of", "predict", "predict_rows", "problem_of", "stack_of"]
+__all__ = ["Prediction", "job_of", "plan_of", "predict", "predict_rows", "problem_of", "stack_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +148,8 @@ def predict(
     """
     device = accelerator or accelerator_of(run.accelerator)
     problem = problem_of(run, device, factors, curves)
+    # What ran did fit: the centre of what is predicted decides, without room for its spread.
+    problem = replace(problem, memory_spread=0.0)
     choices = (run.recompute,) if run.recompute else RECOMPUTE
     report = price(problem, plan_of(run, problem.layers, choices[0]))
     for choice in choices[1:]:
@@ -184,13 +160,24 @@ def predict(
 
 
 def stack_of(run: Run) -> Stack:
-    """The stack of a run, overlapping and launching as the run does."""
+    """Return the stack of a run, with what its row states of the software in place of the preset's.
+
+    That is what it overlaps, how it launches kernels, whether element-wise operators are fused, and
+    how fp8 products are scaled.
+    """
+    stack = load_stack(run.stack)
     overlap = tuple(
         (traffic, (run.precision,) if hidden else ())
         for traffic, hidden in zip(("tp", "pp", "dp"), run.overlap, strict=True)
     )
-    stack = replace(load_stack(run.stack), overlap=overlap)
-    return replace(stack, launch="iteration_graphs") if run.fact("launch") else stack
+    compiled = run.fact("compiled")
+    return replace(
+        stack,
+        overlap=overlap,
+        launch="iteration_graphs" if run.fact("launch") else stack.launch,
+        fused=stack.fused if compiled is None else compiled == "yes",
+        fp8="blockwise" if "mx" in run.precision_name.lower() else stack.fp8,
+    )
 
 
 def plan_of(run: Run, layers: int, recompute: str) -> Plan:
@@ -249,13 +236,29 @@ def _cuts(run: Run, layers: int) -> tuple[int, ...]:
     return even_cuts(layers, virtual_stages)
 
 
-def problem_of(
+def job_of(
     run: Run,
     accelerator: Accelerator,
     factors: Mapping[str, float] | None = None,
     curves: tuple[Curve, ...] = (),
-) -> Problem:
-    """A run's fabric, workload and device, as it is under the run's stack, as arrays."""
+) -> Job:
+    """Return the job of a run: what was trained, with the run's stack.
+
+    Parameters
+    ----------
+    run : Run
+    accelerator : Accelerator
+        As its preset has it, not yet under a stack.
+    factors : mapping, optional
+        On what kernels and network reach; the posterior's centre by default.
+    curves : tuple of Curve
+        Measured on the run's cluster, in place of its stack's.
+
+    Raises
+    ------
+    InputError
+        If the accelerator does not compute in the run's precision.
+    """
     if run.precision not in accelerator.precisions:
         raise InputError(
             "precision",
@@ -266,70 +269,30 @@ def problem_of(
     stack = replace(stack_of(run), curves=curves) if curves else stack_of(run)
     if run.fact("in-network reduction") and accelerator.network in REDUCING:
         accelerator = replace(accelerator, network=REDUCING[accelerator.network])
-    accelerator = under(accelerator, stack, run.precision, factors)
-    model = model_of(run)
-    base = _strategy(run)
-    rows = RECOMPUTE if run.recompute in ("", *RECOMPUTE) else (*RECOMPUTE, run.recompute)
-
-    def table(tp: int, sp: bool, micro_batch: int, cp: int, ep: int, etp: int) -> LayerTable:
-        strategy = replace(base, tp=tp, sp=sp, micro_batch=micro_batch, cp=cp, ep=ep, etp=etp)
-        wide = element_bytes(run.precision) if run.framework == "fsdp" else None
-        found = layer_table(model, strategy, accelerator, run.precision, wide, rows)
-        return run_table(run, model, strategy, found)
-
-    def lower_bound(tp: int, sp: bool, cp: int, ep: int, etp: int) -> LayerTable:
-        strategy = replace(base, tp=tp, sp=sp, cp=cp, ep=ep, etp=etp)
-        least = lower_bound_table(model, strategy, accelerator, run.precision, rows)
-        return run_table(run, model, strategy, least)
-
-    recipe = "blockwise" if "mx" in run.precision_name.lower() else load_stack(run.stack).fp8
-    transposed = keeps_transposed(accelerator.family.name, recipe)
-    state = state_bytes(run.precision, run.optimizer, run.gradient_bytes, transposed=transposed)
-    return Problem(
-        network=network_of(fabric_of(run)),
-        table=table,
-        batch=run.batch,
-        tokens=run.sequence,
-        memory_bytes=accelerator.memory_bytes,
-        reserved_bytes=run_reserved_bytes(run, accelerator.reserved_bytes),
-        state=run_state(run, state),
-        update_Bps=accelerator.memory_bandwidth_Bps * accelerator.family.memory_efficiency,
-        model_flops=0.0,
-        peak_flops=accelerator.peak(run.precision),
-        software=software_of(accelerator),
-        overlap=_overlap(run, accelerator),
-        fragmentation=FRAGMENTATION,
-        communicator_bytes=accelerator.communicator_bytes,
-        lower_bound=None if accelerator.profile else lower_bound,
-        recomputations=rows,
-        sharded_gradients=load_stack(run.stack).sharded_gradients,
-        dispatch=dispatch_of(_dispatch(run), model),
-    )
-
-
-def _strategy(run: Run) -> Strategy:
-    told, stack = run.fact("compiled"), load_stack(run.stack)
-    return Strategy(
+    return Job(
+        accelerator=under(accelerator, stack, run.precision, factors),
+        stack=stack,
+        model=model_of(run),
         sequence=run.sequence,
-        width=element_bytes(run.precision),
+        batch=run.batch,
+        precision=run.precision,
+        optimizer=run.optimizer,
         attention=run.attention,
-        fused=stack.fused if told is None else told == "yes",
-        joined=stack.joined,
-        checkpoint=stack.checkpointing(run.precision),
         capacity=1.0 if run.fact("routing") == "capacity" else 0.0,
-        dispatch=_dispatch(run),
+        gradient_bytes=run.gradient_bytes,
+        recomputations=RECOMPUTE
+        if run.recompute in ("", *RECOMPUTE)
+        else (*RECOMPUTE, run.recompute),
+        dispatch=run.fact("dispatch") or "all_to_all",  # type: ignore[arg-type]  # words of `NOTES`
+        expert_overlap=run.fact("expert overlap") == "yes",
     )
 
 
-def _dispatch(run: Run) -> Literal["all_to_all", "once_per_node", "hybrid"]:
-    return run.fact("dispatch") or "all_to_all"  # type: ignore[return-value]  # words of `NOTES`
-
-
-def _overlap(run: Run, accelerator: Accelerator) -> Overlap:
-    """The family's shares under the run's stack."""
-    family = accelerator.family
-    experts = run.experts > 1 and run.fact("expert overlap") == "yes"
-    shares = (family.overlap_tp, family.overlap_pp, family.overlap_dp)
-    if not any((*shares, experts)):
-        return Overlap("none")
-    return Overlap("fitted", *shares, experts=experts)
+def problem_of(
+    run: Run,
+    accelerator: Accelerator,
+    factors: Mapping[str, float] | None = None,
+    curves: tuple[Curve, ...] = (),
+) -> Problem:
+    """Return the problem of a run on its own nodes; parameters and errors are those of `job_of`."""
+    return job_of(run, accelerator, factors, curves).problem(network_of(fabric_of(run)))

@@ -35,7 +35,7 @@ def test_few_runs_take_the_spread_of_all_and_say_so(one):
     assert len(names) == 2
     unknown = spread_of("no such framework")
     assert unknown.flat
-    assert "fewer than 5" in unknown.in_words
+    assert "fewer than 5" in unknown.in_words("x")
     assert not spread_of("megatron").flat
 
 
@@ -48,9 +48,9 @@ def test_what_is_written_is_read_back():
 def test_the_interval_holds_its_share_and_fits_with_its_chance():
     """Of a normal logarithm: a tenth above the upper end; one that needs all fits half the time."""
     spread = MemorySpread("megatron", 0.1, 9, 2)
-    found = spread.to_json(40.0, 40.0)
+    found = spread.to_json(40.0, 40.0, "x")
     assert found["high_bytes"] / 40.0 == pytest.approx(math.exp(0.128155))
     assert found["low_bytes"] * found["high_bytes"] == pytest.approx(40.0**2)
     assert found["fits"] == pytest.approx(0.5)
-    assert spread.to_json(found["high_bytes"], 40.0)["fits"] == pytest.approx(0.1)
-    assert spread.to_json(40.0, found["surely_bytes"])["fits"] == pytest.approx(0.95)
+    assert spread.to_json(found["high_bytes"], 40.0, "x")["fits"] == pytest.approx(0.1)
+    assert spread.to_json(40.0, found["surely_bytes"], "x")["fits"] == pytest.approx(0.95)

@@ -1,0 +1,72 @@
+"""Refusals of memory that another software stack would lift.
+
+Memory depends on software: attention in separate kernels stores scores, and some frameworks keep
+buffers of their own. So whoever is told that nothing fits is told under which stack it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from nest_core.costs import Report, price
+from nest_core.hardware.stacks import Stack, stacks_of
+from nest_core.planner import Result, search
+from nest_core.scenario import Scenario
+from nest_core.units import humanise_bytes
+
+__all__ = ["name_stack_for_plan", "name_stack_for_search"]
+
+_SEARCH_S = 5.0
+"""A stack under which no plan is found so soon is not named."""
+
+
+def name_stack_for_plan(scenario: Scenario, report: Report) -> Report:
+    """Return the report of a plan, whose reason names the newest stack under which it fits."""
+    if report.feasible:
+        return report
+    for stack, other in _other_scenarios(scenario):
+        found = price(other.problem(report.plan.recompute), report.plan)
+        if found.feasible:
+            needed = humanise_bytes(max(stage.memory.total for stage in found.stages))
+            return replace(report, reason=f"{report.reason}; {_fits(stack)}, in {needed}")
+    return report
+
+
+def name_stack_for_search(scenario: Scenario, result: Result) -> Result:
+    """Return the result of a search, whose reason names the newest stack that has a plan."""
+    if result.best is not None or not result.needed_bytes:
+        return result
+    for stack, other in _other_scenarios(scenario):
+        found = search(other.problem(), other.space, time_limit_s=_SEARCH_S)
+        if found.best is not None:
+            return replace(result, reason=f"{result.reason}; {_fits(stack)}")
+    return result
+
+
+def _fits(stack: Stack) -> str:
+    return f"under {stack.name} it fits"
+
+
+def _other_scenarios(scenario: Scenario) -> Iterator[tuple[Stack, Scenario]]:
+    """Yield the scenario under stacks that hold memory otherwise, the newest of each kind.
+
+    Only their memory is right: kernels and links stay those of the scenario's own stack.
+    """
+    seen = {_memory_of(scenario.stack, scenario)}
+    for stack in stacks_of(scenario.accelerator.family.name):
+        kind = _memory_of(stack, scenario)
+        if stack.model_parallel and kind not in seen:
+            seen.add(kind)
+            attention = scenario.attention
+            if attention == scenario.stack.attention:
+                attention = stack.attention
+            space = replace(scenario.space, sharded_gradients=stack.sharded_gradients)
+            yield stack, replace(scenario, stack=stack, attention=attention, space=space)
+
+
+def _memory_of(stack: Stack, scenario: Scenario) -> tuple[object, ...]:
+    """Return what of a stack a scenario's memory depends on."""
+    recompute = stack.checkpointing(scenario.precision)
+    kernels = (stack.attention, stack.fused, stack.joined, recompute, stack.fp8)
+    return *kernels, stack.memory, stack.sharded_gradients
