@@ -19,7 +19,7 @@ from nest_core.picture.pointing import pointing
 from nest_core.presets import edition, load_toml, named_file
 from nest_core.quoting import as_markdown
 from nest_core.scenario import scenario_document
-from nest_studio.browser.fabric import opened, show_fabric, shown_width
+from nest_studio.browser.fabric import show_fabric, shown_width
 from nest_studio.fabric_widgets import (
     FabricRequest,
     fabric_document,
@@ -116,7 +116,7 @@ def levels(answer: FabricAnswer) -> None:
 @st.fragment
 def fabric_picture(request: FabricRequest, text: str) -> None:
     """The fabric by its kind's rule, beside the cost matrix of the job that was planned last."""
-    asked = text, shown_width(FABRIC), opened(FABRIC)
+    asked = text, shown_width(FABRIC)
     job = submitted(fabric_drawn, *asked, place="fabric-drawn")
     with st.container(key="waiting-drawn"):
         is_there = there(job, "Drawing the fabric", key="fabric-drawn")

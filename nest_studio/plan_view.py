@@ -28,7 +28,7 @@ from nest_core.quoting import as_markdown
 from nest_core.scenario import Scenario
 from nest_core.scenario.titles import page_title, scenario_title
 from nest_core.units import ceil_gib
-from nest_studio.browser.fabric import opened, show_fabric, shown_width
+from nest_studio.browser.fabric import show_fabric, shown_width
 from nest_studio.chips import chips
 from nest_studio.fields import one_of
 from nest_studio.forms import Request, changes_in_words, pinned_title, use_memory
@@ -192,7 +192,7 @@ def middle(answer: Answer, text: str, parts: tuple[Part, ...] | None) -> None:
 def fabric_picture(answer: Answer, text: str) -> None:
     """The one place that draws the fabric with the plan on it."""
     place = st.container(key="drawn-fabric")
-    asked = text, answer.best, is_busy(), shown_width(FABRIC), opened(FABRIC)
+    asked = text, answer.best, is_busy(), shown_width(FABRIC)
     job = submitted(plan_fabric, *asked, place="fabric")
     with st.container(key="waiting-fabric"):
         is_there = there(job, "Drawing the fabric", key="fabric-picture")

@@ -39,8 +39,6 @@ class Ask:
         Of the fabric, where all counts that are said come from.
     slow : mapping of str to float
         Switches by their key (``"leaf 11"``) and the share of their links' rate that is left.
-    opened : str
-        Key of the group that the lens shows; empty: the first one that is in trouble, or the first.
     plan : Shown or None
         What devices do.
     loads : Loads or None
@@ -50,6 +48,5 @@ class Ask:
     width: float
     parts: Inventory
     slow: Mapping[str, float] = field(default_factory=dict)
-    opened: str = ""
     plan: Shown | None = None
     loads: Loads | None = None

@@ -1,72 +1,143 @@
-"""Clos fabrics of two tiers, drawn whole; where the others' rules begin."""
+"""Clos fabrics as rows: the top tier, spines, leaves and nodes, in panels that share their spines.
+
+A panel is a pod, a rail that is a network of its own, or all of a fabric of two tiers. Panels that
+have no room are drawn several at a time, and said.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
-from nest_core.picture.aggregate import row_of
-from nest_core.picture.clos_plan import Busy, StagePaint, brackets, stage_legend, transfers
-from nest_core.picture.clos_rails import Rails
-from nest_core.picture.clos_structure import Pod, Structure
-from nest_core.picture.clos_tiers import Layer, Region, Tiers, fault_words
-from nest_core.picture.clos_words import (
-    Counts,
-    plural,
-    said_links,
-    said_nodes,
-    said_rate,
-    said_tier,
-    subtitle,
-    title,
-)
+import numpy as np
+
+from nest_core.bill.inventory import Inventory
+from nest_core.picture.aggregate import Row, row_of, tiles
+from nest_core.picture.ask import Ask, parts_of
+from nest_core.picture.clos_nodes import Foot, NodeRow
+from nest_core.picture.clos_plan import Busy, brackets, busy_of, outlines, transfers
+from nest_core.picture.clos_said import Saying, fault_words
+from nest_core.picture.clos_structure import Pod, Structure, diagonal, merged
+from nest_core.picture.clos_words import Counts, plural, subtitle, title
 from nest_core.picture.frame import Frame, frame_of, framed
-from nest_core.picture.lens import beam, leaf_lens, worst_leaf
-from nest_core.picture.marks import Box, Drawn, Mark, Said, Stands, Swatch, Words
+from nest_core.picture.marks import Band, Box, Drawn, Mark, Stands, Words
+from nest_core.picture.meshes import Mesh, mesh
+from nest_core.picture.one_node import MOST_DEVICES, node_drawn
 from nest_core.picture.plan import Shown
-from nest_core.picture.racks import Racks
-from nest_core.picture.switches import cross
+from nest_core.picture.racks import MIN_DOMAIN, Paint, Racks
+from nest_core.picture.stages import stages_of
+from nest_core.picture.switches import Placed, Switch, cross, narrow_row, place, units
 from nest_core.picture.text import text_width
 from nest_core.topology import Clos
 
-__all__ = ["Sketch", "inner", "left_ratio", "line_words", "other_planes", "pod_layer", "two_tiers"]
+__all__ = ["clos_drawn"]
+
+_MAX_RAIL_COLOURS = 8
+_BAR = 18.0
+_MAX_BARS = 3
+
+
+def clos_drawn(fabric: Clos, ask: Ask) -> Drawn:
+    """Draw a Clos fabric."""
+    if fabric.nodes == fabric.tiers == fabric.planes == 1 < fabric.slots <= MOST_DEVICES:
+        return node_drawn(fabric, ask)
+    structure = Structure(fabric, ask.parts.hall.per_rack, ask.slow)
+    _, paint = stages_of(ask, fabric.slots, fabric.as_built.devices)
+    racks = Racks(
+        np.arange(fabric.nodes + 1) * fabric.devices_per_node,
+        structure.is_present,
+        _rail_paint(fabric) if ask.plan is None else paint,
+        fabric.interconnect == "switch",
+        fabric.devices_per_host or 0,
+    )
+    busy = None if ask.loads is None else busy_of(structure, ask.loads)
+    frame = frame_of(ask.width)
+    drawing = _Drawing(structure, racks, _inner(frame, fabric), ask.plan, busy)
+    form, marks = drawing.marks()
+    counts = _counts(fabric, ask)
+    tiled = drawing.tile_words | {"node": _node_words(marks)}
+    saying = Saying(structure, counts, drawing.edges, tiled, busy)
+    line = saying.line(form)
+    words = title(structure), subtitle(structure, line)
+    if ask.plan is not None:
+        load = " Links: the redder, the longer they are busy." if busy else ""
+        words = busy.finding if busy else ask.plan.finding, ask.plan.subtitle + load
+    return framed(frame, words, marks, saying.rows(), saying.legend(ask.plan, line))
+
+
+def _rail_paint(fabric: Clos) -> Paint:
+    """Return the look of devices: the colour of the rail that all of them are on."""
+    rails, per_node = fabric.rails, fabric.devices_per_node
+
+    def look(devices: Sequence[int]) -> str:
+        numbers = {number % per_node % rails for number in devices[: rails + 1]}
+        coloured = 1 < rails <= _MAX_RAIL_COLOURS and len(numbers) == 1
+        return f"rail-{min(numbers)}" if coloured else "device"
+
+    return look
+
+
+def _counts(fabric: Clos, ask: Ask) -> Counts:
+    """Return what is there and what has failed, by class of the bill."""
+    here = _by_class(fabric, ask.parts)
+    if not fabric.missing:
+        return {name: (count, 0) for name, count in here.items()}
+    whole = replace(fabric, missing=(), installed=0, devices=fabric.slots)
+    return {
+        name: (here[name], count - here[name])
+        for name, count in _by_class(whole, parts_of(whole)).items()
+    }
+
+
+def _by_class(fabric: Clos, parts: Inventory) -> dict[str, int]:
+    counts = {one.role: one.count for one in parts.switches}
+    counts |= {f"links {one.tier}": one.count for one in parts.links}
+    return counts | {"node": parts.nodes, "device": fabric.devices}
+
+
+def _inner(frame: Frame, fabric: Clos) -> Frame:
+    """Return the drawing without what words of failures and bars of planes may take."""
+    bars = min(_MAX_BARS, fabric.planes - 1) * (_BAR if frame.words else 8.0)
+    if not frame.words:
+        return replace(frame, bottom=frame.bottom - bars)
+    return replace(frame, top=frame.top + 10, bottom=frame.bottom - 18 - bars)
 
 
 @dataclass(frozen=True, slots=True)
-class Sketch:
-    """A Clos fabric about to be drawn.
+class _Panel:
+    """A pod or several, and where they stand.
 
     Parameters
     ----------
-    structure : Structure
-    counts : Counts
-    racks : Racks
-    width : float
-    opened : str
-        Key of the pod or the unit that the lens shows; empty: the first one that is in trouble.
-    plan : Shown or None
-    busy : Busy or None
+    key : str
+        Of the frame; empty: none is drawn.
+    pod : Pod
+    tops : tuple of int
+        Groups of switches above that are its alone; none where panels share them.
+    left, right : float
     """
 
-    structure: Structure
-    counts: Counts
-    racks: Racks
-    width: float
-    opened: str = ""
-    plan: Shown | None = None
-    busy: Busy | None = None
+    key: str
+    pod: Pod
+    tops: tuple[int, ...]
+    left: float
+    right: float
 
     @property
-    def loads(self) -> Mapping[str, str]:
-        """Looks of links by their lower end and ``up`` or ``down``."""
-        return self.busy.looks if self.busy else {}
+    def middle(self) -> float:
+        return (self.left + self.right) / 2
 
-    def words(self, line: str) -> tuple[str, str]:
-        """Title and subtitle; of a plan, where there is one."""
-        if self.plan is None:
-            return title(self.structure), subtitle(self.structure, line)
-        load = " Links: the redder, the longer they are busy." if self.busy else ""
-        return self.busy.finding if self.busy else self.plan.finding, self.plan.subtitle + load
+
+@dataclass(frozen=True)
+class _Drawing:
+    """Where everything stands, and its marks."""
+
+    structure: Structure
+    racks: Racks
+    frame: Frame
+    plan: Shown | None
+    busy: Busy | None
 
     @property
     def fabric(self) -> Clos:
@@ -74,234 +145,359 @@ class Sketch:
         return self.structure.fabric
 
     @property
-    def one_link(self) -> str:
-        """One link's rate in words."""
-        return said_rate(self.fabric.link_bandwidth_Bps)
+    def loads(self) -> Mapping[str, str]:
+        """Looks of links by the key of their lower end and ``up`` or ``down``."""
+        return self.busy.looks if self.busy else {}
 
+    @cached_property
+    def panels(self) -> tuple[_Panel, ...]:
+        """Panels from left to right."""
+        structure, frame = self.structure, self.frame
+        pods = structure.rail_pods() if structure.has_rail_panels else structure.pods()
+        counts = tiles(len(pods), 0.6 * frame.across)
+        pitch = frame.across / len(counts)
+        gap = min(14.0, max(2.0, 0.08 * pitch)) if len(counts) > 1 else 0.0
+        panels, at = [], 0
+        name = "rail" if structure.has_rail_panels else "pod"
+        for number, count in enumerate(counts):
+            held, last = pods[at : at + count], at + count - 1
+            key = f"{name} {at}" if count == 1 else f"{name} {at}-{last}"
+            tops = tuple(range(at, last + 1)) if structure.tops > 1 else ()
+            left = frame.left + number * pitch + gap / 2
+            framed_key = key if len(pods) > 1 else ""
+            panels.append(_Panel(framed_key, merged(held), tops, left, left + pitch - gap))
+            at += count
+        return tuple(panels)
 
-def pod_layer(
-    sketch: Sketch, pod: Pod, region: Region, counted: bool = True, nodes: bool = True
-) -> Layer:
-    """One pod, or a whole fabric of two tiers, by rows or by rails."""
-    racks = Racks(sketch.structure, sketch.racks.paint, counted)
-    if sketch.fabric.rails > 1:
-        return Rails(sketch.structure, racks, counted, loads=sketch.loads, below=nodes).drawn(
-            pod, region
+    @property
+    def _has_frames(self) -> bool:
+        return bool(self.panels[0].key)
+
+    @cached_property
+    def _labels(self) -> bool:
+        """Whether panels have room for their names."""
+        panel = self.panels[-1]
+        room = panel.right - panel.left - 6
+        return (
+            self._has_frames
+            and self.frame.words
+            and text_width(panel.key.split()[-1], 12.0, bold=True) * 1.12 <= room
         )
-    return Tiers(sketch.structure, racks, counted, loads=sketch.loads, below=nodes).drawn(
-        pod, region
-    )
 
+    @cached_property
+    def edges(self) -> dict[str, tuple[float, float]]:
+        """Top and bottom of every tier and class of links, by its name in the bill."""
+        names, down, fabric = self.fabric.tier_names, self.frame.down, self.fabric
+        switch = min(18.0, max(6.0, 0.055 * down))
+        bundle = min(40.0, max(6.0, (0.11 if fabric.tiers < 3 else 0.07) * down))
+        domain = fabric.devices_per_node >= MIN_DOMAIN and self.racks.has_cells
+        shares: list[tuple[str, float]] = []
+        if fabric.kind == "rail_only":
+            shares += [("common", min(24.0, 0.08 * down)), ("", 0.03 * down)]
+        if fabric.tiers == 3:
+            shares += [(names[2], switch), (f"links {names[2]}", max(0.17 * down, 12.0))]
+        if self._has_frames:
+            shares.append(("", 18.0 if self._labels else 3.0))
+        if fabric.tiers > 1:
+            shares += [(names[1], switch), (f"links {names[1]}", 0.0)]
+        shares.append((names[0], switch))
+        if self._has_frames:
+            shares.append(("", 3.0))
+        shares.append((f"links {names[0]}", bundle if fabric.tiers > 1 else 0.0))
+        nodes = 0.46 if domain else 0.31 if fabric.tiers < 3 else 0.26
+        shares.append(("node", nodes * down))
+        rest = down - sum(height for _, height in shares)
+        result: dict[str, tuple[float, float]] = {}
+        y = self.frame.top
+        for name, height in shares:
+            below = y + (height or rest)
+            result |= {name: (y, below)} if name else {"": (y, below)}
+            y = below
+        return result
 
-def two_tiers(sketch: Sketch) -> Drawn:
-    """Spines, mesh, leaves, bundles and racks in rows."""
-    structure = sketch.structure
-    (pod,) = structure.pods()
-    frame = frame_of(sketch.width)
-    region = inner(frame, sketch)
-    rows, below = _with_lens(sketch, pod, frame, region)
-    layer = pod_layer(sketch, pod, rows)
-    line = line_words(layer.form, pod.leaves[0].up // max(1, len(pod.spines)), sketch.one_link)
-    words = sketch.words(line)
-    legend = _legend(sketch, pod, line)
-    marks = [*layer.marks, *other_planes(sketch, region), *planned(sketch, pod, layer, rows)]
-    if below is not None:
-        marks += _opened_leaf(sketch, pod, layer, below)
-    if frame.words:
-        marks += fault_words(structure, layer.boxes, rows)
-    said = _said(sketch, pod, layer.edges, layer.tiles)
-    leaves = layer.boxes[sketch.fabric.tier_names[0]]
-    opens = tuple(leaf.box.key for leaf in leaves) if below is not None else ()
-    return replace(framed(frame, words, marks, said, legend), opens=opens)
+    @cached_property
+    def unit(self) -> float:
+        """Room of one link."""
+        rooms = []
+        for panel in self.panels:
+            row = self._leaf_row(panel)
+            room = units(row, panel.pod.leaves)
+            ports = sum(max(spine.down, spine.up) for spine in panel.pod.spines)
+            share = row.box / row.pitch
+            rooms.append(min(room, share * (row.pitch * len(row.counts)) / max(1, ports)))
+        return min(rooms)
 
+    def _leaf_row(self, panel: _Panel) -> Row:
+        rails = 1 if self.structure.has_rail_panels else self.fabric.rails
+        leaves = len(panel.pod.leaves)
+        sizes = range(rails, leaves + 1, rails)  # whole units
+        margin = min(3.0, 0.06 * (panel.right - panel.left)) if panel.key else 0.0
+        return row_of(leaves, panel.left + margin, panel.right - margin, sizes)
 
-def _with_lens(
-    sketch: Sketch, pod: Pod, frame: Frame, region: Region
-) -> tuple[Region, Region | None]:
-    """Room of the rows, and below it that of a lens where leaves are drawn in tiles."""
-    tiled = row_of(len(pod.leaves), region.left, region.right).tiled
-    if not tiled or frame.said != "full" or sketch.fabric.rails > 1 or _bars(sketch.fabric):
-        return region, None
-    rows = replace(region, bottom=region.top + 0.54 * region.down)
-    right = region.left + min(440.0, region.across)
-    return rows, Region(region.left, right, rows.bottom + 34, region.bottom + 14)
+    @cached_property
+    def leaves(self) -> tuple[list[Placed], ...]:
+        """Rows of leaves, panel by panel."""
+        edges = self.edges[self.fabric.tier_names[0]]
+        return tuple(
+            place(self._dressed(panel), self._leaf_row(panel), self.unit, edges, panel.key)
+            for panel in self.panels
+        )
 
+    def _dressed(self, panel: _Panel) -> list[Switch]:
+        rails = self.fabric.rails
+        if not 1 < rails <= _MAX_RAIL_COLOURS:
+            return list(panel.pod.leaves)
+        pairs = zip(panel.pod.leaves, panel.pod.groups, strict=True)
+        return [replace(leaf, look=f"rail-{group % rails}") for leaf, group in pairs]
 
-def _opened_leaf(sketch: Sketch, pod: Pod, layer: Layer, region: Region) -> list[Mark]:
-    """The leaf that is asked for, in trouble or unequal, with its nodes."""
-    structure, name = sketch.structure, sketch.fabric.tier_names[0]
-    keys = [f"{leaf.name} {leaf.number}" for leaf in pod.leaves]
-    asked = sketch.opened.partition("-")[0]
-    at = keys.index(asked) if asked in keys else worst_leaf(structure, pod)
-    box = next(box.box for box in layer.boxes[name] if pod.leaves[at] in box.members)
-    lensed = leaf_lens(structure, sketch.racks.paint, pod, at, region)
-    return [*beam(box, region)[1:], *lensed]
+    @cached_property
+    def spines(self) -> tuple[list[Placed], ...]:
+        """Rows of spines, panel by panel, as wide as their capacity."""
+        if self.fabric.tiers == 1:
+            return tuple([] for _ in self.panels)
+        edges = self.edges[self.fabric.tier_names[1]]
+        return tuple(
+            self._narrow(panel.pod.spines, panel, edges, panel.key) for panel in self.panels
+        )
 
+    def _narrow(
+        self, switches: Sequence[Switch], panel: _Panel, edges: tuple[float, float], inside: str
+    ) -> list[Placed]:
+        """A row of switches centred in a panel."""
+        row = self._leaf_row(panel)
+        share = row.box / row.pitch
+        ports = max(sum(one.down for one in switches), sum(one.up for one in switches))
+        width = min(row.pitch * len(row.counts), ports * self.unit / share)
+        above = narrow_row(len(switches), panel.middle, width, share)
+        return place(switches, above, self.unit, edges, inside)
 
-def planned(sketch: Sketch, pod: Pod, layer: Layer, region: Region) -> list[Mark]:
-    """A plan's brackets, tensor groups and transfers on drawn rows."""
-    plan, paint, names = sketch.plan, sketch.racks.paint, sketch.fabric.tier_names
-    if plan is None or not isinstance(paint, StagePaint):
-        return []
-    marks = transfers(sketch.structure, plan, pod, layer)
-    if sketch.width >= 300 and sketch.fabric.rails == 1:
-        marks += brackets(sketch.structure, paint, pod, layer.boxes[names[0]], region)
-    return marks
+    @cached_property
+    def cores(self) -> tuple[tuple[Mesh, list[Placed], list[Placed]], ...]:
+        """Every group of switches at the top: its links, the frames below it, and its row."""
+        structure, fabric = self.structure, self.fabric
+        if fabric.tiers < 3:
+            return ()
+        name = fabric.tier_names[2]
+        frames = [self._frame(panel) for panel in self.panels]
+        edges, of = self.edges[name], f"links {name}"
+        across = replace(self.panels[0], left=self.frame.left, right=self.frame.right)
+        if structure.tops == 1:
+            links, order = structure.core_links(), [n for p in self.panels for n in p.pod.numbers]
+            total = f"{int(links.sum()):,} links"
+            words = f"{total}, dealt to the {name} switches in turn"
+            if int(links.min()) == int(links.max()):
+                words = f"{total}: every pod to every {name} switch, {int(links.max())} each"
+            sound = structure.core_sound()[order]
+            row = self._top_row(structure.cores(), across, edges)
+            return ((Mesh(of, links[order], words, self.unit, sound=sound), frames, row),)
+        found = []
+        for panel, frame in zip(self.panels, frames, strict=True):
+            cores = [core for top in panel.tops for core in structure.cores(top)]
+            links = diagonal([structure.core_links(top) for top in panel.tops])
+            sound = diagonal([structure.core_sound(top) for top in panel.tops])
+            each = Mesh(of, links, "", self.unit, sound=sound, meshes=len(self.panels))
+            found.append((each, [frame], self._top_row(cores, panel, edges)))
+        return tuple(found)
 
+    def _top_row(
+        self, cores: Sequence[Switch], panel: _Panel, edges: tuple[float, float]
+    ) -> list[Placed]:
+        return self._narrow(cores, panel, edges, "")
 
-def line_words(form: str, each: int, one_link: str) -> str:
-    """What one line of a mesh is; empty where none is drawn."""
-    count = 1 if form == "links" else each
-    return "" if form == "mesh" else f"{count} link{'s' if count > 1 else ''} of {one_link}"
+    def _frame(self, panel: _Panel) -> Placed:
+        """The frame of a panel as what links from above end on."""
+        names = self.fabric.tier_names
+        top, bottom = self.edges[names[-1 if self.fabric.tiers == 1 else 1]][0], 0.0
+        top -= 18.0 if self._labels else 3.0
+        bottom = self.edges[names[0]][1] + 3.0
+        look, rails = "frame", self.fabric.rails
+        if self.structure.has_rail_panels and 1 < rails <= _MAX_RAIL_COLOURS:
+            look = f"rail-{panel.pod.groups[0] % rails} plane"
+        box = Box(panel.key, look, panel.left, top, panel.right - panel.left, bottom - top)
+        marks: list[Mark] = [box]
+        if self._labels:
+            text = panel.key
+            if text_width(text, 12.0, bold=True) * 1.12 > box.width - 6:
+                text = text.split()[-1]
+            marks.append(Words(text, "soft", panel.middle, top + 13, 12.0, "middle", panel.key))
+        switches = tuple(Switch("pod", at, 0, up) for at, up in enumerate(panel.pod.uplinks))
+        reach = sum(panel.pod.uplinks) * self.unit
+        return Placed(box, switches, tuple(marks), (panel.middle - reach / 2, reach))
 
+    @cached_property
+    def tile_words(self) -> dict[str, str]:
+        """What is drawn in tiles, by tier."""
+        names = self.fabric.tier_names
+        words = {names[0]: _tile_words(self.leaves[0])}
+        if self.fabric.tiers > 1:
+            words[names[1]] = _tile_words(self.spines[0])
+        if self.cores:
+            words[names[2]] = _tile_words(self.cores[0][2])
+        if len(self.panels[0].pod.numbers) > 1 and self._has_frames:
+            words["pod"] = f"drawn {len(self.panels[0].pod.numbers)} at a time"
+        return words
 
-_BAR = 18.0
-_MOST_BARS = 3
+    def marks(self) -> tuple[str, list[Mark]]:
+        """Return what a line between spines and leaves is, and all marks."""
+        form, links, boxes = "mesh", list[Mark](), list[Mark]()
+        if self._has_frames:
+            boxes += [mark for panel in self.panels for mark in self._frame(panel).marks]
+        if self.fabric.kind == "rail_only":
+            boxes += self._nothing()
+        for links_up, frames, row in self.cores:
+            links += mesh(frames, row, links_up)[1]
+            boxes += [mark for core in row for mark in core.marks]
+        for panel, leaves, spines in zip(self.panels, self.leaves, self.spines, strict=True):
+            if spines:
+                form, lines = mesh(leaves, spines, self._mesh(panel))
+                boxes += [*_shade(leaves, spines), *lines]
+            boxes += [mark for switch in (*spines, *leaves) for mark in switch.marks]
+        boxes += self._nodes()
+        boxes += self._planes()
+        if self.plan is not None:
+            boxes += self._planned(boxes)
+        if self.frame.words:
+            boxes += self._faults()
+        return form, [*links, *boxes]
 
+    def _mesh(self, panel: _Panel) -> Mesh:
+        name, pod = self.fabric.tier_names[1], panel.pod
+        total = sum(leaf.up for leaf in pod.leaves)
+        each = total / max(1, len(pod.leaves) * len(pod.spines))
+        words = f"{total:,} links: {len(pod.leaves)} x {len(pod.spines)} pairs, {each:.3g} each"
+        ups = {key.removesuffix(" up"): look for key, look in self.loads.items()}
+        return Mesh(
+            f"links {name}",
+            pod.links,
+            words if len(pod.numbers) == 1 else "",
+            self.unit,
+            loads=ups,
+            meshes=len(self.panels),
+        )
 
-def inner(frame: Frame, sketch: Sketch) -> Region:
-    """The drawing without what words of failures and bars of further planes may take."""
-    bars = _bars(sketch.fabric) * (_BAR if frame.words else 8.0)
-    if not frame.words:
-        return Region(frame.left, frame.right, frame.top, frame.bottom - bars)
-    return Region(frame.left, frame.right, frame.top + 10, frame.bottom - 18 - bars)
+    def _nothing(self) -> list[Mark]:
+        """An empty row where others have their common spines."""
+        top, bottom = self.edges["common"]
+        left, right = self.frame.left + 2, self.frame.right - 2
+        marks: list[Mark] = [Box("", "nothing", left, top, right - left, bottom - top, radius=4)]
+        text = "no switch joins the rails"
+        fits = text_width(text, 12.0) * 1.12 + 16 <= right - left
+        if self.frame.words and bottom - top >= 16 and fits:
+            place = (left + right) / 2, (top + bottom) / 2 + 4.2
+            marks.append(Words(text, "soft", *place, 12.0, "middle"))
+        return marks
 
+    def feet(self, panel: int) -> list[Foot]:
+        """Boxes of leaves of a panel with the numbers of their groups."""
+        result, at = list[Foot](), 0
+        groups = self.panels[panel].pod.groups
+        for leaf in self.leaves[panel]:
+            result.append((leaf, groups[at : at + len(leaf.members)]))
+            at += len(leaf.members)
+        return result
 
-def _bars(fabric: Clos) -> int:
-    """Planes that have a bar instead of a drawing; the last bar is all that are left."""
-    two_drawn = fabric.planes == 2 and fabric.tiers == 2 and fabric.kind != "rail_only"
-    return 0 if two_drawn else min(_MOST_BARS, fabric.planes - 1)
+    def _nodes(self) -> list[Mark]:
+        top, bottom = self.edges["node"]
+        row = NodeRow(self.structure, self.racks, self.loads, top, bottom)
+        feet = [self.feet(panel) for panel in range(len(self.panels))]
+        if self.structure.has_rail_panels:
+            return row.below_all(feet, self.frame.left, self.frame.right)
+        marks: list[Mark] = []
+        for panel, leaves in zip(self.panels, feet, strict=True):
+            marks += row.below(leaves, self._leaf_row(panel).pitch)
+        return marks
 
+    def _planned(self, marks: Sequence[Mark]) -> list[Mark]:
+        """Draw a plan's brackets, tensor groups and transfers."""
+        plan, fabric, result = self.plan, self.fabric, list[Mark]()
+        if plan is None:
+            return []
+        if len(self.panels) == 1:
+            result += transfers(self.structure, plan, self.feet(0), self.spines[0])
+            if self.frame.words and fabric.rails == 1:
+                bottom = self.frame.bottom
+                result += brackets(self.structure, plan, self.feet(0), bottom)
+        return result + outlines(self.structure, plan, marks)
 
-def other_planes(sketch: Sketch, region: Region) -> list[Mark]:
-    """A bar for every plane but the first, which is drawn; all of them are alike."""
-    bars, fabric, marks = _bars(sketch.fabric), sketch.fabric, list[Mark]()
-    if not bars:
-        return []
-    named = sketch.width >= 300
-    step = _BAR if named else 8.0
-    for bar in range(bars):
-        last = fabric.planes if bar == bars - 1 else bar + 2
-        here, gone = _planes_hold(sketch.structure, range(bar + 1, last))
-        letters = [chr(65 + plane) if plane < 26 else str(plane) for plane in (bar + 1, last - 1)]
-        key = f"plane {letters[0]}" if last == bar + 2 else f"plane {letters[0]}-{letters[1]}"
-        y = region.bottom + (20 if named else 1) + bar * step
-        box = Box(key, "frame", region.left, y, region.across, step - 3, "", here, radius=2)
-        marks.append(box)
-        if gone:
-            size = step - 3
-            corner = Box(f"failed of {key}", "switch gone", box.x, y, size, size, key, gone)
-            marks += [corner, *cross(corner)]
-        parts = ", ".join(f"{n:,} {plural(name, n)}" for name, n in here if "links" not in name)
-        for text in (f"{key}: {parts}, links to every NIC as in plane A", f"{key}: {parts}", key):
-            if named and text_width(text, 12.0) * 1.1 + 24 <= region.across:
-                middle = (region.left + region.right) / 2
-                marks.append(Words(text, "soft", middle, y + 11.7, 12, "middle", key))
-                break
-    return marks
+    def _faults(self) -> list[Mark]:
+        """Name failed and slow switches: above the first row, below the last one."""
+        rows = [[box for row in self.leaves for box in row]]
+        rows.append([box for row in self.spines for box in row])
+        rows.append([box for _, _, row in self.cores for box in row])
+        rows = [row for row in rows if row]
+        marks, taken = list[Mark](), list[tuple[float, float, float]]()
+        for at, row in enumerate(rows):
+            y = self.frame.top - 4 if 0 < at == len(rows) - 1 else self.frame.bottom + 13
+            for box in row:
+                for switch in box.members:
+                    text = fault_words(self.structure, switch)
+                    half = text_width(text, 12.0, bold=True) * 1.12 / 2
+                    left, right = self.frame.left + half, self.frame.right - half
+                    x = min(max(box.box.centre[0], left), right)
+                    free = all(y != other or x - half > b or x + half < a for other, a, b in taken)
+                    if text and free:
+                        marks.append(Words(text, "alarm", x, y, anchor="middle", key=box.key))
+                        taken.append((y, x - half - 4, x + half + 4))
+        return marks
+
+    def _planes(self) -> list[Mark]:
+        """Draw a bar for every plane but the first; all of them are alike."""
+        fabric, frame, marks = self.fabric, self.frame, list[Mark]()
+        bars = min(_MAX_BARS, fabric.planes - 1)
+        step = _BAR if frame.words else 8.0
+        for bar in range(bars):
+            last = fabric.planes if bar == bars - 1 else bar + 2
+            here, gone = _planes_hold(self.structure, range(bar + 1, last))
+            letters = [chr(65 + n) if n < 26 else str(n) for n in (bar + 1, last - 1)]
+            key = f"plane {letters[0]}" if last == bar + 2 else f"plane {letters[0]}-{letters[1]}"
+            y = frame.bottom + (20 if frame.words else 1) + bar * step
+            box = Box(key, "frame", frame.left, y, frame.across, step - 3, "", here, radius=2)
+            marks.append(box)
+            if gone:
+                place = (box.x, y, step - 3, step - 3)
+                corner = Box(f"failed of {key}", "switch gone", *place, key, gone)
+                marks += [corner, *cross(corner)]
+            parts = ", ".join(f"{n:,} {plural(name, n)}" for name, n in here if "links" not in name)
+            words = f"{key}: {parts}"
+            for text in (f"{words}, links to every NIC as in plane A", words, key):
+                if frame.words and text_width(text, 12.0) * 1.1 + 44 <= frame.across:
+                    at = (frame.left + frame.right) / 2, y + 11.7
+                    marks.append(Words(text, "soft", *at, 12, "middle", key))
+                    break
+        return marks
 
 
 def _planes_hold(structure: Structure, planes: range) -> tuple[Stands, Stands]:
-    """Switches and links of some planes, and those that have failed."""
-    fabric = structure.fabric
-    total: dict[str, list[int]] = {}
+    """Return switches and links of some planes, and those that have failed."""
+    total: dict[str, tuple[int, int]] = {}
     for plane in planes:
         counts = [structure.pod_counts(pod) for pod in structure.pods(plane)]
-        if fabric.tiers == 3:
+        if structure.fabric.tiers == 3:
             counts += [structure.top_counts(top, plane) for top in range(structure.tops)]
-        for held in counts:
-            for name, (here, gone) in held.items():
-                if name not in ("node", "device"):
-                    entry = total.setdefault(name, [0, 0])
-                    entry[0], entry[1] = entry[0] + here, entry[1] + gone
-    found = tuple((name, entry[0]) for name, entry in total.items())
-    return found, tuple((name, lost) for name, (_, lost) in total.items() if lost)
+        for name, (here, gone) in (entry for count in counts for entry in count.items()):
+            before = total.get(name, (0, 0))
+            total[name] = before[0] + here, before[1] + gone
+    left = tuple((name, here) for name, (here, _) in total.items())
+    return left, tuple((name, gone) for name, (_, gone) in total.items() if gone)
 
 
-def _legend(sketch: Sketch, pod: Pod, links: str) -> tuple[Swatch, ...]:
-    if sketch.plan is not None:
-        ramp = (Swatch("ramp", "", "links, idle to busiest"),) if sketch.busy else ()
-        return (*stage_legend(sketch.plan), *ramp)
-    entries = [Swatch("line", "link", links)] if links else []
-    if 1 < sketch.fabric.rails <= 8:
-        entries.insert(0, Swatch("box", "rail-0", "leaf and devices of rail 0"))
-        entries.append(Swatch("box", "switch", "spine, common to all rails"))
-        entries += [] if links else [Swatch("box", "mesh", "full mesh, too many lines to draw")]
-    elif any(leaf.up and leaf.up != leaf.down for leaf in pod.leaves):
-        entries.append(Swatch("funnel", "switch", "leaf: foot is down, head is up capacity"))
-    else:
-        entries.append(Swatch("box", "switch", "switch; its width is its links"))
-    if not 1 < sketch.fabric.rails <= 8:
-        entries.append(Swatch("box", "device", "device"))
-    if sketch.structure.gone:
-        entries.insert(0, Swatch("line", "link gone", "gone"))
-    if sketch.structure.slow:
-        entries.insert(0, Swatch("line", "link slow", "slow"))
-    return tuple(entries)
+def _shade(lower: Sequence[Placed], upper: Sequence[Placed]) -> list[Mark]:
+    """Draw a funnel behind links that lead to less capacity than there is below."""
+    (left, _), (right, wide) = upper[0].foot, upper[-1].foot
+    (start, _), (end, width) = lower[0].foot, lower[-1].foot
+    if right + wide - left > 0.9 * (end + width - start):
+        return []
+    top, bottom = upper[0].box.y + upper[0].box.height, lower[0].box.y
+    corners = ((left, top), (right + wide, top), (end + width, bottom), (start, bottom))
+    return [Band("", "shade", corners)]
 
 
-def _said(
-    sketch: Sketch,
-    pod: Pod,
-    edges: Mapping[str, tuple[float, float]],
-    tiles: Mapping[str, str],
-) -> list[Said]:
-    structure, counts, names = sketch.structure, sketch.counts, sketch.fabric.tier_names
-    leaf, found = pod.leaves[0], list[Said]()
-    if pod.spines:
-        spine = pod.spines[0]
-        ports = f"{spine.down:,} of {sketch.fabric.radix:,} ports each"
-        tiled = tuple(word for word in (tiles.get(names[1], ""), ports) if word)
-        found.append(said_tier(names[1], counts, tiled, edges[names[1]]))
-        each = leaf.up // len(pod.spines)
-        words = f": every {names[0]} to every {names[1]}, x {each}"
-        if len(pod.spines) == 1:
-            words = f", {leaf.up} from each {names[0]}"
-        ratio = left_ratio(sketch, 1)
-        found.append(said_links(names[1], counts, words, edges[f"links {names[1]}"], ratio))
-    down = f"{leaf.down} down, {leaf.up} up each" if leaf.up else f"{leaf.down} ports down"
-    rails = ""
-    if sketch.fabric.rails > 1:
-        units = len(structure.units)
-        rails = f"{sketch.fabric.rails} rails x {units} unit{'s' if units > 1 else ''}"
-    tiled = tuple(word for word in (rails, tiles.get(names[0], ""), down) if word)
-    found.append(said_tier(names[0], counts, tiled, edges[names[0]]))
-    words = f", {leaf.down} to a {names[0]}" if len(pod.leaves) > 1 else ""
-    found.append(said_links(names[0], counts, words, edges[f"links {names[0]}"]))
-    if sketch.busy:
-        found = [with_load(one, sketch.busy) for one in found]
-    found.append(_nodes(sketch, edges["node"], tiles.get("node", "")))
-    return found
+def _node_words(marks: Sequence[Mark]) -> str:
+    stands = [entry for mark in marks if isinstance(mark, Box) for entry in mark.stands]
+    most = max((count for name, count in stands if name == "node"), default=1)
+    return f"a box is {most:,} nodes" if most > 1 else ""
 
 
-def with_load(one: Said, busy: Busy) -> Said:
-    """The same words, and how long the links are busy."""
-    if one.what not in busy.words:
-        return one
-    number = one.words[0].partition(" link")[0]
-    words = (f"{number} links, {busy.words[one.what]}",)
-    return replace(one, words=words)
-
-
-def _nodes(sketch: Sketch, edges: tuple[float, float], row: str) -> Said:
-    """What stands below the leaves."""
-    structure, counts, names = sketch.structure, sketch.counts, sketch.fabric.tier_names
-    under = structure.units[0]
-    head = ""
-    if sketch.fabric.rails > 1:
-        words = f"{len(under.nodes)} in a unit; {row}, a column is its rail"
-        return said_nodes(structure, counts, edges, head, words)
-    several = f"{len(under.nodes)} under a {names[0]}; " if len(structure.units) > 1 else ""
-    if under.name == "rack":
-        head = f"{len(structure.units):,} rack{'s' if len(structure.units) > 1 else ''}"
-        several = f"of {len(under.nodes)} nodes; "
-    return said_nodes(structure, counts, edges, head, several.strip("; "))
-
-
-def left_ratio(sketch: Sketch, height: int) -> float:
-    """Oversubscription above a height of what is left: links below over links above."""
-    fabric = sketch.fabric
-    lower, upper = fabric.tier_names[height - 1], fabric.tier_names[height]
-    tier = fabric.switch_tiers[height]
-    (below, gone), (here, lost) = sketch.counts[f"links {lower}"], sketch.counts[f"links {upper}"]
-    return tier.oversubscription * (below / (below + gone)) * ((here + lost) / here)
+def _tile_words(boxes: Sequence[Placed]) -> str:
+    counts = tuple(len(box.members) for box in boxes)
+    return Row(counts, (0.0,) * len(counts), 1.0, 1.0).said()

@@ -10,108 +10,61 @@ import numpy as np
 import numpy.typing as npt
 
 from nest_core.explain.loads import Loads
-from nest_core.picture.clos_structure import Pod, Structure
-from nest_core.picture.clos_tiers import Layer, Region
-from nest_core.picture.marks import Box, Line, Mark, Point, Swatch, Words, between
+from nest_core.picture.clos_nodes import Foot
+from nest_core.picture.clos_structure import Structure
+from nest_core.picture.marks import Box, Line, Mark, Point, Words, between
 from nest_core.picture.plan import Shown, load_look, stage_look, tier_busy
 from nest_core.picture.switches import Placed
 from nest_core.picture.text import text_width
 
 __all__ = [
     "Busy",
-    "StagePaint",
     "brackets",
     "busy_of",
-    "stage_legend",
-    "stage_paint",
+    "outlines",
     "transfers",
 ]
 
-IntArray = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class StagePaint:
-    """The look of devices by their numbers, failed ones counted.
-
-    Parameters
-    ----------
-    shown : Shown
-    place : int array (slots,)
-        Of every number among the devices present; −1 where it has failed.
-    """
-
-    shown: Shown
-    place: IntArray
-
-    def __call__(self, devices: Sequence[int]) -> str:
-        """Their stage, if they share one."""
-        places = self.place[list(devices)]
-        return self.shown.look(places[places >= 0].tolist())
-
-
-def stage_paint(structure: Structure, plan: Shown) -> StagePaint:
-    """Colours for a fabric's devices."""
-    present = structure.fabric.as_built.devices
-    place = np.full(structure.fabric.slots, -1, np.int64)
-    place[present] = np.arange(len(present))
-    return StagePaint(plan, place)
-
-
-def stage_legend(plan: Shown) -> tuple[Swatch, ...]:
-    """First and last stage."""
-    ends = (0, plan.stages - 1) if plan.stages > 1 else (0,)
-    entries = [Swatch("box", stage_look(at, plan.stages), f"stage {at + 1}") for at in ends]
-    if plan.stages > 2:
-        entries.insert(1, Swatch("box", stage_look(plan.stages // 2, plan.stages), "…"))
-    if plan.stages > 1:
-        entries.append(Swatch("line", "lit", "replica 1, its transfers"))
-    if (plan.stage < 0).any():
-        entries.append(Swatch("box", "idle", "idle"))
-    return tuple(entries)
-
 
 def brackets(
-    structure: Structure, paint: StagePaint, pod: Pod, leaves: Sequence[Placed], region: Region
+    structure: Structure, plan: Shown, leaves: Sequence[Foot], bottom: float
 ) -> list[Mark]:
-    """Runs of racks of one stage, named below; none where a rack holds several."""
+    """Draw runs of racks of one stage, named below; none where a rack holds several."""
     runs: list[tuple[int, int, int]] = []
-    at = 0
-    for number, leaf in enumerate(leaves):
-        groups = pod.groups[at : at + len(leaf.members)]
-        at += len(groups)
-        stage = _stage(structure, paint, groups)
+    for number, (_, groups) in enumerate(leaves):
+        stage = _stage(structure, plan, groups)
         if stage is None:
             return []
         if runs and runs[-1][0] == stage:
             runs[-1] = (stage, runs[-1][1], number)
         else:
             runs.append((stage, number, number))
-    if len(runs) > 4 * paint.shown.stages:
+    if len(runs) > 4 * plan.stages:
         return []
     marks: list[Mark] = []
     for stage, first, last in runs:
         if stage >= 0:
-            marks += _bracket(structure, paint.shown, stage, (leaves[first], leaves[last]), region)
+            marks += _bracket(structure, plan, stage, (leaves[first][0], leaves[last][0]), bottom)
     return marks
 
 
-def _stage(structure: Structure, paint: StagePaint, groups: Sequence[int]) -> int | None:
-    """The one stage of all devices below some leaves; −1 if all are idle."""
-    each = structure.fabric.devices_per_node
+def _stage(structure: Structure, plan: Shown, groups: Sequence[int]) -> int | None:
+    """Return the one stage of all devices below some leaves; −1 if all are idle."""
+    per_node = structure.fabric.devices_per_node
     first, last = structure.nodes_of(groups[0]).nodes, structure.nodes_of(groups[-1]).nodes
-    places = paint.place[first.start * each : last.stop * each]
-    found = np.unique(paint.shown.stage[places[places >= 0]])
-    if len(found) > 1:
+    present = structure.fabric.as_built.devices
+    places = np.searchsorted(present, (first.start * per_node, last.stop * per_node))
+    stages = np.unique(plan.stage[places[0] : places[1]])
+    if len(stages) > 1:
         return None
-    return int(found[0]) if len(found) else -1
+    return int(stages[0]) if len(stages) else -1
 
 
 def _bracket(
-    structure: Structure, plan: Shown, stage: int, ends: tuple[Placed, Placed], region: Region
+    structure: Structure, plan: Shown, stage: int, ends: tuple[Placed, Placed], bottom: float
 ) -> list[Mark]:
     first, last = ends
-    left, right, y = first.box.x, last.box.x + last.box.width, region.bottom + 3.5
+    left, right, y = first.box.x, last.box.x + last.box.width, bottom + 3.5
     look = f"{stage_look(stage, plan.stages)} bar"
     marks: list[Mark] = [Line(f"stage {stage + 1}", look, ((left, y), (right, y)), 2.5)]
     start, stop = first.members[0].number, last.members[-1].number
@@ -126,36 +79,37 @@ def _bracket(
     return marks
 
 
-def transfers(structure: Structure, plan: Shown, pod: Pod, layer: Layer) -> list[Mark]:
-    """The first replica's tensor groups, outlined, and its way from stage to stage."""
-    names = structure.fabric.tier_names
-    present = structure.fabric.as_built.devices
-    boxes = {mark.key: mark for mark in layer.marks if isinstance(mark, Box) and mark.key}
-    leaves, spines = layer.boxes[names[0]], layer.boxes.get(names[1] if len(names) > 1 else "", ())
-    marks: list[Mark] = []
-    held = [[int(present[device]) for device in group] for group in plan.group]
-    for stage, (here, there) in enumerate(pairwise(held)):
-        ends = [_leaf(structure, pod, leaves, numbers[0]) for numbers in (here, there)]
+def transfers(
+    structure: Structure, plan: Shown, leaves: Sequence[Foot], spines: Sequence[Placed]
+) -> list[Mark]:
+    """Draw the first replica's way from stage to stage."""
+    present, marks = structure.fabric.as_built.devices, list[Mark]()
+    firsts = [int(present[group[0]]) for group in plan.group]
+    for stage, pair in enumerate(pairwise(firsts)):
+        ends = [_leaf(structure, leaves, device) for device in pair]
         if None not in ends and spines:
-            spine = spines[(2 * stage + 1) * len(spines) // (2 * (len(held) - 1))]
+            spine = spines[(2 * stage + 1) * len(spines) // (2 * (len(firsts) - 1))]
             low, high = (end for end in ends if end is not None)
             marks += _way(low, high, spine)
-    for numbers in held:
-        marks += _outline(boxes, structure, numbers)
     return marks
 
 
-def _leaf(structure: Structure, pod: Pod, leaves: Sequence[Placed], device: int) -> Placed | None:
+def outlines(structure: Structure, plan: Shown, marks: Sequence[Mark]) -> list[Mark]:
+    """Outline the first replica's tensor groups."""
+    present = structure.fabric.as_built.devices
+    boxes = {mark.key: mark for mark in marks if isinstance(mark, Box) and mark.key}
+    return [
+        mark
+        for group in plan.group
+        for mark in _outline(boxes, structure, [int(present[device]) for device in group])
+    ]
+
+
+def _leaf(structure: Structure, leaves: Sequence[Foot], device: int) -> Placed | None:
     fabric = structure.fabric
     node, slot = divmod(device, fabric.devices_per_node)
-    unit = node // fabric.sizing.nodes_per_unit
-    group, at = unit * fabric.rails + slot % fabric.rails, 0
-    for leaf in leaves:
-        held = pod.groups[at : at + len(leaf.members)]
-        at += len(leaf.members)
-        if group in held:
-            return leaf
-    return None
+    group = node // fabric.sizing.nodes_per_unit * fabric.rails + slot % fabric.rails
+    return next((leaf for leaf, groups in leaves if group in groups), None)
 
 
 def _way(low: Placed, high: Placed, spine: Placed) -> list[Mark]:
@@ -167,8 +121,6 @@ def _way(low: Placed, high: Placed, spine: Placed) -> list[Mark]:
     for leaf in (low, high):
         x, y = leaf.box.centre[0], leaf.box.y
         points: tuple[Point, ...] = ((x, y), (middle, bottom))
-        if leaf.rise:
-            points = ((x, y), (x, y - leaf.rise), (middle, bottom))
         keys = (leaf.key, spine.key)
         marks.append(Line(between(*keys), "cased", points, 4.5, keys))
         marks.append(Line(between(*keys), "lit", points, 2.8, keys))

@@ -6,7 +6,7 @@ is there whether it has failed or not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,7 +17,7 @@ from nest_core.picture.switches import Switch
 from nest_core.topology import Clos
 from nest_core.topology.sizing import Sizing
 
-__all__ = ["Nodes", "Pod", "Structure"]
+__all__ = ["Nodes", "Pod", "Structure", "diagonal", "merged"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -33,54 +33,60 @@ class Nodes:
     number : int
     nodes : range
         Failed ones too.
-    last : int
-        Number of the last rack or unit of a tile.
     """
 
     name: str
     number: int
     nodes: range
-    last: int = 0
-
-    @property
-    def key(self) -> str:
-        """Of their frame."""
-        several = f"-{self.last}" if self.last > self.number else ""
-        return f"{self.name} {self.number}{several}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Pod:
-    """Leaves that share their spines, in one plane.
+    """Leaves that share their spines, in one plane; or several pods that are drawn together.
 
     Parameters
     ----------
-    number : int
+    numbers : tuple of int
+        Of the pods.
     leaves, spines : tuple of Switch
     groups : tuple of int
         Group number of every leaf: ``unit * rails + rail``.
+    links : int array (leaves, spines)
+    uplinks : tuple of int
+        Into the tier above, pod by pod.
     """
 
-    number: int
+    numbers: tuple[int, ...]
     leaves: tuple[Switch, ...]
     spines: tuple[Switch, ...]
     groups: tuple[int, ...]
+    links: IntArray
+    uplinks: tuple[int, ...]
 
-    @property
-    def links(self) -> IntArray:
-        """Between leaves and spines, shape (leaves, spines)."""
-        up = np.array([leaf.up for leaf in self.leaves], np.int64)
-        return np.repeat((up // max(1, len(self.spines)))[:, None], len(self.spines), axis=1)
 
-    @property
-    def uplinks(self) -> int:
-        """Into the tier above."""
-        return sum(spine.up for spine in self.spines)
+def diagonal(blocks: Sequence[IntArray]) -> IntArray:
+    """Return matrices as one, each in rows and columns of its own."""
+    shape = sum(block.shape[0] for block in blocks), sum(block.shape[1] for block in blocks)
+    result, row, column = np.zeros(shape, np.int64), 0, 0
+    for block in blocks:
+        below, right = row + block.shape[0], column + block.shape[1]
+        result[row:below, column:right] = block
+        row, column = below, right
+    return result
 
-    @property
-    def faulty(self) -> bool:
-        """Whether a switch of it has failed or is slow."""
-        return any(one.gone or one.rate < 1 for one in (*self.leaves, *self.spines))
+
+def merged(pods: Sequence[Pod]) -> Pod:
+    """Return pods as one."""
+    if len(pods) == 1:
+        return pods[0]
+    return Pod(
+        tuple(number for pod in pods for number in pod.numbers),
+        tuple(leaf for pod in pods for leaf in pod.leaves),
+        tuple(spine for pod in pods for spine in pod.spines),
+        tuple(group for pod in pods for group in pod.groups),
+        diagonal([pod.links for pod in pods]),
+        tuple(uplinks for pod in pods for uplinks in pod.uplinks),
+    )
 
 
 @dataclass(frozen=True)
@@ -121,31 +127,11 @@ class Structure:
         return {}
 
     @cached_property
-    def _held(self) -> dict[str, dict[str, tuple[int, int]]]:
-        return {}
-
-    @cached_property
-    def _alive(self) -> IntArray:
-        """Nodes present before each one, shape (nodes + 1,)."""
-        return np.concatenate([[0], np.cumsum(self.present > 0)])
-
-    @cached_property
-    def _there(self) -> IntArray:
-        """Devices present before each node, shape (nodes + 1,)."""
-        return np.concatenate([[0], np.cumsum(self.present)])
-
-    def nodes_left(self, nodes: range) -> int:
-        """Nodes present of some that follow each other."""
-        return int(self._alive[nodes.stop] - self._alive[nodes.start])
-
-    def devices_left(self, nodes: range) -> int:
-        """Devices present of some nodes that follow each other."""
-        return int(self._there[nodes.stop] - self._there[nodes.start])
-
-    @cached_property
-    def devices(self) -> frozenset[int]:
-        """Numbers of the devices present, failed ones counted."""
-        return frozenset(self.fabric.as_built.devices.tolist())
+    def is_present(self) -> npt.NDArray[np.bool_]:
+        """Whether each device is there, shape (slots,)."""
+        here = np.zeros(self.fabric.slots, bool)
+        here[self.fabric.as_built.devices] = True
+        return here
 
     @property
     def links_per_node(self) -> int:
@@ -186,15 +172,32 @@ class Structure:
             up = sizing.spine_up[number] if sizing.spine_up else 0
             down = len(groups) * sizing.up // count if count else 0
             first = int(starts[number]) + plane * count
-            found.append(
-                Pod(
-                    number,
-                    leaves,
-                    tuple(self._switch(1, first + at, down, up) for at in range(count)),
-                    groups,
-                )
-            )
+            above = tuple(self._switch(1, first + at, down, up) for at in range(count))
+            each = np.array([leaf.up for leaf in leaves], np.int64) // max(1, count)
+            links = np.repeat(each[:, None], count, axis=1)
+            found.append(Pod((number,), leaves, above, groups, links, (up * count,)))
         return tuple(found)
+
+    @property
+    def has_rail_panels(self) -> bool:
+        """Whether every rail has leaves and spines of its own."""
+        fabric = self.fabric
+        return fabric.kind == "rail_only" or (fabric.tiers == 3 and fabric.pods == "rails")
+
+    def rail_pods(self) -> tuple[Pod, ...]:
+        """Return what there is of every rail, in the first plane."""
+        rails, pods = self.fabric.rails, self.pods()
+        if self.fabric.tiers > 1:
+            return tuple(
+                merged([pod for pod in pods if pod.groups[0] % rails == rail])
+                for rail in range(rails)
+            )
+        (pod,) = pods
+        none = np.zeros((len(pod.leaves) // rails, 0), np.int64)
+        return tuple(
+            Pod((rail,), pod.leaves[rail::rails], (), pod.groups[rail::rails], none, (0,))
+            for rail in range(rails)
+        )
 
     def _leaf(self, group: int, plane: int) -> Switch:
         sizing = self.sizing
@@ -216,38 +219,22 @@ class Structure:
         return tuple(self._switch(2, first + at, int(ends[at]), 0) for at in range(count))
 
     def pod_counts(self, pod: Pod) -> dict[str, tuple[int, int]]:
-        """What a pod holds, and what of it has failed, by class of the bill."""
-        key = f"{pod.number} {pod.leaves[0].number}"
-        if key not in self._held:
-            self._held[key] = self._pod_counts(pod)
-        return self._held[key]
-
-    def _pod_counts(self, pod: Pod) -> dict[str, tuple[int, int]]:
-        fabric, names = self.fabric, self.fabric.tier_names
+        """Return switches and links of a pod, and what of them has failed, by class of the bill."""
+        names = self.fabric.tier_names
         under = [self.nodes_of(group).nodes for group in pod.groups]
-        here = [self.nodes_left(nodes) for nodes in under]
-        live = [not leaf.gone for leaf in pod.leaves]
-        down = sum(n * self.links_per_node for n, alive in zip(here, live, strict=True) if alive)
-        above = np.array([not spine.gone for spine in pod.spines])
-        up = int((pod.links * np.outer(np.array(live), above)).sum())
-        own = [nodes for nodes, group in zip(under, pod.groups, strict=True) if self._owns(group)]
-        nodes = sum(len(each) for each in own)
-        there = sum(self.nodes_left(each) for each in own)
-        devices = sum(self.devices_left(each) for each in own)
-        whole = {
-            "node": (there, nodes),
-            "device": (devices, nodes * fabric.devices_per_node),
-            names[0]: (sum(live), len(live)),
+        here = [int((self.present[nodes.start : nodes.stop] > 0).sum()) for nodes in under]
+        live = np.array([not leaf.gone for leaf in pod.leaves])
+        down = int((np.array(here) * live).sum()) * self.links_per_node
+        counts = {
+            names[0]: (int(live.sum()), len(live)),
             f"links {names[0]}": (down, sum(leaf.down for leaf in pod.leaves)),
         }
         if pod.spines:
-            whole[names[1]] = (int(above.sum()), len(above))
-            whole[f"links {names[1]}"] = (up, int(pod.links.sum()))
-        return {name: (found, total - found) for name, (found, total) in whole.items()}
-
-    def _owns(self, group: int) -> bool:
-        """Whether a unit's nodes are counted with this leaf: the one of its first rail."""
-        return group % self.fabric.rails == 0
+            above = np.array([not spine.gone for spine in pod.spines])
+            up = int((pod.links * np.outer(live, above)).sum())
+            counts[names[1]] = (int(above.sum()), len(above))
+            counts[f"links {names[1]}"] = (up, int(pod.links.sum()))
+        return {name: (left, total - left) for name, (left, total) in counts.items()}
 
     @property
     def tops(self) -> int:
@@ -266,7 +253,7 @@ class Structure:
         links = self.core_links(top)
         if not self.gone:
             return links
-        pods = [pod for pod in self.pods(plane) if self.fabric.sizing.top_of[pod.number] == top]
+        pods = [pod for pod in self.pods(plane) if self.fabric.sizing.top_of[pod.numbers[0]] == top]
         cores = np.array([not core.gone for core in self.cores(top, plane)])
         start = 0
         for row, pod in enumerate(pods):

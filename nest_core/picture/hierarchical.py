@@ -19,7 +19,6 @@ import numpy as np
 from nest_core.bill.inventory import BITS
 from nest_core.picture.aggregate import Row, row_of
 from nest_core.picture.ask import Ask
-from nest_core.picture.cabinet import Room, cabinet
 from nest_core.picture.clos_words import plural, said_rate
 from nest_core.picture.frame import TEXT, Frame, frame_of, framed
 from nest_core.picture.hierarchical_levels import Levels, legend_entries, subtitle_of, title_of
@@ -37,7 +36,7 @@ from nest_core.picture.marks import (
 )
 from nest_core.picture.one_node import node_drawn
 from nest_core.picture.plan import load_look, stage_look
-from nest_core.picture.racks import Paint
+from nest_core.picture.racks import Paint, Racks
 from nest_core.picture.stages import Stages, legend_of, lit, load_words, stages_of
 from nest_core.picture.switches import cross
 from nest_core.picture.text import text_width
@@ -90,6 +89,13 @@ class _Sketch:
     frame: Frame
     stages: Stages | None
     paint: Paint
+
+    @cached_property
+    def racks(self) -> Racks:
+        """How nodes are drawn."""
+        node_of = self.levels.whole.group_of(0)
+        starts = np.searchsorted(node_of, np.arange(self.levels.whole.groups[0] + 1))
+        return Racks(starts.astype(np.int64), self.levels.present, self.paint)
 
     @cached_property
     def names(self) -> bool:
@@ -147,20 +153,10 @@ class _Sketch:
         foot = float(levels.capacity(1)[column]) * self.unit
         width = max(foot, min(levels.row.box, 26.0))
         top, bottom = self.rows["nodes"]
-        node_of = levels.whole.group_of(0)
-        own = np.flatnonzero(levels.column_of == column)
-        first = np.flatnonzero(np.diff(node_of[own], prepend=-1))
-        ends = [*first[1:].tolist(), len(own)]
-        nodes = [
-            (int(node_of[own[start]]), range(int(own[start]), int(own[end - 1]) + 1))
-            for start, end in zip(first.tolist(), ends, strict=True)
-        ]
-        whole = levels.whole
-        room = Room(x - width / 2, top, width, bottom - top, whole.devices, whole.groups[0])
-        present = levels.present
-        return cabinet(self._block(column), nodes, room, lambda at: bool(present[at]), self.paint)[
-            0
-        ]
+        node_of = levels.whole.group_of(0)[levels.column_of == column]
+        nodes = range(int(node_of[0]), int(node_of[-1]) + 1)
+        area = (x - width / 2, top, width, bottom - top)
+        return self.racks.block(self._block(column), nodes, area)
 
     def _block(self, column: int) -> str:
         return f"nodes of {self.key(self.levels.at, column)}"

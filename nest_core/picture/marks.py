@@ -5,7 +5,7 @@ that is the same in all pictures of a fabric (``"spine 3"``, a tile of sixteen `
 links have the keys of their ends. `stands` says how much of the bill a mark is: pairs of a class
 (``"spine"``, ``"node"``, ``"device"``, ``"links spine"``) and a number. Summed over the marks of a
 picture, those whose look says ``gone`` apart, they are the fabric's inventory; what repeats others
-(a lens, a row of a pod that is drawn small) stands for nothing.
+stands for nothing.
 
 Looks are words of the style sheet in `nest_core.picture.svg`, several divided by blanks.
 """
@@ -220,8 +220,6 @@ class Drawn:
     legend : tuple of Swatch
     said : tuple of Said
         Top tier first: the table for who does not see the picture.
-    opens : tuple of str
-        Keys of the boxes that a lens can show, where there is one.
     """
 
     title: str
@@ -231,7 +229,6 @@ class Drawn:
     marks: tuple[Mark, ...]
     legend: tuple[Swatch, ...] = ()
     said: tuple[Said, ...] = ()
-    opens: tuple[str, ...] = ()
 
 
 def between(one: str, other: str) -> str:

@@ -36,20 +36,21 @@ class Mesh:
         What a mesh that is too dense for lines says.
     unit : float
         Room of one link.
-    counted : bool
     sound : int array, shape (lower, upper), optional
         Those that are left; else all but those of failed switches.
     loads : mapping of str to str
         Look of the links of a lower switch by its key, where they are coloured by load.
+    meshes : int
+        How many of the kind a picture has: they share its limits of lines.
     """
 
     of: str
     links: IntArray
     words: str
     unit: float
-    counted: bool = True
     sound: IntArray | None = None
     loads: Mapping[str, str] = field(default_factory=dict)
+    meshes: int = 1
 
 
 def mesh(lower: Sequence[Placed], upper: Sequence[Placed], links: Mesh) -> tuple[str, list[Mark]]:
@@ -57,8 +58,13 @@ def mesh(lower: Sequence[Placed], upper: Sequence[Placed], links: Mesh) -> tuple
     total = _by_box(links.links, lower, upper)
     left = links.links * _sound(lower, upper) if links.sound is None else links.sound
     sound = _by_box(left, lower, upper)
-    top, bottom = upper[0].box.y + upper[0].box.height, lower[0].box.y - lower[0].rise
-    form = mesh_form(int(total.sum()), int((total > 0).sum()), links.unit, bottom - top)
+    top, bottom = upper[0].box.y + upper[0].box.height, lower[0].box.y
+    form = mesh_form(
+        int(total.sum()) * links.meshes,
+        int((total > 0).sum()) * links.meshes,
+        links.unit,
+        bottom - top,
+    )
     drawing = _Drawing(lower, upper, links, total, sound)
     if form == "mesh":
         return form, [*_hatched(drawing, top, bottom), *drawing.troubled()]
@@ -96,8 +102,7 @@ class _Drawing:
         (left, wide), (begin, length) = below.head, above.foot
         x = left + wide * before / max(1, self.total[low].sum())
         other = begin + length * after / max(1, self.total[:, high].sum())
-        start, end = (float(x), below.box.y), (float(other), above.box.y + above.box.height)
-        return (start, (start[0], start[1] - below.rise), end) if below.rise else (start, end)
+        return (float(x), below.box.y), (float(other), above.box.y + above.box.height)
 
     def lines(self, singly: bool) -> list[Mark]:
         """What is in order: one line per link or per pair."""
@@ -132,7 +137,7 @@ class _Drawing:
             self.ends(low, high, share),
             line_width(count, self.mesh.unit),
             (below.key, above.key),
-            ((self.mesh.of, count),) if self.mesh.counted else (),
+            ((self.mesh.of, count),),
             grey,
         )
 
@@ -158,7 +163,7 @@ class _Drawing:
             self.ends(low, high),
             max(1.0, line_width(1, self.mesh.unit)) if count else 1.4,
             (below.key, above.key),
-            ((self.mesh.of, count),) if self.mesh.counted and count else (),
+            ((self.mesh.of, count),) if count else (),
             grey,
         )
 
@@ -181,7 +186,7 @@ def _hatched(drawing: _Drawing, top: float, bottom: float) -> list[Mark]:
         (start, bottom - reach),
     )
     mesh, count = drawing.mesh, int(drawing.sound.sum())
-    stands = ((mesh.of, count),) if mesh.counted else ()
+    stands = ((mesh.of, count),)
     marks.append(Band(mesh.of, "mesh", corners, (), stands))
     middle, y = (sum(x for x, _ in corners) / 4, (top + bottom) / 2)
     room = min(right + wide, end + width) - max(left, start)

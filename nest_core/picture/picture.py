@@ -15,7 +15,7 @@ from nest_core.errors import InputError
 from nest_core.explain.loads import Loads
 from nest_core.network import collapse
 from nest_core.picture.ask import Ask, parts_of
-from nest_core.picture.clos_kinds import clos_drawn
+from nest_core.picture.clos import clos_drawn
 from nest_core.picture.dragonfly import dragonfly_drawn
 from nest_core.picture.drawn_graph import graph_drawn
 from nest_core.picture.hierarchical import hierarchical_drawn
@@ -57,7 +57,6 @@ def picture(
     width: float = 900.0,
     loads: Loads | None = None,
     slow: Mapping[str, float] | None = None,
-    opened: str = "",
 ) -> Drawn:
     """The picture of a fabric, and of a plan on it.
 
@@ -72,8 +71,6 @@ def picture(
         Of the plan; they colour the links.
     slow : mapping of str to float, optional
         Switches by their key (``"leaf 11"``) and the share of their links' rate that is left.
-    opened : str
-        Key of the group that the lens shows, where there is one (``"pod 3"``).
 
     Raises
     ------
@@ -87,4 +84,4 @@ def picture(
     found = None
     if plan is not None:
         found = shown(loads.network if loads else collapse(fabric), plan)
-    return drawn(fabric, Ask(width, parts_of(fabric), slow or {}, opened, found, loads))
+    return drawn(fabric, Ask(width, parts_of(fabric), slow or {}, found, loads))

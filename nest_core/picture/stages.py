@@ -9,12 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from nest_core.picture.ask import Ask
-from nest_core.picture.clos_plan import StagePaint, stage_legend
 from nest_core.picture.marks import Line, Mark, Point, Swatch, Words
-from nest_core.picture.plan import Shown
+from nest_core.picture.plan import Shown, stage_look
 from nest_core.picture.racks import Paint, plain
 
-__all__ = ["Stages", "legend_of", "lit", "load_words", "stage_ink", "stages_of"]
+__all__ = ["Stages", "legend_of", "lit", "load_words", "stage_ink", "stage_legend", "stages_of"]
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -38,10 +37,10 @@ class Stages:
     plan: Shown
     place: IntArray
 
-    @property
-    def paint(self) -> StagePaint:
-        """The look of some devices."""
-        return StagePaint(self.plan, self.place)
+    def paint(self, devices: Sequence[int]) -> str:
+        """Return the look of some devices: their stage, if they share one."""
+        places = self.place[list(devices)]
+        return self.plan.look(places[places >= 0].tolist())
 
     def one(self, devices: Sequence[int]) -> int:
         """The stage that some devices share; −1 for none or several."""
@@ -110,6 +109,19 @@ def legend_of(
     if ask.loads is not None:
         ramp = [Swatch("ramp", "", f"0 to {100 * busiest:.3g}\u00a0% busy")]
     return [*stage_legend(ask.plan), *mixed, *ramp, *others]
+
+
+def stage_legend(plan: Shown) -> tuple[Swatch, ...]:
+    """Return the entries of the first and the last stage."""
+    ends = (0, plan.stages - 1) if plan.stages > 1 else (0,)
+    entries = [Swatch("box", stage_look(at, plan.stages), f"stage {at + 1}") for at in ends]
+    if plan.stages > 2:
+        entries.insert(1, Swatch("box", stage_look(plan.stages // 2, plan.stages), "…"))
+    if plan.stages > 1:
+        entries.append(Swatch("line", "lit", "replica 1, its transfers"))
+    if (plan.stage < 0).any():
+        entries.append(Swatch("box", "idle", "idle"))
+    return tuple(entries)
 
 
 def stage_ink(look: str) -> str:

@@ -34,6 +34,7 @@ IntArray = npt.NDArray[np.int64]
 
 _INSIDE = 60.0
 _NUMBER = 14.0
+_MIN_WIDTH = 2.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +75,12 @@ class Placed:
         The box and what stands on it.
     ports : (float, float) or None
         Left end and length of the part of its upper edge that links end on; None: all of it.
-    rise : float
-        How far its links go straight up before they spread.
     """
 
     box: Box
     members: tuple[Switch, ...]
     marks: tuple[Mark, ...] = field(default=())
     ports: tuple[float, float] | None = None
-    rise: float = 0.0
 
     @property
     def key(self) -> str:
@@ -120,7 +118,7 @@ def place(
     row: Row,
     unit: float,
     edges: tuple[float, float],
-    counted: bool = True,
+    inside: str = "",
 ) -> list[Placed]:
     """The boxes of a row.
 
@@ -130,14 +128,14 @@ def place(
         Room of one link.
     edges : (float, float)
         Top and bottom.
-    counted : bool
-        Whether they stand for elements, or repeat others.
+    inside : str
+        Key of the frame that they stand in.
     """
     found, at = [], 0
     for middle, count in zip(row.centres, row.counts, strict=True):
         members = tuple(switches[at : at + count])
         at += count
-        found.append(place_one(members, middle, unit, edges, counted))
+        found.append(place_one(members, middle, unit, edges, inside))
     return _all_or_none(found)
 
 
@@ -157,7 +155,7 @@ def place_one(
     middle: float,
     unit: float,
     edges: tuple[float, float],
-    counted: bool,
+    inside: str = "",
 ) -> Placed:
     """One box of a row, around its middle; parameters as of `place`."""
     first, last, (top, bottom) = members[0], members[-1], edges
@@ -166,9 +164,10 @@ def place_one(
     head = unit * sum(one.up for one in members)
     if not head or not foot:
         head = foot = max(head, foot)
-    width = max(head, foot)
+    width = max(head, foot, _MIN_WIDTH)
     alive = sum(not one.gone for one in members)
-    look = "switch" + (f" {first.look}" if first.look else "")
+    rails = {one.look for one in members}
+    look = "switch" + (f" {first.look}" if first.look and len(rails) == 1 else "")
     if not alive:
         look = "switch gone"
     elif any(one.rate < 1 and not one.gone for one in members):
@@ -180,7 +179,8 @@ def place_one(
         top,
         width,
         bottom - top,
-        stands=((first.name, alive or len(members)),) if counted else (),
+        inside,
+        ((first.name, alive or len(members)),),
         head=None if head == foot else head,
         foot=None if head == foot else foot,
         radius=1.5 if head == foot and width >= 6 else 0.0,
@@ -190,7 +190,7 @@ def place_one(
     if not alive:
         marks += cross(box)
     elif lost:
-        marks += _lost(box, members, lost, counted)
+        marks += _lost(box, members, lost)
     elif min(head, foot) >= _NUMBER and bottom - top >= 13:
         marks += _named(box, number, len(members), min(head, foot))
     return Placed(box, members, tuple(marks))
@@ -210,7 +210,7 @@ def _named(box: Box, number: str, count: int, room: float) -> list[Mark]:
     return []
 
 
-def _lost(box: Box, members: Sequence[Switch], lost: int, counted: bool) -> list[Mark]:
+def _lost(box: Box, members: Sequence[Switch], lost: int) -> list[Mark]:
     """Failed switches of a tile that has others: a crossed corner."""
     size = min(8.0, box.width, box.height)
     left = box.outline[1][0] - size if box.head is None else box.centre[0]
@@ -223,7 +223,7 @@ def _lost(box: Box, members: Sequence[Switch], lost: int, counted: bool) -> list
         size,
         size,
         inside=box.key,
-        stands=((members[0].name, lost),) if counted else (),
+        stands=((members[0].name, lost),),
     )
     return [corner, *cross(corner)]
 

@@ -14,9 +14,8 @@ from nest_core.picture.pointing import Pointing
 if TYPE_CHECKING:
     from streamlit.components.v2.types import ComponentRenderer
 
-__all__ = ["opened", "show_fabric", "shown", "shown_width"]
+__all__ = ["show_fabric", "shown", "shown_width"]
 
-_LONGEST = 80
 WIDTHS = (300.0, 1400.0)
 USUAL_PX = 520.0
 """Of a picture beside a matrix on a page of 1,440 pixels."""
@@ -26,13 +25,6 @@ USUAL_PX = 520.0
 def _component() -> ComponentRenderer:
     """Registered when it is first shown: outside a running Streamlit that fails."""
     return st.components.v2.component("nest-studio.fabric", js="fabric.js")
-
-
-def opened(key: str) -> str:
-    """Key of the group that was opened; empty: none."""
-    sent: Any = st.session_state.get(key)
-    found = sent.get("opened") if isinstance(sent, Mapping) else None
-    return found if isinstance(found, str) and len(found) <= _LONGEST else ""
 
 
 def shown_width(key: str, usual: float = USUAL_PX) -> float:
@@ -56,15 +48,12 @@ def show_fabric(drawn: Drawn, matrix: Drawn | None, pointed: Pointing, *, key: s
     """
     _component()(
         key=key,
-        data=shown(drawn, matrix, pointed, opened(key)),
-        on_opened_change=_nothing,
+        data=shown(drawn, matrix, pointed),
         on_width_change=_nothing,
     )
 
 
-def shown(
-    drawn: Drawn, matrix: Drawn | None, pointed: Pointing, opened_key: str = ""
-) -> dict[str, Any]:
+def shown(drawn: Drawn, matrix: Drawn | None, pointed: Pointing) -> dict[str, Any]:
     """What the browser is told of a picture, its matrix, and what pointing at them says."""
     return {
         "title": drawn.title,
@@ -76,8 +65,6 @@ def shown(
         "tips": pointed.tips,
         "lights": pointed.lights,
         "said": pointed.said,
-        "opens": drawn.opens,
-        "opened": opened_key,
         "width": drawn.width,
     }
 

@@ -124,9 +124,9 @@ def request_fabric(text: str) -> Fabric:
 
 
 @announced("drawing it")
-def fabric_drawn(text: str, width: float, opened: str) -> Drawn:
+def fabric_drawn(text: str, width: float) -> Drawn:
     """The picture of a fabric, so many pixels wide."""
-    return untitled(picture(request_fabric(text), width=width, opened=opened))
+    return untitled(picture(request_fabric(text), width=width))
 
 
 def with_overrides(document: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:

@@ -104,17 +104,15 @@ class PlanFabric:
 
 
 @announced("drawing the fabric")
-def plan_fabric(
-    text: str, best: Report | None, busy: bool, width: float, opened: str
-) -> PlanFabric:
+def plan_fabric(text: str, best: Report | None, busy: bool, width: float) -> PlanFabric:
     """The fabric of a request, so many pixels wide, links coloured by load if ``busy``."""
     fabric = request_scenario(text).fabric
     if best is None:
-        drawn = untitled(picture(fabric, width=width, opened=opened))
+        drawn = untitled(picture(fabric, width=width))
         return PlanFabric(drawn, None, pointing(drawn, None))
     problem = request_problem(text)
     loads, read = link_loads(problem, best), cost_matrices(problem, best.plan)
-    asked = picture(fabric, best.plan, width=width, loads=loads if busy else None, opened=opened)
+    asked = picture(fabric, best.plan, width=width, loads=loads if busy else None)
     drawn = untitled(asked)
     matrix = matrix_picture(read, drawn.said, drawn.height) if read.ranks else None
     return PlanFabric(drawn, matrix, pointing(drawn, read, loads))

@@ -14,7 +14,6 @@ const STYLE = `
 .nest-fabric .side p { margin-top: 4px; }
 .nest-fabric svg { display: block; max-width: none; }
 .nest-fabric .main svg [data-key] { cursor: default; }
-.nest-fabric .main svg [data-open] { cursor: pointer; }
 .nest-fabric.pointed svg .dimmable { opacity: .25; }
 .nest-fabric.pointed svg .lighted { opacity: 1; }
 .nest-fabric.pointed svg path.lighted.thin { stroke: #e69f00; stroke-width: 1.2px; stroke-opacity: 1; }
@@ -26,10 +25,6 @@ const STYLE = `
   border: 1px solid var(--st-border-color); background: var(--st-background-color);
   color: var(--st-text-color); }
 .nest-fabric .tip b { font-weight: 600; }
-.nest-fabric .path { display: flex; gap: 4px; font-size: 12px; margin: 0 0 8px; }
-.nest-fabric .path button { all: unset; cursor: pointer; color: var(--st-primary-color); min-height: 24px; }
-.nest-fabric .path button:focus-visible { outline: 2px solid var(--st-primary-color); }
-.nest-fabric [data-open]:focus-visible { outline: 2px solid var(--st-primary-color); }
 .nest-fabric table { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 `;
 
@@ -56,7 +51,6 @@ class Picture {
     parent.append(style, this.root);
     this.root.addEventListener("pointermove", (event) => this.point(event));
     this.root.addEventListener("pointerleave", () => this.leave());
-    this.root.addEventListener("click", (event) => this.choose(event));
     this.root.addEventListener("keydown", (event) => this.press(event));
     this.seen = new ResizeObserver(() => {
       clearTimeout(this.waits);
@@ -79,7 +73,7 @@ class Picture {
       ? `<div class="side"><h2>${escaped(data.finding)}</h2>${data.matrix}<p>${escaped(data.reading)}</p></div>`
       : "";
     this.root.innerHTML =
-      `${this.path()}<div class="both"><div class="main">${head(data.title, data.subtitle)}${data.svg}</div>${side}</div>` +
+      `<div class="both"><div class="main">${head(data.title, data.subtitle)}${data.svg}</div>${side}</div>` +
       `<table class="visually-hidden"><caption>${escaped(data.title)}</caption><tbody>${rows.join("")}</tbody></table><div class="tip" hidden></div>`;
     this.tip = this.root.querySelector(".tip");
     this.links = [...this.root.querySelectorAll(".main svg [data-of] > *")];
@@ -102,13 +96,6 @@ class Picture {
       }
     }
     for (const one of this.boxes) one.classList.add("dimmable");
-    for (const one of this.boxes) {
-      if (!data.opens.includes(one.dataset.key)) continue;
-      one.dataset.open = "";
-      one.setAttribute("tabindex", "0");
-      one.setAttribute("role", "button");
-      one.setAttribute("aria-label", `Open ${one.dataset.key}`);
-    }
     for (const one of this.cells) {
       one.setAttribute("tabindex", "-1");
       one.setAttribute("role", "img");
@@ -143,12 +130,6 @@ class Picture {
     if (room < 300 || room === this.asked || room === this.data.width) return;
     this.asked = room;
     this.ports.setStateValue("width", room);
-  }
-
-  path() {
-    if (!this.data.opened) return "";
-    return `<nav class="path" aria-label="Where in the fabric"><button data-close>Fabric</button>` +
-      `<span>›</span><span>${escaped(this.data.opened)}</span></nav>`;
   }
 
   of(element) {
@@ -224,22 +205,10 @@ class Picture {
     for (const one of this.root.querySelectorAll(".lighted")) one.classList.remove("lighted");
   }
 
-  choose(event) {
-    if (event.target.closest("[data-close]")) return this.open("");
-    const box = event.target.closest("[data-open]");
-    if (box) this.open(box.dataset.key);
-  }
-
-  open(key) {
-    this.ports.setStateValue("opened", key);
-  }
-
   press(event) {
     const at = this.root.getRootNode().activeElement;
-    if (event.key === "Escape" && this.data.opened) return this.open("");
-    if (event.key === "Enter" && at?.dataset.open !== undefined) return this.open(at.dataset.key);
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    const among = this.cells.includes(at) ? this.cells : this.boxes.filter((one) => one.dataset.open !== undefined);
+    const among = this.cells;
     if (!step || !among.includes(at)) return;
     event.preventDefault();
     const next = among[(among.indexOf(at) + step + among.length) % among.length];
