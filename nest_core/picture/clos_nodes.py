@@ -53,7 +53,7 @@ class NodeRow:
             x, end = first.box.x, last.box.x + last.box.width
             columns.append((x, end - x, range(min(on_rails), max(on_rails) + 1)))
             for leaf, groups in panel:
-                marks += self._bundle(leaf, groups, "nodes")
+                marks += self._down_links(leaf, groups, "nodes")
         area = (left, self.top, right - left, self.bottom - self.top)
         return [*marks, *self.racks.by_rail("nodes", nodes, area, columns, rails)]
 
@@ -95,7 +95,7 @@ class NodeRow:
         if wide and rails == 1 and len(feet) == 1:
             links = self._beside(first, nodes, area)
             return [*links, *self.racks.side_by_side(nodes, area)]
-        marks = [mark for leaf, own in feet for mark in self._bundle(leaf, own, key)]
+        marks = [mark for leaf, own in feet for mark in self._down_links(leaf, own, key)]
         if wide and domain:
             frame = self.racks.frame(key, area)
             inner = (area[0] + 3, self.top + 3, width - 6, area[3] - 6)
@@ -125,7 +125,7 @@ class NodeRow:
             columns.append((leaf.box.x, leaf.box.width, range(on[0], on[-1] + 1)))
         return columns
 
-    def _bundle(self, leaf: Placed, groups: Sequence[int], key: str) -> list[Mark]:
+    def _down_links(self, leaf: Placed, groups: Sequence[int], key: str) -> list[Mark]:
         """Draw the links from leaves down to a frame of nodes, and what of them is gone."""
         structure, of = self.structure, f"links {leaf.members[0].name}"
         here = sum(
