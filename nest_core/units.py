@@ -6,17 +6,22 @@ Everywhere else times are seconds, sizes bytes, rates bytes per second, work FLO
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 
 __all__ = [
     "GB",
     "GIB",
     "MICROSECOND",
+    "NOTHING",
     "TERA",
     "at_least_gib",
     "capital",
     "ceil_gib",
+    "format_days",
+    "format_money",
+    "format_ratio",
     "from_gbps_bytes",
     "from_gib",
     "from_microseconds",
@@ -25,7 +30,11 @@ __all__ = [
     "humanise_bytes",
     "humanise_rate",
     "humanise_seconds",
+    "join_words",
     "microseconds",
+    "parse_ratio",
+    "percent",
+    "plural",
     "signed_percent",
     "to_gib",
 ]
@@ -38,6 +47,11 @@ MICROSECOND = 1e-6
 _DECIMAL = [(1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")]
 _BINARY = [(2.0**50, "PiB"), (2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB")]
 _TIME = [(86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs")]
+
+_RATIO = re.compile(r"(\d+(?:\.\d+)?):1")
+
+NOTHING = "–"
+"""Stands where a figure or a cell has no value."""
 
 
 def capital(text: str) -> str:
@@ -106,9 +120,93 @@ def humanise_rate(bytes_per_second: float) -> str:
     return humanise(bytes_per_second, "B/s")
 
 
-def humanise_seconds(seconds: float) -> str:
+def humanise_seconds(seconds: float | None) -> str:
     """Seconds as µs … days with three significant digits."""
+    if seconds is None:
+        return NOTHING
     return _scaled(seconds, _TIME) or f"{seconds:.3g} s"
+
+
+def format_ratio(ratio: float, digits: int = 3) -> str:
+    """Return an oversubscription, down to up, as it is spoken of.
+
+    Examples
+    --------
+    >>> format_ratio(4.0), format_ratio(2.5), format_ratio(16 / 15)
+    ('4:1', '2.5:1', '1.07:1')
+    """
+    return f"{ratio:.{digits}g}:1"
+
+
+def parse_ratio(text: str) -> float | None:
+    """Return the oversubscription that a text such as ``2.5:1`` states; None if it states none."""
+    match = _RATIO.fullmatch(text)
+    return float(match[1]) if match else None
+
+
+def percent(share: float | None) -> str:
+    """Return a share as a percentage with three significant digits at most; below 5e-6 it is 0.
+
+    Examples
+    --------
+    >>> percent(0.1397), percent(-0.5), percent(0.00044), percent(1e-9), percent(31.4159)
+    ('14 %', '−50 %', '0.044 %', '0 %', '3,142 %')
+    """
+    if share is None:
+        return NOTHING
+    size = 100 * abs(share)
+    if size < 5e-4:
+        return "0 %"
+    return f"{'−' if share < 0 else ''}{f'{size:,.0f}' if size >= 999.5 else f'{size:.3g}'} %"
+
+
+def format_money(usd: float) -> str:
+    """Return US dollars with three significant digits.
+
+    Examples
+    --------
+    >>> format_money(6_496_000), format_money(650)
+    ('$6.50 M', '$650')
+    """
+    return f"${humanise(usd)}"
+
+
+def format_days(days: float) -> str:
+    """Return a number of days with three significant digits; less than a day in smaller units.
+
+    Examples
+    --------
+    >>> format_days(152.4), format_days(12345.0), format_days(0.25)
+    ('152 days', '12,345 days', '6.00 h')
+    """
+    if days < 1:
+        return humanise_seconds(86_400 * days)
+    return f"{days:,.0f} days" if days >= 1000 else f"{days:.3g} days"
+
+
+def plural(count: int, noun: str, nouns: str = "") -> str:
+    """Return a count and its noun.
+
+    Examples
+    --------
+    >>> plural(1, "host"), plural(1200, "switch", "switches")
+    ('1 host', '1,200 switches')
+    """
+    return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
+
+
+def join_words(words: Collection[str], conjunction: str = "and") -> str:
+    """Return words with commas, a conjunction before the last.
+
+    Examples
+    --------
+    >>> join_words(["leaf", "spine", "core"]), join_words(["leaf"]), join_words([])
+    ('leaf, spine and core', 'leaf', 'none')
+    """
+    if not words:
+        return "none"
+    *first, last = words
+    return f"{', '.join(first)} {conjunction} {last}" if first else last
 
 
 def signed_percent(share: float, digits: int = 1) -> str:

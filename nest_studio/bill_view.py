@@ -9,8 +9,9 @@ import streamlit as st
 
 from nest_core.bill.bill import Bill
 from nest_core.bill.prices import Prices, load_prices
-from nest_core.figures.bill import bill_figure, bill_rows, dollars, link_rows, watts
+from nest_core.figures.bill import bill_figure, bill_rows, link_rows, watts
 from nest_core.schema import parameter
+from nest_core.units import format_money
 from nest_studio.fields import Choice, Edits, field_of, label_of, number_of, said, settle
 from nest_studio.jobs import Job, submitted, there
 from nest_studio.show import PicturePlace, facts, table, told
@@ -54,7 +55,7 @@ def bill_figures(found: Bill) -> dict[str, str]:
         "Switches": f"{sum(total.count for total in found.switches):,}",
         "Links outside nodes": f"{sum(total.count for total in found.links):,}",
         "Transceivers": f"{found.transceivers:,}",
-        "Network price": dollars(found.price_usd.typical),
+        "Network price": format_money(found.price_usd.typical),
         "Network power": watts(found.power_W.typical),
         "Racks": f"{found.racks:,} + {found.network_racks:,} of switches",
     }

@@ -10,9 +10,7 @@ from typing import Any
 import streamlit as st
 
 from nest_core.errors import InputError
-from nest_core.explain.summary import schedule_in_words, share
 from nest_core.figures.comparison_words import unlike
-from nest_core.figures.entries import Entry as plan_entry
 from nest_core.picture import Drawn, to_svg
 from nest_core.quoting import as_markdown
 from nest_core.sheet import decision_sheet, weigh
@@ -24,6 +22,7 @@ from nest_core.sheet.weighing import Weighing
 from nest_core.studies.comparison import Comparison
 from nest_core.studies.ordering import ordered
 from nest_core.studies.whole_bill import WholeBill
+from nest_core.units import percent
 from nest_studio.browser.svg import show_svg
 from nest_studio.jobs import awaited
 from nest_studio.pins import pin_button
@@ -203,10 +202,8 @@ def _made_of(one: WholeBill, drawn: Drawn | None) -> str:
 def _plan_line(one: WholeBill) -> str:
     if one.report is None:
         return f"No plan: {one.reason}"
-    point = one.report.plan.point
-    degrees = plan_entry(one.name, one.report).degrees
-    gap = f"; up to {share(one.gap)} from the best" if one.gap else ""
-    return f"Best plan: {degrees}, {point.zero_words}, {schedule_in_words(point)}{gap}"
+    gap = f"; up to {percent(one.gap)} from the best" if one.gap else ""
+    return f"Best plan: {one.report.plan.words}{gap}"
 
 
 def _figure(key: str, drawn: Sequence[Drawn]) -> None:

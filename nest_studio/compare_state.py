@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import streamlit as st
@@ -17,12 +18,13 @@ from nest_core.errors import InputError
 from nest_core.presets import preset_names
 from nest_core.scenario import Scenario, scenario_document
 from nest_core.scenario import fabric_document as fabric_file
-from nest_core.scenario.titles import accelerator_title, innermost_ratio, scenario_title
+from nest_core.scenario.titles import accelerator_title, scenario_title
 from nest_core.schema import check_plain
 from nest_core.studies.comparison import BUDGET_OF, LONGEST_NAME, MOST
 from nest_core.studies.designs import Asked, beside
 from nest_core.studies.parameters import ratio_parameters
 from nest_core.topology.same_size import KINDS
+from nest_core.units import format_ratio
 from nest_studio.bill_fields import use_prices
 from nest_studio.fabric_widgets import fabric_document, own_names
 from nest_studio.fields import Choice, field_of, said
@@ -65,7 +67,7 @@ __all__ = [
 AS_ON_PLAN = "as on Plan"
 ITS_OWN = "its own"
 LONGEST_ADDRESS = 4000
-SAME_SIZE = (*KINDS, *(f"{ratio}:1" for ratio in (1, 2, 3, 4, 8)))
+SAME_SIZE = (*KINDS, *(map(format_ratio, (1, 2, 3, 4, 8))))
 """What the first scenario's devices and NICs can be put on with one click."""
 STEPS = 50
 THOUSAND = 1000.0
@@ -339,7 +341,7 @@ def _plan_request() -> tuple[str, dict[str, Any]]:
 
 
 def _ratios() -> Made:
-    """The Plan page's job at 1 : 1, 2 : 1 and 4 : 1 of the innermost tier that has a ratio."""
+    """The Plan page's job at 1:1, 2:1 and 4:1 of the innermost tier that has a ratio."""
     scenario, overrides = _plan_request()
     fields = ratio_parameters(_fabric_of(scenario, overrides))
     if not fields:
@@ -355,11 +357,10 @@ def _at_ratio(
     scenario: str, overrides: dict[str, Any], ratio: float
 ) -> tuple[str, str, dict[str, Any]]:
     """An entry named by what its ratio comes to in whole ports; as asked where it is no fabric."""
-    try:
-        name = innermost_ratio(fabric_of(_request(scenario, overrides)))
-    except InputError:  # the page leaves the entry out and says why
-        name = f"{ratio:g} : 1"
-    return name, scenario, overrides
+    realised: tuple[float, ...] = ()
+    with suppress(InputError):  # the page leaves the entry out and says why
+        realised = fabric_of(_request(scenario, overrides)).ratios
+    return format_ratio((*realised, ratio)[0]), scenario, overrides
 
 
 def _fabric_of(scenario: str, overrides: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -384,7 +385,7 @@ def _on(overrides: Mapping[str, Any], fabric: str) -> dict[str, Any]:
 
 
 READY_MADE: Mapping[str, Callable[[], Made]] = {
-    "Plan's job at 1 : 1, 2 : 1, 4 : 1": _ratios,
+    "Plan's job at 1:1, 2:1, 4:1": _ratios,
     "Rail-optimised, spine-leaf, rail-only (1,024 H100)": lambda: _fabrics(
         "llama3-70b-1024-h100",
         {

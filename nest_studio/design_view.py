@@ -8,7 +8,6 @@ from typing import Any
 
 import streamlit as st
 
-from nest_core.explain.summary import share
 from nest_core.figures.designs import choice_rows, designs_picture, tornado_picture
 from nest_core.picture import picture, to_svg
 from nest_core.presets import preset_names
@@ -18,6 +17,7 @@ from nest_core.studies.design_growth import Way, ways_to_grow
 from nest_core.studies.design_search import Designed
 from nest_core.studies.sensitivity import Sensitivity
 from nest_core.studies.study import Study
+from nest_core.units import percent
 from nest_studio.browser.svg import show_svg
 from nest_studio.fields import Choice as OneOf
 from nest_studio.fields import settle
@@ -43,7 +43,7 @@ def show_design(study: Study, found: Designed, choice: Choice, rests_on: Sensiti
 
     PicturePlace("design", on_pick=pick).draw(designs_picture(found, choice))
     proof = found.certificate
-    verdict = "no other design beats these" if proof.proven else f"open, gap {share(proof.gap)}"
+    verdict = "no other design beats these" if proof.proven else f"open, gap {percent(proof.gap)}"
     facts(f"Certificate: {verdict}.", kind="nest-quiet")
     left, right = st.columns([1, 1], gap="medium")
     with left:
@@ -68,7 +68,7 @@ def show_design(study: Study, found: Designed, choice: Choice, rests_on: Sensiti
                     "What it is worth to know before choosing",
                     "Expected saving, as a share of the goal's cost",
                     [
-                        {"unknown": one.name, "worth": share(one.worth), "how": one.measure}
+                        {"unknown": one.name, "worth": percent(one.worth), "how": one.measure}
                         for one in rests_on.information
                     ],
                 )
@@ -86,7 +86,7 @@ def _contender(study: Study, choice: Choice, one: Contender) -> None:
         "" if choice.goal == "days" else f"{in_words(choice.goal, one.value)}.",
         f"{one.planned.days:.3g} days ({one.span[0]:.3g} to {one.span[1]:.3g}).",
         f"${design.price_usd / 1e6:,.4g} M, {design.power_W / 1e3:,.4g} kW.",
-        f"{share(worst[0])} of the throughput is lost to {worst[1]}." if worst else "",
+        f"{percent(worst[0])} of the throughput is lost to {worst[1]}." if worst else "",
         f"Plan: {one.planned.plan}",
         f"Ties with {len(one.ties)} others." if one.ties else "",
         f"In no price for want of a source: {', '.join(design.owned.missing)}."

@@ -19,6 +19,7 @@ from nest_core.scenario import fabric_document as preset_document
 from nest_core.schema import parameter
 from nest_core.studies.parameters import ratio_parameters
 from nest_core.topology import Fabric
+from nest_core.units import format_ratio
 from nest_studio.fields import (
     ADDRESS,
     Choice,
@@ -133,7 +134,7 @@ def fabric_group(chosen: dict[str, Any], standard: Mapping[str, Any], notes: lis
                 0.5,
                 key=key,
                 bind=ADDRESS,
-                format="%.1f : 1",
+                format="%g:1",
                 help=f"{field.least:g} to {field.most:g}. {ratio.of.text} What it becomes stands "
                 "below.",
             )
@@ -147,7 +148,7 @@ def fabric_group(chosen: dict[str, Any], standard: Mapping[str, Any], notes: lis
 def say_realised(notes: list[Any], fabric: Fabric) -> None:
     """What a fabric's ratios become in whole ports, in the places that `fabric_group` took."""
     for note, realised in zip(notes, fabric.realised_ratios(), strict=True):
-        note.caption(as_markdown(realised))
+        note.caption(as_markdown(f"realised {realised}"))
 
 
 def fabric_fields(fabric: Mapping[str, Any]) -> dict[str, Any]:
@@ -171,7 +172,9 @@ def fabric_words(chosen: Mapping[str, Any]) -> str:
         kind = _KINDS.get(str(fabric.get("kind")), "switched")
     elif not kind:
         kind = "drawn" if is_drawing(fabric) else "levels"
-    ratios = [f"{chosen[r.of.key]:g}:1" for r in ratio_parameters(fabric) if r.of.key in chosen]
+    ratios = [
+        format_ratio(chosen[r.of.key]) for r in ratio_parameters(fabric) if r.of.key in chosen
+    ]
     return " ".join([kind, *ratios])
 
 

@@ -401,7 +401,7 @@ def _change(key: str, value: Any) -> str:
         shown = f"{value:,}"
     if re.fullmatch(r"fabric\..*oversubscription(\.\d)?", key):
         tier = int(key.rpartition(".")[2]) if key[-1].isdigit() else 0
-        return f"oversubscription{f' of tier {tier + 1}' if tier else ''} {shown} : 1"
+        return f"oversubscription{f' of tier {tier + 1}' if tier else ''} {shown}:1"
     return f"{_NAMED.get(key) or _label(key)} {shown}"
 
 

@@ -11,7 +11,7 @@ from nest_core.quoting import as_markdown
 from nest_core.topology.drawing import Drawing, named
 from nest_core.topology.templates import TEMPLATES, Part, added, with_spines
 from nest_core.topology.tiers import DrawnTier, oversubscribed, tiers_of, unlinked
-from nest_core.units import humanise
+from nest_core.units import format_ratio
 from nest_studio.fabric_widgets import reset_fabric
 from nest_studio.fields import Choice, Field, Number, Text, said, settle
 from nest_studio.own_fabric import change, own_document, revision
@@ -144,7 +144,7 @@ def _ratio(tiers: tuple[DrawnTier, ...]) -> None:
     fewest, most = tier.links_up
     links = f"{fewest:,}" if fewest == most else f"{fewest:,} to {most:,}"
     facts(
-        f"Realised {humanise(tier.ratio)} : 1 at most, {links} links up from each of "
+        f"Realised {format_ratio(tier.ratio)} at most, {links} links up from each of "
         f"{len(tier.switches):,} {tier.name} switches.",
         kind="nest-quiet",
     )

@@ -60,7 +60,7 @@ def test_an_answer_without_a_plan_says_why():
 def test_a_report_shows_its_degrees_and_every_stage():
     report = answer(load_scenario("gpt3-175b-64-h100", [ALONE])).result.best
     cells = Cells(report_html(report))
-    assert f"pp {report.plan.point.pp}, tp {report.plan.point.tp}" in cells.words
+    assert report.plan.words in cells.words
     assert [row[0] for row in cells.rows[1:]] == [str(n + 1) for n in range(len(report.stages))]
 
 

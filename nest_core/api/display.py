@@ -6,9 +6,9 @@ import html
 from collections.abc import Mapping, Sequence
 
 from nest_core.costs.price import Report
-from nest_core.explain.summary import fullest, quantity, share
+from nest_core.explain.summary import fullest, quantity
 from nest_core.network.levels import Network
-from nest_core.units import humanise_bytes, humanise_rate, humanise_seconds
+from nest_core.units import humanise_bytes, humanise_rate, humanise_seconds, percent
 
 __all__ = ["heading", "html_table", "line", "network_html", "report_html", "stages_table"]
 
@@ -21,20 +21,16 @@ Cells = Sequence[Mapping[str, str]]
 
 def report_html(report: Report) -> str:
     """A priced plan: its figures, why it does not fit if so, and its stages."""
-    at = report.plan.point
-    degrees = (
-        f"dp {at.dp}, pp {at.pp}, tp {at.tp}, cp {at.cp}, ep {at.ep}, etp {at.etp}, {at.zero_words}"
-    )
     figures = [
         f"{humanise_seconds(report.iteration_s)} per iteration",
         quantity(report.samples_per_s, "sequences/s"),
-        f"MFU {share(report.mfu)}",
-        f"bubble fraction {share(report.bubble)}",
+        f"MFU {percent(report.mfu)}",
+        f"bubble fraction {percent(report.bubble)}",
         f"fullest stage {humanise_bytes(fullest(report)[1].memory.total)} of "
         f"{humanise_bytes(report.memory_limit_bytes)}",
     ]
     fits = "" if report.feasible else line(f"Does not fit: {report.reason}.")
-    return f"{heading(degrees)}{line(', '.join(figures))}{fits}{stages_table(report)}"
+    return f"{heading(report.plan.words)}{line(', '.join(figures))}{fits}{stages_table(report)}"
 
 
 def network_html(network: Network) -> str:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from nest_core.api.display import network_html
 from nest_core.api.scenario import Named, Scenario, load, load_fabric
-from nest_core.api.words import plan_words
 from nest_core.baselines.nest import find
 from nest_core.costs import Problem, price
+from nest_core.costs.plan_words import plan_words
 from nest_core.explain.cost_matrices import MATRIX_CLASSES, CostMatrices, cost_matrices
 from nest_core.formats.exchange import caveats
 from nest_core.network import Network, collapse

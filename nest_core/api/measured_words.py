@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import asdict
 
 from nest_core.api.answer import Answer
 from nest_core.api.calibrate import OwnStack
 from nest_core.api.measurements import Fitted
 from nest_core.api.next_runs import Next
-from nest_core.explain import quantity, share
+from nest_core.costs.plan_words import plan_words
+from nest_core.explain import quantity
 from nest_core.explain.interval import Interval, span_in_words
-from nest_core.explain.summary import NOTHING, fullest, plan_in_words
+from nest_core.explain.summary import fullest, plan_in_words
 from nest_core.explain.words import Table
 from nest_core.hardware.posterior import SHARE
 from nest_core.measured.training.predict import Prediction
-from nest_core.measured.training.runs import Run
 from nest_core.scenario import Scenario
 from nest_core.scenario.titles import scenario_title
-from nest_core.units import capital, humanise_bytes, humanise_seconds, microseconds, signed_percent
+from nest_core.units import (
+    NOTHING,
+    capital,
+    humanise_bytes,
+    humanise_seconds,
+    microseconds,
+    percent,
+    plural,
+    signed_percent,
+)
 
 __all__ = [
     "PARAMETER_WORDS",
@@ -57,7 +67,7 @@ def run_table(found: Fitted) -> Table:
     measured = sum(each.outcome.seconds is not None for each, _ in found.predicted)
     commands = len(rows) - measured
     parts = [
-        f"{count} {noun}{'' if count == 1 else 's'}"
+        plural(count, noun)
         for count, noun in ((measured, "measured run"), (commands, "command"))
         if count
     ]
@@ -73,7 +83,9 @@ def _run_row(each: Prediction, interval: Interval) -> dict[str, str]:
     seconds, memory = each.outcome.seconds, each.outcome.memory_bytes
     return {
         "run": each.run.id,
-        "plan": f"{_plan(each.run)}, on {each.run.devices:,} {each.run.accelerator}",
+        "plan": f"{plan_words(asdict(each.run))}, batch {each.run.batch:,} of "
+        f"{each.run.sequence:,} "
+        f"tokens, on {each.run.devices:,} {each.run.accelerator}",
         "measured": humanise_seconds(seconds) if seconds else NOTHING,
         "predicted": humanise_seconds(each.seconds),
         "error": signed(each.error) if each.error is not None else NOTHING,
@@ -89,15 +101,6 @@ def _together(text: str) -> str:
     return text.replace(" ", "\u00a0")
 
 
-def _plan(run: Run) -> str:
-    degrees = [("tp", run.tp), ("pp", run.pp), ("dp", run.dp), ("cp", run.cp), ("ep", run.ep)]
-    words = [f"{name} {degree}" for name, degree in degrees if degree > 1] or ["one device"]
-    more = [f"micro-batch {run.micro_batch}", f"ZeRO {run.zero}"]
-    recompute = f"recomputation {run.recompute}" if run.recompute not in ("", "none") else ""
-    batch = f"batch {run.batch:,} of {run.sequence:,} tokens"
-    return ", ".join(filter(None, [*words, *more, recompute, batch]))
-
-
 def _inside(interval: Interval, seconds: float | None) -> str:
     if seconds is None:
         return NOTHING
@@ -109,12 +112,12 @@ def errors_in_words(own: OwnStack) -> str:
     fields = own.to_json()
     before, after, left = fields["before"], fields["after"], fields["left_one_out"]
     words = (
-        f"Mean error {share(before['mape'])} before, {share(after['mape'])} after; bias "
+        f"Mean error {percent(before['mape'])} before, {percent(after['mape'])} after; bias "
         f"{signed(before['bias'])} before, {signed(after['bias'])} after"
     )
     if left is None:
         return f"{words}. One run alone has nothing to be left out of."
-    return f"{words}; each run predicted from all others: {share(left['mape'])}."
+    return f"{words}; each run predicted from all others: {percent(left['mape'])}."
 
 
 def parameter_table(own: OwnStack) -> Table:
@@ -168,7 +171,7 @@ def moved_table(before: Answer, after: Answer) -> Table:
     rows = [
         _moved("throughput", rates, lambda rate: quantity(rate, "tokens/s"), spans),
         _moved("iteration", (old.iteration_s, new.iteration_s), humanise_seconds, spans),
-        _moved("MFU", (old.mfu, new.mfu), share, spans),
+        _moved("MFU", (old.mfu, new.mfu), percent, spans),
         _moved("fullest stage", memory, humanise_bytes, None),
     ]
     stays = "the plan stays" if old.plan == new.plan else "another plan is the best"

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from nest_core.api.scenario import Named, Scenario, load
-from nest_core.api.words import plan_words
 from nest_core.costs import Report
 from nest_core.errors import InputError
 from nest_core.exporters import Refused, export_plan
@@ -19,6 +18,7 @@ from nest_core.studies.next_runs import NextRuns
 from nest_core.studies.next_runs import next_runs as chosen
 from nest_core.studies.uplinks import UplinksOff, check_leaves, uplinks_off
 from nest_core.text import table
+from nest_core.units import format_ratio
 
 __all__ = ["Experiment", "Next", "experiment", "next_runs"]
 
@@ -81,7 +81,7 @@ class Next(_Written):
         rows = [
             [
                 f"{place}",
-                plan_words(run.report.plan.to_json()),
+                run.report.plan.words,
                 f"{run.report.iteration_s:.4g}",
                 f"{run.expected_regret_removed_s:.3g}",
             ]
@@ -128,7 +128,7 @@ class Experiment(_Written):
         most = self.found.steps[0].left
         return (
             f"{self.found.leaves:,} leaf switches with {most} uplinks each, "
-            f"{self.found.kept(most)}; the plan is {plan_words(self.found.report.plan.to_json())}."
+            f"{self.found.kept(most)}; the plan is {self.found.report.plan.words}."
         )
 
     @property
@@ -137,7 +137,7 @@ class Experiment(_Written):
         rows = [
             [
                 f"{step.left}",
-                f"{step.oversubscription:.3g}:1",
+                format_ratio(step.oversubscription),
                 self.found.kept(step.left),
                 f"{step.interval.centre_s:.4g}",
                 f"{step.interval.low_s:.4g} to {step.interval.high_s:.4g}",

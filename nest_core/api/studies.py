@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from nest_core.api.display import heading, html_table
 from nest_core.api.scenario import Named, Scenario, as_written, load
-from nest_core.api.words import plan_words
+from nest_core.costs.plan_words import plan_words
 from nest_core.errors import InputError
 from nest_core.studies import comparison
 from nest_core.studies import ratios as tiers

@@ -6,27 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from nest_core.baselines import NAMES
+from nest_core.costs.plan_words import degrees_in_words, plan_words
 from nest_core.costs.shapes import measured_words
-from nest_core.explain.summary import seated_in_words
 from nest_core.text import table
 
-__all__ = ["interval_line", "overlap_line", "plan_text", "plan_words"]
-
-SHOWN = (
-    "dp",
-    "tp",
-    "cp",
-    "ep",
-    "etp",
-    "pp",
-    "micro_batch",
-    "zero",
-    "zero_group",
-    "recompute",
-    "schedule",
-    "interleave",
-    "devices_used",
-)
+__all__ = ["interval_line", "overlap_line", "plan_text"]
 
 
 def plan_text(fields: Mapping[str, Any]) -> str:
@@ -47,7 +31,7 @@ def plan_text(fields: Mapping[str, Any]) -> str:
                 NAMES["nest"] if entry["name"] == "nest" else entry["name"],
                 f"{entry['iteration_time_s']:.4g}" if entry["feasible"] else None,
                 _span(entry, fields) if entry["feasible"] else None,
-                _short(other) + _promise(entry) if other else entry["reason"],
+                degrees_in_words(other) + _promise(entry) if other else entry["reason"],
             ]
         )
     audited = ""
@@ -130,22 +114,6 @@ def _recommended(fields: Mapping[str, Any]) -> str:
         told = f"{low} to {high}; its shape measured {one['measured']} times"
         lines.append(f"cannot be told from it ({told}): {plan_words(one['plan'])}")
     return "\n".join(lines)
-
-
-def plan_words(plan: Mapping[str, Any]) -> str:
-    """A plan's fields in one line, without axes that it does not use."""
-    shown = [
-        f"{key} {plan[key]}"
-        for key in SHOWN
-        if (key not in ("cp", "ep", "interleave") or plan[key] > 1)
-        and (key != "etp" or plan.get("etp", plan["tp"]) != plan["tp"])
-        and (key != "zero_group" or plan.get("zero_group", "all") != "all")
-    ]
-    return ", ".join(shown + seated_in_words(plan["device_order"]))
-
-
-def _short(plan: Mapping[str, Any]) -> str:
-    return ", ".join(f"{key} {plan[key]}" for key in ("dp", "tp", "pp", "micro_batch"))
 
 
 def _promise(entry: Mapping[str, Any]) -> str:

@@ -38,6 +38,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 
 from nest_core.baselines.baseline import Found
 from nest_core.baselines.blind import row_length
@@ -51,6 +52,7 @@ from nest_core.baselines.choices import (
 )
 from nest_core.baselines.prices import Prices
 from nest_core.costs import Plan, Point, Problem
+from nest_core.costs.plan_words import degrees_in_words
 from nest_core.planner import SearchSpace
 from nest_core.planner.layouts import even_patterns
 from nest_core.presets import load_toml, preset_path
@@ -97,7 +99,7 @@ def _by_rules(prices: Prices, space: SearchSpace) -> Found:
         fitting = [plan for plan in plans if not prices.overflow(plan)]
         if fitting:
             best = min(fitting, key=prices.seconds)
-            return Found(best, f"Megatron-LM's rules: {_shown(degrees)} is the least that fits")
+            return Found(best, f"Megatron-LM's rules: {_degrees(best)} is the least that fits")
         closest += plans
     if not closest:
         return Found(None, "Megatron-LM's rules", "no degrees in the search limits follow them")
@@ -127,7 +129,7 @@ def _by_print(prices: Prices, space: SearchSpace, model: Model) -> Found | None:
         return None
     fitting = [plan for plan in plans if not prices.overflow(plan)]
     best = min(fitting, key=prices.seconds) if fitting else min(plans, key=prices.overflow)
-    return Found(best, f"the paper's Manual: {_shown(degrees)}, published for this model and size")
+    return Found(best, f"the paper's Manual: {_degrees(best)}, published for this model and size")
 
 
 def published_degrees(model: Model, devices: int) -> tuple[int, int] | None:
@@ -225,6 +227,5 @@ def middle_interleave(dividing: list[int]) -> int:
     return dividing[(len(dividing) - 1) // 2]
 
 
-def _shown(degrees: Degrees) -> str:
-    tp, cp, pp = degrees
-    return f"tp {tp}, pp {pp}" if cp == 1 else f"tp {tp}, cp {cp}, pp {pp}"
+def _degrees(plan: Plan) -> str:
+    return degrees_in_words(asdict(plan.point))

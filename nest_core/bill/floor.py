@@ -19,7 +19,7 @@ import numpy as np
 
 from nest_core.bill.prices import Floor, Prices, Range, Server
 from nest_core.topology import IntArray
-from nest_core.units import humanise
+from nest_core.units import humanise, plural
 
 __all__ = ["Hall", "chip_hall", "node_hall"]
 
@@ -144,11 +144,7 @@ def node_hall(prices: Prices, nodes: int, devices_per_node: int, fabric: str = "
     server = fitting[0] if fitting else None
     power = server.power_kW.range if server else devices_per_node * floor.device_power_kW.range
     units = server.rack_units if server else max(1, devices_per_node)
-    name = (
-        server.name
-        if server
-        else f"node of {devices_per_node} device{'' if devices_per_node == 1 else 's'}"
-    )
+    name = server.name if server else f"node of {plural(devices_per_node, 'device')}"
     return _hall(floor, nodes, power, units, name, server)
 
 

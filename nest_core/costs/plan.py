@@ -6,6 +6,7 @@ import itertools
 from dataclasses import asdict, dataclass, replace
 from typing import TypeVar
 
+from nest_core.costs.plan_words import plan_words
 from nest_core.layout import DeviceOrder, Layout, ragged_ranks
 from nest_core.network import IntArray
 from nest_core.workload.offload import NO_OFFLOAD, Offload
@@ -114,11 +115,6 @@ class Point:
     def expert_shard_ranks(self) -> int:
         """The same of experts: they have as many copies."""
         return self.expert_sharers // self.instances
-
-    @property
-    def zero_words(self) -> str:
-        """Its ZeRO stage, and its group unless that is all."""
-        return f"ZeRO {self.zero}" + (f" in groups of {self.zero_group}" if self.zero_group else "")
 
     @property
     def experts_apart(self) -> bool:
@@ -283,6 +279,11 @@ class Plan:
             degrees = [(point.tp, point.cp) for point in points]
             return ragged_ranks(degrees, self.point.dp, self.point.order)
         return tuple(point.layout.devices[s] for s, point in enumerate(points))
+
+    @property
+    def words(self) -> str:
+        """All that it decides but its cuts, in one line."""
+        return plan_words(self.to_json())
 
     @property
     def recompute_summary(self) -> str:

@@ -19,13 +19,11 @@ from nest_core.explain.mine import (
     withheld,
 )
 from nest_core.explain.summary import (
-    NOTHING,
     Headline,
     bottleneck,
     fullest,
     plan_in_words,
     quantity,
-    share,
 )
 from nest_core.explain.traffic import CLASSES, Traffic, traffic_of
 from nest_core.explain.training import Training, training
@@ -33,7 +31,6 @@ from nest_core.explain.training import Training, training
 __all__ = [
     "AXES",
     "CLASSES",
-    "NOTHING",
     "Constraint",
     "Difference",
     "Equation",
@@ -58,7 +55,6 @@ __all__ = [
     "plan_in_words",
     "price_pasted",
     "quantity",
-    "share",
     "traffic_of",
     "training",
     "withheld",

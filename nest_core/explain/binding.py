@@ -19,9 +19,9 @@ from typing import Literal
 
 from nest_core.costs import LayerTable, Plan, Problem, Report, Stage, price
 from nest_core.costs.schedules import DELAYS
-from nest_core.explain.summary import DUST, share
+from nest_core.explain.summary import DUST
 from nest_core.explain.traffic import STEP, Traffic, traffic_of, wider, with_tables
-from nest_core.units import humanise_bytes, humanise_seconds
+from nest_core.units import humanise_bytes, humanise_seconds, percent
 
 __all__ = ["Constraint", "Gain", "Kind", "StageBinding", "bindings", "gains"]
 
@@ -132,12 +132,12 @@ class StageBinding:
         first = self.binding
         words = f"Stage {self.stage + 1} is bound by {first.words}"
         if first.seconds:
-            words += f": {share(first.share)} of its time, {humanise_seconds(first.seconds)}"
+            words += f": {percent(first.share)} of its time, {humanise_seconds(first.seconds)}"
         if not first.more:
             return f"{words}."
         if first.gain is None:
             return f"{words}; it takes {first.more}."
-        return f"{words}; {first.more} would give {share(first.gain)} more throughput."
+        return f"{words}; {first.more} would give {percent(first.gain)} more throughput."
 
 
 def bindings(problem: Problem, report: Report) -> tuple[StageBinding, ...]:

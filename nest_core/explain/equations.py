@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 
 from nest_core.costs import Problem, Report, price
 from nest_core.costs.schedules import DELAYS
-from nest_core.explain.summary import share
 from nest_core.explain.traffic import traffic_of
-from nest_core.units import humanise, humanise_bytes, humanise_seconds
+from nest_core.units import humanise, humanise_bytes, humanise_seconds, percent
 
 __all__ = ["Equation", "equations"]
 
@@ -168,7 +167,7 @@ def _figures(problem: Problem, report: Report) -> tuple[Equation, ...]:
             "MFU",
             "sequences/s × FLOP per sequence / (devices × peak)",
             f"{humanise(rate)} × {humanise(problem.model_flops)} / "
-            f"({devices:,} × {humanise(problem.peak_flops)}) = {share(report.mfu)}",
+            f"({devices:,} × {humanise(problem.peak_flops)}) = {percent(report.mfu)}",
             report.mfu,
             "Time",
         ),

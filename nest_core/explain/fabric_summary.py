@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from nest_core.explain.summary import Headline, share
+from nest_core.explain.summary import Headline
 from nest_core.network import Network
 from nest_core.network.bisection import full_bisection_Bps, knows_nodes
 from nest_core.topology import Fabric
-from nest_core.units import humanise, humanise_rate
+from nest_core.units import humanise, humanise_rate, percent
 
 __all__ = ["fabric_headlines", "level_finding"]
 
@@ -64,12 +64,12 @@ def _bisection(cut: float | None, network: Network) -> tuple[Headline, Headline]
         whole,
         Headline(
             "Of full bisection",
-            share(cut / full),
+            percent(cut / full),
             f"full: {humanise_rate(full)}",
             (
                 "share = bisection / "
                 "what one half could send if nothing above the nodes limited it",
-                f"= {humanise_rate(cut)} / {humanise_rate(full)} = {share(cut / full)}",
+                f"= {humanise_rate(cut)} / {humanise_rate(full)} = {percent(cut / full)}",
             ),
         ),
     )
@@ -85,7 +85,7 @@ def _collapse_error(error: float | None) -> Headline:
         )
     return Headline(
         "Collapse error",
-        share(error) if error < 1 else f"{humanise(error)} ×",
+        percent(error) if error < 1 else f"{humanise(error)} ×",
         "levels are exact here" if error == 0 else "levels alone; times count links",
         (
             "collapse error = worst of |time by levels alone / time by links − 1| over sampled "

@@ -14,12 +14,12 @@ from nest_core.costs.head_room import spread_of
 from nest_core.costs.schedules import DELAYS
 from nest_core.costs.tables import mfu_convention, model_flops
 from nest_core.explain.interval import Interval, span_in_words
-from nest_core.explain.summary import DUST, NOTHING, Headline, fullest, quantity, share
+from nest_core.explain.summary import DUST, Headline, fullest, quantity
 from nest_core.explain.validity import Validity
 from nest_core.hardware.posterior import SHARE, WIDTH
 from nest_core.hardware.stacks import Stack
 from nest_core.scenario import Scenario
-from nest_core.units import humanise, humanise_bytes, humanise_seconds
+from nest_core.units import NOTHING, humanise, humanise_bytes, humanise_seconds, percent
 
 __all__ = ["headlines"]
 
@@ -112,7 +112,7 @@ def _iteration(scenario: Scenario, best: Report, found: Validity, interval: Inte
     return Headline(
         "Iteration time",
         humanise_seconds(best.iteration_s),
-        f"MFU {share(best.mfu)}{told}, {span_in_words(interval.around(best.mfu), share)}",
+        f"MFU {percent(best.mfu)}{told}, {span_in_words(interval.around(best.mfu), percent)}",
         (
             f"iteration = m · max t + {_fill(best)} + synchronisation and optimizer step",
             f"= {m:,} · {humanise_seconds(worst)} + {humanise_seconds(fill)} + "
@@ -123,7 +123,7 @@ def _iteration(scenario: Scenario, best: Report, found: Validity, interval: Inte
             + mfu_convention(scenario.model),
             f"= {humanise(best.samples_per_s)}/s · {humanise(flops, 'FLOP')} / "
             f"({scenario.fabric.devices:,} · {humanise(peak, 'FLOP/s')}) = "
-            f"{share(best.mfu)}; {share(best.mfu * whole)} with all scores counted, as in "
+            f"{percent(best.mfu)}; {percent(best.mfu * whole)} with all scores counted, as in "
             "Narayanan et al. 2021",
             *_interval_formula(interval),
         ),
@@ -169,11 +169,11 @@ def _bubble(batch: int, best: Report) -> Headline:
         equal = f", for equal stages (p − 1) / {'m' if v == 1 else '(v m)'} (Narayanan et al. 2021)"
     return Headline(
         "Pipeline bubble",
-        share(best.bubble),
+        percent(best.bubble),
         f"{humanise_seconds(best.fill_s)} of fill and drain, over the time without them",
         (
             f"bubble fraction = {_fill(best)} / (m · max t){equal}",
-            f"= {fill} / ({m:,} · {humanise_seconds(max(loads))}) = {share(best.bubble)}",
+            f"= {fill} / ({m:,} · {humanise_seconds(max(loads))}) = {percent(best.bubble)}",
         ),
     )
 

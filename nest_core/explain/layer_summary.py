@@ -6,8 +6,16 @@ from collections.abc import Sequence
 
 from nest_core.costs.anatomy import BOUNDS, Anatomy, OperatorBound
 from nest_core.costs.exchange_times import ExchangeTime
-from nest_core.explain.summary import NOTHING, Headline, share
-from nest_core.units import MICROSECOND, capital, humanise, humanise_bytes
+from nest_core.explain.summary import Headline
+from nest_core.units import (
+    MICROSECOND,
+    NOTHING,
+    capital,
+    humanise,
+    humanise_bytes,
+    percent,
+    plural,
+)
 from nest_core.workload import Strategy
 from nest_core.workload.explain import seconds_in_words, three_digits
 
@@ -78,7 +86,7 @@ def layer_finding(found: Anatomy) -> str:
     if len(parts) == 1:
         return f"{bounds} {longest.name}, the only operator"
     taken = longest.seconds / found.device_s
-    return f"{bounds} {count} operators; {longest.name} takes {share(taken)} of the time"
+    return f"{bounds} {count} operators; {longest.name} takes {percent(taken)} of the time"
 
 
 def layer_headlines(found: Anatomy) -> tuple[Headline, ...]:
@@ -103,12 +111,12 @@ def layer_headlines(found: Anatomy) -> tuple[Headline, ...]:
         ),
         Headline(
             "Of the peak",
-            share(rate / peak),
+            percent(rate / peak),
             f"{humanise(rate, 'FLOP/s')}, replays not counted",
             (
                 "FLOP / device time / peak",
                 f"{humanise(found.flops, 'FLOP')} / {total} / {humanise(peak, 'FLOP/s')}"
-                f" = {share(rate / peak)}",
+                f" = {percent(rate / peak)}",
             ),
         ),
         Headline(
@@ -181,7 +189,8 @@ def kept_finding(found: Anatomy) -> str:
     if not most.kept_bytes:
         return "Nothing is kept for backward"
     return (
-        f"{most.name} keeps {share(most.kept_bytes / found.kept_bytes)} of the {total} for backward"
+        f"{most.name} keeps {percent(most.kept_bytes / found.kept_bytes)} of the {total} "
+        "for backward"
     )
 
 
@@ -197,7 +206,7 @@ def exchange_finding(found: Anatomy, times: Sequence[ExchangeTime] = ()) -> str:
     if not found.exchanges:
         return "No collectives: nothing is divided"
     count = len(found.exchanges)
-    many = f"{count} collective{'s' if count > 1 else ''}"
+    many = plural(count, "collective")
     if not times:
         most = max(found.exchanges, key=lambda exchange: exchange.bytes)
         return f"{many}; the largest buffer, {humanise_bytes(most.bytes)}, is that of " + (
@@ -208,7 +217,7 @@ def exchange_finding(found: Anatomy, times: Sequence[ExchangeTime] = ()) -> str:
     verb = "takes" if count == 1 else "take"
     beside = total / (total + found.device_s)
     return (
-        f"{many} {verb} {seconds_in_words(total)}, {share(beside)} of the layer if nothing hides "
+        f"{many} {verb} {seconds_in_words(total)}, {percent(beside)} of the layer if nothing hides "
         f"them; {found.exchanges[longest].node.name} takes longest"
     )
 

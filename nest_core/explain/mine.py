@@ -14,9 +14,8 @@ from nest_core.costs.parse import Pasted, read_pasted
 from nest_core.costs.placement import read_placement
 from nest_core.errors import InputError
 from nest_core.explain.other_stacks import name_stack_for_plan
-from nest_core.explain.summary import share
 from nest_core.scenario import Scenario
-from nest_core.units import humanise, humanise_seconds
+from nest_core.units import humanise, humanise_seconds, percent
 from nest_core.workload import Model
 
 __all__ = [
@@ -258,7 +257,8 @@ def _finding(ours: Report, theirs: Report, relative: float, terms: tuple[Row, ..
         verdict = f"It takes {humanise(1 + relative)} times as long as our plan ({_signed(apart)})"
     else:
         verdict = (
-            f"It takes {share(abs(relative))} {'longer' if relative > 0 else 'less'} than our plan "
+            f"It takes {percent(abs(relative))} {'longer' if relative > 0 else 'less'} than "
+            "our plan "
             f"({_signed(apart)})"
         )
     return f"{verdict}{_because(terms, apart, _SAME * ours.iteration_s)}."

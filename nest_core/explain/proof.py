@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from nest_core.explain.summary import SCHEDULES_IN_WORDS
+from nest_core.costs.plan_words import SCHEDULES_IN_WORDS
 from nest_core.layout import seatings_among
 from nest_core.planner import Certificate, SearchSpace
+from nest_core.units import join_words
 
 __all__ = ["axes_of", "proven_over"]
 
@@ -81,10 +82,11 @@ def proven_over(certificate: Certificate) -> str:
         + ", ".join(f"{name} {_values(every)}" for name, every in degrees.items())
         + f", {'with and without' if len(space.sp) > 1 else 'with' if space.sp[0] else 'without'}"
         " sp",
-        f"ZeRO {_values(space.zero)} over {_and([str(n or 'all') for n in space.zero_groups])} "
+        f"ZeRO {_values(space.zero)} over "
+        f"{join_words([str(n or 'all') for n in space.zero_groups])} "
         "ranks",
-        f"recomputation {_and(space.recompute)}",
-        f"offload {_and([offload.words or 'none' for offload in space.offload], ' or ')}",
+        f"recomputation {join_words(space.recompute)}",
+        f"offload {join_words([offload.words or 'none' for offload in space.offload], 'or')}",
         _schedules(space),
         f"{'mixed' if space.mixed else 'uniform'} stages cut at any layer"
         + (", ZeRO and recomputation as needed" if space.as_needed else ""),
@@ -104,7 +106,7 @@ def _values(values: tuple[int, ...]) -> str:
     if not values:
         return "as tp"
     if len(values) <= 2:
-        return _and([str(value) for value in values])
+        return join_words([str(value) for value in values])
     return f"{min(values)} to {max(values)}"
 
 
@@ -127,9 +129,4 @@ def _seatings(space: SearchSpace) -> str:
 
 
 def _counted(noun: str, names: Sequence[str], of: str = " ") -> str:
-    return f"{noun}{'s' if len(names) > 1 else ''}{of}{_and(names)}"
-
-
-def _and(names: Sequence[str], word: str = " and ") -> str:
-    *first, last = names
-    return f"{', '.join(first)}{word}{last}" if first else last
+    return f"{noun}{'s' if len(names) > 1 else ''}{of}{join_words(names)}"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from nest_core.explain.summary import share
 from nest_core.explain.validity import Validity
 from nest_core.planner import Result
-from nest_core.units import signed_percent
+from nest_core.units import percent, signed_percent
 
 __all__ = ["rests_on"]
 
@@ -22,7 +21,7 @@ def rests_on(found: Validity | None, result: Result) -> str:
     parts = [] if found is None else [_runs(found)]
     certificate = result.certificate
     if not certificate.proven:
-        parts.append(f"Stopped early: within {share(certificate.gap)} of the optimum.")
+        parts.append(f"Stopped early: within {percent(certificate.gap)} of the optimum.")
     elif result.best is None:
         parts.append(f"None of {certificate.points:,} plans fits.")
     else:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nest_core.costs import Plan, Point, Report, Stage
+from nest_core.costs import Report, Stage
 from nest_core.hardware import Accelerator
-from nest_core.layout import DeviceOrder, seatings_among
 from nest_core.planner import Result
-from nest_core.units import GB, TERA, humanise, humanise_seconds, to_gib
+from nest_core.units import GB, NOTHING, TERA, humanise, humanise_seconds, percent, plural, to_gib
 from nest_core.workload import Model
 
 __all__ = [
     "DUST",
-    "NOTHING",
-    "SCHEDULES_IN_WORDS",
     "Headline",
     "accelerator_in_words",
     "bottleneck",
@@ -23,25 +20,12 @@ __all__ = [
     "model_in_words",
     "plan_in_words",
     "quantity",
-    "schedule_in_words",
-    "seated_in_words",
-    "share",
     "stage_rows",
 ]
 
 DUST = 1e-9
 """Of an iteration: less is rounding, as sums of floats leave 1e-16 for each addend."""
-NOTHING = "–"
-"""Where a figure or a cell has no value."""
 
-SCHEDULES_IN_WORDS = {
-    "1f1b": "1F1B",
-    "interleaved": "interleaved 1F1B",
-    "gpipe": "GPipe",
-    "zb_h1": "ZB-H1",
-    "zb_1p": "ZB-1p",
-    "zb_2p": "ZB-2p",
-}
 _ORDER_ENDS = {"dp": "replicas of a stage side by side", "pp": "stages of a replica side by side"}
 
 
@@ -81,17 +65,6 @@ def quantity(value: float, unit: str) -> str:
     return " ".join(humanise(value, f" {unit}").split())
 
 
-def share(value: float) -> str:
-    """A share as a percentage with three significant digits at most.
-
-    Examples
-    --------
-    >>> share(0.1397), share(0.0), share(0.00044)
-    ('14.0 %', '0 %', '0.044 %')
-    """
-    return f"{humanise(100 * value)} %"
-
-
 def bottleneck(report: Report) -> tuple[int, float]:
     """The stage (from 0) with the largest load, and how far it lies above the mean load."""
     loads = [stage.micro_batch_s for stage in report.stages]
@@ -127,79 +100,21 @@ def model_in_words(model: Model) -> str:
 
 
 def plan_in_words(report: Report, batch: int, devices: int) -> str:
-    """A plan as one sentence in the field's terms."""
+    """Return a plan as one sentence, with its micro-batches and idle devices."""
     point = report.plan.point
     idle = devices - report.plan.devices_used
-    padding = point.dp * point.micro_batches(batch) * point.micro_batch - batch
+    count = point.micro_batches(batch)
+    padding = point.dp * count * point.micro_batch - batch
+    padded = f", padded by {plural(padding, 'sequence')}" if padding else ""
     parts = [
-        f"{point.dp:,} {_plural('replica', point.dp)} (dp {point.dp})",
-        f"{point.pp} pipeline {_plural('stage', point.pp)} (pp {point.pp})",
-        *_within_stages(report.plan),
-        f"{point.micro_batches(batch):,} "
-        f"{'micro-batch' if point.micro_batches(batch) == 1 else 'micro-batches'} of "
-        f"{point.micro_batch} "
-        f"{_plural('sequence', point.micro_batch)} per replica, {schedule_in_words(point)}"
-        + (f", padded by {padding:,} {_plural('sequence', padding)}" if padding else ""),
-        point.zero_words if not report.plan.strategies else "strategies differ by stage",
-        f"recomputation {report.plan.recompute_summary}",
+        report.plan.words,
+        f"{plural(count, 'micro-batch', 'micro-batches')} per replica{padded}",
+        f"{idle:,} devices idle" if idle else f"all {devices:,} devices used",
     ]
-    if report.plan.offload.words:
-        parts.append(f"{report.plan.offload.words} on the host")
     if point.dp > 1 and point.pp > 1:
         inner = next(axis for axis in point.order if axis in _ORDER_ENDS)
-        parts.append(_ORDER_ENDS[inner])
-    parts += seated_in_words(point.device_order)
-    parts.append(f"all {devices:,} devices used" if not idle else f"{idle:,} devices idle")
+        parts.insert(2, _ORDER_ENDS[inner])
     return "; ".join(parts) + "."
-
-
-def seated_in_words(order: DeviceOrder) -> list[str]:
-    """The seating of a device order, if it is one.
-
-    Examples
-    --------
-    >>> seated_in_words("8 per node"), seated_in_words("natural"), seated_in_words((1, 0))
-    (['seated 8 per node'], [], [])
-    """
-    return [f"seated {name}" for name in seatings_among([order] if isinstance(order, str) else [])]
-
-
-def _within_stages(plan: Plan) -> list[str]:
-    """How stages divide their layers; of unequal ones their devices."""
-    point = plan.point
-    if plan.ragged:
-        widths = ", ".join(map(str, plan.widths))
-        return [f"stages of unequal width, {widths} devices per replica"]
-    tensor = f"tensor parallelism over {point.tp} {_plural('device', point.tp)} (tp {point.tp}"
-    return [
-        tensor + (", with sequence parallelism)" if point.sp else ")"),
-        *_beside_tensor(point),
-    ]
-
-
-def _beside_tensor(point: Point) -> list[str]:
-    """Context and expert parallelism, where there is any."""
-    found = []
-    if point.cp > 1:
-        found.append(f"each sequence over {point.cp} devices (cp {point.cp})")
-    if point.ep > 1:
-        found.append(f"experts over {point.ep} ranks (ep {point.ep})")
-    if point.etp != point.tp:
-        found.append(f"each expert over {point.etp} (etp {point.etp})")
-    return found
-
-
-def schedule_in_words(point: Point) -> str:
-    """The schedule with its virtual stages.
-
-    Examples
-    --------
-    >>> schedule_in_words(Point(1, False, 1, 2, 1, 0, ("tp", "cp", "dp", "pp")))
-    '1F1B'
-    """
-    if point.schedule == "interleaved":
-        return f"interleaved 1F1B with {point.interleave} virtual stages per stage"
-    return SCHEDULES_IN_WORDS[point.schedule]
 
 
 def certificate_line(result: Result) -> str:
@@ -210,7 +125,7 @@ def certificate_line(result: Result) -> str:
     elif found.proven:
         verdict = "Proven optimal"
     else:
-        verdict = f"Within {share(found.gap)} of the optimum (stopped early)"
+        verdict = f"Within {percent(found.gap)} of the optimum (stopped early)"
     left = f"{found.open:,} open, " if found.open else ""
     return (
         f"{verdict}: {found.points:,} points, {found.solved:,} solved, {found.bounded:,} bounded, "
@@ -248,7 +163,3 @@ def stage_rows(report: Report, levels: tuple[str, ...]) -> list[dict[str, object
         }
         for number, stage in enumerate(report.stages, start=1)
     ]
-
-
-def _plural(noun: str, count: int) -> str:
-    return noun if count == 1 else f"{noun}s"

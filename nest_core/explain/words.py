@@ -13,11 +13,19 @@ from nest_core.explain.binding import Gain, StageBinding
 from nest_core.explain.equations import Equation
 from nest_core.explain.interval import span_in_words
 from nest_core.explain.mine import Difference, Row
-from nest_core.explain.summary import NOTHING, Headline, share
+from nest_core.explain.summary import Headline
 from nest_core.explain.training import Training
 from nest_core.hardware.posterior import SHARE
 from nest_core.planner import HeadRoom
-from nest_core.units import capital, humanise, humanise_bytes, humanise_seconds
+from nest_core.units import (
+    NOTHING,
+    capital,
+    format_days,
+    humanise,
+    humanise_bytes,
+    humanise_seconds,
+    percent,
+)
 
 __all__ = [
     "Table",
@@ -64,7 +72,7 @@ class Table:
 def why_line(report: Report) -> str:
     """Where the time goes, in one line."""
     name, seconds = max(report.terms, key=lambda term: term[1])
-    return f"{capital(name)} takes {_share(seconds / report.iteration_s)} of the time"
+    return f"{capital(name)} takes {percent(seconds / report.iteration_s)} of the time"
 
 
 def binding_table(found: Sequence[StageBinding], report: Report) -> Table:
@@ -77,15 +85,15 @@ def binding_table(found: Sequence[StageBinding], report: Report) -> Table:
                 "Stage": f"{entry.stage + 1}",
                 "Layers": _layers(stage),
                 "Bound by": first.words,
-                "Its share": _share(first.share),
+                "Its share": percent(first.share),
                 "What more of it gives": _gain(first.more, first.gain),
                 "Then": "; ".join(
-                    f"{other.words} ({_share(other.share)})"
+                    f"{other.words} ({percent(other.share)})"
                     for other in others[:3]
                     if other.share > _LEAST
                 )
                 or NOTHING,
-                "Memory in use": _share(entry.memory_share),
+                "Memory in use": percent(entry.memory_share),
             }
         )
     return Table(_binding_finding(found), "Of each stage's iteration, the plan kept", tuple(rows))
@@ -126,8 +134,8 @@ def axes_table(found: Sequence[NextBest]) -> Table:
             "Ours": entry.chosen,
             "Next best": entry.instead or NOTHING,
             "Iteration": humanise_seconds(entry.report.iteration_s) if entry.report else NOTHING,
-            "Costs": _share(entry.difference) if entry.difference is not None else NOTHING,
-            "The plan": _plan(entry.report) if entry.report else entry.reason,
+            "Costs": percent(entry.difference) if entry.difference is not None else NOTHING,
+            "The plan": entry.report.plan.words if entry.report else entry.reason,
             "Certificate": "proven" if entry.proven else "time limit",
         }
         for entry in ranked
@@ -151,11 +159,11 @@ def _axes_finding(ranked: Sequence[NextBest]) -> str:
     other = f"it {dear.instead}" if dear.instead in ("on", "off") else dear.instead
     words = (
         f"{capital(name)} {dear.chosen} matters most: the best plan with "
-        f"{other} takes {_share(dear.difference or 0.0)} longer"
+        f"{other} takes {percent(dear.difference or 0.0)} longer"
     )
     if cheap is dear:
         return words
-    return f"{words}; another {AXES[cheap.axis]} costs {_share(cheap.difference or 0.0)}"
+    return f"{words}; another {AXES[cheap.axis]} costs {percent(cheap.difference or 0.0)}"
 
 
 def shadow_table(prices: Mapping[str, float | None], kept: Mapping[str, Gain]) -> Table:
@@ -164,14 +172,14 @@ def shadow_table(prices: Mapping[str, float | None], kept: Mapping[str, Gain]) -
     rows = tuple(
         {
             "1 % more": _resource(name),
-            "Throughput, planned anew": NOTHING if price is None else _share(price),
-            "Throughput, plan kept": _share(kept[name].throughput if name in kept else 0.0),
+            "Throughput, planned anew": NOTHING if price is None else percent(price),
+            "Throughput, plan kept": percent(kept[name].throughput if name in kept else 0.0),
         }
         for name, price in ranked
     )
     name, price = ranked[0]
     finding = (
-        f"1 % more {_resource(name)} is worth {_share(price)} of throughput, "
+        f"1 % more {_resource(name)} is worth {percent(price)} of throughput, "
         "more than any other bandwidth or memory"
         if price and price > _LEAST / 100
         else "1 % more of no one resource is worth anything"
@@ -190,8 +198,8 @@ def head_room_table(found: Sequence[HeadRoom], ours: Report) -> Table:
             "Iteration": humanise_seconds(step.best.iteration_s)
             if step.best and step.proven
             else NOTHING,
-            "Against ours": NOTHING if (cost := _step(step, ours)) is None else _share(cost),
-            "The plan": _plan(step.best) if step.best else "nothing fits",
+            "Against ours": NOTHING if (cost := _step(step, ours)) is None else percent(cost),
+            "The plan": step.best.plan.words if step.best else "nothing fits",
             "Certificate": "proven" if step.proven else "time limit",
         }
         for step in found
@@ -225,7 +233,7 @@ def _head_room_finding(found: Sequence[HeadRoom], ours: Report) -> str:
         return f"Nothing fits with {_certainty(more.certainty)}"
     if cost < _LEAST / 100:
         return f"{asked} costs nothing"
-    return f"{asked} costs {_share(cost)} of iteration time"
+    return f"{asked} costs {percent(cost)} of iteration time"
 
 
 def _resource(name: str) -> str:
@@ -298,22 +306,16 @@ def training_headline(found: Training) -> Headline:
     tokens, rate = humanise(found.tokens), humanise(found.tokens_per_s)
     return Headline(
         "Time to train",
-        _days(found.days),
+        format_days(found.days),
         f"on {_count(found.tokens)} tokens, without interruptions",
         (
             "days = tokens / (sequences/s · tokens per sequence) / 86,400 s",
-            f"= {tokens} / {rate} tokens/s = {_days(found.days)}; "
+            f"= {tokens} / {rate} tokens/s = {format_days(found.days)}; "
             f"{_rounded(found.iterations)} iterations, {_rounded(found.device_days)} device-days",
         ),
-        span_in_words(found.span, _days),
+        span_in_words(found.span, format_days),
         f"{SHARE:.0%} interval of the iteration time.",
     )
-
-
-def _days(days: float) -> str:
-    if days >= 1000:
-        return f"{days:,.0f} days"
-    return f"{days:.3g} days" if days >= 1 else humanise_seconds(86_400 * days)
 
 
 def _count(value: float) -> str:
@@ -326,32 +328,11 @@ def _rounded(value: float) -> str:
     return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 
 
-def _plan(report: Report) -> str:
-    point = report.plan.point
-    return (
-        f"dp {point.dp}, tp {point.tp}, pp {point.pp}"
-        + (f", cp {point.cp}" if point.cp > 1 else "")
-        + (f", ep {point.ep}" if point.ep > 1 else "")
-        + (f", etp {point.etp}" if point.etp != point.tp else "")
-        + f", micro-batch {point.micro_batch}, {point.zero_words}"
-        f", recomputation {report.plan.recompute_summary}"
-        + (f", {offload} on the host" if (offload := report.plan.offload.words) else "")
-        + (f", {point.schedule}" if point.schedule != "1f1b" else "")
-    )
-
-
-def _share(value: float) -> str:
-    """A share with three digits, its sign where it is negative; next to nothing is 0 %."""
-    if abs(value) < 5e-6:
-        return "0 %"
-    return f"{'−' if value < 0 else ''}{share(abs(value))}"
-
-
 def _more(value: float) -> str:
     """A relative gain of throughput in words."""
     if abs(value) < 5e-6:
         return "no more throughput"
-    return f"{share(abs(value))} {'more' if value > 0 else 'less'} throughput"
+    return f"{percent(abs(value))} {'more' if value > 0 else 'less'} throughput"
 
 
 def _gain(more: str, gain: float | None) -> str:

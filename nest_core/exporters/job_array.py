@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from nest_core.costs import Report
 from nest_core.exporters.host_mapping import HostMapping, host_mapping
 from nest_core.exporters.megatron import export_megatron
-from nest_core.exporters.values import Bundle, refuse_if, subject
+from nest_core.exporters.values import Bundle, refuse_if
 from nest_core.network import collapse
 from nest_core.scenario import Scenario
 from nest_core.scenario.titles import scenario_title
@@ -99,7 +99,7 @@ def export_array(scenario: Scenario, reports: Sequence[Report]) -> Bundle:
     tasks = [
         _TASK.format(
             place=place,
-            words=subject(report.plan.point),
+            words=report.plan.words,
             seconds=report.iteration_s,
             nodes=count,
             script=export_megatron(scenario, report, STEPS).files["launch.sh"],

@@ -32,7 +32,6 @@ __all__ = [
     "header",
     "pipelined",
     "refuse_if",
-    "subject",
     "torchrun",
 ]
 
@@ -74,40 +73,10 @@ class Bundle:
 def header(scenario: Scenario, plan: Plan, version: str, comment: str = "# ") -> str:
     """Comment lines that say what a file is, for which version, and of which plan."""
     lines = (
-        f"{scenario_title(scenario)}: {subject(plan.point)}.",
+        f"{scenario_title(scenario)}: {plan.words}.",
         f"Checked against {version}.",
     )
     return "".join(f"{comment}{' '.join(line.split())}\n" for line in lines)
-
-
-def subject(point: Point) -> str:
-    """A point in one line.
-
-    Examples
-    --------
-    >>> subject(Point(8, True, 4, 2, 1, 1, ("tp", "cp", "dp", "pp")))
-    'tp 8 with sp, dp 4, pp 2, micro-batch 1, ZeRO 1, 1f1b, order tp-cp-dp-pp, natural devices'
-    """
-    degrees = [("tp", point.tp), ("cp", point.cp), ("dp", point.dp), ("pp", point.pp)]
-    shown = [
-        f"{axis} {size}" + (" with sp" if axis == "tp" and point.sp else "")
-        for axis, size in degrees
-        if axis != "cp" or size > 1
-    ]
-    if point.ep > 1:
-        shown.append(f"ep {point.ep}")
-    if point.etp != point.tp:
-        shown.append(f"etp {point.etp}")
-    schedule = point.schedule + (f" x{point.interleave}" if point.interleave > 1 else "")
-    devices = point.device_order if isinstance(point.device_order, str) else "custom"
-    shown += [
-        f"micro-batch {point.micro_batch}",
-        point.zero_words,
-        schedule,
-        f"order {'-'.join(point.order)}",
-        f"{devices} devices",
-    ]
-    return ", ".join(shown)
 
 
 def pipelined(point: Point) -> bool:

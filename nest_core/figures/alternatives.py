@@ -10,18 +10,17 @@ import html
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from nest_core.costs import Report
+from nest_core.costs.plan_words import schedule_words
 from nest_core.explain.interval import Interval
 from nest_core.explain.iteration import report_parts
-from nest_core.explain.summary import SCHEDULES_IN_WORDS, share
 from nest_core.figures.cards import TIE
 from nest_core.figures.entries import Entry
 from nest_core.figures.marks import bar, figure, rule, ticks, words
 from nest_core.figures.style import axis_unit
 from nest_core.planner import Certificate
-from nest_core.units import humanise_seconds
+from nest_core.units import humanise_seconds, percent
 
-__all__ = ["alternatives_table", "schedule_words"]
+__all__ = ["alternatives_table"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +96,6 @@ def alternatives_table(
     )
 
 
-def schedule_words(report: Report) -> str:
-    """``interleaved 10`` or ``1F1B``."""
-    point = report.plan.point
-    if point.schedule == "interleaved":
-        return f"interleaved {point.interleave}"
-    return SCHEDULES_IN_WORDS[point.schedule]
-
-
 def _folded(rows: Sequence[Entry]) -> list[_Row]:
     """Rows of one and the same plan as one, under the first's name."""
     found: list[_Row] = []
@@ -143,7 +134,7 @@ def _line(
         point = report.plan.point
         cells = [f"{point.dp}", f"{point.tp}", f"{point.pp}", f"{point.micro_batch}"]
         wider = [f"{a} {getattr(point, a)}" for a in ("cp", "ep") if getattr(point, a) > 1]
-        cells.append(", ".join([*wider, schedule_words(report)]))
+        cells.append(", ".join([*wider, schedule_words(point.schedule, point.interleave)]))
     called, _, aside = entry.name.removesuffix(" (ours)").partition(" (")
     name = f'<b class="nest-{"ours" if entry.ours else "other"}">{html.escape(called)}</b>'
     name += f' <span class="nest-dim">{html.escape(aside.rstrip(")"))}</span>' if aside else ""
@@ -191,7 +182,7 @@ def _why(entry: Entry, ours: Entry, certificate: Certificate) -> str:
         return "of the request before"
     if entry.ours:
         if not certificate.proven:
-            return f"search stopped early: within {share(certificate.gap)} of the optimum"
+            return f"search stopped early: within {percent(certificate.gap)} of the optimum"
         return f"none of {certificate.points:,} plans is faster"
     if ours.report is None:
         return ""

@@ -7,16 +7,14 @@ import plotly.graph_objects as go
 from nest_core.bill.bill import Bill
 from nest_core.bill.lines import NO_SOURCE, Line
 from nest_core.bill.prices import Range
-from nest_core.explain import NOTHING, share
 from nest_core.figures.style import FAINT, Picture, axis_unit, frame, rows_axis, value_axis
 from nest_core.topology import Fabric
-from nest_core.units import humanise
+from nest_core.units import NOTHING, format_money, format_ratio, humanise, percent
 
 __all__ = [
     "PART_COLOURS",
     "bill_figure",
     "bill_rows",
-    "dollars",
     "link_rows",
     "port_finding",
     "port_rows",
@@ -41,17 +39,6 @@ _NAMES = {
 _BAR_HEIGHT = 40
 
 
-def dollars(value: float) -> str:
-    """US dollars with three significant digits.
-
-    Examples
-    --------
-    >>> dollars(6_496_000), dollars(650)
-    ('$6.50 M', '$650')
-    """
-    return f"${humanise(value)}"
-
-
 def watts(value: float) -> str:
     """Watts with three significant digits: ``92.7 kW``."""
     return humanise(value, "W")
@@ -65,7 +52,7 @@ def spread(value: Range, write: str = "dollars") -> str:
     >>> spread(Range(5.2e6, 6.5e6, 7.3e6)), spread(Range(10, 10, 10))
     ('$6.50 M ($5.20 M to $7.30 M)', '$10.0')
     """
-    words = dollars if write == "dollars" else watts
+    words = format_money if write == "dollars" else watts
     if value.low == value.high:
         return words(value.typical)
     return f"{words(value.typical)} ({words(value.low)} to {words(value.high)})"
@@ -127,8 +114,8 @@ def port_rows(fabric: Fabric) -> list[dict[str, str]]:
             "down": f"{tier.down:,}",
             "up": f"{tier.up:,}",
             "free": f"{tier.free:,}",
-            "asked, down : up": NOTHING if tier.asked is None else f"{tier.asked:.4g} : 1",
-            "realised": NOTHING if tier.realised is None else f"{tier.realised:.4g} : 1",
+            "asked, down : up": NOTHING if tier.asked is None else format_ratio(tier.asked),
+            "realised": NOTHING if tier.realised is None else format_ratio(tier.realised),
         }
         for tier in fabric.switch_ports()
     ]
@@ -162,7 +149,7 @@ def bill_figure(bill: Bill) -> Picture:
     )
     return Picture(
         _finding(bill, sums),
-        f"Price of the network by role and tier, {unit}; {share(bill.estimated_share)} of it is "
+        f"Price of the network by role and tier, {unit}; {percent(bill.estimated_share)} of it is "
         "estimated",
         "A bar is what one tier costs with the cables that lead to it; the grey line runs from "
         "the low to the high end of its figures.",
@@ -227,6 +214,6 @@ def _finding(bill: Bill, sums: dict[str, Range]) -> str:
         by_part[line.part] = by_part.get(line.part, 0.0) + line.price_usd.typical
     part = max(by_part, key=by_part.__getitem__)
     return (
-        f"The network costs {dollars(total)}, {share(by_part[part] / total)} of it "
+        f"The network costs {format_money(total)}, {percent(by_part[part] / total)} of it "
         f"{_NAMES[part]}, and draws {watts(bill.power_W.typical)}"
     )

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from nest_core.bill.prices import Range
-from nest_core.explain import bottleneck, quantity, share
-from nest_core.figures.bill import dollars, watts
+from nest_core.explain import bottleneck, quantity
+from nest_core.figures.bill import watts
 from nest_core.figures.comparison_bars import (
     SCENARIO_COLOURS,
     Ends,
@@ -27,7 +27,7 @@ from nest_core.hardware.posterior import SHARE
 from nest_core.measured.fabric import UNMEASURED_RATIO
 from nest_core.studies.candidate import Candidate
 from nest_core.studies.comparison import Comparison
-from nest_core.units import humanise, humanise_seconds
+from nest_core.units import format_money, humanise, humanise_seconds, percent
 
 __all__ = ["SCENARIO_COLOURS", "pictures"]
 
@@ -90,13 +90,13 @@ def _cost(every: Sequence[Candidate]) -> Picture:
     estimated = max(one.bill.estimated_share for one in every)
     return Picture(
         least,
-        f"Price and power of the network; up to {share(estimated)} of a price is estimated",
+        f"Price and power of the network; up to {percent(estimated)} of a price is estimated",
         "Switches, NICs, transceivers and cables; accelerators and servers are not counted. "
         "The grey line runs from the low to the high end of the listed figures.",
         bars(
             every,
             [
-                _range_panel("price", money, "$", dollars),
+                _range_panel("price", money, "$", format_money),
                 _range_panel("power", power, "W", watts),
             ],
         ),
@@ -135,7 +135,7 @@ def _level_wise(every: Sequence[Candidate]) -> Picture:
     else:
         ratio, name = max(ratios, key=lambda pair: abs(pair[0]))
         way = "slower" if ratio > 0 else "faster"
-        finding = f"NEST's level-wise program is up to {share(abs(ratio))} {way} ({name})"
+        finding = f"NEST's level-wise program is up to {percent(abs(ratio))} {way} ({name})"
     return Picture(
         finding,
         f"Iteration under the exact search and NEST, level-wise program (paper), {unit}",
@@ -168,7 +168,7 @@ def _equal_budget(comparison: Comparison) -> Picture:
     counts = [float(found.devices) if found else None for found in there]
     words = ""
     if budget is not None:
-        words = (dollars if budget.kind == "price" else watts)(budget.value)
+        words = (format_money if budget.kind == "price" else watts)(budget.value)
     blank: tuple[Ends, ...] = (None,) * len(every)
     panels = [
         Panel(
@@ -229,12 +229,12 @@ def _balance_finding(every: Sequence[Candidate]) -> str:
     uneven, name, number = max(
         (bottleneck(report)[1], name, bottleneck(report)[0]) for name, report in planned
     )
-    words = f"Communication takes {share(high)} of an iteration in {most}" + (
-        f", {share(low)} in {least}" if high - low > _SAME else ""
+    words = f"Communication takes {percent(high)} of an iteration in {most}" + (
+        f", {percent(low)} in {least}" if high - low > _SAME else ""
     )
     if uneven < _SAME:
         return words
-    return f"{words}; stage {number + 1} of {name} lies {share(uneven)} above its mean"
+    return f"{words}; stage {number + 1} of {name} lies {percent(uneven)} above its mean"
 
 
 def _most(
@@ -268,7 +268,7 @@ def _most(
 
 
 def _apart(difference: float) -> str:
-    return f"{share(abs(difference))} {'above' if difference > 0 else 'below'}"
+    return f"{percent(abs(difference))} {'above' if difference > 0 else 'below'}"
 
 
 def _first_of(pair: tuple[float, str]) -> float:

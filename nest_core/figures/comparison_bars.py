@@ -14,7 +14,6 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from nest_core.explain import share
 from nest_core.figures.style import (
     MUTED,
     Picture,
@@ -27,6 +26,7 @@ from nest_core.figures.style import (
 )
 from nest_core.studies.candidate import Candidate
 from nest_core.studies.failures import Loss
+from nest_core.units import percent
 
 __all__ = [
     "ROW",
@@ -247,7 +247,7 @@ def _batch_bar(
     """What the batch's divisibility adds, beyond the switch's part."""
     parts = [loss.by_batch if loss else 0.0 for loss in losses]
     words = [
-        f"{share(loss.by_switch or 0.0)} + {share(loss.by_batch)} by the batch"
+        f"{percent(loss.by_switch or 0.0)} + {percent(loss.by_batch)} by the batch"
         if loss and loss.by_batch
         else ""
         for loss in losses
@@ -293,7 +293,7 @@ def _label(one: Candidate, loss: Loss | None, value: float | None, kept: bool) -
             return ""
         return "no such switch is listed" if one.report else "no feasible plan"
     if value is not None:
-        return "0 %" if abs(value) < 5e-6 else share(value)
+        return "0 %" if abs(value) < 5e-6 else percent(value)
     if not loss.missing:
         return "" if kept else "cannot be expressed"
     return "cannot run" if kept else "no feasible plan"

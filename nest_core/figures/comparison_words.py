@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from nest_core.explain import quantity, share
-from nest_core.figures.bill import dollars, watts
+from nest_core.explain import quantity
+from nest_core.figures.bill import watts
 from nest_core.studies.candidate import Candidate
 from nest_core.studies.comparison import Comparison
 from nest_core.studies.equal_budget import MOST_DEVICES
 from nest_core.studies.whole_bill import WholeBill
-from nest_core.units import humanise, humanise_seconds
+from nest_core.units import format_money, humanise, humanise_seconds, percent
 
 __all__ = ["formulae", "unlike"]
 
@@ -81,8 +81,10 @@ def _per_tokens(one: WholeBill) -> str:
         return f"{one.name}: none"
     sold = one.owned.sold_share or 1.0
     return (
-        f"{one.name}: {dollars(one.owned.total_usd.typical)} / ({quantity(rate, 'tokens/s')} · "
-        f"{one.owned.years:g} years · {share(sold)}) = {dollars(usd.typical)} per million tokens"
+        f"{one.name}: {format_money(one.owned.total_usd.typical)} / "
+        f"({quantity(rate, 'tokens/s')} · "
+        f"{one.owned.years:g} years · {percent(sold)}) = {format_money(usd.typical)} per "
+        "million tokens"
     )
 
 
@@ -123,7 +125,7 @@ def _losses(one: Candidate) -> str:
         left = quantity((1 - loss.replanned) * one.tokens_per_s, "tokens/s")
         words.append(
             f"without {gone}, planned anew: 1 − {left} / "
-            f"{quantity(one.tokens_per_s, 'tokens/s')} = {share(loss.replanned)}"
+            f"{quantity(one.tokens_per_s, 'tokens/s')} = {percent(loss.replanned)}"
         )
     return f"{one.name}: {'; '.join(words)}"
 
@@ -133,7 +135,7 @@ def _at_budget(one: Candidate) -> str:
     if found is None or not found.devices or found.price_usd is None or found.power_W is None:
         return f"{one.name}: {found.note if found else 'none'}"
     words = (
-        f"{one.name}: {found.devices:,} devices, {dollars(found.price_usd.typical)}, "
+        f"{one.name}: {found.devices:,} devices, {format_money(found.price_usd.typical)}, "
         f"{watts(found.power_W.typical)}"
     )
     return f"{words}; {found.note}" if found.note else words

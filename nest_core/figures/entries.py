@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from nest_core.baselines import NAMES, Baseline
 from nest_core.costs import Report
+from nest_core.costs.plan_words import degrees_in_words
 from nest_core.explain import fullest
 from nest_core.figures.style import shortened
 from nest_core.planner import Result
@@ -52,16 +53,7 @@ class Entry:
         """The plan's degrees; empty without a plan."""
         if self.report is None:
             return ""
-        point = self.report.plan.point
-        wider = [
-            f"{axis} {getattr(point, axis)}" for axis in ("cp", "ep") if getattr(point, axis) > 1
-        ]
-        if self.report.plan.ragged:
-            widths = self.report.plan.widths
-            wider = [f"{min(widths)} to {max(widths)} devices"]
-        else:
-            wider = [f"tp {point.tp}", *wider]
-        return ", ".join([f"pp {point.pp}", *wider, f"dp {point.dp}"])
+        return degrees_in_words(self.report.plan.to_json())
 
     @property
     def shortfall(self) -> str:

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 import plotly.graph_objects as go
 
-from nest_core.explain import CLASSES, share
+from nest_core.explain import CLASSES
 from nest_core.explain.link_names import link_group_name, tier_name
 from nest_core.explain.loads import Loads, TierLoad
 from nest_core.figures.style import TIME_COLOURS, Picture, empty, frame
-from nest_core.units import capital, humanise_bytes
+from nest_core.units import capital, humanise_bytes, percent
 
 __all__ = ["LOAD_SCALE", "linkload_figure"]
 
@@ -114,7 +114,7 @@ def _words(loads: Loads, tier: TierLoad) -> str:
 
 
 def _told(value: float) -> str:
-    return share(value) if value > _LEAST else "0"
+    return percent(value) if value > _LEAST else "0"
 
 
 def _finding(loads: Loads) -> str:
@@ -125,7 +125,7 @@ def _finding(loads: Loads) -> str:
     where = tier_name(loads.network, worst.level)
     links = "Links" if loads.network.torus is not None else f"{capital(where)} links"
     what = CLASSES[name].replace("-parallel", "")
-    return f"{links} are busy up to {share(worst.share)}, mostly with {what}"
+    return f"{links} are busy up to {percent(worst.share)}, mostly with {what}"
 
 
 def _reading(loads: Loads) -> str:

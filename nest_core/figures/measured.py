@@ -9,7 +9,6 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from nest_core.explain import share
 from nest_core.figures.style import (
     ACCENT,
     MUTED,
@@ -22,7 +21,7 @@ from nest_core.figures.style import (
 )
 from nest_core.hardware.posterior import SHARE, WIDTH
 from nest_core.measured.training.calibration import Calibrated
-from nest_core.units import humanise_seconds, signed_percent
+from nest_core.units import humanise_seconds, percent, signed_percent
 
 __all__ = ["errors_picture"]
 
@@ -126,7 +125,7 @@ def _finding(runs: Sequence[Calibrated]) -> str:
     )
     inside = sum(_holds(run, "yours") for run in runs)
     return (
-        f"Mean error {share(before)} under the shipped stack, {share(after)} under yours; "
+        f"Mean error {percent(before)} under the shipped stack, {percent(after)} under yours; "
         f"{inside} of {len(runs)} in its interval"
     )
 

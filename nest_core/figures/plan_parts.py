@@ -6,8 +6,8 @@ import html
 from collections.abc import Sequence
 
 from nest_core.costs import Report
+from nest_core.costs.plan_words import plan_fields
 from nest_core.explain.iteration import Part
-from nest_core.figures.alternatives import schedule_words
 from nest_core.figures.marks import bar, figure, words
 from nest_core.units import humanise_seconds
 
@@ -19,35 +19,14 @@ _UNDER = {"bubble": "fill, drain"}
 
 def plan_pills(report: Report, devices: int) -> str:
     """The choices of a plan, one pill each."""
-    plan, point = report.plan, report.plan.point
-    zero = str(point.zero) + (f" in groups of {point.zero_group}" if point.zero_group else "")
-    pairs = [("dp", f"{point.dp:,}"), ("tp", str(point.tp))]
-    if plan.ragged:
-        pairs = [("dp", f"{point.dp:,}"), ("devices per stage", ", ".join(map(str, plan.widths)))]
-    if point.tp > 1:
-        pairs.append(("sp", "on" if point.sp else "off"))
-    pairs.append(("pp", str(point.pp)))
-    pairs += [
-        (axis, str(getattr(point, axis))) for axis in ("cp", "ep") if getattr(point, axis) > 1
-    ]
-    if point.etp != point.tp:
-        pairs.append(("etp", str(point.etp)))
-    pairs += [
-        ("micro-batch", str(point.micro_batch)),
-        ("ZeRO", "by stage" if plan.strategies else zero),
-        ("recompute", plan.recompute_summary),
-    ]
-    if plan.offload.words:
-        pairs.append(("on the host", plan.offload.words))
-    if point.pp > 1:
-        name, _, count = schedule_words(report).partition(" ")
-        pairs.append((name, count) if count else ("schedule", name))
+    point, used = report.plan.point, report.plan.devices_used
+    pairs = plan_fields(report.plan.to_json())
     if point.dp > 1 and point.pp > 1:
-        pairs.append(("device order", ", ".join(a for a in point.order if getattr(point, a) > 1)))
-    pairs.append(("devices", f"{plan.devices_used:,} of {devices:,}"))
+        pairs["device order"] = ", ".join(a for a in point.order if getattr(point, a) > 1)
+    pairs["devices"] = f"{used:,} of {devices:,}"
     pills = "".join(
         f'<span class="nest-pill"><i>{html.escape(name)}</i> {html.escape(value)}</span>'
-        for name, value in pairs
+        for name, value in pairs.items()
     )
     return f'<div class="nest-pills"><b>Best plan</b> {pills}</div>'
 

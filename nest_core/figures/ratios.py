@@ -6,12 +6,10 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from nest_core.explain import NOTHING, share
-from nest_core.figures.bill import dollars
 from nest_core.figures.style import LIMIT, Picture, frame, note, ruler, value_axis
 from nest_core.measured.fabric import UNMEASURED_RATIO
 from nest_core.studies.ratios import Ratios, Tier
-from nest_core.units import capital
+from nest_core.units import NOTHING, capital, format_money, format_ratio, percent
 
 __all__ = ["ratio_rows", "ratios_finding", "ratios_picture"]
 
@@ -67,16 +65,16 @@ def ratio_rows(found: Ratios) -> list[dict[str, str]]:
     return [
         {
             "tier": tier.label,
-            "now": f"{tier.present:g} : 1",
-            "highest": f"{tier.highest.ratio:g} : 1",
-            "costs": share(tier.highest.loss or 0.0),
-            "the next": f"{tier.beyond.ratio:g} : 1" if tier.beyond else NOTHING,
+            "now": format_ratio(tier.present),
+            "highest": format_ratio(tier.highest.ratio),
+            "costs": percent(tier.highest.loss or 0.0),
+            "the next": format_ratio(tier.beyond.ratio) if tier.beyond else NOTHING,
             "would cost": NOTHING
             if tier.beyond is None or tier.beyond.loss is None
-            else share(tier.beyond.loss),
-            f"network, from {tier.steps[0].ratio:g} : 1": NOTHING
+            else percent(tier.beyond.loss),
+            f"network, from {format_ratio(tier.steps[0].ratio)}": NOTHING
             if tier.price_usd is None
-            else " → ".join(dollars(price) for price in tier.price_usd),
+            else " → ".join(format_money(price) for price in tier.price_usd),
             "becomes": tier.highest.realised,
         }
         for tier in found.tiers
@@ -103,9 +101,9 @@ def _line(found: Ratios, tier: Tier, number: int) -> dict[str, Any]:
             ],
         },
         "hovertext": [
-            f"<b>{tier.label} {step.ratio:g} : 1</b><br>{step.realised}<br>"
+            f"<b>{tier.label} {format_ratio(step.ratio)}</b><br>realised {step.realised}<br>"
             + "<br>".join(
-                f"{name} loses {share(lost)}"
+                f"{name} loses {percent(lost)}"
                 for (name, _), lost in zip(found.mix, step.losses, strict=True)
             )
             for step in steps
@@ -118,16 +116,16 @@ def ratios_finding(found: Ratios) -> str:
     """What every tier bears, in one sentence."""
     if not found.tiers:
         return "No tier was tried to its end"
-    borne = ", ".join(f"{tier.label} {tier.highest.ratio:g} : 1" for tier in found.tiers)
+    borne = ", ".join(f"{tier.label} {format_ratio(tier.highest.ratio)}" for tier in found.tiers)
     return capital(f"{borne}: the most that costs the mix less than {100 * found.limit:g} %")
 
 
 def _reached(found: Ratios) -> str:
     """Where the tiers meet the limit, as the title of the figure beside the table."""
     said = [
-        f"{tier.label} reaches the limit at {tier.beyond.ratio:g} : 1"
+        f"{tier.label} reaches the limit at {format_ratio(tier.beyond.ratio)}"
         if tier.beyond
-        else f"{tier.label} stays below the limit to {tier.steps[-1].ratio:g} : 1"
+        else f"{tier.label} stays below the limit to {format_ratio(tier.steps[-1].ratio)}"
         for tier in found.tiers
     ]
     return capital("; ".join(said))

@@ -9,12 +9,11 @@ from typing import Any
 import plotly.graph_objects as go
 
 from nest_core.costs.anatomy import BOUNDS, Anatomy, Part, Pass
-from nest_core.explain import share
 from nest_core.explain.layer_summary import BOUND_WORDS
 from nest_core.figures.operators import BOUND_COLOURS, hover_text, legend_traces, short_name
 from nest_core.figures.style import FAINT, LIMIT, MUTED, Picture, frame, value_axis
 from nest_core.hardware.explain import compute_precision, reached
-from nest_core.units import capital, humanise, humanise_rate
+from nest_core.units import capital, humanise, humanise_rate, percent
 from nest_core.workload import Kernel
 from nest_core.workload.explain import seconds_in_words
 from nest_core.workload.operators import Unit
@@ -77,7 +76,7 @@ def _finding(found: Anatomy, parts: Sequence[Part]) -> str:
         return f"No operator lies beyond the ridge at {ridge:,.3g} FLOP per byte"
     done = sum(part.forward.flops + part.backward.flops for part in beyond)
     took = sum(part.forward.seconds + part.backward.seconds for part in beyond)
-    reached = share(done / took / found.accelerator.peak(found.precision))
+    reached = percent(done / took / found.accelerator.peak(found.precision))
     count = f"all {len(beyond)}" if len(beyond) == len(parts) else f"{len(beyond)} of {len(parts)}"
     lie, reach = ("lie", "reach") if len(beyond) > 1 else ("lies", "reaches")
     return (
@@ -191,10 +190,10 @@ def _labels(found: Anatomy, left: float) -> list[dict[str, Any]]:
     products, attention = (_reached(found, unit) / peak for unit in _UNITS)
     common = {"showarrow": False, "font": {"size": 12}}
     top = (
-        f"{humanise(peak, 'FLOP/s')}; products reach {share(products)} (dashed), "
-        f"attention {share(attention)} (dotted)"
+        f"{humanise(peak, 'FLOP/s')}; products reach {percent(products)} (dashed), "
+        f"attention {percent(attention)} (dotted)"
     )
-    slope = f"{humanise_rate(bandwidth)}; copies reach {share(family.memory_efficiency)} (dashed)"
+    slope = f"{humanise_rate(bandwidth)}; copies reach {percent(family.memory_efficiency)} (dashed)"
     return [
         common
         | {

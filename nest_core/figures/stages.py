@@ -18,7 +18,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from nest_core.costs import Report, Stage
-from nest_core.explain import bottleneck, fullest, share
+from nest_core.explain import bottleneck, fullest
 from nest_core.figures.entries import Entry
 from nest_core.figures.style import (
     BALANCED,
@@ -39,7 +39,7 @@ from nest_core.figures.style import (
     value_axis,
     wrapped,
 )
-from nest_core.units import humanise, humanise_bytes
+from nest_core.units import humanise, humanise_bytes, percent
 
 __all__ = [
     "StackedParts",
@@ -340,10 +340,10 @@ def _balance_finding(entries: Sequence[Entry]) -> str:
     number, excess = bottleneck(best)
     if len(best.stages) == 1:
         spent = best.stages[0].communication_s / best.iteration_s
-        return f"One stage: communication takes {share(spent)}"
+        return f"One stage: communication takes {percent(spent)}"
     if excess < BALANCED:
         return f"All {len(best.stages)} stages are balanced within 0.5 %"
-    return f"Stage {number + 1} is the bottleneck, {share(excess)} above the mean"
+    return f"Stage {number + 1} is the bottleneck, {percent(excess)} above the mean"
 
 
 # A stage far over the limit must not squash those that fit.

@@ -8,11 +8,11 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from nest_core.explain import quantity, share
+from nest_core.explain import quantity
 from nest_core.figures.style import FAINT, Picture, empty, frame
 from nest_core.studies.parameter import Value
 from nest_core.studies.study import Study, StudyAxis
-from nest_core.units import capital
+from nest_core.units import capital, format_ratio, percent
 
 __all__ = ["METRIC_WORDS", "at_value", "is_better_low", "study_picture"]
 
@@ -206,7 +206,7 @@ def _said(value: Value | None) -> str:
 def _figure(metric: str, value: float) -> str:
     """A metric's value with its unit."""
     unit = METRIC_WORDS[metric].partition(", ")[2]
-    return share(value) if unit.startswith("share") or metric == "mfu" else quantity(value, unit)
+    return percent(value) if unit.startswith("share") or metric == "mfu" else quantity(value, unit)
 
 
 def at_value(axis: StudyAxis, value: Value | None) -> str:
@@ -218,8 +218,9 @@ def at_value(axis: StudyAxis, value: Value | None) -> str:
     'memory per device 80 GiB'
     """
     name, _, unit = axis.label.partition(", ")
-    ratio = unit == "down : up"
-    return f"{name} {_said(value)}{':1' if ratio else f' {unit}'}".rstrip()
+    if unit == "down : up" and isinstance(value, int | float):
+        return f"{name} {format_ratio(value)}"
+    return f"{name} {_said(value)} {unit}".rstrip()
 
 
 def _finding(study: Study, rows: Sequence[Row], metric: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from nest_core.explain import quantity, share
+from nest_core.explain import quantity
 from nest_core.figures.style import ACCENT, FAINT, LIMIT, MUTED, Picture, axis_unit, frame
 from nest_core.figures.style import value_axis as from_zero
 from nest_core.figures.sweep_cost import pareto_picture, scaling_picture
@@ -28,7 +28,7 @@ from nest_core.figures.sweep_plane import plane_picture
 from nest_core.hardware.posterior import SHARE
 from nest_core.measured.fabric import UNMEASURED_RATIO
 from nest_core.studies.points import Outcome, Sweep, changes
-from nest_core.units import humanise_bytes
+from nest_core.units import humanise_bytes, percent
 
 __all__ = ["memory_picture", "pictures", "throughput_picture"]
 
@@ -307,13 +307,13 @@ def _trend(sweep: Sweep, feasible: list[Outcome]) -> str:
         return f"Only {_at(sweep, feasible[0])} has a plan"
     spread = 1 - min(rates) / max(rates)
     if spread < _STEADY:
-        return f"The {sweep.x.label} hardly matters: throughput stays within {share(spread)}"
+        return f"The {sweep.x.label} hardly matters: throughput stays within {percent(spread)}"
     first, last = _at(sweep, feasible[0]), _at(sweep, feasible[-1])
     if best == 0:
-        return f"Throughput falls {share(1 - rates[-1] / rates[0])} from {first} to {last}"
+        return f"Throughput falls {percent(1 - rates[-1] / rates[0])} from {first} to {last}"
     if best == len(rates) - 1:
         times = rates[-1] / rates[0]
-        more = f"{times:.3g}-fold" if times >= 2 else share(times - 1)
+        more = f"{times:.3g}-fold" if times >= 2 else percent(times - 1)
         return f"Throughput rises {more} from {first} to {last}"
     return f"Fastest at {_at(sweep, feasible[best])}"
 
@@ -336,7 +336,7 @@ def _memory_finding(sweep: Sweep) -> str:
     ]
     if held:
         part, point = max(held, key=lambda pair: pair[0])
-        return f"Fullest at {_at(sweep, point)}: {share(part)} of a device's memory"
+        return f"Fullest at {_at(sweep, point)}: {percent(part)} of a device's memory"
     needed = [point.needed_bytes for point in sweep.points if point.needed_bytes]
     if needed:
         return f"{humanise_bytes(min(needed))} per device would be enough for some plan"

@@ -6,12 +6,10 @@ import math
 
 import plotly.graph_objects as go
 
-from nest_core.explain import share
-from nest_core.figures.bill import dollars
 from nest_core.figures.style import ACCENT, FAINT, MUTED, Picture, axis_unit, frame
 from nest_core.figures.sweep_parts import band, hover, parameter_axis, places, rate_unit
 from nest_core.studies.points import Outcome, Sweep
-from nest_core.units import capital
+from nest_core.units import capital, format_money, percent
 
 __all__ = ["pareto_picture", "pareto_set", "scaling_picture"]
 
@@ -86,7 +84,7 @@ def scaling_picture(sweep: Sweep) -> Picture | None:
     ]
     return Picture(
         f"From {first.devices:,} to {last.devices:,} devices throughput grows "
-        f"{rates[-1] / rates[0]:.3g}-fold: {share(parts[-1])} of ideal",
+        f"{rates[-1] / rates[0]:.3g}-fold: {percent(parts[-1])} of ideal",
         f"Throughput against ideal scaling from {first.devices:,} devices; {unit}",
         "Percentages are of ideal. The global batch stays, so each replica gets less to do.",
         go.Figure(data=data, layout=layout),
@@ -207,6 +205,6 @@ def _finding(sweep: Sweep, kept: list[Outcome]) -> str:
     if cheap is best:
         return f"No cheaper network keeps {100 * _KEPT:.0f} % of the throughput"
     return (
-        f"{capital(sweep.named(cheap))} keeps {share((cheap.tokens_per_s or 0.0) / rate)} of the "
-        f"throughput for {dollars(cheap.network_usd or 0.0)} instead of {dollars(price)}"
+        f"{capital(sweep.named(cheap))} keeps {percent((cheap.tokens_per_s or 0.0) / rate)} of the "
+        f"throughput for {format_money(cheap.network_usd or 0.0)} instead of {format_money(price)}"
     )

@@ -7,13 +7,12 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from nest_core.explain import quantity, share
+from nest_core.explain import quantity
 from nest_core.explain.interval import span_in_words
-from nest_core.figures.bill import dollars
 from nest_core.figures.style import ACCENT, FAINT, MUTED, axis_unit, broken
 from nest_core.hardware.posterior import SHARE
 from nest_core.studies.points import Axis, Outcome, Sweep
-from nest_core.units import humanise_bytes
+from nest_core.units import format_money, humanise_bytes, percent
 
 __all__ = [
     "band",
@@ -94,7 +93,9 @@ def hover(sweep: Sweep, point: Outcome) -> str:
         why = point.reason.replace("<", "&lt;")
         told = textwrap.wrap(why, 71, break_long_words=False, break_on_hyphens=False)
         return "<br>".join([*lines, *told])
-    lines.append(f"{quantity(point.tokens_per_s or 0.0, 'tokens/s')}, MFU {share(point.mfu or 0)}")
+    lines.append(
+        f"{quantity(point.tokens_per_s or 0.0, 'tokens/s')}, MFU {percent(point.mfu or 0)}"
+    )
     if point.span is not None:
         span = span_in_words(point.span, lambda rate: quantity(rate, "tokens/s"))
         lines.append(f"{100 * SHARE:.0f} % interval {span}")
@@ -105,9 +106,9 @@ def hover(sweep: Sweep, point: Outcome) -> str:
     )
     if point.memory_bytes is not None and point.limit_bytes is not None:
         used, limit = humanise_bytes(point.memory_bytes), humanise_bytes(point.limit_bytes)
-        lines.append(f"fullest stage {used} of {limit}, bubble {share(point.bubble or 0)}")
+        lines.append(f"fullest stage {used} of {limit}, bubble {percent(point.bubble or 0)}")
     if point.network_usd is not None:
-        lines.append(f"network {dollars(point.network_usd)}")
+        lines.append(f"network {format_money(point.network_usd)}")
     return "<br>".join([*lines, *point.realised])
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from nest_core.explain import quantity, share
+from nest_core.explain import quantity
 from nest_core.figures.style import LIMIT, Picture, broken, frame
 from nest_core.figures.sweep_parts import (
     hatched,
@@ -21,7 +21,7 @@ from nest_core.figures.sweep_parts import (
 )
 from nest_core.hardware.posterior import SHARE
 from nest_core.studies.points import Outcome, Sweep, changes
-from nest_core.units import humanise_bytes
+from nest_core.units import humanise_bytes, percent
 
 __all__ = ["plane_picture"]
 
@@ -196,7 +196,7 @@ def _within(sweep: Sweep) -> str:
     ]
     if not reach:
         return ""
-    return f" Throughputs are known within {share(max(reach))} ({SHARE:.0%} interval)."
+    return f" Throughputs are known within {percent(max(reach))} ({SHARE:.0%} interval)."
 
 
 def _finding(sweep: Sweep) -> str:

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from nest_core.costs.plan_words import schedule_words
 from nest_core.costs.timeline import PARTS, Timeline
-from nest_core.explain import share
-from nest_core.explain.summary import schedule_in_words
 from nest_core.figures.operators import legend_traces
 from nest_core.figures.stages import slowest as pace
 from nest_core.figures.style import (
@@ -29,7 +28,7 @@ from nest_core.figures.style import (
     value_axis,
 )
 from nest_core.network import BoolArray, FloatArray, IntArray
-from nest_core.units import humanise_seconds
+from nest_core.units import humanise_seconds, percent, plural
 
 __all__ = ["MOST_PASSES", "timeline_figure"]
 
@@ -67,6 +66,7 @@ def timeline_figure(found: Timeline | None, why: str = "There is no plan to play
     if found.start_s.shape[1] <= _NUMBERED and rows <= _TICKS:
         traces.append(_numbers(found, scale))
     legend = tuple(TIME_COLOURS.items())
+    point = found.report.plan.point
     layout = frame(
         _HEIGHT,
         (_LEFT, _RIGHT, _TOP, _BOTTOM),
@@ -78,17 +78,13 @@ def timeline_figure(found: Timeline | None, why: str = "There is no plan to play
     )
     return Picture(
         _finding(found),
-        f"Pipeline timeline of one replica, {unit}: {_counted(rows, 'stage')}, "
-        f"{_counted(found.micro_batches, 'micro-batch', 'es')}, "
-        f"{schedule_in_words(found.report.plan.point)}",
+        f"Pipeline timeline of one replica, {unit}: {plural(rows, 'stage')}, "
+        f"{plural(found.micro_batches, 'micro-batch', 'micro-batches')}, "
+        f"{schedule_words(point.schedule, point.interleave)}",
         _reading(found, drawn),
         go.Figure(data=[*filter(None, traces), *legend_traces(legend)], layout=layout),
         legend,
     )
-
-
-def _counted(count: int, noun: str, more: str = "s") -> str:
-    return f"{count:,} {noun}{'' if count == 1 else more}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -216,7 +212,7 @@ def _middle(found: Timeline, drawn: _Drawn, scale: float, high: float) -> list[d
                 "width": tall,
                 "marker": {"color": TIME_COLOURS[name], "line": {"width": 0}},
                 "customdata": [
-                    f"stage {row}, passes in between<br>{name}: {share(value)} of the time"
+                    f"stage {row}, passes in between<br>{name}: {percent(value)} of the time"
                     for row, value in zip(rows, part[:, place], strict=True)
                 ],
                 "hovertemplate": "%{customdata}<extra></extra>",
@@ -281,7 +277,7 @@ def _finding(found: Timeline) -> str:
     spent = found.report.bubble
     slowest = pace(found.report) + 1
     where = f"; stage {slowest} sets the pace" if slowest else ""
-    return f"The bubble adds {share(spent)} to the ideal time{where}"
+    return f"The bubble adds {percent(spent)} to the ideal time{where}"
 
 
 def _reading(found: Timeline, drawn: _Drawn) -> str:
@@ -294,7 +290,7 @@ def _reading(found: Timeline, drawn: _Drawn) -> str:
     else:
         more = "longer" if found.difference > 0 else "less"
         agreed = (
-            f"Pass by pass it takes {humanise_seconds(played)}, {share(abs(found.difference))} "
+            f"Pass by pass it takes {humanise_seconds(played)}, {percent(abs(found.difference))} "
             f"{more} than the closed form that prices plans, {humanise_seconds(priced)}."
         )
     between = "" if drawn.whole else " In the middle a row's height is divided as its time is."

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from nest_core.formats.values import Document, Source, plural
+from nest_core.formats.values import Document, Source
 from nest_core.topology import MAX_EXPLICIT_DEVICES, MAX_LINKS
+from nest_core.units import plural
 
 __all__ = ["Draft", "served", "title"]
 

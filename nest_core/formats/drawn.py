@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from nest_core.errors import InputError
-from nest_core.formats.values import plural
 from nest_core.topology import Fabric, GraphFabric
+from nest_core.units import plural
 
 __all__ = ["check_plain_names", "unsaid", "unsaid_counts"]
 

@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from nest_core.errors import InputError
 from nest_core.formats.draft import Draft
 from nest_core.formats.drawn import check_plain_names, unsaid_counts
-from nest_core.formats.values import Document, Exported, Source, plural
+from nest_core.formats.values import Document, Exported, Source
 from nest_core.quoting import csv_text, of_cell
 from nest_core.topology import Fabric, GraphFabric, Link, as_graph
-from nest_core.units import gigabytes, microseconds
+from nest_core.units import gigabytes, microseconds, plural
 
 __all__ = ["COLUMNS", "read_edges", "write_edges"]
 

@@ -29,8 +29,9 @@ from nest_core.formats.attributes import (
 )
 from nest_core.formats.draft import Draft
 from nest_core.formats.drawn import check_plain_names
-from nest_core.formats.values import Document, Exported, Source, plural
+from nest_core.formats.values import Document, Exported, Source
 from nest_core.topology import Fabric, as_graph
+from nest_core.units import plural
 
 __all__ = ["read_graphml", "write_graphml"]
 

@@ -18,8 +18,9 @@ import re
 from dataclasses import dataclass, field
 
 from nest_core.formats.draft import Draft
-from nest_core.formats.values import Document, Source, plural
+from nest_core.formats.values import Document, Source
 from nest_core.topology import MAX_EXPLICIT_DEVICES
+from nest_core.units import plural
 
 __all__ = ["LANE_GBPS", "read_ibnetdiscover"]
 

@@ -17,9 +17,9 @@ import numpy as np
 from nest_core.errors import InputError
 from nest_core.formats.drawn import unsaid_counts
 from nest_core.formats.trees import host_groups
-from nest_core.formats.values import Exported, plural
+from nest_core.formats.values import Exported
 from nest_core.topology import MAX_LINKS, Fabric, GraphFabric, as_graph
-from nest_core.units import gigabytes, microseconds
+from nest_core.units import gigabytes, microseconds, plural
 
 __all__ = ["write_ns3", "write_simai"]
 

@@ -15,8 +15,9 @@ import numpy.typing as npt
 
 from nest_core.formats.hostlist import compressed, expanded
 from nest_core.formats.trees import Hosts, Switch, block_document, host_groups, tree_document
-from nest_core.formats.values import Document, Exported, Source, plural
+from nest_core.formats.values import Document, Exported, Source
 from nest_core.topology import MAX_DEVICES, Fabric, IntArray
+from nest_core.units import plural
 
 __all__ = [
     "check_block_sizes",

@@ -15,9 +15,10 @@ from nest_core.formats.draft import Draft, title
 from nest_core.formats.hostlist import expanded
 from nest_core.formats.slurm import check_block_sizes
 from nest_core.formats.trees import Switch, block_document, tree_document
-from nest_core.formats.values import Document, Source, plural
+from nest_core.formats.values import Document, Source
 from nest_core.formats.yaml_text import Scalar, Table, line_of, yaml_values
 from nest_core.topology import MAX_DEVICES, MAX_EXPLICIT_DEVICES
+from nest_core.units import plural
 
 __all__ = ["read_slurm_yaml", "slurm_yaml_nodes"]
 

@@ -14,7 +14,7 @@ from typing import Any
 from nest_core.errors import InputError
 from nest_core.topology import MAX_DEVICES
 
-__all__ = ["Assumed", "Exported", "Format", "Imported", "Source", "plural"]
+__all__ = ["Assumed", "Exported", "Format", "Imported", "Source"]
 
 Document = dict[str, Any]
 
@@ -196,14 +196,3 @@ def _figure(value: object) -> float | None:
     except (ValueError, OverflowError):
         return None
     return found if math.isfinite(found) else None
-
-
-def plural(count: int, word: str, many: str = "") -> str:
-    """A count and its noun.
-
-    Examples
-    --------
-    >>> plural(1, "host"), plural(1200, "switch", "switches")
-    ('1 host', '1,200 switches')
-    """
-    return f"{count:,} {word if count == 1 else many or word + 's'}"

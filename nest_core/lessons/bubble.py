@@ -12,10 +12,11 @@ from functools import cache
 from nest_core.costs import Plan, Point, Problem, in_flight, price
 from nest_core.costs.timeline import Timeline, timeline
 from nest_core.lessons.figure import Figure, Given
-from nest_core.lessons.lesson import Control, Formula, Reveal, Settings, percent
+from nest_core.lessons.lesson import Control, Formula, Reveal, Settings
 from nest_core.lessons.teaching import ORDER, bare_chain
 from nest_core.network import collapse
 from nest_core.topology import Hierarchical, Tier
+from nest_core.units import percent
 
 __all__ = ["BUBBLE", "Bubble", "Played", "played"]
 

@@ -7,9 +7,9 @@ from functools import cache
 
 from nest_core.costs import Plan, Point, Report, links, price
 from nest_core.lessons.figure import Figure, Given
-from nest_core.lessons.lesson import Control, Formula, Reveal, Settings, percent
+from nest_core.lessons.lesson import Control, Formula, Reveal, Settings
 from nest_core.lessons.teaching import ORDER, even_cuts, problem
-from nest_core.units import humanise_bytes, humanise_seconds
+from nest_core.units import humanise_bytes, humanise_seconds, percent
 from nest_core.workload import load_model
 
 __all__ = ["EXPERTS", "Spread", "Spreads", "spreads"]

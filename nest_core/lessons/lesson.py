@@ -27,7 +27,6 @@ __all__ = [
     "Rows",
     "Settings",
     "Value",
-    "percent",
 ]
 
 Value = int | float | str
@@ -366,14 +365,3 @@ class Lesson:
             if whole[control.key] not in offered:
                 whole[control.key] = offered[-1]
         return self.show(whole)
-
-
-def percent(share: float) -> str:
-    """A share with up to three digits.
-
-    Examples
-    --------
-    >>> percent(3 / 7), percent(0.5)
-    ('42.9 %', '50 %')
-    """
-    return f"{100 * share:.3g} %"

@@ -14,7 +14,7 @@ from nest_core.lessons.figure import Figure, Given
 from nest_core.lessons.lesson import Control, Formula, Reveal, Settings
 from nest_core.lessons.teaching import NODE_GBPS, ORDER, UPLINK_GBPS, problem
 from nest_core.planner import SearchSpace, search
-from nest_core.units import humanise_bytes
+from nest_core.units import format_ratio, humanise_bytes
 
 __all__ = ["OVERSUBSCRIPTION", "Width", "Widths", "widths"]
 
@@ -176,7 +176,7 @@ OVERSUBSCRIPTION = Figure(
             _RATIOS,
             ASKED[2],
             "Of the nodes' uplinks: 1 to 8.",
-            tuple(f"{ratio} : 1" for ratio in _RATIOS),
+            tuple(map(format_ratio, _RATIOS)),
         ),
         Control("node", "Devices per node", (4, 8), ASKED[0], "4 or 8."),
     ),

@@ -15,10 +15,10 @@ from nest_core.costs import Plan, Point, price
 from nest_core.costs.pass_steps import PassSteps, pass_steps
 from nest_core.costs.timeline import timeline
 from nest_core.lessons.figure import Figure, Given
-from nest_core.lessons.lesson import Control, Formula, Reveal, Settings, percent
+from nest_core.lessons.lesson import Control, Formula, Reveal, Settings
 from nest_core.lessons.teaching import ORDER, bare_chain, noded
 from nest_core.lessons.walk import bytes_in_words
-from nest_core.units import humanise_seconds
+from nest_core.units import humanise_seconds, percent
 
 __all__ = ["PASSES", "PER_NODE", "PassWalk", "passed"]
 

@@ -25,6 +25,7 @@ from nest_core.lessons.teaching import LEVEL_NAMES, bare_chain
 from nest_core.network import Network, collapse
 from nest_core.planner.levelwise import PAPER_ORDER, Slots, level_links, slots
 from nest_core.topology import Hierarchical, Tier
+from nest_core.units import plural
 
 __all__ = [
     "LAYERS",
@@ -288,7 +289,7 @@ def _told(found: Fill, last: State | None) -> tuple[str, ...]:
             "The plan is exact for what the program counts: the slowest stage. The exact search "
             "weighs the sum of the stages too, and links in place of levels.",
         )
-    many = f"{last.stages} stage{'s' if last.stages > 1 else ''}"
+    many = plural(last.stages, "stage")
     if last.level is None:
         return (
             f"All layers on {many}: there is no producer, and this row can be an answer.",

@@ -11,9 +11,9 @@ from functools import cache
 
 from nest_core.costs import Point, links
 from nest_core.lessons.figure import Figure, Given
-from nest_core.lessons.lesson import Control, Formula, Reveal, Settings, percent
+from nest_core.lessons.lesson import Control, Formula, Reveal, Settings
 from nest_core.lessons.teaching import NODE_GBPS, ORDER, UPLINK_GBPS, problem
-from nest_core.units import humanise_bytes, humanise_seconds
+from nest_core.units import format_ratio, humanise_bytes, humanise_seconds, percent
 
 __all__ = ["TENSOR", "Blocks", "Divided", "divided"]
 
@@ -169,7 +169,7 @@ TENSOR = Figure(
             _RATIOS,
             ASKED[1],
             "Of the nodes' uplinks: 1 to 8.",
-            tuple(f"{ratio} : 1" for ratio in _RATIOS),
+            tuple(map(format_ratio, _RATIOS)),
         ),
         Control("tokens", "Tokens", (2048, 8192, 32768), ASKED[2], "Of a sequence."),
     ),

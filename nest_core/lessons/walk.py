@@ -11,10 +11,10 @@ from functools import cache
 
 from nest_core.lessons.contents import Contents, contents
 from nest_core.lessons.figure import Figure, Given
-from nest_core.lessons.lesson import Control, Formula, Reveal, Settings, percent
+from nest_core.lessons.lesson import Control, Formula, Reveal, Settings
 from nest_core.lessons.teaching import NODE_GBPS, noded
 from nest_core.network.steps import Steps, steps
-from nest_core.units import humanise_rate, humanise_seconds
+from nest_core.units import humanise_rate, humanise_seconds, percent
 
 __all__ = ["ALGORITHMS", "FABRICS", "LINKS", "STEPS", "Walk", "bytes_in_words", "walked"]
 

@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Mapping
 
 from nest_core.errors import InputError
-from nest_core.lessons.lesson import Value, percent
-from nest_core.units import humanise_bytes, humanise_seconds
+from nest_core.lessons.lesson import Value
+from nest_core.units import humanise_bytes, humanise_seconds, percent
 
 __all__ = ["FORMS", "fill", "names_in", "told"]
 

@@ -20,6 +20,7 @@ from nest_core.network.torus import TorusLinkMap, TorusShape
 from nest_core.network.tree import TreeLinkMap, TreeTier
 from nest_core.topology import Clos, Dragonfly, Fabric, Hierarchical, Torus
 from nest_core.topology.lattice import lattice_of
+from nest_core.units import plural
 
 __all__ = ["collapse", "is_counted"]
 
@@ -85,7 +86,7 @@ def _torus(fabric: Torus, place: IntArray) -> Network:
     shape = TorusShape(fabric.shape, fabric.wrap, fabric.shifts)
     levels = tuple(
         Level(
-            name="1 hop" if hops == 1 else f"{hops} hops",
+            name=plural(hops, "hop"),
             kind="affinity",
             group_size=0,
             groups=fabric.devices,

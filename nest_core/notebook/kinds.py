@@ -16,13 +16,7 @@ from nest_core import __version__
 from nest_core.api.answer import Answer, answer
 from nest_core.api.studies import Compared, HighestRatios, Swept
 from nest_core.explain.proof import proven_over
-from nest_core.explain.summary import (
-    NOTHING,
-    certificate_line,
-    plan_in_words,
-    share,
-    stage_rows,
-)
+from nest_core.explain.summary import certificate_line, plan_in_words, stage_rows
 from nest_core.explain.validity import calibration_in_words, memory_in_words, overlap_in_words
 from nest_core.explain.words import Table
 from nest_core.figures.ratios import ratio_rows, ratios_finding
@@ -37,6 +31,7 @@ from nest_core.scenario import resolve_scenario
 from nest_core.scenario.titles import scenario_title
 from nest_core.studies import comparison, ratios, sweep
 from nest_core.studies.solving import Stop, Tell, never, silent
+from nest_core.units import NOTHING, percent
 
 __all__ = [
     "KINDS",
@@ -221,7 +216,7 @@ def _ratios(inputs: Mapping[str, Any], tell: Tell, stop: Stop) -> Shown | None:
     found = ratios.highest_ratios({"overrides": {}, **inputs}, progress=tell, stop=stop)
     if not found.complete:
         return None
-    mix = ", ".join(f"{name} {share(part)}" for name, part in found.mix)
+    mix = ", ".join(f"{name} {percent(part)}" for name, part in found.mix)
     table = Table(
         ratios_finding(found),
         "One tier at a time, the others as in the scenario",

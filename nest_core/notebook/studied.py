@@ -7,7 +7,6 @@ from contextlib import nullcontext
 from typing import Any
 
 from nest_core.errors import InputError
-from nest_core.explain.summary import NOTHING
 from nest_core.explain.words import Table
 from nest_core.figures.designs import choice_rows, designs_picture, tornado_picture
 from nest_core.figures.study import study_picture
@@ -22,7 +21,7 @@ from nest_core.studies.rows import rows_of
 from nest_core.studies.sensitivity import sensitivity
 from nest_core.studies.solving import Stop, Tell
 from nest_core.studies.study import Study, study_of
-from nest_core.units import humanise
+from nest_core.units import NOTHING, humanise
 
 __all__ = ["MOST_POINTS", "study_shown"]
 

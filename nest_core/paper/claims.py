@@ -19,10 +19,11 @@ from nest_core.costs import Report
 from nest_core.paper.cases import FIGURES, Cell, shipped_instance
 from nest_core.paper.iterations import mean_part
 from nest_core.paper.own import own_outcome, own_result, own_scenario
-from nest_core.paper.reproduction import Costs, Reproduction, Row, Table, listed, percent, ratio
+from nest_core.paper.reproduction import Costs, Reproduction, Row, Table, ratio
 from nest_core.paper.run import outcome_of
 from nest_core.paper.settings import model_name, printed, printed_rows
 from nest_core.published import StageOrder, evaluate, partition, solve
+from nest_core.units import join_words, percent
 
 __all__ = ["section5", "section5_paragraph"]
 
@@ -282,14 +283,14 @@ def section5_paragraph(rows: Sequence[Row]) -> tuple[str, ...]:
             f"{ratio(row['phaze_imbalance'])} times as long in the slowest)"
             for row in shared
         ]
-        found.append(f"Why Phaze's stages are as uneven as they are: they hold {listed(told)}.")
+        found.append(f"Why Phaze's stages are as uneven as they are: they hold {join_words(told)}.")
     narrow = [row for row in known if "spine_leaf_share" in row and not row["holds"]]
     if narrow:
         found.append(
             "The ratio of communication falls short where the fat tree's own share is above the "
             "printed "
             f"{percent(printed()['section5']['communication']['tpuv4_fatTree'])}: "
-            + listed([f"{percent(row['fat_tree_share'])} ({row['case']})" for row in narrow])
+            + join_words([f"{percent(row['fat_tree_share'])} ({row['case']})" for row in narrow])
             + "."
         )
     grown = [row for row in known if "our_gain" in row]

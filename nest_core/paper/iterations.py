@@ -21,18 +21,9 @@ import numpy as np
 from nest_core.costs import Plan, Point, Report, price
 from nest_core.measured.collectives.sweep import load_measured
 from nest_core.paper.own import degrees, one_node, own_result, own_scenario
-from nest_core.paper.reproduction import (
-    Costs,
-    Reproduction,
-    Row,
-    Table,
-    listed,
-    percent,
-    plan_words,
-    ratio,
-    seconds,
-)
+from nest_core.paper.reproduction import Costs, Reproduction, Row, Table, plan_words, ratio
 from nest_core.paper.settings import model_name, printed
+from nest_core.units import humanise_seconds, join_words, percent
 
 __all__ = ["figure2", "figure2_paragraph", "figure10", "figure10_paragraph", "mean_part", "on_mesh"]
 
@@ -133,7 +124,8 @@ def figure10_paragraph(costs: Costs, rows: Sequence[Row]) -> tuple[str, ...]:
         f"{largest['devices']} devices.",
         f"Compute is the same on both sides, so what differs is the all-reduces, "
         f"{percent(min(share))} to {percent(max(share))} of an iteration: those measured are "
-        f"NCCL's on {listed([str(count) for count in dict.fromkeys(r['devices'] for r in rows)])} "
+        "NCCL's on "
+        f"{join_words([str(count) for count in dict.fromkeys(r['devices'] for r in rows)])} "
         "H100 of one node, by another project. Half of these measurements fitted the curves that "
         "predict; how far the other half is off is in docs/validation.md.",
         f"The paper does not name the size of its GPT-3; {model_name(MODEL)} is assumed, since "
@@ -147,10 +139,10 @@ def _words(row: Row) -> dict[str, str]:
     return {
         "devices": str(row["devices"]),
         "batch": str(row["batch"]),
-        "compute": seconds(row["compute_s"]),
-        "all-reduces, predicted": seconds(row["communication_s"]),
-        "all-reduces, measured": seconds(row["measured_communication_s"]),
-        "iteration, predicted": seconds(row["iteration_time_s"]),
+        "compute": humanise_seconds(row["compute_s"]),
+        "all-reduces, predicted": humanise_seconds(row["communication_s"]),
+        "all-reduces, measured": humanise_seconds(row["measured_communication_s"]),
+        "iteration, predicted": humanise_seconds(row["iteration_time_s"]),
         "difference": percent(row["difference"]),
         "printed": "–",
     }
@@ -272,7 +264,7 @@ def figure2_paragraph(costs: Costs, rows: Sequence[Row], uniform: Sequence[Row])
     found = [
         f"Agrees: communication takes {percent(min(shares))} to {percent(max(shares))} of an "
         "iteration, depending on the strategy, and the best strategy depends on the model: "
-        + listed([f"tp {row['tp']} for {model_name(row['model'])}" for row in best])
+        + join_words([f"tp {row['tp']} for {model_name(row['model'])}" for row in best])
         + "."
     ]
     found += _pairs(rows)
@@ -283,7 +275,7 @@ def figure2_paragraph(costs: Costs, rows: Sequence[Row], uniform: Sequence[Row])
     ]
     found.append(
         "The slowest strategy takes "
-        + listed(
+        + join_words(
             [
                 f"{ratio(value)} times the best for {model_name(row['model'])}"
                 for value, row in zip(worst, best, strict=True)
@@ -295,7 +287,7 @@ def figure2_paragraph(costs: Costs, rows: Sequence[Row], uniform: Sequence[Row])
     found.append(
         "Agrees: what is best on a uniform mesh is not best here; that plan, on the spine-leaf, "
         "takes "
-        + listed(
+        + join_words(
             [f"{ratio(row['slower'])} times ours ({model_name(row['model'])})" for row in moved]
         )
         + "."
@@ -332,7 +324,7 @@ def _pairs(rows: Sequence[Row]) -> Iterator[str]:
         if time is None and with_it[model, width]
     ]
     if tight:
-        yield f"Only with recomputation fits {listed(tight)}."
+        yield f"Only with recomputation fits {join_words(tight)}."
 
 
 def _strategy_words(row: Row) -> dict[str, str]:
@@ -341,11 +333,11 @@ def _strategy_words(row: Row) -> dict[str, str]:
         "tp": str(row["tp"]),
         "recomputes": "every layer" if row["recompute"] == "full" else "nothing",
         "plan": plan_words(row["plan"]),
-        "iteration": seconds(row["iteration_time_s"]),
-        "compute": seconds(row["compute_s"]),
-        "recomputation": seconds(row["recompute_s"]),
-        "communication": seconds(row["communication_s"]),
-        "idle": seconds(row["idle_s"]),
+        "iteration": humanise_seconds(row["iteration_time_s"]),
+        "compute": humanise_seconds(row["compute_s"]),
+        "recomputation": humanise_seconds(row["recompute_s"]),
+        "communication": humanise_seconds(row["communication_s"]),
+        "idle": humanise_seconds(row["idle_s"]),
         "communication, share": percent(row["communication_share"]),
         "printed": "–",
     }
@@ -356,7 +348,7 @@ def _uniform_words(row: Row) -> dict[str, str]:
         "model": model_name(row["model"]),
         "best here": plan_words(row["plan"]),
         "best on a uniform mesh": plan_words(row["uniform_plan"]),
-        "iteration, best here": seconds(row["iteration_time_s"]),
-        "the mesh's plan here": seconds(row["uniform_on_spine_leaf_s"]),
+        "iteration, best here": humanise_seconds(row["iteration_time_s"]),
+        "the mesh's plan here": humanise_seconds(row["uniform_on_spine_leaf_s"]),
         "slower": ratio(row["slower"]),
     }

@@ -13,10 +13,10 @@ from typing import Any
 from nest_core.costs import RECOMPUTE
 from nest_core.paper.cases import Cell, instance_of, shipped_instance
 from nest_core.paper.own import own_scenario
-from nest_core.paper.reproduction import Costs, Reproduction, Row, Table, listed, percent
+from nest_core.paper.reproduction import Costs, Reproduction, Row, Table
 from nest_core.paper.settings import model_name, printed
 from nest_core.published.costs import StageTables
-from nest_core.units import GB
+from nest_core.units import GB, join_words, percent
 
 __all__ = ["table6", "table6_paragraph"]
 
@@ -86,7 +86,7 @@ def table6_paragraph(costs: Costs, rows: Sequence[Row]) -> tuple[str, ...]:
     found = [
         f"NEST's printed estimates are {percent(theirs)} from Alpa's on average, the text says "
         f"{percent(text)}; farthest is {model_name(worst['model'])}, {_away(worst)}.",
-        f"Ours are {percent(mine)} from Alpa's on average; beyond 15 %: {listed(far)}.",
+        f"Ours are {percent(mine)} from Alpa's on average; beyond 15 %: {join_words(far)}.",
     ]
     if costs == "published":
         found.append(
@@ -96,7 +96,7 @@ def table6_paragraph(costs: Costs, rows: Sequence[Row]) -> tuple[str, ...]:
         )
         above = [row for row in rows if row["activation_bytes"] / GB > row["published"]["nest"]]
         if above:
-            told = listed([model_name(row["model"]) for row in above])
+            told = join_words([model_name(row["model"]) for row in above])
             found.append(
                 f"For {told} the instance's activations alone exceed the printed estimate."
             )

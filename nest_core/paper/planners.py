@@ -13,21 +13,13 @@ from typing import Any
 
 from nest_core.costs import USUAL_SCHEDULES, Point
 from nest_core.paper.cases import PLANNERS, Cell, shipped_instance
-from nest_core.paper.reproduction import (
-    Costs,
-    Reproduction,
-    Row,
-    Table,
-    listed,
-    percent,
-    plan_words,
-    seconds,
-)
+from nest_core.paper.reproduction import Costs, Reproduction, Row, Table, plan_words
 from nest_core.paper.run import outcome_of
 from nest_core.paper.settings import model_name, printed
 from nest_core.planner import SearchSpace
 from nest_core.presets import load_toml, preset_names, preset_path
 from nest_core.topology import MAX_DEVICES
+from nest_core.units import humanise_seconds, join_words, percent
 
 __all__ = ["table1", "table1_paragraph", "table2", "table2_paragraph", "table4", "table4_paragraph"]
 
@@ -88,7 +80,8 @@ def table4_paragraph(costs: Costs, rows: Sequence[Row]) -> tuple[str, ...]:
         found.append(
             f"Here {'the planner' if costs == 'own' else 'the exact program of the artifact'} "
             f"answers {len(timed)} of {len(rows)} models in at most "
-            f"{seconds(slowest['search_seconds'])} each ({model_name(slowest['model'])}); the "
+            f"{humanise_seconds(slowest['search_seconds'])} each "
+            f"({model_name(slowest['model'])}); the "
             "printed minutes include tracing and estimating, ours the search alone."
         )
     missing = [model_name(row["model"]) for row in rows if row["search_seconds"] is None]
@@ -98,7 +91,8 @@ def table4_paragraph(costs: Costs, rows: Sequence[Row]) -> tuple[str, ...]:
         mist = [row["mist_search_seconds"] for row in timed if row["mist_search_seconds"]]
         if mist:
             found.append(
-                f"Mist's program, simplified and without profiling, takes {seconds(max(mist))} at "
+                "Mist's program, simplified and without profiling, takes "
+                f"{humanise_seconds(max(mist))} at "
                 "most here; it is not its authors' code, so its printed minutes stay theirs."
             )
     return tuple(found)
@@ -112,8 +106,8 @@ def _words(row: Row) -> dict[str, str]:
         "NEST, printed": f"{theirs['nest']:g} min",
         "reduction, printed": percent(theirs["reduction"]),
         "reduction, computed": percent(row["computed_reduction"]),
-        "our search": seconds(row["search_seconds"]),
-        "Mist's program here": seconds(row["mist_search_seconds"]),
+        "our search": humanise_seconds(row["search_seconds"]),
+        "Mist's program here": humanise_seconds(row["mist_search_seconds"]),
     }
 
 
@@ -190,7 +184,7 @@ def table1_paragraph(rows: Sequence[Row]) -> tuple[str, ...]:
     shared = [word for word in theirs if word in mine]
     return (
         f"Of the {len(theirs)} strategies printed for NEST {len(shared)} are axes of the search "
-        f"priced here ({listed(shared)}).",
+        f"priced here ({join_words(shared)}).",
         "What differs: the artifact's instances fix the expert and context degrees, so these two "
         "are inputs there and not searched.",
         "Optimality: the artifact's program is exactly optimal for its own metric (see "
@@ -294,7 +288,7 @@ def table2_paragraph(costs: Costs, rows: Sequence[Row]) -> tuple[str, ...]:
     """Which plans agree, and why the others do not."""
     same = [model_name(row["model"]) for row in rows if _same(row["ours"], row["published"])]
     other = [row for row in rows if not _same(row["ours"], row["published"])]
-    found = [f"Our plan has NEST's printed degrees for {listed(same)} of {len(rows)} models."]
+    found = [f"Our plan has NEST's printed degrees for {join_words(same)} of {len(rows)} models."]
     found += [
         f"Differs for {model_name(row['model'])}: printed {plan_words(row['published'])}, "
         f"ours {plan_words(row['ours'])}."
@@ -308,7 +302,7 @@ def table2_paragraph(costs: Costs, rows: Sequence[Row]) -> tuple[str, ...]:
     found.append(
         "Recomputation: ours is as printed for "
         f"{sum(row['ours'] is not None for row in rows) - len(apart)} of {len(rows)} models"
-        + (f"; not for {listed(apart)}." if apart else ".")
+        + (f"; not for {join_words(apart)}." if apart else ".")
     )
     known = [
         (planner, _same(entry["ours"], entry["published"]))
@@ -336,8 +330,9 @@ def table2_paragraph(costs: Costs, rows: Sequence[Row]) -> tuple[str, ...]:
         found.append(
             "Why: own costs charge transfers, optimizer states and recomputation for what they "
             "are and may shard inside layers, so depth gives way to width: our pipelines have "
-            f"{listed([str(row['ours']['p']) for row in rows if row['ours']])} stages, the printed "
-            f"{listed([str(row['published']['p']) for row in rows])}."
+            f"{join_words([str(row['ours']['p']) for row in rows if row['ours']])} stages, "
+            "the printed "
+            f"{join_words([str(row['published']['p']) for row in rows])}."
         )
     return tuple(found)
 

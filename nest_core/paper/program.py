@@ -15,19 +15,10 @@ from nest_core.baselines import Baseline, Waterfall, evaluate_baselines
 from nest_core.costs import Plan
 from nest_core.paper.cases import Cell
 from nest_core.paper.own import degrees, own_scenario
-from nest_core.paper.reproduction import (
-    Costs,
-    Reproduction,
-    Row,
-    Table,
-    listed,
-    percent,
-    plan_words,
-    ratio,
-    seconds,
-)
+from nest_core.paper.reproduction import Costs, Reproduction, Row, Table, plan_words, ratio
 from nest_core.paper.settings import cluster_name, model_name
 from nest_core.planner import Result, search
+from nest_core.units import humanise_seconds, join_words, percent
 
 __all__ = ["algorithm1", "algorithm1_paragraph", "algorithm1_row"]
 
@@ -165,8 +156,9 @@ def _sentences(every: Sequence[Row]) -> Iterator[str]:
         yield _kept(rows)
         slow = max(rows, key=lambda row: row["nest"]["search_seconds"])
         yield (
-            f"It searches for {seconds(slow['nest']['search_seconds'])} at most ({_case(slow)}), "
-            f"the exact search for {seconds(max(row['search_seconds'] for row in rows))}."
+            f"It searches for {humanise_seconds(slow['nest']['search_seconds'])} at most "
+            f"({_case(slow)}), "
+            f"the exact search for {humanise_seconds(max(row['search_seconds'] for row in rows))}."
         )
 
 
@@ -195,7 +187,7 @@ def _why(row: Row) -> str:
         for field in fields(Waterfall)
     }
     told = sorted(shares, key=lambda cause: -abs(shares[cause]))
-    return listed(
+    return join_words(
         [f"{cause} {100 * shares[cause]:+.2g} %" for cause in told if abs(shares[cause]) > ALIKE]
     )
 
@@ -209,9 +201,9 @@ def _words(row: Row) -> dict[str, str]:
     return {
         "cluster": f"{row['devices']:,} {cluster_name(row['cluster'])}",
         "model": model_name(row["model"]),
-        "NEST promised": seconds(nest["promised_s"]),
-        "NEST takes": seconds(nest["iteration_time_s"]),
-        "exact search": seconds(row["iteration_time_s"]),
+        "NEST promised": humanise_seconds(nest["promised_s"]),
+        "NEST takes": humanise_seconds(nest["iteration_time_s"]),
+        "exact search": humanise_seconds(row["iteration_time_s"]),
         "ratio": ratio(row["ratio"], 3),
         "NEST loses by": _why(row),
         "NEST's plan": _plan_words(nest["plan"]),

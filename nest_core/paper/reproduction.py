@@ -6,9 +6,11 @@ Throughputs are relative, times seconds, sizes bytes unless a field's name carri
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
+
+from nest_core.units import NOTHING
 
 __all__ = [
     "Costs",
@@ -16,11 +18,8 @@ __all__ = [
     "Row",
     "Table",
     "geometric_mean",
-    "listed",
-    "percent",
     "plan_words",
     "ratio",
-    "seconds",
 ]
 
 Costs = Literal["published", "own"]
@@ -28,8 +27,6 @@ Costs = Literal["published", "own"]
 
 Row = dict[str, Any]
 """Plain values by field, as the command line prints them."""
-
-NOTHING = "–"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,29 +109,6 @@ def ratio(value: float | None, digits: int = 2) -> str:
     return NOTHING if value is None else f"{value:,.{digits}f}"
 
 
-def percent(share: float | None) -> str:
-    """A share of one, with three digits at most.
-
-    Examples
-    --------
-    >>> percent(0.072), percent(0.985), percent(-0.2)
-    ('7.2 %', '98.5 %', '-20 %')
-    """
-    return NOTHING if share is None else f"{100 * share:.3g} %"
-
-
-def seconds(value: float | None) -> str:
-    """A duration in the unit that suits it; a dash where there is none."""
-    if value is None:
-        return NOTHING
-    if value == 0:
-        return "0 s"
-    for size, unit in ((3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms")):
-        if value >= size:
-            return f"{value / size:.3g} {unit}"
-    return f"{value / 1e-6:.3g} µs"
-
-
 def plan_words(plan: Mapping[str, Any] | None) -> str:
     """A plan's degrees in the paper's letters; what is 1 or none is left out beyond p, d and t.
 
@@ -155,16 +129,3 @@ def plan_words(plan: Mapping[str, Any] | None) -> str:
     if plan.get("recompute", "none") != "none":
         parts.append(f"recomputation {plan['recompute']}")
     return ", ".join(parts)
-
-
-def listed(parts: Sequence[str]) -> str:
-    """Parts of a sentence with commas and a final "and".
-
-    Examples
-    --------
-    >>> listed(["a", "b", "c"]), listed(["a"]), listed([])
-    ('a, b and c', 'a', 'none')
-    """
-    if len(parts) < 2:
-        return parts[0] if parts else "none"
-    return ", ".join(parts[:-1]) + " and " + parts[-1]

@@ -10,19 +10,11 @@ from collections.abc import Sequence
 
 from nest_core.baselines import evaluate_baselines
 from nest_core.paper.own import degrees, own_scenario
-from nest_core.paper.reproduction import (
-    Costs,
-    Reproduction,
-    Row,
-    Table,
-    percent,
-    plan_words,
-    ratio,
-    seconds,
-)
+from nest_core.paper.reproduction import Costs, Reproduction, Row, Table, plan_words, ratio
 from nest_core.paper.settings import printed
 from nest_core.planner import search
 from nest_core.scenario import Scenario
+from nest_core.units import humanise_seconds, percent
 
 __all__ = ["cluster_words", "scaled_words", "table3", "table5"]
 
@@ -207,7 +199,8 @@ def cluster_words(costs: Costs, clusters: Sequence[Row]) -> tuple[str, ...]:
     ]
     return (
         *found,
-        f"The searches took {seconds(max(row['search_seconds'] for row in clusters))} at most; "
+        "The searches took "
+        f"{humanise_seconds(max(row['search_seconds'] for row in clusters))} at most; "
         "the text names 5 minutes, and 1 hour for Alpa-O with its profiling. The batch of "
         f"{BATCH} sequences is an assumption.",
     )
@@ -233,7 +226,7 @@ def _cluster_row_words(row: Row) -> dict[str, str]:
         "ours over Alpa-E": ratio(row["ours_over_alpa_e"]),
         "our plan": plan_words(row["plan"]),
         "Alpa-E's plan": plan_words(row["alpa_plan"]),
-        "NEST's search, printed": seconds(60 * minutes["nest"]) if minutes else "–",
-        "Alpa-O's search, printed": seconds(60 * minutes["alpa_o"]) if minutes else "–",
-        "our search": seconds(row["search_seconds"]),
+        "NEST's search, printed": humanise_seconds(60 * minutes["nest"]) if minutes else "–",
+        "Alpa-O's search, printed": humanise_seconds(60 * minutes["alpa_o"]) if minutes else "–",
+        "our search": humanise_seconds(row["search_seconds"]),
     }

@@ -22,19 +22,10 @@ from nest_core.costs import Plan, Point, Report, Stage, price
 from nest_core.paper.cases import PLANNERS
 from nest_core.paper.iterations import SETUP, STRATEGY_DEVICES, on_mesh
 from nest_core.paper.own import degrees, own_result, own_scenario
-from nest_core.paper.reproduction import (
-    Costs,
-    Reproduction,
-    Row,
-    Table,
-    listed,
-    percent,
-    plan_words,
-    ratio,
-    seconds,
-)
+from nest_core.paper.reproduction import Costs, Reproduction, Row, Table, plan_words, ratio
 from nest_core.paper.settings import model_name
 from nest_core.planner import search
+from nest_core.units import humanise_seconds, join_words, percent
 
 __all__ = ["figure1", "figure1_paragraph", "figure3", "figure3_paragraph"]
 
@@ -143,13 +134,14 @@ def figure3_paragraph(costs: Costs, rows: Sequence[Row]) -> tuple[str, ...]:
         word: [row["strategy"] for row in rows if row[key] < _DIVIDES]
         for key, word in (("states", "states"), ("activations", "activations"), ("work", "work"))
     }
-    told = [f"{word} by {listed(names)}" for word, names in divided.items()]
+    told = [f"{word} by {join_words(names)}" for word, names in divided.items()]
     talkative = max(rows, key=lambda row: row["communication_s"])
     silent = [row["strategy"] for row in rows if row["communication_s"] < NOTHING_S]
     return (
         f"Divided are, by a tenth at least: {'; '.join(told)}.",
         f"Most of its communication shows with {talkative['strategy']}, "
-        f"{seconds(talkative['communication_s'])} per iteration; none with {listed(silent)}.",
+        f"{humanise_seconds(talkative['communication_s'])} per iteration; none with "
+        f"{join_words(silent)}.",
         f"The case is one iteration of {BATCH} sequences of {model_name(MODEL)} on H100 of one "
         "node, priced whether or not it fits into memory.",
     )
@@ -163,7 +155,7 @@ def _effect_words(row: Row) -> dict[str, str]:
         "weights, gradients, optimizer": ratio(row["states"]),
         "activations": ratio(row["activations"]),
         "work of a device": ratio(row["work"]),
-        "communication": seconds(row["communication_s"]),
+        "communication": humanise_seconds(row["communication_s"]),
     }
 
 
@@ -255,7 +247,7 @@ def figure1_paragraph(costs: Costs, rows: Sequence[Row]) -> tuple[str, ...]:
             for row in rows
             if row["planner"] == name
         ]
-        found.append(f"{name.removeprefix('ours, ').capitalize()}: {listed(told)}.")
+        found.append(f"{name.removeprefix('ours, ').capitalize()}: {join_words(told)}.")
     rest = [row for row in rows if not row["planner"].startswith("ours")]
     level = [row for row in rest if row["fits"] and row["of_ours"] > _LEVEL]
     found.append(

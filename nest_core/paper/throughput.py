@@ -20,11 +20,11 @@ from nest_core.paper.reproduction import (
     geometric_mean,
     plan_words,
     ratio,
-    seconds,
 )
 from nest_core.paper.run import outcome_of
 from nest_core.paper.settings import model_name, printed, printed_rows
 from nest_core.paper.throughput_words import paragraph
+from nest_core.units import humanise_seconds, plural
 
 __all__ = [
     "average_gains",
@@ -236,8 +236,8 @@ def _printed_sentence(name: str) -> str:
         )
     return (
         f"The paper shows {name.replace('figure', 'figure ')} as a picture; the numbers here are "
-        f"the artifact's printed results, {len(rows)} "
-        f"{'cell' if len(rows) == 1 else 'cells'} of {len(FIGURES[name].cells)}."
+        f"the artifact's printed results, "
+        f"{plural(len(rows), 'cell')} of {len(FIGURES[name].cells)}."
     )
 
 
@@ -272,8 +272,8 @@ def _time_words(row: Row) -> dict[str, str]:
     return {
         "planner": PLANNERS.get(row["planner"], "NEST / ours"),
         "paper's text": row["text"] or "not said",
-        "printed, sum": seconds(row["published_seconds"]),
-        "here, sum": seconds(row["seconds"]),
+        "printed, sum": humanise_seconds(row["published_seconds"]),
+        "here, sum": humanise_seconds(row["seconds"]),
         "cells here": str(row["cells"]),
     }
 

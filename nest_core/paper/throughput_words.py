@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from nest_core.paper.cases import PLANNERS
-from nest_core.paper.reproduction import Costs, Row, listed, percent, ratio
+from nest_core.paper.reproduction import Costs, Row, ratio
 from nest_core.paper.settings import model_name
+from nest_core.units import join_words, percent
 
 __all__ = ["paragraph"]
 
@@ -60,7 +61,7 @@ def _agreement(rows: Sequence[Row]) -> Iterator[str]:
                 )
     yield (
         f"The baselines priced as the artifact does it, stages in reverse, meet {cells - len(off)} "
-        f"of {cells} printed cells" + (f"; off are {listed(off)}." if off else ".")
+        f"of {cells} printed cells" + (f"; off are {join_words(off)}." if off else ".")
     )
 
 
@@ -74,7 +75,7 @@ def _reversal(rows: Sequence[Row], gains: Sequence[Row]) -> Iterator[str]:
     if changed:
         yield (
             "Differs: with the same placements priced in their right order, the average gain "
-            f"goes, over {listed(changed)}."
+            f"goes, over {join_words(changed)}."
         )
         yield (
             "Why: the artifact hands the baselines' stages over in reverse, so that the last stage "
@@ -105,7 +106,7 @@ def _proof(rows: Sequence[Row]) -> Iterator[str]:
     yield (
         "No placement priced here beats our optimum in either order."
         if not slower
-        else f"Ahead of our optimum: {listed(list(dict.fromkeys(slower)))}."
+        else f"Ahead of our optimum: {join_words(list(dict.fromkeys(slower)))}."
     )
 
 
@@ -130,7 +131,7 @@ def _ahead(rows: Sequence[Row], costs: Costs, template: Sequence[Row]) -> Iterat
 
 def _template_bound(row: Row, planner: str, printed: float) -> str:
     plan, even = row["plan"], row["even_division"]
-    widths = listed([str(width) for width in row["widths"]])
+    widths = join_words([str(width) for width in row["widths"]])
     name = PLANNERS[planner]
     verdict = (
         f"{name} shards inside layers, so its {ratio(printed)}, which is within that, contradicts "
@@ -171,11 +172,11 @@ def _order(gains: Sequence[Row]) -> Iterator[str]:
         + (f" (printed {ratio(gain['printed'])})" if gain["printed"] is not None else "")
         for gain in known
     ]
-    yield f"With own costs our optimum gains {listed(told)} on average."
+    yield f"With own costs our optimum gains {join_words(told)} on average."
     smaller = [g for g in known if g["printed"] is not None and g["right_order"] < g["printed"]]
     if smaller:
         yield (
-            f"Differs: over {listed([PLANNERS[g['planner']] for g in smaller])} it gains less "
+            f"Differs: over {join_words([PLANNERS[g['planner']] for g in smaller])} it gains less "
             "than is printed. Why: every method chooses here from the same widths, depths, ZeRO "
             "stages and recomputation, so what is left is what its own assumptions cost it: "
             "Manual's rules, a flat network for Phaze and Mist, one pipeline for Alpa-E, chance "
@@ -186,10 +187,12 @@ def _order(gains: Sequence[Row]) -> Iterator[str]:
         printed = [PLANNERS[g["planner"]] for g in sorted(both, key=lambda g: -g["printed"])]
         here = [PLANNERS[g["planner"]] for g in sorted(both, key=lambda g: -g["right_order"])]
         yield (
-            f"Agrees: the order of the gains, largest first, is the printed one ({listed(here)})."
+            "Agrees: the order of the gains, largest first, is the printed one "
+            f"({join_words(here)})."
             if printed == here
-            else f"Differs: the gains, largest first, come in the order {listed(here)}; printed "
-            f"are {listed(printed)}."
+            else f"Differs: the gains, largest first, come in the order {join_words(here)}; "
+            "printed "
+            f"are {join_words(printed)}."
         )
 
 
@@ -230,7 +233,10 @@ def _means(name: str, gains: Sequence[Row]) -> Iterator[str]:
         if g["printed"] is not None and g["printed_cells"] is not None
     ]
     if told:
-        yield f"The averages in the paper's text beside those of its printed cells: {listed(told)}."
+        yield (
+            "The averages in the paper's text beside those of its printed cells: "
+            f"{join_words(told)}."
+        )
     elif name == "figure7":
         yield "The averages in the paper's text come without their cells."
 
@@ -238,7 +244,7 @@ def _means(name: str, gains: Sequence[Row]) -> Iterator[str]:
 def _absent(rows: Sequence[Row], costs: Costs) -> Iterator[str]:
     missing = sorted({model_name(row["model"]) for row in rows if _without(row)})
     if missing and costs == "published":
-        yield f"The artifact ships no instance of {listed(missing)}: own costs only."
+        yield f"The artifact ships no instance of {join_words(missing)}: own costs only."
     silent = sorted(
         {
             PLANNERS[planner]
@@ -249,7 +255,7 @@ def _absent(rows: Sequence[Row], costs: Costs) -> Iterator[str]:
         }
     )
     if silent and costs == "published":
-        yield f"Of {listed(silent)} the artifact ships no placement, so only print stands here."
+        yield f"Of {join_words(silent)} the artifact ships no placement, so only print stands here."
 
 
 def _without(row: Row) -> bool:
@@ -271,7 +277,7 @@ def _micro_batches(rows: Sequence[Row]) -> Iterator[str]:
             if gain > _NOTICEABLE
             else f"{model_name(model)} gains nothing beyond {first['micro_batch']}"
         )
-    yield f"Over the micro-batch: {listed(told)}."
+    yield f"Over the micro-batch: {join_words(told)}."
 
 
 def _case(row: Row) -> str:

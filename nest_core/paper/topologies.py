@@ -22,10 +22,10 @@ import numpy.typing as npt
 from nest_core.network import Network, collapse
 from nest_core.network.error import REMOTE_HOPS
 from nest_core.paper.cases import Cell, shipped_instance
-from nest_core.paper.reproduction import Costs, Reproduction, Row, Table, listed, ratio
+from nest_core.paper.reproduction import Costs, Reproduction, Row, Table, ratio
 from nest_core.paper.settings import printed
 from nest_core.scenario import load_fabric
-from nest_core.units import GB, MICROSECOND
+from nest_core.units import GB, MICROSECOND, join_words
 
 __all__ = [
     "affinity",
@@ -136,7 +136,7 @@ def figure8_paragraph(rows: Sequence[Row]) -> tuple[str, ...]:
     ]
     found = [
         f"{len(shown) - len(off)} of {len(shown)} printed bandwidths are those of the levels here; "
-        f"others: {listed(off)}.",
+        f"others: {join_words(off)}.",
         "NVLink 4 is 450 GB/s each way; the 900 that are printed for H100 nodes are both ways.",
     ]
     steep = []
@@ -145,7 +145,7 @@ def figure8_paragraph(rows: Sequence[Row]) -> tuple[str, ...]:
         steep.append(f"{ratio(rates[0] / rates[-1], 0)} on {fabric}")
     found.append(
         "A device has, when all send at once, more bandwidth at the innermost level than at the "
-        f"outermost by {listed(steep)}: an uplink is shared by the devices below it."
+        f"outermost by {join_words(steep)}: an uplink is shared by the devices below it."
     )
     return tuple(found)
 

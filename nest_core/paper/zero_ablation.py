@@ -14,21 +14,13 @@ from typing import Any
 
 from nest_core.paper.cases import Cell, shipped_instance
 from nest_core.paper.own import degrees, own_result, own_scenario
-from nest_core.paper.reproduction import (
-    Costs,
-    Reproduction,
-    Row,
-    Table,
-    listed,
-    plan_words,
-    ratio,
-)
+from nest_core.paper.reproduction import Costs, Reproduction, Row, Table, plan_words, ratio
 from nest_core.paper.settings import model_name, printed
 from nest_core.planner import Result
 from nest_core.published import Instance
 from nest_core.published.shortage import least_memory
 from nest_core.published.zero import Sharding, sharding, stage_needs
-from nest_core.units import GIB, humanise_bytes
+from nest_core.units import GIB, humanise_bytes, join_words
 
 __all__ = ["table7", "table7_paragraph"]
 
@@ -172,7 +164,7 @@ def _published_sentences(row: Row) -> list[str]:
     ]
     needed = row["needed_without_zero_bytes"]
     found = [
-        f"{name} at {have}: computed and printed agree on {listed(same)}.",
+        f"{name} at {have}: computed and printed agree on {join_words(same)}.",
         f"Holds: without ZeRO the least demanding pipeline needs {humanise_bytes(needed)}, so "
         "nothing fits."
         if needed > row["memory_bytes"]

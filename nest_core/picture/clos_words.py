@@ -11,7 +11,7 @@ import numpy as np
 from nest_core.picture.clos_structure import Structure
 from nest_core.picture.marks import Said
 from nest_core.topology import Clos
-from nest_core.units import humanise_rate
+from nest_core.units import format_ratio, humanise_rate
 
 __all__ = [
     "Counts",
@@ -132,12 +132,13 @@ def _ratios(structure: Structure, own: float, least: float, said: str) -> str:
     kept = f"a device keeps {rate(least, own)} of its {said}"
     if high and low > 1.001 and high[0] > 1.001:
         return (
-            f"{low:.3g}:1 above the {fabric.tier_names[0]}, {high[0]:.3g}:1 above the pod: {kept}"
+            f"{format_ratio(low)} above the {fabric.tier_names[0]}, "
+            f"{format_ratio(high[0])} above the pod: {kept}"
         )
     if high and high[0] > low:
-        return f"{high[0]:.3g}:1 above the pod: {kept} from pod to pod"
+        return f"{format_ratio(high[0])} above the pod: {kept} from pod to pod"
     where = fabric.tier_names[0] + (" switch" if fabric.kind == "fat_tree" else "")
-    return f"{low:.3g}:1: above the {where} {kept}"
+    return f"{format_ratio(low)}: above the {where} {kept}"
 
 
 def _count(number: int) -> str:

@@ -13,8 +13,9 @@ from typing import Literal
 
 from nest_core.picture.marks import Band, Box, Drawn, Line, Mark, Said, Swatch, Words
 from nest_core.picture.text import text_width, wrapped
+from nest_core.units import format_ratio
 
-__all__ = ["OVER", "TEXT", "Frame", "badge", "frame_of", "framed", "ratio_text", "untitled"]
+__all__ = ["OVER", "TEXT", "Frame", "badge", "frame_of", "framed", "untitled"]
 
 TEXT = 12.0
 """Size of all words but the title."""
@@ -150,20 +151,9 @@ def _titles(frame: Frame, title: str, subtitle: str) -> list[Mark]:
     return found
 
 
-def ratio_text(ratio: float) -> str:
-    """Down : up, the smaller one 1.
-
-    Examples
-    --------
-    >>> ratio_text(4.0), ratio_text(1.0667), ratio_text(0.5)
-    ('4 : 1', '1.07 : 1', '1 : 2')
-    """
-    return f"{ratio:.3g} : 1" if ratio > 0.9995 else f"1 : {1 / ratio:.3g}"
-
-
 def badge(x: float, y: float, ratio: float, middle: bool = False) -> tuple[list[Mark], float]:
     """A ratio on a plate with its upper left (or upper middle) corner there, and its width."""
-    text = ratio_text(ratio)
+    text = format_ratio(ratio)
     width = max(42.0, text_width(text, TEXT, bold=True) * 1.1 + 18)
     left = x - width / 2 if middle else x
     over = ratio > OVER

@@ -16,6 +16,7 @@ from nest_core.picture.clos_words import plural, said_rate
 from nest_core.picture.marks import Swatch
 from nest_core.picture.plan import tier_busy
 from nest_core.topology import Hierarchical
+from nest_core.units import format_ratio
 
 __all__ = ["Levels", "legend_entries", "subtitle_of", "title_of"]
 
@@ -124,10 +125,10 @@ def title_of(fabric: Hierarchical) -> str:
     if worst and tier.oversubscription > _OVER:
         name = fabric.tiers[worst - 1].name
         return (
-            f"{tier.oversubscription:.3g}:1 between {plural(name, 2)}: a device keeps "
+            f"{format_ratio(tier.oversubscription)} between {plural(name, 2)}: a device keeps "
             f"{said_rate(shares[worst])} of its {said_rate(shares[1])} there"
             if worst > 1
-            else f"{tier.oversubscription:.3g}:1 between {plural(name, 2)}: a device keeps "
+            else f"{format_ratio(tier.oversubscription)} between {plural(name, 2)}: a device keeps "
             f"{said_rate(shares[worst])} there"
         )
     told = [f"{said_rate(shares[0])} in its {fabric.tiers[0].name}"]

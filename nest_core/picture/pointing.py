@@ -12,13 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nest_core.explain import share
 from nest_core.explain.cost_matrices import MATRIX_CLASSES, CostMatrices
 from nest_core.explain.loads import Loads, TierLoad
 from nest_core.explain.traffic import CLASSES
 from nest_core.picture.marks import Drawn, Said
 from nest_core.picture.matrix import cell_key, crossed, lights
-from nest_core.units import humanise_seconds
+from nest_core.units import humanise_seconds, percent
 
 __all__ = ["Pointing", "pointing"]
 
@@ -91,8 +90,8 @@ def _load(loads: Loads, tier: TierLoad, *, alone: bool) -> tuple[str, ...]:
     whole = humanise_seconds(tier.share * loads.iteration_s)
     users = sorted(tier.busiest_busy.items(), key=lambda pair: -pair[1])
     return (
-        f"{which} is busy {whole}, {share(tier.share)} of an iteration",
-        *(f"{CLASSES[name]}: {share(part)}" for name, part in users if part),
+        f"{which} is busy {whole}, {percent(tier.share)} of an iteration",
+        *(f"{CLASSES[name]}: {percent(part)}" for name, part in users if part),
     )
 
 

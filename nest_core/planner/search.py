@@ -15,12 +15,13 @@ import itertools
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
 from nest_core.costs import Plan, Point, Problem, Report, offloaded, price
 from nest_core.costs.head_room import sure_words
+from nest_core.costs.plan_words import plan_words
 from nest_core.errors import InputError
 from nest_core.layout import DEVICE_ORDERS
 from nest_core.planner.frontier import PLACED, ROUGH, Frontier, Opened
@@ -490,12 +491,8 @@ def _why_nothing(
     have = problem.planned_bytes
     if needed <= have:
         return 0.0, "no plan fits into memory with the schedules allowed: allow 1f1b"
-    wider = "".join(
-        f"{axis} {getattr(point, axis)}, " for axis in ("cp", "ep") if getattr(point, axis) > 1
-    )
     return needed * problem.memory_bytes / have, (
-        f"no plan fits into memory: the leanest found (tp {point.tp}, {wider}pp {point.pp}, "
-        f"dp {point.dp}, micro-batch {point.micro_batch}, {point.zero_words}) needs "
+        f"no plan fits into memory: the leanest found ({plan_words(asdict(point))}) needs "
         f"{at_least_gib(needed)} per device{problem.under}, {at_least_gib(needed - have)} more "
         f"than {sure_words(problem.memory_bytes, problem.memory_spread, problem.certainty)}"
     )

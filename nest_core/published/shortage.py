@@ -11,7 +11,7 @@ import numpy as np
 from nest_core.published.costs import StageTables
 from nest_core.published.instance import Instance
 from nest_core.published.layers import Layers
-from nest_core.units import humanise_bytes
+from nest_core.units import humanise_bytes, plural
 
 __all__ = ["least_memory", "shortage"]
 
@@ -62,8 +62,8 @@ def shortage(instance: Instance) -> str:
     needs = [(*least_memory(instance, layers), layers.width) for layers in fitting]
     need, stages, width = min(needs)
     return (
-        f"Memory: the least demanding placement (tensor width {width}, {stages} "
-        f"{'stage' if stages == 1 else 'stages'}) needs {humanise_bytes(need)} on its fullest "
+        f"Memory: the least demanding placement (tensor width {width}, {plural(stages, 'stage')}) "
+        f"needs {humanise_bytes(need)} on its fullest "
         f"device, {humanise_bytes(need - instance.memory_bytes)} more than the "
         f"{humanise_bytes(instance.memory_bytes)} there are."
     )

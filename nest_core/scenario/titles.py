@@ -26,7 +26,6 @@ __all__ = [
     "accelerator_title",
     "fabric_title",
     "file_stem",
-    "innermost_ratio",
     "model_title",
     "page_title",
     "scenario_title",
@@ -145,18 +144,6 @@ def file_stem(title: str) -> str:
     """
     plain = title.lower().replace(",", "").replace(":", "to").replace("×", "x")
     return re.sub(r"[^a-z0-9.]+", "-", plain).strip("-.")[:_LONGEST_STEM] or "nest"
-
-
-def innermost_ratio(fabric: Fabric) -> str:
-    """The realised oversubscription of the tier above the innermost, down : up.
-
-    Examples
-    --------
-    >>> from nest_core.scenario import load_fabric
-    >>> innermost_ratio(load_fabric("hpn-dual-plane"))
-    '1.07 : 1'
-    """
-    return f"{fabric.ratios[0]:.3g} : 1" if fabric.ratios else "no ratio"
 
 
 def _arrangement(fabric: Fabric) -> str:

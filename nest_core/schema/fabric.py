@@ -25,7 +25,7 @@ __all__ = [
 Oversubscribe = Literal["remove_uplinks", "split_radix"]
 Ratio = Annotated[float, Field(ge=1, le=1e6)]
 Coordinate = Annotated[float, Field(ge=-1e6, le=1e6)]
-_RATIO = label("oversubscription", "1 : 1 is full bisection.", "down : up", 16.0)
+_RATIO = label("oversubscription", "1:1 is full bisection.", "down : up", 16.0)
 
 
 class LevelTable(Table):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from nest_core.explain.summary import share
 from nest_core.hardware.posterior import SHARE, WIDTH
 from nest_core.picture.marks import Box, Drawn, Line, Mark, Words
 from nest_core.picture.text import text_width
@@ -17,7 +16,7 @@ from nest_core.sheet.charts import round_step
 from nest_core.sheet.weighing import Weighing
 from nest_core.studies.interval import paired_sd
 from nest_core.studies.whole_bill import WholeBill
-from nest_core.units import humanise, signed_percent
+from nest_core.units import format_money, percent, signed_percent
 
 __all__ = ["PARTS", "bill_chart", "parts_of_bill", "throughput_chart"]
 
@@ -154,7 +153,9 @@ def _speed_title(found: Weighing, bills: Sequence[WholeBill]) -> str:
         if low < 0 < high:
             told.append(f"{one.name} ties with {found.choice.name}")
         else:
-            told.append(f"{one.name} is {share(abs(value))} {'slower' if value < 0 else 'faster'}")
+            told.append(
+                f"{one.name} is {percent(abs(value))} {'slower' if value < 0 else 'faster'}"
+            )
     if not told:
         return f"{found.choice.name} alone has a plan"
     if len(told) > 2:
@@ -225,12 +226,12 @@ def bill_chart(found: Weighing, bills: Sequence[WholeBill], width: float = 568.0
 def _bill_title(found: Weighing) -> str:
     mine, other = found.choice, found.rival
     if other is None:
-        return f"{mine.name} costs ${humanise(mine.owned.total_usd.typical)}"
+        return f"{mine.name} costs {format_money(mine.owned.total_usd.typical)}"
     whole = other.owned.total_usd.typical / mine.owned.total_usd.typical - 1
     if abs(whole) < 5e-4:
         return f"{other.name} and {mine.name} cost the same"
     word = "saves" if whole < 0 else "adds"
-    return f"{other.name} {word} {share(abs(whole))} of {mine.name}'s whole bill"
+    return f"{other.name} {word} {percent(abs(whole))} of {mine.name}'s whole bill"
 
 
 def _legend(parts: Sequence[Sequence[float]], left: float, y: float, width: float) -> list[Mark]:

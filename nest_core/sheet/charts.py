@@ -14,7 +14,7 @@ from nest_core.bill.prices import Range
 from nest_core.picture.marks import Band, Box, Drawn, Line, Mark, Point, Words
 from nest_core.picture.text import text_width
 from nest_core.sheet.weighing import Curve, Moved, Weighing, curves, moved
-from nest_core.units import humanise, signed_percent
+from nest_core.units import format_money, signed_percent
 
 __all__ = ["curve_chart", "round_step", "sensitivity_chart"]
 
@@ -68,7 +68,7 @@ def _curve_title(found: Weighing) -> str:
     if edge is None:
         return f"{found.choice.name} or {found.rival.name}: no price of an accelerator decides"
     winner, value = edge
-    return f"{winner} is the cheaper one over ${humanise(value)}"
+    return f"{winner} is the cheaper one over {format_money(value)}"
 
 
 def _device_edge(found: Weighing) -> tuple[str, float] | None:
@@ -173,7 +173,7 @@ def _price_lines(plot: _Plot, found: Weighing) -> list[Mark]:
     x = plot.at(price.typical, 0)[0]
     return [
         Line("", "dotted", ((x, plot.box[1]), (x, plot.box[3])), 1.2),
-        Words(f"${humanise(price.typical)}", "soft", x + 4, plot.box[1] + 10),
+        Words(format_money(price.typical), "soft", x + 4, plot.box[1] + 10),
     ]
 
 
@@ -191,7 +191,7 @@ def _edge(plot: _Plot, found: Weighing) -> list[Mark]:
     high = plot.at(min(plot.right, edge.high or plot.right), 0)[0]
     if edge.low or edge.high:
         marks.append(Box("", "span", low, bottom - 2, max(high - low, 1.0), 4))
-    text = f"{edge.winner} over ${humanise(edge.value)}"
+    text = f"{edge.winner} over {format_money(edge.value)}"
     fits = x + 6 + text_width(text, _SMALL, bold=True) < plot.box[2]
     marks.append(
         Words(

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from nest_core.explain.summary import share
 from nest_core.sheet.weighing import Weighing
 from nest_core.studies.ordering import ordered
 from nest_core.studies.whole_bill import WholeBill, typical
-from nest_core.units import humanise, signed_percent
+from nest_core.units import humanise, percent, signed_percent
 
 __all__ = ["Difference", "differences", "differences_title"]
 
@@ -107,7 +106,7 @@ def differences_title(found: Weighing, bills: Sequence[WholeBill]) -> str:
         worst, weakest = max(lost, key=lambda pair: pair[0])
         tie = len(_ties(found, "failure")) == len(lost) - 1
         told.append(
-            "a failure costs all alike" if tie else f"{weakest.name} loses {share(worst)} to one"
+            "a failure costs all alike" if tie else f"{weakest.name} loses {percent(worst)} to one"
         )
     return " and ".join(told) or f"{mine.name} alone"
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from nest_core.explain.summary import share
 from nest_core.sheet.weighing import Weighing, dearer
 from nest_core.studies.break_evens import BreakEven, between
 from nest_core.studies.whole_bill import WholeBill
-from nest_core.units import humanise, signed_percent
+from nest_core.units import format_money, percent, signed_percent
 
 __all__ = ["headline", "rests_on_price"]
 
@@ -28,11 +27,11 @@ def headline(found: Weighing) -> str:
         less, more = sorted((mine, other), key=lambda one: one.owned.total_usd.typical)
         saved = more.owned.total_usd.typical - less.owned.total_usd.typical
         words = f"{mine.name} and {other.name} tie in speed"
-        return f"{words}; {less.name} costs ${humanise(saved)} less" if saved > 0 else words
+        return f"{words}; {less.name} costs {format_money(saved)} less" if saved > 0 else words
     open_ = [one for one in (mine, other) if one.gap > _PROVEN]
     if open_:  # its own best plan may turn the sentence
         worst = max(open_, key=lambda one: one.gap)
-        return f"Not decided: {worst.name}'s plan may be {share(worst.gap)} from the best"
+        return f"Not decided: {worst.name}'s plan may be {percent(worst.gap)} from the best"
     return edge.headline
 
 
@@ -47,10 +46,10 @@ def rests_on_price(found: Weighing) -> str:
             apart = dearer(first, second, price.typical, found.hours)
             side = "more" if apart > 0 else "less"
             told.append(
-                f"At ${humanise(price.typical)} {other.name} costs "
+                f"At {format_money(price.typical)} {other.name} costs "
                 f"{signed_percent(abs(apart))[1:]} {side} per token than {mine.name}."
                 if signed_percent(apart) != "0 %"
-                else f"At ${humanise(price.typical)} a token costs the same in both."
+                else f"At {format_money(price.typical)} a token costs the same in both."
             )
     elif other is not None:
         told.append("No source states the price of an accelerator: the break-even stands alone.")
@@ -58,13 +57,13 @@ def rests_on_price(found: Weighing) -> str:
     if hours is not None and hours.value is not None and not found.speeds_tie:
         told.append(
             f"{hours.winner} wins there while it trains this model for more than "
-            f"{share(hours.value)} of its hours."
+            f"{percent(hours.value)} of its hours."
         )
     if edge is not None and edge.value is not None:
         told.append(_range(edge))
     told += [_beside(found, one) for one in _further(found)[:_MOST]]
     told += [
-        f"{one.name}'s plan is not proven: a better one may be up to {share(one.gap)} faster."
+        f"{one.name}'s plan is not proven: a better one may be up to {percent(one.gap)} faster."
         for one in found.bills
         if one.gap
     ]
@@ -76,10 +75,14 @@ def rests_on_price(found: Weighing) -> str:
 def _range(edge: BreakEven) -> str:
     low, high = edge.low or 0.0, edge.high
     if high is None:
-        ends = f"${humanise(low)} or more" if low > 0 else "open at both ends"
+        ends = f"{format_money(low)} or more" if low > 0 else "open at both ends"
     else:
-        ends = f"${humanise(low)} to ${humanise(high)}" if low > 0 else f"up to ${humanise(high)}"
-    value = f" of ${humanise(edge.value)}" if edge.value is not None else ""
+        ends = (
+            f"{format_money(low)} to {format_money(high)}"
+            if low > 0
+            else f"up to {format_money(high)}"
+        )
+    value = f" of {format_money(edge.value)}" if edge.value is not None else ""
     return f"Range of the break-even{value}: {ends}."
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from nest_core.bill.ownership import Owned
 from nest_core.bill.prices import Range
 from nest_core.errors import InputError
-from nest_core.explain.summary import share
 from nest_core.explain.validity import validity_of
 from nest_core.hardware.posterior import SHARE, WIDTH
 from nest_core.measured.acceptance.expected import (
@@ -24,7 +23,7 @@ from nest_core.sheet.weighing import Weighing
 from nest_core.studies.interval import paired_sd
 from nest_core.studies.ordering import ordered
 from nest_core.studies.whole_bill import WholeBill
-from nest_core.units import GB, humanise, signed_percent
+from nest_core.units import GB, format_money, humanise, percent, signed_percent
 
 __all__ = [
     "acceptance_table",
@@ -74,7 +73,7 @@ def answer(found: Weighing) -> tuple[str, ...]:
     if other is not None and mine.training and other.training:
         model = mine.scenario.model.name if mine.scenario else "the model"
         bought = mine.owned.total_usd.typical - other.owned.total_usd.typical
-        money = f"${humanise(abs(bought))} {'more' if bought > 0 else 'less'}"
+        money = f"{format_money(abs(bought))} {'more' if bought > 0 else 'less'}"
         told.append(
             f"It trains {model} on {humanise(mine.training.tokens)} tokens in "
             f"{mine.training.days:.3g} days, {_days_apart(mine, other)}, and costs {money} over "
@@ -84,9 +83,9 @@ def answer(found: Weighing) -> tuple[str, ...]:
     if safer is not None and safer.worst_loss and mine.worst_loss:
         dearer = safer.owned.total_usd.typical - mine.owned.total_usd.typical
         told.append(
-            f"{safer.name} ties with it too and loses {share(safer.worst_loss[0])} to "
-            f"{safer.worst_loss[1]} where it loses {share(mine.worst_loss[0])}, for "
-            f"${humanise(dearer)} more."
+            f"{safer.name} ties with it too and loses {percent(safer.worst_loss[0])} to "
+            f"{safer.worst_loss[1]} where it loses {percent(mine.worst_loss[0])}, for "
+            f"{format_money(dearer)} more."
         )
     told += [f"{one.name} is left out: {one.reason}." for one in found.left_out]
     return tuple(told)
@@ -194,7 +193,9 @@ def rests_on(found: Weighing) -> tuple[str, ...]:
         problem = mine.scenario.problem()
         told.append(validity_of(mine.scenario, problem.network, mine.report.plan).in_words)
     if mine.points:
-        near = "none is faster" if mine.gap == 0 else f"none is more than {share(mine.gap)} faster"
+        near = (
+            "none is faster" if mine.gap == 0 else f"none is more than {percent(mine.gap)} faster"
+        )
         told.append(f"{mine.points:,} plans considered; under these costs {near}.")
     if mine.sureness is not None:
         known = mine.sureness.interval
@@ -252,7 +253,7 @@ def firmer(found: Weighing) -> tuple[str, ...]:
     if edge is not None and edge.value is not None:
         most = edge.high if edge.high is not None else edge.value
         told.append(
-            f"A quotation: over ${humanise(most)} an accelerator settles it for {edge.winner}."
+            f"A quotation: over {format_money(most)} an accelerator settles it for {edge.winner}."
         )
     if found.speeds_tie and found.rival is not None:
         told.append(

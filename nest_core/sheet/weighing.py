@@ -20,7 +20,7 @@ from nest_core.studies.interval import paired_sd
 from nest_core.studies.ordering import Row, ordered
 from nest_core.studies.whole_bill import WholeBill, device_usd_of
 from nest_core.studies.whole_cost import Design, with_hours
-from nest_core.units import humanise, signed_percent
+from nest_core.units import format_money, signed_percent
 
 __all__ = ["Curve", "Moved", "Weighing", "curves", "dearer", "moved", "weigh"]
 
@@ -237,7 +237,7 @@ def moved(found: Weighing) -> tuple[float, tuple[Moved, ...]]:
         rows.append(
             Moved(
                 "price of an accelerator",
-                f"${humanise(price.low)} to ${humanise(price.high)}",
+                f"{format_money(price.low)} to {format_money(price.high)}",
                 (dearer(mine, other, price.low), dearer(mine, other, price.high)),
             )
         )

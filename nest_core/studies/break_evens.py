@@ -17,7 +17,6 @@ import numpy as np
 
 from nest_core.bill.ownership import Owned
 from nest_core.bill.prices import Range
-from nest_core.explain.summary import share
 from nest_core.hardware.posterior import SHARE, WIDTH
 from nest_core.studies.interval import Sureness, paired_sd
 from nest_core.studies.whole_cost import (
@@ -28,7 +27,7 @@ from nest_core.studies.whole_cost import (
     crossing_of_years,
     with_hours,
 )
-from nest_core.units import humanise
+from nest_core.units import format_money, percent
 
 __all__ = ["BreakEven", "Weighed", "between", "of_one", "speeds_tie"]
 
@@ -140,13 +139,15 @@ def of_one(one: Weighed) -> list[BreakEven]:
             rest.high,
             "",
             f"Network, hall and {whole.years:g} years of energy are less than half of the bill "
-            f"while an accelerator with its server share costs over {_dollars(rest.typical)} "
-            f"({_span(rest.low, rest.high, _dollars)} over the ends of the prices){without}.",
+            f"while an accelerator with its server share costs over {format_money(rest.typical)} "
+            f"({_span(rest.low, rest.high, format_money)} over the ends of the prices){without}.",
         )
     ]
     hourly = whole.usd_per_device_hour
     if hourly is not None:
-        sold = "all its hours" if whole.sold_share is None else f"{share(whole.sold_share)} of them"
+        sold = (
+            "all its hours" if whole.sold_share is None else f"{percent(whole.sold_share)} of them"
+        )
         found.append(
             BreakEven(
                 "usd_per_device_hour",
@@ -179,7 +180,7 @@ def _price(first: Weighed, second: Weighed, hours: float) -> BreakEven:
         (low, high),
         "an accelerator with its server share costs",
         ("whatever an accelerator costs", "whatever an accelerator costs"),
-        _dollars,
+        format_money,
     )
 
 
@@ -198,7 +199,7 @@ def _hours(first: Weighed, second: Weighed, device_usd: Range) -> BreakEven:
             "however few of its hours train this model",
             "even where all its hours train this model",
         ),
-        lambda value: f"{share(value)} of its hours",
+        lambda value: f"{percent(value)} of its hours",
     )
 
 
@@ -297,7 +298,7 @@ def _tie(first: Weighed, second: Weighed, quantity: str) -> str:
         return words
     less, more = sorted((first, second), key=lambda each: _besides(each))
     saved = _besides(more) - _besides(less)
-    return f"{words}, and {less.name} costs {_dollars(saved)} less" if saved > 0 else words
+    return f"{words}, and {less.name} costs {format_money(saved)} less" if saved > 0 else words
 
 
 def _besides(one: Weighed) -> float:
@@ -330,10 +331,6 @@ def _bounds(span: tuple[float, float], words: Callable[[float], str]) -> str:
 
 def _span(low: float, high: float, words: Callable[[float], str]) -> str:
     return words(low) if words(low) == words(high) else f"{words(low)} to {words(high)}"
-
-
-def _dollars(value: float) -> str:
-    return f"${humanise(value)}"
 
 
 def _cents(value: float) -> str:

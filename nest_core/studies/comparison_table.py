@@ -7,17 +7,25 @@ from dataclasses import dataclass, fields
 
 from nest_core.baselines import NAMES, Waterfall
 from nest_core.bill.prices import Range
-from nest_core.costs.plan import Plan
+from nest_core.costs.plan_words import plan_fields
 from nest_core.costs.price import Report
 from nest_core.explain.interval import span_in_words
-from nest_core.explain.summary import NOTHING, bottleneck, quantity, schedule_in_words, share
+from nest_core.explain.summary import bottleneck, quantity
 from nest_core.hardware.posterior import SHARE
 from nest_core.scenario.titles import fabric_title
 from nest_core.schema import parameter
 from nest_core.studies.candidate import Candidate
 from nest_core.studies.equal_budget import Budget
 from nest_core.studies.whole_bill import WholeBill, typical
-from nest_core.units import capital, humanise, humanise_rate, humanise_seconds
+from nest_core.units import (
+    NOTHING,
+    capital,
+    format_money,
+    humanise,
+    humanise_rate,
+    humanise_seconds,
+    percent,
+)
 
 __all__ = ["Line", "lines"]
 
@@ -107,7 +115,7 @@ def _numbers(
 def _beside(apart: float | None) -> str:
     if apart is None or abs(apart) < _SAME:
         return ""
-    return f" ({'+' if apart > 0 else '−'}{share(abs(apart))})"
+    return f" ({'+' if apart > 0 else '−'}{percent(abs(apart))})"
 
 
 def _words(part: str, figure: str, texts: Sequence[str], unit: str = "") -> Line:
@@ -137,8 +145,8 @@ def _result(every: Sequence[Candidate]) -> list[Line]:
         _numbers(
             part, "Iteration time", "s", _of(every, "iteration_s"), humanise_seconds, beside=False
         ),
-        _numbers(part, "MFU", "1", _of(every, "mfu"), share, beside=False),
-        _numbers(part, "Pipeline bubble", "1", _of(every, "bubble"), share, beside=False),
+        _numbers(part, "MFU", "1", _of(every, "mfu"), percent, beside=False),
+        _numbers(part, "Pipeline bubble", "1", _of(every, "bubble"), percent, beside=False),
         _words(part, "Slowest stage", [_slowest(one.report) for one in every]),
     ]
     if any(one.report is None for one in every):
@@ -146,7 +154,7 @@ def _result(every: Sequence[Candidate]) -> list[Line]:
     if any(one.gap > 0 for one in every):
         gaps = [one.gap if one.report else None for one in every]
         found.append(
-            _numbers(part, "Distance from the optimum at most", "1", gaps, share, beside=False)
+            _numbers(part, "Distance from the optimum at most", "1", gaps, percent, beside=False)
         )
     return found
 
@@ -195,22 +203,28 @@ def _slowest(report: Report | None) -> str:
     number, excess = bottleneck(report)
     if len(report.stages) == 1:
         return "one stage"
-    return "balanced" if excess < 0.005 else f"stage {number + 1}, {share(excess)} above the mean"
+    return "balanced" if excess < 0.005 else f"stage {number + 1}, {percent(excess)} above the mean"
 
 
 def _cost(every: Sequence[Candidate]) -> list[Line]:
     part = "Cost and power"
     return [
         _numbers(
-            part, "Network price", "USD", [one.bill.price_usd.typical for one in every], _dollars
+            part,
+            "Network price",
+            "USD",
+            [one.bill.price_usd.typical for one in every],
+            format_money,
         ),
-        _words(part, "Price, low to high", [_ends(one.bill.price_usd, _dollars) for one in every]),
+        _words(
+            part, "Price, low to high", [_ends(one.bill.price_usd, format_money) for one in every]
+        ),
         _numbers(
             part,
             "Network price per device",
             "USD",
             [one.usd_per_device for one in every],
-            _dollars,
+            format_money,
             beside=False,
         ),
         _numbers(part, "Network power", "W", [one.bill.power_W.typical for one in every], _watts),
@@ -236,9 +250,9 @@ def _whole(bills: Sequence[WholeBill]) -> list[Line]:
     tokens = [typical(one.usd_per_million_tokens) for one in bills]
     hourly = [typical(one.owned.usd_per_device_hour) for one in bills]
     found = [
-        _numbers(part, "Whole bill", "USD", [total.typical for total in totals], _dollars),
-        _words(part, "Whole bill, low to high", [_ends(total, _dollars) for total in totals]),
-        _numbers(part, "Per million tokens", "USD", tokens, _dollars),
+        _numbers(part, "Whole bill", "USD", [total.typical for total in totals], format_money),
+        _words(part, "Whole bill, low to high", [_ends(total, format_money) for total in totals]),
+        _numbers(part, "Per million tokens", "USD", tokens, format_money),
         _numbers(part, "Per accelerator-hour", "USD", hourly, _cents),
         _numbers(part, "Tokens per kWh", "1/kWh", [one.tokens_per_kWh for one in bills], humanise),
         _numbers(
@@ -291,13 +305,13 @@ def _change(value: float) -> str:
     """A signed share; what rounding leaves is none."""
     if abs(value) < 5e-6:
         return "0 %"
-    return f"{'+' if value > 0 else '−'}{share(abs(value))}"
+    return f"{'+' if value > 0 else '−'}{percent(abs(value))}"
 
 
 def _at_budget(every: Sequence[Candidate], budget: Budget | None) -> list[Line]:
     if budget is None:
         return []
-    unit, write = ("USD", _dollars) if budget.kind == "price" else ("W", _watts)
+    unit, write = ("USD", format_money) if budget.kind == "price" else ("W", _watts)
     part = f"At equal budget: network {budget.kind} up to {write(budget.value)}"
     there = [one.at_budget for one in every]
     used = [
@@ -334,40 +348,18 @@ def _at_budget(every: Sequence[Candidate], budget: Budget | None) -> list[Line]:
     return table
 
 
-def _zero(plan: Plan) -> str:
-    return "by stage" if plan.strategies else plan.point.zero_words.removeprefix("ZeRO ")
-
-
-def _degree(plan: Plan, axis: str) -> str:
-    """A degree of all stages; of a ragged plan from the least to the largest."""
-    each = sorted({int(getattr(plan.stage_point(s), axis)) for s in range(plan.point.pp)})
-    if not plan.ragged or len(each) == 1:
-        return str(getattr(plan.stage_point(0) if plan.ragged else plan.point, axis))
-    return f"{each[0]} to {each[-1]}"
-
-
-_FIELDS: tuple[tuple[str, Callable[[Report], str]], ...] = (
-    ("Tensor parallel, tp", lambda r: _degree(r.plan, "tp")),
-    ("Sequence parallel, sp", lambda r: "yes" if r.plan.point.sp else "no"),
-    ("Context parallel, cp", lambda r: _degree(r.plan, "cp")),
-    ("Expert parallel, ep", lambda r: _degree(r.plan, "ep")),
-    ("Pipeline stages, pp", lambda r: str(r.plan.point.pp)),
-    ("Replicas, dp", lambda r: str(r.plan.point.dp)),
-    ("Micro-batch, sequences", lambda r: str(r.plan.point.micro_batch)),
-    ("ZeRO stage", lambda r: _zero(r.plan)),
-    ("Recomputation", lambda r: r.plan.recompute_summary),
-    ("Schedule", lambda r: schedule_in_words(r.plan.point)),
-    ("Layers per stage", lambda r: _extent([stage.layers for stage in r.stages])),
-    ("Axes, innermost first", lambda r: ", ".join(r.plan.point.order)),
-    ("Devices used", lambda r: f"{r.plan.devices_used:,}"),
-)
-
-
 def _plan(every: Sequence[Candidate]) -> list[Line]:
-    return [
-        _words("Plan", name, [read(one.report) if one.report else NOTHING for one in every])
-        for name, read in _FIELDS
-    ]
+    plans = [_plan_fields(one.report) if one.report else {} for one in every]
+    names = dict.fromkeys(name for plan in plans for name in plan)
+    return [_words("Plan", name, [plan.get(name, NOTHING) for plan in plans]) for name in names]
+
+
+def _plan_fields(report: Report) -> dict[str, str]:
+    return plan_fields(report.plan.to_json()) | {
+        "layers per stage": _extent([stage.layers for stage in report.stages]),
+        "axes, innermost first": ", ".join(report.plan.point.order),
+        "devices used": f"{report.plan.devices_used:,}",
+    }
 
 
 def _extent(counts: Sequence[int]) -> str:
@@ -390,14 +382,7 @@ def _fabric(every: Sequence[Candidate]) -> list[Line]:
         _words(
             part,
             "Realised ratios",
-            [
-                "; ".join(
-                    ratio.removeprefix("realised ")
-                    for ratio in one.scenario.fabric.realised_ratios()
-                )
-                or NOTHING
-                for one in every
-            ],
+            ["; ".join(one.scenario.fabric.realised_ratios()) or NOTHING for one in every],
         ),
         _words(
             part,
@@ -446,10 +431,6 @@ def _table_of(key: str) -> str:
 
 def _ends(value: Range, words: Callable[[float], str]) -> str:
     return f"{words(value.low)} to {words(value.high)}"
-
-
-def _dollars(value: float) -> str:
-    return f"${humanise(value)}"
 
 
 def _watts(value: float) -> str:

@@ -30,7 +30,7 @@ from nest_core.topology.same_size import (
     size_of,
     with_scale_up,
 )
-from nest_core.units import GB, humanise_rate
+from nest_core.units import GB, format_ratio, humanise_rate
 
 __all__ = ["Bought", "Design", "Refused", "design_space", "non_blocking"]
 
@@ -310,7 +310,7 @@ def _named(table: DesignTable, build: Build, fabric: Fabric | None, said: str) -
         if isinstance(fabric, Clos):  # which may have fewer tiers, or come to 1:1 either way
             ratios, way = fabric.oversubscription or (1.0,), fabric.oversubscribe
         named = ratios if len(table.outer_ratios) > 1 else ratios[:1]
-        told += " " + " and ".join(f"{ratio:g}:1" for ratio in named)
+        told += " " + " and ".join(format_ratio(ratio, 6) for ratio in named)
         told += f" in {shape.tiers} tiers" if len(_tiers(table, build.family)) > 1 else ""
         told += " by a split radix" if way == "split_radix" else ""
     return told + said + "".join(f", {tier} {kind}" for tier, kind in build.optics)

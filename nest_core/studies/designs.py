@@ -34,6 +34,7 @@ from nest_core.studies.whole_bill import (
 )
 from nest_core.topology import Clos, Fabric, build_fabric
 from nest_core.topology.same_size import KINDS, same_size, size_of, with_scale_up
+from nest_core.units import parse_ratio
 
 __all__ = ["MOST", "Asked", "asked_of", "beside", "whole_bills"]
 
@@ -41,7 +42,6 @@ MOST = 12
 """Designs beside each other."""
 _SCALE_UP = re.compile(r"scale-up (\d{1,6})")
 _OPTICS = re.compile(r"(\w+)=(\w+)")
-_RATIO = re.compile(r"(\d+(?:\.\d+)?):1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,14 +199,14 @@ def _over(asked: Asked, change: Mapping[str, Any]) -> dict[str, Any]:
 
 def _change(asked: Asked, fabric: Fabric, name: str) -> dict[str, Any]:
     """The overrides that make one design of another."""
-    ratio = _RATIO.fullmatch(name)
-    if ratio:
+    ratio = parse_ratio(name)
+    if ratio is not None:
         ratios = list(getattr(fabric, "oversubscription", ()))
         if not ratios:
             raise InputError(
                 "--compare", "must name ratios of a fabric that has tiers", name, "name fabrics"
             )
-        return {"fabric.clos.oversubscription": [float(ratio[1]), *ratios[1:]]}
+        return {"fabric.clos.oversubscription": [ratio, *ratios[1:]]}
     if optics := _OPTICS.fullmatch(name):
         return {f"fabric.optics.{optics[1]}": optics[2]}
     if scale_up := _SCALE_UP.fullmatch(name):

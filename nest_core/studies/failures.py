@@ -28,6 +28,7 @@ from nest_core.errors import InputError
 from nest_core.scenario import Scenario, resolve_scenario
 from nest_core.studies.solving import solve
 from nest_core.topology import Fabric
+from nest_core.units import plural
 
 __all__ = ["Loss", "lose_one", "losses", "tiers_at_risk", "worst_of"]
 
@@ -168,7 +169,7 @@ def _priced(
     again = solved.report or kept  # within the old plan's time there may be nothing else
     devices = problem.network.devices
     nodes = len(gone) - 1
-    words = [f"{nodes:,} node{'' if nodes == 1 else 's'} lose their only leaf"] if nodes else []
+    words = [f"{plural(nodes, 'node')} lose their only leaf"] if nodes else []
     words += [why] if why else []
     if again is None:
         words.append(solved.reason)

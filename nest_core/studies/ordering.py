@@ -16,11 +16,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nest_core.errors import InputError
-from nest_core.explain.summary import share
 from nest_core.hardware.posterior import WIDTH
 from nest_core.studies.interval import paired_sd
 from nest_core.studies.whole_bill import WholeBill
-from nest_core.units import humanise
+from nest_core.units import format_money, percent
 
 __all__ = ["ORDERS", "Row", "ordered"]
 
@@ -159,8 +158,8 @@ def _text(value: float | None, by: str, planned: bool) -> str:
     if by == "days":
         return f"{value:.3g} days"
     if by == "failure":
-        return f"{share(value)} lost"
-    return f"${value:.3g} per million tokens" if planned else f"${humanise(value)}"
+        return f"{percent(value)} lost"
+    return f"${value:.3g} per million tokens" if planned else format_money(value)
 
 
 def _note(one: WholeBill, by: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from nest_core.errors import InputError
 from nest_core.schema import Parameter
+from nest_core.units import format_ratio
 
 __all__ = [
     "SweepParameter",
@@ -97,7 +98,7 @@ class SweepParameter:
         if self.key == "zero":
             return f"ZeRO {value}"
         if self.key.startswith("oversubscription"):
-            return f"{value:g}:1"
+            return format_ratio(float(value), 6)
         return value if isinstance(value, str) else f"{value:,.12g}"
 
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nest_core.explain.summary import share
 from nest_core.explain.uncertain import parameter_in_words
 from nest_core.hardware.posterior import WIDTH
 from nest_core.network import FloatArray
@@ -24,6 +23,7 @@ from nest_core.studies.design_choice import Choice, choose, ties_of
 from nest_core.studies.information import Information, information
 from nest_core.studies.stakes import Stakes
 from nest_core.studies.study import Study
+from nest_core.units import percent
 
 __all__ = ["Sensitivity", "Swing", "sensitivity"]
 
@@ -94,7 +94,7 @@ class Sensitivity:
             best = self.information[0]
             found.append(
                 f"To know more before choosing, {best.measure}: it tells {best.name}, and is "
-                f"expected to save {share(best.worth)}."
+                f"expected to save {percent(best.worth)}."
             )
         else:
             found.append("No single measurement or quote is expected to change the choice.")
@@ -180,7 +180,7 @@ def _factors(stakes: Stakes) -> Iterator[_Factor]:
             1.0,
             lambda at: stakes.cost(centre, hours=at),
             lambda _: stakes.price,
-            lambda at: f"these models get {share(at)} of the hours",
+            lambda at: f"these models get {percent(at)} of the hours",
         )
     if len(stakes.models) > 1:
         yield from (_mixed(stakes, model) for model in range(len(stakes.models)))
@@ -216,7 +216,7 @@ def _mixed(stakes: Stakes, model: int) -> _Factor:
         1.0,
         costs,
         lambda _: stakes.price,
-        lambda at: f"{name} makes up {share(at)} of the tokens",
+        lambda at: f"{name} makes up {percent(at)} of the tokens",
     )
 
 

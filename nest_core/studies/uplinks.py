@@ -25,6 +25,7 @@ from nest_core.network.clos import clos_network
 from nest_core.scenario import Scenario
 from nest_core.studies.draws import REPEATED_SD, slopes, spread_of
 from nest_core.topology import Clos, Fabric
+from nest_core.units import plural
 
 __all__ = ["Step", "UplinksOff", "check_leaves", "uplinks_off"]
 
@@ -92,7 +93,7 @@ class UplinksOff:
     def kept(self, left: int) -> str:
         """How many links of a leaf to every spine stay on, in words."""
         each, more = divmod(left, self.spines)
-        links = f"{each + bool(more)} link{'s' if each + bool(more) > 1 else ''}"
+        links = plural(each + bool(more), "link")
         if not more:
             return f"{links} to every spine"
         return f"{links} to {more} of {self.spines} spines, {each or 'none'} to the others"

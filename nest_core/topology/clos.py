@@ -32,10 +32,10 @@ from nest_core.topology.clos_plan import ClosPlan
 from nest_core.topology.fabric import Document, Fabric
 from nest_core.topology.ports import SwitchPorts
 from nest_core.units import (
+    format_ratio,
     from_gbps_bytes,
     from_microseconds,
     gigabytes,
-    humanise,
     humanise_rate,
     microseconds,
 )
@@ -170,7 +170,7 @@ class Clos(ClosPlan):
     def realised_ratios(self) -> tuple[str, ...]:
         """Whole ports of every tier above the leaves."""
         return tuple(
-            f"realised {humanise(above.oversubscription)} : 1, "
+            f"{format_ratio(above.oversubscription)}, "
             f"{above.links_from_child:,} uplinks per {below.name if below.height == 1 else 'pod'}"
             for below, above in pairwise(self.switch_tiers)
         )

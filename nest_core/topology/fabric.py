@@ -17,6 +17,7 @@ import networkx as nx
 
 from nest_core.topology.checks import Routing, check_explicit_size
 from nest_core.topology.ports import SwitchPorts
+from nest_core.units import format_ratio
 
 __all__ = ["Document", "Fabric"]
 
@@ -151,7 +152,7 @@ class Fabric(ABC):
 
     def ratio_words(self) -> str:
         """Realised ratios for a title, with a blank before them; empty if there are none."""
-        found = " and ".join(f"{ratio:.3g}:1" for ratio in self.ratios)
+        found = " and ".join(map(format_ratio, self.ratios))
         return f" {found}" if found else ""
 
     def extent(self) -> str:

@@ -37,6 +37,7 @@ from nest_core.units import (
     gigabytes,
     humanise_rate,
     microseconds,
+    plural,
 )
 
 __all__ = ["Hierarchical", "Tier"]
@@ -199,8 +200,7 @@ class Hierarchical(Fabric):
 
     def arrangement(self) -> str:
         """Levels and their ratios."""
-        count = len(self.tiers)
-        return f"{count} level{'' if count == 1 else 's'}{self.ratio_words()}"
+        return f"{plural(len(self.tiers), 'level')}{self.ratio_words()}"
 
     def extent(self) -> str:
         """Sizes of groups, the largest ones where they differ."""

@@ -11,7 +11,7 @@ import typer
 
 from nest_core.overrides import settings
 from nest_core.text import table
-from nest_core.units import humanise
+from nest_core.units import format_money, humanise
 from nest_studio.commands.output import JsonFlag, emit
 from nest_studio.commands.plan import Sets
 
@@ -160,7 +160,7 @@ def _ends(value: Sequence[float] | None) -> str | None:
 def _figures(fields: Mapping[str, Any]) -> list[str]:
     low, typical, high = fields["total_usd_range"]
     found = [
-        f"together ${humanise(typical)} (${humanise(low)} to ${humanise(high)}) over "
+        f"together {format_money(typical)} ({format_money(low)} to {format_money(high)}) over "
         f"{fields['years']:g} years, at most {humanise(fields['power_w'], 'W')}"
     ]
     if fields["missing"]:
@@ -180,7 +180,7 @@ def _figures(fields: Mapping[str, Any]) -> list[str]:
     run = fields["training"]
     if run:
         low, high = run["days_range"]
-        price = "" if run["usd"] is None else f" and ${humanise(run['usd'])}"
+        price = "" if run["usd"] is None else f" and {format_money(run['usd'])}"
         found.append(
             f"{humanise(run['tokens'])} tokens take {run['days']:.3g} days ({low:.3g} to "
             f"{high:.3g}){price}"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nest_core.text import table
+from nest_core.units import percent
 from nest_studio.commands.output import JsonFlag, emit
 from nest_studio.commands.sweep import DaskOption, WorkersOption, interrupts, opened_pool, progress
 
@@ -90,7 +91,6 @@ def _way(one: Way) -> dict[str, Any]:
 
 
 def _as_text(found: Mapping[str, Any]) -> str:
-    from nest_core.explain.summary import share
     from nest_core.studies.design_choice import in_words
 
     by_days = found["goal"] == "days"
@@ -102,7 +102,7 @@ def _as_text(found: Mapping[str, Any]) -> str:
             f"{one['price_usd'] / 1e6:,.4g}",
             f"{one['power_w'] / 1e3:,.4g}",
             f"{one['days']:.4g} ({one['days_range'][0]:.3g} to {one['days_range'][1]:.3g})",
-            share(one["worst_failure"]["lost"]) if one["worst_failure"] else "unknown",
+            percent(one["worst_failure"]["lost"]) if one["worst_failure"] else "unknown",
         )
         for one in found["pareto"]
     ]

@@ -62,13 +62,13 @@ def test_an_architects_hour(watched, tmp_path):
     page.get_by_role("slider", name="Leaf oversubscription").focus()
     for _ in range(6):
         page.keyboard.press("ArrowRight")
-    window.stands("realised 4.00 : 1")
+    window.stands("realised 4:1")
     window.settle()
     assert "spine-leaf 4:1" in title(page)
     assert window.values()[1] != full[1], "time to train"
 
     follow(window, "Design", "Order, build, accept")
-    expect(page.get_by_text("Changed: devices 2,048, oversubscription 4 : 1")).to_be_visible()
+    expect(page.get_by_text("Changed: devices 2,048, oversubscription 4:1")).to_be_visible()
     counted = page.get_by_text("cables, one row each").inner_text()
     cables = int(counted.partition(" ")[0].replace(",", ""))
     sheet = saved(page, "NetBox import (CSV)", tmp_path / "cables.csv")

@@ -66,7 +66,7 @@ def test_a_point_of_a_sweep_opens_on_the_plan_page(watched):
     choose(window, "Point", "leaf oversubscription 4:1")
     window.stands(shown=PLOT, count=2)
     window.page.get_by_role("button", name="Open in Plan").click()
-    window.page.get_by_text("Changed: oversubscription 4 : 1").wait_for()
+    window.page.get_by_text("Changed: oversubscription 4:1").wait_for()
     window.stands(shown=PLOT)
 
 
@@ -130,7 +130,7 @@ def test_what_a_link_sets_goes_along_to_other_pages(watched):
     page = window.page
     page.goto(f"{window.url}/?{SMALL}&fabric.clos.oversubscription.0=4")
     page.get_by_role("combobox", name="Scenario preset").wait_for()
-    changed = "Changed: oversubscription 4 : 1"
+    changed = "Changed: oversubscription 4:1"
     for title, text in (("Explore", "Llama 2 7B on 64 H100"), ("Design", "2 leaf, 1 spine")):
         page.get_by_role("link", name=title, exact=True).click()
         page.get_by_text(text).first.wait_for()

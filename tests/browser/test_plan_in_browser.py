@@ -48,7 +48,7 @@ def test_a_slider_moved_by_keyboard_moves_the_plan_and_nothing_else(watched):
     slider.focus()
     for _ in range(6):
         window.page.keyboard.press("ArrowRight")
-    window.page.get_by_text("realised 4.00 : 1").wait_for()
+    window.page.get_by_text("realised 4:1").wait_for()
     window.settle()
     heights = window.page.evaluate("window.heights")
     assert max(heights) - min(heights) <= 2

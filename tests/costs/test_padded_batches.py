@@ -39,7 +39,7 @@ def test_real_sequences_are_counted_and_padded_ones_take_time():
     assert padded.samples_per_s * padded.iteration_s == pytest.approx(50)
     assert padded.mfu == pytest.approx(whole.mfu * 50 / 56)
     words = plan_in_words(padded, 50, 64)
-    assert "4 micro-batches of 2 sequences per replica, 1F1B, padded by 6 sequences" in words
+    assert "4 micro-batches per replica, padded by 6 sequences" in words
     assert "padded" not in plan_in_words(whole, 56, 64)
 
 

@@ -36,7 +36,7 @@ def test_exporters_refuse_unequal_widths_in_one_sentence(case, target):
 def test_words_placement_and_figures_know_each_stage_by_its_own_devices(case):
     scenario, problem, report = case
     words = plan_in_words(report, scenario.batch, 64)
-    assert "stages of unequal width, 8, 8, 8, 8, 8, 8, 8, 2, 6 devices" in words
+    assert "devices per stage 8, 8, 8, 8, 8, 8, 8, 2, 6" in words
     assert "all 64 devices used" in words
     seats = rank_mapping_of(problem.network, report.plan)
     assert [int((seats.pp == stage).sum()) for stage in range(9)] == list(WIDTHS)

@@ -216,7 +216,7 @@ def test_placements_made_by_hand_go_into_the_rank_file() -> None:
     rows = [line.split() for line in str(files["ranks.txt"]).splitlines() if line[0] != "#"]
     nodes = sorted({device // 8 for device in devices})
     assert [(int(r[0]), nodes[int(r[1])] * 8 + int(r[2])) for r in rows] == list(enumerate(devices))
-    assert "custom devices" in str(files["job.sbatch"])
+    assert "seating by hand" in str(files["job.sbatch"])
     with pytest.raises(Refused, match=r"plan\.device_order must fill node after node"):
         export_plan("megatron", asked, priced(asked, placed))
 

@@ -75,5 +75,5 @@ def test_port_rows_are_of_switched_fabrics_and_add_up(name):
 def test_ratios_stand_beside_the_ports_that_make_them():
     leaf, spine = port_rows(FABRICS["h100-spine-leaf-1024-4to1"])
     assert (leaf["down"], leaf["up"], leaf["free"]) == ("32", "8", "24")
-    assert (leaf["asked, down : up"], leaf["realised"]) == ("4 : 1", "4 : 1")
+    assert (leaf["asked, down : up"], leaf["realised"]) == ("4:1", "4:1")
     assert (spine["asked, down : up"], spine["realised"]) == ("–", "–")

@@ -131,5 +131,5 @@ def test_identical_plans_share_a_row_and_bars_are_as_long_as_rates():
         replace(proof, proven=False, gap=0.5),
     )
     assert "Twin is 100 % faster than what the search had found when it stopped" in early
-    assert "search stopped early: within 50.0 % of the optimum" in early
+    assert "search stopped early: within 50 % of the optimum" in early
     assert "plans is faster" not in early

@@ -11,11 +11,10 @@ from nest_core.costs import price
 from nest_core.costs.parse import read_plan
 from nest_core.explain.link_names import link_group_name
 from nest_core.explain.loads import link_loads
-from nest_core.explain.summary import share
 from nest_core.explain.traffic import CLASSES
 from nest_core.figures.linkload import linkload_figure
 from nest_core.scenario import load_scenario
-from nest_core.units import humanise_bytes
+from nest_core.units import humanise_bytes, percent
 
 PLANS = {
     "clos": ("llama2-7b-64-h100", "dp=4,tp=4,pp=4,zero=1"),
@@ -67,7 +66,7 @@ def test_the_title_names_the_busiest_tier(case):
     assert len(title) < 80
     if loads.bytes:
         worst = max(loads.tiers, key=lambda tier: tier.share)
-        assert share(worst.share) in title
+        assert percent(worst.share) in title
         if network.torus is None:
             assert title.lower().startswith(network.levels[worst.level].name)
 

@@ -53,7 +53,7 @@ def test_the_finding_is_the_best_that_meets_the_constraints():
     assert picture.title == "Most throughput: 1.00 M tokens/s at global batch 64 sequences"
     assert "Hollow" in picture.reading
     picture, _ = drawn(AXES[:2], "bubble", lambda batch, zero: (1 + zero) / 100)
-    assert picture.title == "Least bubble: 1.00 % at global batch 64 sequences, ZeRO stage 0"
+    assert picture.title == "Least bubble: 1 % at global batch 64 sequences, ZeRO stage 0"
 
 
 def test_values_that_are_words_stand_one_after_another():

@@ -13,14 +13,13 @@ from nest_core.explain.summary import (
     model_in_words,
     plan_in_words,
     quantity,
-    share,
     stage_rows,
 )
 from nest_core.hardware import load_accelerator
 from nest_core.presets import preset_names
 from nest_core.scenario import load_fabric, load_scenario
 from nest_core.topology import Clos
-from nest_core.units import humanise_bytes, humanise_seconds, to_gib
+from nest_core.units import humanise_bytes, humanise_seconds, percent, to_gib
 from nest_core.workload.model_files import load_model
 
 NAMES = ["Throughput", "Speed-up", "Iteration time", "Pipeline bubble", "Memory head-room"]
@@ -36,7 +35,7 @@ def test_headlines_are_the_report(preset_answer):
         quantity(tokens, "tokens/s"),
         f"{preset_answer.speedup:.2f} ×" if preset_answer.best_baseline else "–",
         humanise_seconds(best.iteration_s),
-        share(best.bubble),
+        percent(best.bubble),
         humanise_bytes(free),
     ]
     assert all(len(headline.formula) >= 2 for headline in shown if headline.value != "–")
@@ -86,12 +85,12 @@ def test_the_plan_in_words_holds_every_degree(preset_answer):
     best, network = preset_answer.result.best, preset_answer.network
     point = best.plan.point
     words = plan_in_words(best, preset_answer.scenario.batch, network.devices)
-    for part in (f"dp {point.dp})", f"pp {point.pp})", f"tp {point.tp}", f"ZeRO {point.zero};"):
+    for part in (f"dp {point.dp},", f"pp {point.pp},", f"tp {point.tp},", f"ZeRO {point.zero},"):
         assert part in words
     m = point.micro_batches(preset_answer.scenario.batch)
-    assert f"{m:,} micro-batch{'es' if m > 1 else ''} of" in words
+    assert f"{m:,} micro-batch{'es' if m > 1 else ''} per replica" in words
     assert f"recomputation {best.plan.recompute_summary}" in words
-    assert ("sequence parallelism" in words) == point.sp
+    assert ("sp on" in words) == point.sp
     idle = network.devices - point.devices_used
     assert ("devices used." in words) == (idle == 0)
     assert "1 replicas" not in words
@@ -108,7 +107,7 @@ def test_the_certificate_counts_every_point(preset_answer):
 def test_an_unproven_plan_says_how_far_it_may_be(answered):
     result = answered("llama2-7b-64-h100").result
     cut = replace(result, certificate=replace(result.certificate, proven=False, gap=0.031))
-    assert certificate_line(cut).startswith("Within 3.10 % of the optimum (stopped early): ")
+    assert certificate_line(cut).startswith("Within 3.1 % of the optimum (stopped early): ")
 
 
 def test_realised_ratios_are_those_of_whole_ports():
@@ -118,7 +117,7 @@ def test_realised_ratios_are_those_of_whole_ports():
         if isinstance(fabric, Clos):
             assert len(lines) == fabric.tiers - 1
     scenario = load_scenario("llama3-70b-1024-h100", ["fabric.clos.oversubscription=[3.0]"])
-    assert scenario.fabric.realised_ratios() == ("realised 2.91 : 1, 11 uplinks per leaf",)
+    assert scenario.fabric.realised_ratios() == ("2.91:1, 11 uplinks per leaf",)
     assert load_fabric("torus-16x16").realised_ratios() == ()
     assert load_fabric("v100-pods-64").realised_ratios() == (
         "50.0 GB/s per node uplink",

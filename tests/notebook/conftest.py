@@ -37,8 +37,8 @@ def study_inputs(small_inputs) -> dict[str, dict[str, object]]:
     """Inputs of small studies, by kind."""
     tight = {**small_inputs["overrides"], "fabric.clos.oversubscription.0": 4.0}
     entries = [
-        {"name": "1 : 1", **small_inputs},
-        {"name": "4 : 1", "document": small_inputs["document"], "overrides": tight},
+        {"name": "1:1", **small_inputs},
+        {"name": "4:1", "document": small_inputs["document"], "overrides": tight},
     ]
     parameter = {"parameter": "zero", "values": [0, 1]}
     return {

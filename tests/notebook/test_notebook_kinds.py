@@ -105,9 +105,9 @@ def test_ratios_show_what_every_tier_bears(study_inputs, study_shown):
     assert [dict(row) for row in shown.rows] == found.rows()
     (tier,) = found.tiers
     (row,) = shown.table.rows
-    assert row["highest"] == f"{tier.highest.ratio:g} : 1"
+    assert row["highest"] == f"{tier.highest.ratio:g}:1"
     assert [picture.title for picture in shown.pictures] == [ratios_picture(found).title]
-    assert shown.facts[0].endswith("Llama 2 7B 75.0 %, Qwen2 7B 25.0 %.")
+    assert shown.facts[0].endswith("Llama 2 7B 75 %, Qwen2 7B 25 %.")
 
 
 @pytest.mark.parametrize("kind", ["sweep", "comparison", "ratios"])

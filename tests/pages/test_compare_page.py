@@ -129,7 +129,7 @@ def test_all_figures_can_be_shown(compare_page):
 def test_the_first_visit_compares_three_ratios(compare_page):
     page = compare_page(None)
     assert not page.exception
-    assert names(page) == ["1 : 1", "2 : 1", "4 : 1"]
+    assert names(page) == ["1:1", "2:1", "4:1"]
     assert len(charts(page)) == 4
     assert re.search(r"Oversubscription[^<]*</th>", text_of(page))
     assert not re.search(r">[a-z]+[.][a-z_]+[.]", text_of(page))
@@ -148,7 +148,7 @@ def test_every_ready_made_set_is_compared(compare_page, name):
 
 
 READY_MADE_NAMES = {
-    "Plan's job at 1 : 1, 2 : 1, 4 : 1": [["1 : 1"], ["2 : 1"], ["4 : 1"]],
+    "Plan's job at 1:1, 2:1, 4:1": [["1:1"], ["2:1"], ["4:1"]],
     "Rail-optimised, spine-leaf, rail-only (1,024 H100)": [
         ["Rail-optimised"],
         ["Spine-leaf"],
@@ -162,7 +162,7 @@ def test_the_ratios_are_of_the_job_on_the_plan_page(compare_page):
     page = compare_page()
     document, _ = scenario_document(SMALL)
     page.session_state["last good"] = (Request(SMALL, document, dict(FEW)), "")
-    widget(page, "compare-set").set_value("Plan's job at 1 : 1, 2 : 1, 4 : 1").run()
+    widget(page, "compare-set").set_value("Plan's job at 1:1, 2:1, 4:1").run()
     assert not page.exception
     helps = [button.help for button in page.button if "compare-plan-" in str(button.key)]
     assert sum("batch 1,024" in text for text in helps) == 3
@@ -306,7 +306,7 @@ def test_a_link_that_cannot_be_read_says_so(fresh_page, text):
     assert not page.exception
     (notice,) = page.warning
     assert notice.value.startswith("The link's comparison cannot be read")
-    assert names(page) == ["1 : 1", "2 : 1", "4 : 1"]
+    assert names(page) == ["1:1", "2:1", "4:1"]
     widget(page, "compare-start-over").click().run()
     assert not page.warning
 

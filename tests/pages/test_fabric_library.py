@@ -43,13 +43,13 @@ def test_templates_make_a_fabric(racks):
     assert not racks.exception
     shown = {metric.label: metric.value for metric in racks.metric}
     assert shown["Devices"] == "16"
-    assert "Realised 1.00 : 1 at most, 8 links up from each of 2 leaf switches" in text_of(racks)
+    assert "Realised 1:1 at most, 8 links up from each of 2 leaf switches" in text_of(racks)
 
 
 def test_a_drawn_tier_is_oversubscribed_in_whole_ports(racks):
     (field,) = (one for one in racks.number_input if one.label.startswith("Oversubscription, down"))
     page = field.set_value(3.0).run()
-    assert "Realised 2.67 : 1 at most, 3 links up" in text_of(page)
+    assert "Realised 2.67:1 at most, 3 links up" in text_of(page)
     assert [link["count"] for link in document(page)["link"] if link["b"] == "spine 0"] == [3, 3]
     (field,) = (one for one in page.number_input if one.label.startswith("Oversubscription, down"))
     page = field.set_value(0.02).run()

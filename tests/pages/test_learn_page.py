@@ -356,7 +356,7 @@ def test_a_link_keeps_its_answer_while_the_question_is_computed(learn_page, slow
     address = {
         "lesson": shown.short,
         "large": "true",
-        "oversubscription.ratio": "4 : 1",
+        "oversubscription.ratio": "4:1",
         "oversubscription.guess": "8 or less: inside the node",
     }
     page = learn_page(**address)

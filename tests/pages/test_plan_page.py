@@ -141,8 +141,8 @@ def test_a_slider_is_an_override(plan_page):
     )
     assert values(page) == shown_figures(expected)
     assert values(page) != before
-    assert any("realised 4.00 : 1, 8 uplinks" in caption.value for caption in page.caption)
-    assert "oversubscription 4 : 1" in text_of(page)
+    assert any("realised 4:1, 8 uplinks" in caption.value for caption in page.caption)
+    assert "oversubscription 4:1" in text_of(page)
 
 
 @pytest.mark.sampled(2)

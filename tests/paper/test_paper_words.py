@@ -226,7 +226,7 @@ def test_figure_10() -> None:
     rows[3]["difference"] = -0.2
     text = figure10_paragraph("own", rows)[0]
     assert text.startswith("Differs: 7 of 8")
-    assert "is -20 %, at batch 4 on 4 devices" in text
+    assert "is −20 %, at batch 4 on 4 devices" in text
 
 
 def test_table_1() -> None:

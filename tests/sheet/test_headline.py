@@ -82,7 +82,7 @@ def test_a_tie_is_said_with_what_it_saves(compared):
 def test_a_plan_that_is_not_proven_decides_nothing(compared):
     first, *others = certain(compared.bills)
     found = weigh([replace(first, gap=0.2), *others], against_first=True)
-    assert headline(found) == "Not decided: 1:1's plan may be 20.0 % from the best"
+    assert headline(found) == "Not decided: 1:1's plan may be 20 % from the best"
     assert "1:1's plan is not proven" in rests_on_price(found)
 
 

@@ -10,9 +10,8 @@ import plotly.graph_objects as go
 from nest_core.figures.collectives import size_axis, time_axis
 from nest_core.figures.style import ACCENT, LIMIT, MUTED, Picture, frame, note, ruler, value_axis
 from nest_core.lessons.collectives import SIZES, Affine, Crossing
-from nest_core.lessons.lesson import percent
 from nest_core.network import FloatArray
-from nest_core.units import humanise_bytes, humanise_seconds
+from nest_core.units import humanise_bytes, humanise_seconds, percent
 
 __all__ = ["crossing_picture", "ratio_picture"]
 

@@ -18,6 +18,7 @@ from nest_core.lessons.program import (
     states,
 )
 from nest_core.lessons.teaching import LEVEL_NAMES
+from nest_core.units import plural
 
 __all__ = ["program_devices_picture", "program_table_picture"]
 
@@ -76,7 +77,7 @@ def _devices_finding(found: Fill) -> str:
     first = found.shown[0]
     if found.done:
         return f"{first.stages} stages on {WIDTH * first.stages} of 8 devices: the program's plan"
-    many = f"{first.stages} stage{'s' if first.stages > 1 else ''}"
+    many = plural(first.stages, "stage")
     if first.level is None:
         return f"{many} with all layers, on {first.devices} devices from the far end"
     return (

@@ -27,14 +27,20 @@ from nest_core.figures.style import (
     value_axis,
 )
 from nest_core.lessons.experts import SHOWN_STAGE, Spreads
-from nest_core.lessons.lesson import percent
 from nest_core.lessons.oversubscription import Width, Widths
 from nest_core.lessons.paper_table import READINGS, Leads
 from nest_core.lessons.stash import Stash
 from nest_core.lessons.tensor import Blocks
 from nest_core.lessons.zero import Sharded, ZeroStages
 from nest_core.paper.cases import PLANNERS
-from nest_core.units import humanise, humanise_bytes, humanise_seconds
+from nest_core.units import (
+    format_ratio,
+    humanise,
+    humanise_bytes,
+    humanise_seconds,
+    percent,
+    plural,
+)
 
 __all__ = [
     "expert_memory_picture",
@@ -247,10 +253,11 @@ def zero_traffic_picture(found: ZeroStages) -> Picture:
         title = "ZeRO 3 sends as much as ZeRO 0"
     else:
         title = f"ZeRO 3 sends {sent[3] / sent[0]:.3g} times what ZeRO 0 sends"
-    batches = "micro-batch" if found.micro_batches == 1 else "micro-batches"
     return Picture(
         title,
-        f"Sent per device and iteration of {found.micro_batches} {batches}, {bars.scale[1]}",
+        "Sent per device and iteration of "
+        f"{plural(found.micro_batches, 'micro-batch', 'micro-batches')}, "
+        f"{bars.scale[1]}",
         "Stages 2 and 3 send for every micro-batch; 0 and 1 once per iteration.",
         _figure(bars),
         _legend(bars),
@@ -284,7 +291,7 @@ def widths_picture(found: Widths) -> Picture:
     )
     inside = "inside the node" if fastest <= found.per_node else "across nodes"
     return Picture(
-        f"At {found.ratio:g} : 1 tp {fastest} is fastest, {inside}",
+        f"At {format_ratio(found.ratio)} tp {fastest} is fastest, {inside}",
         f"Iteration of the slowest stage, {bars.scale[1]}; nodes of {found.per_node}",
         "Each bar is the best plan that the planner finds at this width. Communication is what "
         "compute does not hide.",
@@ -318,7 +325,7 @@ def tensor_picture(found: Blocks) -> Picture:
     return Picture(
         f"Collectives take {percent(most.sent_s / most.seconds)} of a block at tp {most.tp}, "
         f"{percent(far.sent_s / far.seconds)} at tp {far.tp}",
-        f"Forward and backward of a block, {bars.scale[1]}; uplinks {found.ratio} : 1",
+        f"Forward and backward of a block, {bars.scale[1]}; uplinks {format_ratio(found.ratio)}",
         "Nothing hides behind compute here. Fitted overlap hides a part: see the Plan page.",
         _figure(bars),
         _legend(bars),

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from nest_core.figures.style import TIME_COLOURS, Picture, axis_names, frame, note, rows_axis
 from nest_core.lessons.bubble import Bubble, Played
-from nest_core.lessons.lesson import percent
+from nest_core.units import percent
 
 __all__ = ["timeline_picture"]
 

@@ -18,11 +18,10 @@ from nest_core.figures.lessons.drawing import (
     number,
 )
 from nest_core.figures.lessons.racks import Racks
-from nest_core.lessons.lesson import percent
 from nest_core.lessons.walk import LINKS, Walk, bytes_in_words
 from nest_core.network import FloatArray
 from nest_core.network.steps import Step
-from nest_core.units import humanise_rate, humanise_seconds
+from nest_core.units import humanise_rate, humanise_seconds, percent
 
 __all__ = ["walk_drawing"]
 

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from nest_core.errors import InputError, shortened
-from nest_core.formats.values import plural
 from nest_core.measured.acceptance.expected import MESSAGE_BYTES, Expected
 from nest_core.measured.collectives.nccl_log import (
     LogFacts,
@@ -26,7 +25,7 @@ from nest_core.measured.collectives.nccl_log import (
     read_log,
 )
 from nest_core.network.collective import bus_factor
-from nest_core.units import humanise, humanise_bytes
+from nest_core.units import humanise, humanise_bytes, plural
 
 __all__ = ["Outcome", "Run", "Verdict", "judge", "read_runs"]
 

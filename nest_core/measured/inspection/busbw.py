@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nest_core.costs.software import software_of
-from nest_core.formats.values import plural
 from nest_core.hardware import Accelerator
 from nest_core.hardware.collectives import OPS
 from nest_core.measured.collectives.nccl_log import LogFacts, log_op, read_log
@@ -13,7 +12,7 @@ from nest_core.measured.inspection.logs import NcclLog
 from nest_core.network import collapse
 from nest_core.network.collective import KINDS, bus_factor, collective, member_groups
 from nest_core.topology import Fabric
-from nest_core.units import humanise, humanise_bytes
+from nest_core.units import humanise, humanise_bytes, plural
 
 __all__ = ["MOST_DEVICES", "Compared", "compare"]
 

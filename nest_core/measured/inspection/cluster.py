@@ -12,8 +12,8 @@ from nest_core.errors import InputError
 from nest_core.formats import Assumed, read_fabric
 from nest_core.formats.draft import served
 from nest_core.formats.nvidia_topo import NodeTopology
-from nest_core.formats.values import plural
 from nest_core.measured.inspection.logs import FabricLog, Logs, TopoLog
+from nest_core.units import plural
 
 __all__ = ["Cluster", "cluster_of", "short_name"]
 

@@ -16,7 +16,6 @@ from typing import Any
 from nest_core.errors import InputError
 from nest_core.formats import Assumed
 from nest_core.formats.nvidia_topo import NodeTopology
-from nest_core.formats.values import plural
 from nest_core.hardware import Accelerator, load_accelerator
 from nest_core.hardware.stacks import default_stack
 from nest_core.measured.inspection.busbw import Compared, compare
@@ -27,7 +26,7 @@ from nest_core.measured.training.machines import Machine, machine_of
 from nest_core.presets import preset_names
 from nest_core.schema import FabricFile, checked
 from nest_core.topology import build_fabric
-from nest_core.units import gigabytes, to_gib
+from nest_core.units import gigabytes, plural, to_gib
 
 __all__ = ["Inspected", "inspect"]
 

@@ -8,6 +8,7 @@ from nest_core.hardware.collectives.library import curve_document
 from nest_core.hardware.stacks import load_stack
 from nest_core.measured.training.calibration import Calibration
 from nest_core.toml_text import toml_document
+from nest_core.units import plural
 
 __all__ = ["stack_document", "stack_toml"]
 
@@ -30,7 +31,7 @@ def stack_document(found: Calibration, name: str) -> dict[str, Any]:
     errors = [each.after / (each.row.outcome.seconds or 1.0) - 1 for each in found.runs]
     ids = ", ".join(run.id for run in runs[:20]) + (", …" if len(runs) > 20 else "")
     base = load_stack(found.stack)
-    counted = f"{len(runs)} own run" + ("s" if len(runs) > 1 else "")
+    counted = plural(len(runs), "own run")
     said = (
         f"{name}: {base.name} fitted to {counted} ({ids[:1000]}), mean error "
         f"{sum(map(abs, errors)) / len(runs):.1%}, bias {sum(errors) / len(runs):+z.1%}"
