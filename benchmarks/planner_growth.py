@@ -15,7 +15,7 @@ from pathlib import Path
 from growth_picture import Curve, growth_svg
 
 from nest_core.planner import search
-from nest_core.scenario import Scenario, load_scenario
+from nest_core.scenario import ScenarioValues, load_scenario
 
 IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
 FABRIC = ["fabric.clos.radix=128", "search.time_limit_s=600"]
@@ -35,7 +35,7 @@ PINS = {
 AXES = ("tp", "micro_batch_sequences", "recompute", "sp", "zero", "order", "schedule", "cp")
 
 
-def seconds(scenario: Scenario) -> tuple[float, int]:
+def seconds(scenario: ScenarioValues) -> tuple[float, int]:
     """The best of three warm searches, and how many points they cover."""
     problem = scenario.problem()
     found = search(problem, scenario.space)

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from nest_core.errors import InputError
 from nest_core.planner import search
-from nest_core.scenario import Scenario, load_scenario
+from nest_core.scenario import ScenarioValues, load_scenario
 
 MODELS = (
     "llama2-7b",
@@ -265,7 +265,9 @@ def drawn_scenario(seed: int, number: int) -> tuple[str, list[str]]:
     return kind, settings
 
 
-def proven(number: int, kind: str, scenario: Scenario, limit_s: float, sets: list[str]) -> Proof:
+def proven(
+    number: int, kind: str, scenario: ScenarioValues, limit_s: float, sets: list[str]
+) -> Proof:
     """Search one scenario until it is proven or the time is over."""
     problem = scenario.problem()
     model = sets[1].split("=")[1].strip("'")

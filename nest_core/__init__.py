@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from nest_core.api.place import place
     from nest_core.api.price import price
     from nest_core.api.scenario import (
-        Scenario,
         list_presets,
         load,
         load_accelerator,
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from nest_core.api.studies import compare, ratios, sweep
     from nest_core.api.study import design, study
     from nest_core.errors import InputError
+    from nest_core.scenario import Scenario
 
 __all__ = [
     "Answer",
@@ -62,7 +62,7 @@ __all__ = [
 _HOMES = {
     "Answer": "api.answer",
     "InputError": "errors",
-    "Scenario": "api.scenario",
+    "Scenario": "scenario",
     "calibrate": "api.calibrate",
     "compare": "api.studies",
     "design": "api.study",

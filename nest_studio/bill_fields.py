@@ -17,7 +17,7 @@ from nest_core.bill.own import OWN_PRICES, SOLD, OwnPrice, typed_number
 from nest_core.bill.prices import load_prices
 from nest_core.errors import InputError
 from nest_core.quoting import as_markdown
-from nest_core.scenario import Scenario
+from nest_core.scenario import ScenarioValues
 from nest_studio.fields import ADDRESS, Choice, Text, settle
 from nest_studio.folds import fold, put_back
 
@@ -62,7 +62,7 @@ class Typed:
     order: str
 
 
-def bill_and_use(scenario: Scenario | None) -> Typed:
+def bill_and_use(scenario: ScenarioValues | None) -> Typed:
     """Draw both folds; ``scenario`` is the first one's, whose server has a price or none."""
     changes: dict[str, float | str] = {}
     with fold("Bill", "fold-bill", opened=True) as summary:
@@ -111,7 +111,7 @@ def _key(one: OwnPrice) -> str:
     return f"{_OF}{one.name}"
 
 
-def _price(one: OwnPrice, scenario: Scenario | None) -> dict[str, float]:
+def _price(one: OwnPrice, scenario: ScenarioValues | None) -> dict[str, float]:
     """What a field changes; what it last changed while it holds what cannot be."""
     accelerator = scenario.accelerator.name if scenario else ""
     per_node = int(getattr(scenario.fabric, "devices_per_node", 0)) if scenario else 0

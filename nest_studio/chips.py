@@ -12,7 +12,7 @@ from typing import Any
 import streamlit as st
 
 from nest_core.quoting import as_markdown
-from nest_core.scenario import Scenario
+from nest_core.scenario import ScenarioValues
 from nest_core.schema import parameter
 from nest_core.studies.parameters import ratio_parameters
 from nest_studio.fabric_widgets import (
@@ -28,7 +28,7 @@ from nest_studio.forms import FORM, fit_device, fit_sequence
 __all__ = ["chips"]
 
 
-def chips(scenario: Scenario) -> None:
+def chips(scenario: ScenarioValues) -> None:
     """Model, devices, fabric with its ratio, and batch."""
     fabric = scenario.fabric
     with st.popover(f"{_quiet('Model')} {as_markdown(scenario.model.name)}", key="chip-model"):

@@ -16,7 +16,7 @@ import streamlit as st
 
 from nest_core.errors import InputError
 from nest_core.presets import preset_names
-from nest_core.scenario import Scenario, scenario_document
+from nest_core.scenario import ScenarioValues, scenario_document
 from nest_core.scenario import fabric_document as fabric_file
 from nest_core.scenario.titles import accelerator_title, scenario_title
 from nest_core.schema import check_plain
@@ -120,7 +120,7 @@ def entries() -> list[Entry]:
     return found
 
 
-def _scenario_of(one: Entry) -> Scenario:
+def _scenario_of(one: Entry) -> ScenarioValues:
     return scenario_of(canonical(_request(one["scenario"], one["overrides"])))
 
 
@@ -163,7 +163,7 @@ def described(one: Entry) -> str:
     return pinned_title(title, one["overrides"])
 
 
-def first_scenario(every: Sequence[Entry]) -> Scenario | None:
+def first_scenario(every: Sequence[Entry]) -> ScenarioValues | None:
     """Of entries that are scenarios the first, which others are read against."""
     return _scenario_of(every[0]) if every else None
 

@@ -10,7 +10,7 @@ import streamlit as st
 
 from nest_core.costs import Report
 from nest_core.quoting import as_markdown
-from nest_core.scenario import Scenario
+from nest_core.scenario import ScenarioValues
 from nest_core.scenario.titles import file_stem, scenario_title
 from nest_core.text import plain
 from nest_studio.forms import Request
@@ -24,7 +24,9 @@ from nest_studio.tasks.exports import plan_exports, zipped
 __all__ = ["export_popover", "framework_exports"]
 
 
-def export_popover(request: Request, text: str, scenario: Scenario, best: Report | None) -> None:
+def export_popover(
+    request: Request, text: str, scenario: ScenarioValues, best: Report | None
+) -> None:
     """Downloads, the command that asks for the same, and files for who launches it."""
     title = scenario_title(scenario)
     file = file_stem(title) if request.overrides else request.scenario

@@ -13,7 +13,7 @@ import streamlit as st
 
 from nest_core.api.answer import Answer
 from nest_core.baselines import Baseline
-from nest_core.scenario import Scenario, resolve_scenario
+from nest_core.scenario import ScenarioValues, resolve_scenario
 from nest_core.topology import Fabric
 from nest_studio.forms import Request
 from nest_studio.jobs import Job, Stopped, WorkerCrash, given_up, job_queue, submitted
@@ -47,7 +47,7 @@ def canonical(request: Request) -> str:
     return request_text(request.document, request.overrides)
 
 
-def scenario_of(text: str) -> Scenario:
+def scenario_of(text: str) -> ScenarioValues:
     """The scenario of a canonical request; InputError where there is none."""
     return request_scenario(text)
 

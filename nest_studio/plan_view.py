@@ -25,7 +25,7 @@ from nest_core.figures.cards import (
 )
 from nest_core.figures.plan_parts import iteration_part, plan_pills
 from nest_core.quoting import as_markdown
-from nest_core.scenario import Scenario
+from nest_core.scenario import ScenarioValues
 from nest_core.scenario.titles import page_title, scenario_title
 from nest_core.units import ceil_gib
 from nest_studio.browser.fabric import show_fabric, shown_width
@@ -140,7 +140,9 @@ def cards_of(
     )
 
 
-def _reference(scenario: Scenario, run: Run, baselines: tuple[Baseline, ...] | None) -> Reference:
+def _reference(
+    scenario: ScenarioValues, run: Run, baselines: tuple[Baseline, ...] | None
+) -> Reference:
     if baselines is None:
         return Reference(run.called, pending=True)
     held = next((one for one in baselines if one.name == run.reference), None)

@@ -11,7 +11,7 @@ from nest_core.costs.price import Report
 from nest_core.costs.shapes import measured_words
 from nest_core.explain.summary import plan_in_words
 from nest_core.hardware.posterior import SHARE
-from nest_core.scenario import Scenario
+from nest_core.scenario import ScenarioValues
 from nest_core.studies.candidate import Candidate
 from nest_core.studies.recommended import Recommended, difference
 from nest_core.units import humanise_seconds
@@ -131,11 +131,11 @@ def _which(found: Recommended, best: Report) -> str:
     return "Another plan is expected to take least:"
 
 
-def _words(report: Report, scenario: Scenario) -> str:
+def _words(report: Report, scenario: ScenarioValues) -> str:
     return plan_in_words(report, scenario.batch, scenario.fabric.devices)
 
 
-def _equals(found: Recommended, scenario: Scenario) -> None:
+def _equals(found: Recommended, scenario: ScenarioValues) -> None:
     if not found.equals:
         facts("No other plan that won a draw is as good as far as the model can tell.")
         return

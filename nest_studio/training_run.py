@@ -12,7 +12,7 @@ import streamlit as st
 
 from nest_core.baselines import NAMES
 from nest_core.explain.training import TOKENS_PER_PARAMETER, usual_tokens
-from nest_core.scenario import Scenario
+from nest_core.scenario import ScenarioValues
 from nest_studio.fields import ADDRESS
 from nest_studio.folds import fold, put_back
 from nest_studio.forms import RUN
@@ -42,7 +42,7 @@ class Run:
     usd_per_hour: float | None
     reference: str
 
-    def tokens_of(self, scenario: Scenario) -> float:
+    def tokens_of(self, scenario: ScenarioValues) -> float:
         """Tokens of a scenario's run."""
         return self.tokens or usual_tokens(scenario)
 

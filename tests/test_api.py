@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import nest_core as nest
-from nest_core.api import scenario as scenarios
 from nest_core.scenario import load_scenario
 
 SMALL = "llama2-7b-64-h100"
@@ -225,7 +224,7 @@ def test_bad_input_is_one_sentence(small, sentence):
 def test_every_keyword_is_a_key_that_the_file_may_have(name):
     """What a scenario is asked to change is refused for its value at most, never for its key."""
     asked = nest.load(name)
-    for keyword in dict(scenarios._keys(asked.document, asked.overrides, asked.folder)):
+    for keyword in dict(asked._keys()):
         with pytest.raises(nest.InputError) as caught:
             asked.with_(**{keyword: object()})
         assert "is not a known key" not in str(caught.value), keyword

@@ -140,7 +140,7 @@ ABOVE_FOUNDATIONS = {
         "topology",
         "workload",
     },
-    "nest_core": {"api"},
+    "nest_core": {"api", "scenario"},
     "notebook": {
         "api",
         "costs",

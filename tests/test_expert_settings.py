@@ -10,7 +10,7 @@ import nest_core as nest
 from nest_core.costs import Plan, Point, Report, price
 from nest_core.errors import InputError
 from nest_core.presets import load_toml, preset_path
-from nest_core.scenario import Scenario, resolve_scenario
+from nest_core.scenario import ScenarioValues, resolve_scenario
 
 PROXY = load_toml(preset_path("models", "deepseek-v3.toml")) | {"blocks": 14}
 POINT = Point(
@@ -22,7 +22,7 @@ MEASURED = {"one device connection": 191.1 / 184.2 - 1, "32 device connections":
 """NVIDIA/Megatron-LM, pull request 6311: TFLOP/s per GPU, 14 layers of DeepSeek-V3 on 64 H100."""
 
 
-def asked(model: object = PROXY, **workload: object) -> Scenario:
+def asked(model: object = PROXY, **workload: object) -> ScenarioValues:
     document: dict[str, Any] = {
         "schema": 1,
         "name": "proxy",

@@ -21,7 +21,7 @@ from nest_core.errors import InputError
 from nest_core.network import collapse
 from nest_core.presets import load_toml, preset_names, preset_path
 from nest_core.scenario import (
-    Scenario,
+    ScenarioValues,
     load_fabric,
     load_scenario,
     resolve_scenario,
@@ -642,7 +642,7 @@ quick = settings(max_examples=300, derandomize=True, database=None, deadline=tim
 @given(mutants())
 def test_a_changed_document_is_a_scenario_or_a_sentence(document):
     """RecursionError, KeyError, OverflowError and their like are defects."""
-    found: list[Scenario] = []
+    found: list[ScenarioValues] = []
     message = refusal(lambda: found.append(resolve_scenario(document)))
     if found:
         assert collapse(found[0].fabric).devices == found[0].fabric.devices
@@ -708,7 +708,7 @@ texts = st.sampled_from(
 def test_any_settings_are_a_scenario_or_a_sentence(pairs):
     """Whatever stands on the command line; within five seconds."""
     sets = [f"{key}={text}" for key, text in pairs]
-    found: list[Scenario] = []
+    found: list[ScenarioValues] = []
     message = refusal(lambda: found.append(load_scenario(SMALL, sets)))
     assert found or is_sentence(message)
 

@@ -19,7 +19,6 @@ from nest_core.api.fields import (
     validity_json,
 )
 from nest_core.api.scenario import Named, load
-from nest_core.api.scenario import Scenario as Asked
 from nest_core.api.words import plan_text
 from nest_core.baselines import Baseline, evaluate_baselines, fastest
 from nest_core.costs.overlap import Overlap
@@ -40,7 +39,7 @@ from nest_core.explain.validity import Validity, validity_of
 from nest_core.hardware.posterior import SHARE
 from nest_core.network import Network, Outline
 from nest_core.planner import Progress, Result, search
-from nest_core.scenario import Scenario
+from nest_core.scenario import Scenario, ScenarioValues
 from nest_core.scenario.titles import scenario_title
 from nest_core.studies.draw_search import checked_draws
 from nest_core.studies.interval import interval_of
@@ -64,7 +63,7 @@ class Answer:
 
     Parameters
     ----------
-    scenario : Scenario
+    scenario : ScenarioValues
     network : Network or Outline
         The scenario's fabric, collapsed.
     result : Result
@@ -76,7 +75,7 @@ class Answer:
         Where draws were asked for and there is a plan.
     """
 
-    scenario: Scenario
+    scenario: ScenarioValues
     network: Network | Outline
     result: Result
     baselines: tuple[Baseline, ...]
@@ -250,7 +249,7 @@ class Answer:
 
 
 def answer(
-    scenario: Scenario,
+    scenario: ScenarioValues,
     *,
     problem: Problem | None = None,
     progress: Callable[[Progress], None] | None = None,
@@ -260,7 +259,7 @@ def answer(
 
     Parameters
     ----------
-    scenario : Scenario
+    scenario : ScenarioValues
     problem : Problem, optional
         The scenario's, where it is at hand.
     progress, stop
@@ -326,7 +325,7 @@ def with_draws(
 
 
 def plan(
-    scenario: Asked | Named,
+    scenario: Scenario | Named,
     *,
     draws: int = 0,
     pool: Executor | None = None,

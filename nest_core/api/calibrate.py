@@ -22,7 +22,7 @@ from nest_core.measured.training.runs import Row, Unread
 from nest_core.measured.training.stack_file import stack_toml
 from nest_core.network import collapse
 from nest_core.presets import preset_names
-from nest_core.scenario import Scenario, load_fabric, load_scenario
+from nest_core.scenario import ScenarioValues, load_fabric, load_scenario
 from nest_core.text import plain, table
 from nest_core.topology import Fabric
 from nest_core.units import GB
@@ -232,7 +232,7 @@ def _given(on: str, accelerator: str, model: str) -> Given:
     return Given(columns=_fabric_columns(fabric) | told, model=model, devices=fabric.devices)
 
 
-def given_by(scenario: Scenario) -> Given:
+def given_by(scenario: ScenarioValues) -> Given:
     """What a scenario says of runs on it: accelerator, sizes of the model, nodes, devices."""
     job = {"accelerator": scenario.accelerator.name, **sizes_of(scenario.model)}
     columns = job | _fabric_columns(scenario.fabric)

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from nest_core.api.price import Given, given_plan
-from nest_core.api.scenario import Named, Scenario, load
+from nest_core.api.scenario import Named, load
 from nest_core.costs import Report, price
 from nest_core.errors import InputError
 from nest_core.exporters import TARGETS, Bundle, Refused, export_plan
 from nest_core.files import write_file
 from nest_core.planner import search
-from nest_core.scenario import Scenario as Values
+from nest_core.scenario import Scenario, ScenarioValues
 from nest_core.scenario.titles import scenario_title
 
 __all__ = ["Exported", "export"]
@@ -27,7 +27,7 @@ class Exported:
 
     Parameters
     ----------
-    scenario : nest_core.scenario.Scenario
+    scenario : ScenarioValues
     target : str
     report : Report
     bundle : Bundle
@@ -36,7 +36,7 @@ class Exported:
         Why the target cannot express the plan; empty where it can.
     """
 
-    scenario: Values
+    scenario: ScenarioValues
     target: str
     report: Report
     bundle: Bundle
@@ -126,7 +126,7 @@ def export(
         return Exported(asked, to, report, Bundle({}), str(error))
 
 
-def _priced(asked: Values, plan: Given | None, placement: str | Path | None) -> Report:
+def _priced(asked: ScenarioValues, plan: Given | None, placement: str | Path | None) -> Report:
     """The given plan, or the best one, with its price."""
     problem = asked.problem()
     if plan is not None:

@@ -16,7 +16,7 @@ from nest_core.hardware import measured_share
 from nest_core.hardware.posterior import load_posterior
 from nest_core.hardware.stacks import validated
 from nest_core.planner import Certificate
-from nest_core.scenario import Scenario
+from nest_core.scenario import ScenarioValues
 from nest_core.workload import chain
 
 __all__ = [
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 
-def assumptions_json(scenario: Scenario, overlap: Overlap) -> dict[str, Any]:
+def assumptions_json(scenario: ScenarioValues, overlap: Overlap) -> dict[str, Any]:
     """What hides behind compute, whether the device's estimator was fitted, how FLOP count."""
     family = scenario.accelerator.family
     return {
@@ -48,7 +48,7 @@ def assumptions_json(scenario: Scenario, overlap: Overlap) -> dict[str, Any]:
     }
 
 
-def stack_json(scenario: Scenario) -> dict[str, Any]:
+def stack_json(scenario: ScenarioValues) -> dict[str, Any]:
     """The software that a scenario's times are those of, and what was measured of it."""
     stack, family = scenario.stack, scenario.accelerator.family.name
     return {
@@ -70,7 +70,7 @@ def validity_json(found: Validity | None) -> dict[str, Any]:
     }
 
 
-def memory_json(scenario: Scenario, report: Report) -> dict[str, Any]:
+def memory_json(scenario: ScenarioValues, report: Report) -> dict[str, Any]:
     """Memory of a plan's fullest device: centre, interval, and how likely the plan fits."""
     needed = max(stage.memory.total for stage in report.stages)
     spread = spread_of(scenario.stack.framework)
@@ -116,7 +116,7 @@ def stage_json(stage: Stage) -> dict[str, Any]:
     }
 
 
-def profile_json(scenario: Scenario, best: Report | None) -> dict[str, Any] | None:
+def profile_json(scenario: ScenarioValues, best: Report | None) -> dict[str, Any] | None:
     """The profile that the accelerator was given, and what of the plan's time it measured.
 
     ``coverage`` is the share of one forward and backward pass over all layers, on one rank,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nest_core.api.display import network_html
-from nest_core.api.scenario import Named, Scenario, load, load_fabric
+from nest_core.api.scenario import Named, load, load_fabric
 from nest_core.baselines.nest import find
 from nest_core.costs import Problem, price
 from nest_core.costs.plan_words import plan_words
@@ -15,6 +15,7 @@ from nest_core.explain.cost_matrices import MATRIX_CLASSES, CostMatrices, cost_m
 from nest_core.formats.exchange import caveats
 from nest_core.network import Network, collapse
 from nest_core.network.error import collapse_error
+from nest_core.scenario import Scenario
 from nest_core.text import plain, table
 from nest_core.topology import Fabric
 

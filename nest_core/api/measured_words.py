@@ -17,7 +17,7 @@ from nest_core.explain.summary import fullest, plan_in_words
 from nest_core.explain.words import Table
 from nest_core.hardware.posterior import SHARE
 from nest_core.measured.training.predict import Prediction
-from nest_core.scenario import Scenario
+from nest_core.scenario import ScenarioValues
 from nest_core.scenario.titles import scenario_title
 from nest_core.units import (
     NOTHING,
@@ -207,7 +207,7 @@ def _moved(
     }
 
 
-def next_table(found: Next, scenario: Scenario) -> Table:
+def next_table(found: Next, scenario: ScenarioValues) -> Table:
     """The next runs, the most telling first."""
     asked = found.found
     rows = [

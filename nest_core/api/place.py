@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nest_core.api.price import Given, given_plan
-from nest_core.api.scenario import Named, Scenario, load
+from nest_core.api.scenario import Named, load
 from nest_core.costs import check_plan
 from nest_core.costs.placement import RankMapping, rank_mapping_of
 from nest_core.costs.plan import Plan
 from nest_core.errors import InputError
 from nest_core.planner import search
+from nest_core.scenario import Scenario
 from nest_core.text import plain, table
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from nest_core.api.fields import (
     stack_json,
     validity_json,
 )
-from nest_core.api.scenario import Named, Scenario, as_written, load
+from nest_core.api.scenario import Named, load
 from nest_core.api.words import interval_line, overlap_line
 from nest_core.costs import Report, check_plan
 from nest_core.costs import price as price_plan
@@ -39,7 +39,7 @@ from nest_core.explain.other_stacks import name_stack_for_plan
 from nest_core.explain.validity import validity_of
 from nest_core.files import read_text
 from nest_core.planner import search
-from nest_core.scenario import Scenario as Values
+from nest_core.scenario import Scenario, ScenarioValues, as_written
 from nest_core.studies.interval import interval_of
 from nest_core.text import plain, table
 
@@ -61,7 +61,7 @@ class Priced:
 
     Parameters
     ----------
-    scenario : nest_core.scenario.Scenario
+    scenario : ScenarioValues
     problem : Problem
     given : Pasted
         The plan, and what of a pasted command was not read.
@@ -71,7 +71,7 @@ class Priced:
         The best plan's; None where none fits.
     """
 
-    scenario: Values
+    scenario: ScenarioValues
     problem: Problem
     given: Pasted
     report: Report
@@ -162,7 +162,7 @@ def price(
 
 
 def given_plan(
-    asked: Values, problem: Problem, plan: Given, placement: str | Path | None = None
+    asked: ScenarioValues, problem: Problem, plan: Given, placement: str | Path | None = None
 ) -> Pasted:
     """The plan that somebody gives, its ranks where a placement file puts them.
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nest_core.api.display import heading, html_table
-from nest_core.api.scenario import Named, Scenario, as_written, load
+from nest_core.api.scenario import Named, load
 from nest_core.costs.plan_words import plan_words
 from nest_core.errors import InputError
+from nest_core.scenario import Scenario, as_written
 from nest_core.studies import comparison
 from nest_core.studies import ratios as tiers
 from nest_core.studies import sweep as sweeping

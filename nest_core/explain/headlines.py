@@ -18,14 +18,14 @@ from nest_core.explain.summary import DUST, Headline, fullest, quantity
 from nest_core.explain.validity import Validity
 from nest_core.hardware.posterior import SHARE, WIDTH
 from nest_core.hardware.stacks import Stack
-from nest_core.scenario import Scenario
+from nest_core.scenario import ScenarioValues
 from nest_core.units import NOTHING, humanise, humanise_bytes, humanise_seconds, percent
 
 __all__ = ["headlines"]
 
 
 def headlines(
-    scenario: Scenario,
+    scenario: ScenarioValues,
     best: Report | None,
     found: Validity | None,
     interval: Interval | None,
@@ -35,7 +35,7 @@ def headlines(
 
     Parameters
     ----------
-    scenario : Scenario
+    scenario : ScenarioValues
     best : Report or None
         The best plan's.
     found : Validity or None
@@ -57,12 +57,14 @@ def headlines(
     )
 
 
-def _basis(scenario: Scenario, found: Validity) -> str:
+def _basis(scenario: ScenarioValues, found: Validity) -> str:
     """What the ranges of time and rates stand on."""
     return f"{SHARE:.0%} interval under {scenario.stack.name}. {found.in_words}"
 
 
-def _throughput(scenario: Scenario, best: Report, found: Validity, interval: Interval) -> Headline:
+def _throughput(
+    scenario: ScenarioValues, best: Report, found: Validity, interval: Interval
+) -> Headline:
     tokens = best.samples_per_s * scenario.sequence
     return Headline(
         "Throughput",
@@ -100,7 +102,9 @@ def _speedup(best: Report, baselines: Sequence[Baseline] | None) -> Headline:
     )
 
 
-def _iteration(scenario: Scenario, best: Report, found: Validity, interval: Interval) -> Headline:
+def _iteration(
+    scenario: ScenarioValues, best: Report, found: Validity, interval: Interval
+) -> Headline:
     m = best.plan.point.micro_batches(scenario.batch)
     loads = [stage.micro_batch_s for stage in best.stages]
     worst, fill = max(loads), best.fill_s

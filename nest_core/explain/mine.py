@@ -14,7 +14,7 @@ from nest_core.costs.parse import Pasted, read_pasted
 from nest_core.costs.placement import read_placement
 from nest_core.errors import InputError
 from nest_core.explain.other_stacks import name_stack_for_plan
-from nest_core.scenario import Scenario
+from nest_core.scenario import ScenarioValues
 from nest_core.units import humanise, humanise_seconds, percent
 from nest_core.workload import Model
 
@@ -73,7 +73,7 @@ def _words(values: Mapping[str, object]) -> str:
     return ", ".join(f"{key.rpartition('.')[2]} {value}" for key, value in values.items())
 
 
-def price_pasted(asked: Scenario, text: str, placement: str = "") -> Mine:
+def price_pasted(asked: ScenarioValues, text: str, placement: str = "") -> Mine:
     """Read fields or a Megatron-LM command, and price what it says.
 
     Parameters
@@ -102,7 +102,7 @@ def price_pasted(asked: Scenario, text: str, placement: str = "") -> Mine:
     return Mine(pasted, name_stack_for_plan(asked, price(problem, pasted.plan)))
 
 
-def check_job(asked: Scenario, settings: Mapping[str, Setting]) -> None:
+def check_job(asked: ScenarioValues, settings: Mapping[str, Setting]) -> None:
     """Refuse a command that trains another model, sequence, batch or precision, or otherwise.
 
     Raises
@@ -131,13 +131,13 @@ def check_job(asked: Scenario, settings: Mapping[str, Setting]) -> None:
         raise OtherJob(apart, {key: found[key] for key in apart})
 
 
-def _gated(asked: Scenario) -> bool:
+def _gated(asked: ScenarioValues) -> bool:
     """Whether an MLP of the model multiplies two projections of its input."""
     kinds = asked.model.trace.values()
     return any(node.name.endswith(".gate") for graph in kinds for node in graph.nodes)
 
 
-def _here(asked: Scenario, key: str) -> object:
+def _here(asked: ScenarioValues, key: str) -> object:
     """What a scenario has under a key of its file."""
     name = key.rpartition(".")[2]
     if key.startswith("workload.model."):

@@ -12,7 +12,7 @@ from dataclasses import replace
 from nest_core.costs import Report, price
 from nest_core.hardware.stacks import Stack, stacks_of
 from nest_core.planner import Result, search
-from nest_core.scenario import Scenario
+from nest_core.scenario import ScenarioValues
 from nest_core.units import humanise_bytes
 
 __all__ = ["name_stack_for_plan", "name_stack_for_search"]
@@ -21,7 +21,7 @@ _SEARCH_S = 5.0
 """A stack under which no plan is found so soon is not named."""
 
 
-def name_stack_for_plan(scenario: Scenario, report: Report) -> Report:
+def name_stack_for_plan(scenario: ScenarioValues, report: Report) -> Report:
     """Return the report of a plan, whose reason names the newest stack under which it fits."""
     if report.feasible:
         return report
@@ -33,7 +33,7 @@ def name_stack_for_plan(scenario: Scenario, report: Report) -> Report:
     return report
 
 
-def name_stack_for_search(scenario: Scenario, result: Result) -> Result:
+def name_stack_for_search(scenario: ScenarioValues, result: Result) -> Result:
     """Return the result of a search, whose reason names the newest stack that has a plan."""
     if result.best is not None or not result.needed_bytes:
         return result
@@ -48,7 +48,7 @@ def _fits(stack: Stack) -> str:
     return f"under {stack.name} it fits"
 
 
-def _other_scenarios(scenario: Scenario) -> Iterator[tuple[Stack, Scenario]]:
+def _other_scenarios(scenario: ScenarioValues) -> Iterator[tuple[Stack, ScenarioValues]]:
     """Yield the scenario under stacks that hold memory otherwise, the newest of each kind.
 
     Only their memory is right: kernels and links stay those of the scenario's own stack.
@@ -65,7 +65,7 @@ def _other_scenarios(scenario: Scenario) -> Iterator[tuple[Stack, Scenario]]:
             yield stack, replace(scenario, stack=stack, attention=attention, space=space)
 
 
-def _memory_of(stack: Stack, scenario: Scenario) -> tuple[object, ...]:
+def _memory_of(stack: Stack, scenario: ScenarioValues) -> tuple[object, ...]:
     """Return what of a stack a scenario's memory depends on."""
     recompute = stack.checkpointing(scenario.precision)
     kernels = (stack.attention, stack.fused, stack.joined, recompute, stack.fp8)

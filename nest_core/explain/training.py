@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from nest_core.costs import Report
 from nest_core.errors import InputError
 from nest_core.explain.interval import Interval, Span
-from nest_core.scenario import Scenario
+from nest_core.scenario import ScenarioValues
 
 __all__ = ["DAY_S", "TOKENS_PER_PARAMETER", "Training", "training", "usual_tokens"]
 
@@ -43,12 +43,14 @@ class Training:
     device_days: float
 
 
-def usual_tokens(scenario: Scenario) -> float:
+def usual_tokens(scenario: ScenarioValues) -> float:
     """Of a training run where nobody says how many."""
     return TOKENS_PER_PARAMETER * scenario.model.parameters
 
 
-def training(scenario: Scenario, report: Report, tokens: float, interval: Interval) -> Training:
+def training(
+    scenario: ScenarioValues, report: Report, tokens: float, interval: Interval
+) -> Training:
     """How long a plan trains on so many tokens.
 
     Raises

@@ -22,7 +22,7 @@ from nest_core.measured.training.bands import MARGIN, Band, band_of, load_bands
 from nest_core.measured.training.machines import Machine, accelerator_of, machine_of
 from nest_core.measured.training.regions import cell, kind_of
 from nest_core.network import Network, Outline
-from nest_core.scenario import Scenario
+from nest_core.scenario import ScenarioValues
 from nest_core.units import capital, humanise, humanise_rate, signed_percent
 
 __all__ = [
@@ -78,7 +78,7 @@ class Validity:
 
 
 def validity_of(
-    scenario: Scenario,
+    scenario: ScenarioValues,
     network: Network | Outline,
     plan: Plan,
     bands: Iterable[Band] | None = None,
@@ -87,7 +87,7 @@ def validity_of(
 
     Parameters
     ----------
-    scenario : Scenario
+    scenario : ScenarioValues
     network : Network or Outline
         The scenario's fabric, collapsed.
     plan : Plan
@@ -124,7 +124,7 @@ def validity_of(
     return Validity(None, nearest, (*differs, *common))
 
 
-def _unlike_every_run(scenario: Scenario) -> tuple[str, ...]:
+def _unlike_every_run(scenario: ScenarioValues) -> tuple[str, ...]:
     """How this scenario's times are predicted otherwise than those of the measured runs."""
     found = []
     if scenario.overlap != "fitted":
@@ -146,7 +146,7 @@ def _machine(accelerator: Accelerator) -> Machine | None:
         return None
 
 
-def _differences(scenario: Scenario, node: int, plan: Plan, band: Band) -> tuple[str, ...]:
+def _differences(scenario: ScenarioValues, node: int, plan: Plan, band: Band) -> tuple[str, ...]:
     """What keeps a plan out of a region, in words."""
     model, point = scenario.model, plan.point
     device, machine = _device(scenario.accelerator), _machine(scenario.accelerator)
@@ -206,7 +206,7 @@ def band_in_words(band: Band) -> str:
     )
 
 
-def memory_in_words(scenario: Scenario) -> str:
+def memory_in_words(scenario: ScenarioValues) -> str:
     """How far memory is from what is predicted of a scenario's stack."""
     return spread_of(scenario.stack.framework).in_words(scenario.stack.name)
 
@@ -238,7 +238,7 @@ def overlap_in_words(overlap: Overlap, accelerator: Accelerator) -> str:
     return f"Overlap: fitted ({origin}), {words} hide where compute covers them{slower}."
 
 
-def calibration_in_words(scenario: Scenario) -> str:
+def calibration_in_words(scenario: ScenarioValues) -> str:
     """Under which software times are meant, and how much was measured of it on such devices."""
     return f"Software: {stack_in_words(scenario.stack, scenario.accelerator.family.name)}"
 

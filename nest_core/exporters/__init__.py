@@ -18,11 +18,11 @@ from nest_core.exporters.nemo import export_nemo
 from nest_core.exporters.slurm import export_slurm
 from nest_core.exporters.torchtitan import export_torchtitan
 from nest_core.exporters.values import Bundle, Refused, refuse_if
-from nest_core.scenario import Scenario
+from nest_core.scenario import ScenarioValues
 
 __all__ = ["TARGETS", "Bundle", "Refused", "export_plan"]
 
-TARGETS: Mapping[str, Callable[[Scenario, Report], Bundle]] = {
+TARGETS: Mapping[str, Callable[[ScenarioValues, Report], Bundle]] = {
     "megatron": export_megatron,
     "nemo": export_nemo,
     "deepspeed": export_deepspeed,
@@ -36,7 +36,7 @@ _OFFLOADING = ("megatron", "deepspeed", "slurm")
 """Those that say what is on the host; Slurm starts any program."""
 
 
-def export_plan(target: str, scenario: Scenario, report: Report) -> Bundle:
+def export_plan(target: str, scenario: ScenarioValues, report: Report) -> Bundle:
     """The files of a priced plan for one target.
 
     Raises

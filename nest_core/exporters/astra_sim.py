@@ -29,7 +29,7 @@ from nest_core.exporters.values import (
 from nest_core.formats import write_fabric
 from nest_core.layout import device_order
 from nest_core.network import IntArray, Network
-from nest_core.scenario import Scenario
+from nest_core.scenario import ScenarioValues
 
 __all__ = ["MOST_NODES", "VERSION", "export_astra_sim"]
 
@@ -52,7 +52,7 @@ exec "${{ASTRA_SIM:?path of AstraSim_Analytical_Congestion_Unaware}}" \\
 """
 
 
-def export_astra_sim(scenario: Scenario, report: Report) -> Bundle:
+def export_astra_sim(scenario: ScenarioValues, report: Report) -> Bundle:
     """Traces and configurations of a priced plan.
 
     Raises
@@ -118,7 +118,7 @@ def export_astra_sim(scenario: Scenario, report: Report) -> Bundle:
     )
 
 
-def _network(scenario: Scenario) -> tuple[dict[str, object], tuple[str, ...]]:
+def _network(scenario: ScenarioValues) -> tuple[dict[str, object], tuple[str, ...]]:
     """The fabric's dimensions, innermost first, and what they leave out."""
     exported = write_fabric(scenario.fabric, "astrasim")
     table: dict[str, object] = {}
@@ -159,7 +159,7 @@ def _groups(groups: Groups, npu: IntArray) -> str:
     return json.dumps(table) + "\n"
 
 
-def _system(scenario: Scenario, network: dict[str, object]) -> dict[str, object]:
+def _system(scenario: ScenarioValues, network: dict[str, object]) -> dict[str, object]:
     ways = {"Ring": "ring", "FullyConnected": "direct", "Switch": "ring"}
     rings = [ways[str(kind)] for kind in _list(network["topology"])]
     return {

@@ -29,7 +29,7 @@ from nest_core.exporters.values import (
     refuse_if,
 )
 from nest_core.network import collapse
-from nest_core.scenario import Scenario
+from nest_core.scenario import ScenarioValues
 
 __all__ = ["VERSION", "export_deepspeed", "uniform_parts"]
 
@@ -87,7 +87,7 @@ def engine(model):
 '''
 
 
-def export_deepspeed(scenario: Scenario, report: Report) -> Bundle:
+def export_deepspeed(scenario: ScenarioValues, report: Report) -> Bundle:
     """Configuration, host file, Python glue and launch script of a priced plan.
 
     Raises
@@ -143,7 +143,7 @@ def _offload(plan: Plan) -> dict[str, object]:
     return {"offload_optimizer": {"device": "cpu", "pin_memory": True, **part}}
 
 
-def _check_offload(scenario: Scenario, plan: Plan) -> None:
+def _check_offload(scenario: ScenarioValues, plan: Plan) -> None:
     """Refuse what DeepSpeed does not offload: ZeRO's Adam, and parts of it at stage 3 only."""
     share = plan.offload.optimizer
     refuse_if(
@@ -158,7 +158,7 @@ def _check_offload(scenario: Scenario, plan: Plan) -> None:
     )
 
 
-def _config(scenario: Scenario, plan: Plan) -> dict[str, object]:
+def _config(scenario: ScenarioValues, plan: Plan) -> dict[str, object]:
     point = plan.point
     state = state_bytes(scenario.precision, scenario.optimizer, scenario.gradient_bytes)
     gradients = "fp32" if state.gradients == 4.0 else scenario.precision
@@ -239,7 +239,7 @@ def _method(plan: Plan) -> str:
     )
 
 
-def _check_axes(scenario: Scenario, point: Point) -> None:
+def _check_axes(scenario: ScenarioValues, point: Point) -> None:
     refuse_if(
         point.cp > 1,
         "plan.cp",
@@ -310,7 +310,7 @@ def _check_pipeline(point: Point) -> None:
         )
 
 
-def _check_training(scenario: Scenario, point: Point, recompute: str) -> None:
+def _check_training(scenario: ScenarioValues, point: Point, recompute: str) -> None:
     refuse_if(
         recompute not in ("none", "full"),
         "plan.recompute",

@@ -15,7 +15,7 @@ from nest_core.exporters.host_mapping import HostMapping, host_mapping
 from nest_core.exporters.megatron import export_megatron
 from nest_core.exporters.values import Bundle, refuse_if
 from nest_core.network import collapse
-from nest_core.scenario import Scenario
+from nest_core.scenario import ScenarioValues
 from nest_core.scenario.titles import scenario_title
 
 __all__ = ["FILE", "STEPS", "UPLINKS", "export_array", "export_uplinks"]
@@ -75,7 +75,7 @@ srun --nodes="$nodes" --ntasks="$nodes" --ntasks-per-node=1 --gpu-bind=none \\
 """
 
 
-def export_array(scenario: Scenario, reports: Sequence[Report]) -> Bundle:
+def export_array(scenario: ScenarioValues, reports: Sequence[Report]) -> Bundle:
     """One script that runs every plan for `STEPS` steps.
 
     Raises
@@ -115,7 +115,9 @@ def export_array(scenario: Scenario, reports: Sequence[Report]) -> Bundle:
     return Bundle({FILE: directives + top + _START + _CASE + "".join(tasks) + _ESAC + _BOTTOM})
 
 
-def export_uplinks(scenario: Scenario, report: Report, most: int, words: str, table: str) -> Bundle:
+def export_uplinks(
+    scenario: ScenarioValues, report: Report, most: int, words: str, table: str
+) -> Bundle:
     """One script that runs a plan once for every number of uplinks that leaves have left.
 
     Parameters

@@ -30,7 +30,7 @@ from nest_core.exporters.megatron_core import (
 )
 from nest_core.exporters.values import Bundle, array, exports, header, refuse_if, torchrun
 from nest_core.network import collapse
-from nest_core.scenario import Scenario
+from nest_core.scenario import ScenarioValues
 from nest_core.workload.recomputation import modules_of
 
 __all__ = ["VERSION", "export_megatron"]
@@ -61,12 +61,12 @@ _PRECISION: Mapping[str, tuple[Words, ...]] = {
 }
 
 
-def export_megatron(scenario: Scenario, report: Report, steps: int = 100) -> Bundle:
+def export_megatron(scenario: ScenarioValues, report: Report, steps: int = 100) -> Bundle:
     """Launch script and plan arguments of a priced plan.
 
     Parameters
     ----------
-    scenario : Scenario
+    scenario : ScenarioValues
     report : Report
     steps : int
         Iterations that the script runs.
@@ -123,7 +123,7 @@ def export_megatron(scenario: Scenario, report: Report, steps: int = 100) -> Bun
     )
 
 
-def _check_offload(scenario: Scenario, plan: Plan) -> None:
+def _check_offload(scenario: ScenarioValues, plan: Plan) -> None:
     """Refuse what Megatron-LM does not offload."""
     layers = plan.offload.activations * scenario.model.blocks
     refuse_if(
@@ -235,7 +235,7 @@ def _option(flag: str, value: Value) -> list[Words]:
     return [(flag, shown)]
 
 
-def _training_words(scenario: Scenario, plan: Plan, steps: int) -> list[Words]:
+def _training_words(scenario: ScenarioValues, plan: Plan, steps: int) -> list[Words]:
     point = plan.point
     words = list(_PRECISION[scenario.precision])
     words.append(("--optimizer", "sgd" if scenario.optimizer == "sgd" else "adam"))
@@ -267,7 +267,7 @@ def _training_words(scenario: Scenario, plan: Plan, steps: int) -> list[Words]:
     return words
 
 
-def _mock_data(scenario: Scenario) -> list[Words]:
+def _mock_data(scenario: ScenarioValues) -> list[Words]:
     """Without a corpus; the tokenizer adds an end-of-document token to the given number."""
     return [
         ("--mock-data",),
@@ -276,7 +276,7 @@ def _mock_data(scenario: Scenario) -> list[Words]:
     ]
 
 
-def _environment(scenario: Scenario, plan: Plan) -> dict[str, str]:
+def _environment(scenario: ScenarioValues, plan: Plan) -> dict[str, str]:
     """One queue to the device keeps collectives before the kernels; sharding forbids it, and
     passes that run beside one another need several."""
     if overlap_fields(scenario):

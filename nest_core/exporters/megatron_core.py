@@ -43,7 +43,7 @@ from nest_core.exporters.values import (
     pipelined,
     refuse_if,
 )
-from nest_core.scenario import Scenario
+from nest_core.scenario import ScenarioValues
 from nest_core.workload import Model
 from nest_core.workload.recomputation import method_of, modules_of
 
@@ -72,7 +72,7 @@ def swapped(point: Point) -> bool:
 
 
 def check_megatron(
-    scenario: Scenario, plan: Plan, rank_mapping: HostMapping, framework: str
+    scenario: ScenarioValues, plan: Plan, rank_mapping: HostMapping, framework: str
 ) -> None:
     """Refuse plans that Megatron Core's own checks or groups rule out.
 
@@ -145,7 +145,7 @@ def _check_sharding(point: Point, framework: str) -> None:
     )
 
 
-def _check_training(scenario: Scenario, point: Point, framework: str) -> None:
+def _check_training(scenario: ScenarioValues, point: Point, framework: str) -> None:
     refuse_if(
         scenario.precision not in ("fp32", "fp16", "bf16", "fp8"),
         "workload.precision",
@@ -171,7 +171,7 @@ def _check_training(scenario: Scenario, point: Point, framework: str) -> None:
     )
 
 
-def _check_experts(scenario: Scenario, point: Point, framework: str) -> None:
+def _check_experts(scenario: ScenarioValues, point: Point, framework: str) -> None:
     refuse_if(
         point.tp > 1 and not point.sp,
         "plan.sp",
@@ -195,7 +195,7 @@ def _check_experts(scenario: Scenario, point: Point, framework: str) -> None:
     )
 
 
-def _check_expert_overlap(scenario: Scenario, plan: Plan, framework: str) -> None:
+def _check_expert_overlap(scenario: ScenarioValues, plan: Plan, framework: str) -> None:
     point, recompute = plan.point, plan.recompute[0]
     refused = (
         ("spread experts (ep above 1)", point.ep == 1),
@@ -273,7 +273,7 @@ _MISSING = {
 }
 
 
-def architecture(scenario: Scenario, framework: str) -> dict[str, Value]:
+def architecture(scenario: ScenarioValues, framework: str) -> dict[str, Value]:
     """Field names and values of the scenario's model.
 
     ``activation`` stands for ``activation_func`` and ``gated_linear_unit``, ``tied`` for
@@ -330,14 +330,14 @@ def _attention(model: Model) -> dict[str, Value]:
 _BACKENDS = {"once_per_node": "deepep", "hybrid": "hybridep"}
 
 
-def overlap_fields(scenario: Scenario) -> dict[str, Value]:
+def overlap_fields(scenario: ScenarioValues) -> dict[str, Value]:
     """What lets passes of different micro-batches run beside one another; see `check_megatron`."""
     if not scenario.expert_overlap or scenario.model.experts == 1:
         return {}
     return {"overlap_moe_expert_parallel_comm": True, "delay_wgrad_compute": True}
 
 
-def _experts(scenario: Scenario) -> dict[str, Value]:
+def _experts(scenario: ScenarioValues) -> dict[str, Value]:
     model = scenario.model
     if model.experts == 1:
         return {}

@@ -24,7 +24,7 @@ from nest_core.exporters.megatron_core import (
 )
 from nest_core.exporters.values import Bundle, exports, header, refuse_if, torchrun
 from nest_core.network import collapse
-from nest_core.scenario import Scenario
+from nest_core.scenario import ScenarioValues
 
 __all__ = ["VERSION", "export_nemo"]
 
@@ -76,7 +76,7 @@ from megatron.core.transformer.enums import AttnBackend
 """
 
 
-def export_nemo(scenario: Scenario, report: Report) -> Bundle:
+def export_nemo(scenario: ScenarioValues, report: Report) -> Bundle:
     """Training script and launch script of a priced plan.
 
     Raises
@@ -111,7 +111,7 @@ def export_nemo(scenario: Scenario, report: Report) -> Bundle:
     )
 
 
-def _configuration(scenario: Scenario, plan: Plan) -> str:
+def _configuration(scenario: ScenarioValues, plan: Plan) -> str:
     fields = architecture(scenario, _NAME)
     provider = "MLAModelProvider" if fields.get("multi_latent_attention") else "GPTModelProvider"
     calls = {
@@ -156,7 +156,7 @@ def _call(name: str, fields: Mapping[str, str]) -> str:
     return f"{name}(\n{inner}        )"
 
 
-def _precision(scenario: Scenario) -> str:
+def _precision(scenario: ScenarioValues) -> str:
     if scenario.precision not in _PRECISION:
         return ""
     lines = f'    precision = get_mixed_precision_config("{_PRECISION[scenario.precision]}")\n'
@@ -189,7 +189,7 @@ def _literal(value: Value) -> str:
     return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
-def _parallel(scenario: Scenario, plan: Plan) -> Fields:
+def _parallel(scenario: ScenarioValues, plan: Plan) -> Fields:
     point = plan.point
     fields: Fields = {
         "tensor_model_parallel_size": str(point.tp),
@@ -211,7 +211,7 @@ def _parallel(scenario: Scenario, plan: Plan) -> Fields:
     return fields
 
 
-def _train(scenario: Scenario, plan: Plan) -> Fields:
+def _train(scenario: ScenarioValues, plan: Plan) -> Fields:
     return {
         "micro_batch_size": str(plan.point.micro_batch),
         "global_batch_size": str(scenario.batch),
@@ -220,7 +220,7 @@ def _train(scenario: Scenario, plan: Plan) -> Fields:
     }
 
 
-def _optimizer(scenario: Scenario, plan: Plan) -> Fields:
+def _optimizer(scenario: ScenarioValues, plan: Plan) -> Fields:
     fields: Fields = {
         "optimizer": '"sgd"' if scenario.optimizer == "sgd" else '"adam"',
         "lr": "1.0e-4",
@@ -236,7 +236,7 @@ def _optimizer(scenario: Scenario, plan: Plan) -> Fields:
     return fields
 
 
-def _dataset(scenario: Scenario) -> Fields:
+def _dataset(scenario: ScenarioValues) -> Fields:
     return {
         "seq_length": str(scenario.sequence),
         "random_seed": "1234",
@@ -249,7 +249,7 @@ def _dataset(scenario: Scenario) -> Fields:
     }
 
 
-def _ddp(scenario: Scenario, plan: Plan) -> Fields:
+def _ddp(scenario: ScenarioValues, plan: Plan) -> Fields:
     point = plan.point
     overlaps = scenario.overlap != "none" and point.sharers > 1
     fields: Fields = {

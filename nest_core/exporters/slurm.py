@@ -25,7 +25,7 @@ from nest_core.costs import Plan, Report
 from nest_core.exporters.host_mapping import HostMapping, host_mapping
 from nest_core.exporters.values import Bundle, header, refuse_if
 from nest_core.network import collapse
-from nest_core.scenario import Scenario
+from nest_core.scenario import ScenarioValues
 from nest_core.scenario.titles import scenario_title
 
 __all__ = ["VERSION", "coordinates", "export_slurm"]
@@ -63,7 +63,7 @@ MASTER_ADDR="$(head -n 1 "$SLURM_HOSTFILE")"
 _FIRST = 'MASTER_ADDR="${nodes[0]}"\n'
 
 
-def export_slurm(scenario: Scenario, report: Report) -> Bundle:
+def export_slurm(scenario: ScenarioValues, report: Report) -> Bundle:
     """Batch script, task script and, where it is needed, rank file of a priced plan.
 
     Raises
@@ -120,7 +120,7 @@ def coordinates(plan: Plan) -> dict[str, list[int]]:
     return {axis: place.tolist() for axis, place in places.items()}
 
 
-def _job(scenario: Scenario, plan: Plan, rank_mapping: HostMapping, plain: bool) -> str:
+def _job(scenario: ScenarioValues, plan: Plan, rank_mapping: HostMapping, plain: bool) -> str:
     nodes = len(rank_mapping.used_hosts)
     name = re.sub(r"[^A-Za-z0-9]+", "-", scenario_title(scenario)).strip("-")[:40]
     per_node = int(rank_mapping.host_sizes[rank_mapping.used_hosts].max())
@@ -157,7 +157,7 @@ def _job(scenario: Scenario, plan: Plan, rank_mapping: HostMapping, plain: bool)
 
 
 def _ranks(
-    scenario: Scenario, plan: Plan, rank_mapping: HostMapping, places: dict[str, list[int]]
+    scenario: ScenarioValues, plan: Plan, rank_mapping: HostMapping, places: dict[str, list[int]]
 ) -> str:
     axes = ("tp", "cp", "dp", "pp")
     used = {int(host): index for index, host in enumerate(rank_mapping.used_hosts)}

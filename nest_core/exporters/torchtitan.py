@@ -36,7 +36,7 @@ from nest_core.exporters.values import (
     torchrun,
 )
 from nest_core.network import collapse
-from nest_core.scenario import Scenario
+from nest_core.scenario import ScenarioValues
 from nest_core.workload import Model
 
 __all__ = ["VERSION", "Flavour", "export_torchtitan", "flavour_of"]
@@ -47,7 +47,7 @@ _ORDER = ("tp", "cp", "dp", "pp")
 _SCHEDULES = {"1f1b": "1F1B", "gpipe": "GPipe", "interleaved": "Interleaved1F1B"}
 
 
-def export_torchtitan(scenario: Scenario, report: Report) -> Bundle:
+def export_torchtitan(scenario: ScenarioValues, report: Report) -> Bundle:
     """Configuration module and launch script of a priced plan.
 
     Raises
@@ -103,7 +103,7 @@ def export_torchtitan(scenario: Scenario, report: Report) -> Bundle:
     )
 
 
-def _reductions(scenario: Scenario, point: Point) -> tuple[str, ...]:
+def _reductions(scenario: ScenarioValues, point: Point) -> tuple[str, ...]:
     """What torchtitan does otherwise than is priced."""
     if point.instances == 1 or point.pp > 1 or point.micro_batches(scenario.batch) == 1:
         return ()
@@ -113,7 +113,7 @@ def _reductions(scenario: Scenario, point: Point) -> tuple[str, ...]:
     )
 
 
-def _settings(scenario: Scenario, plan: Plan, recompute: str) -> dict[str, str]:
+def _settings(scenario: ScenarioValues, plan: Plan, recompute: str) -> dict[str, str]:
     point = plan.point
     replicas = point.instances if point.zero >= 2 else point.dp
     micro_batches = point.micro_batches(scenario.batch)
@@ -184,7 +184,7 @@ def _check_sharding(point: Point) -> None:
     )
 
 
-def _check_rest(scenario: Scenario, point: Point, recompute: str) -> None:
+def _check_rest(scenario: ScenarioValues, point: Point, recompute: str) -> None:
     refuse_if(
         recompute not in ("none", "full"),
         "plan.recompute",

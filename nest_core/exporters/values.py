@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from nest_core.costs import Plan, Point
 from nest_core.errors import InputError
 from nest_core.exporters.host_mapping import HostMapping
-from nest_core.scenario import Scenario
+from nest_core.scenario import ScenarioValues
 from nest_core.scenario.titles import scenario_title
 
 __all__ = [
@@ -70,7 +70,7 @@ class Bundle:
     notes: tuple[str, ...] = ()
 
 
-def header(scenario: Scenario, plan: Plan, version: str, comment: str = "# ") -> str:
+def header(scenario: ScenarioValues, plan: Plan, version: str, comment: str = "# ") -> str:
     """Comment lines that say what a file is, for which version, and of which plan."""
     lines = (
         f"{scenario_title(scenario)}: {plan.words}.",
@@ -95,7 +95,7 @@ def check_whole_batch(batch: int, point: Point, framework: str) -> None:
     )
 
 
-def check_plain_experts(scenario: Scenario, point: Point, framework: str) -> None:
+def check_plain_experts(scenario: ScenarioValues, point: Point, framework: str) -> None:
     """Refuse experts that are reached otherwise than by plain all-to-alls, one by one."""
     spread = scenario.model.experts > 1 and point.ep > 1
     refuse_if(

@@ -37,7 +37,7 @@ from nest_core.notebook.shown import FABRIC_PX, Shown
 from nest_core.overrides import assign
 from nest_core.picture import picture
 from nest_core.planner import head_room_steps, search, shadow_prices
-from nest_core.scenario import Scenario, resolve_scenario
+from nest_core.scenario import ScenarioValues, resolve_scenario
 from nest_core.scenario.titles import scenario_title
 from nest_core.schema import FabricFile, checked
 from nest_core.studies.solving import Stop, Tell
@@ -129,21 +129,21 @@ class _Why:
     """An explanation of a plan: what it is called, and what computes it."""
 
     label: str
-    table: Callable[[Scenario, Problem, Report], Table]
+    table: Callable[[ScenarioValues, Problem, Report], Table]
 
 
-def _axes(scenario: Scenario, problem: Problem, best: Report) -> Table:
+def _axes(scenario: ScenarioValues, problem: Problem, best: Report) -> Table:
     limit = min(PATIENCE_S, scenario.time_limit_s)
     return axes_table(next_best(problem, scenario.space, best, time_limit_s=limit))
 
 
-def _shadow(scenario: Scenario, problem: Problem, best: Report) -> Table:
+def _shadow(scenario: ScenarioValues, problem: Problem, best: Report) -> Table:
     limit = min(PATIENCE_S, scenario.time_limit_s)
     prices = shadow_prices(problem, scenario.space, best.iteration_s, limit)
     return shadow_table(prices, gains(problem, best.plan))
 
 
-def _head_room(scenario: Scenario, problem: Problem, best: Report) -> Table:
+def _head_room(scenario: ScenarioValues, problem: Problem, best: Report) -> Table:
     limit = min(PATIENCE_S, scenario.time_limit_s)
     return head_room_table(head_room_steps(problem, scenario.space, (best,), limit), best)
 

@@ -19,7 +19,7 @@ from nest_core.paper.outcome import Outcome, Rival
 from nest_core.paper.reproduction import Row
 from nest_core.paper.settings import settings
 from nest_core.planner import Result, search
-from nest_core.scenario import Scenario, resolve_scenario
+from nest_core.scenario import ScenarioValues, resolve_scenario
 
 __all__ = [
     "degrees",
@@ -126,12 +126,12 @@ def own_scenario(
     micro_batch: int,
     overrides: Mapping[str, Any] | None = None,
     batch: int = BATCH,
-) -> Scenario:
+) -> ScenarioValues:
     """The scenario of a case, with overrides by dotted key."""
     return resolve_scenario(own_document(setup, model, devices, micro_batch, batch), overrides)
 
 
-def own_result(scenario: Scenario) -> Result:
+def own_result(scenario: ScenarioValues) -> Result:
     """The planner's answer."""
     return search(scenario.problem(), scenario.space, time_limit_s=scenario.time_limit_s)
 

@@ -13,7 +13,7 @@ from nest_core.paper.own import degrees, own_scenario
 from nest_core.paper.reproduction import Costs, Reproduction, Row, Table, plan_words, ratio
 from nest_core.paper.settings import printed
 from nest_core.planner import search
-from nest_core.scenario import Scenario
+from nest_core.scenario import ScenarioValues
 from nest_core.units import humanise_seconds, percent
 
 __all__ = ["cluster_words", "scaled_words", "table3", "table5"]
@@ -54,7 +54,12 @@ def table5(costs: Costs) -> Reproduction:
 
 
 def _table(
-    name: str, title: str, costs: Costs, scenario: Scenario, text: str, clusters: tuple[Row, ...]
+    name: str,
+    title: str,
+    costs: Costs,
+    scenario: ScenarioValues,
+    text: str,
+    clusters: tuple[Row, ...],
 ) -> Reproduction:
     entry, model = printed()[name], scenario.model
     sizes = {
@@ -98,7 +103,7 @@ def _table(
     )
 
 
-def _parameters(scenario: Scenario) -> int:
+def _parameters(scenario: ScenarioValues) -> int:
     table = scenario.problem().table(1, False, 1, 1, 1, 1)
     whole = table.parameters.sum() + table.expert_parameters.sum() - table.tied_parameters
     return round(float(whole))

@@ -1,8 +1,9 @@
 """What people write becomes what the core works on: scenarios, jobs, titles."""
 
-from nest_core.scenario.scenario import (
+from nest_core.scenario.document import Scenario, as_written
+from nest_core.scenario.values import (
     OF_PRICES,
-    Scenario,
+    ScenarioValues,
     expanded,
     fabric_document,
     load_fabric,
@@ -14,6 +15,8 @@ from nest_core.scenario.scenario import (
 __all__ = [
     "OF_PRICES",
     "Scenario",
+    "ScenarioValues",
+    "as_written",
     "expanded",
     "fabric_document",
     "load_fabric",

@@ -20,7 +20,7 @@ from nest_core.units import humanise, to_gib
 from nest_core.workload import Model, load_model
 
 if TYPE_CHECKING:
-    from nest_core.scenario import Scenario
+    from nest_core.scenario.values import ScenarioValues
 
 __all__ = [
     "accelerator_title",
@@ -36,7 +36,7 @@ _CALLED = re.compile(r"\b(?:TPU v\d\w?|(?:GB|MI|[ABHV])\d{3}X?)\b")
 _LONGEST_STEM = 100
 
 
-def scenario_title(scenario: Scenario) -> str:
+def scenario_title(scenario: ScenarioValues) -> str:
     """Model, devices, fabric with its realised ratios, and batch.
 
     Examples
@@ -53,7 +53,7 @@ def scenario_title(scenario: Scenario) -> str:
     )
 
 
-def page_title(scenario: Scenario) -> str:
+def page_title(scenario: ScenarioValues) -> str:
     """The same between dots, devices in a word where their preset is the whole truth.
 
     Examples

@@ -10,7 +10,7 @@ from nest_core.costs.price import Report
 from nest_core.explain.interval import Interval, Span
 from nest_core.network.blocks import LevelBlocks
 from nest_core.network.levels import Level
-from nest_core.scenario import Scenario
+from nest_core.scenario import ScenarioValues
 from nest_core.studies.equal_budget import AtBudget
 from nest_core.studies.failures import Loss
 from nest_core.studies.interval import Sureness
@@ -25,7 +25,7 @@ class Candidate:
     Parameters
     ----------
     name : str
-    scenario : Scenario
+    scenario : ScenarioValues
     report : Report or None
         The best plan; None where there is none, or none yet was found.
     reason : str
@@ -54,7 +54,7 @@ class Candidate:
     """
 
     name: str
-    scenario: Scenario
+    scenario: ScenarioValues
     report: Report | None
     reason: str
     gap: float

@@ -23,7 +23,7 @@ from nest_core.costs.problem import Problem
 from nest_core.errors import InputError
 from nest_core.network.blocks import level_blocks
 from nest_core.quoting import csv_text
-from nest_core.scenario import Scenario, resolve_scenario
+from nest_core.scenario import ScenarioValues, resolve_scenario
 from nest_core.schema import StudyTable, parameter
 from nest_core.studies.candidate import Candidate
 from nest_core.studies.comparison_table import Line, lines
@@ -182,7 +182,7 @@ class _Work:
     total: int = 1
     done: int = 0
 
-    def steps(self, scenario: Scenario) -> int:
+    def steps(self, scenario: ScenarioValues) -> int:
         """Searches that a candidate takes."""
         at_risk = len(tiers_at_risk(scenario.fabric)) if self.failures else 0
         return 1 + at_risk + (self.budget is not None) + self.level_wise
@@ -192,7 +192,7 @@ class _Work:
             self.progress(self.done / self.total, words)
         self.done += 1
 
-    def candidate(self, entry: _Entry, scenario: Scenario, found: Bill) -> Candidate:
+    def candidate(self, entry: _Entry, scenario: ScenarioValues, found: Bill) -> Candidate:
         self.step(entry.name)
         problem = scenario.problem()
         solved = solve(scenario, problem, stop=self.stop)
@@ -216,7 +216,7 @@ class _Work:
         )
 
     def _nest(
-        self, entry: _Entry, scenario: Scenario, problem: Problem, report: Report | None
+        self, entry: _Entry, scenario: ScenarioValues, problem: Problem, report: Report | None
     ) -> Baseline | None:
         if not self.level_wise:
             return None
@@ -232,7 +232,9 @@ class _Work:
         )
         return found
 
-    def _losses(self, entry: _Entry, scenario: Scenario, report: Report | None) -> tuple[Loss, ...]:
+    def _losses(
+        self, entry: _Entry, scenario: ScenarioValues, report: Report | None
+    ) -> tuple[Loss, ...]:
         found = []
         for tier in tiers_at_risk(scenario.fabric) if self.failures else ():
             self.step(f"{entry.name}, one {tier} failed")
@@ -250,7 +252,7 @@ class _Work:
                 )
         return tuple(found)
 
-    def _at_budget(self, entry: _Entry, scenario: Scenario) -> AtBudget | None:
+    def _at_budget(self, entry: _Entry, scenario: ScenarioValues) -> AtBudget | None:
         if self.budget is None:
             return None
         self.step(f"{entry.name} at equal budget")
@@ -295,7 +297,7 @@ def _entry(index: int, one: Any, folder: Path | None) -> _Entry:
     return _Entry(name, one["document"], overrides, folder)
 
 
-def _scenario(entry: _Entry) -> Scenario:
+def _scenario(entry: _Entry) -> ScenarioValues:
     try:
         return resolve_scenario(entry.document, entry.overrides, entry.folder)
     except InputError as error:

@@ -14,7 +14,7 @@ from nest_core.costs import Plan, price
 from nest_core.costs.problem import Problem
 from nest_core.errors import InputError
 from nest_core.planner import search
-from nest_core.scenario import Scenario
+from nest_core.scenario import ScenarioValues
 from nest_core.studies.draws import spread_of
 from nest_core.studies.solving import Stop, Tell, never, silent
 
@@ -63,7 +63,7 @@ def checked_draws(count: object, name: str = "draws") -> int:
 
 
 def search_draws(
-    scenario: Scenario,
+    scenario: ScenarioValues,
     problem: Problem,
     known: Plan,
     numbers: Sequence[int],
@@ -112,7 +112,7 @@ def search_draws(
 
 def searched(
     pool: Executor,
-    scenario: Scenario,
+    scenario: ScenarioValues,
     known: Plan,
     draws: int,
     *,
@@ -133,11 +133,13 @@ def searched(
     return tuple(one for future in futures if future not in pending for one in future.result())
 
 
-def _searched_run(scenario: Scenario, known: Plan, numbers: range, seed: int) -> tuple[Won, ...]:
+def _searched_run(
+    scenario: ScenarioValues, known: Plan, numbers: range, seed: int
+) -> tuple[Won, ...]:
     return search_draws(scenario, kept_problem(scenario), known, numbers, seed=seed)
 
 
 @lru_cache(maxsize=1)
-def kept_problem(scenario: Scenario) -> Problem:
+def kept_problem(scenario: ScenarioValues) -> Problem:
     """That of the scenario a process last worked on."""
     return scenario.problem()

@@ -23,7 +23,7 @@ from nest_core.hardware.network_spread import NetworkParameters, load_spread
 from nest_core.hardware.posterior import adjusted
 from nest_core.hardware.stacks import known_of
 from nest_core.network import FloatArray, Network
-from nest_core.scenario import Scenario
+from nest_core.scenario import ScenarioValues
 
 __all__ = ["REPEATED_SD", "Draw", "Spread", "alikeness", "slopes", "spread_of"]
 
@@ -56,7 +56,7 @@ class Draw:
     memory: float = 0.0
 
     def problem(
-        self, scenario: Scenario, network: Network, recompute: Iterable[str] = ()
+        self, scenario: ScenarioValues, network: Network, recompute: Iterable[str] = ()
     ) -> Problem:
         """The arrays that a scenario's plans are priced from in it.
 
@@ -142,7 +142,7 @@ class Spread:
         )
 
 
-def spread_of(scenario: Scenario, problem: Problem) -> Spread:
+def spread_of(scenario: ScenarioValues, problem: Problem) -> Spread:
     """What is known of a scenario's accelerator under its stack, and of its network.
 
     Parameters
@@ -173,7 +173,7 @@ def spread_of(scenario: Scenario, problem: Problem) -> Spread:
 
 
 def slopes(
-    scenario: Scenario, network: Network, spread: Spread, reports: Sequence[Report]
+    scenario: ScenarioValues, network: Network, spread: Spread, reports: Sequence[Report]
 ) -> FloatArray:
     """How the logarithms of plans' times follow those of parameters, (plans, parameters).
 

@@ -22,7 +22,7 @@ from nest_core.bill.bill import Bill, bill
 from nest_core.bill.prices import Prices, Range
 from nest_core.costs.price import Report
 from nest_core.errors import InputError
-from nest_core.scenario import Scenario, resolve_scenario
+from nest_core.scenario import ScenarioValues, resolve_scenario
 from nest_core.studies.solving import solve
 from nest_core.topology import Clos, Fabric, Hierarchical
 
@@ -100,7 +100,7 @@ def at_budget(
     document: Mapping[str, Any],
     overrides: Mapping[str, Any],
     folder: Path | None,
-    scenario: Scenario,
+    scenario: ScenarioValues,
     budget: Budget,
     prices: Prices,
     *,
@@ -112,7 +112,7 @@ def at_budget(
     ----------
     document, overrides, folder
         The scenario, as `resolve_scenario` takes it.
-    scenario : Scenario
+    scenario : ScenarioValues
         The same, resolved.
     budget : Budget
     prices : Prices
@@ -148,7 +148,7 @@ def at_budget(
 
 
 def _as_it_is(
-    scenario: Scenario, budget: Budget, prices: Prices, stop: Callable[[], bool] | None
+    scenario: ScenarioValues, budget: Budget, prices: Prices, stop: Callable[[], bool] | None
 ) -> AtBudget:
     if spent(bill(scenario.fabric, prices), budget.kind) > budget.value:
         return AtBudget(0, None, None, None, None, "it cannot be scaled, and costs more")
@@ -156,7 +156,7 @@ def _as_it_is(
 
 
 def _solved(
-    scenario: Scenario, prices: Prices, stop: Callable[[], bool] | None, note: str
+    scenario: ScenarioValues, prices: Prices, stop: Callable[[], bool] | None, note: str
 ) -> AtBudget:
     found = bill(scenario.fabric, prices)
     solved = solve(scenario, scenario.problem(), stop=stop)

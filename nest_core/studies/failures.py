@@ -25,7 +25,7 @@ import numpy as np
 from nest_core.costs.price import Report, price
 from nest_core.costs.problem import Problem
 from nest_core.errors import InputError
-from nest_core.scenario import Scenario, resolve_scenario
+from nest_core.scenario import ScenarioValues, resolve_scenario
 from nest_core.studies.solving import solve
 from nest_core.topology import Fabric
 from nest_core.units import plural
@@ -92,7 +92,7 @@ def losses(
     document: Mapping[str, Any],
     overrides: Mapping[str, Any],
     folder: Path | None,
-    scenario: Scenario,
+    scenario: ScenarioValues,
     report: Report,
     *,
     stop: Callable[[], bool] | None = None,
@@ -103,7 +103,7 @@ def losses(
     ----------
     document, overrides, folder
         The scenario, as `resolve_scenario` takes it.
-    scenario : Scenario
+    scenario : ScenarioValues
         The same, resolved.
     report : Report
         Its best plan.
@@ -125,7 +125,7 @@ def lose_one(
     document: Mapping[str, Any],
     overrides: Mapping[str, Any],
     folder: Path | None,
-    scenario: Scenario,
+    scenario: ScenarioValues,
     report: Report,
     tier: str,
     *,
@@ -136,7 +136,7 @@ def lose_one(
     ways = fabric.without_switch(tier)
     if not ways:
         raise InputError("fabric", "must be a Clos", fabric.name, "describe its switch tiers")
-    left: Scenario | None = None
+    left: ScenarioValues | None = None
     refusal = ""
     for gone in ways:
         failed = (*fabric.missing, *gone)
@@ -155,7 +155,7 @@ def lose_one(
 
 
 def _priced(
-    left: Scenario,
+    left: ScenarioValues,
     report: Report,
     tier: str,
     gone: tuple[str, ...],
@@ -186,7 +186,7 @@ def _priced(
     )
 
 
-def _cut_batch(scenario: Scenario, report: Report, loss: Loss) -> int:
+def _cut_batch(scenario: ScenarioValues, report: Report, loss: Loss) -> int:
     """The batch of as many of the old plan's replicas as are left; the same where none idles."""
     point = report.plan.point
     replicas = loss.devices * point.dp // report.plan.devices_used
@@ -196,7 +196,7 @@ def _cut_batch(scenario: Scenario, report: Report, loss: Loss) -> int:
 
 
 def _attributed(
-    loss: Loss, left: Scenario, before: Report, stop: Callable[[], bool] | None
+    loss: Loss, left: ScenarioValues, before: Report, stop: Callable[[], bool] | None
 ) -> Loss:
     """The loss with the part that a batch cut in proportion would not have."""
     if loss.replanned is None:

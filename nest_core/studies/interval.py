@@ -22,7 +22,7 @@ import numpy as np
 from nest_core.costs import Problem, Report
 from nest_core.explain.interval import Interval
 from nest_core.network import FloatArray
-from nest_core.scenario import Scenario
+from nest_core.scenario import ScenarioValues
 from nest_core.studies.draws import REPEATED_SD, Spread, alikeness, slopes, spread_of
 
 __all__ = ["Sureness", "interval_of", "paired_sd", "sureness_of"]
@@ -52,19 +52,19 @@ class Sureness:
         return Interval(self.report.iteration_s, float(np.sqrt(variance)))
 
 
-def sureness_of(scenario: Scenario, problem: Problem, report: Report) -> Sureness:
+def sureness_of(scenario: ScenarioValues, problem: Problem, report: Report) -> Sureness:
     """How surely a feasible report of a scenario is known; one price per uncertain parameter."""
     spread = spread_of(scenario, problem)
     (along,) = slopes(scenario, problem.network, spread, (report,))
     return Sureness(report, spread, along)
 
 
-def interval_of(scenario: Scenario, problem: Problem, report: Report) -> Interval:
+def interval_of(scenario: ScenarioValues, problem: Problem, report: Report) -> Interval:
     """The interval of a feasible report of a scenario.
 
     Parameters
     ----------
-    scenario : Scenario
+    scenario : ScenarioValues
     problem : Problem
         The scenario's.
     report : Report

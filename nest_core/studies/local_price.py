@@ -17,7 +17,7 @@ import numpy as np
 
 from nest_core.costs import Plan, price
 from nest_core.network import FloatArray, Network
-from nest_core.scenario import Scenario
+from nest_core.scenario import ScenarioValues
 from nest_core.studies.draws import Spread
 
 __all__ = ["LocalPrice", "local_price"]
@@ -51,7 +51,9 @@ class LocalPrice:
         return np.asarray(self.centre_s + rows @ self.slopes + curved)
 
 
-def local_price(scenario: Scenario, plan: Plan, spread: Spread, network: Network) -> LocalPrice:
+def local_price(
+    scenario: ScenarioValues, plan: Plan, spread: Spread, network: Network
+) -> LocalPrice:
     """A plan's time around the scenario's centre.
 
     Parameters

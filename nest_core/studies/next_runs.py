@@ -28,7 +28,7 @@ from nest_core.costs import Problem, Report, price
 from nest_core.errors import InputError
 from nest_core.network import FloatArray
 from nest_core.planner import search
-from nest_core.scenario import Scenario
+from nest_core.scenario import ScenarioValues
 from nest_core.studies.draws import REPEATED_SD, Spread, alikeness, slopes, spread_of
 
 __all__ = ["MOST_RUNS", "Beliefs", "NextRun", "NextRuns", "chosen_runs", "next_runs"]
@@ -160,7 +160,7 @@ class NextRuns:
 
 
 def next_runs(
-    scenario: Scenario,
+    scenario: ScenarioValues,
     count: int,
     runnable: Callable[[Report], bool] = lambda _: True,
     seed: int = 0,
@@ -169,7 +169,7 @@ def next_runs(
 
     Parameters
     ----------
-    scenario : Scenario
+    scenario : ScenarioValues
     count : int
         At most so many.
     runnable : callable (Report) -> bool
@@ -222,7 +222,7 @@ _NEXT_TO_NOTHING = 1e-4
 
 
 def _beliefs(
-    scenario: Scenario, problem: Problem, spread: Spread, reports: Sequence[Report]
+    scenario: ScenarioValues, problem: Problem, spread: Spread, reports: Sequence[Report]
 ) -> Beliefs:
     """What is thought of plans: by slopes on parameters, alikeness, and the cluster."""
     along = slopes(scenario, problem.network, spread, reports)

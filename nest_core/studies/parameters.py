@@ -12,7 +12,7 @@ from typing import Any
 
 from nest_core.errors import InputError
 from nest_core.overrides import assign
-from nest_core.scenario import Scenario, expanded, resolve_scenario
+from nest_core.scenario import ScenarioValues, expanded, resolve_scenario
 from nest_core.schema import parameter
 from nest_core.studies.parameter import Changes, SweepParameter, Value
 from nest_core.topology.clos_plan import TIER_NAMES
@@ -124,7 +124,7 @@ def _swept(
     )
 
 
-def _job_parameters(scenario: Scenario) -> list[SweepParameter]:
+def _job_parameters(scenario: ScenarioValues) -> list[SweepParameter]:
     """What is trained, and what the search may choose."""
     batch, sequence, space = scenario.batch, scenario.sequence, scenario.space
     memory = to_gib(scenario.accelerator.memory_bytes)
@@ -166,7 +166,7 @@ def _job_parameters(scenario: Scenario) -> list[SweepParameter]:
     ]
 
 
-def _fabric_parameters(table: dict[str, Any], scenario: Scenario) -> list[SweepParameter]:
+def _fabric_parameters(table: dict[str, Any], scenario: ScenarioValues) -> list[SweepParameter]:
     """What the fabric's tables have to turn; those of a drawn graph have nothing."""
     return [
         one for name, turned in _TURNED.items() if name in table for one in turned(table, scenario)
@@ -298,7 +298,7 @@ def _dragonfly_parameters(table: Table) -> list[SweepParameter]:
     ]
 
 
-def _torus_parameters(kind: str, table: Table, scenario: Scenario) -> list[SweepParameter]:
+def _torus_parameters(kind: str, table: Table, scenario: ScenarioValues) -> list[SweepParameter]:
     """Link speed, and devices along the last dimension."""
     *others, last = [int(length) for length in table["shape"]]
     plane = math.prod(others)
@@ -316,7 +316,7 @@ def _torus_parameters(kind: str, table: Table, scenario: Scenario) -> list[Sweep
     return found
 
 
-_TURNED: dict[str, Callable[[dict[str, Any], Scenario], list[SweepParameter]]] = {
+_TURNED: dict[str, Callable[[dict[str, Any], ScenarioValues], list[SweepParameter]]] = {
     "clos": lambda table, _: _clos_parameters(table),
     "level": lambda table, _: _level_parameters(table),
     "dragonfly": lambda table, _: _dragonfly_parameters(table["dragonfly"]),

@@ -19,7 +19,7 @@ from nest_core.bill.bill import bill
 from nest_core.bill.prices import Prices, load_prices
 from nest_core.errors import InputError
 from nest_core.planner import search
-from nest_core.scenario import Scenario, resolve_scenario
+from nest_core.scenario import ScenarioValues, resolve_scenario
 from nest_core.scenario.titles import scenario_title
 from nest_core.schema import StudyTable, parameter
 from nest_core.studies.parameter import SweepParameter, with_values
@@ -210,7 +210,7 @@ class _Trial:
     stop: Stop
     known: dict[object, tuple[float, ...] | str] = field(default_factory=dict)
 
-    def scenario(self, ratio: float, part: _Part) -> Scenario:
+    def scenario(self, ratio: float, part: _Part) -> ScenarioValues:
         turned = with_values(self.overrides, [(self.parameter, ratio)])
         return resolve_scenario(self.document, turned | {"workload.model": part.model}, self.folder)
 

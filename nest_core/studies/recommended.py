@@ -24,7 +24,7 @@ from nest_core.costs.shapes import measured_like
 from nest_core.explain.interval import Interval
 from nest_core.hardware.posterior import SHARE
 from nest_core.network import BoolArray, FloatArray
-from nest_core.scenario import Scenario
+from nest_core.scenario import ScenarioValues
 from nest_core.studies.draw_search import Won, kept_problem, search_draws, searched
 from nest_core.studies.draws import Spread, alikeness, spread_of
 from nest_core.studies.interval import interval_of
@@ -162,7 +162,7 @@ class Recommended:
 
 
 def recommend(
-    scenario: Scenario,
+    scenario: ScenarioValues,
     problem: Problem,
     known: Plan,
     draws: int,
@@ -194,13 +194,13 @@ def recommend(
     return recommended(scenario, problem, known, found, seed=seed, pool=pool) if found else None
 
 
-def _local(scenario: Scenario, plan: Plan) -> LocalPrice:
+def _local(scenario: ScenarioValues, plan: Plan) -> LocalPrice:
     problem = kept_problem(scenario)
     return local_price(scenario, plan, spread_of(scenario, problem), problem.network)
 
 
 def recommended(
-    scenario: Scenario,
+    scenario: ScenarioValues,
     problem: Problem,
     known: Plan,
     won: Sequence[Won],

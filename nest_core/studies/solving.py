@@ -9,7 +9,7 @@ from nest_core.costs.price import Report
 from nest_core.costs.problem import Problem
 from nest_core.errors import InputError
 from nest_core.planner import search
-from nest_core.scenario import Scenario
+from nest_core.scenario import ScenarioValues
 
 __all__ = ["Solved", "Stop", "Tell", "never", "silent", "solve"]
 
@@ -40,7 +40,7 @@ class Solved:
 
 
 def solve(
-    scenario: Scenario,
+    scenario: ScenarioValues,
     problem: Problem,
     *,
     within_s: float = float("inf"),
@@ -50,7 +50,7 @@ def solve(
 
     Parameters
     ----------
-    scenario : Scenario
+    scenario : ScenarioValues
     problem : Problem
         The scenario's.
     within_s, stop

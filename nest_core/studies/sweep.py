@@ -20,7 +20,7 @@ from nest_core.costs.problem import Problem
 from nest_core.errors import InputError
 from nest_core.explain.summary import fullest, plan_in_words
 from nest_core.planner import Result, search
-from nest_core.scenario import Scenario, resolve_scenario
+from nest_core.scenario import ScenarioValues, resolve_scenario
 from nest_core.scenario.titles import scenario_title
 from nest_core.studies.interval import interval_of
 from nest_core.studies.parameter import (
@@ -164,7 +164,7 @@ def _solved(
 
 
 def figures_of(
-    scenario: Scenario, problem: Problem, result: Result, prices: Prices
+    scenario: ScenarioValues, problem: Problem, result: Result, prices: Prices
 ) -> dict[str, Any]:
     """What a search found, as fields of an `Outcome`; plain but for the tuples."""
     usd, watts = _network(scenario, prices)
@@ -184,7 +184,7 @@ def figures_of(
     return found | {"status": "solved"} | _of_plan(scenario, result.best)
 
 
-def _of_plan(scenario: Scenario, best: Report) -> dict[str, Any]:
+def _of_plan(scenario: ScenarioValues, best: Report) -> dict[str, Any]:
     memory = fullest(best)[1].memory
     devices = scenario.fabric.devices
     return {
@@ -200,7 +200,7 @@ def _of_plan(scenario: Scenario, best: Report) -> dict[str, Any]:
     }
 
 
-def _network(scenario: Scenario, prices: Prices) -> tuple[float | None, float | None]:
+def _network(scenario: ScenarioValues, prices: Prices) -> tuple[float | None, float | None]:
     """Typical price and power of the network; None where its parts cannot be counted."""
     try:
         found = bill(scenario.fabric, prices)

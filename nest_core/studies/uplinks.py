@@ -22,7 +22,7 @@ from nest_core.errors import InputError
 from nest_core.explain.interval import Interval
 from nest_core.hardware.posterior import WIDTH
 from nest_core.network.clos import clos_network
-from nest_core.scenario import Scenario
+from nest_core.scenario import ScenarioValues
 from nest_core.studies.draws import REPEATED_SD, slopes, spread_of
 from nest_core.topology import Clos, Fabric
 from nest_core.units import plural
@@ -121,12 +121,12 @@ def _leaves(fabric: Fabric) -> tuple[Clos, int]:
     return fabric, int(fabric.uplinks(1).max()) // fabric.planes
 
 
-def uplinks_off(scenario: Scenario, report: Report) -> UplinksOff:
+def uplinks_off(scenario: ScenarioValues, report: Report) -> UplinksOff:
     """What a plan is predicted to take for every number of uplinks that a leaf may have left.
 
     Parameters
     ----------
-    scenario : Scenario
+    scenario : ScenarioValues
     report : Report
         A plan of it that fits, priced.
 

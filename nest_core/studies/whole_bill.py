@@ -20,7 +20,7 @@ from nest_core.costs.price import Report
 from nest_core.errors import InputError
 from nest_core.explain.training import Training, training, usual_tokens
 from nest_core.network.dragonfly import without_detours
-from nest_core.scenario import OF_PRICES, Scenario, expanded, resolve_scenario
+from nest_core.scenario import OF_PRICES, ScenarioValues, expanded, resolve_scenario
 from nest_core.studies.break_evens import BreakEven, Weighed, between, of_one
 from nest_core.studies.failures import Loss, losses, worst_of
 from nest_core.studies.interval import Sureness, sureness_of
@@ -47,7 +47,7 @@ class WholeBill:
     ----------
     name : str
     owned : Owned
-    scenario : Scenario or None
+    scenario : ScenarioValues or None
         None for a fabric alone.
     report : Report or None
         The best plan.
@@ -68,7 +68,7 @@ class WholeBill:
 
     name: str
     owned: Owned
-    scenario: Scenario | None = None
+    scenario: ScenarioValues | None = None
     report: Report | None = None
     reason: str = ""
     sureness: Sureness | None = None
@@ -242,7 +242,7 @@ def bill_of_scenario(
 
 
 def training_of(
-    scenario: Scenario, report: Report, sure: Sureness, tokens: float | None
+    scenario: ScenarioValues, report: Report, sure: Sureness, tokens: float | None
 ) -> Training:
     """The training run of a plan; on 20 tokens per parameter where nobody said on how many."""
     asked = usual_tokens(scenario) if tokens is None else tokens

@@ -31,7 +31,7 @@ from nest_core.planner import (
     shadow_prices,
 )
 from nest_core.presets import edition
-from nest_core.scenario import Scenario, resolve_scenario
+from nest_core.scenario import ScenarioValues, resolve_scenario
 from nest_core.studies.interval import interval_of
 from nest_core.units import humanise_seconds
 
@@ -87,7 +87,7 @@ def request_text(document: object, overrides: object) -> str:
 
 
 @lru_cache(maxsize=32)
-def request_scenario(text: str) -> Scenario:
+def request_scenario(text: str) -> ScenarioValues:
     """The scenario of a request.
 
     Raises

@@ -10,12 +10,12 @@ import pytest
 from nest_core.baselines import NAMES, evaluate_baselines
 from nest_core.costs import price
 from nest_core.planner import search
-from nest_core.scenario import Scenario, load_scenario
+from nest_core.scenario import ScenarioValues, load_scenario
 
 RIVALS = tuple(name for name in NAMES if name != "nest")
 
 
-def evaluated(scenario: Scenario, *names: str, **keywords):
+def evaluated(scenario: ScenarioValues, *names: str, **keywords):
     return evaluate_baselines(
         scenario.problem(), scenario.space, scenario.model, names or RIVALS, **keywords
     )

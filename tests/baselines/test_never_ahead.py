@@ -14,7 +14,7 @@ from nest_core.errors import InputError
 from nest_core.planner import search
 from nest_core.planner.space import even_patterns
 from nest_core.presets import preset_names
-from nest_core.scenario import Scenario, load_scenario
+from nest_core.scenario import ScenarioValues, load_scenario
 
 SCENARIOS = preset_names("scenarios")
 SMALL = [name for name in SCENARIOS if "-64-" in name]
@@ -22,7 +22,7 @@ TIE = 1 + 1e-12
 SCHEDULES = ('"1f1b"', '"interleaved"', '["gpipe", "interleaved"]')
 
 
-def check(scenario: Scenario, seed: int = 0) -> dict[str, Baseline]:
+def check(scenario: ScenarioValues, seed: int = 0) -> dict[str, Baseline]:
     """Our best, of mixed stages where a baseline mixes, is at most every baseline's time."""
     problem, space = scenario.problem(), scenario.space
     ours = search(problem, space)
@@ -51,7 +51,7 @@ def check(scenario: Scenario, seed: int = 0) -> dict[str, Baseline]:
     return {entry.name: entry for entry in found}
 
 
-def belongs(scenario: Scenario, entry: Baseline) -> None:
+def belongs(scenario: ScenarioValues, entry: Baseline) -> None:
     """The plan keeps to the search limits."""
     space, plan = scenario.space, entry.report.plan
     point, devices = plan.point, scenario.fabric.devices

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from nest_core.costs import Problem, Report, price
 from nest_core.costs.parse import read_plan
-from nest_core.scenario import Scenario, load_scenario
+from nest_core.scenario import ScenarioValues, load_scenario
 
 DENSE, LARGE, EXPERTS = "llama2-7b-64-h100", "gpt3-175b-64-h100", "mixtral-8x7b-256-tpuv4like"
 
@@ -27,7 +27,7 @@ PLANS = {
 
 
 @lru_cache
-def scenario(name: str) -> Scenario:
+def scenario(name: str) -> ScenarioValues:
     """A preset."""
     return load_scenario(name)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nest_core.costs import Plan, Point, price
 from nest_core.costs.price import Report
 from nest_core.exporters import Bundle, export_plan
-from nest_core.scenario import Scenario, load_scenario
+from nest_core.scenario import ScenarioValues, load_scenario
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "export"
 ORDERS = [
@@ -32,7 +32,9 @@ def known(name: str) -> set[str]:
 
 
 @functools.cache
-def scenario(model: str = "llama3-8b", fabric: str = "h100-spine-leaf-64", *sets: str) -> Scenario:
+def scenario(
+    model: str = "llama3-8b", fabric: str = "h100-spine-leaf-64", *sets: str
+) -> ScenarioValues:
     """A scenario on a preset's fabric with a large batch; ``sets`` are settings."""
     return load_scenario(
         "llama2-7b-64-h100",
@@ -47,25 +49,25 @@ def scenario(model: str = "llama3-8b", fabric: str = "h100-spine-leaf-64", *sets
     )
 
 
-def plan(asked: Scenario, /, **fields: Any) -> Plan:
+def plan(asked: ScenarioValues, /, **fields: Any) -> Plan:
     """A plan of a scenario, from the fields of a point; cuts are as even as they go."""
     from nest_core.costs.parse import parse_plan
 
     return parse_plan(fields, asked.model.blocks + 2)
 
 
-def priced(asked: Scenario, chosen: Plan) -> Report:
+def priced(asked: ScenarioValues, chosen: Plan) -> Report:
     """The report of a plan."""
     return price(asked.problem(chosen.recompute), chosen)
 
 
-def exported(target: str, asked: Scenario, /, **fields: Any) -> Bundle:
+def exported(target: str, asked: ScenarioValues, /, **fields: Any) -> Bundle:
     """The files of a plan given by fields."""
     return export_plan(target, asked, priced(asked, plan(asked, **fields)))
 
 
 @st.composite
-def drawn_plans(draw: st.DrawFn, asked: Scenario, devices: int = 64) -> Plan:
+def drawn_plans(draw: st.DrawFn, asked: ScenarioValues, devices: int = 64) -> Plan:
     """Any plan of a scenario of 64 devices with powers of two for degrees."""
     layers, model = asked.model.blocks + 2, asked.model
     rooms = [2**k for k in range(devices.bit_length())]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from nest_core.api.answer import Answer
 from nest_core.planner import search
-from nest_core.scenario import Scenario
+from nest_core.scenario import ScenarioValues
 from nest_core.studies.interval import interval_of
 
 __all__ = ["our_plan"]
 
 
-def our_plan(scenario: Scenario) -> Answer:
+def our_plan(scenario: ScenarioValues) -> Answer:
     """Our plan alone."""
     problem = scenario.problem()
     result = search(problem, scenario.space, top=scenario.top)

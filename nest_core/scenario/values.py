@@ -42,7 +42,7 @@ from nest_core.workload.recomputation import ordered
 
 __all__ = [
     "OF_PRICES",
-    "Scenario",
+    "ScenarioValues",
     "expanded",
     "fabric_document",
     "load_fabric",
@@ -61,7 +61,7 @@ HERE = Path()
 
 
 @dataclass(frozen=True, slots=True)
-class Scenario:
+class ScenarioValues:
     """Everything a plan depends on, as core values.
 
     Parameters
@@ -162,7 +162,9 @@ class Scenario:
         )
 
 
-def load_scenario(name: str, sets: Iterable[str] = (), folder: Path | None = HERE) -> Scenario:
+def load_scenario(
+    name: str, sets: Iterable[str] = (), folder: Path | None = HERE
+) -> ScenarioValues:
     """A scenario preset or file, with ``KEY=VALUE`` settings applied.
 
     Parameters
@@ -201,7 +203,7 @@ def resolve_scenario(
     document: Mapping[str, Any],
     overrides: Mapping[str, Any] | None = None,
     folder: Path | None = None,
-) -> Scenario:
+) -> ScenarioValues:
     """A document with overrides by dotted key, checked and turned into core values.
 
     Parameters
@@ -352,7 +354,7 @@ def _name_to_sizes(document: dict[str, Any], changes: dict[str, Any], folder: Pa
         work["model"] = {"trace": work["model"]} if model.graphs else model_table(model)
 
 
-def _scenario(file: ScenarioFile, folder: Path | None) -> Scenario:
+def _scenario(file: ScenarioFile, folder: Path | None) -> ScenarioValues:
     fabric = build_fabric(file.fabric)
     accelerator = accelerator_of(file.accelerator, folder)
     stack = _stack(file.stack, accelerator, folder)
@@ -399,7 +401,7 @@ def _scenario(file: ScenarioFile, folder: Path | None) -> Scenario:
             work.sequence_length_tokens,
             "shorten the sequence",
         )
-    return Scenario(
+    return ScenarioValues(
         name=file.name,
         description=file.description,
         fabric=fabric,

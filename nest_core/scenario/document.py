@@ -1,0 +1,203 @@
+"""Scenarios as people hold them: a document, what is changed in it, and where its paths start.
+
+Everything that passes a scenario on passes this value: pages, worker processes, links, the store
+and the public interface. What it comes to is computed when it is first asked for.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel
+
+from nest_core.errors import InputError
+from nest_core.overrides import assign
+from nest_core.presets import edition
+from nest_core.scenario.titles import scenario_title
+from nest_core.scenario.values import ScenarioValues, expanded, resolve_scenario
+from nest_core.schema import FabricFile, ScenarioFile, check_plain, checked, names_of
+from nest_core.topology import Fabric, build_fabric
+
+__all__ = ["Scenario", "as_written"]
+
+_OF_FILES = frozenset({"version", "name", "kind", "source", "names"})
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Scenario:
+    """A training job on a fabric, and what the search for its plan may choose.
+
+    `nest_core.load` and `with_` check it: what they return can be planned. Two scenarios are equal
+    if they have the same `key`.
+
+    Parameters
+    ----------
+    document : mapping
+        The scenario file's tables (``docs``: "Scenario files"), or ``fabric`` alone.
+    overrides : mapping
+        Dotted keys of the document to the values that replace its own.
+    folder : Path or None
+        Where relative paths in them start; without it every name in them must be a preset's.
+    """
+
+    document: Mapping[str, Any]
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    folder: Path | None = None
+
+    @cached_property
+    def key(self) -> str:
+        """Return a hash of the content; it changes with the presets, which a name may lead to."""
+        content = [self.document, self.overrides, self.folder, edition()]
+        text = json.dumps(content, sort_keys=True, default=str)
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+    @cached_property
+    def values(self) -> ScenarioValues:
+        """Return what it comes to, in SI units; InputError for what is no scenario."""
+        if self.folder is not None:  # files that paths lead to may change
+            return resolve_scenario(self.document, self.overrides, self.folder)
+        return _resolved(self)
+
+    @cached_property
+    def fabric(self) -> Fabric:
+        """Return its fabric, also where the rest is no scenario."""
+        if "workload" in self.document:
+            try:
+                return self.values.fabric
+            except InputError:
+                pass  # the fabric alone may still be one, and says what is wrong with it
+        return build_fabric(checked(FabricFile, self.fabric_table, "fabric."))
+
+    @property
+    def fabric_table(self) -> dict[str, Any]:
+        """Return the fabric's document with its overrides in it; InputError where there is none."""
+        merged, changes = expanded(self.document, self.overrides, self.folder)
+        for key, value in changes.items():
+            if key.startswith("fabric."):
+                assign(merged, key, value)
+        table = merged.get("fabric")
+        if not isinstance(table, dict):
+            raise InputError("fabric", "must be a table or a preset", table, "name a preset")
+        return table
+
+    @property
+    def title(self) -> str:
+        """Model, devices, fabric with its realised oversubscription, and batch."""
+        return scenario_title(self.values)
+
+    def __repr__(self) -> str:
+        return f"<Scenario: {self.title}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Scenario) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def with_(self, **changes: Any) -> Scenario:
+        """Return the same scenario with some parameters changed.
+
+        Parameters
+        ----------
+        **changes
+            ``fabric``, ``accelerator`` and ``model`` take what `load_fabric`, `load_accelerator`
+            and `load_model` take; every other name is that of a key of the scenario file or of
+            its fabric, with or without its unit: ``micro_batch`` or ``micro_batch_sequences``,
+            ``memory`` or ``memory_GiB``, ``oversubscription``. Values are in the key's unit.
+            A dotted key (``**{"fabric.level.1.bandwidth_GBps": 50.0}``) names any other.
+
+        Raises
+        ------
+        InputError
+            For a name that the scenario does not have, and for a value that breaks a rule.
+
+        Examples
+        --------
+        >>> from nest_core import load
+        >>> load("llama2-7b-64-h100").with_(micro_batch=2, memory=40.0).values.space.micro_batch
+        (2,)
+        """
+        names = dict(self._keys())
+        overrides = dict(self.overrides)
+        for name, value in changes.items():
+            key = name if "." in name else names.get(name)
+            if key is None:
+                near = difflib.get_close_matches(name, names, 1)
+                hint = f"write {near[0]}" if near else "name a key of the scenario file"
+                raise InputError(name, "must be a parameter of this scenario", value, hint)
+            for inner in [name for name in overrides if name == key or name.startswith(f"{key}.")]:
+                del overrides[inner]
+            overrides[key] = as_written(name, value)
+        changed = Scenario(self.document, overrides, self.folder)
+        _ = changed.values  # which checks them
+        return changed
+
+    def _keys(self) -> Iterator[tuple[str, str]]:
+        """Yield names that `with_` takes, and the dotted keys that they stand for."""
+        merged, _ = expanded(self.document, self.overrides, self.folder)
+        tables: list[tuple[str, type[BaseModel]]] = []
+        kinds = {name: _table(field.annotation) for name, field in FabricFile.model_fields.items()}
+        for name, kind in kinds.items():
+            if kind is not None and isinstance(merged["fabric"].get(name), Mapping):
+                tables.append((f"fabric.{name}.", kind))
+        tables.append(("fabric.", FabricFile))
+        for section in ("accelerator", "baselines", "search", "workload"):
+            kind = _table(ScenarioFile.model_fields[section].annotation)
+            if kind is not None:
+                tables.append((f"{section}.", kind))
+        for prefix, table in tables:  # a later one goes before: the job, then what it runs on
+            for name, key in names_of(table):
+                if name not in _OF_FILES:
+                    yield name, prefix + key
+        yield from (("fabric", "fabric"), ("accelerator", "accelerator"))
+
+
+@lru_cache(maxsize=32)
+def _resolved(scenario: Scenario) -> ScenarioValues:
+    return resolve_scenario(scenario.document, scenario.overrides)
+
+
+def as_written(field: str, value: object) -> Any:
+    """Return a value as a file would hold it: fabrics as documents, numpy's figures as Python's.
+
+    Raises
+    ------
+    InputError
+        If no file could hold it.
+    """
+    check_plain(field, value)
+    return _plain(field, value)
+
+
+def _plain(field: str, value: object) -> Any:
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, Fabric):
+        return value.document()
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(f"{field}.{key}", entry) for key, entry in value.items()}
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, list | tuple | range):
+        return [_plain(field, entry) for entry in value]
+    raise InputError(
+        field, "must be text, a number, a list or a table", value, "write it as a file would"
+    )
+
+
+def _table(annotation: object) -> type[BaseModel] | None:
+    """Return the table among the types of a key; None where it has none, or a list of them."""
+    if isinstance(annotation, type):
+        return annotation if issubclass(annotation, BaseModel) else None
+    if getattr(annotation, "__origin__", None) in (list, dict):
+        return None
+    return next(filter(None, map(_table, get_args(annotation))), None)
