@@ -21,8 +21,6 @@ import json
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Executor
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise, zip_longest
@@ -41,12 +39,12 @@ from nest_core.figures.style import Picture
 from nest_core.studies.design_choice import weigh
 from nest_core.studies.design_search import Planned, pareto, search_designs, tokens_of
 from nest_core.studies.design_space import Design, design_space
-from nest_core.studies.engine import BEYOND, Answer, run
-from nest_core.studies.rows import row_of
+from nest_core.studies.engine import run
+from nest_core.studies.pool import WorkerPool
+from nest_core.studies.rows import MemoryCache, StudyRow, row_of
 from nest_core.studies.study import Study, StudyAxis, load_study
 from nest_studio.pools import cores, processes
 
-Pool = Callable[[], AbstractContextManager[Executor]]
 Point = tuple[float, float, float]
 """Price, power and days."""
 
@@ -64,32 +62,25 @@ SAMPLERS: Mapping[str, Callable[[int, int], optuna.samplers.BaseSampler]] = {
 """By seed and plans: NSGA-II gets four generations."""
 
 
-class Memory:
-    """Answers of this run; one that was given up within a limit is none."""
+class ExactRows(MemoryCache):
+    """Rows of this run; one that was given up within a limit is none."""
 
-    def __init__(self) -> None:
-        self._kept: dict[str, Answer] = {}
-
-    def known(self, keys: Iterable[str]) -> dict[str, Answer]:
-        """As `Answers` has it."""
-        return {key: self._kept[key] for key in keys if key in self._kept}
-
-    def keep(self, answers: Mapping[str, Answer]) -> None:
-        """As `Answers` has it."""
-        self._kept |= {key: one for key, one in answers.items() if one["status"] != BEYOND}
+    def put(self, rows: Mapping[str, StudyRow]) -> None:
+        """See `RowCache`."""
+        super().put({key: row for key, row in rows.items() if row.status != "beyond"})
 
 
-def plan_all(study: Study, answers: Memory, pool: Pool, workers: int) -> list[Planned]:
+def plan_all(study: Study, cache: ExactRows, pool: WorkerPool) -> list[Planned]:
     """Every design that has a plan and meets the constraints, with its exact days."""
     designs, _ = design_space(study)
     changes = tuple(one.changes for one in designs)
     axis = StudyAxis("design", "design", tuple(range(len(designs))), changes)
     asked = replace(study, axes=(axis,), metrics=("tokens_per_s",))
-    run(asked, answers, pool, workers, tell=lambda *_: None, stop=lambda: False)
+    run(asked.points(), cache, pool)
     found = []
     for number, design in enumerate(designs):
         keys = [asked.key(member, design.changes) for member in asked.members]
-        known = answers.known(keys)
+        known = cache.get(keys)
         row = row_of(asked, number, [known[key] for key in keys])
         if row["meets"]:
             rate = row["tokens_per_s"]
@@ -196,12 +187,10 @@ def main() -> None:
     asked = parser.parse_args()
     try:
         study = load_study(asked.study, Path())
-        pool = partial(processes, asked.workers)
-        answers = Memory()
-        found = search_designs(
-            study, answers, pool, asked.workers, tell=lambda *_: None, stop=lambda: False
-        )
-        every = plan_all(study, answers, pool, asked.workers)
+        pool = WorkerPool(partial(processes, asked.workers), asked.workers)
+        cache = ExactRows()
+        found = search_designs(study, cache, pool)
+        every = plan_all(study, cache, pool)
     except InputError as error:
         sys.exit(str(error))
     if {one.design.name for one in found.pareto} != {one.design.name for one in pareto(every)}:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -23,8 +24,8 @@ from nest_core.studies.parameter import (
     with_values,
 )
 from nest_core.studies.parameters import sweep_parameters
-from nest_core.studies.points import Outcome, Sweep
 from nest_core.studies.ratios import MOST_MODELS, Ratios
+from nest_core.studies.sweeps import Sweep
 from nest_core.units import capital
 from nest_studio.fields import (
     ADDRESS,
@@ -52,7 +53,7 @@ __all__ = [
     "STUDIES",
     "SWEEP",
     "Swept",
-    "asked",
+    "axes_of",
     "inputs_of",
     "mix_controls",
     "opening_controls",
@@ -90,10 +91,9 @@ def inputs_of(request: Request) -> dict[str, Any]:
     return {"document": request.document, "overrides": request.overrides}
 
 
-def asked(turned: Sequence[Swept]) -> dict[str, Any]:
-    """The parameters as a sweep takes them."""
-    x, y = [*({"parameter": one.key, "values": list(values)} for one, values in turned), None][:2]
-    return {"x": x, "y": y}
+def axes_of(turned: Sequence[Swept]) -> list[tuple[str, tuple[Value, ...]]]:
+    """Return parameters and values as a sweep takes them."""
+    return [(parameter.key, values) for parameter, values in turned]
 
 
 def questions(found: Sequence[SweepParameter]) -> dict[str, tuple[str, str]]:
@@ -236,7 +236,8 @@ def show_sweep(sweep: Sweep, turned: Sequence[Swept], request: Request, pins: An
     first, *others = pictures(sweep)
     settle(POINT, Choice(tuple(sweep.named(point) for point in sweep.points)))
     with pins:
-        inputs = inputs_of(request) | asked(turned)
+        axes = ({"parameter": key, "values": list(values)} for key, values in axes_of(turned))
+        inputs = inputs_of(request) | dict(itertools.zip_longest("xy", axes))
         pin_button("sweep", first.title, inputs, key="explore", rows=sweep.rows)
     first = replace(first, reading=f"{first.reading} Click a point.")
     PicturePlace("explore", on_pick=lambda carried: _point_at(sweep, carried)).draw(first)
@@ -267,7 +268,7 @@ def _point(sweep: Sweep, turned: Sequence[Swept], request: Request) -> None:
         help="Click a point above, or pick one here.",
     )
     point = names[name]
-    pairs = _pairs(point, turned)
+    pairs = tuple(zip((parameter for parameter, _ in turned), point.values, strict=True))
     with middle:
         facts(point.words or point.reason)
         note = "; ".join(point.realised)
@@ -291,15 +292,6 @@ def _open_point(request: Request, pairs: tuple[tuple[SweepParameter, Value], ...
         if parameter.fabric
     )
     open_plan(request.scenario, with_values(request.overrides, pairs), said)
-
-
-def _pairs(point: Outcome, turned: Sequence[Swept]) -> tuple[tuple[SweepParameter, Value], ...]:
-    values = (point.x, point.y)
-    return tuple(
-        (parameter, value)
-        for (parameter, _), value in zip(turned, values, strict=False)
-        if value is not None
-    )
 
 
 def _points_table(sweep: Sweep) -> None:

@@ -12,19 +12,19 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 from nest_core.errors import InputError
 from nest_core.studies import engine
-from nest_core.studies.engine import Answers
+from nest_core.studies.pool import WorkerPool
+from nest_core.studies.rows import RowCache
 from nest_core.studies.solving import Stop, Tell
 from nest_core.studies.study import Study
 from nest_studio.job_queue import JobQueue
 from nest_studio.queued import Job
 
-__all__ = ["Pool", "StudyRun", "begin", "running", "swept"]
+__all__ = ["QueueExecutor", "StudyRun", "begin", "running", "swept"]
 
 TOGETHER = 8
 """Points of a task: it makes way for what somebody waits for, and then is begun anew."""
@@ -35,10 +35,10 @@ KEPT = 16
 """Studies whose last run is remembered."""
 _numbers = itertools.count()
 
-Work = Callable[[Executor, Answers, Callable[[int, int], None], Stop], Any]
+Work = Callable[[WorkerPool, RowCache, Callable[[int, int], None], Stop], Any]
 
 
-class Pool(Executor):
+class QueueExecutor(Executor):
     """The studio's worker processes as an executor; its tasks come after what somebody waits for.
 
     Parameters
@@ -50,7 +50,7 @@ class Pool(Executor):
         self._queue = queue
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Job:
-        """As every executor's; what ends early keeps what it has found."""
+        """See `concurrent.futures.Executor.submit`; what ends early keeps what it has found."""
         key = f"task of a study {next(_numbers)}"
         job = self._queue.ask(key, in_worker, fn, args, kwargs, urgent=False)
         job.add_done_callback(lambda _: self._queue.forget(key))
@@ -78,15 +78,15 @@ class StudyRun:
     ----------
     answered, points : int
         So far, and in all; 0 until it is known.
-    answers : Answers
-        Where its answers are kept, failures of this run among them.
+    cache : RowCache
+        Where its rows are kept, failures of this run among them.
     result : object or None
         What its work came to, once it has ended.
     error : Exception or None
         Why it came to nothing.
     """
 
-    answers: Answers
+    cache: RowCache
     began: float = field(default_factory=time.monotonic)
     answered: int = 0
     points: int = 0
@@ -130,7 +130,8 @@ class StudyRun:
 
     def _work(self, queue: JobQueue, work: Work) -> None:
         try:
-            self.result = work(Pool(queue), self.answers, self.tell, self._stop.is_set)
+            pool = WorkerPool.of(QueueExecutor(queue))
+            self.result = work(pool, self.cache, self.tell, self._stop.is_set)
         except Exception as error:  # crosses to whoever looks
             self.error = error
         self._ended.set()
@@ -145,15 +146,15 @@ def running(key: str) -> StudyRun | None:
     return _runs.get(key)
 
 
-def begin(key: str, queue: JobQueue, answers: Answers, work: Work) -> StudyRun:
+def begin(key: str, queue: JobQueue, cache: RowCache, work: Work) -> StudyRun:
     """Begin a study, or go on with it; one that runs is returned.
 
     Parameters
     ----------
     key : str
     queue : JobQueue
-    answers : Answers
-    work : callable (executor, answers, tell, stop)
+    cache : RowCache
+    work : callable (pool, cache, tell, stop)
         What it computes; called in a thread of its own.
 
     Raises
@@ -174,13 +175,13 @@ def begin(key: str, queue: JobQueue, answers: Answers, work: Work) -> StudyRun:
         past = [name for name, run in _runs.items() if run.ended]
         for name in past[: max(0, len(_runs) + 1 - KEPT)]:
             del _runs[name]
-        run = _runs[key] = StudyRun(answers)
+        run = _runs[key] = StudyRun(cache)
         threading.Thread(target=run._work, args=(queue, work), daemon=True).start()
         return run
 
 
 def swept(study: Study) -> Work:
     """The work of a study with axes."""
-    return lambda executor, answers, tell, stop: engine.run(
-        study, answers, lambda: nullcontext(executor), 1, tell=tell, stop=stop, together=TOGETHER
+    return lambda pool, cache, tell, stop: engine.run(
+        study.points(), cache, pool, tell=tell, stop=stop, together=TOGETHER
     )

@@ -7,7 +7,6 @@ import math
 import time
 import tomllib
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from typing import Any, TypeAlias
 
 import pandas as pd
@@ -15,14 +14,15 @@ import streamlit as st
 
 from nest_core import __version__
 from nest_core.errors import InputError
-from nest_core.figures.study import METRIC_WORDS, at_value, is_better_low, study_picture
+from nest_core.figures.study import METRIC_WORDS, is_better_low, study_picture
 from nest_core.presets import preset_names
 from nest_core.quoting import as_markdown, csv_text
 from nest_core.studies.design_choice import Choice, weigh
 from nest_core.studies.design_search import Designed, search_designs
-from nest_core.studies.engine import FAILED, Answers, Ended
+from nest_core.studies.engine import Ended
+from nest_core.studies.pool import WorkerPool
 from nest_core.studies.result import rows_from, to_parquet
-from nest_core.studies.rows import rows_of
+from nest_core.studies.rows import RowCache, rows_of
 from nest_core.studies.sensitivity import Sensitivity, sensitivity
 from nest_core.studies.study import Study, study_of, study_text
 from nest_core.toml_text import toml_document
@@ -148,7 +148,7 @@ def _delete(name: str) -> None:
 
 def _heading(study: Study, kept: str) -> None:
     base = ", ".join(f"{member.name} ({member.weight:.0%})" for member in study.members)
-    axes = "; ".join(f"{axis.label}: {len(axis.values):,} values" for axis in study.axes)
+    axes = "; ".join(f"{axis.title}: {len(axis.values):,} values" for axis in study.axes)
     what = f"{len(study):,} points. {axes}" if not study.design else "Fabrics under a budget"
     facts(study.name, kind="nest-scenario")
     dated = f" Kept {local_time(kept)}." if kept else ""
@@ -179,7 +179,7 @@ def _failures(run: StudyRun | None, rows: Sequence[Mapping[str, Any]]) -> None:
     """What of the last run failed, and why the first of it did."""
     if run is None or not isinstance(run.result, Ended) or not run.result.failed:
         return
-    why = next((row["reason"] for row in rows if row["status"] == FAILED), "")
+    why = next((row["reason"] for row in rows if row["status"] == "failed"), "")
     st.warning(as_markdown(f"{run.result.failed:,} points failed; the first: {why}"))
 
 
@@ -188,7 +188,7 @@ def _label(study: Study, run: StudyRun | None) -> str:
     if study.design:
         whole = run is not None and run.error is None and not run.cancelled
         return "" if whole else "Go on" if run else "Run"
-    there = sum(row["status"] != FAILED for row in _rows(study, run))
+    there = sum(row["status"] != "failed" for row in _rows(study, run))
     return "" if there >= len(study) else "Go on" if there else "Run"
 
 
@@ -197,11 +197,8 @@ def _work(study: Study) -> Any:
     if not study.design:
         return swept(study)
 
-    def designed(executor: Any, known: Answers, tell: Any, stop: Any) -> _Answer | None:
-        def pool() -> Any:
-            return nullcontext(executor)
-
-        found = search_designs(study, known, pool, 1, tell=tell, stop=stop)
+    def designed(pool: WorkerPool, cache: RowCache, tell: Any, stop: Any) -> _Answer | None:
+        found = search_designs(study, cache, pool, tell=tell, stop=stop)
         if stop():
             return None
         choice = weigh(study, found, pool)
@@ -246,7 +243,7 @@ def _rows(study: Study, run: StudyRun | None) -> list[dict[str, Any]]:
     if known == key and (len(rows) == len(study) or time.monotonic() < until):
         return list(rows)
     began = time.monotonic()
-    rows = list(rows_of(study, run.answers if run else answers()))
+    rows = list(rows_of(study, run.cache if run else answers()))
     ended = time.monotonic()
     st.session_state["study rows"] = key, rows, ended + PATIENCE * (ended - began)
     return rows
@@ -293,7 +290,7 @@ def _filtered(study: Study, rows: Sequence[dict[str, Any]]) -> list[dict[str, An
         for place, axis in enumerate(study.axes):
             usual = list(axis.values[:1]) if place > 2 else []
             picked = st.multiselect(
-                as_markdown(axis.label),
+                as_markdown(axis.title),
                 axis.values,
                 usual,
                 key=f"study.only.{study.name}.{axis.key}",
@@ -317,7 +314,7 @@ def _point(study: Study, rows: Sequence[Mapping[str, Any]], metric: str) -> None
     sign = -1.0 if is_better_low(metric) else 1.0
     best = max(rows, key=lambda row: sign * row[metric] if row[metric] is not None else -math.inf)
     row = by_number.get(st.session_state.get(POINT), best)
-    values = ", ".join(at_value(axis, row[axis.key]) for axis in study.axes)
+    values = ", ".join(axis.named(row[axis.key]) for axis in study.axes)
     left, right = st.columns([6, 1.4], vertical_alignment="center")
     with left:
         facts(f"{capital(values)}.", row["plan"] or row["reason"])

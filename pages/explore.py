@@ -15,7 +15,7 @@ from nest_core.scenario.titles import fabric_title, scenario_title
 from nest_core.studies.parameter import SweepParameter
 from nest_core.studies.parameters import sweep_parameters
 from nest_core.studies.ratios import highest_ratios
-from nest_core.studies.sweep import run
+from nest_core.studies.sweeps import sweep
 from nest_studio.explore_view import (
     ASKS,
     BY_PARAMETERS,
@@ -23,7 +23,7 @@ from nest_studio.explore_view import (
     STUDIES,
     SWEEP,
     Swept,
-    asked,
+    axes_of,
     inputs_of,
     mix_controls,
     opening_controls,
@@ -107,21 +107,21 @@ def sweep_part(
     request: Request, texts: list[tuple[SweepParameter, str]], problem: Any, pins: Any
 ) -> None:
     """One or two parameters with the text of their values."""
-    sweep = None
+    found = None
     with told(problem.error):
         turned = values_of(texts)
-        sweep = answer(request, turned)
-    if sweep is None:
+        found = answer(request, turned)
+    if found is None:
         show_earlier("sweep", pins)
         return
     st.session_state["explore turned"] = (request, turned)
     with st.container(key="results"):
-        show_sweep(sweep, turned, request, pins)
+        show_sweep(found, turned, request, pins)
 
 
 def answer(request: Request, turned: list[Swept]) -> Any:
     """The sweep, or None while it is not there."""
-    inputs = inputs_of(request) | asked(turned)
+    inputs = request.document, request.overrides, axes_of(turned)
     points = math.prod(len(values) for _, values in turned)
     if points > AT_ONCE and st.session_state.get("explore asked") != inputs:
         left, right = st.columns([6, 1], vertical_alignment="center")
@@ -130,7 +130,7 @@ def answer(request: Request, turned: list[Swept]) -> Any:
             "Run", key="explore-run", on_click=hold, args=("explore asked", inputs), width="stretch"
         )
         return None
-    return study("sweep", "Planning", run, inputs)
+    return study("sweep", "Planning", sweep, *inputs)
 
 
 def ratios_part(request: Request, problem: Any, pins: Any) -> None:
@@ -147,12 +147,12 @@ def ratios_part(request: Request, problem: Any, pins: Any) -> None:
         show_ratios(found, inputs, pins)
 
 
-def study(name: str, what: str, work: Callable[..., Any], inputs: dict[str, Any]) -> Any:
+def study(name: str, what: str, work: Callable[..., Any], *inputs: Any) -> Any:
     """The answer of a study, which the session keeps; None while it is not there.
 
     What this page asked for before and no longer wants is stopped.
     """
-    found = awaited(work, inputs, what=what, key=f"explore-{name}", place="explore", urgent=False)
+    found = awaited(work, *inputs, what=what, key=f"explore-{name}", place="explore", urgent=False)
     if found is not None:
         st.session_state[f"explore {name} answer"] = found
     return found

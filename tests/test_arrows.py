@@ -156,7 +156,7 @@ ABOVE_FOUNDATIONS = {
         "topology",
     },
     "course": {"api", "figures", "lessons", "notebook"},
-    "store": {"notebook"},
+    "store": {"notebook", "studies"},
 }
 """Packages of `nest_core` and what of it each may import besides the foundations."""
 

@@ -23,9 +23,10 @@ from nest_core.hardware import load_accelerator, load_profile
 from nest_core.notebook.document import portable
 from nest_core.presets import load_toml, preset_path
 from nest_core.scenario import fabric_document, load_scenario, resolve_scenario, scenario_document
-from nest_core.studies import comparison, sweep
+from nest_core.studies import comparison
 from nest_core.studies.parameters import sweep_parameters
 from nest_core.studies.ratios import highest_ratios
+from nest_core.studies.sweeps import sweep
 from nest_core.workload.model_files import load_model
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -70,9 +71,7 @@ WAYS = {
     "the document": lambda d, key, name: resolve_scenario(_dotted(d, key, name)),
     "its overrides": lambda d, key, name: resolve_scenario(d | {"override": {key: name}}),
     "parameters": lambda d, key, name: sweep_parameters(d, {key: name}, None),
-    "a sweep": lambda d, key, name: sweep.run(
-        {"document": d, "overrides": {key: name}, "x": {"parameter": "zero", "values": [0]}}
-    ),
+    "a sweep": lambda d, key, name: sweep(d, {key: name}, [("zero", [0])]),
     "a comparison": lambda d, key, name: comparison.run(
         {"entries": [{"name": n, "document": d, "overrides": {key: name}} for n in "ab"]}
     ),
@@ -124,19 +123,18 @@ def test_what_is_said_does_not_depend_on_the_file(way, documents, vault):
         assert said == refused(way, documents, vault, key, absent)
 
 
-@pytest.mark.parametrize("way", ["a sweep", "ratios", "a comparison"])
+@pytest.mark.parametrize("way", ["ratios", "a comparison"])
 def test_no_input_names_a_folder(way, documents, vault):
     """A failure: plain inputs of a study say where paths start."""
     inputs = {
         "document": documents(),
         "overrides": {"fabric": "secret.toml"},
         "folder": str(vault),
-        "x": {"parameter": "zero", "values": [0]},
         "mix": [{"model": "llama2-7b", "share": 1}],
         "loss": 0.02,
     }
     entries = [{**inputs, "name": name} for name in "ab"]
-    run = {"a sweep": sweep.run, "ratios": highest_ratios, "a comparison": comparison.run}[way]
+    run = {"ratios": highest_ratios, "a comparison": comparison.run}[way]
     with opened_below(vault) as opened, pytest.raises(InputError) as caught:
         run({**inputs, "entries": entries})
     assert not opened

@@ -14,13 +14,12 @@ from nest_core.api.scenario import Named, load
 from nest_core.costs.plan_words import plan_words
 from nest_core.errors import InputError
 from nest_core.scenario import Scenario, as_written
-from nest_core.studies import comparison
+from nest_core.studies import comparison, sweeps
 from nest_core.studies import ratios as tiers
-from nest_core.studies import sweep as sweeping
 from nest_core.studies.comparison import LONGEST_NAME, Comparison
 from nest_core.studies.parameters import sweep_parameters
-from nest_core.studies.points import Sweep
 from nest_core.studies.ratios import Ratios
+from nest_core.studies.sweeps import Sweep
 from nest_core.text import table
 
 if TYPE_CHECKING:
@@ -106,7 +105,7 @@ class Swept(ResultRows):
         return [
             {
                 axis.title: axis.words(value)
-                for axis, value in zip(self.found.axes, (point.x, point.y), strict=False)
+                for axis, value in zip(self.found.axes, point.values, strict=True)
             }
             | {
                 "iteration, s": f"{point.iteration_s:.4g}" if point.iteration_s else "–",
@@ -208,17 +207,10 @@ def sweep(scenario: Scenario | Named, **values: Iterable[float | str]) -> Swept:
     asked = load(scenario)
     if not 1 <= len(values) <= 2:
         raise InputError("sweep", "must have one or two parameters", list(values), "name them")
-    found = sweep_parameters(asked.document, asked.overrides, asked.folder)
-    known = [one.key for one in found]
-    x, y = [
-        *(
-            {"parameter": _key(name, known), "values": _listed(name, each)}
-            for name, each in values.items()
-        ),
-        None,
-    ][:2]
-    inputs = {"document": asked.document, "overrides": asked.overrides, "x": x, "y": y}
-    return Swept(sweeping.run(inputs, folder=asked.folder))
+    available = sweep_parameters(asked.document, asked.overrides, asked.folder)
+    keys = [parameter.key for parameter in available]
+    axes = [(_key(name, keys), _listed(name, each)) for name, each in values.items()]
+    return Swept(sweeps.sweep(asked.document, asked.overrides, axes, asked.folder))
 
 
 def compare(

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import Executor
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nest_core.api.studies import ResultRows
 from nest_core.errors import InputError
-from nest_core.studies import engine
 from nest_core.studies.design_choice import Choice, in_words, weigh
 from nest_core.studies.design_search import Designed, search_designs
-from nest_core.studies.here import Held, Here
-from nest_core.studies.rows import rows_of
+from nest_core.studies.engine import run
+from nest_core.studies.pool import WorkerPool
+from nest_core.studies.rows import MemoryCache, rows_of
 from nest_core.studies.sensitivity import Sensitivity, sensitivity
-from nest_core.studies.solving import never
 from nest_core.studies.study import Study, load_study, study_of
 
 if TYPE_CHECKING:
@@ -133,12 +131,11 @@ def study(
     >>> [row["status"] for row in nest.study(base | {"axes": axes}).rows()]
     ['solved', 'solved']
     """
-    read, held = _read(asked), Held()
+    read, cache = _read(asked), MemoryCache()
     if read.design is not None:
         raise InputError("study", "must have axes", read.name, "use design for a [design]")
-    with _given(executor) as pool:
-        engine.run(read, held, lambda: nullcontext(pool), workers, tell=lambda *_: None, stop=never)
-    return Studied(read, tuple(rows_of(read, held)))
+    run(read.points(), cache, WorkerPool.of(executor, workers))
+    return Studied(read, tuple(rows_of(read, cache)))
 
 
 def design(
@@ -159,20 +156,10 @@ def design(
     >>> nest.design(base | {"design": families}).found.certificate.proven
     True
     """
-    read, held = _read(asked), Held()
-    with _given(executor) as own:
-
-        def pool() -> nullcontext[Executor]:
-            return nullcontext(own)
-
-        found = search_designs(read, held, pool, workers, tell=lambda *_: None, stop=never)
-        choice = weigh(read, found, pool)
+    read, pool = _read(asked), WorkerPool.of(executor, workers)
+    found = search_designs(read, MemoryCache(), pool)
+    choice = weigh(read, found, pool)
     return Chosen(read.name, found, choice, sensitivity(read, choice))
-
-
-def _given(executor: Executor | None) -> nullcontext[Executor]:
-    """Who computes; closing it is left to who made it."""
-    return nullcontext(executor or Here())
 
 
 def _read(asked: str | Path | Mapping[str, Any]) -> Study:

@@ -12,9 +12,9 @@ from nest_core.explain import quantity
 from nest_core.figures.style import FAINT, Picture, empty, frame
 from nest_core.studies.parameter import Value
 from nest_core.studies.study import Study, StudyAxis
-from nest_core.units import capital, format_ratio, percent
+from nest_core.units import capital, percent
 
-__all__ = ["METRIC_WORDS", "at_value", "is_better_low", "study_picture"]
+__all__ = ["METRIC_WORDS", "is_better_low", "study_picture"]
 
 METRIC_WORDS = {
     "tokens_per_s": "throughput, tokens/s",
@@ -69,14 +69,14 @@ def study_picture(study: Study, rows: Sequence[Row], metric: str) -> Picture:
         layout[f"xaxis{end}"] = _across(x, at, numeric, domain, len(shown))
         layout[f"yaxis{end}"] = _up(words if place == 0 else "", top, f"x{end}")
         if panels is not None:
-            annotations.append(_head(at_value(panels, panel), sum(domain) / 2))
+            annotations.append(_head(panels.named(panel), sum(domain) / 2))
         here = [row for row in known if panels is None or row[panels.key] == panel]
         for number, line in enumerate(_present(lines, known)):
             own = [row for row in here if lines is None or row[lines.key] == line]
             data.append(_line(own, x, at, metric, number, lines, line, end))
     legend = (
         tuple(
-            (at_value(lines, line), _LINES[number % len(_LINES)])
+            (lines.named(line), _LINES[number % len(_LINES)])
             for number, line in enumerate(_present(lines, known))
         )
         if lines is not None
@@ -118,7 +118,7 @@ def _line(
 ) -> dict[str, Any]:
     ordered = sorted(rows, key=lambda row: at[row[x.key]])
     colour = _LINES[number % len(_LINES)]
-    named = f"{at_value(axis, value)}, " if axis is not None else ""
+    named = f"{axis.named(value)}, " if axis is not None else ""
     return {
         "type": "scatter",
         "mode": "lines+markers",
@@ -139,7 +139,7 @@ def _line(
         },
         "customdata": [row["point"] for row in ordered],
         "hovertext": [
-            f"{named}{at_value(x, row[x.key])}<br>{_figure(metric, row[metric])}<br>{row['plan']}"
+            f"{named}{x.named(row[x.key])}<br>{_figure(metric, row[metric])}<br>{row['plan']}"
             + (f"<br>{row['reason']}" if row["reason"] else "")
             for row in ordered
         ],
@@ -158,10 +158,12 @@ def _across(
     span = max(places) - min(places) or 1.0
     least = min((b - a for a, b in itertools.pairwise(sorted(places))), default=1.0)
     crowded = len(places) > 12 // panels or (numeric and least < 0.04 * panels * span)
-    ticks = {} if numeric and crowded else {"tickvals": places, "ticktext": [_said(v) for v in at]}
+    ticks = (
+        {} if numeric and crowded else {"tickvals": places, "ticktext": list(map(axis.words, at))}
+    )
     return {
         "domain": domain,
-        "title": {"text": axis.label, "standoff": 6, "font": {"size": 12}},
+        "title": {"text": axis.title, "standoff": 6, "font": {"size": 12}},
         "range": [min(places) - 0.06 * span, max(places) + 0.06 * span],
         "showgrid": False,
         "zeroline": False,
@@ -199,28 +201,10 @@ def _head(text: str, at: float) -> dict[str, Any]:
     }
 
 
-def _said(value: Value | None) -> str:
-    return f"{value:,.6g}" if isinstance(value, int | float) else str(value)
-
-
 def _figure(metric: str, value: float) -> str:
     """A metric's value with its unit."""
     unit = METRIC_WORDS[metric].partition(", ")[2]
     return percent(value) if unit.startswith("share") or metric == "mfu" else quantity(value, unit)
-
-
-def at_value(axis: StudyAxis, value: Value | None) -> str:
-    """A value of an axis in words.
-
-    Examples
-    --------
-    >>> at_value(StudyAxis("memory", "memory per device, GiB", (80.0,), ({},)), 80.0)
-    'memory per device 80 GiB'
-    """
-    name, _, unit = axis.label.partition(", ")
-    if unit == "down : up" and isinstance(value, int | float):
-        return f"{name} {format_ratio(value)}"
-    return f"{name} {_said(value)} {unit}".rstrip()
 
 
 def _finding(study: Study, rows: Sequence[Row], metric: str) -> str:
@@ -230,7 +214,7 @@ def _finding(study: Study, rows: Sequence[Row], metric: str) -> str:
         return "No point meets the constraints"
     pick = min if is_better_low(metric) else max
     best = pick(allowed, key=lambda row: float(row[metric]))
-    where = ", ".join(at_value(axis, best[axis.key]) for axis in study.axes)
+    where = ", ".join(axis.named(best[axis.key]) for axis in study.axes)
     verb = "Least" if is_better_low(metric) else "Most"
     name = METRIC_WORDS[metric].partition(", ")[0]
     return f"{verb} {name}: {_figure(metric, best[metric])} at {where}"

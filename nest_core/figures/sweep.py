@@ -27,7 +27,8 @@ from nest_core.figures.sweep_parts import (
 from nest_core.figures.sweep_plane import plane_picture
 from nest_core.hardware.posterior import SHARE
 from nest_core.measured.fabric import UNMEASURED_RATIO
-from nest_core.studies.points import Outcome, Sweep, changes
+from nest_core.studies.rows import StudyRow
+from nest_core.studies.sweeps import Sweep, changes
 from nest_core.units import humanise_bytes, percent
 
 __all__ = ["memory_picture", "pictures", "throughput_picture"]
@@ -100,7 +101,7 @@ def throughput_picture(sweep: Sweep) -> Picture:
         f"Every point is planned anew. Dashed uprights: the plan changes. Band: the {SHARE:.0%} "
         "interval, which all points share in large part, being of one software."
     )
-    if sweep.x.parameter.startswith("oversubscription."):
+    if sweep.x.key.startswith("oversubscription."):
         reading += f" {UNMEASURED_RATIO}"
     return Picture(
         _finding(sweep, len(turns)),
@@ -153,7 +154,7 @@ def _turns(sweep: Sweep) -> list[tuple[int, int, tuple[str, ...]]]:
     feasible = [i for i, point in enumerate(sweep.points) if point.feasible]
     found = []
     for i, j in itertools.pairwise(feasible):
-        said = changes(sweep.points[i], sweep.points[j], (sweep.x.parameter,))
+        said = changes(sweep.points[i], sweep.points[j], (sweep.x.key,))
         if said:
             found.append((i, j, said))
     return found
@@ -300,7 +301,7 @@ def _finding(sweep: Sweep, turns: int) -> str:
     return _trend(sweep, feasible) + (ending if len(feasible) > 1 else planless(sweep.points))
 
 
-def _trend(sweep: Sweep, feasible: list[Outcome]) -> str:
+def _trend(sweep: Sweep, feasible: list[StudyRow]) -> str:
     rates = [point.tokens_per_s or 0.0 for point in feasible]
     best = max(range(len(rates)), key=rates.__getitem__)
     if len(feasible) == 1:
@@ -318,13 +319,13 @@ def _trend(sweep: Sweep, feasible: list[Outcome]) -> str:
     return f"Fastest at {_at(sweep, feasible[best])}"
 
 
-def _at(sweep: Sweep, point: Outcome) -> str:
+def _at(sweep: Sweep, point: StudyRow) -> str:
     """A value in a title, with its unit where that says something."""
-    shown = sweep.x.words(point.x)
-    if sweep.x.parameter == "recompute":
+    shown = sweep.x.words(point.values[0])
+    if sweep.x.key == "recompute":
         return f"recomputation {shown}"
     plain = sweep.x.unit in ("", "down : up")
-    unit = "" if plain and sweep.x.parameter != "devices" else f" {sweep.x.unit or sweep.x.label}"
+    unit = "" if plain and sweep.x.key != "devices" else f" {sweep.x.unit or sweep.x.label}"
     return f"{shown}{unit}"
 
 

@@ -8,7 +8,8 @@ import plotly.graph_objects as go
 
 from nest_core.figures.style import ACCENT, FAINT, MUTED, Picture, axis_unit, frame
 from nest_core.figures.sweep_parts import band, hover, parameter_axis, places, rate_unit
-from nest_core.studies.points import Outcome, Sweep
+from nest_core.studies.rows import StudyRow
+from nest_core.studies.sweeps import Sweep
 from nest_core.units import capital, format_money, percent
 
 __all__ = ["pareto_picture", "pareto_set", "scaling_picture"]
@@ -24,12 +25,12 @@ def scaling_picture(sweep: Sweep) -> Picture | None:
     None unless the one parameter is the number of devices, and two of them have a plan.
     """
     feasible = [point for point in sweep.points if point.feasible and point.devices]
-    if sweep.x.parameter != "devices" or sweep.y is not None or len(feasible) < 2:
+    if sweep.x.key != "devices" or sweep.y is not None or len(feasible) < 2:
         return None
     first, last = feasible[0], feasible[-1]
     at = dict(zip(sweep.x.values, places(sweep.x), strict=True))
     scale, unit = rate_unit(sweep)
-    x = [at[point.x] for point in feasible]
+    x = [at[point.values[0]] for point in feasible]
     rates = [(point.tokens_per_s or 0.0) / scale for point in feasible]
     ideal = [rates[0] * (point.devices or 1) / (first.devices or 1) for point in feasible]
     parts = [rate / best for rate, best in zip(rates, ideal, strict=True)]
@@ -92,7 +93,7 @@ def scaling_picture(sweep: Sweep) -> Picture | None:
     )
 
 
-def pareto_set(points: list[Outcome]) -> list[Outcome]:
+def pareto_set(points: list[StudyRow]) -> list[StudyRow]:
     """Those that no other beats in price and throughput both, cheapest first."""
     best, found = 0.0, []
     for point in sorted(points, key=lambda p: (p.network_usd or 0.0, -(p.tokens_per_s or 0.0))):
@@ -108,7 +109,7 @@ def pareto_picture(sweep: Sweep) -> Picture | None:
     Fabrics of different sizes do different work and are not compared.
     """
     priced = [point for point in sweep.points if point.feasible and point.network_usd]
-    wanted = {axis.parameter for axis in sweep.axes if axis.fabric}
+    wanted = {axis.key for axis in sweep.axes if axis.fabric}
     if not wanted or "devices" in wanted or len({point.network_usd for point in priced}) < 2:
         return None
     kept = pareto_set(priced)
@@ -116,7 +117,7 @@ def pareto_picture(sweep: Sweep) -> Picture | None:
     largest = max(point.network_usd or 0.0 for point in priced)
     money, currency = axis_unit(largest, "$")
 
-    def where(point: Outcome) -> tuple[float, float]:
+    def where(point: StudyRow) -> tuple[float, float]:
         return (point.network_usd or 0.0) / money, (point.tokens_per_s or 0.0) / scale
 
     dots = [where(point) for point in priced]
@@ -189,14 +190,12 @@ def _axis(title: str, values: list[float]) -> dict[str, object]:
     }
 
 
-def _short(sweep: Sweep, point: Outcome) -> str:
-    found = [sweep.x.words(point.x)]
-    if sweep.y is not None:
-        found.append(sweep.y.words(point.y))
-    return ", ".join(found)
+def _short(sweep: Sweep, point: StudyRow) -> str:
+    pairs = zip(sweep.axes, point.values, strict=True)
+    return ", ".join(axis.words(value) for axis, value in pairs)
 
 
-def _finding(sweep: Sweep, kept: list[Outcome]) -> str:
+def _finding(sweep: Sweep, kept: list[StudyRow]) -> str:
     best = kept[-1]
     if len(kept) == 1:
         return f"{capital(sweep.named(best))} is the cheapest and the fastest"

@@ -11,7 +11,9 @@ from nest_core.explain import quantity
 from nest_core.explain.interval import span_in_words
 from nest_core.figures.style import ACCENT, FAINT, MUTED, axis_unit, broken
 from nest_core.hardware.posterior import SHARE
-from nest_core.studies.points import Axis, Outcome, Sweep
+from nest_core.studies.rows import StudyRow
+from nest_core.studies.study import StudyAxis
+from nest_core.studies.sweeps import Sweep
 from nest_core.units import format_money, humanise_bytes, percent
 
 __all__ = [
@@ -31,7 +33,7 @@ _BAND = "rgba(0, 114, 178, 0.18)"
 _HATCHED = "rgba(128, 132, 138, 0.55)"
 
 
-def places(axis: Axis) -> list[float]:
+def places(axis: StudyAxis) -> list[float]:
     """Where the values of a parameter stand: to scale, by doublings, or one after another."""
     numbers = [value for value in axis.values if isinstance(value, int | float)]
     if len(numbers) < len(axis.values):
@@ -39,15 +41,15 @@ def places(axis: Axis) -> list[float]:
     return [math.log2(value) if axis.doubling else float(value) for value in numbers]
 
 
-def parameter_axis(axis: Axis, at: Sequence[float], margin: float) -> dict[str, Any]:
+def parameter_axis(axis: StudyAxis, at: Sequence[float], margin: float) -> dict[str, Any]:
     """A plotly axis with the parameter's values on it; the scenario's own is marked."""
     return {
         "title": {"text": axis.title, "standoff": 6, "font": {"size": 12}},
         "range": [min(at) - margin, max(at) + margin],
         "tickvals": list(at),
         "ticktext": [
-            f"<b>{shown}</b><br>now" if value == axis.present else shown
-            for value, shown in zip(axis.values, axis.shown, strict=True)
+            f"<b>{axis.words(value)}</b><br>now" if value == axis.present else axis.words(value)
+            for value in axis.values
         ],
         "tickangle": 0,
         "showgrid": False,
@@ -64,7 +66,7 @@ def rate_unit(sweep: Sweep) -> tuple[float, str]:
     )
 
 
-def label(point: Outcome, scale: float) -> str:
+def label(point: StudyRow, scale: float) -> str:
     """A throughput with three digits, without its unit."""
     if point.tokens_per_s is None:
         return ""
@@ -72,21 +74,21 @@ def label(point: Outcome, scale: float) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:#.3g}"
 
 
-def short_plan(point: Outcome) -> str:
+def short_plan(point: StudyRow) -> str:
     """The degrees that differ from 1: ``tp 4 · pp 2 · dp 8``."""
     plan = point.plan or {}
     found = [f"{name} {plan[name]}" for name in ("tp", "pp", "dp", "cp", "ep") if plan[name] > 1]
     return " · ".join(found) or "one device"
 
 
-def shortfall(point: Outcome) -> str:
+def shortfall(point: StudyRow) -> str:
     """Why a point has no plan, in two or three words."""
     if point.status == "memory":
         return f"needs {humanise_bytes(point.needed_bytes)}" if point.needed_bytes else "too large"
-    return "cannot be" if point.status == "invalid" else "no time"
+    return {"invalid": "cannot be", "failed": "failed"}.get(point.status, "no time")
 
 
-def hover(sweep: Sweep, point: Outcome) -> str:
+def hover(sweep: Sweep, point: StudyRow) -> str:
     """What stands beside the pointer."""
     lines = [f"<b>{sweep.named(point)}</b>"]
     if not point.feasible:
@@ -112,7 +114,7 @@ def hover(sweep: Sweep, point: Outcome) -> str:
     return "<br>".join([*lines, *point.realised])
 
 
-def planless(points: Iterable[Outcome]) -> str:
+def planless(points: Iterable[StudyRow]) -> str:
     """How many points have no plan, as the end of a title; empty where all have one."""
     listed = list(points)
     count = sum(not point.feasible for point in listed)
@@ -121,7 +123,7 @@ def planless(points: Iterable[Outcome]) -> str:
 
 
 def band(
-    at: Sequence[float], points: Sequence[Outcome], scale: float, least: float
+    at: Sequence[float], points: Sequence[StudyRow], scale: float, least: float
 ) -> list[dict[str, Any]]:
     """A trace of the intervals of throughputs: a band along neighbours with a plan, and as wide
     as ``least`` where one stands alone; none

@@ -20,7 +20,8 @@ from nest_core.figures.sweep_parts import (
     shortfall,
 )
 from nest_core.hardware.posterior import SHARE
-from nest_core.studies.points import Outcome, Sweep, changes
+from nest_core.studies.rows import StudyRow
+from nest_core.studies.sweeps import Sweep, changes
 from nest_core.units import humanise_bytes, percent
 
 __all__ = ["plane_picture"]
@@ -52,7 +53,7 @@ def plane_picture(sweep: Sweep) -> Picture:
         yaxis=parameter_axis(sweep.y, rows, 0.5),
         annotations=_labels(cells, wide, scale) if wide <= _WIDEST else [],
     )
-    turned = tuple(axis.parameter for axis in sweep.axes)
+    turned = tuple(axis.key for axis in sweep.axes)
     data = [
         _heat(cells, wide, high, scale, unit),
         hatched(
@@ -84,7 +85,7 @@ def plane_picture(sweep: Sweep) -> Picture:
 
 
 def _heat(
-    cells: dict[Place, Outcome], wide: int, high: int, scale: float, unit: str
+    cells: dict[Place, StudyRow], wide: int, high: int, scale: float, unit: str
 ) -> dict[str, Any]:
     def rate(i: int, j: int) -> float | None:
         point = cells.get((i, j))
@@ -110,12 +111,12 @@ def _rgb(colour: tuple[int, int, int]) -> str:
     return "rgb({}, {}, {})".format(*colour)
 
 
-def _memory(point: Outcome) -> str:
+def _memory(point: StudyRow) -> str:
     """What the fullest device holds; it fits, or there would be no plan."""
     return f"{humanise_bytes(point.memory_bytes)} fits" if point.memory_bytes else ""
 
 
-def _labels(cells: dict[Place, Outcome], wide: int, scale: float) -> list[dict[str, Any]]:
+def _labels(cells: dict[Place, StudyRow], wide: int, scale: float) -> list[dict[str, Any]]:
     """Throughput, memory and degrees in the cells, dark on light and light on dark; where no plan
     fits, what one would need."""
     if len(cells) > _MOST_LABELLED:
@@ -138,7 +139,7 @@ def _labels(cells: dict[Place, Outcome], wide: int, scale: float) -> list[dict[s
     return found
 
 
-def _neighbours(cells: dict[Place, Outcome]) -> Iterator[tuple[Outcome, Outcome, list[float]]]:
+def _neighbours(cells: dict[Place, StudyRow]) -> Iterator[tuple[StudyRow, StudyRow, list[float]]]:
     """Cells side by side, and the ends of the edge between them: x, x, y, y."""
     for (i, j), point in cells.items():
         if (i + 1, j) in cells:
@@ -147,14 +148,14 @@ def _neighbours(cells: dict[Place, Outcome]) -> Iterator[tuple[Outcome, Outcome,
             yield point, cells[i, j + 1], [i - 0.5, i + 0.5, j + 0.5, j + 0.5]
 
 
-def _runs_out(a: Outcome, b: Outcome) -> bool:
+def _runs_out(a: StudyRow, b: StudyRow) -> bool:
     return {a.status, b.status} == {"solved", "memory"}
 
 
 def _borders(
     name: str,
-    cells: dict[Place, Outcome],
-    between: Callable[[Outcome, Outcome], bool],
+    cells: dict[Place, StudyRow],
+    between: Callable[[StudyRow, StudyRow], bool],
     look: dict[str, Any],
 ) -> dict[str, Any]:
     """One trace of the edges between neighbours of which something holds."""
@@ -170,7 +171,7 @@ def _borders(
     }
 
 
-def _points(sweep: Sweep, cells: dict[Place, Outcome]) -> dict[str, Any]:
+def _points(sweep: Sweep, cells: dict[Place, StudyRow]) -> dict[str, Any]:
     """Unseen markers in the middle of the cells: heat maps cannot be clicked."""
     return {
         "type": "scatter",

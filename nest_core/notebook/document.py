@@ -47,7 +47,7 @@ class SweptTable(_Table):
 
 
 class SweepInputs(PlanInputs):
-    """A scenario and what varies in it; `nest_core.studies.sweep` checks the parameters."""
+    """A scenario and what varies in it; `nest_core.studies.sweeps` checks the parameters."""
 
     x: SweptTable
     y: SweptTable | None = None

@@ -29,8 +29,9 @@ from nest_core.picture import picture
 from nest_core.planner import Progress
 from nest_core.scenario import resolve_scenario
 from nest_core.scenario.titles import scenario_title
-from nest_core.studies import comparison, ratios, sweep
+from nest_core.studies import comparison, ratios
 from nest_core.studies.solving import Stop, Tell, never, silent
+from nest_core.studies.sweeps import sweep
 from nest_core.units import NOTHING, percent
 
 __all__ = [
@@ -179,7 +180,9 @@ def _stage_table(found: Answer) -> Table | None:
 
 
 def _sweep(inputs: Mapping[str, Any], tell: Tell, stop: Stop) -> Shown | None:
-    found = sweep.run({"overrides": {}, **inputs}, progress=tell, stop=stop)
+    axes = [(axis["parameter"], axis["values"]) for axis in (inputs["x"], inputs.get("y")) if axis]
+    document, overrides = inputs["document"], inputs.get("overrides", {})
+    found = sweep(document, overrides, axes, progress=tell, stop=stop)
     if not found.complete:
         return None
     rows = tuple(found.rows())

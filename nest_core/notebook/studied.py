@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from typing import Any
 
 from nest_core.errors import InputError
@@ -16,8 +15,7 @@ from nest_core.studies.design_choice import weigh
 from nest_core.studies.design_search import search_designs
 from nest_core.studies.design_space import design_space
 from nest_core.studies.engine import run
-from nest_core.studies.here import Held, Here
-from nest_core.studies.rows import rows_of
+from nest_core.studies.rows import MemoryCache, rows_of
 from nest_core.studies.sensitivity import sensitivity
 from nest_core.studies.solving import Stop, Tell
 from nest_core.studies.study import Study, study_of
@@ -45,9 +43,9 @@ def study_shown(inputs: Mapping[str, Any], tell: Tell, stop: Stop) -> Shown | No
 
 
 def _points(study: Study, tell: Callable[[int, int], None], stop: Stop) -> Shown:
-    held = Held()
-    run(study, held, lambda: nullcontext(Here()), 1, tell=tell, stop=stop, together=1)
-    rows = tuple(rows_of(study, held))
+    cache = MemoryCache()
+    run(study.points(), cache, tell=tell, stop=stop)
+    rows = tuple(rows_of(study, cache))
     return Shown(
         rows,
         facts=tuple(line for line in (study.question,) if line),
@@ -57,13 +55,10 @@ def _points(study: Study, tell: Callable[[int, int], None], stop: Stop) -> Shown
 
 
 def _designs(study: Study, tell: Callable[[int, int], None], stop: Stop) -> Shown | None:
-    def pool() -> Any:
-        return nullcontext(Here())
-
-    found = search_designs(study, Held(), pool, 1, tell=tell, stop=stop)
+    found = search_designs(study, MemoryCache(), tell=tell, stop=stop)
     if stop():
         return None
-    choice = weigh(study, found, pool)
+    choice = weigh(study, found)
     rests_on = sensitivity(study, choice)
     first = choice.contenders[0]
     report = first.bills[0].report

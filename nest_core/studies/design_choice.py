@@ -10,9 +10,7 @@ models erred together, which makes ties rather too wide than too narrow.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +25,7 @@ from nest_core.network import FloatArray
 from nest_core.schema.study import Goal
 from nest_core.studies.design_search import Designed, Planned, tokens_of
 from nest_core.studies.interval import paired_sd
+from nest_core.studies.pool import WorkerPool
 from nest_core.studies.study import Study
 from nest_core.studies.whole_bill import WholeBill, bill_of_scenario
 
@@ -102,9 +101,7 @@ class Choice:
     apart: FloatArray
 
 
-def weigh(
-    study: Study, found: Designed, pool: Callable[[], AbstractContextManager[Executor]]
-) -> Choice:
+def weigh(study: Study, found: Designed, pool: WorkerPool | None = None) -> Choice:
     """Plan the Pareto set once more with failures and intervals, and put it in order.
 
     Raises
@@ -113,7 +110,7 @@ def weigh(
         If a scenario of the mix cannot be planned on a member any more.
     """
     tokens, goal = tokens_of(study), study.design.goal if study.design else "days"
-    with pool() as executor:
+    with (pool or WorkerPool()).open() as executor:
         asked = [
             [
                 executor.submit(_billed, one.design.name, member.document, member.folder, change)

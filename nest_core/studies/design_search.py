@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Executor
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,17 +19,18 @@ from nest_core.errors import InputError
 from nest_core.explain.training import DAY_S, usual_tokens
 from nest_core.scenario import resolve_scenario
 from nest_core.studies.design_space import Bought, Design, Refused, design_space, non_blocking
-from nest_core.studies.engine import BEYOND, FAILED, Answer, Answers, run
-from nest_core.studies.rows import row_of
-from nest_core.studies.solving import Stop
-from nest_core.studies.study import Member, Study, StudyAxis
+from nest_core.studies.engine import run
+from nest_core.studies.pool import WorkerPool
+from nest_core.studies.rows import RowCache, StudyRow, row_of
+from nest_core.studies.solving import Stop, never
+from nest_core.studies.study import Study, StudyAxis, StudyPoint
 
 __all__ = ["DesignCertificate", "Designed", "Planned", "pareto", "search_designs", "tokens_of"]
 
 TOGETHER = 4
 """Designs of a task: of those in flight none is left out."""
-UNKNOWN = (FAILED, "time limit")
-"""Statuses of answers that say nothing of a design."""
+UNKNOWN = ("failed", "time limit")
+"""Statuses of rows that say nothing of a design."""
 _ROUNDING = 1e-9
 
 
@@ -108,12 +107,11 @@ class Designed:
 
 def search_designs(
     study: Study,
-    answers: Answers,
-    pool: Callable[[], AbstractContextManager[Executor]],
-    workers: int,
+    cache: RowCache,
+    pool: WorkerPool | None = None,
     *,
-    tell: Callable[[int, int], None],
-    stop: Stop,
+    tell: Callable[[int, int], None] = lambda _, __: None,
+    stop: Stop = never,
 ) -> Designed:
     """The designs of a study that no other beats; parameters as `engine.run` takes them.
 
@@ -124,12 +122,11 @@ def search_designs(
     """
     designs, refused = design_space(study)
     designs.sort(key=lambda one: (one.price_usd, one.power_W))
-    search = _Search(study, answers, designs)
+    search = _Search(study, cache, designs)
     run(
-        search.asked,
+        search.asked.points(),
         search,
         pool,
-        workers,
         tell=tell,
         stop=stop,
         within=search.within_s,
@@ -159,13 +156,13 @@ def search_designs(
 
 
 class _Search:
-    """What is known of designs so far: it hears every answer on its way to and from the store.
+    """What is known of designs so far: it hears every row on its way to and from the cache.
 
     Points of ``asked`` are the non-blocking fabrics, then the designs.
     """
 
-    def __init__(self, study: Study, answers: Answers, designs: Sequence[Design]) -> None:
-        self._answers, self._designs, self._tokens = answers, designs, tokens_of(study)
+    def __init__(self, study: Study, cache: RowCache, designs: Sequence[Design]) -> None:
+        self._cache, self._designs, self._tokens = cache, designs, tokens_of(study)
         self._kinds = tuple(dict.fromkeys(one.bought for one in designs))
         ideal = (one.changes(non_blocking(one.size)) for one in self._kinds)
         changes = (*ideal, *(one.changes for one in designs))
@@ -174,7 +171,7 @@ class _Search:
         self._keys = [
             [self.asked.key(member, change) for member in study.members] for change in changes
         ]
-        self._heard: dict[str, Answer] = {}
+        self._heard: dict[str, StudyRow] = {}
         self._news = False
         self._least: dict[Bought, dict[str, float]] = {kind: {} for kind in self._kinds}
         self._per_iteration: dict[str, float] = {}
@@ -187,22 +184,23 @@ class _Search:
         self.gap = 0.0
         self._unbeaten: tuple[Planned, ...] = ()
 
-    def known(self, keys: Iterable[str]) -> dict[str, Answer]:
-        """As `Answers` has it."""
-        found = self._answers.known(keys)
-        self._hear(found)
-        return found
+    def get(self, keys: Iterable[str]) -> dict[str, StudyRow]:
+        """See `RowCache`."""
+        rows = self._cache.get(keys)
+        self._hear(rows)
+        return rows
 
-    def keep(self, answers: Mapping[str, Answer]) -> None:
-        """As `Answers` has it."""
-        self._answers.keep(answers)
-        self._hear(answers)
+    def put(self, rows: Mapping[str, StudyRow]) -> None:
+        """See `RowCache`."""
+        self._cache.put(rows)
+        self._hear(rows)
 
-    def within_s(self, number: int, member: Member) -> float:
+    def within_s(self, point: StudyPoint) -> float:
         """Seconds of a member's iteration beyond which a planned design beats a point; 0 where
         one does whatever its plan, infinite where none can.
         """
         self.look()
+        number, member = point.number, point.member
         if number < len(self._kinds):
             return math.inf
         if number not in self.pending or self.is_beaten(number):
@@ -234,9 +232,9 @@ class _Search:
                 self._open_kinds.discard(number)
         for number in sorted(self.pending):
             found = self._found(number)
-            if any(one["status"] == BEYOND for one in found):
+            if any(one.status == "beyond" for one in found):
                 self.bounded += 1
-            elif any(one["status"] in UNKNOWN for one in found):
+            elif any(one.status in UNKNOWN for one in found):
                 self.unknown.add(number)
             elif len(found) == len(self._keys[number]):
                 self._plan(self._design(number), row_of(self.asked, number, found))
@@ -245,22 +243,22 @@ class _Search:
             self.pending.discard(number)
         self._unbeaten = pareto((*self._unbeaten, *self.planned[before:]))
 
-    def _hear(self, answers: Mapping[str, Answer]) -> None:
-        self._heard |= answers
-        self._news = self._news or bool(answers)
+    def _hear(self, rows: Mapping[str, StudyRow]) -> None:
+        self._heard |= rows
+        self._news = self._news or bool(rows)
 
-    def _found(self, number: int) -> list[Answer]:
-        """The answers of a point that were heard."""
+    def _found(self, number: int) -> list[StudyRow]:
+        """The rows of a point that were heard."""
         return [self._heard[key] for key in self._keys[number] if key in self._heard]
 
-    def _bound(self, bought: Bought, found: Sequence[Answer]) -> None:
+    def _bound(self, bought: Bought, found: Sequence[StudyRow]) -> None:
         """Take the least days of every member from a non-blocking fabric's proofs."""
         for member, one in zip(self.asked.members, found, strict=True):
-            if one["status"] != "solved":
+            if one.tokens_per_s is None or one.iteration_s is None:
                 continue
-            self._per_iteration[member.name] = one["tokens_per_s"] * one["iteration_s"]
-            if one["gap"] == 0.0:
-                days = self._tokens * member.weight / one["tokens_per_s"] / DAY_S
+            self._per_iteration[member.name] = one.tokens_per_s * one.iteration_s
+            if one.gap == 0.0:
+                days = self._tokens * member.weight / one.tokens_per_s / DAY_S
                 self._least[bought][member.name] = days
 
     def _plan(self, design: Design, row: Mapping[str, Any]) -> None:

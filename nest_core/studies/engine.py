@@ -1,9 +1,9 @@
-"""Points of a study handed out to workers, and their answers kept as they come.
+"""Points of a study handed out to workers, and their rows kept as they come.
 
-Workers are any `concurrent.futures.Executor`'s: processes of this machine, or a cluster's. What is
-computed does not depend on them. A task is some points of one scenario, so that what neighbours
-share is made once; a bounded number is in flight. A task whose worker died is tried again by
-itself, twice: then its points have failed, and the study goes on.
+Workers are any `concurrent.futures.Executor`'s: this process, processes of this machine, or a
+cluster's. What is computed does not depend on them. A task is some points of one scenario, so that
+what neighbours share is made once; a bounded number is in flight. A task whose worker died is tried
+again by itself, twice: then its points have failed, and the study goes on.
 """
 
 from __future__ import annotations
@@ -12,28 +12,24 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from nest_core.bill.prices import load_prices
 from nest_core.errors import InputError
 from nest_core.planner import search
 from nest_core.scenario import resolve_scenario
 from nest_core.studies.failures import losses, worst_of
+from nest_core.studies.interval import interval_of
+from nest_core.studies.pool import SerialExecutor, WorkerPool
+from nest_core.studies.rows import RowCache, StudyRow, planned_row
 from nest_core.studies.solving import Stop, never
-from nest_core.studies.study import Member, Study
-from nest_core.studies.sweep import figures_of
+from nest_core.studies.study import StudyPoint
 
-__all__ = ["BEYOND", "FAILED", "Answers", "Ended", "answers_of", "heed", "run"]
+__all__ = ["Ended", "heed", "plan_points", "run"]
 
-FAILED = "failed"
-"""Status of a point whose worker found a defect, died, or came to no end within a limit: it is
-computed again when asked again.
-"""
-BEYOND = "beyond"
-"""Status of a point that was planned within a limit, and has no plan there: nor is it kept."""
 TRIES = 3
 MOST_IN_TASK = 200
 """And at least 50, where every worker has four such tasks."""
@@ -41,18 +37,7 @@ IN_FLIGHT = 2
 """Tasks for every worker."""
 POLL_S = 0.2
 
-Answer = dict[str, Any]
 _stop: Stop = never
-
-
-class Answers(Protocol):
-    """Where answers are kept, by the key of what they depend on."""
-
-    def known(self, keys: Iterable[str]) -> dict[str, Answer]:
-        """Those that are there."""
-
-    def keep(self, answers: Mapping[str, Answer]) -> None:
-        """Keep some, for good once this returns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +47,7 @@ class Ended:
     Parameters
     ----------
     points, computed, reused, failed : int
-        All; computed now; found in the store; failed of all that were asked for.
+        All; computed now; read from the cache; failed of all.
     whole : bool
         False where it was stopped before its end.
     """
@@ -74,81 +59,86 @@ class Ended:
     whole: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Point:
-    """The key of an answer, the point that first asks for it, and what that turns."""
-
-    key: str
-    number: int
-    overrides: dict[str, Any]
-
-
 @dataclass(eq=False, slots=True)
 class _Task:
     """Points of one scenario."""
 
-    member: Member
-    points: list[_Point]
-    failures: bool
+    points: list[StudyPoint]
     tries: int = 0
 
 
 def heed(stop: Stop) -> None:
-    """In a worker of its own process: end tasks early once this is true."""
+    """Make the tasks of this worker process end early once ``stop()`` is true."""
     global _stop
     _stop = stop
 
 
-def answers_of(
+def plan_points(
     document: Mapping[str, Any],
     folder: Path | None,
-    asked: Sequence[Mapping[str, Any]],
+    overrides: Sequence[Mapping[str, Any]],
     within_s: Sequence[float],
-    failures: bool,
-) -> list[Answer]:
-    """What the search finds for a scenario under overrides, one after another.
+    details: Sequence[str] = (),
+    stop: Stop | None = None,
+) -> list[StudyRow]:
+    """Plan a scenario under overrides, one after another.
 
-    An answer has the fields of `nest_core.studies.points.Outcome`, plain JSON; where ``failures``
-    are asked for, ``worst_loss`` as well: None where the fabric does not say its switches. A plan
-    that takes longer than the limit of its point is not looked for. Fewer than asked for where it
-    was stopped.
+    Parameters
+    ----------
+    document, folder
+        As `resolve_scenario` takes them.
+    overrides : sequence of mapping
+    within_s : sequence of float
+        Seconds per iteration beyond which no plan is looked for, for each of them.
+    details : sequence of str
+        As of `StudyPoint`.
+    stop : callable () -> bool, optional
+        Without it what `heed` was given.
+
+    Returns
+    -------
+    list of StudyRow
+        Fewer than asked for where it was stopped.
     """
-    prices, found = load_prices(), []
-    for overrides, limit in zip(asked, within_s, strict=True):
-        if _stop():
+    prices, rows, stop = load_prices(), [], stop or _stop
+    for changes, limit in zip(overrides, within_s, strict=True):
+        if stop():
             break
         try:
-            scenario = resolve_scenario(document, overrides, folder)
+            scenario = resolve_scenario(document, changes, folder)
             problem = scenario.problem()
             result = search(
                 problem,
                 scenario.space,
                 time_limit_s=scenario.time_limit_s,
                 within_s=limit,
-                stop=_stop,
+                stop=stop,
             )
-            answer = figures_of(scenario, problem, result, prices)
+            more: dict[str, Any] = {}
             if result.best is None and limit < math.inf:  # of the limit, not of the scenario
-                answer["status"] = BEYOND if result.certificate.proven else FAILED
-            if failures and result.best is not None:
-                lost = losses(document, overrides, folder, scenario, result.best, stop=_stop)
+                more["status"] = "beyond" if result.certificate.proven else "failed"
+            if "worst_loss" in details and result.best is not None:
+                lost = losses(document, changes, folder, scenario, result.best, stop=stop)
                 worst = worst_of(lost)
-                answer["worst_loss"] = worst[0] if worst else None
+                more["worst_loss"] = worst[0] if worst else None
+            if "interval" in details and result.best is not None:
+                more["interval"] = interval_of(scenario, problem, result.best)
+            row = planned_row(scenario, problem, result, prices, **more)
         except InputError as error:
-            answer = {"status": "invalid", "reason": str(error)}
+            row = StudyRow("invalid", str(error))
         except Exception as error:  # a defect costs its point, and says which
-            answer = {"status": FAILED, "reason": f"{type(error).__name__}: {error}"[:500]}
-        if _stop() and not answer.get("proven", True):
+            row = StudyRow("failed", f"{type(error).__name__}: {error}"[:500])
+        if stop() and not row.proven and row.status != "invalid":
             break
-        found.append(answer)
-    return found
+        rows.append(row)
+    return rows
 
 
 @dataclass(slots=True)
 class _Count:
-    """What is known so far."""
+    """How far a study is."""
 
-    answers: Answers
+    cache: RowCache
     total: int
     reused: int
     tell: Callable[[int, int], None]
@@ -156,14 +146,17 @@ class _Count:
     failed: int = 0
     skipped: int = 0
 
-    def add(self, task: _Task, found: Sequence[Answer]) -> None:
+    def add(self, task: _Task, rows: Sequence[StudyRow]) -> None:
         """Keep what a task found: the first of its points, where it was stopped."""
-        pairs = zip(task.points, found, strict=False)
-        keyed = {point.key: answer for point, answer in pairs}
-        self.answers.keep(keyed)
+        keyed = {point.key: row for point, row in zip(task.points, rows, strict=False)}
+        self.cache.put(keyed)
         self.computed += len(keyed)
-        self.failed += sum(answer["status"] == FAILED for answer in found)
+        self.failed += sum(row.status == "failed" for row in rows)
         self.tell(self.known, self.total)
+
+    def fail(self, task: _Task, reason: str) -> None:
+        """Keep that all points of a task have failed."""
+        self.add(task, [StudyRow("failed", reason)] * len(task.points))
 
     @property
     def known(self) -> int:
@@ -172,130 +165,125 @@ class _Count:
 
 
 def run(
-    study: Study,
-    answers: Answers,
-    pool: Callable[[], AbstractContextManager[Executor]],
-    workers: int,
+    points: Iterable[StudyPoint],
+    cache: RowCache,
+    pool: WorkerPool | None = None,
     *,
-    tell: Callable[[int, int], None],
-    stop: Stop,
-    within: Callable[[int, Member], float] = lambda _, __: math.inf,
+    tell: Callable[[int, int], None] = lambda _, __: None,
+    stop: Stop = never,
+    within: Callable[[StudyPoint], float] = lambda _: math.inf,
     together: int = MOST_IN_TASK,
 ) -> Ended:
-    """Answer all points of a study.
+    """Plan all points.
 
     Parameters
     ----------
-    study : Study
-    answers : Answers
+    points : iterable of StudyPoint
+        Those of one key are planned once.
+    cache : RowCache
         What is there is not computed again, whoever put it there; asked anew for every task, so
         that two runs of one study share.
-    pool : callable () -> context of Executor
-        Called again where one broke.
-    workers : int
-        That the pool has.
+    pool : WorkerPool, optional
+        This process without one, point by point.
     tell : callable (answered, all)
     stop : callable () -> bool
         Asked several times a second; what is there by then stays.
-    within : callable (point, member) -> float, optional
+    within : callable (point) -> float, optional
         Seconds per iteration beyond which no plan is needed, 0 for none at all; asked before a
         point is handed out, which happens in order.
     together : int
         Points of a task at most.
     """
-    asked: dict[str, tuple[Member, _Point]] = {}
-    for member, point in _asked(study):
-        asked.setdefault(point.key, (member, point))
-    known = answers.known(asked)
-    count = _Count(answers, len(asked), len(known), tell)
-    left = [pair for key, pair in asked.items() if key not in known]
-    tasks = deque(_tasks(study, left, max(1, min(together, math.ceil(len(left) / (4 * workers))))))
+    pool = pool or WorkerPool()
+    unique: dict[str, StudyPoint] = {}
+    for point in points:
+        unique.setdefault(point.key, point)
+    stored = cache.get(unique)
+    count = _Count(cache, len(unique), len(stored), tell)
+    missing = [point for key, point in unique.items() if key not in stored]
     suspects: deque[_Task] = deque()
-    flying: dict[Future[list[Answer]], _Task] = {}
+    flying: dict[Future[list[StudyRow]], _Task] = {}
     tell(count.reused, count.total)
     with ExitStack() as opened:
-        executor = opened.enter_context(pool()) if tasks else None
+        executor = opened.enter_context(pool.open()) if missing else None
+        serial = isinstance(executor, SerialExecutor)
+        size = 1 if serial else max(1, min(together, math.ceil(len(missing) / (4 * pool.workers))))
+        at_once = 1 if serial else IN_FLIGHT * pool.workers
+        tasks = deque(_tasks(missing, size))
         while executor is not None and (tasks or suspects or flying) and not stop():
             # One by one after a death: whichever was in flight may have been the cause.
-            while (suspects or tasks) and len(flying) < (1 if suspects else IN_FLIGHT * workers):
+            while (suspects or tasks) and len(flying) < (1 if suspects else at_once):
                 task = (suspects or tasks).popleft()
-                there = answers.known(point.key for point in task.points)
-                count.reused += len(there)
-                new = [point for point in task.points if point.key not in there]
-                limits = {point: within(point.number, task.member) for point in new}
+                stored = cache.get(point.key for point in task.points)
+                count.reused += len(stored)
+                new = [point for point in task.points if point.key not in stored]
+                limits = {point: within(point) for point in new}
                 task.points = [point for point in new if limits[point] > 0.0]
                 count.skipped += len(new) - len(task.points)
                 if task.points:
                     limited = [limits[point] for point in task.points]
-                    flying[_submitted(executor, task, limited)] = task
+                    flying[_submitted(executor, task, limited, stop if serial else None)] = task
             done, _ = wait(flying, POLL_S, FIRST_COMPLETED)
             died: list[tuple[_Task, BaseException]] = []
             for future in done:
                 task, error = flying.pop(future), future.exception()
                 if error is None:
-                    found = future.result()
-                    count.add(task, found)
-                    if len(found) < len(task.points) and not stop():
-                        tasks.extendleft(_rest(task, found, count))
+                    rows = future.result()
+                    count.add(task, rows)
+                    if len(rows) < len(task.points) and not stop():
+                        tasks.extendleft(_rest(task, rows, count))
                 else:
                     died.append((task, error))
-            broke = next((each for _, each in died if isinstance(each, BrokenExecutor)), None)
+            broke = next((error for _, error in died if isinstance(error, BrokenExecutor)), None)
             if broke is not None:
                 died += [(task, broke) for task in flying.values()]
                 flying.clear()
                 opened.close()
-                executor = opened.enter_context(pool())
+                executor = opened.enter_context(pool.open())
             for task, error in died:
                 task.tries += 1
                 if task.tries < TRIES:
                     suspects.append(task)
                     continue
-                why = f"its worker ended {TRIES} times ({type(error).__name__})"
-                count.add(task, [{"status": FAILED, "reason": why}] * len(task.points))
+                count.fail(task, f"its worker ended {TRIES} times ({type(error).__name__})")
         for future, task in flying.items():
             if not future.cancel() and future.exception() is None:  # waits: it was told to end
                 count.add(task, future.result())
-    whole = count.known >= count.total
-    return Ended(count.total, count.computed, count.reused, count.failed, whole)
+    return Ended(
+        count.total, count.computed, count.reused, count.failed, count.known >= count.total
+    )
 
 
-def _submitted(executor: Executor, task: _Task, within_s: Sequence[float]) -> Future[list[Answer]]:
-    turned = [point.overrides for point in task.points]
-    scenario = task.member.document, task.member.folder
+def _submitted(
+    executor: Executor, task: _Task, within_s: Sequence[float], stop: Stop | None
+) -> Future[list[StudyRow]]:
+    first, overrides = task.points[0], [point.overrides for point in task.points]
+    scenario = first.member.document, first.member.folder
     try:
-        return executor.submit(answers_of, *scenario, turned, within_s, task.failures)
+        return executor.submit(plan_points, *scenario, overrides, within_s, first.details, stop)
     except BrokenExecutor as error:  # a worker died while nothing was in flight
-        broken: Future[list[Answer]] = Future()
+        broken: Future[list[StudyRow]] = Future()
         broken.set_exception(error)
         return broken
 
 
-def _rest(task: _Task, found: Sequence[Answer], count: _Count) -> Iterator[_Task]:
-    """What a task that was cut short has left; the point that it was at, if it came to none."""
-    left = task.points[len(found) :]
-    if not found:
-        slow = _Task(task.member, left[:1], task.failures)
-        count.add(slow, [{"status": FAILED, "reason": "it takes longer than a task may here"}])
-        left = left[1:]
-    if left:
-        yield _Task(task.member, left, task.failures)
+def _rest(task: _Task, rows: Sequence[StudyRow], count: _Count) -> Iterator[_Task]:
+    """Yield what a task that was cut short leaves; the point that it was at, if it came to none."""
+    rest = task.points[len(rows) :]
+    if not rows:
+        count.fail(_Task(rest[:1]), "it takes longer than a task may here")
+        rest = rest[1:]
+    if rest:
+        yield _Task(rest)
 
 
-def _asked(study: Study) -> Iterator[tuple[Member, _Point]]:
-    """Every answer that a study needs."""
-    for number in range(len(study)):
-        overrides = study.overrides(number)
-        for member in study.members:
-            yield member, _Point(study.key(member, overrides), number, overrides)
-
-
-def _tasks(study: Study, asked: Sequence[tuple[Member, _Point]], size: int) -> Iterator[_Task]:
-    """Points of every scenario, so many a task; of a mix, point by point for all its members."""
-    by_member: dict[str, list[_Point]] = {member.name: [] for member in study.members}
-    for member, point in asked:
-        by_member[member.name].append(point)
+def _tasks(points: Iterable[StudyPoint], size: int) -> Iterator[_Task]:
+    """Yield points of every scenario, so many a task; of a mix, by turns for all its members."""
+    by_member: dict[str, list[StudyPoint]] = {}
+    for point in points:
+        by_member.setdefault(point.member.name, []).append(point)
     longest = max(map(len, by_member.values()), default=0)
     for first in range(0, longest, size):
-        for member in study.members:
-            if points := by_member[member.name][first : first + size]:
-                yield _Task(member, points, study.failures)
+        for own in by_member.values():
+            if some := own[first : first + size]:
+                yield _Task(some)

@@ -21,6 +21,7 @@ __all__ = [
     "parameter_named",
     "parse_values",
     "renamed",
+    "value_words",
     "with_values",
 ]
 
@@ -95,11 +96,16 @@ class SweepParameter:
         >>> parameter_named(found, "zero").words(3), parameter_named(found, "devices").words(1024)
         ('ZeRO 3', '1,024')
         """
-        if self.key == "zero":
-            return f"ZeRO {value}"
-        if self.key.startswith("oversubscription"):
-            return format_ratio(float(value), 6)
-        return value if isinstance(value, str) else f"{value:,.12g}"
+        return value_words(self.key, value)
+
+
+def value_words(key: str, value: Value | None) -> str:
+    """Return a value of a parameter as axes and labels show it."""
+    if key == "zero":
+        return f"ZeRO {value}"
+    if key.startswith("oversubscription") and isinstance(value, int | float):
+        return format_ratio(value, 6)
+    return f"{value:,.12g}" if isinstance(value, int | float) else str(value)
 
 
 def parameter_named(

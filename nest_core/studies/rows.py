@@ -1,71 +1,247 @@
-"""The result of a study: a row for every point, and whether it meets the constraints."""
+"""Rows of studies: what planning a scenario comes to, and the table of all points of a study."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from nest_core.studies.engine import Answers
+from nest_core.bill.bill import bill
+from nest_core.bill.prices import Prices
+from nest_core.costs.problem import Problem
+from nest_core.errors import InputError
+from nest_core.explain.interval import Interval, Span
+from nest_core.explain.summary import fullest, plan_in_words
+from nest_core.planner import Result
+from nest_core.scenario import ScenarioValues
+from nest_core.studies.parameter import Value
 from nest_core.studies.study import Study
 from nest_core.units import to_gib
 
-__all__ = ["row_of", "rows_of"]
+__all__ = ["TRANSIENT", "MemoryCache", "RowCache", "StudyRow", "planned_row", "row_of", "rows_of"]
 
+Status = Literal["solved", "memory", "invalid", "time limit", "failed", "beyond"]
+TRANSIENT = ("failed", "beyond")
+"""Statuses that depend on more than the scenario: on a worker, or on a limit of the search."""
+MEMORY_PARTS = ("weights", "gradients", "optimizer", "activations", "stash", "buffers")
 _BATCH = 1000
-_ONE: Mapping[str, Callable[[Mapping[str, Any]], float | None]] = {
-    "iteration_s": lambda one: one.get("iteration_s"),
-    "tokens_per_s": lambda one: one.get("tokens_per_s"),
-    "mfu": lambda one: one.get("mfu"),
-    "bubble": lambda one: one.get("bubble"),
-    "memory_GiB": lambda one: _over(one.get("memory_bytes"), 1.0, to_gib),
-    "network_usd": lambda one: one.get("network_usd"),
-    "network_kW": lambda one: _over(one.get("network_W"), 1e3),
-    "tokens_per_s_per_network_usd": lambda one: _over(
-        one.get("tokens_per_s"), one.get("network_usd")
-    ),
-    "tokens_per_s_per_network_W": lambda one: _over(one.get("tokens_per_s"), one.get("network_W")),
-    "worst_loss": lambda one: one.get("worst_loss"),
+
+
+@dataclass(frozen=True, slots=True)
+class StudyRow:
+    """What planning a scenario at one point of a study comes to.
+
+    Parameters
+    ----------
+    status : str
+        ``solved``; ``memory``: no plan fits; ``invalid``: the scenario breaks a rule; ``time
+        limit``: the time was over before a plan was found; ``failed``: the worker found a defect,
+        died, or did not end; ``beyond``: every plan takes longer than the limit of the point.
+    reason : str
+        Why there is no plan; empty where there is one.
+    needed_bytes : float
+        Memory per device that is enough for some plan; 0 where one fits, or unknown.
+    proven : bool
+        Whether the plan is the best.
+    gap : float
+        How far the plan may be from the best, relative.
+    devices : int or None
+    realised : tuple of str
+        What the oversubscription ratios become in whole ports.
+    iteration_s, samples_per_s, tokens_per_s, mfu, bubble : float or None
+    memory_bytes, limit_bytes : float or None
+        Of the fullest stage, and of a device.
+    memory_parts : tuple of (str, float)
+        What the fullest stage holds, bytes.
+    words : str
+        The plan as a sentence.
+    plan : dict or None
+        `Plan.to_json`.
+    network_usd, network_W : float or None
+        Typical price and power of the network; None where its parts cannot be counted.
+    interval : Interval or None
+        Where the plan's time will lie, if the study asks for it.
+    worst_loss : float or None
+        Share of throughput that the worst failed switch takes, if the study asks for it.
+    values : tuple of value
+        Of the axes, in a sweep.
+    """
+
+    status: Status
+    reason: str = ""
+    needed_bytes: float = 0.0
+    proven: bool = False
+    gap: float = 0.0
+    devices: int | None = None
+    realised: tuple[str, ...] = ()
+    iteration_s: float | None = None
+    samples_per_s: float | None = None
+    tokens_per_s: float | None = None
+    mfu: float | None = None
+    bubble: float | None = None
+    memory_bytes: float | None = None
+    limit_bytes: float | None = None
+    memory_parts: tuple[tuple[str, float], ...] = ()
+    words: str = ""
+    plan: dict[str, Any] | None = None
+    network_usd: float | None = None
+    network_W: float | None = None
+    interval: Interval | None = None
+    worst_loss: float | None = None
+    values: tuple[Value, ...] = ()
+
+    @property
+    def feasible(self) -> bool:
+        """Whether there is a plan."""
+        return self.status == "solved"
+
+    @property
+    def span(self) -> Span | None:
+        """Between which throughputs it will lie, tokens/s."""
+        if self.interval is None or self.tokens_per_s is None:
+            return None
+        return self.interval.around(self.tokens_per_s)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as plain values; `from_json` reads them back without loss."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> StudyRow:
+        """Return the row of what `to_json` gave."""
+        plain = dict(fields)
+        plain["realised"], plain["values"] = tuple(plain["realised"]), tuple(plain["values"])
+        plain["memory_parts"] = tuple((part, size) for part, size in plain["memory_parts"])
+        plain["interval"] = plain["interval"] and Interval(**plain["interval"])
+        return cls(**plain)
+
+
+class RowCache(Protocol):
+    """Where rows are kept, by the key of what they depend on."""
+
+    def get(self, keys: Iterable[str]) -> dict[str, StudyRow]:
+        """Return the stored rows among ``keys``."""
+
+    def put(self, rows: Mapping[str, StudyRow]) -> None:
+        """Store rows, for good once this returns."""
+
+
+class MemoryCache:
+    """Rows by their keys, as long as this lives (`RowCache`)."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, StudyRow] = {}
+
+    def get(self, keys: Iterable[str]) -> dict[str, StudyRow]:
+        """Return the stored rows among ``keys``."""
+        return {key: self.rows[key] for key in keys if key in self.rows}
+
+    def put(self, rows: Mapping[str, StudyRow]) -> None:
+        """Store rows."""
+        self.rows |= rows
+
+
+def planned_row(
+    scenario: ScenarioValues, problem: Problem, result: Result, prices: Prices, **more: Any
+) -> StudyRow:
+    """Return the row of what a search found; ``more`` are other fields of it."""
+    best, certificate = result.best, result.certificate
+    fields: dict[str, Any] = {
+        "devices": problem.network.devices,
+        "realised": scenario.fabric.realised_ratios(),
+        "limit_bytes": problem.memory_bytes,
+        "proven": certificate.proven,
+        "gap": certificate.gap,
+        **_network(scenario, prices),
+    }
+    if best is None:
+        fields["status"] = "memory" if certificate.proven else "time limit"
+        fields["reason"] = f"{result.reason[:1].upper()}{result.reason[1:]}."
+        fields["needed_bytes"] = result.needed_bytes
+    else:
+        memory = fullest(best)[1].memory
+        fields |= {
+            "status": "solved",
+            "iteration_s": best.iteration_s,
+            "samples_per_s": best.samples_per_s,
+            "tokens_per_s": best.samples_per_s * scenario.sequence,
+            "mfu": best.mfu,
+            "bubble": best.bubble,
+            "memory_bytes": memory.total,
+            "memory_parts": tuple((part, float(getattr(memory, part))) for part in MEMORY_PARTS),
+            "words": plan_in_words(best, scenario.batch, scenario.fabric.devices),
+            "plan": json.loads(json.dumps(best.plan.to_json())),
+        }
+    return StudyRow(**{**fields, **more})
+
+
+def _network(scenario: ScenarioValues, prices: Prices) -> dict[str, float]:
+    """Return price and power of the network; nothing where its parts cannot be counted."""
+    try:
+        network = bill(scenario.fabric, prices)
+    except InputError:
+        return {}
+    return {
+        "network_usd": float(network.price_usd.typical),
+        "network_W": float(network.power_W.typical),
+    }
+
+
+def _over(value: float | None, by: float | None) -> float | None:
+    return value / by if value is not None and by else None
+
+
+_METRICS: Mapping[str, Callable[[StudyRow], float | None]] = {
+    "iteration_s": lambda row: row.iteration_s,
+    "tokens_per_s": lambda row: row.tokens_per_s,
+    "mfu": lambda row: row.mfu,
+    "bubble": lambda row: row.bubble,
+    "memory_GiB": lambda row: None if row.memory_bytes is None else to_gib(row.memory_bytes),
+    "network_usd": lambda row: row.network_usd,
+    "network_kW": lambda row: _over(row.network_W, 1e3),
+    "tokens_per_s_per_network_usd": lambda row: _over(row.tokens_per_s, row.network_usd),
+    "tokens_per_s_per_network_W": lambda row: _over(row.tokens_per_s, row.network_W),
+    "worst_loss": lambda row: row.worst_loss,
 }
-"""A metric of one scenario's answer."""
 _LARGEST = ("memory_GiB", "network_usd", "network_kW", "bubble", "worst_loss")
 """Of a mix the largest; rates are those of all its tokens, and the rest the mean over the time."""
 
 
-def rows_of(study: Study, answers: Answers) -> Iterator[dict[str, Any]]:
-    """Every point that has its answers, in order: its values, status, metrics, plan.
+def rows_of(study: Study, cache: RowCache) -> Iterator[dict[str, Any]]:
+    """Yield every point whose rows are stored, in order: its values, status, metrics, plan.
 
     ``meets`` says whether it has a plan and meets the constraints, ``reason`` why not.
     """
     for first in range(0, len(study), _BATCH):
         numbers = range(first, min(first + _BATCH, len(study)))
         keys = {n: [study.key(m, study.overrides(n)) for m in study.members] for n in numbers}
-        known = answers.known(key for each in keys.values() for key in each)
+        stored = cache.get(key for point in keys.values() for key in point)
         for number in numbers:
-            if all(key in known for key in keys[number]):
-                yield row_of(study, number, [known[key] for key in keys[number]])
+            if all(key in stored for key in keys[number]):
+                yield row_of(study, number, [stored[key] for key in keys[number]])
 
 
-def row_of(study: Study, number: int, found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """A point's row, from the answers of all members of its mix."""
-    bad = next((one for one in found if one["status"] != "solved"), None)
-    figures = {name: None if bad else _metric(study, name, found) for name in study.metrics}
-    reason = bad.get("reason", "") if bad else _missed(study, found)
+def row_of(study: Study, number: int, rows: Sequence[StudyRow]) -> dict[str, Any]:
+    """Return a point's line of the table, from the rows of all members of its mix."""
+    bad = next((row for row in rows if not row.feasible), None)
+    reason = bad.reason if bad else _missed(study, rows)
     return {
         "point": number,
         **study.values(number),
-        "status": bad["status"] if bad else "solved",
-        "gap": None if bad else max(one["gap"] for one in found),
+        "status": bad.status if bad else "solved",
+        "gap": None if bad else max(row.gap for row in rows),
         "meets": not reason,
         "reason": reason,
-        **figures,
-        "plan": "" if bad else "; ".join(one["words"] for one in found),
+        **{name: None if bad else _metric(study, name, rows) for name in study.metrics},
+        "plan": "" if bad else "; ".join(row.words for row in rows),
     }
 
 
-def _metric(study: Study, name: str, found: Sequence[Mapping[str, Any]]) -> float | None:
-    each = np.array([_ONE[name](one) for one in found], dtype=float)
+def _metric(study: Study, name: str, rows: Sequence[StudyRow]) -> float | None:
+    each = np.array([_METRICS[name](row) for row in rows], dtype=float)
     if np.isnan(each).any():
         return None
     if name in _LARGEST or len(each) == 1:
@@ -73,14 +249,14 @@ def _metric(study: Study, name: str, found: Sequence[Mapping[str, Any]]) -> floa
     weights = np.array([member.weight for member in study.members])
     if name.startswith("tokens_per_s"):
         return float(1.0 / np.sum(weights / each))
-    rates = np.array([one["tokens_per_s"] for one in found])
+    rates = np.array([row.tokens_per_s for row in rows], dtype=float)
     return float(np.average(each, weights=weights / rates))
 
 
-def _missed(study: Study, found: Sequence[Mapping[str, Any]]) -> str:
-    """The first constraint that a point does not meet, and by how much."""
+def _missed(study: Study, rows: Sequence[StudyRow]) -> str:
+    """Return the first constraint that a point does not meet, and by how much."""
     for name, (least, most) in study.constraints.items():
-        value = _metric(study, name, found)
+        value = _metric(study, name, rows)
         if value is None:
             return f"{name} is not known"
         if least is not None and value < least:
@@ -88,9 +264,3 @@ def _missed(study: Study, found: Sequence[Mapping[str, Any]]) -> str:
         if most is not None and value > most:
             return f"{name} is {value:.6g}, {value - most:.3g} over {most:g}"
     return ""
-
-
-def _over(
-    value: float | None, by: float | None, then: Callable[[float], float] = float
-) -> float | None:
-    return then(value / by) if value is not None and by else None

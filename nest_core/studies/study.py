@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -30,10 +30,19 @@ from nest_core.schema.study import (
     RangeTable,
 )
 from nest_core.studies.designs import Asked, beside
-from nest_core.studies.parameter import SweepParameter, Value
+from nest_core.studies.parameter import SweepParameter, Value, value_words
 from nest_core.studies.parameters import sweep_parameters
 
-__all__ = ["Member", "Study", "StudyAxis", "load_study", "study_of", "study_text"]
+__all__ = [
+    "Member",
+    "Study",
+    "StudyAxis",
+    "StudyPoint",
+    "axis_of",
+    "load_study",
+    "study_of",
+    "study_text",
+]
 
 MOST_POINTS = 1_000_000
 WORST_LOSS = "worst_loss"
@@ -79,7 +88,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class StudyAxis:
-    """One axis.
+    """One axis; what it says of its parameter is plain, so that results cross processes.
 
     Parameters
     ----------
@@ -87,12 +96,77 @@ class StudyAxis:
     values : tuple of value
     changes : tuple of dict
         Overrides of a scenario, for every value.
+    unit : str
+    present : value or None
+        What the scenario has; None where the search chooses.
+    doubling, fabric : bool
+        See `SweepParameter`.
     """
 
     key: str
     label: str
     values: tuple[Value, ...]
-    changes: tuple[Mapping[str, Any], ...]
+    changes: tuple[Mapping[str, Any], ...] = ()
+    unit: str = ""
+    present: Value | None = None
+    doubling: bool = False
+    fabric: bool = False
+
+    @property
+    def title(self) -> str:
+        """Label and unit."""
+        return f"{self.label}, {self.unit}" if self.unit else self.label
+
+    def words(self, value: Value | None) -> str:
+        """Return a value as labels show it."""
+        return value_words(self.key, value)
+
+    def named(self, value: Value | None) -> str:
+        """Return a value with what it is of: ``leaf oversubscription 2:1``, ``ZeRO 3``."""
+        words = self.words(value)
+        if words.startswith("ZeRO"):
+            return words
+        plain = self.unit in ("", "down : up")
+        return f"{self.label} {words}" if plain else f"{self.label} {words} {self.unit}"
+
+
+def axis_of(
+    parameter: SweepParameter, values: Sequence[Value], changes: Iterable[Mapping[str, Any]] = ()
+) -> StudyAxis:
+    """Return the axis of a parameter's values."""
+    return StudyAxis(
+        parameter.key,
+        parameter.label,
+        tuple(values),
+        tuple(changes),
+        parameter.unit,
+        parameter.present,
+        parameter.doubling,
+        parameter.fabric,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StudyPoint:
+    """One scenario of a study at one of its points.
+
+    Parameters
+    ----------
+    key : str
+        Stands for everything that its row depends on.
+    number : int
+    member : Member
+    overrides : mapping
+        Of the member's document.
+    details : tuple of str
+        What else is asked of its plan: ``"interval"``, ``"worst_loss"``.
+    """
+
+    key: str
+    number: int
+    member: Member
+    overrides: Mapping[str, Any]
+    details: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +198,10 @@ class Study:
         return math.prod(len(axis.values) for axis in self.axes)
 
     @property
-    def failures(self) -> bool:
-        """Whether it asks what one failed switch costs, which takes searches of their own."""
-        return WORST_LOSS in self.metrics or WORST_LOSS in self.constraints
+    def details(self) -> tuple[str, ...]:
+        """What takes searches of its own: what one failed switch costs, where that is asked."""
+        asked = WORST_LOSS in self.metrics or WORST_LOSS in self.constraints
+        return (WORST_LOSS,) if asked else ()
 
     def places(self, number: int) -> list[int]:
         """Which value of every axis a point has."""
@@ -153,8 +228,16 @@ class Study:
     def key(self, member: Member, overrides: Mapping[str, Any]) -> str:
         """What stands for the answer of a member under overrides, by content."""
         said = json.dumps(overrides, sort_keys=True, default=str)
-        whole = f"{member.content} {said}{' failures' if self.failures else ''}"
+        whole = f"{member.content} {said} {' '.join(self.details)}"
         return hashlib.sha256(whole.encode()).hexdigest()
+
+    def points(self) -> Iterator[StudyPoint]:
+        """Yield every scenario of the mix at every point, in order."""
+        for number in range(len(self)):
+            overrides = self.overrides(number)
+            for member in self.members:
+                key = self.key(member, overrides)
+                yield StudyPoint(key, number, member, overrides, self.details)
 
 
 def load_study(name: str, folder: Path | None = None) -> Study:
@@ -241,7 +324,7 @@ def _axis(table: AxisTable, member: Member, where: str) -> StudyAxis:
             turned.of.checked(value, f"{where}.values[{n}]") for n, value in enumerate(given)
         )
     )
-    return StudyAxis(turned.key, turned.title, values, tuple(map(turned.overrides, values)))
+    return axis_of(turned, values, map(turned.overrides, values))
 
 
 def _turned(name: str, member: Member, field: str) -> SweepParameter:

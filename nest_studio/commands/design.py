@@ -41,8 +41,8 @@ def design(
     asked = load_study(study, Path())
     answers = StoredAnswers(Database(database_url()))
     with interrupts() as stop, progress(asked.name) as tell:
-        pool, count = opened_pool(stop, workers, dask)
-        found = search_designs(asked, answers, pool, count, tell=tell, stop=stop.is_set)
+        pool = opened_pool(stop, workers, dask)
+        found = search_designs(asked, answers, pool, tell=tell, stop=stop.is_set)
         choice = weigh(asked, found, pool)
     best = [one.planned.design for one in choice.contenders if one.rank == 1]
     growth = ways_to_grow(asked, best)

@@ -6,8 +6,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Executor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,6 +17,7 @@ from nest_core.errors import InputError
 from nest_studio.commands.output import JsonFlag, emit
 
 if TYPE_CHECKING:
+    from nest_core.studies.pool import WorkerPool
     from nest_core.studies.study import Study
 
 __all__ = ["DaskOption", "WorkersOption", "interrupts", "opened_pool", "progress", "sweep"]
@@ -53,8 +53,8 @@ def sweep(
     write = _writer(asked, file)
     answers = StoredAnswers(Database(database_url()))
     with interrupts() as stop, progress(asked.name) as tell:
-        pool, count = opened_pool(stop, workers, dask)
-        ended = run(asked, answers, pool, count, tell=tell, stop=stop.is_set)
+        pool = opened_pool(stop, workers, dask)
+        ended = run(asked.points(), answers, pool, tell=tell, stop=stop.is_set)
     rows = list(rows_of(asked, answers))
     write(rows)
     found = {
@@ -146,13 +146,12 @@ def progress(name: str) -> Iterator[Callable[[int, int], None]]:
         yield lambda answered, total: bar.update(task, completed=answered, total=total)
 
 
-def opened_pool(
-    stop: Any, workers: int | None, dask: str | None
-) -> tuple[Callable[[], AbstractContextManager[Executor]], int]:
-    """What opens the workers, and how many there are."""
+def opened_pool(stop: Any, workers: int | None, dask: str | None) -> WorkerPool:
+    """Return the workers that the options name."""
+    from nest_core.studies.pool import WorkerPool
     from nest_studio.pools import cluster, cluster_size, cores, processes
 
     if dask is not None:
-        return partial(cluster, dask), cluster_size(dask)
+        return WorkerPool(partial(cluster, dask), cluster_size(dask))
     count = workers or cores()
-    return partial(processes, count, stop), count
+    return WorkerPool(partial(processes, count, stop), count)

@@ -8,9 +8,9 @@ from nest_core.figures.study import study_picture
 from nest_core.studies.study import Study, StudyAxis
 
 AXES = (
-    StudyAxis("batch", "global batch, sequences", (64, 128), ({}, {})),
-    StudyAxis("zero", "ZeRO stage", (0, 1, 3), ({}, {}, {})),
-    StudyAxis("oversubscription.0", "leaf oversubscription, down : up", (1.0, 4.0), ({}, {})),
+    StudyAxis("batch", "global batch", (64, 128), unit="sequences"),
+    StudyAxis("zero", "ZeRO stage", (0, 1, 3)),
+    StudyAxis("oversubscription.0", "leaf oversubscription", (1.0, 4.0), unit="down : up"),
 )
 
 
@@ -45,7 +45,7 @@ def test_the_first_axis_runs_along_the_second_is_lines_the_third_panels():
         assert list(trace.marker.symbol) == ["circle", "circle-open"]
     panels = {trace.xaxis for trace in picture.plot.data}
     assert panels == {"x", "x2"}
-    assert [name for name, _ in picture.legend] == ["ZeRO stage 0", "ZeRO stage 1", "ZeRO stage 3"]
+    assert [name for name, _ in picture.legend] == ["ZeRO 0", "ZeRO 1", "ZeRO 3"]
 
 
 def test_the_finding_is_the_best_that_meets_the_constraints():
@@ -53,7 +53,7 @@ def test_the_finding_is_the_best_that_meets_the_constraints():
     assert picture.title == "Most throughput: 1.00 M tokens/s at global batch 64 sequences"
     assert "Hollow" in picture.reading
     picture, _ = drawn(AXES[:2], "bubble", lambda batch, zero: (1 + zero) / 100)
-    assert picture.title == "Least bubble: 1 % at global batch 64 sequences, ZeRO stage 0"
+    assert picture.title == "Least bubble: 1 % at global batch 64 sequences, ZeRO 0"
 
 
 def test_values_that_are_words_stand_one_after_another():

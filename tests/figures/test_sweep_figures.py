@@ -17,9 +17,10 @@ from nest_core.measured.fabric import UNMEASURED_RATIO
 from nest_core.planner import search
 from nest_core.scenario import resolve_scenario, scenario_document
 from nest_core.studies.interval import interval_of
-from nest_core.studies.points import Axis, Outcome, Sweep
 from nest_core.studies.ratios import Ratios, Step, Tier
-from nest_core.studies.sweep import run
+from nest_core.studies.rows import StudyRow
+from nest_core.studies.study import StudyAxis
+from nest_core.studies.sweeps import Sweep, sweep
 
 GIB = 2.0**30
 PLAN = {
@@ -40,21 +41,17 @@ def outcome(x, rate=None, y=None, **more):
             "bubble": 0.1,
             "memory_bytes": 60 * GIB,
         }
-    return Outcome(x, y, **{"limit_bytes": 80 * GIB, **found, **more})
+    values = (x,) if y is None else (x, y)
+    return StudyRow(**{"limit_bytes": 80 * GIB, "values": values, **found, **more})
 
 
 def axis(parameter, values, **more):
-    about = {"label": parameter, "unit": "", "present": None, "doubling": False, "fabric": False}
-    shown = tuple(str(value) for value in values)
-    return Axis(
-        **{"parameter": parameter, "values": tuple(values), "shown": shown, **about, **more}
-    )
+    return StudyAxis(parameter, parameter, tuple(values), **more)
 
 
 def line(parameter, points, **more):
-    return Sweep(
-        "made up", axis(parameter, [p.x for p in points], **more), None, tuple(points), True
-    )
+    turned = axis(parameter, [p.values[0] for p in points], **more)
+    return Sweep("made up", (turned,), tuple(points), True)
 
 
 def plane(rates, **more):
@@ -63,7 +60,7 @@ def plane(rates, **more):
         outcome(x, rate, y, **more) for y, row in enumerate(rates) for x, rate in enumerate(row)
     ]
     axes = axis("first", range(len(rates[0]))), axis("second", range(len(rates)))
-    return Sweep("made up", *axes, tuple(points), True)
+    return Sweep("made up", axes, tuple(points), True)
 
 
 def trace(picture, name=None, **about):
@@ -100,8 +97,8 @@ def clickable(picture):
     ],
 )
 def test_the_title_states_what_the_rates_do(rates, title):
-    sweep = line("parameter", [outcome(x, rate) for x, rate in enumerate(rates)])
-    assert pictures(sweep)[0].title == title
+    swept = line("parameter", [outcome(x, rate) for x, rate in enumerate(rates)])
+    assert pictures(swept)[0].title == title
 
 
 def test_the_points_where_the_plan_changes_are_named_between_their_neighbours():
@@ -133,8 +130,8 @@ def test_what_the_parameter_pins_is_no_change_of_plan():
 
 
 def test_every_point_can_be_pointed_at_whether_or_not_it_has_a_plan():
-    sweep = line("parameter", [outcome(x, rate) for x, rate in enumerate([100.0, None, 80.0])])
-    found = clickable(pictures(sweep)[0])
+    swept = line("parameter", [outcome(x, rate) for x, rate in enumerate([100.0, None, 80.0])])
+    found = clickable(pictures(swept)[0])
     assert {number: place[0] for number, place in found.items()} == {0: 0.0, 1: 1.0, 2: 2.0}
 
 
@@ -171,9 +168,9 @@ def test_the_frontier_runs_between_what_fits_and_what_does_not():
 
 def test_cells_are_numbered_as_the_sweep_numbers_its_points():
     rates = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
-    sweep = plane(rates)
-    for number, (x, y) in clickable(pictures(sweep)[0]).items():
-        assert sweep.points[number].tokens_per_s == rates[y][x]
+    swept = plane(rates)
+    for number, (x, y) in clickable(pictures(swept)[0]).items():
+        assert swept.points[number].tokens_per_s == rates[y][x]
 
 
 def test_a_sweep_that_was_cut_short_is_drawn_as_far_as_it_goes():
@@ -239,8 +236,8 @@ def test_fabrics_of_different_sizes_and_equal_prices_have_no_pareto_picture():
         ("batch", False, several),
         ("ratio", True, priced([(100.0, 10.0), (100.0, 9.0)])),
     ):
-        sweep = line(parameter, points, fabric=fabric)
-        assert not [p for p in pictures(sweep) if "price" in p.subtitle]
+        swept = line(parameter, points, fabric=fabric)
+        assert not [p for p in pictures(swept) if "price" in p.subtitle]
 
 
 def test_names_that_people_gave_are_not_read_as_tags():
@@ -308,8 +305,7 @@ def test_cells_of_a_plane_say_what_the_fullest_device_holds_and_whether_it_fits(
 def test_a_sweep_has_the_interval_that_a_plan_has():
     document, _ = scenario_document("llama2-7b-64-h100")
     pinned = {"search.tp": 1, "search.cp": 1, "search.micro_batch_sequences": 1}
-    asked = {"parameter": "zero", "values": [1]}
-    found = run({"document": document, "overrides": pinned, "x": asked, "y": None})
+    found = sweep(document, pinned, [("zero", [1])])
     scenario = resolve_scenario(document, {**pinned, "search.zero": 1})
     problem = scenario.problem()
     best = search(problem, scenario.space).best

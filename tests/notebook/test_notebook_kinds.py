@@ -15,7 +15,9 @@ from nest_core.figures.ratios import ratios_picture
 from nest_core.notebook.kinds import compute, summarise
 from nest_core.notebook.words import note_html
 from nest_core.scenario import scenario_document
+from nest_core.studies import comparison
 from nest_core.studies.ratios import highest_ratios
+from nest_core.studies.sweeps import sweep
 
 
 @pytest.fixture(scope="module")
@@ -88,10 +90,15 @@ def test_progress_is_told_and_a_stop_ends_it(small_inputs):
     assert compute("plan", small_inputs, stop=lambda: True) is None
 
 
-@pytest.mark.parametrize("kind", ["sweep", "comparison"])
-def test_a_study_shows_its_own_rows_and_pictures(kind, study_inputs, study_shown):
+def swept(inputs):
+    axes = [(inputs[axis]["parameter"], inputs[axis]["values"]) for axis in "xy" if inputs[axis]]
+    return sweep(inputs["document"], inputs["overrides"], axes)
+
+
+@pytest.mark.parametrize(("kind", "run"), [("sweep", swept), ("comparison", comparison.run)])
+def test_a_study_shows_its_own_rows_and_pictures(kind, run, study_inputs, study_shown):
     shown = study_shown[kind]
-    study = importlib.import_module(f"nest_core.studies.{kind}").run(study_inputs[kind])
+    study = run(study_inputs[kind])
     figures = importlib.import_module(f"nest_core.figures.{kind}").pictures(study)
     assert [dict(row) for row in shown.rows] == study.rows()
     assert [picture.title for picture in shown.pictures] == [one.title for one in figures]

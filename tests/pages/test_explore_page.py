@@ -19,7 +19,7 @@ from nest_core.notebook.kinds import compute
 from nest_core.scenario import load_scenario, scenario_document
 from nest_core.store import Database, Notebooks
 from nest_core.studies.ratios import highest_ratios
-from nest_core.studies.sweep import run
+from nest_core.studies.sweeps import sweep
 from nest_studio import jobs
 from nest_studio.forms import changes_in_words
 from nest_studio.show import PicturePlace
@@ -78,14 +78,7 @@ def charts(page):
 def swept(x, y=None, preset=SMALL, **overrides):
     """The same sweep without the page."""
     document, _ = scenario_document(preset)
-    return run(
-        {
-            "document": document,
-            "overrides": overrides,
-            "x": {"parameter": x[0], "values": x[1]},
-            "y": y and {"parameter": y[0], "values": y[1]},
-        }
-    )
+    return sweep(document, overrides, [x] if y is None else [x, y])
 
 
 def test_the_first_visit_turns_the_first_tier(explore_page):
@@ -93,12 +86,12 @@ def test_the_first_visit_turns_the_first_tier(explore_page):
     assert not page.exception
     assert not page.error
     assert widget(page, "explore.question").value == "Leaf oversubscription"
-    sweep = swept(("oversubscription.0", [1, 1.5, 2, 3, 4, 6, 8]))
-    shown = pictures(sweep)
+    found = swept(("oversubscription.0", [1, 1.5, 2, 3, 4, 6, 8]))
+    shown = pictures(found)
     assert len(charts(page)) == len(shown) == 3
     assert all(picture.title in text_of(page) for picture in shown)
     assert widget(page, "explore.point").value == "leaf oversubscription 1:1"
-    assert sweep.points[0].words in text_of(page)
+    assert found.points[0].words in text_of(page)
 
 
 @pytest.mark.parametrize(
@@ -249,9 +242,9 @@ def test_what_was_cancelled_is_shown_as_far_as_it_went_and_can_be_continued(
     cut = {"explore.question": "Memory per device", "explore.memory": "65, 80"}
     asked, real = [], jobs.JobQueue.ask
 
-    def ask(self, key, function, inputs, **options):
+    def ask(self, key, function, *inputs, **options):
         """The first time a job that somebody cancels after its first point."""
-        asked.append(real(self, key, function if asked else cut_short, inputs, **options))
+        asked.append(real(self, key, function if asked else cut_short, *inputs, **options))
         return asked[-1]
 
     monkeypatch.setattr(jobs.JobQueue, "ask", ask)
@@ -272,7 +265,7 @@ def test_what_was_cancelled_is_shown_as_far_as_it_went_and_can_be_continued(
     assert len(widget(page, "explore.point").options) == 2
 
 
-def cut_short(inputs, *, progress, stop):
+def cut_short(*inputs, progress, stop):
     """A sweep that hears after its first point that it should stop."""
     asked = []
 
@@ -286,7 +279,7 @@ def cut_short(inputs, *, progress, stop):
         time.sleep(0.2)  # what comes at once after another progress is not told
         progress(*told)
 
-    return run(inputs, stop=over, progress=slow)
+    return sweep(*inputs, stop=over, progress=slow)
 
 
 def test_a_point_opens_as_a_scenario(explore_page):
@@ -320,13 +313,13 @@ def test_what_explore_pins_plan_shows_and_keeps(explore_page):
 def test_a_fabric_that_no_widget_makes_opens_as_ones_own(explore_page):
     page = explore_page(**{"explore.question": "NIC speed", "explore.speed.nic": "25, 50"})
     widget(page, "explore.point").set_value("NIC speed 25 GB/s").run()
-    sweep = swept(("speed.nic", [25, 50]))
+    found = swept(("speed.nic", [25, 50]))
     page.session_state["tab"] = "Why"
     widget(page, "explore-open").click().run()
     assert not page.exception
     assert widget(page, "fabric").value == "My fabric"
     assert "64 H100, spine-leaf 1:1, NIC speed 25" in " ".join(c.value for c in page.caption)
-    assert sweep.points[0].words in text_of(page)
+    assert found.points[0].words in text_of(page)
 
 
 def test_a_point_without_a_plan_says_why(explore_page):

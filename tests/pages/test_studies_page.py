@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from nest_core.store import Database, database_url, kept_studies
 from nest_core.studies import engine
-from nest_core.studies.rows import rows_of
+from nest_core.studies.rows import StudyRow, rows_of
 from nest_core.studies.study import study_of
 from nest_studio import stored, study_runs, study_view
 
@@ -140,7 +140,7 @@ def test_what_failed_is_said(studies_page, monkeypatch):
     ended = engine.Ended(points=4, computed=4, reused=0, failed=4, whole=True)
     for number in range(4):
         key = study.key(study.members[0], study.overrides(number))
-        failed.keep({key: {"status": "failed", "reason": "ValueError: made up"}})
+        failed.put({key: StudyRow("failed", "ValueError: made up")})
     run = study_runs.StudyRun(failed)
     run.result = ended
     run._ended.set()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
@@ -20,6 +19,7 @@ from nest_core.studies.design_search import search_designs
 from nest_core.studies.design_space import design_space
 from nest_core.studies.failures import losses, worst_of
 from nest_core.studies.information import information
+from nest_core.studies.pool import WorkerPool
 from nest_core.studies.sensitivity import sensitivity
 from nest_core.studies.stakes import Stakes
 from nest_core.studies.study import load_study
@@ -51,11 +51,9 @@ def weighed(folder, goal, weight=0.5):
     text = MIX.format(goal=goal, weight=weight, rest=1 - weight)
     study = load_study(str(written(folder, text, long=long)), folder)
     answers = StoredAnswers(Database(f"sqlite:///{folder}/store.sqlite"))
-    pool = nullcontext(Inline())
-    found = search_designs(
-        study, answers, lambda: pool, 1, tell=lambda *_: None, stop=lambda: False
-    )
-    return study, found, weigh(study, found, lambda: pool)
+    pool = WorkerPool.of(Inline())
+    found = search_designs(study, answers, pool)
+    return study, found, weigh(study, found, pool)
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from contextlib import nullcontext
+from concurrent.futures import Future
 
 import pytest
 from inline import Inline
@@ -15,6 +15,8 @@ from nest_core.scenario import resolve_scenario
 from nest_core.store import Database, StoredAnswers
 from nest_core.studies.design_search import search_designs
 from nest_core.studies.design_space import design_space, non_blocking
+from nest_core.studies.pool import WorkerPool
+from nest_core.studies.rows import StudyRow
 from nest_core.studies.study import load_study
 from nest_core.topology.same_size import KINDS
 
@@ -45,8 +47,7 @@ tokens_T = 1.0
 
 def answer(study, folder):
     answers = StoredAnswers(Database(f"sqlite:///{folder}/store.sqlite"))
-    pool = nullcontext(Inline())
-    return search_designs(study, answers, lambda: pool, 1, tell=lambda *_: None, stop=lambda: False)
+    return search_designs(study, answers, WorkerPool.of(Inline()))
 
 
 def days_of(study, changes):
@@ -152,11 +153,15 @@ class Late(Inline):
         super().__init__()
         self.status = status
 
-    def submit(self, function, document, folder, asked, within_s, failures):
-        future = super().submit(function, document, folder, asked, within_s, failures)
-        for turned, answer in zip(asked, future.result(), strict=True):
-            if turned["fabric"]["kind"] == "torus":
-                answer |= {"status": self.status, "reason": "made up"}
+    def submit(self, function, document, folder, asked, *more):
+        rows = super().submit(function, document, folder, asked, *more).result()
+        future = Future()
+        future.set_result(
+            [
+                StudyRow(self.status, "made up") if turned["fabric"]["kind"] == "torus" else row
+                for turned, row in zip(asked, rows, strict=True)
+            ]
+        )
         return future
 
 
@@ -164,10 +169,7 @@ class Late(Inline):
 def test_a_design_whose_search_came_to_no_end_is_of_unknown_fate(tmp_path, status):
     study = study_of(tmp_path, ("rail-only", "torus"))
     answers = StoredAnswers(Database(f"sqlite:///{tmp_path}/store.sqlite"))
-    pool = nullcontext(Late(status))
-    found = search_designs(
-        study, answers, lambda: pool, 1, tell=lambda *_: None, stop=lambda: False
-    )
+    found = search_designs(study, answers, WorkerPool.of(Late(status)))
     proof = found.certificate
     assert (proof.planned, proof.infeasible, proof.left) == (1, 0, 1)
     assert not proof.proven

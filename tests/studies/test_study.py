@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -20,9 +19,11 @@ from studies import STUDY, TINY, written
 from nest_core.errors import InputError
 from nest_core.scenario import resolve_scenario, scenario_document
 from nest_core.store import Database, StoredAnswers
-from nest_core.studies import engine, result, sweep
+from nest_core.studies import engine, result
+from nest_core.studies.pool import WorkerPool
 from nest_core.studies.rows import rows_of
 from nest_core.studies.study import load_study
+from nest_core.studies.sweeps import sweep
 
 MIX = STUDY.replace(
     'scenario = "tiny.toml"',
@@ -36,8 +37,8 @@ def answers(tmp_path):
 
 
 def ran(study, answers, executor=None, workers=2, stop=lambda: False):
-    pool = nullcontext(executor or Inline())
-    return engine.run(study, answers, lambda: pool, workers, tell=lambda *_: None, stop=stop)
+    pool = WorkerPool.of(executor or Inline(), workers)
+    return engine.run(study.points(), answers, pool, stop=stop)
 
 
 def test_points_are_the_product_of_the_axes_and_equal_a_sweep(tmp_path, answers):
@@ -49,13 +50,8 @@ def test_points_are_the_product_of_the_axes_and_equal_a_sweep(tmp_path, answers)
         (batch, zero) for batch in (16, 32, 48, 64) for zero in (0, 1, 3)
     ]
     document, folder = scenario_document("tiny.toml", tmp_path)
-    asked = {
-        "document": document,
-        "overrides": {},
-        "x": {"parameter": "zero", "values": [0, 1, 3]},
-        "y": {"parameter": "batch", "values": [16, 32, 48, 64]},
-    }
-    swept = sweep.run(asked, folder=folder)
+    axes = [("zero", [0, 1, 3]), ("batch", [16, 32, 48, 64])]
+    swept = sweep(document, {}, axes, folder)
     assert [row["iteration_s"] for row in rows] == [point.iteration_s for point in swept.points]
     assert len({row["iteration_s"] for row in rows}) > 4
 
@@ -99,9 +95,9 @@ def test_a_task_whose_worker_dies_is_tried_three_times_and_costs_only_itself(tmp
 class Cut(Inline):
     """Workers whose tasks end after one point, or before it where that is slow."""
 
-    def submit(self, function, document, folder, asked, within_s, failures):
+    def submit(self, function, document, folder, asked, within_s, *more):
         left = 0 if asked[0].get("search.zero") == 3 else 1
-        return super().submit(function, document, folder, asked[:left], within_s[:left], failures)
+        return super().submit(function, document, folder, asked[:left], within_s[:left], *more)
 
 
 def test_tasks_that_are_cut_short_go_on_and_a_point_that_never_ends_has_failed(tmp_path, answers):
@@ -123,8 +119,8 @@ def test_a_mix_trains_its_tokens_in_the_time_of_all(tmp_path, answers):
     for name in ("tiny.toml", "long.toml"):
         document, folder = scenario_document(name, tmp_path)
         scenario = resolve_scenario(document, study.overrides(0), folder)
-        (found,) = engine.answers_of(document, folder, [study.overrides(0)], [math.inf], False)
-        rates.append(scenario.batch * scenario.sequence / found["iteration_s"])
+        (found,) = engine.plan_points(document, folder, [study.overrides(0)], [math.inf])
+        rates.append(scenario.batch * scenario.sequence / found.iteration_s)
     assert row["tokens_per_s"] == pytest.approx(1 / (0.75 / rates[0] + 0.25 / rates[1]))
 
 
@@ -205,11 +201,11 @@ def test_a_study_killed_by_minus_9_goes_on_where_it_was(tmp_path):
     keys = [study.key(study.members[0], study.overrides(number)) for number in range(len(study))]
     killed = command(tmp_path, "--output", "one.csv")
     until = time.monotonic() + 60
-    while not answers.known(keys) and time.monotonic() < until:
+    while not answers.get(keys) and time.monotonic() < until:
         time.sleep(0.02)
     killed.send_signal(signal.SIGKILL)
     killed.wait()
-    there = len(answers.known(keys))
+    there = len(answers.get(keys))
     assert 0 < there < len(keys)
     resumed = command(tmp_path, "--output", "two.csv")
     ended = json.loads(resumed.communicate()[0])

@@ -11,6 +11,7 @@ from nest_core.errors import InputError
 from nest_core.notebook.kinds import compute
 from nest_core.store import Database, StoredAnswers
 from nest_core.studies import engine
+from nest_core.studies.pool import WorkerPool
 from nest_core.studies.rows import rows_of
 from nest_core.studies.study import study_of
 
@@ -44,10 +45,7 @@ def test_a_cell_has_the_rows_of_the_study(tmp_path):
     study = study_of(document)
     answers = StoredAnswers(Database(f"sqlite:///{tmp_path}/store.sqlite"))
 
-    def pool():
-        return Inline()
-
-    engine.run(study, answers, pool, 1, tell=lambda *_: None, stop=lambda: False)
+    engine.run(study.points(), answers, WorkerPool.of(Inline()))
     assert list(shown.rows) == list(rows_of(study, answers))
     assert len(shown.table.rows) == 3
     assert shown.facts == ("Which?",)

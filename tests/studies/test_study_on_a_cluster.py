@@ -9,6 +9,7 @@ from studies import written
 from nest_core.errors import InputError
 from nest_core.store import Database, StoredAnswers
 from nest_core.studies import engine
+from nest_core.studies.pool import WorkerPool
 from nest_core.studies.rows import rows_of
 from nest_core.studies.study import load_study
 from nest_studio.pools import cluster, cluster_size, processes
@@ -29,9 +30,7 @@ def test_engines_differ_in_nothing(tmp_path):
         ):
             answers = StoredAnswers(Database(f"sqlite:///{tmp_path}/{name}.sqlite"))
             count = 1 if name == "one" else 2
-            ended = engine.run(
-                study, answers, pool, count, tell=lambda *_: None, stop=lambda: False
-            )
+            ended = engine.run(study.points(), answers, WorkerPool(pool, count))
             assert (ended.computed, ended.failed, ended.whole) == (len(study), 0, True)
             found.append(list(rows_of(study, answers)))
     assert found[0] == found[1] == found[2]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from nest_core.store import Database, StoredAnswers
+from nest_core.studies.pool import WorkerPool
 from nest_core.studies.rows import rows_of
 from nest_core.studies.study import load_study
 from nest_studio import study_runs
@@ -39,7 +40,7 @@ def test_a_study_on_the_studios_workers_is_that_of_this_process(tmp_path, queue)
     assert run.result.whole
     assert (run.answered, run.points) == (12, 12)
     alone = StoredAnswers(Database(f"sqlite:///{tmp_path}/alone.sqlite"))
-    study_runs.swept(study)(Inline(), alone, lambda *_: None, lambda: False)
+    study_runs.swept(study)(WorkerPool.of(Inline()), alone, lambda *_: None, lambda: False)
     assert list(rows_of(study, answers)) == list(rows_of(study, alone))
     again, _ = run_of(study, tmp_path, "here", queue)
     assert (again.result.computed, again.result.reused) == (0, 12)
@@ -54,9 +55,8 @@ def test_a_cancelled_study_keeps_what_it_has_and_goes_on(tmp_path, queue):
     def stop():
         return len(told) > 1
 
-    ended = study_runs.swept(study)(
-        study_runs.Pool(queue), answers, lambda *known: told.append(known), stop
-    )
+    pool = WorkerPool.of(study_runs.QueueExecutor(queue))
+    ended = study_runs.swept(study)(pool, answers, lambda *known: told.append(known), stop)
     assert not ended.whole
     rest, _ = run_of(study, tmp_path, "cut", queue)
     assert rest.result.computed == 12 - ended.computed

@@ -1,0 +1,218 @@
+"""Sweeps: one or two parameters turned, every point planned anew, and where the plan changes.
+
+A point that no fabric has, or that no plan fits, is a point with a reason and no failure. Prices
+are those of the network alone (`nest_core.bill.bill`), with the shipped price list.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from nest_core.errors import InputError
+from nest_core.scenario import resolve_scenario
+from nest_core.scenario.titles import scenario_title
+from nest_core.studies.engine import run
+from nest_core.studies.parameter import (
+    SweepParameter,
+    Value,
+    distinct,
+    parameter_named,
+    with_values,
+)
+from nest_core.studies.parameters import sweep_parameters
+from nest_core.studies.rows import MemoryCache, StudyRow
+from nest_core.studies.solving import Stop, Tell, never, silent
+from nest_core.studies.study import Member, StudyAxis, StudyPoint, axis_of
+from nest_core.units import to_gib
+
+__all__ = ["Sweep", "changes", "sweep"]
+
+MOST_POINTS = 400
+_DEGREES = ("tp", "pp", "dp", "cp", "ep")
+_NAMES = {
+    "micro_batch": "micro-batch",
+    "zero": "ZeRO",
+    "recompute": "recompute",
+    "schedule": "",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """A sweep's answer.
+
+    Parameters
+    ----------
+    scenario : str
+        Title of the scenario that was turned (`nest_core.scenario.titles`).
+    axes : tuple of StudyAxis
+        One or two.
+    points : tuple of StudyRow
+        The first axis fastest. All of them only if ``complete``.
+    complete : bool
+        False where it was given up on the way.
+    """
+
+    scenario: str
+    axes: tuple[StudyAxis, ...]
+    points: tuple[StudyRow, ...]
+    complete: bool
+
+    @property
+    def x(self) -> StudyAxis:
+        """The first axis."""
+        return self.axes[0]
+
+    @property
+    def y(self) -> StudyAxis | None:
+        """The second axis, if there is one."""
+        return self.axes[1] if len(self.axes) > 1 else None
+
+    def named(self, point: StudyRow) -> str:
+        """Return a point by its values: ``leaf oversubscription 2:1, ZeRO 3``."""
+        pairs = zip(self.axes, point.values, strict=True)
+        return ", ".join(axis.named(value) for axis, value in pairs)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One plain row per point; units stand in the column names."""
+        return [self._row(point) for point in self.points]
+
+    def _row(self, point: StudyRow) -> dict[str, Any]:
+        memory, limit = point.memory_bytes, point.limit_bytes
+        plan = point.plan or {}
+        turned = {axis.title: value for axis, value in zip(self.axes, point.values, strict=True)}
+        found = {
+            "feasible": point.feasible,
+            "reason": point.reason,
+            "throughput, tokens/s": point.tokens_per_s,
+            "throughput, sequences/s": point.samples_per_s,
+            "iteration, s": point.iteration_s,
+            "iteration, low, s": point.interval and point.interval.low_s,
+            "iteration, high, s": point.interval and point.interval.high_s,
+            "MFU": point.mfu,
+            "bubble": point.bubble,
+            "fullest stage, GiB": None if memory is None else to_gib(memory),
+            "memory per device, GiB": None if limit is None else to_gib(limit),
+            "devices": point.devices,
+            **{name: plan.get(name) for name in _DEGREES},
+            "micro-batch, sequences": plan.get("micro_batch"),
+            "ZeRO": plan.get("zero"),
+            "recomputation": plan.get("recompute"),
+            "schedule": plan.get("schedule"),
+            "network price, $": point.network_usd,
+            "network power, W": point.network_W,
+            "ratios become": "; ".join(point.realised),
+            "proven": point.proven,
+            "plan": point.words,
+        }
+        return turned | found | turned  # a parameter may be called like a result
+
+
+def sweep(
+    document: Mapping[str, Any],
+    overrides: Mapping[str, Any],
+    axes: Sequence[tuple[str, Sequence[object]]],
+    folder: Path | None = None,
+    *,
+    progress: Tell = silent,
+    stop: Stop = never,
+) -> Sweep:
+    """Plan a scenario at every value of one or two parameters.
+
+    Parameters
+    ----------
+    document, overrides, folder
+        A scenario, as `resolve_scenario` takes it.
+    axes : sequence of (str, sequence of value)
+        Keys of parameters with their values, which are put in order.
+    progress : callable (share, words), optional
+    stop : callable () -> bool, optional
+        Asked between points and while searching; once true, what is there is returned.
+
+    Raises
+    ------
+    InputError
+        If the scenario is none, has no such parameter, or a value is out of its range.
+
+    Examples
+    --------
+    >>> from nest_core.scenario import scenario_document
+    >>> document, _ = scenario_document("llama2-7b-64-h100")
+    >>> [(row.values, row.feasible) for row in sweep(document, {}, [("zero", [0, 1])]).points]
+    [((0,), True), ((1,), True)]
+    """
+    title = scenario_title(resolve_scenario(document, overrides, folder))
+    turned = _turned(axes, sweep_parameters(document, overrides, folder))
+    total = math.prod(len(values) for _, values in turned)
+    if total > MOST_POINTS:
+        raise InputError(
+            "values", f"must make at most {MOST_POINTS} points", total, "take some out"
+        )
+    swept = tuple(axis_of(parameter, values) for parameter, values in turned)
+    places = [place[::-1] for place in itertools.product(*(axis.values for axis in swept[::-1]))]
+    member = Member(title, document, folder, "", 1.0)
+    rows, points = MemoryCache(), []
+    for number, place in enumerate(places):
+        pairs = zip((parameter for parameter, _ in turned), place, strict=True)
+        try:
+            setting = with_values(overrides, pairs)
+        except InputError as error:
+            rows.put({str(number): StudyRow("invalid", str(error))})
+        else:
+            points.append(StudyPoint(str(number), number, member, setting, ("interval",)))
+
+    def tell(answered: int, _: int) -> None:
+        if answered < len(points):
+            number = points[answered].number
+            pairs = zip(swept, places[number], strict=True)
+            words = ", ".join(f"{axis.label} {axis.words(value)}" for axis, value in pairs)
+            progress(number / total, f"point {number + 1} of {total}, {words}")
+
+    ended = run(points, rows, tell=tell, stop=stop)
+    planned = itertools.takewhile(rows.rows.__contains__, map(str, range(total)))
+    return Sweep(
+        title,
+        swept,
+        tuple(replace(rows.rows[key], values=places[int(key)]) for key in planned),
+        ended.whole,
+    )
+
+
+def _turned(
+    axes: Sequence[tuple[str, Sequence[object]]], available: Sequence[SweepParameter]
+) -> list[tuple[SweepParameter, tuple[Value, ...]]]:
+    """Return parameters with their values, checked and in order."""
+    turned = []
+    for name, (key, values) in zip("xy", axes, strict=False):
+        parameter = parameter_named(available, key, f"{name}.parameter")
+        turned.append((parameter, distinct(parameter, values, f"{name}.values")))
+    if len({parameter.key for parameter, _ in turned}) < len(axes):
+        raise InputError("y.parameter", "must differ from x.parameter", axes[1][0], "pick another")
+    return turned
+
+
+def changes(before: StudyRow, after: StudyRow, turned: Collection[str] = ()) -> tuple[str, ...]:
+    """What the plans of two points differ in: ``("tp 4 → 8", "pp 16 → 8")``; degrees first.
+
+    Empty where they do the same or one has no plan; cuts alone are no difference, nor is what
+    the parameters whose keys are ``turned`` pin.
+    """
+    if before.plan is None or after.plan is None:
+        return ()
+    found = [
+        _change(key, _NAMES.get(key, key), before.plan, after.plan)
+        for key in (*_DEGREES, *_NAMES)
+        if key not in turned
+    ]
+    if before.plan["sp"] != after.plan["sp"]:
+        found.append("with sp" if after.plan["sp"] else "without sp")
+    return tuple(filter(None, found))
+
+
+def _change(key: str, name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    return "" if before[key] == after[key] else f"{name} {before[key]} → {after[key]}".strip()
