@@ -19,7 +19,6 @@ from nest_core.formats.drawn import unsaid
 from nest_core.formats.edges import read_edges, write_edges
 from nest_core.formats.graphml import read_graphml, write_graphml
 from nest_core.formats.ibnetdiscover import read_ibnetdiscover
-from nest_core.formats.netjson import read_netjson, write_netjson
 from nest_core.formats.simai import write_ns3, write_simai
 from nest_core.formats.slurm import read_slurm, write_slurm_block, write_slurm_tree
 from nest_core.formats.slurm_yaml import read_slurm_yaml
@@ -42,7 +41,6 @@ __all__ = [
 _READERS: dict[str, Callable[[Source], tuple[dict[str, Any], tuple[str, ...]]]] = {
     "toml": read_toml,
     "graphml": read_graphml,
-    "netjson": read_netjson,
     "csv": read_edges,
     "slurm-tree": read_slurm,
     "slurm-block": read_slurm,
@@ -53,7 +51,6 @@ _READERS: dict[str, Callable[[Source], tuple[dict[str, Any], tuple[str, ...]]]] 
 _WRITERS: dict[str, Callable[[Fabric], Exported]] = {
     "toml": write_toml,
     "graphml": write_graphml,
-    "netjson": write_netjson,
     "csv": write_edges,
     "slurm-tree": write_slurm_tree,
     "slurm-block": write_slurm_block,
@@ -64,7 +61,6 @@ _WRITERS: dict[str, Callable[[Fabric], Exported]] = {
 _LABELS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("toml", "Nest Studio TOML", (".toml",)),
     ("graphml", "GraphML", (".graphml", ".xml")),
-    ("netjson", "NetJSON NetworkGraph", (".json",)),
     ("csv", "Edge list (CSV)", (".csv",)),
     ("slurm-tree", "Slurm topology.conf, tree", (".conf",)),
     ("slurm-block", "Slurm topology.conf, block", (".conf",)),
@@ -82,7 +78,6 @@ FORMATS: Mapping[str, Format] = {
 
 _SIGNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("graphml", re.compile(r"\s*<")),
-    ("netjson", re.compile(r"\s*\{")),
     ("slurm-block", re.compile(r"(?im)^[ \t]*Block(?:Name|Sizes)[ \t]*=")),
     ("slurm-tree", re.compile(r"(?im)^[ \t]*(?:SwitchName|RingName)[ \t]*=")),
     ("ibnetdiscover", re.compile(r'(?m)^(?:(?:Switch|Ca|Rt)\s+\d+\s+"|switchguid=|caguid=)')),

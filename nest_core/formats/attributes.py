@@ -1,4 +1,4 @@
-"""Attributes of elements and links, as GraphML and NetJSON carry them.
+"""Attributes of elements and links, as GraphML carries them.
 
 Elements: ``role``, ``radix``, ``count``, ``group``, ``x``, ``y``. Links: ``bandwidth_GBps`` (or
 ``gbps``, Gb/s), ``count``, ``latency_us`` (or ``latency_ns``). The fabric: ``name``, ``routing``,

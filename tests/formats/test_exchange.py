@@ -125,7 +125,7 @@ def same_or_said(fabric: str, format: str, folder: Any) -> None:
 CHOSEN = {
     ("unequal-racks-88", "toml"),
     ("unequal-racks-88", "graphml"),
-    ("h100-spine-leaf-64", "netjson"),
+    ("h100-spine-leaf-64", "graphml"),
     ("mi300x-mesh-64", "csv"),
     ("dgx1-v100-64", "slurm-tree"),
     ("tpu-v4-2x2x4", "slurm-block"),
@@ -155,7 +155,7 @@ def test_what_comes_back_of_larger_ones_is_the_same_or_said_to_be_lost(name, for
 def same_on_canvas(name: str, folder: Any) -> None:
     fabric, document = load_fabric(name), fabric_document(name)
     drawing = drawing_of(fabric, collapse(fabric).nesting)
-    _, answer = converted(name, "netjson", folder) or pytest.fail("must convert")
+    _, answer = converted(name, "graphml", folder) or pytest.fail("must convert")
     assert lost_on_canvas(fabric, document, drawing, load_prices()) == tuple(answer["lost"])
 
 
@@ -187,7 +187,7 @@ MESHED = ["mi300x-mesh-64", "dgx1-v100-64"]
 
 LATTICE_FILES = [
     ("tpu-v4-4x4x4", "graphml"),
-    ("tpu-v4-2x2x4", "netjson"),
+    ("tpu-v4-2x2x4", "graphml"),
     ("tpu-v4-2x2x4", "csv"),
     ("mi300x-mesh-64", "graphml"),
     ("dgx1-v100-64", "csv"),
@@ -199,7 +199,7 @@ LATTICE_FILES = [
     ("name", "format"),
     [
         pytest.param(*pair, marks=() if pair in LATTICE_FILES else pytest.mark.check)
-        for pair in product([*LATTICES[:2], *MESHED], ["graphml", "netjson", "csv"])
+        for pair in product([*LATTICES[:2], *MESHED], ["graphml", "csv"])
     ],
 )
 def test_tori_and_meshed_nodes_cost_as_graphs_what_they_cost_as_presets(name, format, tmp_path):
@@ -246,7 +246,7 @@ def test_any_torus_is_one_as_a_graph(shape, wrap, twisted, missing, tmp_path):
 def test_a_torus_with_a_link_too_few_is_said_to_be_none(tmp_path):
     """Nobody knows its rings, and its times are those of any graph: levels and convert say so."""
     document = read_fabric(
-        write_fabric(load_fabric("tpu-v4-4x4x4"), "netjson").text.encode(), "x.json"
+        write_fabric(load_fabric("tpu-v4-4x4x4"), "graphml").text.encode(), "x.graphml"
     ).document
     document["link"] = document["link"][1:]
     path = tmp_path / "broken.toml"

@@ -75,7 +75,7 @@ BAD = [
     (["convert", "{conf}", "x.toml", "--assume", "devices_per_node=x"], "--assume devices_per_no"),
     (["convert", "{conf}", "x.csv", "--assume", "devices_per_node=1.5"], "--assume devices_per_n"),
     (["convert", "{conf}", "{conf}"], "OUT must not be the file that is read"),
-    (["convert", "{conf}", "x.foo"], "OUT must end in one of .toml .graphml .xml .json .csv .conf"),
+    (["convert", "{conf}", "x.foo"], "OUT must end in one of .toml .graphml .xml .csv .conf"),
     (["convert", "{conf}", "x.toml", "--to", "visio"], "to must be a known format, but is 'visio'"),
     (["convert", "{conf}", "x.toml", "--from", "csv"], "topology.conf, line 1 must name known col"),
     (["convert", "{conf}", "no/where.toml"], "OUT must be a file that can be written"),
