@@ -9,7 +9,6 @@ one.
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from nest_core.picture.ask import Ask
 from nest_core.picture.clos_words import plural, said_rate
 from nest_core.picture.folding import Folded, Join, folded, ranks_of
 from nest_core.picture.frame import TEXT, Frame, frame_of, framed
+from nest_core.picture.grids import torus_drawn
 from nest_core.picture.marks import (
     Band,
     Box,
@@ -38,11 +38,11 @@ from nest_core.picture.marks import (
     Words,
     between,
 )
+from nest_core.picture.meshes import arc
 from nest_core.picture.plan import load_look
 from nest_core.picture.racks import Paint
 from nest_core.picture.stages import Stages, legend_of, load_words, stage_ink, stages_of
 from nest_core.picture.text import text_width
-from nest_core.picture.torus import torus_drawn
 from nest_core.topology import Element, GraphFabric
 from nest_core.topology.lattice import lattice_of
 
@@ -51,7 +51,6 @@ __all__ = ["graph_drawn"]
 _WIDEST_BOX = 120.0
 _HIGH = 30.0
 _WIDEST_LINE = 7.0
-_ARC = 10
 
 
 def graph_drawn(fabric: GraphFabric, ask: Ask) -> Drawn:
@@ -274,13 +273,7 @@ class _Sketch:
             return (ax, low[0]), (bx, high[1])
         room = 0.85 * self._room_above(self.found.rank[a])
         rise = min(room, 8 + 0.35 * abs(bx - ax))
-        return tuple(
-            (
-                (ax + bx) / 2 + (ax - bx) / 2 * math.cos(math.pi * t / _ARC),
-                low[0] - rise * math.sin(math.pi * t / _ARC),
-            )
-            for t in range(_ARC + 1)
-        )
+        return arc(ax, bx, low[0], rise)
 
     def _room_above(self, rank: int) -> float:
         top = self.rows[rank][0]

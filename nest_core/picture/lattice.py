@@ -161,14 +161,6 @@ class Blocks:
                 place = after
         return found
 
-    def lines(self, axis: int) -> tuple[int, int, int]:
-        """Rings or rows along an axis: how many, devices of each, wraps of each."""
-        shape, shift = self.torus.shape, self.torus.shifts[axis]
-        turns = math.lcm(*(n // math.gcd(n, by) for n, by in zip(shape, shift, strict=True)))
-        size = shape[axis] * turns
-        wraps = self.torus.wrap[axis] and (any(shift) or shape[axis] > 2)
-        return self.torus.places // size, size, turns if wraps else 0
-
 
 def blocks_of(torus: Torus, most: int, fits: Callable[[tuple[int, ...]], bool]) -> Blocks:
     """The smallest blocks of which no more than ``most`` are drawn, and that fit.

@@ -17,7 +17,9 @@ from nest_core.picture.marks import Band, Box, Line, Mark, Point, Words, between
 from nest_core.picture.switches import Placed, stub
 from nest_core.picture.text import text_width
 
-__all__ = ["Mesh", "mesh"]
+__all__ = ["Mesh", "arc", "mesh"]
+
+_ARC = 18
 
 IntArray = npt.NDArray[np.int64]
 
@@ -195,3 +197,21 @@ def _hatched(drawing: _Drawing, top: float, bottom: float) -> list[Mark]:
         marks.append(Box("", "plate", middle - wide / 2, y - 10, wide, 20, radius=10))
         marks.append(Words(mesh.words, "label", middle, y + 4.2, anchor="middle", key=mesh.of))
     return marks
+
+
+def arc(start: float, end: float, y: float, rise: float) -> tuple[Point, ...]:
+    """Return half an ellipse between two places at one height; it rises upwards.
+
+    Examples
+    --------
+    >>> arc(0.0, 10.0, 5.0, 4.0)[9]
+    (5.0, 1.0)
+    """
+    turns = [math.pi * step / _ARC for step in range(_ARC + 1)]
+    return tuple(
+        (
+            round((start + end) / 2 + (start - end) / 2 * math.cos(turn), 6),
+            round(y - rise * math.sin(turn), 6),
+        )
+        for turn in turns
+    )

@@ -8,7 +8,6 @@ beside what its NIC has.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,6 +17,7 @@ from nest_core.picture.ask import Ask
 from nest_core.picture.clos_words import said_rate
 from nest_core.picture.frame import TEXT, Frame, frame_of, framed
 from nest_core.picture.marks import Band, Box, Drawn, Line, Mark, Said, Swatch, Words, between
+from nest_core.picture.meshes import arc
 from nest_core.picture.racks import Paint
 from nest_core.picture.stages import legend_of, load_words, stages_of
 from nest_core.picture.switches import cross, rectangle
@@ -30,7 +30,6 @@ __all__ = ["MOST_DEVICES", "node_drawn"]
 MOST_DEVICES = 16
 _EDGE = 8.0
 _NIC_PX = 3.0
-_ARC = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,14 +183,7 @@ class _Sketch:
             one, other = devices[a], devices[b]
             base = one.y + one.height
             deep = room * (0.16 + 0.8 * (b - a) / max(1, len(devices) - 1))
-            start, end = one.centre[0], other.centre[0]
-            points = tuple(
-                (
-                    (start + end) / 2 - (end - start) / 2 * math.cos(math.pi * t / _ARC),
-                    base + deep * math.sin(math.pi * t / _ARC),
-                )
-                for t in range(_ARC + 1)
-            )
+            points = arc(one.centre[0], other.centre[0], base, -deep)
             ends = one.key, other.key
             width = max(0.8, 3.0 * rate / most)
             marks.append(Line(between(*ends), "link", points, width, ends, opacity=0.8))

@@ -18,10 +18,10 @@ from nest_core.picture.ask import Ask, parts_of
 from nest_core.picture.clos import clos_drawn
 from nest_core.picture.dragonfly import dragonfly_drawn
 from nest_core.picture.drawn_graph import graph_drawn
+from nest_core.picture.grids import torus_drawn
 from nest_core.picture.hierarchical import hierarchical_drawn
 from nest_core.picture.marks import Drawn
 from nest_core.picture.plan import shown
-from nest_core.picture.torus import torus_drawn
 from nest_core.topology import Clos, Dragonfly, Fabric, GraphFabric, Hierarchical, Torus
 
 __all__ = ["drawn", "picture"]

@@ -228,7 +228,7 @@ def _lost(box: Box, members: Sequence[Switch], lost: int) -> list[Mark]:
     return [corner, *cross(corner)]
 
 
-def cross(box: Box) -> list[Mark]:
+def cross(box: Box) -> list[Line]:
     """Two lines over what has failed."""
     x, y = box.centre
     reach = min(box.width, box.height) * 0.3, min(box.width * 1.2, box.height) * 0.3
