@@ -19,7 +19,7 @@ from nest_core.picture.text import text_width
 
 __all__ = ["Mesh", "arc", "mesh"]
 
-_ARC = 18
+_ARC = 12
 
 IntArray = npt.NDArray[np.int64]
 
@@ -204,7 +204,7 @@ def arc(start: float, end: float, y: float, rise: float) -> tuple[Point, ...]:
 
     Examples
     --------
-    >>> arc(0.0, 10.0, 5.0, 4.0)[9]
+    >>> arc(0.0, 10.0, 5.0, 4.0)[6]
     (5.0, 1.0)
     """
     turns = [math.pi * step / _ARC for step in range(_ARC + 1)]

@@ -119,6 +119,7 @@ _RULES: dict[str, str] = {
     ".badge.over": "fill:#B24E00;stroke:none",
     ".nothing": "fill:none;stroke:var(--fabric-edge);stroke-dasharray:5 4",
     ".link": "fill:none;stroke:var(--fabric-line)",
+    ".bracket": "fill:none;stroke:var(--fabric-ink)",
     ".gone.switch,.gone.frame,.gone.device": "fill:var(--fabric-bg);stroke:var(--fabric-bad);"
     "stroke-width:1.5;stroke-dasharray:4 3",
     ".gone.link": "stroke:var(--fabric-bad);stroke-dasharray:3 3",
