@@ -44,7 +44,7 @@ def chips(scenario: ScenarioValues) -> None:
     with st.popover(f"{_quiet('Fabric')} {as_markdown(fabric.arrangement())}", key="chip-fabric"):
         _select("fabric", "Fabric", Choice(fabric_choices()), pick_fabric)
         for ratio in ratio_parameters(fabric_document(st.session_state["fabric"])):
-            _number(ratio.of.key, label_of(ratio), fields[ratio.of.key], 0.5)
+            _number(ratio.key, label_of(ratio), fields[ratio.key], 0.5)
     tokens = f"{scenario.batch:,} × {scenario.sequence:,} tokens"
     with st.popover(f"{_quiet('Batch')} {tokens}", key="chip-batch"):
         for key, step in (

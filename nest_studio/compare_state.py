@@ -348,8 +348,7 @@ def _ratios() -> Made:
         scenario, overrides = DEFAULT_SCENARIO, {}
         fields = ratio_parameters(_fabric_of(scenario, overrides))
     return [
-        _at_ratio(scenario, overrides | {fields[0].of.key: ratio}, ratio)
-        for ratio in (1.0, 2.0, 4.0)
+        _at_ratio(scenario, overrides | {fields[0].key: ratio}, ratio) for ratio in (1.0, 2.0, 4.0)
     ]
 
 

@@ -15,9 +15,8 @@ from nest_core.figures.sweep import pictures
 from nest_core.presets import preset_names
 from nest_core.quoting import as_markdown, csv_text
 from nest_core.scenario import scenario_document
-from nest_core.schema import StudyTable, parameter
+from nest_core.schema import Parameter, StudyTable, parameter
 from nest_core.studies.parameter import (
-    SweepParameter,
     Value,
     parameter_named,
     parse_values,
@@ -82,7 +81,7 @@ _PLANE = "Micro-batch × ZeRO"
 NOTHING_ELSE = "none"
 
 
-Swept = tuple[SweepParameter, tuple[Value, ...]]
+Swept = tuple[Parameter, tuple[Value, ...]]
 """A parameter with the values to try."""
 
 
@@ -93,14 +92,16 @@ def inputs_of(request: Request) -> dict[str, Any]:
 
 def axes_of(turned: Sequence[Swept]) -> list[tuple[str, tuple[Value, ...]]]:
     """Return parameters and values as a sweep takes them."""
-    return [(parameter.key, values) for parameter, values in turned]
+    return [(parameter.name, values) for parameter, values in turned]
 
 
-def questions(found: Sequence[SweepParameter]) -> dict[str, tuple[str, str]]:
+def questions(found: Sequence[Parameter]) -> dict[str, tuple[str, str]]:
     """Ready-made questions and the parameters that they turn, as labels."""
-    label = {parameter.key: parameter.label for parameter in found}
-    ratios = [parameter.key for parameter in found if parameter.key.startswith("oversubscription.")]
-    speeds = [parameter.key for parameter in found if parameter.key.startswith("speed.")]
+    label = {parameter.name: parameter.label for parameter in found}
+    ratios = [
+        parameter.name for parameter in found if parameter.name.startswith("oversubscription.")
+    ]
+    speeds = [parameter.name for parameter in found if parameter.name.startswith("speed.")]
     ready = {capital(label[key]): (label[key], NOTHING_ELSE) for key in ratios}
     if len(ratios) > 1:
         first, second = ratios[-2:]
@@ -118,7 +119,7 @@ def questions(found: Sequence[SweepParameter]) -> dict[str, tuple[str, str]]:
     return ready
 
 
-def openings(found: Sequence[SweepParameter]) -> dict[str, tuple[str, str]]:
+def openings(found: Sequence[Parameter]) -> dict[str, tuple[str, str]]:
     """The questions that the page opens with, the first where nothing else is asked, and the
     parameters that they turn, as labels."""
     ready = questions(found)
@@ -128,8 +129,8 @@ def openings(found: Sequence[SweepParameter]) -> dict[str, tuple[str, str]]:
 
 
 def opening_controls(
-    found: Sequence[SweepParameter], labels: tuple[str, str]
-) -> list[tuple[SweepParameter, str]]:
+    found: Sequence[Parameter], labels: tuple[str, str]
+) -> list[tuple[Parameter, str]]:
     """An opening question's parameters, and the text of their values."""
     by_label = {parameter.label: parameter for parameter in found}
     turned = [by_label[label] for label in labels if label in by_label]
@@ -141,7 +142,7 @@ def opening_controls(
     return texts
 
 
-def turn_controls(found: Sequence[SweepParameter]) -> list[tuple[SweepParameter, str]]:
+def turn_controls(found: Sequence[Parameter]) -> list[tuple[Parameter, str]]:
     """The question, its parameters, and the text of their values."""
     ready = questions(found)
     by_label = {parameter.label: parameter for parameter in found}
@@ -158,7 +159,7 @@ def turn_controls(found: Sequence[SweepParameter]) -> list[tuple[SweepParameter,
         help="Sets the parameters; their values can be changed.",
     )
     standard = ready.get(picked, next(iter(ready.values())))
-    turned: list[tuple[SweepParameter, str]] = []
+    turned: list[tuple[Parameter, str]] = []
     for place, (key, label) in enumerate(((FIRST, "Parameter"), (SECOND, "Second parameter"))):
         taken = turned[0][0].label if turned else ""
         free = (name for name in by_label if name != taken)
@@ -181,15 +182,15 @@ def turn_controls(found: Sequence[SweepParameter]) -> list[tuple[SweepParameter,
     return turned
 
 
-def values_of(turned: list[tuple[SweepParameter, str]]) -> list[Swept]:
+def values_of(turned: list[tuple[Parameter, str]]) -> list[Swept]:
     """The values that the texts give; InputError where one gives none."""
     return [(parameter, parse_values(parameter, text)) for parameter, text in turned]
 
 
-def _values_text(parameter: SweepParameter, place: int) -> str:
+def _values_text(parameter: Parameter, place: int) -> str:
     """The values to try; a parameter's own where nothing else was written."""
     key = values_key(parameter)
-    usual = values_text(parameter.defaults)
+    usual = values_text(parameter.values)
     seen = st.session_state.get(DEFAULTS, {})
     if key in st.session_state and st.session_state[key] in ("", seen.get(key)):
         st.session_state[key] = usual  # the scenario changed, and with it what is worth trying
@@ -200,14 +201,14 @@ def _values_text(parameter: SweepParameter, place: int) -> str:
         usual,
         key=key,
         bind=ADDRESS,
-        help=as_markdown(f"{capital(parameter.of.allowed)}, with commas between.{note}"),
+        help=as_markdown(f"{capital(parameter.allowed)}, with commas between.{note}"),
     )
     return text or usual
 
 
-def values_key(parameter: SweepParameter) -> str:
+def values_key(parameter: Parameter) -> str:
     """The key of the field with a parameter's values."""
-    return f"explore.{parameter.key}"
+    return f"explore.{parameter.name}"
 
 
 def values_text(values: Sequence[Value]) -> str:
@@ -284,7 +285,7 @@ def _point(sweep: Sweep, turned: Sequence[Swept], request: Request) -> None:
     )
 
 
-def _open_point(request: Request, pairs: tuple[tuple[SweepParameter, Value], ...]) -> None:
+def _open_point(request: Request, pairs: tuple[tuple[Parameter, Value], ...]) -> None:
     """Have a point opened on the Plan page."""
     said = ", ".join(
         f"{parameter.label} {parameter.words(value)} {parameter.unit}".strip()

@@ -124,7 +124,7 @@ def fabric_group(chosen: dict[str, Any], standard: Mapping[str, Any], notes: lis
                 )
             ]
     for ratio in ratios:
-        key, field = ratio.of.key, fields[ratio.of.key]
+        key, field = ratio.key, fields[ratio.key]
         with put_back(key, as_drawn):
             chosen[key] = st.slider(
                 as_markdown(label_of(ratio)),
@@ -135,7 +135,7 @@ def fabric_group(chosen: dict[str, Any], standard: Mapping[str, Any], notes: lis
                 key=key,
                 bind=ADDRESS,
                 format="%g:1",
-                help=f"{field.least:g} to {field.most:g}. {ratio.of.text} What it becomes stands "
+                help=f"{field.least:g} to {field.most:g}. {ratio.text} What it becomes stands "
                 "below.",
             )
         notes.append(st.empty())
@@ -154,7 +154,7 @@ def say_realised(notes: list[Any], fabric: Fabric) -> None:
 def fabric_fields(fabric: Mapping[str, Any]) -> dict[str, Any]:
     """What the widgets of a fabric's document take, by key."""
     fields: dict[str, Field] = {
-        ratio.of.key: Number(min(1.0, present), max(ratio.of.usual or 1.0, present))
+        ratio.key: Number(min(1.0, present), max(ratio.usual or 1.0, present))
         for ratio in ratio_parameters(fabric)
         if isinstance(present := ratio.present, float)
     }
@@ -172,9 +172,7 @@ def fabric_words(chosen: Mapping[str, Any]) -> str:
         kind = _KINDS.get(str(fabric.get("kind")), "switched")
     elif not kind:
         kind = "drawn" if is_drawing(fabric) else "levels"
-    ratios = [
-        format_ratio(chosen[r.of.key]) for r in ratio_parameters(fabric) if r.of.key in chosen
-    ]
+    ratios = [format_ratio(chosen[r.key]) for r in ratio_parameters(fabric) if r.key in chosen]
     return " ".join([kind, *ratios])
 
 
@@ -221,7 +219,7 @@ def _lost_fabric() -> None:
 
 def fabric_standards(fabric: Mapping[str, Any]) -> dict[str, Any]:
     """The value of every widget that stands for a fabric's document."""
-    standards: dict[str, Any] = {ratio.of.key: ratio.present for ratio in ratio_parameters(fabric)}
+    standards: dict[str, Any] = {ratio.key: ratio.present for ratio in ratio_parameters(fabric)}
     if "clos" in fabric:
         standards[DEVICES] = fabric["clos"]["devices"]
         standards[MEANING] = fabric["clos"].get("oversubscribe", parameter(MEANING).default)

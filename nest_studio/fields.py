@@ -16,7 +16,6 @@ import streamlit as st
 
 from nest_core.explain.settings import worth_of
 from nest_core.schema import Parameter
-from nest_core.studies.parameter import SweepParameter
 from nest_core.units import capital
 
 __all__ = [
@@ -148,7 +147,7 @@ def field_of(of: Parameter, *, empty: bool = False) -> Field:
     return Number(of.low or of.kind(0), of.high or of.kind(0), empty)
 
 
-def label_of(of: Parameter | SweepParameter) -> str:
+def label_of(of: Parameter) -> str:
     """What a widget of a parameter is called."""
     return capital(of.title)
 

@@ -120,7 +120,7 @@ def _bring(data: bytes) -> None:
 
 def _of_form(request: Request, turned: Sequence[Swept]) -> str:
     """The form's scenario with the parameters that this page turned last."""
-    axes = [{"parameter": one.key, "values": list(values)} for one, values in turned]
+    axes = [{"parameter": parameter.name, "values": list(values)} for parameter, values in turned]
     return toml_document(
         {
             "schema": 1,

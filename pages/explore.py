@@ -12,7 +12,7 @@ import streamlit as st
 from nest_core.errors import InputError
 from nest_core.quoting import as_markdown
 from nest_core.scenario.titles import fabric_title, scenario_title
-from nest_core.studies.parameter import SweepParameter
+from nest_core.schema import Parameter
 from nest_core.studies.parameters import sweep_parameters
 from nest_core.studies.ratios import highest_ratios
 from nest_core.studies.sweeps import sweep
@@ -104,7 +104,7 @@ def title_of(request: Request) -> str:
 
 
 def sweep_part(
-    request: Request, texts: list[tuple[SweepParameter, str]], problem: Any, pins: Any
+    request: Request, texts: list[tuple[Parameter, str]], problem: Any, pins: Any
 ) -> None:
     """One or two parameters with the text of their values."""
     found = None

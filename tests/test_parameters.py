@@ -121,7 +121,7 @@ def test_a_value_beyond_is_refused_in_one_sentence(key, value, tmp_path):
     (_, link) = refused({key: [str(value)]}, {}, {key: None})[key]
     assert sentence.replace("_", "") in link.replace("\\", "").replace("_", "")
     for swept in sweep_parameters(document, fabric):
-        if swept.of.key == key:
+        if swept.key == key:
             assert told(lambda one=swept: distinct(one, [value], "x.values")) == sentence
             if of.kind is int:
                 assert told(lambda one=swept: parse_values(one, repr(value))) == sentence

@@ -409,7 +409,7 @@ OURS = {
     "place",
     "points",
     "question.unit",
-    "ratio.of.text",
+    "ratio.text",
     "text",
     "tokens",
     "unit",

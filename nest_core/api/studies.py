@@ -208,7 +208,7 @@ def sweep(scenario: Scenario | Named, **values: Iterable[float | str]) -> Swept:
     if not 1 <= len(values) <= 2:
         raise InputError("sweep", "must have one or two parameters", list(values), "name them")
     available = sweep_parameters(asked.document, asked.overrides, asked.folder)
-    keys = [parameter.key for parameter in available]
+    keys = [parameter.name for parameter in available]
     axes = [(_key(name, keys), _listed(name, each)) for name, each in values.items()]
     return Swept(sweeps.sweep(asked.document, asked.overrides, axes, asked.folder))
 

@@ -8,7 +8,7 @@ is what the tables say of a key.
 from nest_core.schema.checking import MAX_DEPTH, check_plain, checked
 from nest_core.schema.fabric import FabricFile, LevelTable
 from nest_core.schema.fields import LONGEST_NAME, Name, label
-from nest_core.schema.parameters import Parameter, names_of, parameter
+from nest_core.schema.parameters import Parameter, names_of, parameter, value_words
 from nest_core.schema.scenario import (
     AcceleratorFile,
     ScenarioFile,
@@ -43,4 +43,5 @@ __all__ = [
     "label",
     "names_of",
     "parameter",
+    "value_words",
 ]

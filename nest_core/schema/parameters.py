@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from operator import or_
@@ -20,8 +20,9 @@ from pydantic.fields import FieldInfo
 
 from nest_core.schema.checking import alternatives, check_plain, inside, sentence
 from nest_core.schema.scenario import ScenarioFile
+from nest_core.units import format_ratio
 
-__all__ = ["Parameter", "names_of", "parameter"]
+__all__ = ["Parameter", "names_of", "parameter", "value_words"]
 
 _UNITS = {
     "GBps": "GB/s",
@@ -63,6 +64,18 @@ class Parameter:
         What it is called, what it is counted in, what it does.
     default : object
         Where a file leaves it out; None where all values are allowed then.
+    values : tuple
+        Worth a sweep of a scenario, in order.
+    present : int, float, str or None
+        What the scenario has; None where the search chooses.
+    changes : callable (value) -> dict, optional
+        Overrides of the scenario that a value means, where it is not the key's alone.
+    doubling : bool
+        Whether a step is a factor rather than a difference.
+    fabric : bool
+        Whether it changes the fabric.
+    note : str
+        What stays as it is while it varies.
     """
 
     key: str
@@ -78,6 +91,12 @@ class Parameter:
     default: Any
     _adapter: TypeAdapter[Any]
     _file: TypeAdapter[Any]
+    values: tuple[Any, ...] = ()
+    present: Any = None
+    changes: Callable[[Any], dict[str, Any]] | None = None
+    doubling: bool = False
+    fabric: bool = False
+    note: str = ""
 
     @property
     def title(self) -> str:
@@ -102,6 +121,27 @@ class Parameter:
         """For widgets: the same counted in another unit, ``factor`` of which are one of its own."""
         low, high = ((end if end is None else factor * end) for end in (self.low, self.high))
         return replace(self, low=low, high=high, unit=unit)
+
+    def overrides(self, value: object) -> dict[str, Any]:
+        """Return what a value changes in a scenario, as dotted keys and their values.
+
+        Raises
+        ------
+        InputError
+            If it is no value of this parameter, or nothing of this scenario.
+        """
+        checked = self.checked(value)
+        return self.changes(checked) if self.changes else {self.key: checked}
+
+    def words(self, value: Any) -> str:
+        """Return a value as axes and labels show it.
+
+        Examples
+        --------
+        >>> parameter("search.zero").words(3), parameter("fabric.clos.devices").words(1024)
+        ('ZeRO 3', '1,024')
+        """
+        return value_words(self.name, value)
 
     def checked(self, value: object, field: str = "") -> Any:
         """The value, as a file's would be read; ``field`` is what messages call it instead.
@@ -191,6 +231,15 @@ def parameter(key: str, table: type[BaseModel] = ScenarioFile) -> Parameter:
         _adapter=TypeAdapter(values, config=_STRICT),
         _file=TypeAdapter(of_files, config=_STRICT),
     )
+
+
+def value_words(name: str, value: Any) -> str:
+    """Return a value of the parameter of a name as axes and labels show it."""
+    if name == "zero":
+        return f"ZeRO {value}"
+    if name.startswith("oversubscription") and isinstance(value, int | float):
+        return format_ratio(value, 6)
+    return f"{value:,.12g}" if isinstance(value, int | float) else str(value)
 
 
 def names_of(table: type[BaseModel]) -> Iterator[tuple[str, str]]:

@@ -7,20 +7,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from nest_core.errors import InputError
 from nest_core.overrides import assign
 from nest_core.scenario import ScenarioValues, expanded, resolve_scenario
-from nest_core.schema import parameter
-from nest_core.studies.parameter import Changes, SweepParameter, Value
+from nest_core.schema import Parameter, parameter
+from nest_core.studies.parameter import Value
 from nest_core.topology.clos_plan import TIER_NAMES
 from nest_core.units import GB, to_gib
 
 __all__ = ["fabric_table", "ratio_parameters", "sweep_parameters"]
 
 Table = Mapping[str, Any]
+Changes = Callable[[Any], dict[str, Any]]
 
 RATIOS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 MEMORIES_GIB = (16.0, 24.0, 32.0, 40.0, 64.0, 80.0, 96.0, 141.0, 192.0, 288.0)
@@ -32,7 +34,7 @@ LARGEST_DEFAULT = 131_072
 
 def sweep_parameters(
     document: Table, overrides: Table, folder: Path | None = None
-) -> tuple[SweepParameter, ...]:
+) -> tuple[Parameter, ...]:
     """The parameters that a scenario has, fabric first.
 
     Raises
@@ -63,7 +65,7 @@ def fabric_table(document: Table, overrides: Table, folder: Path | None = None) 
     return table
 
 
-def ratio_parameters(table: Table) -> list[SweepParameter]:
+def ratio_parameters(table: Table) -> list[Parameter]:
     """The oversubscription ratios that a fabric's document has, innermost first."""
     if "clos" in table:
         names, path = TIER_NAMES[table["kind"]], "fabric.clos.oversubscription"
@@ -81,10 +83,6 @@ def ratio_parameters(table: Table) -> list[SweepParameter]:
     ]
 
 
-def _set(key: str) -> Changes:
-    return lambda value: {key: value}
-
-
 def _around(present: float, factors: tuple[float, ...]) -> list[float]:
     return [present * factor for factor in factors]
 
@@ -99,32 +97,32 @@ def _only(allowed: Sequence[Value]) -> Value | None:
 
 def _swept(
     path: str,
-    defaults: Iterable[Value],
+    worth: Iterable[Value],
     present: Value | None,
     changes: Changes | None = None,
     *,
     key: str = "",
     label: str = "",
     **more: Any,
-) -> SweepParameter:
-    """The parameter of a path, by default the one that it sets; what is there is worth a sweep."""
+) -> Parameter:
+    """Return the parameter of a path as a scenario has it; what is there is worth a sweep."""
     of = parameter(path)
-    worth = [*dict.fromkeys(defaults)]
+    values = [*dict.fromkeys(worth)]
     if not of.choices:
-        kept = {of.kind(value) for value in worth}
-        worth = sorted(kept if present is None else kept | {of.kind(present)})
-    return SweepParameter(
-        key or of.name,
+        numbers = {of.kind(value) for value in values}
+        values = sorted(numbers if present is None else numbers | {of.kind(present)})
+    return replace(
         of,
-        label or of.label,
-        tuple(worth),
-        present,
-        changes or _set(path),
+        name=key or of.name,
+        label=label or of.label,
+        values=tuple(values),
+        present=present,
+        changes=changes,
         **more,
     )
 
 
-def _job_parameters(scenario: ScenarioValues) -> list[SweepParameter]:
+def _job_parameters(scenario: ScenarioValues) -> list[Parameter]:
     """What is trained, and what the search may choose."""
     batch, sequence, space = scenario.batch, scenario.sequence, scenario.space
     memory = to_gib(scenario.accelerator.memory_bytes)
@@ -166,14 +164,14 @@ def _job_parameters(scenario: ScenarioValues) -> list[SweepParameter]:
     ]
 
 
-def _fabric_parameters(table: dict[str, Any], scenario: ScenarioValues) -> list[SweepParameter]:
+def _fabric_parameters(table: dict[str, Any], scenario: ScenarioValues) -> list[Parameter]:
     """What the fabric's tables have to turn; those of a drawn graph have nothing."""
     return [
         one for name, turned in _TURNED.items() if name in table for one in turned(table, scenario)
     ]
 
 
-def _ratio(tier: int, name: str, present: float, path: str) -> SweepParameter:
+def _ratio(tier: int, name: str, present: float, path: str) -> Parameter:
     label = f"{name} {parameter(path).label}"
     return _swept(
         path,
@@ -186,7 +184,7 @@ def _ratio(tier: int, name: str, present: float, path: str) -> SweepParameter:
     )
 
 
-def _speed(key: str, path: str, present: float, per: str, label: str = "") -> SweepParameter:
+def _speed(key: str, path: str, present: float, per: str, label: str = "") -> Parameter:
     return _swept(
         path,
         _around(present, FACTORS),
@@ -199,12 +197,12 @@ def _speed(key: str, path: str, present: float, per: str, label: str = "") -> Sw
     )
 
 
-def _node(path: str, present: int, most: float, note: str, changes: Changes) -> SweepParameter:
+def _node(path: str, present: int, most: float, note: str, changes: Changes) -> Parameter:
     sizes = [size for size in _whole(_around(present, FACTORS)) if size <= most]
     return _swept(path, sizes, present, changes, key="node", doubling=True, fabric=True, note=note)
 
 
-def _devices(least: int, present: int, note: str, changes: Changes) -> SweepParameter:
+def _devices(least: int, present: int, note: str, changes: Changes | None) -> Parameter:
     sizes = [present / 2**power for power in range(-1, 5)]
     worth = [size for size in _whole(sizes) if size % least == 0 and size <= LARGEST_DEFAULT]
     return _swept(
@@ -218,7 +216,7 @@ def _devices(least: int, present: int, note: str, changes: Changes) -> SweepPara
     )
 
 
-def _clos_parameters(table: dict[str, Any]) -> list[SweepParameter]:
+def _clos_parameters(table: dict[str, Any]) -> list[Parameter]:
     clos, path = table["clos"], "fabric.clos"
     per_node, nics = clos["devices_per_node"], clos["nics_per_node"]
 
@@ -243,11 +241,11 @@ def _clos_parameters(table: dict[str, Any]) -> list[SweepParameter]:
     kept = "NICs per device and the number of devices stay"
     found.append(_node(f"{path}.devices_per_node", per_node, math.inf, kept, sized))
     grown = "switches follow; the global batch stays"
-    found.append(_devices(per_node, clos["devices"], grown, _set(f"{path}.devices")))
+    found.append(_devices(per_node, clos["devices"], grown, None))
     return found
 
 
-def _level_parameters(table: Table) -> list[SweepParameter]:
+def _level_parameters(table: Table) -> list[Parameter]:
     found, levels = ratio_parameters(table), table["level"]
     for tier, level in enumerate(levels):
         below = levels[tier - 1]["name"] if tier else "device"
@@ -261,7 +259,7 @@ def _level_parameters(table: Table) -> list[SweepParameter]:
     return found
 
 
-def _hierarchy_sizes(sizes: list[int]) -> list[SweepParameter]:
+def _hierarchy_sizes(sizes: list[int]) -> list[Parameter]:
     """Node size and number of devices of a hierarchy of equal groups."""
     pair, below, last = sizes[0] * sizes[1], math.prod(sizes[:-1]), len(sizes) - 1
 
@@ -289,7 +287,7 @@ def _hierarchy_sizes(sizes: list[int]) -> list[SweepParameter]:
     ]
 
 
-def _dragonfly_parameters(table: Table) -> list[SweepParameter]:
+def _dragonfly_parameters(table: Table) -> list[Parameter]:
     return [
         _speed(
             kind, f"fabric.dragonfly.{kind}_bandwidth_GBps", table[f"{kind}_bandwidth_GBps"], "link"
@@ -298,7 +296,7 @@ def _dragonfly_parameters(table: Table) -> list[SweepParameter]:
     ]
 
 
-def _torus_parameters(kind: str, table: Table, scenario: ScenarioValues) -> list[SweepParameter]:
+def _torus_parameters(kind: str, table: Table, scenario: ScenarioValues) -> list[Parameter]:
     """Link speed, and devices along the last dimension."""
     *others, last = [int(length) for length in table["shape"]]
     plane = math.prod(others)
@@ -316,7 +314,7 @@ def _torus_parameters(kind: str, table: Table, scenario: ScenarioValues) -> list
     return found
 
 
-_TURNED: dict[str, Callable[[dict[str, Any], ScenarioValues], list[SweepParameter]]] = {
+_TURNED: dict[str, Callable[[dict[str, Any], ScenarioValues], list[Parameter]]] = {
     "clos": lambda table, _: _clos_parameters(table),
     "level": lambda table, _: _level_parameters(table),
     "dragonfly": lambda table, _: _dragonfly_parameters(table["dragonfly"]),

@@ -21,8 +21,8 @@ from nest_core.errors import InputError
 from nest_core.planner import search
 from nest_core.scenario import ScenarioValues, resolve_scenario
 from nest_core.scenario.titles import scenario_title
-from nest_core.schema import StudyTable, parameter
-from nest_core.studies.parameter import SweepParameter, with_values
+from nest_core.schema import Parameter, StudyTable, parameter
+from nest_core.studies.parameter import with_values
 from nest_core.studies.parameters import sweep_parameters
 from nest_core.studies.solving import Stop, Tell, never
 from nest_core.topology import Fabric
@@ -164,7 +164,7 @@ def highest_ratios(
     ladder = [
         swept
         for swept in sweep_parameters(document, overrides, folder)
-        if swept.key.startswith("oversubscription.")
+        if swept.name.startswith("oversubscription.")
     ]
     if not ladder:
         raise InputError(
@@ -205,7 +205,7 @@ class _Trial:
     overrides: Mapping[str, Any]
     folder: Path | None
     mix: tuple[_Part, ...]
-    parameter: SweepParameter
+    parameter: Parameter
     place: int
     stop: Stop
     known: dict[object, tuple[float, ...] | str] = field(default_factory=dict)
@@ -267,10 +267,10 @@ def _numbers(rates: tuple[float, ...] | str) -> tuple[float, ...]:
     return () if isinstance(rates, str) else rates
 
 
-def _ladder(parameter: SweepParameter) -> Iterator[tuple[float, float]]:
+def _ladder(parameter: Parameter) -> Iterator[tuple[float, float]]:
     """Every ratio with how far up it is."""
     present = float(parameter.present or 1)
-    least, most = min(1.0, present), max(parameter.of.usual or 1.0, present)
+    least, most = min(1.0, present), max(parameter.usual or 1.0, present)
     count = round((most - least) / STEP) + 1
     for number in range(count):
         yield number / count, least + number * STEP
@@ -298,7 +298,7 @@ def _tier(trial: _Trial, steps: list[Step], limit: float) -> Tier:
     least, most = (_price(trial, step.ratio, prices) for step in (steps[0], borne[-1]))
     present = trial.parameter.present
     return Tier(
-        key=trial.parameter.key,
+        key=trial.parameter.name,
         label=trial.parameter.label.removesuffix(" oversubscription"),
         present=float(present) if isinstance(present, int | float) else steps[0].ratio,
         steps=tuple(steps),

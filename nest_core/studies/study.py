@@ -13,7 +13,7 @@ import json
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,14 @@ from typing import Any
 from nest_core.errors import InputError
 from nest_core.presets import load_toml, named_file, preset_path
 from nest_core.scenario import scenario_document
-from nest_core.schema import ScenarioFile, StudyFile, checked, parameter
+from nest_core.schema import (
+    Parameter,
+    ScenarioFile,
+    StudyFile,
+    checked,
+    parameter,
+    value_words,
+)
 from nest_core.schema.study import (
     MOST_VALUES,
     AxisTable,
@@ -30,7 +37,7 @@ from nest_core.schema.study import (
     RangeTable,
 )
 from nest_core.studies.designs import Asked, beside
-from nest_core.studies.parameter import SweepParameter, Value, value_words
+from nest_core.studies.parameter import Value
 from nest_core.studies.parameters import sweep_parameters
 
 __all__ = [
@@ -100,7 +107,7 @@ class StudyAxis:
     present : value or None
         What the scenario has; None where the search chooses.
     doubling, fabric : bool
-        See `SweepParameter`.
+        See `Parameter`.
     """
 
     key: str
@@ -131,11 +138,11 @@ class StudyAxis:
 
 
 def axis_of(
-    parameter: SweepParameter, values: Sequence[Value], changes: Iterable[Mapping[str, Any]] = ()
+    parameter: Parameter, values: Sequence[Value], changes: Iterable[Mapping[str, Any]] = ()
 ) -> StudyAxis:
     """Return the axis of a parameter's values."""
     return StudyAxis(
-        parameter.key,
+        parameter.name,
         parameter.label,
         tuple(values),
         tuple(changes),
@@ -318,27 +325,27 @@ def _axis(table: AxisTable, member: Member, where: str) -> StudyAxis:
     turned = _turned(name, member, f"{where}.parameter")
     given: Sequence[Value] = table.values or []
     if table.range:
-        given = _of_range(table.range, turned.of.kind is int, f"{where}.range")
+        given = _of_range(table.range, turned.kind is int, f"{where}.range")
     values = tuple(
         dict.fromkeys(
-            turned.of.checked(value, f"{where}.values[{n}]") for n, value in enumerate(given)
+            turned.checked(value, f"{where}.values[{n}]") for n, value in enumerate(given)
         )
     )
     return axis_of(turned, values, map(turned.overrides, values))
 
 
-def _turned(name: str, member: Member, field: str) -> SweepParameter:
+def _turned(name: str, member: Member, field: str) -> Parameter:
     """The parameter of a name: one that the scenario has to sweep, or any of the catalogue's."""
-    known = {one.key: one for one in sweep_parameters(member.document, {}, member.folder)}
+    known = {one.name: one for one in sweep_parameters(member.document, {}, member.folder)}
     if name in known:
         return known[name]
     try:
         of = parameter(name, ScenarioFile)
     except KeyError:
-        near = difflib.get_close_matches(name, [*known, *(one.of.key for one in known.values())], 1)
+        near = difflib.get_close_matches(name, [*known, *(one.key for one in known.values())], 1)
         hint = f"write {near[0]}" if near else "pick " + ", ".join(known)
         raise InputError(field, "must be a parameter of the scenario", name, hint) from None
-    return SweepParameter(name, of, of.label, (), None, lambda value: {name: value})
+    return replace(of, name=name)
 
 
 def _of_range(table: RangeTable, whole: bool, field: str) -> list[Value]:

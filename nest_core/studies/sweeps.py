@@ -16,9 +16,9 @@ from typing import Any
 from nest_core.errors import InputError
 from nest_core.scenario import resolve_scenario
 from nest_core.scenario.titles import scenario_title
+from nest_core.schema import Parameter
 from nest_core.studies.engine import run
 from nest_core.studies.parameter import (
-    SweepParameter,
     Value,
     distinct,
     parameter_named,
@@ -184,14 +184,14 @@ def sweep(
 
 
 def _turned(
-    axes: Sequence[tuple[str, Sequence[object]]], available: Sequence[SweepParameter]
-) -> list[tuple[SweepParameter, tuple[Value, ...]]]:
+    axes: Sequence[tuple[str, Sequence[object]]], available: Sequence[Parameter]
+) -> list[tuple[Parameter, tuple[Value, ...]]]:
     """Return parameters with their values, checked and in order."""
     turned = []
     for name, (key, values) in zip("xy", axes, strict=False):
         parameter = parameter_named(available, key, f"{name}.parameter")
         turned.append((parameter, distinct(parameter, values, f"{name}.values")))
-    if len({parameter.key for parameter, _ in turned}) < len(axes):
+    if len({parameter.name for parameter, _ in turned}) < len(axes):
         raise InputError("y.parameter", "must differ from x.parameter", axes[1][0], "pick another")
     return turned
 

@@ -178,13 +178,11 @@ def test_every_parameter_has_values_worth_trying_and_keeps_what_is_there(preset)
     document, _ = scenario_document(preset)
     scenario = resolve_scenario(document, {})
     for parameter in known(preset):
-        assert len(parameter.defaults) >= 2, parameter.key
-        assert parameter.defaults == parse_values(
-            parameter, ", ".join(map(str, parameter.defaults))
-        )
-        if parameter.present is None or parameter.key == "recompute":
+        assert len(parameter.values) >= 2, parameter.name
+        assert parameter.values == parse_values(parameter, ", ".join(map(str, parameter.values)))
+        if parameter.present is None or parameter.name == "recompute":
             continue
-        assert parameter.present in parameter.defaults
+        assert parameter.present in parameter.values
         same = resolve_scenario(document, with_values({}, [(parameter, parameter.present)]))
         assert same.fabric == scenario.fabric
         assert same.batch == scenario.batch
@@ -200,7 +198,7 @@ def test_a_fabrics_parameters_keep_the_fabric_where_it_is(fabric):
     for parameter in known(overrides=overrides):
         if parameter.fabric:
             turned = with_values(overrides, [(parameter, parameter.present)])
-            assert resolve_scenario(document, turned).fabric == before, parameter.key
+            assert resolve_scenario(document, turned).fabric == before, parameter.name
 
 
 def test_a_fabrics_table_has_the_overrides_in_it():
