@@ -11,12 +11,13 @@ from nest_core.bill.bill import Bill
 from nest_core.errors import InputError
 from nest_core.presets import preset_names
 from nest_core.quoting import as_markdown
+from nest_core.report.tables import Table
 from nest_core.units import humanise_seconds
 from nest_studio.bill_view import bill_figures, bill_job
 from nest_studio.fabric_widgets import FabricRequest, canonical, fabric_document, own_names
 from nest_studio.fields import Several, settle
 from nest_studio.jobs import given_up, submitted, there
-from nest_studio.show import PicturePlace, facts, table
+from nest_studio.show import PicturePlace, facts
 from nest_studio.tasks.fabrics import FabricAnswer, all_reduce_time, fabric_answer
 
 __all__ = ["beside"]
@@ -85,7 +86,7 @@ def beside(request: FabricRequest) -> None:
         for label in columns[0].figures
     ]
     finding = _finding(names, [column.all_reduce_s for column in columns])
-    st.html(table(finding, "The same figures of each", rows))
+    st.html(Table(finding, "The same figures of each", rows).to_html())
     for index, (place, column) in enumerate(zip(st.columns(len(columns)), columns, strict=True)):
         with place:
             facts(names[index], kind="nest-subtitle")

@@ -10,11 +10,12 @@ import streamlit as st
 from nest_core.bill.bill import Bill
 from nest_core.bill.prices import Prices, load_prices
 from nest_core.figures.bill import bill_figure, bill_rows, link_rows, watts
+from nest_core.report.tables import Table
 from nest_core.schema import parameter
 from nest_core.units import format_money
 from nest_studio.fields import Choice, Edits, field_of, label_of, number_of, said, settle
 from nest_studio.jobs import Job, submitted, there
-from nest_studio.show import PicturePlace, facts, table, told
+from nest_studio.show import PicturePlace, facts, told
 from nest_studio.tasks.fabrics import FabricAnswer, fabric_bill
 
 __all__ = ["bill_figures", "bill_job", "bill_section", "price_settings"]
@@ -80,15 +81,17 @@ def _bill(found: Bill, answer: FabricAnswer) -> None:
             facts(f"⚠ {check}")
     with right:
         if answer.ports:
-            st.html(table(answer.port_finding, "Whole ports of the fullest switch", answer.ports))
-        st.html(table(_cables_finding(found), "Cables by tier and reach", link_rows(found)))
+            st.html(answer.ports.to_html())
+        st.html(
+            Table(_cables_finding(found), "Cables by tier and reach", link_rows(found)).to_html()
+        )
     with st.expander("Every line of the bill, with its source"):
         st.html(
-            table(
+            Table(
                 f"{100 * found.estimated_share:.0f} % of the price rests on estimates",
                 f"{answer.title}; figures gathered for {found.prices}",
                 bill_rows(found),
-            )
+            ).to_html()
         )
 
 

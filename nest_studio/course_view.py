@@ -11,8 +11,9 @@ from nest_core.course.folder import offered
 from nest_core.course.work import work_page
 from nest_core.errors import InputError
 from nest_core.lessons import Lesson
+from nest_core.report.tables import Table
 from nest_studio.jobs import Stopped, WorkerCrash, submitted
-from nest_studio.show import download, facts, table
+from nest_studio.show import download, facts
 
 __all__ = ["course_foot", "lessons"]
 
@@ -37,7 +38,7 @@ def course_foot(shown: Lesson) -> None:
             }
             for one in there.lessons
         ]
-        st.html(table("Lessons in their order", "", rows))
+        st.html(Table("Lessons in their order", "", rows).to_html())
         if there.troubles:
             facts("Files that are no lessons yet", kind="learn-step")
             facts(*(f"{name}: {reason}" for name, reason in there.troubles), kind="learn-text")

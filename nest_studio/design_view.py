@@ -11,6 +11,7 @@ import streamlit as st
 from nest_core.figures.designs import choice_rows, designs_picture, tornado_picture
 from nest_core.picture import picture, to_svg
 from nest_core.presets import preset_names
+from nest_core.report.tables import Table
 from nest_core.sheet import decision_sheet
 from nest_core.studies.design_choice import Choice, Contender, in_words
 from nest_core.studies.design_growth import Way, ways_to_grow
@@ -22,7 +23,7 @@ from nest_studio.browser.svg import show_svg
 from nest_studio.fields import Choice as OneOf
 from nest_studio.fields import settle
 from nest_studio.open_plan import open_plan
-from nest_studio.show import PicturePlace, facts, table
+from nest_studio.show import PicturePlace, facts
 
 __all__ = ["show_design"]
 
@@ -64,14 +65,14 @@ def show_design(study: Study, found: Designed, choice: Choice, rests_on: Sensiti
         facts(*rests_on.sentences)
         if rests_on.information:
             st.html(
-                table(
+                Table(
                     "What it is worth to know before choosing",
                     "Expected saving, as a share of the goal's cost",
                     [
                         {"unknown": one.name, "worth": percent(one.worth), "how": one.measure}
                         for one in rests_on.information
                     ],
-                )
+                ).to_html()
             )
     _growth(ways_to_grow(study, [one.planned.design for one in choice.contenders if one.rank == 1]))
     if found.refused:
@@ -156,9 +157,9 @@ def _growth(ways: Sequence[Way]) -> None:
         for one in ways
     ]
     st.html(
-        table(
+        Table(
             "What to buy now, if more devices come",
             "Regret: what is paid now beyond the cheapest, lost if growth does not come",
             rows,
-        )
+        ).to_html()
     )

@@ -14,6 +14,7 @@ from nest_core.figures.ratios import ratio_rows, ratios_finding, ratios_picture
 from nest_core.figures.sweep import pictures
 from nest_core.presets import preset_names
 from nest_core.quoting import as_markdown, csv_text
+from nest_core.report.tables import Table
 from nest_core.scenario import scenario_document
 from nest_core.schema import Parameter, StudyTable, parameter
 from nest_core.studies.parameter import (
@@ -39,7 +40,7 @@ from nest_studio.fields import (
 from nest_studio.forms import Request
 from nest_studio.open_plan import open_plan, open_scenario
 from nest_studio.pins import pin_button
-from nest_studio.show import PicturePlace, download, facts, table, told
+from nest_studio.show import PicturePlace, download, facts, told
 
 __all__ = [
     "ASKS",
@@ -351,7 +352,7 @@ def show_ratios(found: Ratios, inputs: dict[str, Any], pins: Any) -> None:
     with pins:
         pin_button("ratios", ratios_finding(found), inputs, key="ratios", rows=found.rows)
     subtitle = "One tier at a time, the others as in the form"
-    st.html(table(ratios_finding(found), subtitle, ratio_rows(found)))
+    st.html(Table(ratios_finding(found), subtitle, ratio_rows(found)).to_html())
     PicturePlace("explore-ratios").draw(ratios_picture(found))
     with st.expander("Every ratio that was tried"):
         rows = found.rows()

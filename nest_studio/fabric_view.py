@@ -30,7 +30,7 @@ from nest_studio.fields import ADDRESS, Choice, said
 from nest_studio.forms import DEFAULT_SCENARIO, Request, changes_in_words
 from nest_studio.jobs import Job, awaited, submitted, there
 from nest_studio.own_fabric import OWN
-from nest_studio.show import HeadlineRow, PicturePlace, facts, mark_results, table
+from nest_studio.show import HeadlineRow, PicturePlace, facts, mark_results
 from nest_studio.tasks.fabrics import (
     CollectiveRequest,
     FabricAnswer,
@@ -109,7 +109,7 @@ def no_heading(lacking: str) -> None:
 def levels(answer: FabricAnswer) -> None:
     """The levels as a table, and as a map of who meets whom where."""
     left, right = st.columns([3, 2], gap="medium")
-    left.html(table(answer.finding, "Levels; bandwidth is one way", answer.levels))
+    left.html(answer.levels.to_html())
     PicturePlace("fabric-levels", right).draw(answer.map)
 
 

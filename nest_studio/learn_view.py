@@ -23,13 +23,14 @@ from nest_core.lessons import (
     Reveal,
     Value,
 )
+from nest_core.report.tables import Table
 from nest_studio.browser.keys import listen
 from nest_studio.browser.svg import show_svg
 from nest_studio.course_view import course_foot, lessons
 from nest_studio.fields import Choice, hold, one_of, said, settle
 from nest_studio.jobs import awaited
 from nest_studio.pins import pin_button
-from nest_studio.show import PicturePlace, download, facts, table, told
+from nest_studio.show import PicturePlace, download, facts, told
 
 __all__ = [
     "ADDRESS",
@@ -206,7 +207,7 @@ def _reveal(shown: Lesson, question: Question, prediction: str | float | None) -
         pin_button("lesson", shown.title, inputs, key="lesson")
     _pictures(shown, found)
     for rows in found.tables:
-        st.html(table(rows.title, rows.subtitle, [dict(line) for line in rows.lines]))
+        st.html(rows.to_html())
     control = stepped(shown)
     if control is not None and control.stepped:
         moved = [f"{shown.key}.{control.key}"]
@@ -355,11 +356,11 @@ def _teacher(shown: Lesson, brief: Brief) -> None:
     with st.expander("Teacher's notes", key=f"notes-{shown.key}"):
         facts(f"About {notes.minutes} minutes. Expected: {notes.expected}", kind="learn-text")
         st.html(
-            table(
+            Table(
                 "Typical wrong answers",
                 "",
                 [{"answer": wrong, "what it overlooks": why} for wrong, why in notes.mistakes],
-            )
+            ).to_html()
         )
         facts("Go on with", kind="learn-step")
         facts(*notes.discuss, kind="learn-text")

@@ -11,9 +11,9 @@ from nest_core.api.answer import Answer
 from nest_core.api.measured_words import moved_table
 from nest_core.api.measurements import Measurements
 from nest_core.errors import InputError
-from nest_core.explain.words import Table
 from nest_core.presets import preset_names
 from nest_core.quoting import as_markdown
+from nest_core.report.tables import Table
 from nest_studio.fields import Choice, Number, settle
 from nest_studio.forms import Request
 from nest_studio.jobs import awaited
@@ -32,7 +32,7 @@ from nest_studio.measured_state import (
 )
 from nest_studio.open_plan import open_plan
 from nest_studio.plan_state import canonical, scenario_of
-from nest_studio.show import PicturePlace, download, facts, table
+from nest_studio.show import PicturePlace, download, facts
 from nest_studio.tasks.measured import (
     Beside,
     FitAnswer,
@@ -198,7 +198,7 @@ def _assumed(measurements: Measurements) -> None:
     rows = [{"assumed": one, "of": ", ".join(names)} for one, names in said.items()]
     with st.expander(f"What was assumed or given ({len(rows)})"):
         if rows:
-            st.html(table("What no log says", "Each with the runs that it is of", rows))
+            st.html(Table("What no log says", "Each with the runs that it is of", rows).to_html())
         else:
             facts("Logs and tables say all that is needed.")
 
@@ -351,4 +351,4 @@ def _use(request: Request, fit: FitAnswer) -> None:
 
 
 def _show(found: Table, place: Any = st) -> None:
-    place.html(table(found.title, found.subtitle, list(found.rows)))
+    place.html(found.to_html())

@@ -24,7 +24,7 @@ from nest_studio.fields import hold
 from nest_studio.jobs import Job, forget, submitted, there
 from nest_studio.notebook_state import edit, keep_summary
 from nest_studio.open_plan import from_preset, open_plan, unsaid
-from nest_studio.show import HeadlineRow, PicturePlace, download, facts, local_time, table, told
+from nest_studio.show import HeadlineRow, PicturePlace, download, facts, local_time, told
 
 __all__ = ["PICKED", "cell_card", "job_of", "note_style", "picked_plans", "run_again"]
 
@@ -255,8 +255,7 @@ def _draw(cell: Cell, shown: Shown) -> None:
         show_svg(to_svg(shown.fabric), key=f"fabric-{cell.id}")
     _pictures(cell, shown.pictures)
     if shown.table:
-        rows = [dict(row) for row in shown.table.rows]
-        st.html(table(shown.table.title, shown.table.subtitle, rows))
+        st.html(shown.table.to_html())
 
 
 def _pictures(cell: Cell, pictures: tuple[Picture, ...]) -> None:

@@ -15,12 +15,13 @@ from nest_core.measured.acceptance.expected import accelerator_in
 from nest_core.measured.acceptance.verdict import Verdict
 from nest_core.presets import preset_names
 from nest_core.quoting import as_markdown
+from nest_core.report.tables import Table
 from nest_core.scenario.titles import file_stem
 from nest_studio.bill_view import price_settings
 from nest_studio.fabric_widgets import FabricRequest
 from nest_studio.fields import Choice, settle, upload
 from nest_studio.jobs import awaited, submitted
-from nest_studio.show import download, facts, table, told
+from nest_studio.show import download, facts, told
 from nest_studio.tasks.fabrics import FabricAnswer
 from nest_studio.tasks.orders import acceptance, cable_file, cable_summary
 
@@ -133,6 +134,6 @@ def _acceptance(
     subtitle = (
         "Bus bandwidth of nccl-tests at 4 GiB, GB/s; at least: lower end of the 80 % interval"
     )
-    st.html(table(verdict.finding.rstrip("."), subtitle, acceptance_rows(verdict)))
+    st.html(Table(verdict.finding.rstrip("."), subtitle, acceptance_rows(verdict)).to_html())
     with st.expander("Commands, in this order"):
         st.code(acceptance_script([one.expected for one in verdict.outcomes]), "bash")

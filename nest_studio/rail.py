@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping
+from functools import cache
 
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
+from nest_core.report.documents import COLOURS
 from nest_studio.paths import style_sheet
 
 __all__ = [
@@ -67,9 +69,14 @@ def presenting() -> bool:
     return bool(st.session_state.get(PRESENT, asked))
 
 
+@cache
+def _style() -> str:
+    return f"<style>{COLOURS}{style_sheet().read_text('utf-8')}</style>"
+
+
 def theme_style() -> None:
     """The style of all pages; comes first, so that nothing is drawn without it."""
-    st.html(style_sheet())
+    st.html(_style())
     if presenting():
         st.html(_BARE)
 

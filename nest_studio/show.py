@@ -28,7 +28,6 @@ __all__ = [
     "facts",
     "local_time",
     "mark_results",
-    "table",
     "told",
 ]
 
@@ -229,37 +228,4 @@ def _head(shown: Picture) -> str:
         f'<div class="nest-title">{html.escape(shown.title)}</div>'
         f'<div class="nest-subtitle">{html.escape(shown.subtitle)}</div>'
         + (f'<div class="nest-legend">{legend}</div>' if legend else "")
-    )
-
-
-def _figure(text: str) -> bool:
-    """Whether a cell holds a number, or stands for one that there is not."""
-    return text[:1] in ("–", "$") or text.lstrip("−+")[:1].isdigit()
-
-
-def table(title: str, subtitle: str, rows: list[dict[str, str]]) -> str:
-    """Rows as HTML below a finding; names and values are escaped, words stand at the left."""
-    finding = (
-        f'<div class="nest-title">{html.escape(title)}</div>'
-        f'<div class="nest-subtitle">{html.escape(subtitle)}</div>'
-    )
-    if not rows:  # a fabric of one device has no cables
-        return finding
-    names = list(rows[0])
-    words = {name for name in names[1:] if not any(_figure(row[name]) for row in rows)}
-    words.add(names[0])
-
-    def cell(tag: str, name: str, text: str) -> str:
-        kind = ' class="nest-words"' if name in words else ""
-        return f"<{tag}{kind}>{html.escape(text)}</{tag}>"
-
-    head = "".join(cell("th", name, name) for name in names)
-    body = "".join(
-        "<tr>" + "".join(cell("td", name, row[name]) for name in names) + "</tr>" for row in rows
-    )
-    return (
-        finding
-        + '<div class="nest-scroll" tabindex="0" role="group" aria-label="A table that scrolls">'
-        f'<table class="nest-table"><thead><tr>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
     )

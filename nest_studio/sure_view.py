@@ -11,12 +11,13 @@ from nest_core.costs.price import Report
 from nest_core.costs.shapes import measured_words
 from nest_core.explain.summary import plan_in_words
 from nest_core.hardware.posterior import SHARE
+from nest_core.report.tables import Table
 from nest_core.scenario import ScenarioValues
 from nest_core.studies.candidate import Candidate
 from nest_core.studies.recommended import Recommended, difference
 from nest_core.units import humanise_seconds
 from nest_studio.jobs import awaited, submitted, there
-from nest_studio.show import facts, table
+from nest_studio.show import facts
 from nest_studio.tasks.draws import recommended_plan, searched_draws
 
 __all__ = ["shown_recommendation", "sure_difference", "sure_plan"]
@@ -96,7 +97,9 @@ def sure_difference(texts: Sequence[str], candidates: Sequence[Candidate]) -> No
             for place, (name, found) in enumerate(every)
         ]
         title = f"Beside {base_name}, draw by draw: what both share cancels"
-        st.html(table(title, "The recommended plan of each; the same draws for all", rows))
+        st.html(
+            Table(title, "The recommended plan of each; the same draws for all", rows).to_html()
+        )
 
 
 def _recommended(text: str, best: Report, what: str, key: str) -> Recommended | None:
@@ -153,5 +156,7 @@ def _equals(found: Recommended, scenario: ScenarioValues) -> None:
     count = len(rows)
     title = f"{count} other plan{'s' if count > 1 else ''} that the model cannot tell from it"
     st.html(
-        table(title, "Of the plans that won a draw; the shape that was measured most first", rows)
+        Table(
+            title, "Of the plans that won a draw; the shape that was measured most first", rows
+        ).to_html()
     )

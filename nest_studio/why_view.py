@@ -17,7 +17,6 @@ from nest_core.errors import InputError
 from nest_core.explain import OtherJob, difference, training, withheld
 from nest_core.explain.interval import Interval
 from nest_core.explain.words import (
-    Table,
     axes_table,
     binding_table,
     equation_table,
@@ -30,6 +29,7 @@ from nest_core.explain.words import (
 )
 from nest_core.files import decoded
 from nest_core.quoting import as_markdown
+from nest_core.report.tables import Table
 from nest_core.scenario.titles import file_stem, scenario_title
 from nest_core.text import plain
 from nest_core.units import humanise, humanise_bytes, humanise_seconds
@@ -39,7 +39,7 @@ from nest_studio.jobs import awaited, submitted
 from nest_studio.model_view import OWN_MODEL, use_model
 from nest_studio.pins import pin_button
 from nest_studio.plan_state import scenario_of
-from nest_studio.show import HeadlineRow, download, facts, table
+from nest_studio.show import HeadlineRow, download, facts
 from nest_studio.sure_view import sure_plan
 from nest_studio.tasks.plans import plan_bindings, plan_equations, plan_rank_mapping, priced_mine
 from nest_studio.tasks.requests import next_best_choices, worth_of_head_room, worth_of_more
@@ -312,4 +312,4 @@ def _verdict(report: Report) -> str:
 
 
 def _show(found: Table, place: Any = st) -> None:
-    place.html(table(found.title, found.subtitle, list(found.rows)))
+    place.html(found.to_html())

@@ -29,6 +29,7 @@ from nest_core.figures.roofline import roofline_figure
 from nest_core.hardware import load_accelerator
 from nest_core.presets import edition, preset_names
 from nest_core.quoting import as_markdown
+from nest_core.report.tables import Table
 from nest_core.scenario import scenario_document
 from nest_core.schema import parameter
 from nest_core.workload import Model
@@ -54,7 +55,7 @@ from nest_studio.model_view import (
 )
 from nest_studio.pins import pin_button
 from nest_studio.plan_state import answer_of, scenario_of
-from nest_studio.show import HeadlineRow, PicturePlace, facts, table
+from nest_studio.show import HeadlineRow, PicturePlace, facts
 from nest_studio.tasks.requests import request_text
 
 __all__ = [
@@ -376,12 +377,12 @@ def operators_view(text: str) -> None:
     PicturePlace("operators").draw(graph)
     PicturePlace("roofline").draw(roofline)
     st.html(
-        table(
+        Table(
             kept_finding(after),
             "Operators of one rank for one micro-batch; a tensor that several keep counts with the "
             "first",
             operator_rows(after),
-        )
+        ).to_html()
     )
     _collectives(text, after)
 
@@ -403,4 +404,4 @@ def _collectives(text: str, after: Anatomy) -> None:
         f"Collectives of one rank for one micro-batch{where}; an all-to-all's buffer is what it "
         "sends"
     )
-    st.html(table(exchange_finding(after, times), title, exchange_rows(after, times)))
+    st.html(Table(exchange_finding(after, times), title, exchange_rows(after, times)).to_html())

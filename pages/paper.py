@@ -7,9 +7,10 @@ import streamlit as st
 from nest_core.figures.paper import models_of, paper_pictures
 from nest_core.paper import NAMES, Reproduction
 from nest_core.paper.settings import model_name
+from nest_core.report.tables import Table
 from nest_studio.fields import one_of
 from nest_studio.jobs import awaited
-from nest_studio.show import PicturePlace, facts, table
+from nest_studio.show import PicturePlace, facts
 from nest_studio.tasks.requests import paper_result
 
 COSTS = {"published": "the artifact's", "own": "own"}
@@ -40,7 +41,7 @@ def show(found: Reproduction) -> None:
             }
             for line in chosen
         ]
-        st.html(table(shown.title, "", kept))
+        st.html(Table(shown.title, "", kept).to_html())
         if shown.key == "rows":
             facts(*found.paragraph)
 

@@ -38,6 +38,7 @@ ABOVE_FOUNDATIONS = {
     "baselines": {"costs", "layout", "network", "planner", "topology", "workload"},
     "scenario": {"costs", "formats", "hardware", "network", "planner", "topology", "workload"},
     # satellites
+    "report": set(),
     "bill": {"topology"},
     "formats": {"bill", "network", "topology"},
     "measured": {
@@ -61,6 +62,7 @@ ABOVE_FOUNDATIONS = {
         "scenario",
         "topology",
         "workload",
+        "report",
     },
     "exporters": {"costs", "formats", "layout", "network", "scenario", "workload"},
     "studies": {
@@ -85,6 +87,7 @@ ABOVE_FOUNDATIONS = {
         "picture",
         "scenario",
         "studies",
+        "report",
     },
     "published": set(),
     "paper": {
@@ -107,6 +110,7 @@ ABOVE_FOUNDATIONS = {
         "scenario",
         "topology",
         "workload",
+        "report",
     },
     "figures": {
         "baselines",
@@ -122,6 +126,7 @@ ABOVE_FOUNDATIONS = {
         "studies",
         "topology",
         "workload",
+        "report",
     },
     # the facade, and what stands on it
     "api": {
@@ -139,6 +144,7 @@ ABOVE_FOUNDATIONS = {
         "studies",
         "topology",
         "workload",
+        "report",
     },
     "nest_core": {"api", "scenario"},
     "notebook": {
@@ -154,8 +160,9 @@ ABOVE_FOUNDATIONS = {
         "scenario",
         "studies",
         "topology",
+        "report",
     },
-    "course": {"api", "figures", "lessons", "notebook"},
+    "course": {"figures", "lessons", "notebook", "report"},
     "store": {"notebook", "studies"},
 }
 """Packages of `nest_core` and what of it each may import besides the foundations."""

@@ -7,9 +7,11 @@ from html.parser import HTMLParser
 import pytest
 
 from nest_core.api.answer import answer
-from nest_core.api.display import html_table, network_html, report_html
+from nest_core.explain.fabric_summary import levels_table
 from nest_core.explain.summary import plan_in_words
+from nest_core.explain.words import stages_table
 from nest_core.network import collapse
+from nest_core.report.tables import html_table
 from nest_core.scenario import load_fabric, load_scenario
 
 ALONE = "baselines.names=[]"
@@ -59,7 +61,7 @@ def test_an_answer_without_a_plan_says_why():
 
 def test_a_report_shows_its_degrees_and_every_stage():
     report = answer(load_scenario("gpt3-175b-64-h100", [ALONE])).result.best
-    cells = Cells(report_html(report))
+    cells = Cells(stages_table(report)._repr_html_())
     assert report.plan.words in cells.words
     assert [row[0] for row in cells.rows[1:]] == [str(n + 1) for n in range(len(report.stages))]
 
@@ -67,8 +69,8 @@ def test_a_report_shows_its_degrees_and_every_stage():
 @pytest.mark.parametrize("name", ["h100-spine-leaf-1024", "tpu-v4-4x4x4", "dragonfly-1056"])
 def test_a_network_shows_its_levels(name):
     network = collapse(load_fabric(name))
-    cells = Cells(network_html(network))
-    assert f"{network.devices:,} devices" in cells.words
+    cells = Cells(levels_table(network)._repr_html_())
+    assert cells.words.startswith("With all sending, a device has ")
     assert [row[0] for row in cells.rows[1:]] == [level.name for level in network.levels]
 
 

@@ -7,7 +7,6 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from nest_core.api.display import heading, html_table, line, stages_table
 from nest_core.api.fields import (
     assumptions_json,
     baseline_json,
@@ -36,9 +35,11 @@ from nest_core.explain.summary import (
     plan_in_words,
 )
 from nest_core.explain.validity import Validity, validity_of
+from nest_core.explain.words import stages_table
 from nest_core.hardware.posterior import SHARE
 from nest_core.network import Network, Outline
 from nest_core.planner import Progress, Result, search
+from nest_core.report.tables import Table
 from nest_core.scenario import Scenario, ScenarioValues
 from nest_core.scenario.titles import scenario_title
 from nest_core.studies.draw_search import checked_draws
@@ -226,12 +227,10 @@ class Answer:
 
     def _repr_html_(self) -> str:
         """For Jupyter: headline figures, the plan in words or why there is none, its stages."""
-        best = self.result.best
-        title = heading(scenario_title(self.scenario))
+        best, title = self.result.best, scenario_title(self.scenario)
         if best is None:
-            return title + line(
-                " ".join(f"{text}." for text in (self.result.reason, self.advice) if text)
-            )
+            why = " ".join(f"{text}." for text in (self.result.reason, self.advice) if text)
+            return Table(title, why, ())._repr_html_()
         rows = [
             {
                 "": entry.name,
@@ -241,11 +240,12 @@ class Answer:
             }
             for entry in self.headlines()
         ]
-        words = plan_in_words(best, self.scenario.batch, self.scenario.fabric.devices)
-        proof = line(
-            f"{certificate_line(self.result)}. {proven_over(self.result.certificate)}", quiet=True
+        certificate = self.result.certificate
+        words = (
+            f"{plan_in_words(best, self.scenario.batch, self.scenario.fabric.devices)} "
+            f"{certificate_line(self.result)}. {proven_over(certificate)}"
         )
-        return f"{title}{html_table(rows)}{line(words)}{proof}{stages_table(best)}"
+        return Table(title, words, rows)._repr_html_() + stages_table(best)._repr_html_()
 
 
 def answer(

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from nest_core.api.display import network_html
 from nest_core.api.scenario import Named, load, load_fabric
 from nest_core.baselines.nest import find
 from nest_core.costs import Problem, price
 from nest_core.costs.plan_words import plan_words
 from nest_core.explain.cost_matrices import MATRIX_CLASSES, CostMatrices, cost_matrices
+from nest_core.explain.fabric_summary import levels_table
 from nest_core.formats.exchange import caveats
 from nest_core.network import Network, collapse
 from nest_core.network.error import collapse_error
@@ -119,7 +119,7 @@ class Levels:
         return _text(plain(self.to_json()))
 
     def _repr_html_(self) -> str:
-        return network_html(self.network)
+        return levels_table(self.network)._repr_html_()
 
 
 def levels(fabric: Fabric | Named, scenario: Scenario | Named | None = None) -> Levels:

@@ -14,9 +14,9 @@ from nest_core.costs.plan_words import plan_words
 from nest_core.explain import quantity
 from nest_core.explain.interval import Interval, span_in_words
 from nest_core.explain.summary import fullest, plan_in_words
-from nest_core.explain.words import Table
 from nest_core.hardware.posterior import SHARE
 from nest_core.measured.training.predict import Prediction
+from nest_core.report.tables import Table
 from nest_core.scenario import ScenarioValues
 from nest_core.scenario.titles import scenario_title
 from nest_core.units import (

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nest_core.api.answer import Answer
-from nest_core.api.display import report_html
 from nest_core.api.fields import (
     assumptions_json,
     memory_json,
@@ -37,6 +36,7 @@ from nest_core.explain import (
 )
 from nest_core.explain.other_stacks import name_stack_for_plan
 from nest_core.explain.validity import validity_of
+from nest_core.explain.words import stages_table
 from nest_core.files import read_text
 from nest_core.planner import search
 from nest_core.scenario import Scenario, ScenarioValues, as_written
@@ -124,7 +124,7 @@ class Priced:
         return _text(plain(self.to_json()))
 
     def _repr_html_(self) -> str:
-        return report_html(self.report)
+        return stages_table(self.report)._repr_html_()
 
 
 def price(

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from nest_core.api.display import heading, html_table
 from nest_core.api.scenario import Named, load
 from nest_core.costs.plan_words import plan_words
 from nest_core.errors import InputError
+from nest_core.report.tables import Table
 from nest_core.scenario import Scenario, as_written
 from nest_core.studies import comparison, sweeps
 from nest_core.studies import ratios as tiers
@@ -20,7 +20,6 @@ from nest_core.studies.comparison import LONGEST_NAME, Comparison
 from nest_core.studies.parameters import sweep_parameters
 from nest_core.studies.ratios import Ratios
 from nest_core.studies.sweeps import Sweep
-from nest_core.text import table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,12 +66,10 @@ class ResultRows(ABC):
         return self.pictures()[0].titled()
 
     def __str__(self) -> str:
-        shown = self._shown()
-        rows = table(list(shown[0]), [list(row.values()) for row in shown], _WIDE)
-        return "\n".join([*textwrap.wrap(self.title, _WIDE), rows])
+        return str(Table(self.title, "", self._shown()))
 
     def _repr_html_(self) -> str:
-        return heading(self.title) + html_table(self._shown())
+        return Table(self.title, "", self._shown())._repr_html_()
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,13 +19,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nest_core.api.display import html_table
 from nest_core.course.page_script import SCRIPT
 from nest_core.course.page_style import STYLE
 from nest_core.errors import InputError
 from nest_core.figures import Picture
 from nest_core.figures.lessons import lesson_drawing, lesson_pictures
-from nest_core.lessons.lesson import Brief, Control, Formula, Lesson, Question, Reveal, Rows, Value
+from nest_core.lessons.lesson import Brief, Control, Formula, Lesson, Question, Reveal, Value
+from nest_core.report.documents import html_document
 
 __all__ = ["MOST_BYTES", "Page", "lesson_page"]
 
@@ -34,11 +34,11 @@ MOST_BYTES = 1_000_000
 MOST_STATES = 1_000
 DRAWING_PX = 1000
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 _ADDRESS = re.compile(
     r"\b[a-z][a-z0-9+.-]{1,9}://|<[^<>]*\b(?:src|srcset|href|action|data)\s*=|url\(|@import", re.I
 )
 _DIGITS = 6
+_LIBRARY = "<!-- plotly.js -->"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,18 +90,14 @@ def lesson_page(lesson: Lesson) -> Page:
     document = _document(lesson, brief.question)
     data = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
     packed = base64.b64encode(gzip.compress(data.encode(), mtime=0)).decode()
-    before = (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        '<meta name="viewport" content="width=device-width">\n'
-        f"<title>{html.escape(lesson.title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
-        f"{_body(lesson, brief)}\n"
-        f'<script type="text/plain" id="lesson">{packed}</script>\n'
+    body = (
+        f'{_body(lesson, brief)}\n<script type="text/plain" id="lesson">{packed}</script>\n'
+        f"{_LIBRARY}<script>{SCRIPT}</script>"
     )
-    after = f"<script>{SCRIPT}</script>\n</body>\n</html>\n"
-    own = len((before + after).encode())
-    _check(lesson, before + data + after, own)
-    text = f"{before}<script>{get_plotlyjs()}</script>\n{after}"
+    text = html_document(lesson.title, STYLE, body, scripts=True)
+    own = len(text.replace(_LIBRARY, "").encode())
+    _check(lesson, text + data, own)
+    text = text.replace(_LIBRARY, f"<script>{get_plotlyjs()}</script>\n", 1)
     return Page(text, len(document["states"]), own)
 
 
@@ -229,7 +225,8 @@ def _short(value: Any) -> Any:
 def _words(reveal: Reveal) -> str:
     texts = "".join(f"<p>{html.escape(text)}</p>" for text in reveal.texts)
     formulas = "".join(map(_formula, reveal.formulas))
-    return f'{"".join(map(_table, reveal.tables))}{texts}<div class="formulas">{formulas}</div>'
+    tables = "".join(table.to_html() for table in reveal.tables)
+    return f'{tables}{texts}<div class="formulas">{formulas}</div>'
 
 
 def _formula(one: Formula) -> str:
@@ -237,11 +234,6 @@ def _formula(one: Formula) -> str:
         f"<div><b>{html.escape(one.name)}</b><code>{html.escape(one.symbols)}</code>"
         f"<code>{html.escape(one.numbers)}</code><small>{html.escape(one.source)}</small></div>"
     )
-
-
-def _table(rows: Rows) -> str:
-    body = html_table([dict(line) for line in rows.lines], kind="figures")
-    return f"<h3>{html.escape(rows.title)}</h3><p>{html.escape(rows.subtitle)}</p>{body}"
 
 
 def _body(lesson: Lesson, brief: Brief) -> str:

@@ -33,7 +33,8 @@ function run(lesson) {
       if (!figure) {
         figure = made('figure', {});
         figure.append(
-          made('h3', {}), made('div', {className: 'subtitle'}), made('div', {className: 'key'}),
+          made('h3', {}), made('div', {className: 'nest-subtitle'}),
+          made('div', {className: 'nest-legend'}),
           made('div', {className: 'plot'}), made('figcaption', {}));
         at('pictures').append(figure);
       }

@@ -5,13 +5,7 @@ from __future__ import annotations
 __all__ = ["STYLE"]
 
 STYLE = """
-:root { color-scheme: light dark; --bg: #fff; --ink: #1b1f24; --quiet: #565d65; --line: #c9ced3;
-  --accent: #0072b2; }
-@media (prefers-color-scheme: dark) { :root { --bg: #14171b; --ink: #e6e9ec; --quiet: #a7aeb6;
-  --line: #3a4149; --accent: #56b4e9; } }
-* { box-sizing: border-box; }
-html { background: var(--bg); color: var(--ink); font: 16px/1.5 system-ui, "Segoe UI", Roboto,
-  "Liberation Sans", Arial, sans-serif; }
+html { font: 16px/1.5 system-ui, "Segoe UI", Roboto, "Liberation Sans", Arial, sans-serif; }
 body { margin: 0; }
 main { max-width: 68rem; margin: 0 auto; padding: 1.5rem; }
 h1 { font-size: 1.6rem; line-height: 1.2; margin: 0 0 0.5rem; }
@@ -27,21 +21,15 @@ button:hover { border-color: var(--accent); }
 #verdict { border-left: 0.25rem solid var(--accent); padding-left: 0.7rem; font-weight: 600; }
 #controls { display: flex; flex-wrap: wrap; gap: 0.5rem 2rem; margin: 0.8rem 0; }
 fieldset { border: 0; padding: 0; margin: 0; min-width: 0; }
-legend { color: var(--quiet); font-size: 0.85rem; padding: 0; }
+legend { color: var(--ink3); font-size: 0.85rem; padding: 0; }
 fieldset label { margin-right: 0.8rem; white-space: nowrap; }
 fieldset output { display: inline-block; min-width: 3rem; padding-left: 0.5rem; }
 figure { margin: 0 0 1.2rem; }
-figcaption, .subtitle, .key, small { color: var(--quiet); font-size: 0.85rem; display: block; }
-.key span { white-space: nowrap; margin-right: 1em; }
-.key i { display: inline-block; width: 0.8em; height: 0.8em; margin-right: 0.35em;
-  border: 1px solid var(--line); }
+figcaption, small { display: block; }
 .formulas { display: grid; grid-template-columns: repeat(auto-fit, minmax(19rem, 1fr));
   gap: 0.6rem 1.6rem; }
 .formulas div { border-top: 1px solid var(--line); padding-top: 0.35rem; }
 .formulas b, .formulas code { display: block; font-size: 0.9rem; }
-table { border-collapse: collapse; font-size: 0.85rem; font-variant-numeric: tabular-nums;
-  margin: 0.3rem 0 0.8rem; }
-th, td { border-bottom: 1px solid var(--line); padding: 0.2rem 0.8rem 0.2rem 0; text-align: left; }
 details { border-top: 1px solid var(--line); margin-top: 1.5rem; padding-top: 0.6rem; }
 @media print { form, #controls { display: none; } }
 """

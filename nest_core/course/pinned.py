@@ -13,7 +13,7 @@ from typing import Any
 from nest_core.errors import InputError
 from nest_core.lessons import FIGURES, Figure
 from nest_core.lessons.files import among
-from nest_core.lessons.lesson import Control, Formula, Reveal, Rows, Settings, Value
+from nest_core.lessons.lesson import Control, Formula, Reveal, Settings, Value
 from nest_core.notebook.cells import Cell, CellKind
 from nest_core.notebook.document import portable
 from nest_core.notebook.kinds import KINDS, Shown, compute
@@ -103,9 +103,7 @@ def _reveal(shown: Shown) -> Reveal:
         for one in shown.headlines
         if one.formula
     )
-    tables = (
-        (Rows(shown.table.title, shown.table.subtitle, shown.table.rows),) if shown.table else ()
-    )
+    tables = (shown.table,) if shown.table else ()
     return Reveal(shown.pictures, shown.facts, formulas, tables)
 
 

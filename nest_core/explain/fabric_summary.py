@@ -5,10 +5,11 @@ from __future__ import annotations
 from nest_core.explain.summary import Headline
 from nest_core.network import Network
 from nest_core.network.bisection import full_bisection_Bps, knows_nodes
+from nest_core.report.tables import Table
 from nest_core.topology import Fabric
-from nest_core.units import humanise, humanise_rate, percent
+from nest_core.units import GB, MICROSECOND, humanise, humanise_rate, percent
 
-__all__ = ["fabric_headlines", "level_finding"]
+__all__ = ["fabric_headlines", "levels_table"]
 
 
 def fabric_headlines(
@@ -100,10 +101,36 @@ def _level_names(network: Network) -> str:
     return ", ".join(names) if len(names) <= 4 else f"{names[0]} to {names[-1]}"
 
 
-def level_finding(network: Network) -> str:
+def _level_finding(network: Network) -> str:
     """What a device has at the innermost and at the outermost level."""
     inner, outer = network.levels[0], network.levels[-1]
     first, last = (humanise_rate(level.bandwidth_Bps) for level in (inner, outer))
     if len(network.levels) == 1:
         return f"With all sending, a device has {first}"
     return f"With all sending, a device has {first} at {inner.where}, {last} at {outer.name}"
+
+
+def levels_table(network: Network) -> Table:
+    """Return one row per level, innermost first; units stand in the column names.
+
+    On a torus levels class pairs of devices by hops and have no groups.
+    """
+    rows = [
+        {"level": level.name, "kind": level.kind}
+        | (
+            {}
+            if network.torus is not None
+            else {
+                "group, devices": f"{level.group_size:,}" if level.group_size else "–",
+                "groups": f"{level.groups:,}",
+                "links per uplink": f"{level.links:,.4g}",
+            }
+        )
+        | {
+            "all sending, GB/s per device": humanise(level.bandwidth_Bps / GB),
+            "one sending, GB/s": humanise(level.single_flow_Bps / GB),
+            "latency, µs": f"{level.latency_s / MICROSECOND:.3g}",
+        }
+        for level in network.levels
+    ]
+    return Table(_level_finding(network), "Levels; bandwidth is one way", rows)

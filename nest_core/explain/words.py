@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from nest_core.costs import Report, Stage
 from nest_core.costs.head_room import SURE
@@ -13,10 +12,11 @@ from nest_core.explain.binding import Gain, StageBinding
 from nest_core.explain.equations import Equation
 from nest_core.explain.interval import span_in_words
 from nest_core.explain.mine import Difference, Row
-from nest_core.explain.summary import Headline
+from nest_core.explain.summary import Headline, fullest, quantity
 from nest_core.explain.training import Training
 from nest_core.hardware.posterior import SHARE
 from nest_core.planner import HeadRoom
+from nest_core.report.tables import Table
 from nest_core.units import (
     NOTHING,
     capital,
@@ -28,13 +28,13 @@ from nest_core.units import (
 )
 
 __all__ = [
-    "Table",
     "axes_table",
     "binding_table",
     "equation_table",
     "head_room_table",
     "memory_table",
     "shadow_table",
+    "stages_table",
     "terms_table",
     "training_headline",
     "why_line",
@@ -50,29 +50,37 @@ _KINDS = {
 _LEAST = 5e-4  # of an iteration; less is not worth a mention
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Rows below a finding.
-
-    Parameters
-    ----------
-    title : str
-        The finding, computed from the rows.
-    subtitle : str
-        What the rows hold, and their unit.
-    rows : tuple of dict
-        Cells by column, all with the same columns.
-    """
-
-    title: str
-    subtitle: str
-    rows: tuple[dict[str, str], ...]
-
-
 def why_line(report: Report) -> str:
     """Where the time goes, in one line."""
     name, seconds = max(report.terms, key=lambda term: term[1])
     return f"{capital(name)} takes {percent(seconds / report.iteration_s)} of the time"
+
+
+def stages_table(report: Report) -> Table:
+    """Return layers, times and memory of every stage below the plan and its figures."""
+    figures = [
+        f"{humanise_seconds(report.iteration_s)} per iteration",
+        quantity(report.samples_per_s, "sequences/s"),
+        f"MFU {percent(report.mfu)}",
+        f"bubble fraction {percent(report.bubble)}",
+        f"fullest stage {humanise_bytes(fullest(report)[1].memory.total)} of "
+        f"{humanise_bytes(report.memory_limit_bytes)}",
+    ]
+    if not report.feasible:
+        figures.append(f"does not fit: {report.reason}")
+    rows = [
+        {
+            "stage": str(number),
+            "layers": stage.spans,
+            "recomputation": stage.recompute,
+            "compute": humanise_seconds(stage.compute_s),
+            "communication": humanise_seconds(stage.communication_s),
+            "idle": humanise_seconds(stage.idle_s),
+            "memory": humanise_bytes(stage.memory.total),
+        }
+        for number, stage in enumerate(report.stages, start=1)
+    ]
+    return Table(report.plan.words, ", ".join(figures), rows)
 
 
 def binding_table(found: Sequence[StageBinding], report: Report) -> Table:

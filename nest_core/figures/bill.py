@@ -8,6 +8,7 @@ from nest_core.bill.bill import Bill
 from nest_core.bill.lines import NO_SOURCE, Line
 from nest_core.bill.prices import Range
 from nest_core.figures.style import FAINT, Picture, axis_unit, frame, rows_axis, value_axis
+from nest_core.report.tables import Table
 from nest_core.topology import Fabric
 from nest_core.units import NOTHING, format_money, format_ratio, humanise, percent
 
@@ -16,8 +17,7 @@ __all__ = [
     "bill_figure",
     "bill_rows",
     "link_rows",
-    "port_finding",
-    "port_rows",
+    "ports_table",
     "spread",
     "watts",
 ]
@@ -101,12 +101,15 @@ def link_rows(bill: Bill) -> list[dict[str, str]]:
     ]
 
 
-def port_rows(fabric: Fabric) -> list[dict[str, str]]:
-    """One row per tier of switches: whole ports down, up and free, asked and realised ratio.
+def ports_table(fabric: Fabric) -> Table | None:
+    """Return whole ports down, up and free of every tier's switches, asked and realised ratio.
 
-    Empty for kinds of fabric that do not say which switches they have.
+    None for kinds of fabric that do not say which switches they have.
     """
-    return [
+    tiers = fabric.switch_ports()
+    if not tiers:
+        return None
+    rows = [
         {
             "switches": tier.name,
             "number": f"{tier.switches:,}",
@@ -117,17 +120,11 @@ def port_rows(fabric: Fabric) -> list[dict[str, str]]:
             "asked, down : up": NOTHING if tier.asked is None else format_ratio(tier.asked),
             "realised": NOTHING if tier.realised is None else format_ratio(tier.realised),
         }
-        for tier in fabric.switch_ports()
+        for tier in tiers
     ]
-
-
-def port_finding(fabric: Fabric) -> str:
-    """The ports of the first tier's switches in words; empty for kinds that do not say."""
-    tiers = fabric.switch_ports()
-    if not tiers:
-        return ""
     free = f", {tiers[0].free} free" if tiers[0].free else ""
-    return f"A {tiers[0].name} has {tiers[0].down} ports down and {tiers[0].up} up{free}"
+    finding = f"A {tiers[0].name} has {tiers[0].down} ports down and {tiers[0].up} up{free}"
+    return Table(finding, "Whole ports of the fullest switch", rows)
 
 
 def bill_figure(bill: Bill) -> Picture:

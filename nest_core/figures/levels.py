@@ -12,9 +12,9 @@ from nest_core.figures.style import Picture, class_bar, frame, shade, stepped_sc
 from nest_core.network import Level, Network
 from nest_core.network.blocks import MAX_BLOCKS, level_blocks
 from nest_core.network.paths import Path
-from nest_core.units import GB, MICROSECOND, humanise, humanise_rate, humanise_seconds
+from nest_core.units import humanise_rate, humanise_seconds
 
-__all__ = ["level_figure", "level_rows", "ways"]
+__all__ = ["level_figure", "ways"]
 
 Ways = Sequence[Sequence[str]]
 
@@ -109,31 +109,6 @@ def level_figure(
         else "The lighter a cell, the fewer hops lie between its two devices.",
         go.Figure(data=[cells], layout=layout),
     )
-
-
-def level_rows(network: Network) -> list[dict[str, str]]:
-    """One row per level for a table; units stand in the column names, innermost level first.
-
-    On a torus levels class pairs of devices by hops and have no groups.
-    """
-    return [
-        {"level": level.name, "kind": level.kind}
-        | (
-            {}
-            if network.torus is not None
-            else {
-                "group, devices": f"{level.group_size:,}" if level.group_size else "–",
-                "groups": f"{level.groups:,}",
-                "links per uplink": f"{level.links:,.4g}",
-            }
-        )
-        | {
-            "all sending, GB/s per device": humanise(level.bandwidth_Bps / GB),
-            "one sending, GB/s": humanise(level.single_flow_Bps / GB),
-            "latency, µs": f"{level.latency_s / MICROSECOND:.3g}",
-        }
-        for level in network.levels
-    ]
 
 
 def _described(level: Level) -> str:

@@ -28,7 +28,6 @@ from nest_core.lessons.lesson import (
     Notes,
     Question,
     Reveal,
-    Rows,
     Settings,
     Value,
 )
@@ -54,7 +53,6 @@ __all__ = [
     "Notes",
     "Question",
     "Reveal",
-    "Rows",
     "Settings",
     "Value",
     "lesson",

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from nest_core.errors import InputError
+from nest_core.report.tables import Table
 
 __all__ = [
     "Asked",
@@ -24,7 +25,6 @@ __all__ = [
     "Notes",
     "Question",
     "Reveal",
-    "Rows",
     "Settings",
     "Value",
 ]
@@ -210,22 +210,6 @@ class Brief:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """A small table.
-
-    Parameters
-    ----------
-    title, subtitle : str
-    lines : tuple of mapping
-        Column to text; all lines have the same columns.
-    """
-
-    title: str
-    subtitle: str
-    lines: tuple[Mapping[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Reveal:
     """What a lesson shows under some settings.
 
@@ -236,13 +220,13 @@ class Reveal:
     texts : tuple of str
         The explanation, short.
     formulas : tuple of Formula
-    tables : tuple of Rows
+    tables : tuple of Table
     """
 
     found: object
     texts: tuple[str, ...]
     formulas: tuple[Formula, ...]
-    tables: tuple[Rows, ...] = ()
+    tables: tuple[Table, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

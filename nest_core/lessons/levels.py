@@ -18,9 +18,10 @@ import numpy as np
 
 from nest_core.costs import Plan, Point, Report, price
 from nest_core.lessons.figure import Figure, Given
-from nest_core.lessons.lesson import Control, Formula, Reveal, Rows, Settings
+from nest_core.lessons.lesson import Control, Formula, Reveal, Settings
 from nest_core.lessons.teaching import LEVEL_NAMES, ORDER, bare_chain
 from nest_core.network import Network, collapse
+from nest_core.report.tables import Table
 from nest_core.scenario import load_fabric
 from nest_core.topology import Hierarchical, Tier
 
@@ -35,7 +36,7 @@ __all__ = [
     "UNITS",
     "Candidate",
     "Cell",
-    "Table",
+    "DynamicTable",
     "cells",
     "chosen_cuts",
     "hop_seconds",
@@ -197,7 +198,7 @@ _HELD = {"sum": "sum of the stages", "slowest": "slowest stage"}
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class DynamicTable:
     """The table so far.
 
     Parameters
@@ -231,12 +232,12 @@ def _show(settings: Settings) -> Reveal:
     filled = whole[:step]
     done = step == len(whole)
     cuts = chosen_cuts(mapping, objective) if done else ()
-    found = Table(
+    found = DynamicTable(
         mapping, objective, filled, whole, MAPPINGS[mapping], levels_between(mapping), cuts
     )
     texts = _told(found)
     formulas = [_pairs()]
-    tables: tuple[Rows, ...] = ()
+    tables: tuple[Table, ...] = ()
     if filled:
         formulas.insert(0, _load_formula(found, filled[-1]))
         tables = (_candidates(found, filled[-1]),)
@@ -245,7 +246,7 @@ def _show(settings: Settings) -> Reveal:
     return Reveal(found, texts, tuple(formulas), tables)
 
 
-def _told(found: Table) -> tuple[str, ...]:
+def _told(found: DynamicTable) -> tuple[str, ...]:
     if not found.filled:
         return (
             "The table is filled from the last stage to the first. A cell needs to know how far "
@@ -281,7 +282,7 @@ def _layers(cuts: tuple[int, ...]) -> str:
     return "layers " + " | ".join(names)
 
 
-def _load_formula(found: Table, cell: Cell) -> Formula:
+def _load_formula(found: DynamicTable, cell: Cell) -> Formula:
     best = cell.best
     combined = "+" if found.objective == "sum" else "max with"
     rest = f" {combined} {best.rest:g}" if cell.stage < STAGES - 1 else ""
@@ -310,7 +311,7 @@ def _pairs() -> Formula:
     )
 
 
-def _candidates(found: Table, cell: Cell) -> Rows:
+def _candidates(found: DynamicTable, cell: Cell) -> Table:
     lines = tuple(
         {
             "stage takes layers": _layers((cell.first, one.end)).removeprefix("layers "),
@@ -321,10 +322,10 @@ def _candidates(found: Table, cell: Cell) -> Rows:
         }
         for one in cell.candidates
     )
-    return Rows("What the cell was the least of", "One line per cut that is possible here", lines)
+    return Table("What the cell was the least of", "One line per cut that is possible here", lines)
 
 
-def _iteration(found: Table) -> Formula:
+def _iteration(found: DynamicTable) -> Formula:
     report = priced(found.mapping, found.cuts)
     loads = [stage.micro_batch_s for stage in report.stages]
     return Formula(

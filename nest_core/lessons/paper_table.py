@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from nest_core.lessons.figure import Figure, Given
-from nest_core.lessons.lesson import Control, Formula, Reveal, Rows, Settings
+from nest_core.lessons.lesson import Control, Formula, Reveal, Settings
 from nest_core.paper.cases import FIGURES, PLANNERS, Cell, shipped_instance
 from nest_core.paper.settings import model_name, printed_rows
 from nest_core.published import Instance, StageOrder, evaluate, solve
 from nest_core.published.costs import boundary_levels
+from nest_core.report.tables import Table
 from nest_core.units import from_gbps_bytes, humanise_seconds, percent
 
 __all__ = ["PAPER_TABLE", "READINGS", "Lead", "Leads", "leads"]
@@ -181,8 +182,8 @@ def _lead_formula(found: Leads, lead: Lead) -> Formula:
     )
 
 
-def _table(found: Leads) -> Rows:
-    return Rows(
+def _table(found: Leads) -> Table:
+    return Table(
         f"NEST over other planners: {found.model}, {found.devices:,} devices",
         "Ratio of throughputs; 1 means equally fast, – that there is no figure",
         tuple(

@@ -20,10 +20,11 @@ from functools import cache
 
 from nest_core.costs import Point, Problem
 from nest_core.lessons.figure import Figure, Given
-from nest_core.lessons.lesson import Control, Formula, Reveal, Rows, Settings
+from nest_core.lessons.lesson import Control, Formula, Reveal, Settings
 from nest_core.lessons.teaching import LEVEL_NAMES, bare_chain
 from nest_core.network import Network, collapse
 from nest_core.planner.levelwise import PAPER_ORDER, Slots, level_links, slots
+from nest_core.report.tables import Table
 from nest_core.topology import Hierarchical, Tier
 from nest_core.units import plural
 
@@ -264,7 +265,7 @@ def _show(settings: Settings) -> Reveal:
     last = chosen() if done else filled[-1] if filled else None
     found = Fill(filled, path(last) if last else (), done)
     formulas = [_recurrence(last)] if last else []
-    tables: tuple[Rows, ...] = ()
+    tables: tuple[Table, ...] = ()
     if done:
         tables = (_objective(),)
     elif last:
@@ -330,7 +331,7 @@ def _matrices() -> Formula:
     )
 
 
-def _compared(last: State) -> Rows:
+def _compared(last: State) -> Table:
     lines = tuple(
         {
             "stage takes layers": f"{last.first + 1}"
@@ -343,10 +344,10 @@ def _compared(last: State) -> Rows:
         }
         for one in last.ways
     )
-    return Rows("What the state was the least of", "One line per cut and level of the link", lines)
+    return Table("What the state was the least of", "One line per cut and level of the link", lines)
 
 
-def _objective() -> Rows:
+def _objective() -> Table:
     best = chosen()
     lines = tuple(
         {
@@ -358,7 +359,7 @@ def _objective() -> Rows:
         for one in states()
         if one.level is None
     )
-    return Rows("Which answer is taken", f"m = {MICRO_BATCHES} micro-batches", lines)
+    return Table("Which answer is taken", f"m = {MICRO_BATCHES} micro-batches", lines)
 
 
 def _packed() -> float:

@@ -14,11 +14,10 @@ from nest_core.api.layer import LayerRequest, layer
 from nest_core.costs import Problem, Report
 from nest_core.errors import InputError
 from nest_core.explain import bindings, equations, gains, next_best
-from nest_core.explain.fabric_summary import fabric_headlines, level_finding
+from nest_core.explain.fabric_summary import fabric_headlines, levels_table
 from nest_core.explain.layer_summary import kept_finding, layer_headlines, operator_rows
 from nest_core.explain.summary import Headline, plan_in_words
 from nest_core.explain.words import (
-    Table,
     axes_table,
     binding_table,
     equation_table,
@@ -26,7 +25,7 @@ from nest_core.explain.words import (
     shadow_table,
 )
 from nest_core.figures.lessons import lesson_pictures
-from nest_core.figures.levels import level_figure, level_rows
+from nest_core.figures.levels import level_figure
 from nest_core.figures.operators import graph_figure
 from nest_core.figures.roofline import roofline_figure
 from nest_core.lessons import lesson
@@ -37,6 +36,7 @@ from nest_core.notebook.shown import FABRIC_PX, Shown
 from nest_core.overrides import assign
 from nest_core.picture import picture
 from nest_core.planner import head_room_steps, search, shadow_prices
+from nest_core.report.tables import Table
 from nest_core.scenario import ScenarioValues, resolve_scenario
 from nest_core.scenario.titles import scenario_title
 from nest_core.schema import FabricFile, checked
@@ -66,13 +66,12 @@ def fabric_shown(inputs: Mapping[str, Any], tell: Tell, stop: Stop) -> Shown | N
         "levels": len(network.levels),
         "bisection, bytes/s": cut,
     }
-    levels = tuple(dict(each) for each in level_rows(network))
     return Shown(
         (row,),
         fabric_headlines(fabric, network, cut, None),
         (fabric.contents(),),
         (level_figure(network),),
-        Table(level_finding(network), "Levels; bandwidth is one way", levels),
+        levels_table(network),
         picture(fabric, width=FABRIC_PX),
     )
 
@@ -113,10 +112,7 @@ def lesson_shown(inputs: Mapping[str, Any], tell: Tell, stop: Stop) -> Shown:
         settings[key] = value
     found = shown.reveal(settings)
     row: Row = {"lesson": shown.key, **settings}
-    table = None
-    if found.tables:
-        first = found.tables[0]
-        table = Table(first.title, first.subtitle, tuple(dict(line) for line in first.lines))
+    table = found.tables[0] if found.tables else None
     formulas = tuple(
         Headline(one.name, one.numbers, one.symbols, (one.symbols, one.numbers))
         for one in found.formulas

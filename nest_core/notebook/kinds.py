@@ -18,7 +18,6 @@ from nest_core.api.studies import Compared, HighestRatios, Swept
 from nest_core.explain.proof import proven_over
 from nest_core.explain.summary import certificate_line, plan_in_words, stage_rows
 from nest_core.explain.validity import calibration_in_words, memory_in_words, overlap_in_words
-from nest_core.explain.words import Table
 from nest_core.figures.ratios import ratio_rows, ratios_finding
 from nest_core.notebook.cells import CellKind, Row, Summary
 from nest_core.notebook.document import portable
@@ -27,6 +26,7 @@ from nest_core.notebook.shown import FABRIC_PX, Shown
 from nest_core.notebook.studied import study_shown
 from nest_core.picture import picture
 from nest_core.planner import Progress
+from nest_core.report.tables import Table
 from nest_core.scenario import resolve_scenario
 from nest_core.scenario.titles import scenario_title
 from nest_core.studies import comparison, ratios

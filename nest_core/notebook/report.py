@@ -12,20 +12,18 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from nest_core.api.display import html_table
 from nest_core.errors import InputError
 from nest_core.explain.summary import Headline
-from nest_core.explain.words import Table
 from nest_core.figures import Picture
 from nest_core.notebook.cells import Cell, Notebook, changes
 from nest_core.notebook.kinds import KINDS, Shown, summarise, versions
 from nest_core.notebook.report_style import STYLE
 from nest_core.notebook.words import note_html
 from nest_core.picture import to_svg
+from nest_core.report.documents import html_document
 
 __all__ = ["html_report"]
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 _INK = "#1B1F24"
 _MOST_CHANGES = 12
 
@@ -58,12 +56,8 @@ def html_report(notebook: Notebook, results: Results, at: datetime) -> str:
     )
     drawn = any(isinstance(found, Shown) and found.pictures for found in results.values())
     scripts = f"<script>{get_plotlyjs()}</script>\n<script>{_DRAW}</script>" if drawn else ""
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        '<meta name="viewport" content="width=device-width">\n'
-        f"<title>{html.escape(notebook.name)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
-        f"{_front(notebook, at)}{cells}\n{scripts}\n</body>\n</html>\n"
+    return html_document(
+        notebook.name, STYLE, f"{_front(notebook, at)}{cells}\n{scripts}", scripts=True
     )
 
 
@@ -109,7 +103,7 @@ def _shown(cell: Cell, found: Shown, at: datetime) -> str:
         + _formulae(found.headlines)
         + fabric
         + pictures
-        + (_table(found.table) if found.table else "")
+        + (found.table.to_html() if found.table else "")
     )
 
 
@@ -158,8 +152,8 @@ def _picture(picture: Picture, name: str) -> str:
     height = picture.plot.layout.height or 450
     return (
         f"<figure><h3>{html.escape(picture.title)}</h3>"
-        f'<div class="subtitle">{html.escape(picture.subtitle)}</div>'
-        f'<div class="legend">{legend}</div>'
+        f'<div class="nest-subtitle">{html.escape(picture.subtitle)}</div>'
+        f'<div class="nest-legend">{legend}</div>'
         f'<div class="plot" data-plot="{name}" style="height: {height}px" role="img" '
         f'aria-label="{html.escape(picture.title)}"></div>'
         f'<script type="application/json" id="{name}">{_plot_json(picture)}</script>'
@@ -177,14 +171,6 @@ def _plot_json(picture: Picture) -> str:
     text = json.dumps({"data": plot["data"], "layout": layout})
     # Inside a script element only "<" can end it.
     return text.replace("<", "\\u003c")
-
-
-def _table(table: Table) -> str:
-    return (
-        f"<figure><h3>{html.escape(table.title)}</h3>"
-        f'<div class="subtitle">{html.escape(table.subtitle)}</div></figure>'
-        + html_table(table.rows, kind="figures")
-    )
 
 
 def _date(at: datetime) -> str:

@@ -6,8 +6,7 @@ __all__ = ["STYLE"]
 
 STYLE = """
 @page { size: A4; margin: 16mm 14mm 18mm; }
-* { box-sizing: border-box; }
-html { background: #fff; color: #1b1f24; font: 10pt/1.45 system-ui, "Segoe UI", Roboto,
+html { color-scheme: light; font: 10pt/1.45 system-ui, "Segoe UI", Roboto,
   "Liberation Sans", Arial, sans-serif; -webkit-print-color-adjust: exact;
   print-color-adjust: exact; }
 body { width: 182mm; margin: 0 auto; padding: 10mm 0 16mm; }
@@ -15,21 +14,21 @@ h1 { font-size: 20pt; line-height: 1.2; margin: 0 0 1mm; }
 h2 { font-size: 13.5pt; line-height: 1.25; margin: 0 0 1mm; }
 h3 { font-size: 10.5pt; line-height: 1.3; margin: 0; }
 p { margin: 0 0 2mm; }
-a { color: #0072b2; }
-.quiet { color: #565d65; font-size: 8.8pt; }
+a { color: var(--accent); }
+.quiet { color: var(--ink3); font-size: 8.8pt; }
 ol.contents { margin: 4mm 0 0; padding-left: 6mm; }
 ol.contents a { text-decoration: none; }
-section { border-top: 0.3mm solid #c9ced3; margin-top: 8mm; padding-top: 5mm; }
+section { border-top: 0.3mm solid var(--line); margin-top: 8mm; padding-top: 5mm; }
 .note { margin: 2mm 0 3mm; max-width: 150mm; }
-.note table, table.figures { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+.note table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 .note :is(h1, h2, h3, h4, h5, h6) { font-size: 10.5pt; margin: 2.5mm 0 1mm; }
-.note pre { background: #f5f6f7; padding: 2mm 3mm; overflow-x: auto; }
+.note pre { background: var(--panel); padding: 2mm 3mm; overflow-x: auto; }
 .note code { font-size: 9pt; }
-.note blockquote { border-left: 0.8mm solid #c9ced3; margin: 2mm 0; padding-left: 3mm; }
-.note :is(td, th) { border: 0.2mm solid #c9ced3; padding: 0.6mm 2mm; }
+.note blockquote { border-left: 0.8mm solid var(--line); margin: 2mm 0; padding-left: 3mm; }
+.note :is(td, th) { border: 0.2mm solid var(--line); padding: 0.6mm 2mm; }
 dl.headlines { display: grid; grid-template-columns: repeat(5, 1fr); gap: 0 3mm; margin: 3mm 0; }
-dl.headlines div { border-left: 0.6mm solid #0072b2; padding-left: 2mm; }
-dl.headlines dt { color: #565d65; font-size: 8.2pt; }
+dl.headlines div { border-left: 0.6mm solid var(--accent); padding-left: 2mm; }
+dl.headlines dt { color: var(--ink3); font-size: 8.2pt; }
 dl.headlines dd { margin: 0; font-size: 8.2pt; }
 dl.headlines dd.value { font-size: 12.5pt; font-weight: 600; white-space: nowrap;
   font-variant-numeric: tabular-nums; }
@@ -41,18 +40,10 @@ figure { margin: 5mm 0 0; break-inside: avoid; }
 figure svg.fabric { display: block; max-width: 100%; height: auto; }
 /* Drawn as wide as on a page of the studio, and made to fit. */
 figure .plot { width: 905px; zoom: 0.76; }
-figure .subtitle, figure .legend, figure figcaption { font-size: 8.8pt; color: #565d65; }
-figure .legend span { white-space: nowrap; margin-right: 1em; }
-figure .legend i { display: inline-block; width: 0.8em; height: 0.8em; margin-right: 0.35em;
-  border: 0.2mm solid #9aa1a8; }
-table.figures { width: 100%; font-size: 8.4pt; margin: 1mm 0 3mm; }
-table.figures thead { display: table-header-group; }
-table.figures tr { break-inside: avoid; }
-table.figures th { font-weight: 500; color: #565d65; text-align: left; vertical-align: bottom;
-  border-bottom: 0.3mm solid #9aa1a8; padding: 0.6mm 2mm 0.6mm 0; }
-table.figures td { border-bottom: 0.2mm solid #dde1e5; padding: 0.6mm 2mm 0.6mm 0;
-  vertical-align: top; }
-.changed { border-left: 0.8mm solid #d55e00; padding-left: 3mm; margin: 2mm 0; }
-h2, h3, .subtitle { break-after: avoid; }
+figcaption { font-size: 8.8pt; }
+.nest-table { width: 100%; font-size: 8.4pt; margin: 1mm 0 3mm; }
+.nest-table td { vertical-align: top; }
+.changed { border-left: 0.8mm solid var(--limit); padding-left: 3mm; margin: 2mm 0; }
+h2, h3, .nest-subtitle { break-after: avoid; }
 @media print { body { padding: 0; width: auto; } section.apart { break-before: page; } }
 """

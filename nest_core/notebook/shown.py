@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nest_core.explain.summary import Headline
-from nest_core.explain.words import Table
 from nest_core.figures import Picture
 from nest_core.notebook.cells import Row
 from nest_core.picture import Drawn
+from nest_core.report.tables import Table
 
 __all__ = ["FABRIC_PX", "Shown"]
 

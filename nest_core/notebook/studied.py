@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from nest_core.errors import InputError
-from nest_core.explain.words import Table
 from nest_core.figures.designs import choice_rows, designs_picture, tornado_picture
 from nest_core.figures.study import study_picture
 from nest_core.notebook.shown import FABRIC_PX, Shown
 from nest_core.picture import picture
+from nest_core.report.tables import Table
 from nest_core.studies.design_choice import weigh
 from nest_core.studies.design_search import search_designs
 from nest_core.studies.design_space import design_space

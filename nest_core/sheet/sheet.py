@@ -14,6 +14,7 @@ from datetime import datetime
 
 from nest_core.measured.acceptance.expected import MESSAGE_BYTES
 from nest_core.picture import Drawn, picture, to_svg
+from nest_core.report.documents import html_document
 from nest_core.sheet.charts import curve_chart, sensitivity_chart
 from nest_core.sheet.rows import (
     acceptance_table,
@@ -32,7 +33,6 @@ from nest_core.units import GIB
 
 __all__ = ["decision_sheet"]
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _PICTURE_PX = 298.0
 """So wide that the silhouette is drawn; what words would say stands above it."""
 _WIDE_FROM = 4
@@ -46,39 +46,40 @@ _CHART_PX = 140.0
 
 _STYLE = """
 @page { size: A4; margin: 9mm 12mm; }
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 24px; max-width: 752px; color: #1b1f24; background: #fff;
+html { color-scheme: light; }
+body { margin: 0 auto; padding: 24px; max-width: 752px;
   font: 12.5px/1.25 'Source Sans 3', 'Source Sans', Arial, Helvetica, 'Liberation Sans', sans-serif;
   font-variant-numeric: tabular-nums; }
 @media print { body { padding: 0; max-width: none; } }
-header, footer { display: flex; justify-content: space-between; gap: 16px; color: #4b5563; }
-header { border-bottom: 1px solid #1b1f24; padding-bottom: 4px; }
-header b { color: #1b1f24; margin-right: 8px; }
+header, footer { display: flex; justify-content: space-between; gap: 16px; color: var(--ink2); }
+header { border-bottom: 1px solid var(--ink); padding-bottom: 4px; }
+header b { color: var(--ink); margin-right: 8px; }
 h1 { font-size: 22px; line-height: 1.15; margin: 8px 0 4px; }
 h2 { font-size: 13px; margin: 0; }
 p { margin: 0 0 3px; }
-.sub { color: #4b5563; font-size: 12px; margin-bottom: 3px; }
+.sub { color: var(--ink2); font-size: 12px; margin-bottom: 3px; }
 .two { display: grid; grid-template-columns: 5fr 6fr; gap: 16px; margin: 6px 0; }
 .wide { margin: 6px 0; }
 .two .two, .wide .two { margin: 0; grid-template-columns: 1fr 1fr; align-items: start; }
 section { break-inside: avoid; min-width: 0; }
 svg { max-width: 100%; height: auto; }
 table { width: 100%; border-collapse: collapse; font-size: 11px; line-height: 1.3; }
-th, td { text-align: right; padding: 1px 0 1px 6px; border-bottom: 1px solid #dde1e5;
+th, td { text-align: right; padding: 1px 0 1px 6px; border-bottom: 1px solid var(--line);
   vertical-align: top; font-weight: 400; }
 th:first-child, td:first-child { text-align: left; padding-left: 0; }
 thead th, td.ours { font-weight: 600; }
-.prices td:last-child { text-align: left; color: #4b5563; }
+.prices td:last-child { text-align: left; color: var(--ink2); }
 .prices td:nth-child(2) { white-space: nowrap; }
 .sources td { white-space: normal; }
 ul { margin: 2px 0; padding-left: 16px; }
 li { margin-bottom: 2px; break-inside: avoid; }
 .two li, .wide li { font-size: 11px; }
-footer { border-top: 1px solid #1b1f24; margin-top: 8px; padding-top: 4px; font-size: 11px; }
+footer { border-top: 1px solid var(--ink); margin-top: 8px; padding-top: 4px; font-size: 11px; }
 footer span:last-child, .designs th { white-space: nowrap; }
 .sources { break-before: page; margin-top: 40px; }
 .sign { display: grid; grid-template-columns: 1fr 1fr 1fr; gap: 24px; margin-top: 16px; }
-.sign div { border-top: 1px solid #4b5563; padding-top: 4px; color: #4b5563; font-size: 12px; }
+.sign div { border-top: 1px solid var(--ink2); padding-top: 4px; color: var(--ink2);
+  font-size: 12px; }
 """
 
 
@@ -122,18 +123,15 @@ def decision_sheet(bills: Sequence[WholeBill], again: str, at: datetime) -> str:
     text = "".join(body)
     number = hashlib.sha256(text.encode()).hexdigest()[:4]
     date = f"{at.day} {at:%B %Y}"
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
-        '<meta name="viewport" content="width=device-width">'
-        f"<title>{html.escape(title(found))}</title><style>{_STYLE}</style></head><body>\n"
+    page = (
         f"<header><span><b>Decision sheet</b>{html.escape(subject(found))}</span>"
         f"<span>Nest Studio, {date}, sheet {number}</span></header>\n{text}\n"
         f"<footer><span>Again: {html.escape(again)}</span>"
         f"<span>price list {html.escape(found.choice.owned.prices)}</span></footer>"
         '<div class="sign"><div>Decided</div><div>Name</div><div>Date</div></div>\n'
-        f"{_second_page(found)}</body></html>\n"
+        f"{_second_page(found)}"
     )
+    return html_document(title(found), _STYLE, page)
 
 
 def _two(left: str, right: str) -> str:

@@ -16,11 +16,11 @@ from typing import Any
 from nest_core.bill.bill import Bill, bill
 from nest_core.bill.prices import DEFAULT, load_prices
 from nest_core.costs.software import Software
-from nest_core.explain.fabric_summary import fabric_headlines, level_finding
+from nest_core.explain.fabric_summary import fabric_headlines, levels_table
 from nest_core.explain.summary import Headline
 from nest_core.figures import Picture
-from nest_core.figures.bill import port_finding, port_rows
-from nest_core.figures.levels import level_figure, level_rows, ways
+from nest_core.figures.bill import ports_table
+from nest_core.figures.levels import level_figure, ways
 from nest_core.formats import Assumed, Exported, Imported, read_fabric, write_fabric
 from nest_core.formats.exchange import caveats, lost_between, lost_on_canvas
 from nest_core.hardware.collectives.library import load_curve
@@ -34,6 +34,7 @@ from nest_core.network.graph import GraphLinkMap
 from nest_core.network.paths import shortest_paths
 from nest_core.overrides import assign
 from nest_core.picture import Drawn, picture, untitled
+from nest_core.report.tables import Table
 from nest_core.scenario.titles import fabric_title
 from nest_core.schema import FabricFile, checked
 from nest_core.topology import Fabric
@@ -78,11 +79,9 @@ class FabricAnswer:
         Whether its drawing joins switches and links.
     headlines : tuple of Headline
         Devices, levels, bisection, its share of full bisection, collapse error.
-    finding : str
-        What its levels say.
-    levels, ports : list of dict
-        Rows of the tables of levels and of switches' ports; no ports where a kind has none.
-    port_finding : str
+    levels : Table
+    ports : Table or None
+        None where a kind has no switches.
     map : Picture
         Who meets whom where.
     caveats : tuple of str
@@ -96,10 +95,8 @@ class FabricAnswer:
     devices: int
     clos: bool
     headlines: tuple[Headline, ...]
-    finding: str
-    levels: list[dict[str, str]]
-    ports: list[dict[str, str]]
-    port_finding: str
+    levels: Table
+    ports: Table | None
     map: Picture
     caveats: tuple[str, ...]
     drawing: str
@@ -165,10 +162,8 @@ def fabric_answer(text: str, *, progress: Tell, stop: Stop) -> FabricAnswer | No
         devices=fabric.devices,
         clos=bool(fabric.tier_names),
         headlines=fabric_headlines(fabric, network, cut, error),
-        finding=level_finding(network),
-        levels=level_rows(network),
-        ports=port_rows(fabric),
-        port_finding=port_finding(fabric),
+        levels=levels_table(network),
+        ports=ports_table(fabric),
         map=level_figure(network, MAP_HEIGHT, _ways(fabric, network), MAP_BLOCKS),
         caveats=caveats(network),
         drawing=json.dumps(drawing_of(_titled(text), network.nesting)) if drawn else "",

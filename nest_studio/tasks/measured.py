@@ -15,10 +15,10 @@ from nest_core.api.measured_words import errors_in_words, next_table, parameter_
 from nest_core.api.measurements import Entry, Measurements, fitted, read_entries
 from nest_core.api.next_runs import next_runs
 from nest_core.api.scenario import load
-from nest_core.explain.words import Table
 from nest_core.figures import Picture
 from nest_core.figures.measured import errors_picture
 from nest_core.measured.logs import Given
+from nest_core.report.tables import Table
 from nest_studio.tasks.requests import announced, request_scenario
 
 __all__ = ["Beside", "FitAnswer", "NextAnswer", "chosen_runs", "fit_measured", "read_measured"]

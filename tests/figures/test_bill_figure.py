@@ -6,7 +6,7 @@ import pytest
 
 from nest_core.bill.bill import bill
 from nest_core.bill.prices import load_prices
-from nest_core.figures.bill import PART_COLOURS, bill_figure, bill_rows, link_rows, port_rows
+from nest_core.figures.bill import PART_COLOURS, bill_figure, bill_rows, link_rows, ports_table
 from nest_core.presets import preset_names
 from nest_core.scenario import load_fabric
 from nest_core.topology import Clos, Dragonfly
@@ -62,18 +62,18 @@ def test_rows_have_one_shape_and_all_lines(name):
 
 @pytest.mark.sampled(3)
 @fabrics
-def test_port_rows_are_of_switched_fabrics_and_add_up(name):
+def test_ports_are_of_switched_fabrics_and_add_up(name):
     fabric = FABRICS[name]
-    rows = port_rows(fabric)
-    assert bool(rows) == isinstance(fabric, Clos | Dragonfly)
-    for row in rows:
+    table = ports_table(fabric)
+    assert (table is not None) == isinstance(fabric, Clos | Dragonfly)
+    for row in table.rows if table else ():
         down, up, free, ports = (int(row[key]) for key in ("down", "up", "free", "ports"))
         assert down + up + free == ports
         assert free >= 0
 
 
 def test_ratios_stand_beside_the_ports_that_make_them():
-    leaf, spine = port_rows(FABRICS["h100-spine-leaf-1024-4to1"])
+    leaf, spine = ports_table(FABRICS["h100-spine-leaf-1024-4to1"]).rows
     assert (leaf["down"], leaf["up"], leaf["free"]) == ("32", "8", "24")
     assert (leaf["asked, down : up"], leaf["realised"]) == ("4:1", "4:1")
     assert (spine["asked, down : up"], spine["realised"]) == ("–", "–")

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from nest_core.costs.software import Software
+from nest_core.explain.fabric_summary import levels_table
 from nest_core.figures.collectives import (
     bandwidth_figure,
     half_peak_bytes,
     size_label,
     time_figure,
 )
-from nest_core.figures.levels import level_rows
 from nest_core.hardware.collectives.library import load_library
 from nest_core.measured.collectives.sweep import Measured, Sweep, load_measured, sweep
 from nest_core.network import collapse
@@ -110,7 +110,7 @@ def test_every_preset_has_figures(name, op):
 @pytest.mark.parametrize("name", preset_names("fabrics"))
 def test_the_level_table_says_what_the_levels_say(name):
     network = collapse(load_fabric(name))
-    rows = level_rows(network)
+    rows = levels_table(network).rows
     assert [row["level"] for row in rows] == [level.name for level in network.levels]
     for row, level in zip(rows, network.levels, strict=True):
         shown = float(row["all sending, GB/s per device"].replace(",", "").split()[0])

@@ -33,7 +33,7 @@ from nest_core.figures.style import Picture
 from nest_core.lessons.bubble import Bubble
 from nest_core.lessons.collectives import Crossing
 from nest_core.lessons.experts import Spreads
-from nest_core.lessons.levels import Table
+from nest_core.lessons.levels import DynamicTable
 from nest_core.lessons.oversubscription import Widths
 from nest_core.lessons.paper_table import Leads
 from nest_core.lessons.passes import PassWalk
@@ -48,7 +48,7 @@ __all__ = ["Drawing", "lesson_drawing", "lesson_pictures", "projected"]
 
 _PICTURES: dict[type[Any], tuple[Callable[[Any], Picture], ...]] = {
     Bubble: (timeline_picture,),
-    Table: (mapping_picture, table_picture),
+    DynamicTable: (mapping_picture, table_picture),
     Stash: (stash_picture,),
     ZeroStages: (zero_memory_picture, zero_traffic_picture),
     Crossing: (crossing_picture, ratio_picture),

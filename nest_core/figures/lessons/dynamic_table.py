@@ -7,7 +7,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from nest_core.figures.style import ACCENT, FAINT, LIMIT, MUTED, Picture, frame, hidden_axis, note
-from nest_core.lessons.levels import LAYERS, SECONDS, STAGES, UNITS, Cell, Table, hop_seconds
+from nest_core.lessons.levels import LAYERS, SECONDS, STAGES, UNITS, Cell, DynamicTable, hop_seconds
 from nest_core.lessons.teaching import LEVEL_NAMES
 
 __all__ = [
@@ -30,7 +30,7 @@ ON = {ACCENT: _WHITE, LATER: _DARK}
 """Text on a filled box."""
 
 
-def mapping_picture(found: Table) -> Picture:
+def mapping_picture(found: DynamicTable) -> Picture:
     """The devices with the stages placed so far, and the layers beneath them."""
     cell = found.filled[-1] if found.filled else None
     shapes, notes = _nodes(found, cell)
@@ -68,7 +68,7 @@ def drawing(
     )
 
 
-def _mapping_finding(found: Table, cell: Cell | None) -> str:
+def _mapping_finding(found: DynamicTable, cell: Cell | None) -> str:
     if cell is None:
         return f"{STAGES} stages to place, the last one first"
     if found.cuts:
@@ -78,7 +78,9 @@ def _mapping_finding(found: Table, cell: Cell | None) -> str:
     return f"Where stage {cell.stage} will sit is unknown; two levels stand for all devices"
 
 
-def _nodes(found: Table, cell: Cell | None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _nodes(
+    found: DynamicTable, cell: Cell | None
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     shapes = [
         box(node * _PER_NODE + 0.04, (node + 1) * _PER_NODE - 0.04, 1.02, 1.95, FAINT, None)
         for node in range(_DEVICES // _PER_NODE)
@@ -106,12 +108,12 @@ def _nodes(found: Table, cell: Cell | None) -> tuple[list[dict[str, Any]], list[
     return shapes, notes
 
 
-def _placed(found: Table, cell: Cell) -> dict[int, int]:
+def _placed(found: DynamicTable, cell: Cell) -> dict[int, int]:
     """Stages that have a device, by device."""
     return {device: s for s, device in enumerate(found.devices) if s >= cell.stage}
 
 
-def _assumed_device(found: Table, cell: Cell) -> int | None:
+def _assumed_device(found: DynamicTable, cell: Cell) -> int | None:
     """A device at the level that the cell assumes, the real one where it fits.
 
     None where all of them are taken.
@@ -129,7 +131,7 @@ def _assumed_device(found: Table, cell: Cell) -> int | None:
     return real if real in fitting else next(iter(fitting), None)
 
 
-def _assumption(found: Table, cell: Cell) -> dict[str, Any]:
+def _assumption(found: DynamicTable, cell: Cell) -> dict[str, Any]:
     """What the row takes for granted, beside the stage being placed."""
     level = cell.level or 0
     full = " (full)" if _assumed_device(found, cell) is None else ""
@@ -144,7 +146,9 @@ def _assumption(found: Table, cell: Cell) -> dict[str, Any]:
     return words(text, _DEVICES / 2, 0.83, colour=LIMIT)
 
 
-def _layers(found: Table, cell: Cell | None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _layers(
+    found: DynamicTable, cell: Cell | None
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     owner = _owners(found, cell)
     shapes, notes = [], []
     for layer in range(LAYERS):
@@ -165,7 +169,7 @@ def _layers(found: Table, cell: Cell | None) -> tuple[list[dict[str, Any]], list
     return shapes, notes
 
 
-def _owners(found: Table, cell: Cell | None) -> list[int | None]:
+def _owners(found: DynamicTable, cell: Cell | None) -> list[int | None]:
     """Stage of every layer as the cell just filled has it; None where it says nothing."""
     owner: list[int | None] = [None] * LAYERS
     if cell is None:
@@ -179,7 +183,7 @@ def _owners(found: Table, cell: Cell | None) -> list[int | None]:
         cell = table[cell.stage + 1, end, found.between[cell.stage]]
 
 
-def table_picture(found: Table) -> Picture:
+def table_picture(found: DynamicTable) -> Picture:
     """Rows are stages and the level of the link to their producer, columns first layers."""
     rows = [
         (stage, level)
@@ -260,7 +264,7 @@ def _add_value(values: dict[str, Any], one: Cell, high: float, *, bold: bool) ->
     )
 
 
-def _is_read(found: Table, key: tuple[int, int | None, int], last: Cell | None) -> bool:
+def _is_read(found: DynamicTable, key: tuple[int, int | None, int], last: Cell | None) -> bool:
     """Whether the cell just filled was computed from this one."""
     if last is None or last.stage == STAGES - 1:
         return False
@@ -269,7 +273,7 @@ def _is_read(found: Table, key: tuple[int, int | None, int], last: Cell | None) 
     return stage == last.stage + 1 and level == found.between[last.stage] and first in ends
 
 
-def _table_finding(found: Table, last: Cell | None) -> str:
+def _table_finding(found: DynamicTable, last: Cell | None) -> str:
     if last is None:
         return f"{len(found.whole)} cells to fill"
     count = f"{len(found.filled)} of {len(found.whole)} cells"
