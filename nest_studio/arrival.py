@@ -21,13 +21,10 @@ from nest_core.schema import parameter
 from nest_studio.fields import hold
 from nest_studio.forms import FORM
 from nest_studio.history import held
-from nest_studio.pinning import former_pins
 
 __all__ = ["arrive", "refused", "say_refused"]
 
 LONGEST = 60
-FORMER = {"ideal wires": "ideal links", "takes uplinks away": "removes uplinks"}
-"""Options as older addresses call them."""
 _ASKED = "address on arrival"
 _REFUSED = "refused of the address"
 _PAGE = "page shown"
@@ -45,16 +42,8 @@ def arrive(page: Any) -> None:
     page : StreamlitPage
         The page that is about to be drawn.
     """
-    for key, text in st.query_params.to_dict().items():
-        if text in FORMER:
-            st.query_params[key] = FORMER[text]
     asked = {key: tuple(st.query_params.get_all(key)) for key in st.query_params}
-    if _ASKED not in st.session_state:
-        former = former_pins(asked)
-        told = {key: texts for key, texts in asked.items() if not key.endswith(".pinned")}
-        st.session_state[_ASKED] = asked = told | {key: (text,) for key, text in former.items()}
-        if former:  # widgets are told of an address only where it is opened
-            st.switch_page(page, query_params=asked)
+    st.session_state.setdefault(_ASKED, asked)
     _without_endless(asked)
     before, seeded = st.session_state.get(_PAGE, (None, {}))
     if before == page.title:

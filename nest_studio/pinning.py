@@ -18,7 +18,7 @@ from nest_core.quoting import as_markdown
 from nest_core.schema import parameter
 from nest_studio.fields import ADDRESS, help_of
 
-__all__ = ["ANY", "DEGREES", "PINS", "Pin", "former_pins", "pin_field", "pin_words", "pinned_value"]
+__all__ = ["ANY", "DEGREES", "PINS", "Pin", "pin_field", "pin_words", "pinned_value"]
 
 ANY = "any"
 DEGREES = {
@@ -119,19 +119,6 @@ def pin_words(key: str, value: Any) -> str | None:
         case {"min": least, "max": most} if _is_degree(key, least) and _is_degree(key, most):
             return f"{least} to {most}"
     return f"exactly {value}" if _is_degree(key, value) else None
-
-
-def former_pins(asked: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
-    """Pins of addresses from before: a limit with ``.pinned`` beside it, and lists of steps."""
-    found = {}
-    for key in PINS:
-        texts = asked.get(key, ())
-        if key in STEPS and texts and all(text in map(str, STEPS[key]) for text in texts):
-            found[key] = " or ".join(texts) if len(texts) > 1 else f"exactly {texts[0]}"
-        elif len(texts) == 1 and texts[0].isdecimal():
-            only = asked.get(f"{key}.pinned", ("",))[-1].lower() == "true"
-            found[key] = f"{'exactly' if only else 'up to'} {texts[0]}"
-    return found
 
 
 def pin_field(key: str, standard: str, place: Any = st) -> str:

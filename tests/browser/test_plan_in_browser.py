@@ -65,9 +65,7 @@ def test_a_slider_moved_by_keyboard_moves_the_plan_and_nothing_else(watched):
 @pytest.mark.check
 def test_a_preset_clears_the_address(watched):
     window = watched()
-    window.open(
-        f"?scenario={SMALL}&{RATIO}=4&accelerator.memory_GiB=60&search.zero=1&search.zero=2"
-    )
+    window.open(f"?scenario={SMALL}&{RATIO}=4&accelerator.memory_GiB=60&search.zero=1+or+2")
     settings = (
         "fabric.clos.oversubscription=[4.0]",
         "accelerator.memory_GiB=60.0",

@@ -63,20 +63,6 @@ def test_what_is_taken_is_not_said(plan_page, asked):
     assert not page.warning
 
 
-@pytest.mark.parametrize(
-    ("key", "before", "now"),
-    [
-        ("collective.library", "ideal wires", "ideal links"),
-        ("fabric.clos.oversubscribe", "takes uplinks away", "removes uplinks"),
-    ],
-)
-def test_a_link_from_before_means_the_same(fabric_page, key, before, now):
-    page = fabric_page(fabric="h100-spine-leaf-64", **{key: before})
-    assert not page.warning
-    (chosen,) = [one for one in page.selectbox if one.key == key]
-    assert chosen.value == now
-
-
 def test_an_own_model_that_cannot_be_read_is_said(plan_page):
     page = plan_page(**SMALL, **{"workload.model": "My model", "own_model": "{"})
     assert not page.exception

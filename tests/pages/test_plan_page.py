@@ -121,12 +121,11 @@ def test_every_fabric_has_its_sliders(plan_page, name):
 
 
 def test_a_degree_is_limited_or_pinned(plan_page):
-    """An address from before there were pins means a limit, or had a word beside it."""
-    page = plan_page(scenario="llama2-7b-64-h100", **{"search.tp": "4"})
+    page = plan_page(scenario="llama2-7b-64-h100", **{"search.tp": "up to 4"})
     assert page.session_state["last good"][0].overrides == {"search.tp": {"max": 4}}
     widget(page, "search.tp").set_value("exactly 4").run()
     assert page.session_state["last good"][0].overrides == {"search.tp": 4}
-    page = plan_page(scenario="llama2-7b-64-h100", **{"search.tp": "4", "search.tp.pinned": "true"})
+    page = plan_page(scenario="llama2-7b-64-h100", **{"search.tp": "4"})
     assert page.session_state["last good"][0].overrides == {"search.tp": 4}
     expected = our_plan(load_scenario("llama2-7b-64-h100", ["search.tp=4"]))
     assert values(page) == shown_figures(expected)
