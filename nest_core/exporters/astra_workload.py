@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -125,7 +126,6 @@ def groups_of(point: Point) -> Groups:
 
 
 MICROSECOND = 1e-6
-_GPU = chakra.flags("is_cpu_op", False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,18 +187,18 @@ def trace(
     """
     parts, chain = [chakra.metadata()], -1
     for identifier, step in enumerate(steps):
-        attributes = _GPU
+        attributes: dict[str, Any] = {"is_cpu_op": False}
         if step.kind == chakra.COLLECTIVE:
-            attributes += chakra.wide("comm_type", step.op) + chakra.wide("comm_size", step.size)
-            attributes += chakra.text("pg_name", str(int(groups.number[step.axis][rank])))
+            attributes |= {"comm_type": step.op, "comm_size": step.size}
+            attributes["pg_name"] = str(int(groups.number[step.axis][rank]))
             if dimensions > 4:  # that many are assumed
-                attributes += chakra.flags("involved_dim", (True,) * dimensions)
+                attributes["involved_dim"] = {"values": [True] * dimensions}
         elif step.kind != chakra.COMPUTE:
             other = int(npu[peer(rank, step.hop)])
             here = int(npu[rank])
-            ends = (here, other) if step.kind == chakra.SEND else (other, here)
-            attributes += chakra.number("comm_src", ends[0]) + chakra.number("comm_dst", ends[1])
-            attributes += chakra.wide("comm_size", step.size) + chakra.number("comm_tag", step.tag)
+            source, target = (here, other) if step.kind == chakra.SEND else (other, here)
+            attributes |= {"comm_src": source, "comm_dst": target}
+            attributes |= {"comm_size": step.size, "comm_tag": step.tag}
         after = (chain,) if chain >= 0 else ()
         parts.append(chakra.node(identifier, step.name, step.kind, after, step.micros, attributes))
         if step.kind != chakra.SEND:

@@ -1,7 +1,7 @@
 """YAML as nested dicts, lists and text, for foreign formats only.
 
-Built from the parser's events: nothing is constructed that a file could choose. Aliases, anchors
-and tags are refused, and so are repeated keys, several documents and nesting over 32 levels.
+Values are read off PyYAML's nodes: nothing is constructed that a file could choose. Aliases,
+anchors, tags, repeated keys, several documents and nesting over 32 levels are refused.
 Plain scalars stay text (`Scalar`, with its line): a node called ``on`` or ``0123`` keeps its name,
 and the reader of a format knows which of its keys are numbers. Only ``~`` and ``null`` are empty.
 """
@@ -18,7 +18,6 @@ __all__ = ["Scalar", "Table", "line_of", "yaml_values"]
 
 MAX_DEPTH = 32
 MAX_VALUES = 500_000
-_NOTHING = ("~", "null", "Null", "NULL")
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -44,7 +43,7 @@ def line_of(value: object) -> int | str:
 
 
 def yaml_values(source: Source) -> Any:
-    """The one document of a file.
+    """Return the one document of a file.
 
     Raises
     ------
@@ -52,7 +51,9 @@ def yaml_values(source: Source) -> Any:
         For what is not YAML, and for what the module's description refuses.
     """
     try:
-        return _Builder(source).build()
+        _check_events(source)
+        # Recursive, so only after the depth is known.
+        node: Any = yaml.compose(source.text, Loader=_LOADER)
     except yaml.MarkedYAMLError as error:
         mark: Any = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else ""
@@ -61,91 +62,48 @@ def yaml_values(source: Source) -> Any:
         ) from error
     except yaml.YAMLError as error:
         raise source.wrong("", "must be valid YAML", str(error), "correct the file") from error
+    return None if node is None else _value(source, node)
 
 
-class _Builder:
-    def __init__(self, source: Source) -> None:
-        self.source = source
-        self.open: list[tuple[Any, Scalar | None]] = []
-        self.result: Any = None
-        self.values = 0
+def _check_events(source: Source) -> None:
+    """Refuse more than plain lists, mappings and scalars of one document, and too many of them."""
+    documents = depth = 0
+    event: Any
+    for count, event in enumerate(yaml.parse(source.text, Loader=_LOADER)):
+        documents += isinstance(event, yaml.DocumentStartEvent)
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        refusals = (
+            (getattr(event, "anchor", None), "have no anchors and aliases", "write the values out"),
+            (getattr(event, "tag", None), "have no tags", "write plain values"),
+            (documents > 1 and "a second one", "hold one YAML document", "split the file"),
+            (
+                depth > MAX_DEPTH and "deeper",
+                f"nest at most {MAX_DEPTH} lists and mappings",
+                "flatten it",
+            ),
+            (count > MAX_VALUES and "more", f"hold at most {MAX_VALUES:,} values", "shorten it"),
+        )
+        for value, rule, remedy in refusals:
+            if value:
+                raise source.wrong(event.start_mark.line + 1, f"must {rule}", value, remedy)
 
-    def build(self) -> Any:
-        documents = 0
-        events: Any = yaml.parse(self.source.text, Loader=_LOADER)
-        for event in events:
-            line = event.start_mark.line + 1
-            self._refuse(event, line)
-            if isinstance(event, yaml.DocumentStartEvent):
-                documents += 1
-                if documents > 1:
-                    raise self.source.wrong(
-                        line, "must hold one YAML document", "a second one", "split the file"
-                    )
-            elif isinstance(event, yaml.ScalarEvent):
-                nothing = event.implicit[0] and event.value in _NOTHING
-                scalar = Scalar("" if nothing else event.value)
-                scalar.line = line
-                self._place(scalar, line)
-            elif isinstance(event, yaml.MappingStartEvent):
-                table = Table()
-                table.line = line
-                self._push(table, line)
-            elif isinstance(event, yaml.SequenceStartEvent):
-                self._push([], line)
-            elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
-                value, key = self.open.pop()
-                self._attach(value, key, line)
-        return self.result
 
-    def _refuse(self, event: Any, line: int) -> None:
-        wrong = self.source.wrong
-        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            raise wrong(
-                line, "must have no anchors and aliases", event.anchor, "write the values out"
-            )
-        if getattr(event, "tag", None):
-            raise wrong(line, "must have no tags", event.tag, "write plain values")
-        self.values += 1
-        if self.values > MAX_VALUES:
-            raise wrong(
-                line, f"must hold at most {MAX_VALUES:,} values", "more", "shorten the file"
-            )
-
-    def _push(self, value: Any, line: int) -> None:
-        if len(self.open) >= MAX_DEPTH:
-            raise self.source.wrong(
-                line, f"must nest at most {MAX_DEPTH} lists and mappings", "deeper", "flatten it"
-            )
-        key = self._key(line, value)
-        self.open.append((value, key))
-
-    def _key(self, line: int, value: Any) -> Scalar | None:
-        """Take the key that waits for its value; a collection cannot be a key."""
-        if not self.open or not isinstance(self.open[-1][0], Table):
-            return None
-        table = self.open[-1][0]
-        key: Scalar | None = table.__dict__.pop("pending", None)
-        if key is None and not isinstance(value, Scalar):
-            raise self.source.wrong(line, "must have text as keys", "a collection", "name the key")
-        return key
-
-    def _place(self, scalar: Scalar, line: int) -> None:
-        key = self._key(line, scalar)
-        if key is None and self.open and isinstance(self.open[-1][0], Table):
-            table = self.open[-1][0]
-            if scalar in table:
-                raise self.source.wrong(
-                    line, "must state every key once", str(scalar), "remove one of them"
-                )
-            table.__dict__["pending"] = scalar
-            return
-        self._attach(scalar, key, line)
-
-    def _attach(self, value: Any, key: Scalar | None, line: int) -> None:
-        if not self.open:
-            self.result = value
-        elif key is None:
-            self.open[-1][0].append(value)
-        else:
-            self.open[-1][0][str(key)] = value
+def _value(source: Source, node: Any) -> Any:
+    line = node.start_mark.line + 1
+    if isinstance(node, yaml.SequenceNode):
+        return [_value(source, entry) for entry in node.value]
+    if isinstance(node, yaml.ScalarNode):
+        scalar = Scalar("" if node.tag == "tag:yaml.org,2002:null" else node.value)
+        scalar.line = line
+        return scalar
+    table = Table()
+    table.line = line
+    for key, value in node.value:
+        where = key.start_mark.line + 1
+        if not isinstance(key, yaml.ScalarNode):
+            raise source.wrong(where, "must have text as keys", "a collection", "name the key")
+        if key.value in table:
+            raise source.wrong(where, "must state every key once", key.value, "remove one of them")
+        table[key.value] = _value(source, value)
+    return table

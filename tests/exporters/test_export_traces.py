@@ -329,6 +329,42 @@ def test_seconds_are_those_of_the_price(recompute: str) -> None:
         assert math.isclose(ran, said, rel_tol=1e-3)
 
 
+NODES = [
+    (
+        (0, "B0.1 dp", chakra.COLLECTIVE, (300,), 0),
+        {
+            "is_cpu_op": False,
+            "comm_type": chakra.ALL_REDUCE,
+            "comm_size": 2**40,
+            "pg_name": "17",
+            "involved_dim": {"values": [True] * 5},
+        },
+        "6c120742302e3120647018072a02ac02520e0a0969735f6370755f6f70d80100520d0a09636f6d6d5f74797065"
+        "480052120a09636f6d6d5f73697a6548808080808020520e0a0770675f6e616d65ea0102313752180a0c696e76"
+        "6f6c7665645f64696de201070a050101010101",
+    ),
+    (
+        (129, "F", chakra.SEND, (), 0),
+        {"is_cpu_op": False, "comm_src": 0, "comm_dst": 131_071, "comm_size": 1, "comm_tag": 3},
+        "530881011201461805520e0a0969735f6370755f6f70d80100520c0a08636f6d6d5f7372633800520e0a08636f"
+        "6d6d5f64737438ffff07520d0a09636f6d6d5f73697a654801520c0a08636f6d6d5f7461673803",
+    ),
+    (
+        (3, "F", chakra.COMPUTE, (1,), 7),
+        {"is_cpu_op": False},
+        "1c080312014618042a01013807520e0a0969735f6370755f6f70d80100",
+    ),
+]
+
+
+@pytest.mark.parametrize(("fields_of_node", "attributes", "encoded"), NODES)
+def test_bytes_are_those_of_the_wire_format_by_hand(
+    fields_of_node: Any, attributes: dict[str, Any], encoded: str
+) -> None:
+    """Attributes of value zero are encoded, other fields of zero are not."""
+    assert chakra.node(*fields_of_node, attributes).hex() == encoded
+
+
 def test_a_network_of_many_dimensions_names_them() -> None:
     """ASTRA-sim assumes four; of more, collectives say that they may use all."""
     levels = ", ".join(
