@@ -98,7 +98,11 @@ class Row:
 
 
 def row_of(
-    count: int, left: float, right: float, structure: Sequence[int] = (), most: float = math.inf
+    count: int,
+    left: float,
+    right: float,
+    structure: Sequence[int] = (),
+    max_boxes: int = 0,
 ) -> Row:
     """Where ``count`` elements stand between two edges, each with a box of its own or in tiles.
 
@@ -106,13 +110,13 @@ def row_of(
     ----------
     structure : sequence of int
         Sizes that tiles should have first: those of the group's own parts.
-    most : float
-        Widest box.
+    max_boxes : int
+        Most boxes; 0: as many as have room.
     """
     width = right - left
-    counts = tiles(count, width, structure)
+    counts = tiles(count, width, structure, max_boxes)
     pitch = width / len(counts)
-    box = min(most, pitch - gap(pitch))
+    box = pitch - gap(pitch)
     centres = tuple(left + (at + 0.5) * pitch for at in range(len(counts)))
     return Row(counts, centres, pitch, box)
 
@@ -122,7 +126,9 @@ def gap(pitch: float) -> float:
     return min(18.0, max(2.0, 0.16 * pitch))
 
 
-def tiles(count: int, width: float, structure: Sequence[int] = ()) -> tuple[int, ...]:
+def tiles(
+    count: int, width: float, structure: Sequence[int] = (), max_boxes: int = 0
+) -> tuple[int, ...]:
     """Elements per box, all alike but perhaps the last.
 
     Examples
@@ -131,9 +137,10 @@ def tiles(count: int, width: float, structure: Sequence[int] = ()) -> tuple[int,
     ((1, 1, 1, 1), (8, 8, 8, 8, 8, 8, 8, 8), (3, 3, 3, 3, 3, 3, 3, 2))
     """
     pitch = width / count
-    if pitch - gap(pitch) >= LEAST_BOX:
+    limit = max_boxes or count
+    if pitch - gap(pitch) >= LEAST_BOX and count <= limit:
         return (1,) * count
-    least = math.ceil(count / max(1, int(width / LEAST_PITCH)))
+    least = math.ceil(count / max(1, min(limit, int(width / LEAST_PITCH))))
     own = (size for size in sorted(structure) if size >= least and count % size == 0)
     divisors = (size for size in range(least, 2 * least) if count % size == 0)
     size = next(own, 0) or next(divisors, least)

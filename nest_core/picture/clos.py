@@ -16,17 +16,17 @@ from nest_core.bill.inventory import Inventory
 from nest_core.picture.aggregate import Row, row_of, tiles
 from nest_core.picture.ask import Ask, parts_of
 from nest_core.picture.clos_nodes import Foot, NodeRow
-from nest_core.picture.clos_plan import Busy, brackets, busy_of, outlines, transfers
+from nest_core.picture.clos_plan import Busy, busy_of, transfers
 from nest_core.picture.clos_said import Saying, fault_words
 from nest_core.picture.clos_structure import Pod, Structure, diagonal, merged
-from nest_core.picture.clos_words import Counts, plural, subtitle, title
+from nest_core.picture.clos_words import Counts, subtitle, title
+from nest_core.picture.fabric_words import plural
 from nest_core.picture.frame import Frame, frame_of, framed
 from nest_core.picture.marks import Band, Box, Drawn, Mark, Stands, Words
 from nest_core.picture.meshes import Mesh, mesh
 from nest_core.picture.one_node import MOST_DEVICES, node_drawn
-from nest_core.picture.plan import Shown
-from nest_core.picture.racks import MIN_DOMAIN, Paint, Racks
-from nest_core.picture.stages import stages_of
+from nest_core.picture.racks import MIN_DOMAIN, Paint, Racks, node_words
+from nest_core.picture.stages import Span, Stages, stages_of
 from nest_core.picture.switches import Placed, Switch, cross, narrow_row, place, units
 from nest_core.picture.text import text_width
 from nest_core.topology import Clos
@@ -43,7 +43,7 @@ def clos_drawn(fabric: Clos, ask: Ask) -> Drawn:
     if fabric.nodes == fabric.tiers == fabric.planes == 1 < fabric.slots <= MOST_DEVICES:
         return node_drawn(fabric, ask)
     structure = Structure(fabric, ask.parts.hall.per_rack, ask.slow)
-    _, paint = stages_of(ask, fabric.slots, fabric.as_built.devices)
+    stages, paint = stages_of(ask, fabric.slots, fabric.as_built.devices)
     racks = Racks(
         np.arange(fabric.nodes + 1) * fabric.devices_per_node,
         structure.is_present,
@@ -53,10 +53,10 @@ def clos_drawn(fabric: Clos, ask: Ask) -> Drawn:
     )
     busy = None if ask.loads is None else busy_of(structure, ask.loads)
     frame = frame_of(ask.width)
-    drawing = _Drawing(structure, racks, _inner(frame, fabric), ask.plan, busy)
+    drawing = _Drawing(structure, racks, _inner(frame, fabric), stages, busy)
     form, marks = drawing.marks()
     counts = _counts(fabric, ask)
-    tiled = drawing.tile_words | {"node": _node_words(marks)}
+    tiled = drawing.tile_words | {"node": node_words(marks)}
     saying = Saying(structure, counts, drawing.edges, tiled, busy)
     line = saying.line(form)
     words = title(structure), subtitle(structure, line)
@@ -136,7 +136,7 @@ class _Drawing:
     structure: Structure
     racks: Racks
     frame: Frame
-    plan: Shown | None
+    stages: Stages | None
     busy: Busy | None
 
     @property
@@ -354,8 +354,8 @@ class _Drawing:
             boxes += [mark for switch in (*spines, *leaves) for mark in switch.marks]
         boxes += self._nodes()
         boxes += self._planes()
-        if self.plan is not None:
-            boxes += self._planned(boxes)
+        if self.stages is not None:
+            boxes += self._planned(self.stages, boxes)
         if self.frame.words:
             boxes += self._faults()
         return form, [*links, *boxes]
@@ -407,17 +407,24 @@ class _Drawing:
             marks += row.below(leaves, self._leaf_row(panel).pitch)
         return marks
 
-    def _planned(self, marks: Sequence[Mark]) -> list[Mark]:
+    def _planned(self, stages: Stages, marks: Sequence[Mark]) -> list[Mark]:
         """Draw a plan's brackets, tensor groups and transfers."""
-        plan, fabric, result = self.plan, self.fabric, list[Mark]()
-        if plan is None:
-            return []
+        structure, per_node = self.structure, self.fabric.devices_per_node
+        result: list[Mark] = []
         if len(self.panels) == 1:
-            result += transfers(self.structure, plan, self.feet(0), self.spines[0])
-            if self.frame.words and fabric.rails == 1:
-                bottom = self.frame.bottom
-                result += brackets(self.structure, plan, self.feet(0), bottom)
-        return result + outlines(self.structure, plan, marks)
+            feet = self.feet(0)
+            result += transfers(structure, stages, feet, self.spines[0])
+            name = structure.units[0].name
+            name = name if name == "rack" else self.fabric.tier_names[0]
+            spans = []
+            for leaf, groups in feet:
+                first, last = (structure.nodes_of(groups[at]).nodes for at in (0, -1))
+                devices = range(first.start * per_node, last.stop * per_node)
+                numbers = range(leaf.members[0].number, leaf.members[-1].number + 1)
+                spans.append(Span(leaf.box.x, leaf.box.x + leaf.box.width, numbers, devices))
+            if self.frame.words and self.fabric.rails == 1:
+                result += stages.brackets(spans, name, self.frame.bottom + 3.5)
+        return result + stages.outlines(marks, per_node)
 
     def _faults(self) -> list[Mark]:
         """Name failed and slow switches: above the first row, below the last one."""
@@ -490,12 +497,6 @@ def _shade(lower: Sequence[Placed], upper: Sequence[Placed]) -> list[Mark]:
     top, bottom = upper[0].box.y + upper[0].box.height, lower[0].box.y
     corners = ((left, top), (right + wide, top), (end + width, bottom), (start, bottom))
     return [Band("", "shade", corners)]
-
-
-def _node_words(marks: Sequence[Mark]) -> str:
-    stands = [entry for mark in marks if isinstance(mark, Box) for entry in mark.stands]
-    most = max((count for name, count in stands if name == "node"), default=1)
-    return f"a box is {most:,} nodes" if most > 1 else ""
 
 
 def _tile_words(boxes: Sequence[Placed]) -> str:

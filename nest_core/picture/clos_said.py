@@ -9,12 +9,11 @@ from nest_core.picture.clos_plan import Busy
 from nest_core.picture.clos_structure import Structure
 from nest_core.picture.clos_words import (
     Counts,
-    plural,
     said_links,
     said_nodes,
-    said_rate,
     said_tier,
 )
+from nest_core.picture.fabric_words import plural, said_rate
 from nest_core.picture.marks import Said, Swatch
 from nest_core.picture.plan import Shown
 from nest_core.picture.racks import MIN_DOMAIN

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from nest_core.picture.clos_structure import Structure
+from nest_core.picture.fabric_words import plural, said_rate
 from nest_core.picture.marks import Said
 from nest_core.topology import Clos
 from nest_core.units import format_ratio, humanise_rate
@@ -18,28 +19,10 @@ __all__ = [
     "keeps",
     "said_links",
     "said_nodes",
-    "said_rate",
     "said_tier",
     "subtitle",
     "title",
 ]
-
-PLURALS = {"leaf": "leaves", "spine": "spines", "switch": "switches", "core": "core switches"}
-PLURALS |= {"edge": "edge switches", "aggregation": "aggregation switches"}
-
-
-def plural(name: str, count: int) -> str:
-    """A tier's name for so many of its switches.
-
-    Examples
-    --------
-    >>> plural("leaf", 1), plural("leaf", 32), plural("edge", 1)
-    ('leaf', 'leaves', 'edge switch')
-    """
-    several = PLURALS.get(name, f"{name}s")
-    if count != 1:
-        return several
-    return several.removesuffix("es") if several.endswith("switches") else name
 
 
 def of(count: int, gone: int) -> str:
@@ -66,18 +49,6 @@ def keeps(structure: Structure) -> tuple[float, float]:
         shares = links[members > 0] / members[members > 0]
         least = min(least, float(shares[shares > 0].min(initial=own)))
     return own, least * slow
-
-
-def said_rate(bytes_per_second: float) -> str:
-    """A rate without a decimal that says nothing, unbroken.
-
-    Examples
-    --------
-    >>> said_rate(50e9) == "50\u00a0GB/s"
-    True
-    """
-    number, unit = humanise_rate(bytes_per_second).split()
-    return f"{number.removesuffix('.0')}\u00a0{unit}"
 
 
 def rate(bytes_per_second: float, whole: float) -> str:

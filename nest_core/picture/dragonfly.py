@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from nest_core.picture.aggregate import Row, opacity, row_of
 from nest_core.picture.ask import Ask
-from nest_core.picture.clos_words import said_rate
+from nest_core.picture.fabric_words import said_rate
 from nest_core.picture.frame import TEXT, Frame, frame_of, framed
 from nest_core.picture.marks import (
     Band,
@@ -32,7 +32,7 @@ from nest_core.picture.marks import (
 )
 from nest_core.picture.meshes import arc
 from nest_core.picture.plan import load_look
-from nest_core.picture.racks import Paint, Racks
+from nest_core.picture.racks import Paint, Racks, node_words
 from nest_core.picture.stages import Stages, legend_of, lit, load_words, stages_of
 from nest_core.picture.switches import rectangle
 from nest_core.picture.text import text_width
@@ -57,7 +57,7 @@ def dragonfly_drawn(fabric: Dragonfly, ask: Ask) -> Drawn:
     if stages is not None:
         marks += sketch.transfers(stages)
     legend = legend_of(ask, most, _legend(fabric), marks)
-    return framed(frame, words, marks, sketch.said(), legend)
+    return framed(frame, words, marks, sketch.said(node_words(marks)), legend)
 
 
 @dataclass(frozen=True)
@@ -71,14 +71,8 @@ class _Sketch:
     @cached_property
     def row(self) -> Row:
         """Groups, or tiles of them, side by side."""
-        width = min(self.frame.across, 12.0 * _MAX_COLUMNS)
-        counts = row_of(self.fabric.groups, 0.0, width).counts
-        while len(counts) > _MAX_COLUMNS:
-            width *= 0.9
-            counts = row_of(self.fabric.groups, 0.0, width).counts
-        pitch = self.frame.across / len(counts)
-        centres = tuple(self.frame.left + (at + 0.5) * pitch for at in range(len(counts)))
-        return Row(counts, centres, pitch, pitch - min(18.0, max(2.0, 0.16 * pitch)))
+        frame = self.frame
+        return row_of(self.fabric.groups, frame.left, frame.right, max_boxes=_MAX_COLUMNS)
 
     @cached_property
     def edges(self) -> dict[str, tuple[float, float]]:
@@ -182,7 +176,7 @@ class _Sketch:
                 marks += lit(between(*ends), self._way(a, b), ends)
         return marks
 
-    def said(self) -> list[Said]:
+    def said(self, nodes: str) -> list[Said]:
         """Return the words of every row."""
         fabric = self.fabric
         a, p, h = fabric.routers_per_group, fabric.nodes_per_router, fabric.global_links_per_router
@@ -202,7 +196,7 @@ class _Sketch:
             self._said("links local", groups * inside, "local link", f"{inside:,} in each group",
                        edges="group"),
             Said("links node", nics, "", (_many(nics, "link") + rate,), *self.edges["links node"]),
-            self._said("node", fabric.nodes, "node", *size),
+            self._said("node", fabric.nodes, "node", *size, *([nodes] if nodes else [])),
         ]  # fmt: skip
         if fabric.devices_per_node > 1:
             found.append(self._said("device", fabric.devices, "device", edges="node"))

@@ -21,7 +21,7 @@ from nest_core.explain.loads import Loads
 from nest_core.network import GraphLinkMap
 from nest_core.picture.aggregate import LEAST_PITCH, MOST_PAIRS, gap, opacity
 from nest_core.picture.ask import Ask
-from nest_core.picture.clos_words import plural, said_rate
+from nest_core.picture.fabric_words import plural, said_rate
 from nest_core.picture.folding import Folded, Join, folded, ranks_of
 from nest_core.picture.frame import TEXT, Frame, frame_of, framed
 from nest_core.picture.grids import torus_drawn
@@ -41,7 +41,7 @@ from nest_core.picture.marks import (
 from nest_core.picture.meshes import arc
 from nest_core.picture.plan import load_look
 from nest_core.picture.racks import Paint
-from nest_core.picture.stages import Stages, legend_of, load_words, stage_ink, stages_of
+from nest_core.picture.stages import legend_of, load_words, stage_ink, stages_of
 from nest_core.picture.text import text_width
 from nest_core.topology import Element, GraphFabric
 from nest_core.topology.lattice import lattice_of
@@ -64,7 +64,9 @@ def graph_drawn(fabric: GraphFabric, ask: Ask) -> Drawn:
     sketch = _Sketch(fabric, found or _by_rank(fabric), frame, found is not None, paint, ask.loads)
     most = max(sketch.busy.values(), default=0.0)
     words = load_words(ask, sketch.words, most)
-    marks = sketch.marks() if stages is None else [*sketch.marks(), *sketch.transfers(stages)]
+    marks = sketch.marks()
+    if stages is not None:
+        marks += stages.outlines(marks)
     legend = legend_of(ask, most, _legend(fabric), marks)
     return framed(frame, words, marks, sketch.said(ask), legend)
 
@@ -131,17 +133,6 @@ class _Sketch:
             key = pair[0], pair[1]
             found[key] = max(found[key], share)
         return dict(found)
-
-    def transfers(self, stages: Stages) -> list[Mark]:
-        """Outlines of the first replica's devices; its way where their boxes are joined."""
-        marks: list[Mark] = []
-        for group in stages.groups():
-            for device in group:
-                box = self.box_of[self.fabric.device_ids[device]]
-                (x, width), (top, bottom) = self.places[box], self.rows[0]
-                area = x - width / 2 - 1, top - 1, width + 2, bottom - top + 2
-                marks += [Box("", look, *area, self.key(box)) for look in ("cased", "lit")]
-        return marks
 
     @cached_property
     def rows(self) -> dict[int, tuple[float, float]]:

@@ -18,7 +18,7 @@ import numpy as np
 
 from nest_core.bill.inventory import Inventory
 from nest_core.picture.ask import Ask
-from nest_core.picture.clos_words import said_rate
+from nest_core.picture.fabric_words import said_rate
 from nest_core.picture.frame import TEXT, Frame, frame_of, framed
 from nest_core.picture.lattice import AXES, Blocks, Joint, blocks_of
 from nest_core.picture.marks import (

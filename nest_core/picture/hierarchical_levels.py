@@ -12,7 +12,7 @@ import numpy.typing as npt
 from nest_core.bill.inventory import BITS
 from nest_core.picture.aggregate import Row
 from nest_core.picture.ask import Ask
-from nest_core.picture.clos_words import plural, said_rate
+from nest_core.picture.fabric_words import plural, said_rate
 from nest_core.picture.marks import Swatch
 from nest_core.picture.plan import tier_busy
 from nest_core.topology import Hierarchical

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nest_core.picture.ask import Ask
-from nest_core.picture.clos_words import said_rate
+from nest_core.picture.fabric_words import said_rate
 from nest_core.picture.frame import TEXT, Frame, frame_of, framed
 from nest_core.picture.marks import Band, Box, Drawn, Line, Mark, Said, Swatch, Words, between
 from nest_core.picture.meshes import arc

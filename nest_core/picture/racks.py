@@ -14,7 +14,7 @@ from nest_core.picture.marks import Box, Mark, Stands, Words
 from nest_core.picture.switches import cross
 from nest_core.picture.text import text_width
 
-__all__ = ["MIN_DOMAIN", "Area", "Column", "Paint", "Racks", "plain"]
+__all__ = ["MIN_DOMAIN", "Area", "Column", "Paint", "Racks", "node_words", "plain"]
 
 IntArray = npt.NDArray[np.int64]
 Area = tuple[float, float, float, float]
@@ -280,6 +280,13 @@ class Racks:
                 cells.append(Box(name, self.paint(devices), *place, key, stands))
         lost = (("node", len(nodes) - live), ("device", len(slots) - self.live_devices(nodes)))
         return [*marks, *cells, *_corner(cells[-1], tuple(one for one in lost if one[1]))]
+
+
+def node_words(marks: Sequence[Mark]) -> str:
+    """Say how many nodes a box is; empty where every node has one."""
+    stands = [entry for mark in marks if isinstance(mark, Box) for entry in mark.stands]
+    most = max((count for name, count in stands if name == "node"), default=1)
+    return f"a box is {most:,} nodes" if most > 1 else ""
 
 
 def _node_key(nodes: range) -> str:
