@@ -11,6 +11,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from picture_files import MARGIN, content_end
+from PIL import Image
 
 from nest_core.api.answer import answer
 from nest_core.course.exercise import draw
@@ -119,3 +121,12 @@ def test_links_of_the_pages(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
         made = {"api", "gallery"} & set(Path(target).parts)
         assert made or (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "docs" / "images").glob("*.png")), ids=lambda p: p.name
+)
+def test_pictures_end_where_the_page_ends(path: Path) -> None:
+    """Whole pages to the row; windows of a fixed size may show the end of a page."""
+    image = Image.open(path)
+    assert image.height - content_end(image) <= MARGIN

@@ -10,6 +10,7 @@ import os
 import re
 
 import pytest
+from picture_files import content_end
 from PIL import Image
 
 pytestmark = [
@@ -72,7 +73,11 @@ def test_take(watched, root, name, width, scheme):
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}-{width}-{scheme}.png"
     page.screenshot(path=path)
-    Image.open(path).convert("RGB").quantize(COLOURS).save(path, optimize=True)
+    image = Image.open(path).convert("RGB")
+    if not height:
+        # Containers keep the height of what they no longer show.
+        image = image.crop((0, 0, image.width, content_end(image)))
+    image.quantize(COLOURS).save(path, optimize=True)
     assert path.stat().st_size < LARGEST_BYTES
 
 
