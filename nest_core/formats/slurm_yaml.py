@@ -1,28 +1,22 @@
-"""Slurm's topology.yaml: tree, block, ring and torus3d (SchedMD, topology.yaml(5)).
+"""Slurm's topology.yaml: the tree and block plugins (SchedMD, topology.yaml(5)).
 
-A file lists topologies; the cluster's default is read, or the only one. Nodes of a ring or a
-torus are hosts: their switches are joined as the plugin arranges them, each with its devices.
+A file lists topologies; the cluster's default is read, or the only one.
 """
 
 from __future__ import annotations
 
-import itertools
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
-from nest_core.formats.draft import Draft, title
 from nest_core.formats.hostlist import expanded
 from nest_core.formats.slurm import check_block_sizes
 from nest_core.formats.trees import Switch, block_document, tree_document
 from nest_core.formats.values import Document, Source
 from nest_core.formats.yaml_text import Scalar, Table, line_of, yaml_values
-from nest_core.topology import MAX_DEVICES, MAX_EXPLICIT_DEVICES
+from nest_core.topology import MAX_DEVICES
 from nest_core.units import plural
 
 __all__ = ["read_slurm_yaml", "slurm_yaml_nodes"]
-
-_PLUGINS = ("tree", "block", "ring", "torus3d", "flat")
 
 Read = tuple[Document, tuple[str, ...]]
 
@@ -30,6 +24,13 @@ Read = tuple[Document, tuple[str, ...]]
 def read_slurm_yaml(source: Source) -> Read:
     """The default topology of a file."""
     entry, plugin, others = _chosen(source)
+    if plugin not in _READERS:
+        raise source.wrong(
+            entry.line,
+            "must be read as tree or block",
+            plugin,
+            "describe the fabric as a torus or as a graph",
+        )
     document, notes = _READERS[plugin](source, entry)
     if others:
         left = plural(others, "other topology", "other topologies")
@@ -87,23 +88,14 @@ def _entry(source: Source, entry: Any) -> tuple[Table, str]:
             "name the topology first",
         )
     kinds = [key for key in table if key not in ("topology", "cluster_default")]
-    if len(kinds) != 1 or kinds[0] not in _PLUGINS:
+    if len(kinds) != 1:
         raise source.wrong(
             table.line,
-            "must have exactly one of tree, block, ring, torus3d and flat",
+            "must have exactly one plugin, such as tree or block",
             ", ".join(kinds) or "none",
             "keep one",
         )
     return table, kinds[0]
-
-
-def _flat(source: Source, entry: Table) -> Read:
-    raise source.wrong(
-        line_of(entry["flat"]),
-        "must say how nodes are joined",
-        "flat",
-        "describe the fabric as tree, block, ring or torus3d",
-    )
 
 
 def _tree(source: Source, entry: Table) -> Read:
@@ -143,91 +135,7 @@ def _block(source: Source, entry: Table) -> Read:
     return block_document(source, blocks, sizes)
 
 
-def _ring(source: Source, entry: Table) -> Read:
-    item = _only(source, _items(source, entry["ring"], "ring", "rings"), "ring")
-    _name(source, item, "ring", ("nodes",))
-    nodes = _names(source, item, "nodes", MAX_DEVICES)
-    return _grid(source, item.line, (len(nodes), 1), nodes)
-
-
-def _torus3d(source: Source, entry: Table) -> Read:
-    item = _only(source, _items(source, entry["torus3d"], "torus3d", "toruses"), "torus")
-    _name(source, item, "name", ("dims", "nodes", "regions", "placements"))
-    if "regions" in item:
-        raise source.wrong(
-            line_of(item["regions"]),
-            "must list the nodes of a torus in one row",
-            "regions",
-            "write nodes: with x varying fastest",
-        )
-    dims = _table(source, item.get("dims", "missing"), "dims")
-    if sorted(dims) != ["x", "y", "z"]:
-        raise source.wrong(
-            item.line, "must have x, y and z as dims", ", ".join(dims), "give three sizes"
-        )
-    shape = tuple(int(source.number(dims.line, axis, dims[axis], whole=True)) for axis in "xyz")
-    nodes = _names(source, item, "nodes", MAX_DEVICES)
-    if math.prod(shape) != len(nodes):
-        raise source.wrong(
-            item.line,
-            f"must list {math.prod(shape):,} nodes, the product of its dims",
-            len(nodes),
-            "correct dims or nodes",
-        )
-    document, notes = _grid(source, item.line, shape, nodes)
-    if "placements" in item:
-        notes += ("Placements left out: they say where jobs go, not how nodes are joined.",)
-    return document, notes
-
-
-def _grid(source: Source, where: int, shape: tuple[int, ...], nodes: Sequence[str]) -> Read:
-    """A torus of devices, or of hosts with several devices each."""
-    assumed = source.assumed
-    rates = (
-        f"Slurm states no rates: {assumed.link_bandwidth_GBps:g} GB/s and"
-        f" {assumed.hop_latency_us:g} us per link assumed.",
-    )
-    if assumed.devices_per_node == 1:
-        torus = {
-            "shape": list(shape),
-            "wrap": [True] * len(shape),
-            "link_bandwidth_GBps": assumed.link_bandwidth_GBps,
-            "hop_latency_us": assumed.hop_latency_us,
-        }
-        names = "Names of nodes are left out: devices are numbered with x fastest."
-        head = {"schema": 1, "name": title(source.name), "kind": "torus", "torus": torus}
-        return head, (*rates, "One device per node assumed.", names)
-    if len(nodes) * assumed.devices_per_node > MAX_EXPLICIT_DEVICES:
-        raise source.wrong(
-            where,
-            f"must draw at most {MAX_EXPLICIT_DEVICES:,} devices",
-            f"{len(nodes):,} nodes of {assumed.devices_per_node}",
-            "assume one device per node",
-        )
-    draft = Draft(source)
-    draft.notes.append(rates[0])
-    draft.notes.append(
-        f"{plural(assumed.devices_per_node, 'device')} per node on a switch of its own assumed."
-    )
-    for node in nodes:
-        draft.host(where, node, {}, 0.0)
-    strides = [math.prod(shape[:axis]) for axis in range(len(shape))]
-    for place in itertools.product(*(range(size) for size in shape)):
-        for axis, size in enumerate(shape):
-            # A ring of two has one link.
-            if size == 1 or (size == 2 and place[axis] == 1):
-                continue
-            ahead = list(place)
-            ahead[axis] = (place[axis] + 1) % size
-            a, b = (
-                nodes[sum(c * stride for c, stride in zip(at, strides, strict=True))]
-                for at in (place, ahead)
-            )
-            draft.link(where, a, b, assumed.link_bandwidth_GBps, assumed.hop_latency_us)
-    return draft.document(source.name)
-
-
-_READERS = {"tree": _tree, "block": _block, "ring": _ring, "torus3d": _torus3d, "flat": _flat}
+_READERS = {"tree": _tree, "block": _block}
 
 
 def _table(source: Source, value: Any, what: str) -> Table:
@@ -251,17 +159,6 @@ def _items(
             table.line, f"must list {key} in {plugin}", items or "none", f"add {key}"
         )
     return [_table(source, item, f"each of {key}") for item in items]
-
-
-def _only(source: Source, items: list[Table], what: str) -> Table:
-    if len(items) > 1:
-        raise source.wrong(
-            items[1].line,
-            f"must have one {what}, because nothing joins several",
-            len(items),
-            "keep one, or describe the fabric as a graph",
-        )
-    return items[0]
 
 
 def _name(source: Source, item: Table, key: str, others: tuple[str, ...]) -> str:

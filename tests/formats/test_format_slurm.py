@@ -13,7 +13,7 @@ from nest_core.formats.hostlist import compressed, expanded
 from nest_core.formats.values import Source
 from nest_core.scenario import load_fabric
 from nest_core.schema import FabricFile, checked
-from nest_core.topology import Fabric, GraphFabric, Hierarchical, Tier, Torus
+from nest_core.topology import Fabric, Hierarchical, Tier
 from nest_core.topology.files import build_fabric
 from nest_core.topology.graph import as_graph
 
@@ -192,16 +192,6 @@ def test_what_is_no_host_list_is_refused(text, message):
 
 
 RING = "- topology: r\n  ring:\n    rings:\n      - ring: r0\n        nodes: node[01-08]\n"
-TORUS = """---
-- topology: topo5
-  torus3d:
-    toruses:
-      - name: pod1
-        dims: {x: 4, y: 3, z: 2}
-        nodes: node[01-24]
-        placements:
-          - dims: {x: 2, y: 2, z: 1}
-"""
 MANY = """---
 - topology: topo1
   tree:
@@ -240,29 +230,6 @@ def test_the_default_topology_of_several_is_read():
     assert found.format == "slurm-yaml"
     assert [level["name"] for level in found.document["level"]] == ["node", "block", "cluster"]
     assert "Topology topo2 of the file was read, 1 other topology left out." in found.notes
-
-
-def test_rings_and_tori_of_single_devices_are_tori():
-    ring = read(RING, "t.yaml", devices_per_node=1)
-    torus = read(TORUS, "t.yaml", devices_per_node=1)
-    assert isinstance(ring, Torus)
-    assert isinstance(torus, Torus)
-    assert (ring.shape, torus.shape) == ((8, 1), (4, 3, 2))
-
-
-def test_tori_of_hosts_join_the_same_neighbours():
-    """Hosts are as far apart as the devices of the torus of single devices."""
-    alone = read(TORUS, "t.yaml", devices_per_node=1)
-    hosts = read(TORUS, "t.yaml", devices_per_node=2)
-    assert isinstance(hosts, GraphFabric)
-    pairs = {
-        frozenset(link.a.removeprefix("node") + " " + link.b.removeprefix("node") for _ in "1")
-        for link in hosts.links
-        if "gpu" not in link.a
-    }
-    found = {frozenset(int(n) - 1 for n in next(iter(pair)).split()) for pair in pairs}
-    assert found == {frozenset(pair) for pair in alone.explicit().edges}
-    assert {link.count for link in hosts.links} == {1}
 
 
 BAD = [
@@ -319,14 +286,10 @@ def test_what_is_no_topology_is_refused(text, message):
 
 TOP = "- topology: t\n"
 BAD_YAML = [
-    (TOP + "  flat: true\n", "line 2 must say how nodes are joined, but is 'flat'"),
-    (TOP + "  flat: true\n  ring: 1\n", "must have exactly one of tree, block, ring, torus3d and"),
+    (TOP + "  flat: true\n", "line 1 must be read as tree or block, but is 'flat'"),
+    (TOP + "  flat: true\n  ring: 1\n", "must have exactly one plugin, such as tree or bl"),
     ("- tree: 1\n  topology: t\n", "line 1 must start with topology:, but is 'tree'"),
-    (RING + RING.split("\n", 3)[3], "must have one ring, because nothing joins several, but is 2"),
-    (TORUS.replace("[01-24]", "[01-23]"), "must list 24 nodes, the product of its dims, but is 23"),
-    (TORUS.replace("nodes: node[01-24]", "regions: []"), "must list the nodes of a torus in one r"),
-    (TORUS.replace("z: 2", "z: 0"), "must have a whole number above 0 as z"),
-    (TORUS.replace("x: 4", "a: 4"), "must have x, y and z as dims"),
+    (RING, "line 1 must be read as tree or block, but is 'ring'"),
     (MANY.replace("block: b2", "block: b1"), "must define a block once, but is 'b1'"),
     (MANY.replace("[2, 4]", "[2, 6]"), "must have block sizes that are the first one times powers"),
     (MANY.replace("nodes: node[03-04]", "node: x"), "must have known keys beside block, but is 'n"),
@@ -410,10 +373,10 @@ def test_assumptions_name_what_is_used():
 
 
 def test_yaml_keys_stand_in_any_order_and_quotes():
-    turned = TORUS.replace("{x: 4, y: 3, z: 2}", "{z: 2, x: 4, y: 3}")
-    assert turned != TORUS
-    found = read(turned.replace("- topology:", '- "topology":'), "t.yaml", devices_per_node=1)
-    assert found == read(TORUS, "t.yaml", devices_per_node=1)
+    text = "- topology: t\n  tree:\n    switches:\n      - {switch: s1, nodes: 'n[1-2]'}\n"
+    turned = text.replace("{switch: s1, nodes: 'n[1-2]'}", "{nodes: 'n[1-2]', \"switch\": s1}")
+    assert turned != text
+    assert read(turned.replace("- topology:", '- "topology":'), "t.yaml") == read(text, "t.yaml")
 
 
 def test_yaml_speeds_are_told_to_be_left_out():
