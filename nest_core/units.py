@@ -36,6 +36,7 @@ __all__ = [
     "percent",
     "plural",
     "signed_percent",
+    "three_digits",
     "to_gib",
 ]
 
@@ -182,6 +183,17 @@ def format_days(days: float) -> str:
     if days < 1:
         return humanise_seconds(86_400 * days)
     return f"{days:,.0f} days" if days >= 1000 else f"{days:.3g} days"
+
+
+def three_digits(value: float) -> str:
+    """Return a figure with three significant digits, also noughts at its end.
+
+    Examples
+    --------
+    >>> three_digits(1.5), three_digits(152.0), three_digits(12345.6)
+    ('1.50', '152', '12,346')
+    """
+    return f"{value:#.3g}".rstrip(".") if value < 1000 else f"{value:,.0f}"
 
 
 def plural(count: int, noun: str, nouns: str = "") -> str:

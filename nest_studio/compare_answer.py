@@ -16,7 +16,7 @@ from nest_core.quoting import as_markdown
 from nest_core.sheet import decision_sheet, weigh
 from nest_core.sheet.bars import bill_chart, throughput_chart
 from nest_core.sheet.charts import curve_chart
-from nest_core.sheet.differences import Difference, differences, differences_title
+from nest_core.sheet.differences import differences, differences_html, differences_title
 from nest_core.sheet.headline import headline, rests_on_price
 from nest_core.sheet.weighing import Weighing
 from nest_core.studies.comparison import Comparison
@@ -125,7 +125,7 @@ def _figures(found: Weighing, bills: Sequence[WholeBill]) -> None:
             f"Differences to {found.choice.name} before each figure; inside the paired interval "
             "they are ties",
         )
-        st.html(_table(found, bills, differences(found, bills)))
+        st.html(differences_html(found, bills, differences(found, bills)))
 
 
 def _in_order(found: Weighing, order: str) -> list[WholeBill]:
@@ -220,20 +220,4 @@ def _head(title: str, subtitle: str) -> None:
     st.html(
         f'<div class="nest-figure-title">{html.escape(title)}</div>'
         f'<div class="nest-figure-sub">{html.escape(subtitle)}</div>'
-    )
-
-
-def _table(found: Weighing, bills: Sequence[WholeBill], rows: Sequence[Difference]) -> str:
-    head = "".join(f'<th scope="col">{html.escape(one.name)}</th>' for one in bills)
-    body = ""
-    for row in rows:
-        cells = ""
-        for one, (beside, text) in zip(bills, row.cells, strict=True):
-            kind = ' class="ours"' if one is found.choice else ""
-            apart = f"<small>{html.escape(beside)}</small>" if beside else ""
-            cells += f"<td{kind}>{apart}{html.escape(text)}</td>"
-        body += f'<tr><th scope="row">{html.escape(row.figure)}</th>{cells}</tr>'
-    return (
-        f'<table class="nest-apart"><thead><tr><th></th>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table>"
     )

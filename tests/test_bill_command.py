@@ -152,9 +152,12 @@ def test_the_sheet_of_the_docs_says_what_the_command_prints(capsys, root):
 
 def said_as_printed(text: str, found: dict[str, Any]) -> None:
     """Every figure of a sheet's table of designs is that of the command's JSON, rounded."""
-    table = re.search('<table class="designs">(.*?)</table>', text, re.S)[1]
+    table = re.search('<table class="nest-apart">(.*?)</table>', text, re.S)[1]
     cells = [
-        [html.unescape(cell) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row)]
+        [
+            html.unescape(cell)
+            for cell in re.findall(r"<t[hd][^>]*>(?:<small>.*?</small>)?(.*?)</t[hd]>", row)
+        ]
         for row in re.findall(r"<tr>(.*?)</tr>", table)
     ]
     head, *rows = cells
@@ -168,8 +171,8 @@ def said_as_printed(text: str, found: dict[str, Any]) -> None:
             sum(line["usd"] or 0.0 for line in one["lines"] if line["part"].startswith("network"))
             / 1e6
         ),
-        "Whole bill": lambda one: one["total_usd"] / 1e6,
-        "$ per M": lambda one: one["usd_per_million_tokens"],
+        "Bill over": lambda one: one["total_usd"] / 1e6,
+        "Whole bill": lambda one: one["usd_per_million_tokens"],
         "All-in": lambda one: one["usd_per_gpu_hour"],
     }
     for start, value in read.items():

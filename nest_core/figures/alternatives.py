@@ -15,9 +15,10 @@ from nest_core.explain.interval import Interval
 from nest_core.explain.iteration import report_parts
 from nest_core.figures.cards import TIE
 from nest_core.figures.entries import Entry
-from nest_core.figures.marks import bar, figure, rule, ticks, words
+from nest_core.figures.marks import bar, figure, rule, words
 from nest_core.figures.style import axis_unit
 from nest_core.planner import Certificate
+from nest_core.report.scale import round_ticks
 from nest_core.units import humanise_seconds, percent
 
 __all__ = ["alternatives_table"]
@@ -77,7 +78,7 @@ def alternatives_table(
     ]
     axis = [
         words(tick * divisor / most, 12, f"{tick:.4g}{f' {unit}' if tick == last else ''}", "m")
-        for ticked in (ticks(0.0, most / divisor, 4) if rates else [0.0],)
+        for ticked in (round_ticks(0.0, most / divisor, 4) if rates else [0.0],)
         for last in (ticked[-1],)
         for tick in ticked
     ]

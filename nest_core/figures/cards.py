@@ -15,7 +15,8 @@ from nest_core.costs.head_room import MemorySpread, fits_chance
 from nest_core.explain.interval import Interval, Span, span_in_words
 from nest_core.explain.summary import quantity
 from nest_core.explain.training import Training
-from nest_core.figures.marks import bar, curve, figure, rule, ticks, words
+from nest_core.figures.marks import bar, curve, figure, rule, words
+from nest_core.report.scale import round_ticks
 from nest_core.units import TERA, humanise, to_gib
 
 __all__ = [
@@ -96,7 +97,7 @@ def _strip(ours: float, rival: float | None, interval: Interval, name: str) -> s
             marks.append(words(at, 14, label, kind))
     if not apart:
         marks += [words(0, 10, rows[0][0], ""), words(1, 10, rows[1][0], "r i b")]
-    shown = ticks(low / unit, high / unit, 4)
+    shown = round_ticks(low / unit, high / unit, 4)
     digits = 0 if all(tick == int(tick) for tick in shown) else 1
     for tick in shown:
         at = place(tick * unit)

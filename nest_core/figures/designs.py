@@ -7,7 +7,6 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from nest_core.figures.marks import ticks
 from nest_core.figures.style import (
     ACCENT,
     FAINT,
@@ -20,6 +19,7 @@ from nest_core.figures.style import (
     note,
     plain,
 )
+from nest_core.report.scale import round_ticks
 from nest_core.studies.design_choice import GOAL_UNITS, Choice, Contender
 from nest_core.studies.design_search import Designed, Planned
 from nest_core.studies.sensitivity import Sensitivity
@@ -73,7 +73,7 @@ def designs_picture(found: Designed, choice: Choice, every: Sequence[Planned] = 
         yaxis=_axis("days of the training run")
         | {
             "range": [low - per_px * foot, high + above],
-            "tickvals": ticks(low - above, high + above),
+            "tickvals": round_ticks(low - above, high + above),
         },
         annotations=[
             note(

@@ -8,10 +8,9 @@ Plain elements in place of SVG: pages take HTML from a string, but no SVG.
 from __future__ import annotations
 
 import html
-import math
 from collections.abc import Iterable
 
-__all__ = ["bar", "curve", "figure", "rule", "ticks", "words"]
+__all__ = ["bar", "curve", "figure", "rule", "words"]
 
 
 def figure(height: int, label: str, marks: Iterable[str]) -> str:
@@ -63,25 +62,6 @@ def curve(points: Iterable[tuple[float, float]], height: float, colour: str) -> 
         f'<i style="left:0;top:0;width:100%;height:{height:g}px;background:var({colour});'
         f'clip-path:polygon({path})"></i>'
     )
-
-
-def ticks(low: float, high: float, most: int = 5) -> list[float]:
-    """Round numbers from low to high, at most so many.
-
-    Examples
-    --------
-    >>> ticks(0.88, 1.31), ticks(0.0, 31.0, 4)
-    ([0.9, 1.0, 1.1, 1.2, 1.3], [0.0, 10.0, 20.0, 30.0])
-    """
-    if not high > low:
-        return [low]
-    rough = (high - low) / most
-    scale = 10.0 ** math.floor(math.log10(rough))
-    step = next(
-        (times * scale for times in (1, 2, 2.5, 5, 10) if times * scale >= rough * 0.85), 10 * scale
-    )
-    first = math.ceil(low / step - 1e-9)
-    return [round(n * step, 12) for n in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
 def _across(share: float) -> str:

@@ -6,17 +6,20 @@ A difference stands before its figure; inside the paired interval it is a tie
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from nest_core.sheet.weighing import Weighing
+from nest_core.hardware.posterior import SHARE
+from nest_core.sheet.weighing import Weighing, paired_difference
 from nest_core.studies.ordering import ordered
 from nest_core.studies.whole_bill import WholeBill, typical
-from nest_core.units import humanise, percent, signed_percent
+from nest_core.units import NOTHING, humanise, percent, signed_percent, three_digits
 
-__all__ = ["Difference", "differences", "differences_title"]
+__all__ = ["Difference", "differences", "differences_html", "differences_title"]
 
-_UNKNOWN = "–"
+_MILLION = 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,56 +37,96 @@ class Difference:
     cells: tuple[tuple[str, str], ...]
 
 
-def differences(found: Weighing, bills: Sequence[WholeBill]) -> tuple[Difference, ...]:
-    """Rows of designs that have a plan, in the order of ``bills``."""
+def differences(
+    found: Weighing, bills: Sequence[WholeBill], *, full: bool = False
+) -> tuple[Difference, ...]:
+    """Return the rows of a table of designs that have a plan, in the order of ``bills``.
+
+    Parameters
+    ----------
+    found : Weighing
+    bills : sequence of WholeBill
+    full : bool
+        Whether with throughput, dollars, energy and failures of a year too, as on a sheet.
+    """
     tokens = found.choice.training.tokens if found.choice.training else 0.0
-    rows = [
-        _row(
-            f"Days to train {humanise(tokens)} tokens",
-            found,
-            bills,
-            lambda one: one.training.days if one.training else None,
-            lambda value: f"{value:.3g}",
-            lambda apart, _: f"{apart:+.2g}".replace("-", "−"),
-            _ties(found, "days"),
-        ),
-        _row(
+    row = partial(_row, found, bills)
+    days = row(
+        f"Days to train {humanise(tokens)} tokens",
+        lambda one: one.training.days if one.training else None,
+        three_digits,
+        lambda one, apart, _: f"{apart:+.2g}".replace("-", "−"),
+        _ties(found, "days"),
+    )
+    money = [
+        row(
             "Whole bill, $ per M tokens",
-            found,
-            bills,
             lambda one: typical(one.usd_per_million_tokens),
-            lambda value: f"{value:.3g}",
-            _relative,
-            _ties(found, "price"),
+            three_digits,
+            ties=_ties(found, "price"),
         ),
-        _row(
+        row(
             "All-in, $ per GPU-hour",
-            found,
-            bills,
             lambda one: typical(one.owned.usd_per_device_hour),
             lambda value: f"{value:.2f}",
-            _relative,
-            (),
         ),
     ]
     tiers = dict.fromkeys(loss.tier for one in bills for loss in one.losses)
-    ties = _ties(found, "failure")
-    rows += [
-        _row(f"One {tier} lost", found, bills, _lost(tier), _loss, _none, ()) for tier in tiers
-    ]
+    lost = [row(f"One {tier} lost", _lost(tier), _loss, None) for tier in tiers]
+    if full:
+        speed = row(
+            f"Throughput, M tokens/s, {SHARE:.0%} paired",
+            lambda one: one.tokens_per_s and one.tokens_per_s / _MILLION,
+            three_digits,
+            lambda one, *_: _paired(found, one),
+        )
+        years = found.choice.owned.years
+        spent = [
+            row("Network, M$", lambda one: one.owned.network.price_usd.typical / _MILLION),
+            row(
+                f"Bill over {years:g} years, M$",
+                lambda one: one.owned.total_usd.typical / _MILLION,
+            ),
+        ]
+        yearly = [
+            row(
+                "Tokens per kWh, M",
+                lambda one: one.tokens_per_kWh and one.tokens_per_kWh / _MILLION,
+            ),
+            row("Failures a year", lambda one: one.owned.failures_per_year.typical),
+        ]
+        return (speed, days, *spent, *money, *yearly, *lost)
     if tiers:
-        rows.append(
-            _row(
-                f"Worst single failure{_worst_of(found)}",
-                found,
-                bills,
+        worst = found.choice.worst_loss
+        lost.append(
+            row(
+                f"Worst single failure{f': {worst[1]}' if worst else ''}",
                 lambda one: one.worst_loss[0] if one.worst_loss else None,
                 _loss,
-                _none,
-                ties,
+                None,
+                _ties(found, "failure"),
             )
         )
-    return tuple(rows)
+    return (days, *money, *lost)
+
+
+def differences_html(
+    found: Weighing, bills: Sequence[WholeBill], rows: Sequence[Difference]
+) -> str:
+    """Return the rows as a table in the classes of the page and of the sheet."""
+    head = "".join(f'<th scope="col">{html.escape(one.name)}</th>' for one in bills)
+    body = ""
+    for row in rows:
+        cells = ""
+        for one, (beside, text) in zip(bills, row.cells, strict=True):
+            kind = ' class="ours"' if one is found.choice else ""
+            apart = f"<small>{html.escape(beside)}</small>" if beside else ""
+            cells += f"<td{kind}>{apart}{html.escape(text)}</td>".replace(" %", "\u00a0%")
+        body += f'<tr><th scope="row">{html.escape(row.figure)}</th>{cells}</tr>'
+    return (
+        f'<table class="nest-apart"><thead><tr><th></th>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table>"
+    )
 
 
 def differences_title(found: Weighing, bills: Sequence[WholeBill]) -> str:
@@ -111,14 +154,19 @@ def differences_title(found: Weighing, bills: Sequence[WholeBill]) -> str:
     return " and ".join(told) or f"{mine.name} alone"
 
 
+def _relative(one: WholeBill, apart: float, first: float) -> str:
+    del one
+    return signed_percent(apart / first) if first else ""
+
+
 def _row(
-    figure: str,
     found: Weighing,
     bills: Sequence[WholeBill],
+    figure: str,
     read: Callable[[WholeBill], float | None],
-    words: Callable[[float], str],
-    apart: Callable[[float, float], str],
-    ties: Sequence[str],
+    words: Callable[[float], str] = three_digits,
+    apart: Callable[[WholeBill, float, float], str] | None = _relative,
+    ties: Sequence[str] = (),
 ) -> Difference:
     first = read(found.choice)
     cells = []
@@ -126,23 +174,24 @@ def _row(
         value = read(one)
         beside = ""
         if one is not found.choice and value is not None and first is not None:
-            beside = "tie" if one.name in ties else apart(value - first, first)
-        cells.append((beside, _UNKNOWN if value is None else words(value)))
+            beside = (
+                "tie" if one.name in ties else apart(one, value - first, first) if apart else ""
+            )
+        cells.append((beside, NOTHING if value is None else words(value)))
     return Difference(figure, tuple(cells))
+
+
+def _paired(found: Weighing, one: WholeBill) -> str:
+    ratio, low, high = paired_difference(found.choice, one)
+    if low == high:
+        return signed_percent(ratio)
+    words = f"{signed_percent(low).removesuffix(' %')} to {signed_percent(high)}"
+    return f"{words} tie" if low < 0 < high else words
 
 
 def _ties(found: Weighing, by: str) -> tuple[str, ...]:
     rows = ordered(found.bills, by)
     return next(row.ties for row in rows if row.name == found.choice.name)
-
-
-def _relative(apart: float, first: float) -> str:
-    return signed_percent(apart / first) if first else ""
-
-
-def _none(apart: float, first: float) -> str:
-    del apart, first
-    return ""
 
 
 def _lost(tier: str) -> Callable[[WholeBill], float | None]:
@@ -157,8 +206,3 @@ def _lost(tier: str) -> Callable[[WholeBill], float | None]:
 
 def _loss(value: float) -> str:
     return signed_percent(-value)
-
-
-def _worst_of(found: Weighing) -> str:
-    worst = found.choice.worst_loss
-    return f": {worst[1]}" if worst else ""

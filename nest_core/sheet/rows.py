@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from nest_core.bill.ownership import Owned
 from nest_core.bill.prices import Range
 from nest_core.errors import InputError
 from nest_core.explain.validity import validity_of
-from nest_core.hardware.posterior import SHARE, WIDTH
 from nest_core.measured.acceptance.expected import (
     Expected,
     expected_of,
@@ -20,16 +18,14 @@ from nest_core.measured.acceptance.scopes import HOST, RAIL
 from nest_core.network import collapse
 from nest_core.scenario.titles import accelerator_title
 from nest_core.sheet.weighing import Weighing
-from nest_core.studies.interval import paired_sd
 from nest_core.studies.ordering import ordered
 from nest_core.studies.whole_bill import WholeBill
-from nest_core.units import GB, format_money, humanise, percent, signed_percent
+from nest_core.units import GB, format_money, humanise, percent, signed_percent, three_digits
 
 __all__ = [
     "acceptance_table",
     "accepted_by",
     "answer",
-    "designs_table",
     "firmer",
     "prices_table",
     "rests_on",
@@ -109,80 +105,6 @@ def _safer(found: Weighing) -> WholeBill | None:
         return None
     best = min(known, key=lambda one: one.worst_loss or (1.0, ""))
     return None if best.name in (found.choice.name, *order[found.choice.name].ties) else best
-
-
-def designs_table(found: Weighing) -> tuple[tuple[str, ...], ...]:
-    """Figures by design, the choice first; the first row is the head."""
-    bills = (found.choice, *(one for one in found.bills if one is not found.choice))
-    tokens = found.choice.training.tokens if found.choice.training else 0.0
-    years = found.choice.owned.years
-    rows: list[tuple[str, Callable[[WholeBill], str]]] = [
-        ("Throughput, M tokens/s", lambda one: _three((one.tokens_per_s or 0.0) / _MILLION)),
-        (f"against {found.choice.name}, paired {SHARE:.0%}", _against(found)),
-        (
-            f"Days to train {humanise(tokens)}",
-            lambda one: _three(one.training.days) if one.training else "–",
-        ),
-        ("Network, M$", lambda one: _three(one.owned.network.price_usd.typical / _MILLION)),
-        (f"Whole bill, {years:g} y, M$", lambda one: _millions(one.owned)),
-        ("$ per M tokens", _per_million),
-        ("All-in $ per GPU-hour", _per_hour),
-        ("Tokens per kWh, M", _per_kWh),
-        ("Failures a year", lambda one: f"{one.owned.failures_per_year.typical:.3g}"),
-    ]
-    tiers = dict.fromkeys(loss.tier for one in bills for loss in one.losses)
-    rows += [(f"One {tier} lost", _lost(tier)) for tier in tiers]
-    head = ("", *(one.name for one in bills))
-    return (head, *((name, *(told(one) for one in bills)) for name, told in rows))
-
-
-def _against(found: Weighing) -> Callable[[WholeBill], str]:
-    def told(one: WholeBill) -> str:
-        mine, rate = found.choice.tokens_per_s, one.tokens_per_s
-        if one is found.choice or not mine or not rate:
-            return ""
-        ratio = rate / mine
-        if one.sureness is None or found.choice.sureness is None:
-            return signed_percent(ratio - 1)
-        width = math.exp(WIDTH * paired_sd(found.choice.sureness, one.sureness))
-        low, high = ratio / width - 1, ratio * width - 1
-        words = f"{signed_percent(low).removesuffix(' %')} to {signed_percent(high)}"
-        return f"{words} tie" if low < 0 < high else words
-
-    return told
-
-
-def _millions(owned: Owned) -> str:
-    return _three(owned.total_usd.typical / _MILLION)
-
-
-def _three(value: float) -> str:
-    """Three digits, zeros at the end too."""
-    return f"{value:#.3g}".rstrip(".") if value < 1000 else f"{value:,.0f}"
-
-
-def _per_million(one: WholeBill) -> str:
-    usd = one.usd_per_million_tokens
-    return "no price" if usd is None else _three(usd.typical)
-
-
-def _per_hour(one: WholeBill) -> str:
-    usd = one.owned.usd_per_device_hour
-    return "no price" if usd is None else f"{usd.typical:.2f}"
-
-
-def _per_kWh(one: WholeBill) -> str:
-    return "–" if one.tokens_per_kWh is None else f"{one.tokens_per_kWh / _MILLION:.3g}"
-
-
-def _lost(tier: str) -> Callable[[WholeBill], str]:
-    def told(one: WholeBill) -> str:
-        loss = next((loss for loss in one.losses if loss.tier == tier), None)
-        if loss is None:
-            return "–"
-        return "stops" if loss.replanned is None else signed_percent(-loss.replanned)
-
-    return told
 
 
 def rests_on(found: Weighing) -> tuple[str, ...]:
@@ -274,7 +196,7 @@ def accepted_by(found: Weighing) -> str:
     if not tests:
         return ""
     first, *others = (
-        f"{_three(one.threshold_Bps / GB)}{'' if place else ' GB/s'} {_at(one.scope.tier)}"
+        f"{three_digits(one.threshold_Bps / GB)}{'' if place else ' GB/s'} {_at(one.scope.tier)}"
         for place, one in enumerate(tests)
     )
     return f"Accepted once nccl-tests reach {', '.join([first, *others])} (next page)."
@@ -285,7 +207,8 @@ def acceptance_table(found: Weighing) -> tuple[tuple[str, str, str], ...]:
     return tuple(
         (
             one.scope.tier,
-            f"{_three(one.threshold_Bps / GB)} GB/s ({_three(one.predicted_busbw_Bps / GB)})",
+            f"{three_digits(one.threshold_Bps / GB)} GB/s "
+            f"({three_digits(one.predicted_busbw_Bps / GB)})",
             f"{one.scope.op.replace('_', '-')} {one.where}",
         )
         for one in _acceptance(found)

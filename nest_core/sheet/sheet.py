@@ -16,11 +16,11 @@ from nest_core.measured.acceptance.expected import MESSAGE_BYTES
 from nest_core.picture import Drawn, picture, to_svg
 from nest_core.report.documents import html_document
 from nest_core.sheet.charts import curve_chart, sensitivity_chart
+from nest_core.sheet.differences import differences, differences_html
 from nest_core.sheet.rows import (
     acceptance_table,
     accepted_by,
     answer,
-    designs_table,
     firmer,
     prices_table,
     rests_on,
@@ -68,6 +68,7 @@ th, td { text-align: right; padding: 1px 0 1px 6px; border-bottom: 1px solid var
   vertical-align: top; font-weight: 400; }
 th:first-child, td:first-child { text-align: left; padding-left: 0; }
 thead th, td.ours { font-weight: 600; }
+.nest-apart small { margin-right: 4px; font-size: 10px; }
 .prices td:last-child { text-align: left; color: var(--ink2); }
 .prices td:nth-child(2) { white-space: nowrap; }
 .sources td { white-space: normal; }
@@ -75,7 +76,7 @@ ul { margin: 2px 0; padding-left: 16px; }
 li { margin-bottom: 2px; break-inside: avoid; }
 .two li, .wide li { font-size: 11px; }
 footer { border-top: 1px solid var(--ink); margin-top: 8px; padding-top: 4px; font-size: 11px; }
-footer span:last-child, .designs th { white-space: nowrap; }
+footer span:last-child, .nest-apart thead th { white-space: nowrap; }
 .sources { break-before: page; margin-top: 40px; }
 .sign { display: grid; grid-template-columns: 1fr 1fr 1fr; gap: 24px; margin-top: 16px; }
 .sign div { border-top: 1px solid var(--ink2); padding-top: 4px; color: var(--ink2);
@@ -101,16 +102,21 @@ def decision_sheet(bills: Sequence[WholeBill], again: str, at: datetime) -> str:
         If no design has a plan.
     """
     found = weigh(bills)
-    table = designs_table(found)
+    bills = (found.choice, *(one for one in found.bills if one is not found.choice))
+    rows = differences(found, bills, full=True)
+    table = (
+        f"<section>{_head(_table_title(found), 'Best plan on each fabric')}"
+        f"{differences_html(found, bills, rows)}</section>"
+    )
     body = [
         f"<h1>{html.escape(title(found))}</h1>",
         *(f"<p>{html.escape(line)}</p>" for line in (*answer(found), accepted_by(found)) if line),
     ]
     if len(found.bills) < _WIDE_FROM:
-        body.append(_two(_fabric(found), _table(found, table)))
+        body.append(_two(_fabric(found), table))
     else:
         beside = _words(found)
-        body += [_two(_fabric(found), beside), _wide(_table(found, table))]
+        body += [_two(_fabric(found), beside), _wide(table)]
     if found.rival is not None:
         body.append(
             _two(_chart(curve_chart(found, height=_CHART_PX)), _chart(sensitivity_chart(found)))
@@ -156,30 +162,6 @@ def _chart(drawn: Drawn) -> str:
 def _head(name: str, subtitle: str = "") -> str:
     below = f'<div class="sub">{html.escape(subtitle)}</div>' if subtitle else ""
     return f"<h2>{html.escape(name)}</h2>{below}"
-
-
-def _table(found: Weighing, rows: Sequence[Sequence[str]]) -> str:
-    head, *lines = rows
-    heads = "".join(f'<th scope="col">{html.escape(cell)}</th>' for cell in head)
-    body = "".join(
-        f'<tr><th scope="row">{html.escape(name)}</th>'
-        + "".join(
-            f"<td{' class=ours' if place == 0 else ''}>{html.escape(_kept(cell))}</td>"
-            for place, cell in enumerate(cells)
-        )
-        + "</tr>"
-        for name, *cells in lines
-    )
-    return (
-        f"<section>{_head(_table_title(found), 'Best plan on each fabric')}"
-        f'<table class="designs"><thead><tr>{heads}</tr></thead>'
-        f"<tbody>{body}</tbody></table></section>"
-    )
-
-
-def _kept(cell: str) -> str:
-    """A figure that no line ends within."""
-    return cell.replace(" %", "\u00a0%")
 
 
 def _table_title(found: Weighing) -> str:

@@ -22,7 +22,7 @@ from nest_core.studies.whole_bill import WholeBill, device_usd_of
 from nest_core.studies.whole_cost import Design, with_hours
 from nest_core.units import format_money, signed_percent
 
-__all__ = ["Curve", "Moved", "Weighing", "curves", "dearer", "moved", "weigh"]
+__all__ = ["Curve", "Moved", "Weighing", "curves", "dearer", "moved", "paired_difference", "weigh"]
 
 _POINTS = 60
 _HOURS = 0.5
@@ -151,6 +151,13 @@ class Curve:
     dearer: tuple[float, ...]
     low: tuple[float, ...] = ()
     high: tuple[float, ...] = ()
+
+
+def paired_difference(choice: WholeBill, other: WholeBill) -> tuple[float, float, float]:
+    """Return how much faster a design is than the choice, and the ends of the paired interval."""
+    ratio = (other.tokens_per_s or 0.0) / (choice.tokens_per_s or 1.0)
+    width = math.exp(WIDTH * _paired(choice, other))
+    return ratio - 1, ratio / width - 1, ratio * width - 1
 
 
 def curves(found: Weighing) -> tuple[Curve, ...]:
