@@ -88,11 +88,11 @@ def answer(
     """
     st.html(_STYLE)
     try:
-        found = weigh(comparison.bills, against_first=True, hours=hours)
+        found = weigh(comparison.candidates, against_first=True, hours=hours)
     except InputError as error:
         st.html('<h1 class="nest-answer">No design here has a plan</h1>')
         st.error(as_markdown(error))
-        _pictures(comparison.bills)
+        _pictures(comparison.candidates)
         return
     bills = _in_order(found, order)
     words, buttons = st.columns([5, 2], vertical_alignment="top")
@@ -158,8 +158,8 @@ def _buttons(
 
 
 def _sheet(comparison: Comparison) -> str:
-    again = f"Compare in Nest Studio: {', '.join(one.name for one in comparison.bills)}"
-    return decision_sheet(comparison.bills, again, datetime.now())
+    again = f"Compare in Nest Studio: {', '.join(one.name for one in comparison.candidates)}"
+    return decision_sheet(comparison.candidates, again, datetime.now())
 
 
 def _pictures(bills: Sequence[WholeBill]) -> None:

@@ -138,7 +138,7 @@ def ratios_part(request: Request, problem: Any, pins: Any) -> None:
     found = None
     with told(problem.error):
         inputs = {**inputs_of(request), **mix_controls(request)}
-        found = study("ratios", "Trying ratios", highest_ratios, inputs)
+        found = study("ratios", "Trying ratios", highest_ratios, *inputs.values())
     if found is None:
         show_earlier("ratios", pins)
         return

@@ -22,8 +22,14 @@ from nest_core.files import read_text
 from nest_core.hardware import load_accelerator, load_profile
 from nest_core.notebook.document import portable
 from nest_core.presets import load_toml, preset_path
-from nest_core.scenario import fabric_document, load_scenario, resolve_scenario, scenario_document
-from nest_core.studies import comparison
+from nest_core.scenario import (
+    Scenario,
+    fabric_document,
+    load_scenario,
+    resolve_scenario,
+    scenario_document,
+)
+from nest_core.studies.comparison import compare
 from nest_core.studies.parameters import sweep_parameters
 from nest_core.studies.ratios import highest_ratios
 from nest_core.studies.sweeps import sweep
@@ -72,20 +78,11 @@ WAYS = {
     "its overrides": lambda d, key, name: resolve_scenario(d | {"override": {key: name}}),
     "parameters": lambda d, key, name: sweep_parameters(d, {key: name}, None),
     "a sweep": lambda d, key, name: sweep(d, {key: name}, [("zero", [0])]),
-    "a comparison": lambda d, key, name: comparison.run(
-        {"entries": [{"name": n, "document": d, "overrides": {key: name}} for n in "ab"]}
-    ),
+    "a comparison": lambda d, key, name: compare([(n, Scenario(d, {key: name})) for n in "ab"]),
     "ratios": lambda d, key, name: highest_ratios(
-        {
-            "document": d,
-            "overrides": {key: name},
-            "mix": [{"model": "llama2-7b", "share": 1}],
-            "loss": 0.02,
-        }
+        d, {key: name}, [{"model": "llama2-7b", "share": 1}], 0.02
     ),
-    "a mix": lambda d, _, name: highest_ratios(
-        {"document": d, "overrides": {}, "mix": [{"model": name, "share": 1}], "loss": 0.02}
-    ),
+    "a mix": lambda d, _, name: highest_ratios(d, {}, [{"model": name, "share": 1}], 0.02),
     "a notebook": lambda d, key, name: portable("plan", {"document": d, "overrides": {key: name}}),
     "a scenario": lambda _, __, name: scenario_document(name),
     "a fabric": lambda _, __, name: fabric_document(name),
@@ -121,24 +118,6 @@ def test_what_is_said_does_not_depend_on_the_file(way, documents, vault):
         there, absent = (str(vault / f"{stem}{ending}") for stem in ("secret", "absent"))
         said = refused(way, documents, vault, key, there)
         assert said == refused(way, documents, vault, key, absent)
-
-
-@pytest.mark.parametrize("way", ["ratios", "a comparison"])
-def test_no_input_names_a_folder(way, documents, vault):
-    """A failure: plain inputs of a study say where paths start."""
-    inputs = {
-        "document": documents(),
-        "overrides": {"fabric": "secret.toml"},
-        "folder": str(vault),
-        "mix": [{"model": "llama2-7b", "share": 1}],
-        "loss": 0.02,
-    }
-    entries = [{**inputs, "name": name} for name in "ab"]
-    run = {"ratios": highest_ratios, "a comparison": comparison.run}[way]
-    with opened_below(vault) as opened, pytest.raises(InputError) as caught:
-        run({**inputs, "entries": entries})
-    assert not opened
-    assert SECRET not in str(caught.value)
 
 
 PARTS = st.sampled_from(

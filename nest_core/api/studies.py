@@ -247,17 +247,15 @@ def compare(
         if isinstance(scenarios, Mapping)
         else _named([load(each) for each in _listed("scenarios", scenarios)])
     )
-    inputs = {
-        "entries": [
-            {"name": name, "document": one.document, "overrides": one.overrides}
-            for name, one in asked.items()
-        ],
-        "budget": budget,
-        "failures": failures,
-        "level_wise": level_wise,
-        "device_usd": device_usd,
-    }
-    return Compared(comparison.run(inputs, folders=[one.folder for one in asked.values()]))
+    return Compared(
+        comparison.compare(
+            list(asked.items()),
+            budget=budget,
+            failures=failures,
+            level_wise=level_wise,
+            device_usd=device_usd,
+        )
+    )
 
 
 def ratios(
@@ -293,13 +291,10 @@ def ratios(
         if isinstance(mix, Mapping)
         else _listed("mix", mix)
     )
-    inputs = {
-        "document": asked.document,
-        "overrides": asked.overrides,
-        "mix": as_written("mix", parts),
-        "loss": as_written("loss", loss),
-    }
-    return HighestRatios(tiers.highest_ratios(inputs, folder=asked.folder))
+    mixed, limit = as_written("mix", parts), as_written("loss", loss)
+    return HighestRatios(
+        tiers.highest_ratios(asked.document, asked.overrides, mixed, limit, asked.folder)
+    )
 
 
 def _named(scenarios: Sequence[Scenario]) -> dict[str, Scenario]:

@@ -41,7 +41,7 @@ def formulae(comparison: Comparison) -> tuple[tuple[str, tuple[str, ...]], ...]:
         ),
         (
             "per token = whole bill / (throughput · years · share of the hours that is sold)",
-            tuple(_per_tokens(one) for one in comparison.bills),
+            tuple(_per_tokens(one) for one in comparison.candidates),
         ),
         (
             "per watt = throughput / typical power of the network",

@@ -199,8 +199,8 @@ def _sweep_table(rows: Sequence[Row]) -> Table:
 
 
 def _comparison(inputs: Mapping[str, Any], tell: Tell, stop: Stop) -> Shown | None:
-    found = comparison.run(inputs, progress=tell, stop=stop)
-    if stop():
+    found = comparison.compared(inputs, progress=tell, stop=stop)
+    if found is None:
         return None
     rows = tuple(found.rows())
     return Shown(rows, pictures=Compared(found).pictures(), table=_comparison_table(rows))
@@ -216,7 +216,7 @@ def _comparison_table(rows: Sequence[Row]) -> Table:
 
 
 def _ratios(inputs: Mapping[str, Any], tell: Tell, stop: Stop) -> Shown | None:
-    found = ratios.highest_ratios({"overrides": {}, **inputs}, progress=tell, stop=stop)
+    found = ratios.highest_ratios(**{"overrides": {}, **inputs}, progress=tell, stop=stop)
     if not found.complete:
         return None
     mix = ", ".join(f"{name} {percent(part)}" for name, part in found.mix)

@@ -9,21 +9,19 @@ Power with accelerators adds their design power; hosts, fans and cooling are not
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import zip_longest
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nest_core.baselines import Baseline, evaluate_baselines
-from nest_core.bill.bill import Bill, bill
-from nest_core.bill.ownership import owned
+from nest_core.bill.bill import Bill
+from nest_core.bill.ownership import Owned, owned
 from nest_core.bill.prices import Prices, prices_of
 from nest_core.costs.price import Report
 from nest_core.costs.problem import Problem
 from nest_core.errors import InputError
 from nest_core.network.blocks import level_blocks
 from nest_core.quoting import csv_text
-from nest_core.scenario import ScenarioValues, resolve_scenario
+from nest_core.scenario import Scenario, ScenarioValues
 from nest_core.schema import StudyTable, parameter
 from nest_core.studies.candidate import Candidate
 from nest_core.studies.comparison_table import Line, lines
@@ -31,11 +29,11 @@ from nest_core.studies.equal_budget import AtBudget, Budget, at_budget, spent
 from nest_core.studies.failures import Loss, lose_one, tiers_at_risk
 from nest_core.studies.interval import sureness_of
 from nest_core.studies.settings import differing, settings_of
-from nest_core.studies.solving import Stop, Tell, solve
-from nest_core.studies.whole_bill import WholeBill, training_of
+from nest_core.studies.solving import Stop, Tell, never, silent, solve
+from nest_core.studies.whole_bill import training_of
 from nest_core.studies.whole_cost import DEVICE_USD
 
-__all__ = ["BUDGET_OF", "FEWEST", "LONGEST_NAME", "MOST", "Comparison", "compared", "run"]
+__all__ = ["BUDGET_OF", "FEWEST", "LONGEST_NAME", "MOST", "Comparison", "compare", "compared"]
 
 FEWEST, MOST = 2, 6
 LONGEST_NAME = 60
@@ -54,13 +52,10 @@ class Comparison:
     ----------
     candidates : tuple of Candidate
     budget : Budget or None
-    bills : tuple of WholeBill
-        Of the candidates, in their order.
     """
 
     candidates: tuple[Candidate, ...]
     budget: Budget | None
-    bills: tuple[WholeBill, ...] = field(compare=False)
 
     @property
     def one_job(self) -> bool:
@@ -70,7 +65,7 @@ class Comparison:
 
     def lines(self) -> tuple[Line, ...]:
         """The table: one line per figure, a value and a text per candidate."""
-        return lines(self.candidates, self.budget, self.bills)
+        return lines(self.candidates, self.budget)
 
     def at(self, changes: Mapping[str, Any], tokens: float | None = None) -> Comparison:
         """The same plans under other prices.
@@ -83,17 +78,26 @@ class Comparison:
         tokens : float, optional
             Of the training run; 20 per parameter without.
         """
-        return _billed(self.candidates, self.budget, prices_of(None, changes), tokens)
+        prices = prices_of(None, changes)
+        moved = (
+            replace(
+                one,
+                owned=_owned(one.scenario, prices),
+                training=training_of(one.scenario, one.report, one.sureness, tokens)
+                if one.report is not None and one.sureness is not None
+                else None,
+            )
+            for one in self.candidates
+        )
+        return Comparison(tuple(moved), self.budget)
 
     def rows(self) -> list[dict[str, float | str | None]]:
         """One row per candidate: its name, then every figure; units stand in the names."""
         table = self.lines()
-        rows: list[dict[str, float | str | None]] = []
-        for place, candidate in enumerate(self.candidates):
-            row: dict[str, float | str | None] = {"scenario": candidate.name}
-            row.update((line.column, line.values[place]) for line in table)
-            rows.append(row)
-        return rows
+        return [
+            {"scenario": one.name, **{line.column: line.values[place] for line in table}}
+            for place, one in enumerate(self.candidates)
+        ]
 
     def to_csv(self) -> str:
         """The table as CSV with plain numbers: part, figure, unit, then a column per candidate."""
@@ -104,29 +108,34 @@ class Comparison:
         )
 
 
-def run(
-    inputs: Mapping[str, Any],
+def compare(
+    entries: Sequence[tuple[str, Scenario]],
     *,
-    folders: Sequence[Path | None] = (),
-    progress: Tell | None = None,
-    stop: Stop | None = None,
+    budget: Mapping[str, Any] | None = None,
+    failures: bool = True,
+    level_wise: bool = False,
+    device_usd: float | None = None,
+    prices: Mapping[str, Any] | None = None,
+    progress: Tell = silent,
+    stop: Stop = never,
 ) -> Comparison:
     """Solve and compare scenarios.
 
     Parameters
     ----------
-    inputs : mapping
-        Plain JSON. ``entries``: two to six of ``{"name", "document", "overrides"}``, a scenario
-        as `resolve_scenario` takes it (``overrides`` may be absent or null).
-        ``budget``: null, or ``{"kind": "price" | "power", "value"}`` with US dollars or watts for
-        the network; a value of null is what the first network costs or draws.
-        ``failures``: whether one failed switch is tried, true if absent. ``level_wise``: whether
-        NEST's level-wise program plans beside the exact search, false if absent.
-        ``device_usd``: US dollars of an accelerator with its share of the server; null or absent
-        for the listed server's. ``prices``: dotted keys of the price list to values, over the
-        shipped one; null or absent for none.
-    folders : sequence of Path or None, optional
-        Where each scenario's paths start; without one every name in it must be a preset's.
+    entries : sequence of (str, Scenario)
+        Two to six, by their names.
+    budget : mapping, optional
+        ``{"kind": "price" | "power", "value"}`` with US dollars or watts for the network; a value
+        of None is what the first network costs or draws.
+    failures : bool
+        Whether one failed switch is tried.
+    level_wise : bool
+        Whether NEST's level-wise program plans beside the exact search.
+    device_usd : float, optional
+        US dollars of an accelerator with its share of the server; the listed server's without it.
+    prices : mapping, optional
+        Dotted keys of the price list to values, over the shipped one.
     progress : callable (share, words), optional
     stop : callable () -> bool, optional
         Once true, searches end early and return what they have, like `search`.
@@ -134,38 +143,40 @@ def run(
     Raises
     ------
     InputError
-        For inputs that are no comparison; for a scenario that is none, with its name in front.
+        For what is no comparison; for a scenario that is none, with its name in front.
     """
-    asked = zip_longest(_entries(inputs), folders)
-    entries = [_entry(index, one, folder) for index, (one, folder) in enumerate(asked)]
-    scenarios = [_scenario(entry) for entry in entries]
-    prices = _prices(inputs)
-    bills = [bill(scenario.fabric, prices) for scenario in scenarios]
-    budget = _budget(inputs.get("budget"), bills[0])
-    keys = differing([settings_of(e.document, e.overrides, e.folder) for e in entries])
-    failures = bool(inputs.get("failures", True))
-    level_wise = bool(inputs.get("level_wise", False))
-    work = _Work(prices, budget, keys, failures, level_wise, progress, stop)
-    work.total = sum(work.steps(scenario) for scenario in scenarios)
+    _check_names([name for name, _ in entries])
+    values = [_values(name, scenario) for name, scenario in entries]
+    device = {} if device_usd is None else {_DEVICE: DEVICE_USD.checked(device_usd)}
+    listed = prices_of(None, {**(prices or {}), **device})
+    limit = _budget(budget, _owned(values[0], listed).network)
+    settings = [settings_of(scenario) for _, scenario in entries]
+    keys = differing(settings)
+    work = _Work(listed, limit, failures, level_wise, progress, stop)
+    work.total = sum(map(work.steps, values))
     candidates = tuple(
-        work.candidate(entry, scenario, found)
-        for entry, scenario, found in zip(entries, scenarios, bills, strict=True)
+        work.candidate(name, scenario, tuple((key, own.get(key, "")) for key in keys))
+        for (name, scenario), own in zip(entries, settings, strict=True)
     )
-    return _billed(candidates, budget, prices, None)
+    return Comparison(candidates, limit)
 
 
 def compared(inputs: Mapping[str, Any], *, progress: Tell, stop: Stop) -> Comparison | None:
-    """`run` for worker processes; None once stopped."""
-    found = run(inputs, progress=progress, stop=stop)
+    """Compare what plain JSON asks for; None once stopped.
+
+    Parameters
+    ----------
+    inputs : mapping
+        ``entries``, a list of tables with ``name``, ``document`` and ``overrides``, and whatever
+        else `compare` takes.
+    """
+    options = {key: value for key, value in inputs.items() if key != "entries"}
+    entries = [
+        (entry["name"], Scenario(entry["document"], entry.get("overrides") or {}))
+        for entry in inputs["entries"]
+    ]
+    found = compare(entries, **options, progress=progress, stop=stop)
     return None if stop() else found
-
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    name: str
-    document: Mapping[str, Any]
-    overrides: Mapping[str, Any]
-    folder: Path | None
 
 
 @dataclass(slots=True)
@@ -174,139 +185,106 @@ class _Work:
 
     prices: Prices
     budget: Budget | None
-    keys: tuple[str, ...]
     failures: bool
     level_wise: bool
-    progress: Tell | None
-    stop: Stop | None
+    progress: Tell
+    stop: Stop
     total: int = 1
     done: int = 0
 
-    def steps(self, scenario: ScenarioValues) -> int:
+    def steps(self, values: ScenarioValues) -> int:
         """Searches that a candidate takes."""
-        at_risk = len(tiers_at_risk(scenario.fabric)) if self.failures else 0
+        at_risk = len(tiers_at_risk(values.fabric)) if self.failures else 0
         return 1 + at_risk + (self.budget is not None) + self.level_wise
 
     def step(self, words: str) -> None:
-        if self.progress is not None:
-            self.progress(self.done / self.total, words)
+        self.progress(self.done / self.total, words)
         self.done += 1
 
-    def candidate(self, entry: _Entry, scenario: ScenarioValues, found: Bill) -> Candidate:
-        self.step(entry.name)
-        problem = scenario.problem()
-        solved = solve(scenario, problem, stop=self.stop)
+    def candidate(
+        self, name: str, scenario: Scenario, settings: tuple[tuple[str, str], ...]
+    ) -> Candidate:
+        self.step(name)
+        values = scenario.values
+        problem = values.problem()
+        solved = solve(values, problem, stop=self.stop)
         report = solved.report
-        own = settings_of(entry.document, entry.overrides, entry.folder)
+        sureness = sureness_of(values, problem, report) if report else None
         return Candidate(
-            name=entry.name,
-            scenario=scenario,
+            name=name,
+            owned=_owned(values, self.prices),
+            scenario=values,
             report=report,
             reason=solved.reason,
+            sureness=sureness,
+            training=training_of(values, report, sureness, None) if report and sureness else None,
+            losses=self._losses(name, scenario, report),
             gap=solved.gap,
-            sureness=sureness_of(scenario, problem, report) if report else None,
+            points=solved.points,
             levels=problem.network.levels,
             blocks=level_blocks(problem.network),
-            bill=found,
-            settings=tuple((key, own.get(key, "")) for key in self.keys),
-            losses=self._losses(entry, scenario, report),
-            at_budget=self._at_budget(entry, scenario),
-            nest=self._nest(entry, scenario, problem, report),
-            points=solved.points,
+            settings=settings,
+            at_budget=self._at_budget(name, scenario),
+            nest=self._nest(name, values, problem, report),
         )
 
     def _nest(
-        self, entry: _Entry, scenario: ScenarioValues, problem: Problem, report: Report | None
+        self, name: str, values: ScenarioValues, problem: Problem, report: Report | None
     ) -> Baseline | None:
         if not self.level_wise:
             return None
-        self.step(f"{entry.name}, NEST's level-wise program")
+        self.step(f"{name}, NEST's level-wise program")
         (found,) = evaluate_baselines(
             problem,
-            scenario.space,
-            scenario.model,
+            values.space,
+            values.model,
             ("nest",),
-            as_in_paper=scenario.baseline_space == "paper",
-            time_limit_s=scenario.time_limit_s,
+            as_in_paper=values.baseline_space == "paper",
+            time_limit_s=values.time_limit_s,
             ours_s=report.iteration_s if report else None,
         )
         return found
 
-    def _losses(
-        self, entry: _Entry, scenario: ScenarioValues, report: Report | None
-    ) -> tuple[Loss, ...]:
+    def _losses(self, name: str, scenario: Scenario, report: Report | None) -> tuple[Loss, ...]:
         found = []
-        for tier in tiers_at_risk(scenario.fabric) if self.failures else ():
-            self.step(f"{entry.name}, one {tier} failed")
+        for tier in tiers_at_risk(scenario.values.fabric) if self.failures else ():
+            self.step(f"{name}, one {tier} failed")
             if report is not None:
-                found.append(
-                    lose_one(
-                        entry.document,
-                        entry.overrides,
-                        entry.folder,
-                        scenario,
-                        report,
-                        tier,
-                        stop=self.stop,
-                    )
-                )
+                found.append(lose_one(scenario, report, tier, stop=self.stop))
         return tuple(found)
 
-    def _at_budget(self, entry: _Entry, scenario: ScenarioValues) -> AtBudget | None:
+    def _at_budget(self, name: str, scenario: Scenario) -> AtBudget | None:
         if self.budget is None:
             return None
-        self.step(f"{entry.name} at equal budget")
-        return at_budget(
-            entry.document,
-            entry.overrides,
-            entry.folder,
-            scenario,
-            self.budget,
-            self.prices,
-            stop=self.stop,
-        )
+        self.step(f"{name} at equal budget")
+        return at_budget(scenario, self.budget, self.prices, stop=self.stop)
 
 
-def _entries(inputs: Mapping[str, Any]) -> Sequence[Any]:
-    entries = inputs.get("entries")
-    if not isinstance(entries, list) or not FEWEST <= len(entries) <= MOST:
-        count = len(entries) if isinstance(entries, list) else entries
-        raise InputError(
-            "entries", f"must list {FEWEST} to {MOST} scenarios", count, "add or remove some"
-        )
-    names = [one.get("name") for one in entries if isinstance(one, Mapping)]
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        raise InputError("entries.name", "must name each scenario once", twice[0], "rename one")
-    return entries
+def _check_names(names: Sequence[str]) -> None:
+    if not FEWEST <= len(names) <= MOST:
+        rule = f"must list {FEWEST} to {MOST} scenarios"
+        raise InputError("entries", rule, len(names), "add or remove some")
+    for number, name in enumerate(names):
+        if name in names[:number]:
+            raise InputError("entries.name", "must name each scenario once", name, "rename one")
+        if not 0 < len(name.strip()) <= LONGEST_NAME:
+            rule = f"must be text of 1 to {LONGEST_NAME} characters"
+            raise InputError(f"entries[{number}].name", rule, name, "rename it")
 
 
-def _entry(index: int, one: Any, folder: Path | None) -> _Entry:
-    where = f"entries[{index}]"
-    if not isinstance(one, Mapping) or not isinstance(one.get("document"), Mapping):
-        raise InputError(f"{where}.document", "must be a scenario's table", one, "add it")
-    name, overrides = one.get("name"), one.get("overrides") or {}
-    if not isinstance(name, str) or not 0 < len(name.strip()) <= LONGEST_NAME:
-        raise InputError(
-            f"{where}.name", f"must be text of 1 to {LONGEST_NAME} characters", name, "rename it"
-        )
-    if not isinstance(overrides, Mapping):
-        raise InputError(
-            f"{where}.overrides", "must be a table of dotted keys", overrides, "correct it"
-        )
-    return _Entry(name, one["document"], overrides, folder)
-
-
-def _scenario(entry: _Entry) -> ScenarioValues:
+def _values(name: str, scenario: Scenario) -> ScenarioValues:
     try:
-        return resolve_scenario(entry.document, entry.overrides, entry.folder)
+        return scenario.values
     except InputError as error:
-        raise InputError(
-            f"{entry.name}: {error.field}", error.rule, error.value, error.remedy
-        ) from error
+        field = f"{name}: {error.field}"
+        raise InputError(field, error.rule, error.value, error.remedy) from error
 
 
-def _budget(asked: Any, first: Bill) -> Budget | None:
+def _owned(values: ScenarioValues, prices: Prices) -> Owned:
+    return owned(values.fabric, prices, values.accelerator.name)
+
+
+def _budget(asked: Mapping[str, Any] | None, first: Bill) -> Budget | None:
     if asked is None:
         return None
     if not isinstance(asked, Mapping) or asked.get("kind") not in BUDGET_OF:
@@ -315,40 +293,3 @@ def _budget(asked: Any, first: Bill) -> Budget | None:
     if value is None:
         return Budget(asked["kind"], spent(first, asked["kind"]))
     return Budget(asked["kind"], BUDGET_OF[asked["kind"]].checked(value, "budget.value"))
-
-
-def _prices(inputs: Mapping[str, Any]) -> Prices:
-    changes = inputs.get("prices") or {}
-    if not isinstance(changes, Mapping):
-        raise InputError("prices", "must be a table of dotted keys", changes, "correct it")
-    device_usd = inputs.get("device_usd")
-    own = {} if device_usd is None else {_DEVICE: DEVICE_USD.checked(device_usd)}
-    return prices_of(None, {**changes, **own})
-
-
-def _billed(
-    every: Sequence[Candidate], budget: Budget | None, prices: Prices, tokens: float | None
-) -> Comparison:
-    bills = tuple(_bill(one, prices, tokens) for one in every)
-    priced = (
-        replace(one, bill=found.owned.network) for one, found in zip(every, bills, strict=True)
-    )
-    return Comparison(tuple(priced), budget, bills)
-
-
-def _bill(one: Candidate, prices: Prices, tokens: float | None) -> WholeBill:
-    run = None
-    if one.report is not None and one.sureness is not None:
-        run = training_of(one.scenario, one.report, one.sureness, tokens)
-    return WholeBill(
-        one.name,
-        owned(one.scenario.fabric, prices, one.scenario.accelerator.name),
-        one.scenario,
-        one.report,
-        one.reason,
-        one.sureness,
-        run,
-        one.losses,
-        one.gap,
-        one.points,
-    )

@@ -16,7 +16,7 @@ from nest_core.scenario.titles import fabric_title
 from nest_core.schema import parameter
 from nest_core.studies.candidate import Candidate
 from nest_core.studies.equal_budget import Budget
-from nest_core.studies.whole_bill import WholeBill, typical
+from nest_core.studies.whole_bill import typical
 from nest_core.units import (
     NOTHING,
     capital,
@@ -72,9 +72,7 @@ class Line:
         return tuple(text != self.texts[0] for text in self.texts)
 
 
-def lines(
-    candidates: Sequence[Candidate], budget: Budget | None, bills: Sequence[WholeBill] = ()
-) -> tuple[Line, ...]:
+def lines(candidates: Sequence[Candidate], budget: Budget | None) -> tuple[Line, ...]:
     """All figures of a comparison; parts stand together.
 
     What differs from the first says by how much on one line: figures that follow from another one
@@ -84,7 +82,7 @@ def lines(
         *_result(candidates),
         *_level_wise(candidates),
         *_cost(candidates),
-        *_whole(bills),
+        *_whole(candidates),
         *_failed(candidates),
         *_at_budget(candidates, budget),
         *_plan(candidates),
@@ -241,10 +239,8 @@ def _cost(every: Sequence[Candidate]) -> list[Line]:
     ]
 
 
-def _whole(bills: Sequence[WholeBill]) -> list[Line]:
+def _whole(bills: Sequence[Candidate]) -> list[Line]:
     """What each costs to buy and to keep, of what has a source."""
-    if not bills:
-        return []
     part = f"Whole bill over {bills[0].owned.years:g} years"
     totals = [one.owned.total_usd for one in bills]
     tokens = [typical(one.usd_per_million_tokens) for one in bills]

@@ -20,7 +20,7 @@ from typing import Any
 from nest_core.bill.prices import load_prices
 from nest_core.errors import InputError
 from nest_core.planner import search
-from nest_core.scenario import resolve_scenario
+from nest_core.scenario import Scenario
 from nest_core.studies.failures import losses, worst_of
 from nest_core.studies.interval import interval_of
 from nest_core.studies.pool import SerialExecutor, WorkerPool
@@ -86,7 +86,7 @@ def plan_points(
     Parameters
     ----------
     document, folder
-        As `resolve_scenario` takes them.
+        As of `Scenario`.
     overrides : sequence of mapping
     within_s : sequence of float
         Seconds per iteration beyond which no plan is looked for, for each of them.
@@ -105,12 +105,13 @@ def plan_points(
         if stop():
             break
         try:
-            scenario = resolve_scenario(document, changes, folder)
-            problem = scenario.problem()
+            scenario = Scenario(document, changes, folder)
+            values = scenario.values
+            problem = values.problem()
             result = search(
                 problem,
-                scenario.space,
-                time_limit_s=scenario.time_limit_s,
+                values.space,
+                time_limit_s=values.time_limit_s,
                 within_s=limit,
                 stop=stop,
             )
@@ -118,12 +119,11 @@ def plan_points(
             if result.best is None and limit < math.inf:  # of the limit, not of the scenario
                 more["status"] = "beyond" if result.certificate.proven else "failed"
             if "worst_loss" in details and result.best is not None:
-                lost = losses(document, changes, folder, scenario, result.best, stop=stop)
-                worst = worst_of(lost)
+                worst = worst_of(losses(scenario, result.best, stop=stop))
                 more["worst_loss"] = worst[0] if worst else None
             if "interval" in details and result.best is not None:
-                more["interval"] = interval_of(scenario, problem, result.best)
-            row = planned_row(scenario, problem, result, prices, **more)
+                more["interval"] = interval_of(values, problem, result.best)
+            row = planned_row(values, problem, result, prices, **more)
         except InputError as error:
             row = StudyRow("invalid", str(error))
         except Exception as error:  # a defect costs its point, and says which

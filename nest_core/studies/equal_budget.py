@@ -12,17 +12,16 @@ That is nearly so (whole spines come in steps); what is returned never exceeds t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import singledispatch
-from pathlib import Path
 from typing import Any, Literal
 
 from nest_core.bill.bill import Bill, bill
 from nest_core.bill.prices import Prices, Range
 from nest_core.costs.price import Report
 from nest_core.errors import InputError
-from nest_core.scenario import ScenarioValues, resolve_scenario
+from nest_core.scenario import Scenario, ScenarioValues
 from nest_core.studies.solving import solve
 from nest_core.topology import Clos, Fabric, Hierarchical
 
@@ -97,10 +96,7 @@ def spent(found: Bill, kind: Kind) -> float:
 
 
 def at_budget(
-    document: Mapping[str, Any],
-    overrides: Mapping[str, Any],
-    folder: Path | None,
-    scenario: ScenarioValues,
+    scenario: Scenario,
     budget: Budget,
     prices: Prices,
     *,
@@ -110,18 +106,15 @@ def at_budget(
 
     Parameters
     ----------
-    document, overrides, folder
-        The scenario, as `resolve_scenario` takes it.
-    scenario : ScenarioValues
-        The same, resolved.
+    scenario : Scenario
     budget : Budget
     prices : Prices
     stop : callable, optional
         See `search`.
     """
-    design = _design(scenario.fabric)
+    design = _design(scenario.values.fabric)
     if design is None:
-        return _as_it_is(scenario, budget, prices, stop)
+        return _as_it_is(scenario.values, budget, prices, stop)
     most = MOST_DEVICES // design.each
 
     def cost(parts: int) -> float:
@@ -138,9 +131,9 @@ def at_budget(
         note = f"fabrics of more than {MOST_DEVICES:,} devices are not tried"
     elif cost(parts + 1) == float("inf"):
         note = "its switches have no ports for more; another tier would"
-    settings = {**overrides, **design.settings(parts)}
+    settings = {**scenario.overrides, **design.settings(parts)}
     try:
-        sized = resolve_scenario(document, settings, folder)
+        sized = replace(scenario, overrides=settings).values
     except InputError as error:  # a degree that is pinned needs more devices
         found = bill(design.sized(parts), prices)
         return AtBudget(parts * design.each, found.price_usd, found.power_W, None, None, str(error))

@@ -15,17 +15,15 @@ is the batch's part of the loss (docs/decisions/failed-switches.md).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from nest_core.costs.price import Report, price
 from nest_core.costs.problem import Problem
 from nest_core.errors import InputError
-from nest_core.scenario import ScenarioValues, resolve_scenario
+from nest_core.scenario import Scenario, ScenarioValues
 from nest_core.studies.solving import solve
 from nest_core.topology import Fabric
 from nest_core.units import plural
@@ -89,10 +87,7 @@ def tiers_at_risk(fabric: Fabric) -> tuple[str, ...]:
 
 
 def losses(
-    document: Mapping[str, Any],
-    overrides: Mapping[str, Any],
-    folder: Path | None,
-    scenario: ScenarioValues,
+    scenario: Scenario,
     report: Report,
     *,
     stop: Callable[[], bool] | None = None,
@@ -101,10 +96,7 @@ def losses(
 
     Parameters
     ----------
-    document, overrides, folder
-        The scenario, as `resolve_scenario` takes it.
-    scenario : ScenarioValues
-        The same, resolved.
+    scenario : Scenario
     report : Report
         Its best plan.
     stop : callable, optional
@@ -116,23 +108,20 @@ def losses(
         Innermost tier first; empty for fabrics that are no Clos.
     """
     return tuple(
-        lose_one(document, overrides, folder, scenario, report, tier, stop=stop)
-        for tier in tiers_at_risk(scenario.fabric)
+        lose_one(scenario, report, tier, stop=stop)
+        for tier in tiers_at_risk(scenario.values.fabric)
     )
 
 
 def lose_one(
-    document: Mapping[str, Any],
-    overrides: Mapping[str, Any],
-    folder: Path | None,
-    scenario: ScenarioValues,
+    scenario: Scenario,
     report: Report,
     tier: str,
     *,
     stop: Callable[[], bool] | None = None,
 ) -> Loss:
     """The first switch of one tier of a Clos fails; parameters as of `losses`."""
-    fabric = scenario.fabric
+    fabric, overrides = scenario.values.fabric, scenario.overrides
     ways = fabric.without_switch(tier)
     if not ways:
         raise InputError("fabric", "must be a Clos", fabric.name, "describe its switch tiers")
@@ -141,16 +130,17 @@ def lose_one(
     for gone in ways:
         failed = (*fabric.missing, *gone)
         try:
-            left = resolve_scenario(document, {**overrides, "fabric.missing": list(failed)}, folder)
+            missing = {**overrides, "fabric.missing": list(failed)}
+            left = replace(scenario, overrides=missing).values
         except InputError as error:
             refusal = str(error)
             continue
         loss = _priced(left, report, tier, gone, stop)
-        cut = _cut_batch(scenario, report, loss)
-        if cut == scenario.batch:
+        cut = _cut_batch(scenario.values, report, loss)
+        if cut == scenario.values.batch:
             return loss
-        settings = {**overrides, "fabric.missing": list(failed), _BATCH: cut}
-        return _attributed(loss, resolve_scenario(document, settings, folder), report, stop)
+        smaller = replace(scenario, overrides={**missing, _BATCH: cut})
+        return _attributed(loss, smaller.values, report, stop)
     return Loss(tier, (), fabric.devices, None, None, note=f"Without {ways[0][0]}: {refusal}")
 
 

@@ -10,21 +10,20 @@ costs too much.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from nest_core.bill.bill import bill
-from nest_core.bill.prices import Prices, load_prices
 from nest_core.errors import InputError
-from nest_core.planner import search
-from nest_core.scenario import ScenarioValues, resolve_scenario
-from nest_core.scenario.titles import scenario_title
+from nest_core.scenario import Scenario
 from nest_core.schema import Parameter, StudyTable, parameter
+from nest_core.studies.engine import run
 from nest_core.studies.parameter import with_values
 from nest_core.studies.parameters import sweep_parameters
-from nest_core.studies.solving import Stop, Tell, never
+from nest_core.studies.rows import MemoryCache, StudyRow
+from nest_core.studies.solving import Stop, Tell, never, silent
+from nest_core.studies.study import Member, StudyPoint
 from nest_core.topology import Fabric
 from nest_core.workload.model_files import load_model
 
@@ -135,21 +134,25 @@ class Ratios:
 
 
 def highest_ratios(
-    inputs: Mapping[str, Any],
-    *,
+    document: Mapping[str, Any],
+    overrides: Mapping[str, Any],
+    mix: Sequence[Mapping[str, Any]],
+    loss: float,
     folder: Path | None = None,
-    progress: Tell | None = None,
-    stop: Stop | None = None,
+    *,
+    progress: Tell = silent,
+    stop: Stop = never,
 ) -> Ratios:
-    """The highest ratio of every tier that costs a mix of models less than a limit.
+    """Find the highest ratio of every tier that costs a mix of models less than a limit.
 
     Parameters
     ----------
-    inputs : mapping
-        ``document`` and ``overrides`` of a scenario; ``mix``, a list of tables with ``model`` (a
-        preset's name or a table) and ``share``; ``loss``, the limit as a share.
-    folder : Path, optional
-        Where paths in them start; without it every name in them must be a preset's.
+    document, overrides, folder
+        A scenario, as `Scenario` takes it.
+    mix : sequence of mapping
+        With ``model``, a preset's name or a table, and ``share``.
+    loss : float
+        The limit, as a share.
     progress : callable (share, words), optional
     stop : callable () -> bool, optional
         Asked between searches; once true, the tiers that are done are returned.
@@ -159,32 +162,30 @@ def highest_ratios(
     InputError
         If the scenario is none, its fabric has no ratios, or a model does not fit at the least.
     """
-    document, overrides = inputs["document"], inputs["overrides"]
-    limit, mix = _LOSS.checked(inputs.get("loss")), _mix(inputs.get("mix"), folder)
+    limit, parts = _LOSS.checked(loss), _mix(mix, folder)
     ladder = [
-        swept
-        for swept in sweep_parameters(document, overrides, folder)
-        if swept.name.startswith("oversubscription.")
+        parameter
+        for parameter in sweep_parameters(document, overrides, folder)
+        if parameter.name.startswith("oversubscription.")
     ]
     if not ladder:
         raise InputError(
             "fabric", "must have tiers to oversubscribe", document.get("fabric"), "pick another"
         )
+    title = Scenario(document, overrides, folder).title
     plain = {key: value for key, value in overrides.items() if not _of_model(key)}
-    title = scenario_title(resolve_scenario(document, overrides, folder))
     tiers: list[Tier] = []
-    for number, swept in enumerate(ladder):
-        trial = _Trial(document, plain, folder, mix, swept, number, stop or never)
+    for number, turned in enumerate(ladder):
 
         def tell(share: float, words: str, done: int = number) -> None:
-            if progress is not None:
-                progress((done + share) / len(ladder), words)
+            progress((done + share) / len(ladder), words)
 
+        trial = _Trial(Scenario(document, plain, folder), parts, turned, number, stop)
         steps = _climb(trial, limit, tell)
         if steps is None:
             break
         tiers.append(_tier(trial, steps, limit))
-    shares = tuple((entry.name, entry.share) for entry in mix)
+    shares = tuple((part.name, part.share) for part in parts)
     return Ratios(title, shares, limit, tuple(tiers), len(tiers) == len(ladder))
 
 
@@ -201,74 +202,70 @@ class _Part:
 class _Trial:
     """One tier's ratios put to the test; ratios that become the same fabric are planned once."""
 
-    document: Mapping[str, Any]
-    overrides: Mapping[str, Any]
-    folder: Path | None
+    scenario: Scenario
     mix: tuple[_Part, ...]
     parameter: Parameter
     place: int
     stop: Stop
-    known: dict[object, tuple[float, ...] | str] = field(default_factory=dict)
+    cache: MemoryCache = field(default_factory=MemoryCache)
+    usd: dict[float, float | None] = field(default_factory=dict)
 
-    def scenario(self, ratio: float, part: _Part) -> ScenarioValues:
-        turned = with_values(self.overrides, [(self.parameter, ratio)])
-        return resolve_scenario(self.document, turned | {"workload.model": part.model}, self.folder)
+    def scenarios(self, ratio: float) -> list[Scenario]:
+        """Return the scenario with every model of the mix at a ratio."""
+        turned = with_values(self.scenario.overrides, [(self.parameter, ratio)])
+        return [
+            replace(self.scenario, overrides={**turned, "workload.model": part.model})
+            for part in self.mix
+        ]
 
-    def rates(self, ratio: float, fabric: Fabric) -> tuple[float, ...] | str:
-        """Sequences/s of every model, or why one has no plan."""
+    def rows(self, ratio: float, scenarios: Sequence[Scenario], fabric: Fabric) -> list[StudyRow]:
+        """Plan every model; fewer rows than models once stopped."""
         same = ratio if fabric.sizing is None else fabric.sizing
-        if same not in self.known:
-            self.known[same] = self._search(ratio)
-        return self.known[same]
-
-    def _search(self, ratio: float) -> tuple[float, ...] | str:
-        found = []
-        for part in self.mix:
-            scenario = self.scenario(ratio, part)
-            result = search(
-                scenario.problem(),
-                scenario.space,
-                time_limit_s=scenario.time_limit_s,
-                stop=self.stop,
-            )
-            if result.best is None:
-                return f"{part.name}: {result.reason}"
-            found.append(result.best.samples_per_s)
-        return tuple(found)
+        points = []
+        for number, (part, one) in enumerate(zip(self.mix, scenarios, strict=True)):
+            member = Member(part.name, one.document, one.folder, "", part.share)
+            points.append(StudyPoint(f"{same} {number}", number, member, one.overrides))
+        run(points, self.cache, stop=self.stop)
+        rows = list(self.cache.get(point.key for point in points).values())
+        self.usd[ratio] = rows[0].network_usd if rows else None
+        return rows
 
 
 def _climb(trial: _Trial, limit: float, tell: Tell) -> list[Step] | None:
-    """Ratios upwards until one costs too much; None once stopped."""
+    """Try ratios upwards until one costs too much; None once stopped."""
     steps: list[Step] = []
-    reference: tuple[float, ...] = ()
+    reference: list[float] = []
     for share, ratio in _ladder(trial.parameter):
         tell(share, f"{trial.parameter.label} {trial.parameter.words(ratio)}")
         try:
-            fabric = trial.scenario(ratio, trial.mix[0]).fabric
+            scenarios = trial.scenarios(ratio)
+            fabric = scenarios[0].values.fabric
         except InputError as error:
             if not reference:
                 raise
             steps.append(Step(ratio, "", None, (), str(error)))
             continue
-        rates = trial.rates(ratio, fabric)
+        rows = trial.rows(ratio, scenarios, fabric)
         if trial.stop():
             return None
-        if isinstance(rates, str) and not reference:
-            raise InputError("mix", "must hold models that fit", rates, "raise the memory, or drop")
-        reference = reference or _numbers(rates)
-        steps.append(_step(trial, ratio, fabric, rates, reference))
-        loss = steps[-1].loss
-        if loss is None or loss >= limit:
+        bad = next((n for n, row in enumerate(rows) if not row.feasible), None)
+        why = "" if bad is None else f"{trial.mix[bad].name}: {rows[bad].reason.rstrip('.')}"
+        if why and not reference:
+            raise InputError("mix", "must hold models that fit", why, "raise the memory, or drop")
+        rates = [row.samples_per_s or 0.0 for row in rows]
+        reference = reference or rates
+        realised = fabric.realised_ratios()[trial.place]
+        losses = tuple(1 - rate / least for rate, least in zip(rates, reference, strict=True))
+        whole = sum(part.share * lost for part, lost in zip(trial.mix, losses, strict=True))
+        loss, losses = (None, ()) if why else (whole, losses)
+        steps.append(Step(ratio, realised, loss, losses, why))
+        if why or whole >= limit:
             break
     return steps
 
 
-def _numbers(rates: tuple[float, ...] | str) -> tuple[float, ...]:
-    return () if isinstance(rates, str) else rates
-
-
 def _ladder(parameter: Parameter) -> Iterator[tuple[float, float]]:
-    """Every ratio with how far up it is."""
+    """Yield every ratio with how far up it is."""
     present = float(parameter.present or 1)
     least, most = min(1.0, present), max(parameter.usual or 1.0, present)
     count = round((most - least) / STEP) + 1
@@ -276,27 +273,10 @@ def _ladder(parameter: Parameter) -> Iterator[tuple[float, float]]:
         yield number / count, least + number * STEP
 
 
-def _step(
-    trial: _Trial,
-    ratio: float,
-    fabric: Fabric,
-    rates: tuple[float, ...] | str,
-    reference: tuple[float, ...],
-) -> Step:
-    realised = fabric.realised_ratios()[trial.place]
-    if isinstance(rates, str):
-        return Step(ratio, realised, None, (), rates)
-    losses = tuple(1 - rate / least for rate, least in zip(rates, reference, strict=True))
-    loss = sum(part.share * lost for part, lost in zip(trial.mix, losses, strict=True))
-    return Step(ratio, realised, loss, losses, "")
-
-
 def _tier(trial: _Trial, steps: list[Step], limit: float) -> Tier:
     borne = [step for step in steps if step.loss is not None and step.loss < limit]
-    last = steps[-1]
-    prices = load_prices()
-    least, most = (_price(trial, step.ratio, prices) for step in (steps[0], borne[-1]))
-    present = trial.parameter.present
+    last, present = steps[-1], trial.parameter.present
+    least, most = (trial.usd[step.ratio] for step in (steps[0], borne[-1]))
     return Tier(
         key=trial.parameter.name,
         label=trial.parameter.label.removesuffix(" oversubscription"),
@@ -308,28 +288,16 @@ def _tier(trial: _Trial, steps: list[Step], limit: float) -> Tier:
     )
 
 
-def _price(trial: _Trial, ratio: float, prices: Prices) -> float | None:
-    """Typical price of the network; None where its parts cannot be counted."""
-    try:
-        return float(bill(trial.scenario(ratio, trial.mix[0]).fabric, prices).price_usd.typical)
-    except InputError:
-        return None
-
-
-def _mix(asked: object, folder: Path | None) -> tuple[_Part, ...]:
-    """The models with shares that sum to 1."""
-    if not isinstance(asked, list | tuple) or not 1 <= len(asked) <= MOST_MODELS:
+def _mix(asked: Sequence[Mapping[str, Any]], folder: Path | None) -> tuple[_Part, ...]:
+    """Return the models with shares that sum to 1."""
+    if not 1 <= len(asked) <= MOST_MODELS:
         raise InputError("mix", f"must list 1 to {MOST_MODELS} models", asked, "name the models")
     parts = []
     for number, entry in enumerate(asked):
-        table = entry if isinstance(entry, Mapping) else {}
-        share, named = (
-            _SHARE.checked(table.get("share"), f"mix[{number}].share"),
-            table.get("model"),
-        )
-        if not isinstance(named, str | Mapping):
+        if not isinstance(entry, Mapping) or not isinstance(entry.get("model"), str | Mapping):
             raise InputError("mix", "must name every model, or hold its table", entry, "name it")
-        parts.append(_Part(load_model(named, folder).name, named, share))
+        share = _SHARE.checked(entry.get("share"), f"mix[{number}].share")
+        parts.append(_Part(load_model(entry["model"], folder).name, entry["model"], share))
     total = sum(part.share for part in parts)
     return tuple(_Part(part.name, part.model, part.share / total) for part in parts)
 

@@ -7,11 +7,10 @@ Names, descriptions and sources say nothing that a plan depends on and are left 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from nest_core.overrides import assign
-from nest_core.scenario import expanded
+from nest_core.scenario import Scenario, expanded
 from nest_core.schema import ScenarioFile, checked
 
 __all__ = ["differing", "settings_of"]
@@ -22,25 +21,18 @@ _LISTED = 16
 """Longer lists of tables are given by their length."""
 
 
-def settings_of(
-    document: Mapping[str, Any], overrides: Mapping[str, Any], folder: Path | None = None
-) -> dict[str, str]:
-    """Dotted keys of a scenario and their values as text.
-
-    Parameters
-    ----------
-    document, overrides, folder
-        As `resolve_scenario` takes them; it must accept them.
+def settings_of(scenario: Scenario) -> dict[str, str]:
+    """Return dotted keys of a scenario, which must be one, and their values as text.
 
     Examples
     --------
     >>> from nest_core.scenario import scenario_document
     >>> document, _ = scenario_document("llama2-7b-64-h100")
-    >>> found = settings_of(document, {"accelerator.memory_GiB": 40.0})
+    >>> found = settings_of(Scenario(document, {"accelerator.memory_GiB": 40.0}))
     >>> found["accelerator.memory_GiB"], found["workload.model"], found["search.idle_devices"]
     ('40', 'llama2-7b', 'true')
     """
-    merged, changes = expanded(document, overrides, folder)
+    merged, changes = expanded(scenario.document, scenario.overrides, scenario.folder)
     sizes = {key: changes.pop(key) for key in list(changes) if key.startswith(f"{_MODEL}.")}
     for key, value in changes.items():
         assign(merged, key, value)

@@ -20,7 +20,7 @@ from nest_core.costs.price import Report
 from nest_core.errors import InputError
 from nest_core.explain.training import Training, training, usual_tokens
 from nest_core.network.dragonfly import without_detours
-from nest_core.scenario import OF_PRICES, ScenarioValues, expanded, resolve_scenario
+from nest_core.scenario import OF_PRICES, Scenario, ScenarioValues, expanded
 from nest_core.studies.break_evens import BreakEven, Weighed, between, of_one
 from nest_core.studies.failures import Loss, losses, worst_of
 from nest_core.studies.interval import Sureness, sureness_of
@@ -218,16 +218,14 @@ def bill_of_scenario(
     stop : callable, optional
         See `search`.
     """
-    scenario = resolve_scenario(document, overrides, folder)
-    prices = scenario_prices(document, overrides, folder)
+    asked = Scenario(document, overrides, folder)
+    scenario, prices = asked.values, scenario_prices(document, overrides, folder)
     whole = owned(scenario.fabric, prices, scenario.accelerator.name)
     problem = scenario.problem()
     solved = solve(scenario, problem, stop=stop)
     if solved.report is None:
         return WholeBill(name, whole, scenario, None, solved.reason)
-    lost = (
-        losses(document, overrides, folder, scenario, solved.report, stop=stop) if failures else ()
-    )
+    lost = losses(asked, solved.report, stop=stop) if failures else ()
     return WholeBill(
         name,
         whole,

@@ -14,8 +14,8 @@ from nest_core.figures.comparison import SCENARIO_COLOURS, pictures
 from nest_core.figures.comparison_words import formulae, unlike
 from nest_core.figures.style import LIMIT, MEMORY_COLOURS, TIME_COLOURS
 from nest_core.network import collapse
-from nest_core.scenario import scenario_document
-from nest_core.studies.comparison import run
+from nest_core.scenario import Scenario, scenario_document
+from nest_core.studies.comparison import compare
 
 JOB = "llama2-7b-64-h100"
 FABRICS = {
@@ -37,10 +37,9 @@ def compared():
         "search.schedule": "1f1b",
     }
     entries = [
-        {"name": name, "document": document, "overrides": few | {"fabric": fabric}}
-        for name, fabric in FABRICS.items()
+        (name, Scenario(document, few | {"fabric": fabric})) for name, fabric in FABRICS.items()
     ]
-    return run({"entries": entries, "budget": {"kind": "price", "value": 4e6}})
+    return compare(entries, budget={"kind": "price", "value": 4e6})
 
 
 @pytest.fixture(scope="module")
@@ -214,7 +213,7 @@ def test_names_are_no_markup(drawn):
 def test_formulae_carry_the_numbers(compared):
     words = [line for _, numbers in formulae(compared) for line in numbers]
     first = compared.candidates[0]
-    usd = compared.bills[0].usd_per_million_tokens.typical
+    usd = compared.candidates[0].usd_per_million_tokens.typical
     assert any(line.startswith(f"{first.name}: ") and f"= ${usd:.3g} per" in line for line in words)
     assert any(f"{first.at_budget.devices:,} devices" in line for line in words)
     assert any("without leaf 0 and 4 nodes" in line for line in words)

@@ -15,8 +15,9 @@ from nest_core.figures.ratios import ratios_picture
 from nest_core.notebook.kinds import compute, summarise
 from nest_core.notebook.words import note_html
 from nest_core.scenario import scenario_document
-from nest_core.studies import comparison
+from nest_core.studies.comparison import compared
 from nest_core.studies.ratios import highest_ratios
+from nest_core.studies.solving import never, silent
 from nest_core.studies.sweeps import sweep
 
 
@@ -95,7 +96,11 @@ def swept(inputs):
     return sweep(inputs["document"], inputs["overrides"], axes)
 
 
-@pytest.mark.parametrize(("kind", "run"), [("sweep", swept), ("comparison", comparison.run)])
+def side_by_side(inputs):
+    return compared(inputs, progress=silent, stop=never)
+
+
+@pytest.mark.parametrize(("kind", "run"), [("sweep", swept), ("comparison", side_by_side)])
 def test_a_study_shows_its_own_rows_and_pictures(kind, run, study_inputs, study_shown):
     shown = study_shown[kind]
     study = run(study_inputs[kind])
@@ -108,7 +113,7 @@ def test_a_study_shows_its_own_rows_and_pictures(kind, run, study_inputs, study_
 
 def test_ratios_show_what_every_tier_bears(study_inputs, study_shown):
     shown = study_shown["ratios"]
-    found = highest_ratios(study_inputs["ratios"])
+    found = highest_ratios(**study_inputs["ratios"])
     assert [dict(row) for row in shown.rows] == found.rows()
     (tier,) = found.tiers
     (row,) = shown.table.rows

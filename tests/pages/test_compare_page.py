@@ -17,7 +17,8 @@ from nest_core.presets import load_toml, preset_path
 from nest_core.scenario import scenario_document
 from nest_core.sheet import weigh
 from nest_core.sheet.headline import headline
-from nest_core.studies.comparison import LONGEST_NAME, run
+from nest_core.studies.comparison import LONGEST_NAME, compared
+from nest_core.studies.solving import never, silent
 from nest_studio import jobs, sure_view
 from nest_studio.compare_state import LONGEST_ADDRESS, READY_MADE
 from nest_studio.forms import Request
@@ -106,7 +107,7 @@ def test_the_page_shows_what_the_core_compares(compare_page):
     page = compare_page()
     assert not page.exception
     assert not page.error
-    expected = run(asked(TWO))
+    expected = compared(asked(TWO), progress=silent, stop=never)
     assert [chart.proto.alt.partition(". ")[0] for chart in page.get("plotly_chart")] == [
         picture.title.partition(". ")[0] for picture in pictures(expected)
     ]
@@ -185,7 +186,7 @@ def test_the_order_changes_and_comes_back(compare_page):
     assert widget(page, f"compare-up-{identity(page, 0)}").disabled
     widget(page, f"compare-up-{identity(page, 1)}").click().run()
     assert names(page) == ["Two", "One"]
-    expected = run(asked(TWO[::-1]))
+    expected = compared(asked(TWO[::-1]), progress=silent, stop=never)
     assert titles(page)[0].startswith(pictures(expected)[0].title)
     widget(page, "compare-undo").click().run()
     assert names(page) == ["One", "Two"]
@@ -218,7 +219,7 @@ def test_the_same_job_is_put_on_another_fabric(compare_page):
     widget(page, "compare-add").click().run()
     assert not page.exception
     assert json.loads(page.query_params["compare"]) == [["One", SMALL, FEW], other]
-    expected = run(asked([["One", SMALL, FEW], other]))
+    expected = compared(asked([["One", SMALL, FEW], other]), progress=silent, stop=never)
     assert titles(page)[0].startswith(pictures(expected)[0].title)
 
 
@@ -239,7 +240,11 @@ def test_nothing_differs_between_equals(compare_page):
 def test_budget_and_lost_switches_are_added(compare_page):
     page = compare_page(**{"compare.budget": "network power", "compare.failures": "true"})
     assert not page.exception
-    expected = run(asked(TWO, budget={"kind": "power", "value": None}, failures=True))
+    expected = compared(
+        asked(TWO, budget={"kind": "power", "value": None}, failures=True),
+        progress=silent,
+        stop=never,
+    )
     budget, losses = pictures(expected)[2:4]
     assert [title.partition(". ")[0] for title in titles(page)[-2:]] == [
         budget.title.partition(". ")[0],
@@ -375,7 +380,7 @@ def test_labels_carry_units_and_help_a_range(compare_page):
 
 
 def test_the_table_as_csv_has_every_figure():
-    found = run(asked(TWO))
+    found = compared(asked(TWO), progress=silent, stop=never)
     head, *rows = csv.reader(io.StringIO(found.to_csv()))
     assert head[3:] == ["One", "Two"]
     assert len(rows) == len(found.lines())
@@ -422,7 +427,7 @@ def test_the_title_is_the_break_even_of_the_first_under_the_prices_of_the_rail(c
     assert not page.exception
     found = page.session_state["compare shown"][1]
     title, below = answer_of(page)
-    assert title == headline(weigh(found.bills, against_first=True))
+    assert title == headline(weigh(found.candidates, against_first=True))
     assert "At $37.0 k" in below
     typed(page, "device_usd").set_value("$30,000").run()
     assert not page.error

@@ -333,14 +333,7 @@ def test_the_highest_ratios_stand_with_both_sides(explore_page):
     page = explore_page(**{"explore.asks": "Highest ratios"})
     assert not page.exception
     document, _ = scenario_document(SMALL)
-    found = highest_ratios(
-        {
-            "document": document,
-            "overrides": {},
-            "mix": [{"model": "llama2-7b", "share": 1.0}],
-            "loss": 0.02,
-        }
-    )
+    found = highest_ratios(document, {}, [{"model": "llama2-7b", "share": 1.0}], 0.02)
     assert ratios_finding(found) in text_of(page)
     assert len(charts(page)) == 1
 

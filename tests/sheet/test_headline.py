@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nest_core.scenario import scenario_document
+from nest_core.scenario import Scenario, scenario_document
 from nest_core.sheet.bars import parts_of_bill
 from nest_core.sheet.differences import differences
 from nest_core.sheet.headline import headline, rests_on_price
 from nest_core.sheet.weighing import curves, dearer, weigh
-from nest_core.studies.comparison import run
+from nest_core.studies.comparison import compare
 
 FEW = {
     "search.pp": 1,
@@ -32,10 +32,9 @@ FABRICS = {
 def compared():
     document, _ = scenario_document("llama2-7b-64-h100")
     entries = [
-        {"name": name, "document": document, "overrides": FEW | {"fabric": fabric}}
-        for name, fabric in FABRICS.items()
+        (name, Scenario(document, FEW | {"fabric": fabric})) for name, fabric in FABRICS.items()
     ]
-    return run({"entries": entries, "failures": False})
+    return compare(entries, failures=False)
 
 
 def certain(bills):
@@ -46,7 +45,7 @@ def certain(bills):
 @pytest.mark.parametrize("hours", [1.0, 0.6])
 @pytest.mark.parametrize("usd", [300.0, 8_000.0, 300_000.0])
 def test_whoever_wins_is_cheaper_per_token_on_that_side_alone(compared, usd, hours):
-    bills = certain(compared.at({"ownership.device_usd.typical": usd}).bills)
+    bills = certain(compared.at({"ownership.device_usd.typical": usd}).candidates)
     found = weigh(bills, against_first=True, hours=hours)
     assert found.choice is bills[0]
     title = headline(found)
@@ -69,23 +68,23 @@ def test_whoever_wins_is_cheaper_per_token_on_that_side_alone(compared, usd, hou
 
 
 def test_a_tie_is_said_with_what_it_saves(compared):
-    twin = replace(compared.bills[0], name="twin")
-    found = weigh([compared.bills[0], twin], against_first=True)
+    twin = replace(compared.candidates[0], name="twin")
+    found = weigh([compared.candidates[0], twin], against_first=True)
     assert headline(found) == "1:1 and twin tie in speed"
     assert {row.cells[1][0] for row in differences(found, found.bills)} <= {"tie", "0 %"}
-    cheap = compared.at({}).bills[2]
-    pair = weigh([compared.bills[0], replace(cheap, sureness=compared.bills[0].sureness)])
+    cheap = compared.at({}).candidates[2]
+    pair = weigh([compared.candidates[0], replace(cheap, sureness=compared.candidates[0].sureness)])
     assert pair.rival is not None
     assert rests_on_price(pair)
 
 
 def test_a_plan_that_is_not_proven_decides_nothing(compared):
-    first, *others = certain(compared.bills)
+    first, *others = certain(compared.candidates)
     found = weigh([replace(first, gap=0.2), *others], against_first=True)
     assert headline(found) == "Not decided: 1:1's plan may be 20 % from the best"
     assert "1:1's plan is not proven" in rests_on_price(found)
 
 
 def test_parts_of_a_bill_are_the_whole_bill(compared):
-    for one in compared.bills:
+    for one in compared.candidates:
         assert sum(parts_of_bill(one)) == pytest.approx(one.owned.total_usd.typical)

@@ -10,7 +10,7 @@ import pytest
 from inline import Inline
 from studies import CLUSTER, written
 
-from nest_core.scenario import resolve_scenario
+from nest_core.scenario import Scenario
 from nest_core.store import Database, StoredAnswers
 from nest_core.studies import sensitivity as module
 from nest_core.studies.design_choice import choose, ties_of, weigh
@@ -91,8 +91,7 @@ def test_the_worst_failure_is_that_of_any_model(by_dollar):
     lost = []
     for member, bill in zip(study.members, one.bills, strict=True):
         change = one.planned.design.changes
-        scenario = resolve_scenario(member.document, change, member.folder)
-        found = losses(member.document, change, member.folder, scenario, bill.report)
+        found = losses(Scenario(member.document, change, member.folder), bill.report)
         lost.append(worst_of(found))
     assert one.worst_loss == max(lost)
 

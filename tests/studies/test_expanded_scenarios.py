@@ -7,7 +7,13 @@ import pytest
 from nest_core.errors import InputError
 from nest_core.overrides import assign
 from nest_core.presets import preset_names
-from nest_core.scenario import expanded, fabric_document, resolve_scenario, scenario_document
+from nest_core.scenario import (
+    Scenario,
+    expanded,
+    fabric_document,
+    resolve_scenario,
+    scenario_document,
+)
 from nest_core.schema import FabricFile, checked
 from nest_core.studies.parameters import fabric_table
 from nest_core.studies.settings import settings_of
@@ -35,7 +41,7 @@ def test_a_fabrics_table_builds_the_scenarios_fabric(name, changes):
 def test_settings_and_parameters_read_the_same_fabric():
     document, folder = scenario_document(PRESET)
     changes = CHANGES["a preset and a ratio"]
-    told = settings_of(document, changes, folder)
+    told = settings_of(Scenario(document, changes, folder))
     assert float(told["fabric.clos.oversubscription.0"]) == 2.0
     assert fabric_table(document, changes, folder)["clos"]["oversubscription"] == [2.0]
 

@@ -9,7 +9,7 @@ import pytest
 
 from nest_core.errors import InputError
 from nest_core.planner import search
-from nest_core.scenario import resolve_scenario, scenario_document
+from nest_core.scenario import Scenario, resolve_scenario, scenario_document
 from nest_core.studies.failures import lose_one, losses, tiers_at_risk
 from nest_studio.cli import run as command
 
@@ -46,8 +46,8 @@ def solved(fabric, *missing):
 
 @cache
 def lost(fabric, *missing):
-    document, overrides, scenario, best = solved(fabric, *missing)
-    return losses(document, overrides, None, scenario, best)
+    document, overrides, _, best = solved(fabric, *missing)
+    return losses(Scenario(document, overrides), best)
 
 
 @pytest.mark.parametrize("fabric", FABRICS)
@@ -176,7 +176,7 @@ def test_what_is_missing_already_is_not_lost_again():
 
 @pytest.mark.parametrize("fabric", ["torus-16x16", "dragonfly-1056", "v100-pods-64", "drawn-8"])
 def test_other_kinds_do_not_say_which_switches_they_have(fabric):
-    document, overrides, scenario, best = solved(fabric)
-    assert losses(document, overrides, None, scenario, best) == ()
+    document, overrides, _, best = solved(fabric)
+    assert losses(Scenario(document, overrides), best) == ()
     with pytest.raises(InputError, match="fabric must be a Clos"):
-        lose_one(document, overrides, None, scenario, best, "spine")
+        lose_one(Scenario(document, overrides), best, "spine")

@@ -65,7 +65,7 @@ def brute_force():
 
 @cache
 def tier_below(loss):
-    (tier,) = highest_ratios(asked(loss)).tiers
+    (tier,) = highest_ratios(**asked(loss)).tiers
     return tier
 
 
@@ -92,7 +92,7 @@ def test_a_tighter_limit_never_bears_more():
 
 def test_shares_count_and_only_their_proportion_does():
     one, other = (
-        highest_ratios(asked(0.05, mix)).tiers[0]
+        highest_ratios(**asked(0.05, mix)).tiers[0]
         for mix in ((("llama2-7b", 1), ("llama3-8b", 1)), (("llama2-7b", 50), ("llama3-8b", 50)))
     )
     assert one == other
@@ -103,7 +103,7 @@ def test_shares_count_and_only_their_proportion_does():
 def test_every_tier_is_tried_with_the_others_as_they_are():
     document, _ = scenario_document("bert-large-64-v100")
     inputs = asked(0.05, (("bert-large", 1),), "bert-large-64-v100", {})
-    found = highest_ratios(inputs)
+    found = highest_ratios(**inputs)
     assert [tier.label for tier in found.tiers] == ["pod", "spine"]
     assert [tier.present for tier in found.tiers] == [1.0, 2.0]
     assert all(tier.steps[0].loss == 0 for tier in found.tiers)
@@ -117,7 +117,7 @@ def test_a_ratio_saves_money_or_nothing():
 
 def test_once_stopped_the_tiers_that_are_done_are_there():
     calls = iter([False] * 3 + [True] * 1000)
-    found = highest_ratios(asked(0.05), stop=lambda: next(calls))
+    found = highest_ratios(**asked(0.05), stop=lambda: next(calls))
     assert not found.complete
     assert found.tiers == ()
 
@@ -136,4 +136,4 @@ def test_once_stopped_the_tiers_that_are_done_are_there():
 )
 def test_what_cannot_be_asked_is_one_sentence(changes, message):
     with pytest.raises(InputError, match=message):
-        highest_ratios(asked(0.05) | changes)
+        highest_ratios(**asked(0.05) | changes)
