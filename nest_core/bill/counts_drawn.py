@@ -22,6 +22,7 @@ from nest_core.bill.floor import Hall, node_hall
 from nest_core.bill.inventory import BITS, Inventory, LinkCount, SwitchCount
 from nest_core.bill.prices import Prices
 from nest_core.topology import Element, GraphFabric, Link
+from nest_core.topology.hops import hops
 
 __all__ = ["DrawnLinks", "DrawnTiers", "drawn_links", "drawn_tiers", "graph_parts"]
 
@@ -223,13 +224,7 @@ def _network(fabric: GraphFabric, elements: dict[str, Element]) -> _Network:
         if cards
         and any(other not in inside and elements[other].role == "switch" for other in beside[name])
     ]
-    height = dict.fromkeys(ends, 0)
-    order = list(height)
-    for name in order:
-        for other in beside[name]:
-            if other not in height and other not in inside and elements[other].role == "switch":
-                height[other] = height[name] + 1
-                order.append(other)
+    height = hops(beside, ends, lambda name: name not in inside and elements[name].role == "switch")
     links = [
         link
         for link in fabric.links
@@ -245,7 +240,7 @@ def _network(fabric: GraphFabric, elements: dict[str, Element]) -> _Network:
     for name in fabric.device_ids:
         node.setdefault(inside[name], len(node))
     span: dict[str, tuple[int, int]] = {}
-    for name in order:
+    for name in height:
         below = [
             (node[inside[other]],) * 2 if other in inside else span[other]
             for other in beside[name]

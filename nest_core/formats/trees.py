@@ -20,7 +20,7 @@ from nest_core.formats.draft import title
 from nest_core.formats.values import Document, Source
 from nest_core.network.groups import numbered
 from nest_core.topology import MAX_DEVICES, Clos, Dragonfly, Fabric, Hierarchical, IntArray
-from nest_core.topology.arrange import heights
+from nest_core.topology.hops import heights
 from nest_core.units import plural
 
 __all__ = ["Hosts", "Switch", "block_document", "host_groups", "tree_document"]

@@ -15,6 +15,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 from nest_core.topology import Element, GraphFabric
+from nest_core.topology.hops import heights, inner_switches
 
 __all__ = ["Folded", "Join", "folded", "ranks_of"]
 
@@ -70,24 +71,12 @@ def ranks_of(fabric: GraphFabric) -> dict[str, int]:
     for link in fabric.links:
         beside[link.a].append(link.b)
         beside[link.b].append(link.a)
-    rank = dict.fromkeys(fabric.device_ids, 0)
-    order = list(rank)
-    for name in order:
-        for other in beside[name]:
-            if other not in rank:
-                rank[other] = rank[name] + 1
-                order.append(other)
-    outer = max(rank.values()) + 1
-    devices = set(fabric.device_ids)
-    within = {
-        element.id
-        for element in fabric.elements
-        if rank.get(element.id) == 1 and devices.issuperset(beside[element.id])
-    }
+    rank = heights(beside, fabric.device_ids)
+    within = inner_switches(beside, fabric.device_ids)
     first = {name for name, at in rank.items() if at == 1}
     if within < first:
         rank |= dict.fromkeys((name for name in within if _elsewhere(name, beside, within)), -1)
-    return {element.id: rank.get(element.id, outer) for element in fabric.elements}
+    return rank
 
 
 def _elsewhere(name: str, beside: Mapping[str, list[str]], within: set[str]) -> bool:

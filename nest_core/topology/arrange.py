@@ -8,13 +8,16 @@ switch stands near the mean of what hangs on it.
 from __future__ import annotations
 
 import math
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Collection, Mapping
 from typing import Any
 
 import networkx as nx
 
-__all__ = ["arranged", "heights"]
+from nest_core.topology.hops import heights
+
+__all__ = ["arranged"]
+
 
 PITCH = 60.0
 MARGIN = 36.0
@@ -30,20 +33,6 @@ FLAT = 24.0
 MOST_IN_A_ROW = 16
 
 Places = dict[str, tuple[float, float]]
-
-
-def heights(graph: nx.Graph[Any], devices: Collection[Any]) -> dict[Any, int]:
-    """Links between every element and the nearest device; unreachable ones are one above all."""
-    height: dict[Any, int] = dict.fromkeys(devices, 0)
-    waiting = deque(devices)
-    while waiting:
-        node = waiting.popleft()
-        for other in graph[node]:
-            if other not in height:
-                height[other] = height[node] + 1
-                waiting.append(other)
-    above = max(height.values(), default=-1) + 1
-    return height | {node: above for node in graph if node not in height}
 
 
 def arranged(drawing: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,10 +18,11 @@ import networkx as nx
 import numpy as np
 
 from nest_core.errors import InputError
-from nest_core.topology.arrange import arranged, heights
+from nest_core.topology.arrange import arranged
 from nest_core.topology.checks import IntArray
 from nest_core.topology.fabric import Fabric
 from nest_core.topology.graph import node_name
+from nest_core.topology.hops import heights
 from nest_core.units import GB, MICROSECOND
 
 __all__ = [

@@ -19,9 +19,9 @@ from typing import Any
 import networkx as nx
 
 from nest_core.errors import InputError
-from nest_core.topology.arrange import heights
 from nest_core.topology.checks import positive
 from nest_core.topology.drawing import Drawing, edited
+from nest_core.topology.hops import heights, inner_switches
 
 __all__ = ["DrawnTier", "open_switches", "oversubscribed", "tiers_of", "unlinked"]
 
@@ -193,13 +193,9 @@ def _heights(drawing: Drawing) -> _Heights:
     ]
     graph.add_edges_from((a, b) for _, a, b in known)
     cards = "nic" in roles.values()
-    # A server's own switch has devices alone beside it.
-    inside = {
-        name
-        for name in roles
-        if cards and graph[name] and all(roles[other] == "device" for other in graph[name])
-    }
-    height = heights(graph, [name for name, role in roles.items() if role == "device"])
+    devices = [name for name, role in roles.items() if role == "device"]
+    inside = inner_switches(graph, devices) if cards else set()
+    height = heights(graph, devices)
     outside = [name for name, role in roles.items() if role == "switch" and name not in inside]
     down: dict[str, list[int]] = {name: [] for name in outside}
     up: dict[str, list[int]] = {name: [] for name in outside}
