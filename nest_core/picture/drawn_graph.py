@@ -22,7 +22,7 @@ from nest_core.network import GraphLinkMap
 from nest_core.picture.aggregate import LEAST_PITCH, MOST_PAIRS, gap, opacity
 from nest_core.picture.ask import Ask
 from nest_core.picture.fabric_words import plural, said_rate
-from nest_core.picture.folding import Folded, Join, folded, ranks_of
+from nest_core.picture.folding import Folded, by_rank, folded
 from nest_core.picture.frame import TEXT, Frame, frame_of, framed
 from nest_core.picture.grids import torus_drawn
 from nest_core.picture.marks import (
@@ -61,7 +61,7 @@ def graph_drawn(fabric: GraphFabric, ask: Ask) -> Drawn:
     frame = frame_of(ask.width)
     found = folded(fabric, int(frame.across / LEAST_PITCH), MOST_PAIRS)
     stages, paint = stages_of(ask, fabric.devices, np.arange(fabric.devices))
-    sketch = _Sketch(fabric, found or _by_rank(fabric), frame, found is not None, paint, ask.loads)
+    sketch = _Sketch(fabric, found or by_rank(fabric), frame, found is not None, paint, ask.loads)
     most = max(sketch.busy.values(), default=0.0)
     words = load_words(ask, sketch.words, most)
     marks = sketch.marks()
@@ -69,25 +69,6 @@ def graph_drawn(fabric: GraphFabric, ask: Ask) -> Drawn:
         marks += stages.outlines(marks)
     legend = legend_of(ask, most, _legend(fabric), marks)
     return framed(frame, words, marks, sketch.said(ask), legend)
-
-
-def _by_rank(fabric: GraphFabric) -> Folded:
-    """One box per rank and role."""
-    rank = ranks_of(fabric)
-    boxes: dict[tuple[int, str], list[Element]] = defaultdict(list)
-    for element in fabric.elements:
-        boxes[rank[element.id], element.role].append(element)
-    order = sorted(boxes)
-    place = {element.id: at for at, key in enumerate(order) for element in boxes[key]}
-    joins: Counter[tuple[int, int, float]] = Counter()
-    for link in fabric.links:
-        a, b = sorted((place[link.a], place[link.b]))
-        joins[a, b, link.bandwidth_Bps] += link.count
-    return Folded(
-        tuple(tuple(boxes[key]) for key in order),
-        tuple(at for at, _ in order),
-        tuple(Join(a, b, count, rate) for (a, b, rate), count in sorted(joins.items())),
-    )
 
 
 @dataclass(frozen=True)
@@ -179,29 +160,13 @@ class _Sketch:
     @cached_property
     def places(self) -> dict[int, tuple[float, float]]:
         """Middle and width of every box."""
-        left, right = self.frame.left, self.frame.right
-        found: dict[int, tuple[float, float]] = {}
-        for rank in sorted(self.order, key=abs):
-            own = self.order[rank]
-            pitch = (right - left) / len(own)
+        places: dict[int, tuple[float, float]] = {}
+        for boxes in self.order.values():
+            pitch = self.frame.across / len(boxes)
             width = min(_WIDEST_BOX, pitch - gap(pitch))
-            wanted = [
-                self._wanted(box, found, left + (at + 0.5) * pitch) for at, box in enumerate(own)
-            ]
-            step = width + gap(pitch)
-            for box, x in zip(own, _spread(wanted, step, left, right, width), strict=True):
-                found[box] = (x, width)
-        return found
-
-    def _wanted(self, box: int, placed: dict[int, tuple[float, float]], even: float) -> float:
-        near = [
-            placed[other][0]
-            for one in self.found.joins
-            if box in (one.a, one.b)
-            for other in (one.a, one.b)
-            if other != box and other in placed
-        ]
-        return sum(near) / len(near) if near else even
+            middles = (self.frame.left + (at + 0.5) * pitch for at in range(len(boxes)))
+            places |= {box: (x, width) for box, x in zip(boxes, middles, strict=True)}
+        return places
 
     def key(self, box: int) -> str:
         """The element, or the first of those that are folded and how many."""
@@ -223,13 +188,18 @@ class _Sketch:
         """Links, then boxes with their words."""
         return [*self._lines(), *self._boxes()]
 
-    def _lines(self) -> list[Mark]:
-        stands: dict[tuple[int, int], Counter[str]] = defaultdict(Counter)
+    @cached_property
+    def stands(self) -> dict[tuple[int, int], Stands]:
+        """Links of the bill between two boxes, or within one."""
+        counts: dict[tuple[int, int], Counter[str]] = defaultdict(Counter)
         for link in self.fabric.links:
             tier = self.tiers.links.get((link.a, link.b))
             if tier is not None:
                 a, b = sorted((self.box_of[link.a], self.box_of[link.b]))
-                stands[a, b][f"links {tier}"] += link.count
+                counts[a, b][f"links {tier}"] += link.count
+        return {pair: tuple(sorted(count.items())) for pair, count in counts.items()}
+
+    def _lines(self) -> list[Mark]:
         pairs: dict[tuple[int, int], float] = defaultdict(float)
         for one in self.found.joins:
             if one.a != one.b:
@@ -243,7 +213,7 @@ class _Sketch:
         most_busy = max(self.busy.values(), default=0.0)
         found: list[Mark] = []
         for (a, b), capacity in sorted(pairs.items(), key=lambda item: item[1]):
-            own: Stands = tuple(sorted(stands[a, b].items()))
+            own = self.stands.get((a, b), ())
             ends = self.key(a), self.key(b)
             if not self.regular and self.found.rank[a] != self.found.rank[b]:
                 found.append(Band(between(*ends), "mesh", self._area(a, b), (), own))
@@ -277,20 +247,11 @@ class _Sketch:
         return (bx - bw / 2, high), (bx + bw / 2, high), (ax + aw / 2, low), (ax - aw / 2, low)
 
     def _boxes(self) -> list[Mark]:
-        inner: dict[int, Counter[str]] = defaultdict(Counter)
-        for link in self.fabric.links:
-            tier, a, b = (
-                self.tiers.links.get((link.a, link.b)),
-                self.box_of[link.a],
-                self.box_of[link.b],
-            )
-            if tier is not None and a == b:
-                inner[a][f"links {tier}"] += link.count
         found: list[Mark] = []
         for box, own in enumerate(self.found.members):
             x, width = self.places[box]
             top, bottom = self.rows[self.found.rank[box]]
-            stands: Counter[str] = Counter(inner[box])
+            stands = Counter(dict(self.stands.get((box, box), ())))
             for element in own:
                 if element.role == "device":
                     stands["device"] += 1
@@ -414,25 +375,6 @@ def _word(own: Sequence[Element]) -> str:
     first = {one.id.rstrip("0123456789.-_ ") for one in own}
     word = min(first) if len(first) == 1 else ""
     return word or ("NIC" if own[0].role == "nic" else own[0].role)
-
-
-def _spread(
-    wanted: Sequence[float], step: float, left: float, right: float, width: float
-) -> list[float]:
-    """Places in order and at least a step apart, as near as can be to those wanted.
-
-    Least squares under an order: what would overlap is pooled at its mean.
-    """
-    pools: list[tuple[float, int]] = []
-    for at, x in enumerate(wanted):
-        mean, count = x - at * step, 1
-        while pools and pools[-1][0] > mean:
-            before, many = pools.pop()
-            mean, count = (before * many + mean * count) / (many + count), many + count
-        pools.append((mean, count))
-    flat = [mean for mean, count in pools for _ in range(count)]
-    low, high = left + width / 2, right - width / 2 - (len(wanted) - 1) * step
-    return [min(max(x, low), max(high, low)) + at * step for at, x in enumerate(flat)]
 
 
 def _legend(fabric: GraphFabric) -> list[Swatch]:

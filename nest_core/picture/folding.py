@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from nest_core.topology import Element, GraphFabric
 from nest_core.topology.hops import heights, inner_switches
 
-__all__ = ["Folded", "Join", "folded", "ranks_of"]
+__all__ = ["Folded", "Join", "by_rank", "folded", "ranks_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,15 +115,27 @@ def _folded_below(fabric: GraphFabric, rank: Mapping[str, int], apart: int) -> F
         else (rank[element.id], element.role, element.radix, element.count)
         for element in fabric.elements
     }
-    number = _refined(fabric, _numbered(colour))
+    return _in_boxes(fabric, rank, _refined(fabric, _numbered(colour)))
+
+
+def by_rank(fabric: GraphFabric) -> Folded:
+    """Return one box per rank and role."""
+    rank = ranks_of(fabric)
+    roles = sorted({element.role for element in fabric.elements})
+    label = {e.id: rank[e.id] * len(roles) + roles.index(e.role) for e in fabric.elements}
+    return _in_boxes(fabric, rank, label)
+
+
+def _in_boxes(fabric: GraphFabric, rank: Mapping[str, int], label: Mapping[str, int]) -> Folded:
+    """Put elements of one label in one box."""
     boxes: dict[int, list[Element]] = defaultdict(list)
     for element in fabric.elements:
-        boxes[number[element.id]].append(element)
+        boxes[label[element.id]].append(element)
     order = sorted(boxes, key=lambda box: rank[boxes[box][0].id])
     place = {box: at for at, box in enumerate(order)}
     joins: Counter[tuple[int, int, float]] = Counter()
     for link in fabric.links:
-        a, b = sorted((place[number[link.a]], place[number[link.b]]))
+        a, b = sorted((place[label[link.a]], place[label[link.b]]))
         joins[a, b, link.bandwidth_Bps] += link.count
     return Folded(
         tuple(tuple(boxes[box]) for box in order),
