@@ -13,27 +13,27 @@ from functools import cached_property
 import numpy as np
 
 from nest_core.bill.inventory import Inventory
-from nest_core.picture.aggregate import Row, row_of, tiles
+from nest_core.picture.aggregate import Row
 from nest_core.picture.ask import Ask, parts_of
-from nest_core.picture.clos_nodes import Foot, NodeRow
+from nest_core.picture.clos_layout import MAX_RAIL_COLOURS, ClosLayout, Panel
+from nest_core.picture.clos_nodes import NodeRow
 from nest_core.picture.clos_plan import Busy, busy_of, transfers
 from nest_core.picture.clos_said import Saying, fault_words
-from nest_core.picture.clos_structure import Pod, Structure, diagonal, merged
+from nest_core.picture.clos_structure import Structure
 from nest_core.picture.clos_words import Counts, subtitle, title
 from nest_core.picture.fabric_words import plural
 from nest_core.picture.frame import Frame, frame_of, framed
 from nest_core.picture.marks import Band, Box, Drawn, Mark, Stands, Words
 from nest_core.picture.meshes import Mesh, mesh
 from nest_core.picture.one_node import MOST_DEVICES, node_drawn
-from nest_core.picture.racks import MIN_DOMAIN, Paint, Racks, node_words
+from nest_core.picture.racks import Paint, Racks, node_words
 from nest_core.picture.stages import Span, Stages, stages_of
-from nest_core.picture.switches import Placed, Switch, cross, narrow_row, place, units
+from nest_core.picture.switches import Placed, cross
 from nest_core.picture.text import text_width
 from nest_core.topology import Clos
 
 __all__ = ["clos_drawn"]
 
-_MAX_RAIL_COLOURS = 8
 _BAR = 18.0
 _MAX_BARS = 3
 
@@ -53,11 +53,12 @@ def clos_drawn(fabric: Clos, ask: Ask) -> Drawn:
     )
     busy = None if ask.loads is None else busy_of(structure, ask.loads)
     frame = frame_of(ask.width)
-    drawing = _Drawing(structure, racks, _inner(frame, fabric), stages, busy)
+    layout = ClosLayout(structure, _inner(frame, fabric), racks.has_cells)
+    drawing = _Drawing(layout, racks, stages, busy)
     form, marks = drawing.marks()
     counts = _counts(fabric, ask)
     tiled = drawing.tile_words | {"node": node_words(marks)}
-    saying = Saying(structure, counts, drawing.edges, tiled, busy)
+    saying = Saying(structure, counts, layout.edges, tiled, busy)
     line = saying.line(form)
     words = title(structure), subtitle(structure, line)
     if ask.plan is not None:
@@ -72,7 +73,7 @@ def _rail_paint(fabric: Clos) -> Paint:
 
     def look(devices: Sequence[int]) -> str:
         numbers = {number % per_node % rails for number in devices[: rails + 1]}
-        coloured = 1 < rails <= _MAX_RAIL_COLOURS and len(numbers) == 1
+        coloured = 1 < rails <= MAX_RAIL_COLOURS and len(numbers) == 1
         return f"rail-{min(numbers)}" if coloured else "device"
 
     return look
@@ -104,250 +105,65 @@ def _inner(frame: Frame, fabric: Clos) -> Frame:
     return replace(frame, top=frame.top + 10, bottom=frame.bottom - 18 - bars)
 
 
-@dataclass(frozen=True, slots=True)
-class _Panel:
-    """A pod or several, and where they stand.
-
-    Parameters
-    ----------
-    key : str
-        Of the frame; empty: none is drawn.
-    pod : Pod
-    tops : tuple of int
-        Groups of switches above that are its alone; none where panels share them.
-    left, right : float
-    """
-
-    key: str
-    pod: Pod
-    tops: tuple[int, ...]
-    left: float
-    right: float
-
-    @property
-    def middle(self) -> float:
-        return (self.left + self.right) / 2
-
-
 @dataclass(frozen=True)
 class _Drawing:
-    """Where everything stands, and its marks."""
+    """The marks of rows that have their places."""
 
-    structure: Structure
+    layout: ClosLayout
     racks: Racks
-    frame: Frame
     stages: Stages | None
     busy: Busy | None
 
     @property
+    def structure(self) -> Structure:
+        """What there is."""
+        return self.layout.structure
+
+    @property
     def fabric(self) -> Clos:
         """What is drawn."""
-        return self.structure.fabric
+        return self.layout.fabric
 
     @property
     def loads(self) -> Mapping[str, str]:
         """Looks of links by the key of their lower end and ``up`` or ``down``."""
         return self.busy.looks if self.busy else {}
 
-    @cached_property
-    def panels(self) -> tuple[_Panel, ...]:
-        """Panels from left to right."""
-        structure, frame = self.structure, self.frame
-        pods = structure.rail_pods() if structure.has_rail_panels else structure.pods()
-        counts = tiles(len(pods), 0.6 * frame.across)
-        pitch = frame.across / len(counts)
-        gap = min(14.0, max(2.0, 0.08 * pitch)) if len(counts) > 1 else 0.0
-        panels, at = [], 0
-        name = "rail" if structure.has_rail_panels else "pod"
-        for number, count in enumerate(counts):
-            held, last = pods[at : at + count], at + count - 1
-            key = f"{name} {at}" if count == 1 else f"{name} {at}-{last}"
-            tops = tuple(range(at, last + 1)) if structure.tops > 1 else ()
-            left = frame.left + number * pitch + gap / 2
-            framed_key = key if len(pods) > 1 else ""
-            panels.append(_Panel(framed_key, merged(held), tops, left, left + pitch - gap))
-            at += count
-        return tuple(panels)
-
     @property
-    def _has_frames(self) -> bool:
-        return bool(self.panels[0].key)
-
-    @cached_property
-    def _labels(self) -> bool:
-        """Whether panels have room for their names."""
-        panel = self.panels[-1]
-        room = panel.right - panel.left - 6
-        return (
-            self._has_frames
-            and self.frame.words
-            and text_width(panel.key.split()[-1], 12.0, bold=True) * 1.12 <= room
-        )
-
-    @cached_property
-    def edges(self) -> dict[str, tuple[float, float]]:
-        """Top and bottom of every tier and class of links, by its name in the bill."""
-        names, down, fabric = self.fabric.tier_names, self.frame.down, self.fabric
-        switch = min(18.0, max(6.0, 0.055 * down))
-        bundle = min(40.0, max(6.0, (0.11 if fabric.tiers < 3 else 0.07) * down))
-        domain = fabric.devices_per_node >= MIN_DOMAIN and self.racks.has_cells
-        shares: list[tuple[str, float]] = []
-        if fabric.kind == "rail_only":
-            shares += [("common", min(24.0, 0.08 * down)), ("", 0.03 * down)]
-        if fabric.tiers == 3:
-            shares += [(names[2], switch), (f"links {names[2]}", max(0.17 * down, 12.0))]
-        if self._has_frames:
-            shares.append(("", 18.0 if self._labels else 3.0))
-        if fabric.tiers > 1:
-            shares += [(names[1], switch), (f"links {names[1]}", 0.0)]
-        shares.append((names[0], switch))
-        if self._has_frames:
-            shares.append(("", 3.0))
-        shares.append((f"links {names[0]}", bundle if fabric.tiers > 1 else 0.0))
-        nodes = 0.46 if domain else 0.31 if fabric.tiers < 3 else 0.26
-        shares.append(("node", nodes * down))
-        rest = down - sum(height for _, height in shares)
-        result: dict[str, tuple[float, float]] = {}
-        y = self.frame.top
-        for name, height in shares:
-            below = y + (height or rest)
-            result |= {name: (y, below)} if name else {"": (y, below)}
-            y = below
-        return result
-
-    @cached_property
-    def unit(self) -> float:
-        """Room of one link."""
-        rooms = []
-        for panel in self.panels:
-            row = self._leaf_row(panel)
-            room = units(row, panel.pod.leaves)
-            ports = sum(max(spine.down, spine.up) for spine in panel.pod.spines)
-            share = row.box / row.pitch
-            rooms.append(min(room, share * (row.pitch * len(row.counts)) / max(1, ports)))
-        return min(rooms)
-
-    def _leaf_row(self, panel: _Panel) -> Row:
-        rails = 1 if self.structure.has_rail_panels else self.fabric.rails
-        leaves = len(panel.pod.leaves)
-        sizes = range(rails, leaves + 1, rails)  # whole units
-        margin = min(3.0, 0.06 * (panel.right - panel.left)) if panel.key else 0.0
-        return row_of(leaves, panel.left + margin, panel.right - margin, sizes)
-
-    @cached_property
-    def leaves(self) -> tuple[list[Placed], ...]:
-        """Rows of leaves, panel by panel."""
-        edges = self.edges[self.fabric.tier_names[0]]
-        return tuple(
-            place(self._dressed(panel), self._leaf_row(panel), self.unit, edges, panel.key)
-            for panel in self.panels
-        )
-
-    def _dressed(self, panel: _Panel) -> list[Switch]:
-        rails = self.fabric.rails
-        if not 1 < rails <= _MAX_RAIL_COLOURS:
-            return list(panel.pod.leaves)
-        pairs = zip(panel.pod.leaves, panel.pod.groups, strict=True)
-        return [replace(leaf, look=f"rail-{group % rails}") for leaf, group in pairs]
-
-    @cached_property
-    def spines(self) -> tuple[list[Placed], ...]:
-        """Rows of spines, panel by panel, as wide as their capacity."""
-        if self.fabric.tiers == 1:
-            return tuple([] for _ in self.panels)
-        edges = self.edges[self.fabric.tier_names[1]]
-        return tuple(
-            self._narrow(panel.pod.spines, panel, edges, panel.key) for panel in self.panels
-        )
-
-    def _narrow(
-        self, switches: Sequence[Switch], panel: _Panel, edges: tuple[float, float], inside: str
-    ) -> list[Placed]:
-        """A row of switches centred in a panel."""
-        row = self._leaf_row(panel)
-        share = row.box / row.pitch
-        ports = max(sum(one.down for one in switches), sum(one.up for one in switches))
-        width = min(row.pitch * len(row.counts), ports * self.unit / share)
-        above = narrow_row(len(switches), panel.middle, width, share)
-        return place(switches, above, self.unit, edges, inside)
-
-    @cached_property
-    def cores(self) -> tuple[tuple[Mesh, list[Placed], list[Placed]], ...]:
-        """Every group of switches at the top: its links, the frames below it, and its row."""
-        structure, fabric = self.structure, self.fabric
-        if fabric.tiers < 3:
-            return ()
-        name = fabric.tier_names[2]
-        frames = [self._frame(panel) for panel in self.panels]
-        edges, of = self.edges[name], f"links {name}"
-        across = replace(self.panels[0], left=self.frame.left, right=self.frame.right)
-        if structure.tops == 1:
-            links, order = structure.core_links(), [n for p in self.panels for n in p.pod.numbers]
-            total = f"{int(links.sum()):,} links"
-            words = f"{total}, dealt to the {name} switches in turn"
-            if int(links.min()) == int(links.max()):
-                words = f"{total}: every pod to every {name} switch, {int(links.max())} each"
-            sound = structure.core_sound()[order]
-            row = self._top_row(structure.cores(), across, edges)
-            return ((Mesh(of, links[order], words, self.unit, sound=sound), frames, row),)
-        found = []
-        for panel, frame in zip(self.panels, frames, strict=True):
-            cores = [core for top in panel.tops for core in structure.cores(top)]
-            links = diagonal([structure.core_links(top) for top in panel.tops])
-            sound = diagonal([structure.core_sound(top) for top in panel.tops])
-            each = Mesh(of, links, "", self.unit, sound=sound, meshes=len(self.panels))
-            found.append((each, [frame], self._top_row(cores, panel, edges)))
-        return tuple(found)
-
-    def _top_row(
-        self, cores: Sequence[Switch], panel: _Panel, edges: tuple[float, float]
-    ) -> list[Placed]:
-        return self._narrow(cores, panel, edges, "")
-
-    def _frame(self, panel: _Panel) -> Placed:
-        """The frame of a panel as what links from above end on."""
-        names = self.fabric.tier_names
-        top, bottom = self.edges[names[-1 if self.fabric.tiers == 1 else 1]][0], 0.0
-        top -= 18.0 if self._labels else 3.0
-        bottom = self.edges[names[0]][1] + 3.0
-        look, rails = "frame", self.fabric.rails
-        if self.structure.has_rail_panels and 1 < rails <= _MAX_RAIL_COLOURS:
-            look = f"rail-{panel.pod.groups[0] % rails} plane"
-        box = Box(panel.key, look, panel.left, top, panel.right - panel.left, bottom - top)
-        marks: list[Mark] = [box]
-        if self._labels:
-            text = panel.key
-            if text_width(text, 12.0, bold=True) * 1.12 > box.width - 6:
-                text = text.split()[-1]
-            marks.append(Words(text, "soft", panel.middle, top + 13, 12.0, "middle", panel.key))
-        switches = tuple(Switch("pod", at, 0, up) for at, up in enumerate(panel.pod.uplinks))
-        reach = sum(panel.pod.uplinks) * self.unit
-        return Placed(box, switches, tuple(marks), (panel.middle - reach / 2, reach))
+    def frame(self) -> Frame:
+        """What is left to the rows."""
+        return self.layout.frame
 
     @cached_property
     def tile_words(self) -> dict[str, str]:
         """What is drawn in tiles, by tier."""
         names = self.fabric.tier_names
-        words = {names[0]: _tile_words(self.leaves[0])}
+        words = {names[0]: _tile_words(self.layout.leaves[0])}
         if self.fabric.tiers > 1:
-            words[names[1]] = _tile_words(self.spines[0])
-        if self.cores:
-            words[names[2]] = _tile_words(self.cores[0][2])
-        if len(self.panels[0].pod.numbers) > 1 and self._has_frames:
-            words["pod"] = f"drawn {len(self.panels[0].pod.numbers)} at a time"
+            words[names[1]] = _tile_words(self.layout.spines[0])
+        if self.layout.cores:
+            words[names[2]] = _tile_words(self.layout.cores[0][2])
+        if len(self.layout.panels[0].pod.numbers) > 1 and self.layout.has_frames:
+            words["pod"] = f"drawn {len(self.layout.panels[0].pod.numbers)} at a time"
         return words
 
     def marks(self) -> tuple[str, list[Mark]]:
         """Return what a line between spines and leaves is, and all marks."""
         form, links, boxes = "mesh", list[Mark](), list[Mark]()
-        if self._has_frames:
-            boxes += [mark for panel in self.panels for mark in self._frame(panel).marks]
+        if self.layout.has_frames:
+            boxes += [
+                mark
+                for panel in self.layout.panels
+                for mark in self.layout.panel_frame(panel).marks
+            ]
         if self.fabric.kind == "rail_only":
             boxes += self._nothing()
-        for links_up, frames, row in self.cores:
+        for links_up, frames, row in self.layout.cores:
             links += mesh(frames, row, links_up)[1]
             boxes += [mark for core in row for mark in core.marks]
-        for panel, leaves, spines in zip(self.panels, self.leaves, self.spines, strict=True):
+        for panel, leaves, spines in zip(
+            self.layout.panels, self.layout.leaves, self.layout.spines, strict=True
+        ):
             if spines:
                 form, lines = mesh(leaves, spines, self._mesh(panel))
                 boxes += [*_shade(leaves, spines), *lines]
@@ -360,7 +176,7 @@ class _Drawing:
             boxes += self._faults()
         return form, [*links, *boxes]
 
-    def _mesh(self, panel: _Panel) -> Mesh:
+    def _mesh(self, panel: Panel) -> Mesh:
         name, pod = self.fabric.tier_names[1], panel.pod
         total = sum(leaf.up for leaf in pod.leaves)
         each = total / max(1, len(pod.leaves) * len(pod.spines))
@@ -370,14 +186,14 @@ class _Drawing:
             f"links {name}",
             pod.links,
             words if len(pod.numbers) == 1 else "",
-            self.unit,
+            self.layout.unit,
             loads=ups,
-            meshes=len(self.panels),
+            meshes=len(self.layout.panels),
         )
 
     def _nothing(self) -> list[Mark]:
         """An empty row where others have their common spines."""
-        top, bottom = self.edges["common"]
+        top, bottom = self.layout.edges["common"]
         left, right = self.frame.left + 2, self.frame.right - 2
         marks: list[Mark] = [Box("", "nothing", left, top, right - left, bottom - top, radius=4)]
         text = "no switch joins the rails"
@@ -387,33 +203,24 @@ class _Drawing:
             marks.append(Words(text, "soft", *place, 12.0, "middle"))
         return marks
 
-    def feet(self, panel: int) -> list[Foot]:
-        """Boxes of leaves of a panel with the numbers of their groups."""
-        result, at = list[Foot](), 0
-        groups = self.panels[panel].pod.groups
-        for leaf in self.leaves[panel]:
-            result.append((leaf, groups[at : at + len(leaf.members)]))
-            at += len(leaf.members)
-        return result
-
     def _nodes(self) -> list[Mark]:
-        top, bottom = self.edges["node"]
+        top, bottom = self.layout.edges["node"]
         row = NodeRow(self.structure, self.racks, self.loads, top, bottom)
-        feet = [self.feet(panel) for panel in range(len(self.panels))]
+        feet = [self.layout.feet(panel) for panel in range(len(self.layout.panels))]
         if self.structure.has_rail_panels:
             return row.below_all(feet, self.frame.left, self.frame.right)
         marks: list[Mark] = []
-        for panel, leaves in zip(self.panels, feet, strict=True):
-            marks += row.below(leaves, self._leaf_row(panel).pitch)
+        for panel, leaves in zip(self.layout.panels, feet, strict=True):
+            marks += row.below(leaves, self.layout.leaf_row(panel).pitch)
         return marks
 
     def _planned(self, stages: Stages, marks: Sequence[Mark]) -> list[Mark]:
         """Draw a plan's brackets, tensor groups and transfers."""
         structure, per_node = self.structure, self.fabric.devices_per_node
         result: list[Mark] = []
-        if len(self.panels) == 1:
-            feet = self.feet(0)
-            result += transfers(structure, stages, feet, self.spines[0])
+        if len(self.layout.panels) == 1:
+            feet = self.layout.feet(0)
+            result += transfers(structure, stages, feet, self.layout.spines[0])
             name = structure.units[0].name
             name = name if name == "rack" else self.fabric.tier_names[0]
             spans = []
@@ -428,9 +235,9 @@ class _Drawing:
 
     def _faults(self) -> list[Mark]:
         """Name failed and slow switches: above the first row, below the last one."""
-        rows = [[box for row in self.leaves for box in row]]
-        rows.append([box for row in self.spines for box in row])
-        rows.append([box for _, _, row in self.cores for box in row])
+        rows = [[box for row in self.layout.leaves for box in row]]
+        rows.append([box for row in self.layout.spines for box in row])
+        rows.append([box for _, _, row in self.layout.cores for box in row])
         rows = [row for row in rows if row]
         marks, taken = list[Mark](), list[tuple[float, float, float]]()
         for at, row in enumerate(rows):

@@ -13,7 +13,7 @@ from nest_core.picture.clos_words import (
     said_nodes,
     said_tier,
 )
-from nest_core.picture.fabric_words import plural, said_rate
+from nest_core.picture.fabric_words import count_words, said_rate
 from nest_core.picture.marks import Said, Swatch
 from nest_core.picture.plan import Shown
 from nest_core.picture.racks import MIN_DOMAIN
@@ -90,7 +90,7 @@ class Saying:
         if not structure.has_rail_panels:
             sizes = {sum(leaf.down for leaf in pod.leaves) for pod in pods}
             holds = "all alike" if len(sizes) == 1 else "of unequal size"
-            head = f"{len(pods)} {plural('pod', len(pods))}"
+            head = count_words(len(pods), 0, "pod")
             found.append(Said("pod", len(pods), head, self._words("pod", holds), *self.edges[""]))
         return found
 
@@ -132,11 +132,9 @@ class Saying:
         if fabric.rails > 1:
             words = f"{many} in a unit; a column is its rail"
         elif under.name == "rack":
-            head, words = f"{units:,} {plural('rack', units)}", f"of {many} nodes"
+            head, words = count_words(units, 0, "rack"), f"of {many} nodes"
         if fabric.devices_per_node >= MIN_DOMAIN:
-            present, gone = self.counts["node"]
-            of = f"{present:,} of {present + gone:,}" if gone else f"{present:,}"
-            head, host = f"{of} {plural('rack', present + gone)}", fabric.devices_per_host
+            head, host = count_words(*self.counts["node"], "rack"), fabric.devices_per_host
             hosts = f"{fabric.devices_per_node // host} hosts of {host} devices" if host else ""
             words = hosts
         said = "; ".join(text for text in (words, self.tiles["node"]) if text)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from nest_core.picture.clos_structure import Structure
-from nest_core.picture.fabric_words import plural, said_rate
+from nest_core.picture.fabric_words import count_words, said_rate
 from nest_core.picture.marks import Said
 from nest_core.topology import Clos
 from nest_core.units import format_ratio, humanise_rate
@@ -23,11 +23,6 @@ __all__ = [
     "subtitle",
     "title",
 ]
-
-
-def of(count: int, gone: int) -> str:
-    """A count, and of how many where some are gone."""
-    return f"{count:,} of {count + gone:,}" if gone else f"{count:,}"
 
 
 Counts = dict[str, tuple[int, int]]
@@ -147,7 +142,7 @@ def said_tier(
 ) -> Said:
     """A tier of switches."""
     count, gone = counts[name]
-    text = head or f"{of(count, gone)} {plural(name, count + gone)}"
+    text = head or count_words(count, gone, name)
     return Said(name, count, text, words, *edges, gone=gone)
 
 
@@ -161,7 +156,7 @@ def said_links(
     """Links into a tier; ``words`` follow their number."""
     what = f"links {name}"
     count, gone = counts[what]
-    said = f"{of(count, gone)} link{'s' if count + gone > 1 else ''}{words}"
+    said = count_words(count, gone, "link") + words
     return Said(what, count, "", (said,), *edges, gone=gone, ratio=ratio)
 
 
@@ -178,7 +173,7 @@ def said_nodes(
     join = ""
     if each > 1:
         join = f"{inside_name(fabric)}, {said_rate(fabric.intra_bandwidth_Bps)} per device"
-    text = head or f"{of(count, gone)} node{'s' if count + gone > 1 else ''}"
+    text = head or count_words(count, gone, "node")
     return Said("node", count, text, tuple(w for w in (words, more, join) if w), *edges, gone=gone)
 
 

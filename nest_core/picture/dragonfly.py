@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from nest_core.picture.aggregate import Row, opacity, row_of
 from nest_core.picture.ask import Ask
-from nest_core.picture.fabric_words import said_rate
+from nest_core.picture.fabric_words import count_words, said_rate
 from nest_core.picture.frame import TEXT, Frame, frame_of, framed
 from nest_core.picture.marks import (
     Band,
@@ -186,6 +186,7 @@ class _Sketch:
         tiled = (self.row.said(),) if self.row.tiled else ()
         ports = f"{p * fabric.nics_per_node} NICs, {a - 1} local, {min(h, out)} global"
         rate = f" of {said_rate(fabric.nic_bandwidth_Bps)} to routers"
+        links = count_words(nics, 0, "link") + rate
         size = (f"of {fabric.devices_per_node:,} devices",) if fabric.devices_per_node > 1 else ()
         found = [
             self._said("links global", each * groups * (groups - 1) // 2, "global link",
@@ -195,7 +196,7 @@ class _Sketch:
                        edges="group"),
             self._said("links local", groups * inside, "local link", f"{inside:,} in each group",
                        edges="group"),
-            Said("links node", nics, "", (_many(nics, "link") + rate,), *self.edges["links node"]),
+            Said("links node", nics, "", (links,), *self.edges["links node"]),
             self._said("node", fabric.nodes, "node", *size, *([nodes] if nodes else [])),
         ]  # fmt: skip
         if fabric.devices_per_node > 1:
@@ -203,7 +204,7 @@ class _Sketch:
         return [row for row in found if row.count]
 
     def _said(self, what: str, count: int, name: str, *words: str, edges: str = "") -> Said:
-        return Said(what, count, _many(count, name), words, *self.edges[edges or what])
+        return Said(what, count, count_words(count, 0, name), words, *self.edges[edges or what])
 
 
 def _busy(fabric: Dragonfly, ask: Ask) -> npt.NDArray[np.float64]:
@@ -238,7 +239,3 @@ def _legend(fabric: Dragonfly) -> Sequence[Swatch]:
         Swatch("funnel", "switch", "group: foot is its NICs, head its global links"),
         Swatch("box", "device", "device"),
     ]
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"

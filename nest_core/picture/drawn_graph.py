@@ -21,7 +21,7 @@ from nest_core.explain.loads import Loads
 from nest_core.network import GraphLinkMap
 from nest_core.picture.aggregate import LEAST_PITCH, MOST_PAIRS, gap, opacity
 from nest_core.picture.ask import Ask
-from nest_core.picture.fabric_words import plural, said_rate
+from nest_core.picture.fabric_words import count_words, plural, said_rate
 from nest_core.picture.folding import Folded, by_rank, folded
 from nest_core.picture.frame import TEXT, Frame, frame_of, framed
 from nest_core.picture.grids import torus_drawn
@@ -300,7 +300,7 @@ class _Sketch:
                 if ranks
                 else "among them"
             )
-            title = f"{devices:,} {plural('device', devices)}, drawn, and what joins them {tiers}"
+            title = f"{count_words(devices, 0, 'device')}, drawn, and what joins them {tiers}"
         if not self.regular:
             return (
                 title,
@@ -330,11 +330,8 @@ class _Sketch:
                     counts[what, element.role] += element.count
         found = []
         for (what, role), count in counts.items():
-            word = "NIC" if what == "nic" else what
-            if role == "switch" and what.startswith("tier "):
-                head = f"{count:,} {plural('switch', count)}"
-            else:
-                head = f"{count:,} {plural(word, count)}"
+            is_tier = role == "switch" and what.startswith("tier ")
+            head = count_words(count, 0, "switch" if is_tier else "NIC" if what == "nic" else what)
             below: tuple[str, ...] = ()
             if role == "device" and ask.parts.nodes < self.fabric.devices:
                 below = (f"in {ask.parts.nodes:,} nodes",)
@@ -344,13 +341,10 @@ class _Sketch:
     def _said_links(self, rank: int, top: float, bottom: float) -> list[Said]:
         """Links between a rank and the one below it, and those within the rank below."""
         counts: dict[str, Counter[float]] = defaultdict(Counter)
-        level = {
-            one.id: self.found.rank[at] for at, own in enumerate(self.found.members) for one in own
-        }
         ranks = sorted(self.rows)
         below = ranks[ranks.index(rank) - 1] if rank != ranks[0] else None
         for link in self.fabric.links:
-            ends = {level[link.a], level[link.b]}
+            ends = {self.found.rank[self.box_of[end]] for end in (link.a, link.b)}
             here = ends == {rank, below} or (len(ends) == 1 and ends == {rank})
             if here:
                 tier = self.tiers.links.get((link.a, link.b), "")
@@ -361,7 +355,8 @@ class _Sketch:
                 sum(rates.values()),
                 "",
                 tuple(
-                    f"{n:,} {plural('link', n)} of {said_rate(r)}" for r, n in sorted(rates.items())
+                    f"{count_words(n, 0, 'link')} of {said_rate(r)}"
+                    for r, n in sorted(rates.items())
                 ),
                 top,
                 bottom,

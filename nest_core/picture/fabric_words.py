@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nest_core.units import humanise_rate
 
-__all__ = ["plural", "said_rate"]
+__all__ = ["count_words", "plural", "said_rate"]
 
 PLURALS = {"leaf": "leaves", "spine": "spines", "switch": "switches", "core": "core switches"}
 PLURALS |= {"edge": "edge switches", "aggregation": "aggregation switches"}
@@ -22,6 +22,18 @@ def plural(name: str, count: int) -> str:
     if count != 1:
         return several
     return several.removesuffix("es") if several.endswith("switches") else name
+
+
+def count_words(count: int, gone: int, name: str) -> str:
+    """Say how many there are, and of how many where some have failed.
+
+    Examples
+    --------
+    >>> count_words(15, 1, "spine"), count_words(1, 0, "edge")
+    ('15 of 16 spines', '1 edge switch')
+    """
+    total = count + gone
+    return f"{count:,}{f' of {total:,}' if gone else ''} {plural(name, total)}"
 
 
 def said_rate(bytes_per_second: float) -> str:

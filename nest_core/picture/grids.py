@@ -18,18 +18,16 @@ import numpy as np
 
 from nest_core.bill.inventory import Inventory
 from nest_core.picture.ask import Ask
-from nest_core.picture.fabric_words import said_rate
 from nest_core.picture.frame import TEXT, Frame, frame_of, framed
-from nest_core.picture.lattice import AXES, Blocks, Joint, blocks_of
+from nest_core.picture.grid_words import torus_legend, torus_said, torus_subtitle, torus_title
+from nest_core.picture.lattice import AXES, CUBE, Blocks, Joint, blocks_of
 from nest_core.picture.marks import (
     Box,
     Drawn,
     Line,
     Mark,
     Point,
-    Said,
     Stands,
-    Swatch,
     Words,
     between,
 )
@@ -47,8 +45,6 @@ _MIN_PITCH, _MAX_PITCH = 7.0, 44.0
 _GAP = 1.3
 """Between two layers, in pitches."""
 _STUB, _LAYER_STUB, _MAX_STUB = 0.42, 0.26, 15.0
-_NUMBERS = ("no", "one", "two", "three", "four", "five", "six")
-_CUBE = 4
 
 
 def torus_drawn(fabric: Torus, ask: Ask) -> Drawn:
@@ -59,7 +55,7 @@ def torus_drawn(fabric: Torus, ask: Ask) -> Drawn:
     grid = _Grid(blocks, frame, ask.parts, ask.plan is not None)
     busy = {} if ask.loads is None else blocks.busiest(ask.loads.busy)
     most = max(busy.values(), default=0.0)
-    words = load_words(ask, (_title(fabric), _subtitle(blocks)), most)
+    words = load_words(ask, (torus_title(fabric), torus_subtitle(blocks)), most)
     stages, paint = stages_of(ask, fabric.places, fabric.place_of())
     looks = {joint: load_look(share, most) for joint, share in busy.items()}
     marks = [*grid.links(looks), *([] if stages is None else grid.bars(stages))]
@@ -68,8 +64,8 @@ def torus_drawn(fabric: Torus, ask: Ask) -> Drawn:
         marks += grid.numbers(stages) + grid.transfers(stages)
     if frame.words:
         marks += grid.letters()
-    legend = legend_of(ask, most, _legend(blocks), marks)
-    return framed(frame, words, marks, _said(blocks, ask.parts, frame), legend)
+    legend = legend_of(ask, most, torus_legend(blocks), marks)
+    return framed(frame, words, marks, torus_said(blocks, ask.parts, frame), legend)
 
 
 def _area(frame: Frame) -> tuple[float, float, float, float]:
@@ -214,7 +210,7 @@ class _Grid:
             return ((f"links {'wrap-around' if joint.wraps else 'neighbour'}", joint.links),)
         side = self.blocks.side[joint.axis]
         at = (self.blocks.place(joint.a)[joint.axis] + 1) * side
-        within = not joint.wraps and at % _CUBE
+        within = not joint.wraps and at % CUBE
         return ((f"links {'cube' if within else 'between cubes'}", joint.links),)
 
     def boxes(self, paint: Paint) -> list[Mark]:
@@ -244,7 +240,7 @@ class _Grid:
         stands: Stands = (("device", present), ("node", present)) if present else ()
         if not inside or not _has_cubes(self.parts):
             return stands + ((("links neighbour", inside),) if inside else ())
-        within = min(inside, 144 * max(1, places // _CUBE**3))
+        within = min(inside, 144 * max(1, places // CUBE**3))
         rest = inside - within
         return (
             *stands,
@@ -319,106 +315,3 @@ class _Grid:
 
 def _has_cubes(parts: Inventory) -> bool:
     return any(link.tier == "cube" for link in parts.links)
-
-
-def _by(sizes: tuple[int, ...]) -> str:
-    return " x ".join(f"{size:,}" for size in sizes)
-
-
-def _called(fabric: Torus) -> str:
-    kind = "torus" if any(fabric.wrap) else "mesh"
-    return f"twisted {kind}" if fabric.twisted else kind
-
-
-def _title(fabric: Torus) -> str:
-    whole = replace(fabric, missing=())
-    hops = int(whole.hops(np.zeros(1, np.int64), np.arange(whole.places)).max())
-    links = sum(
-        2 if size > 2 or any(shift) else size - 1
-        for size, shift in zip(fabric.shape, fabric.shifts, strict=True)
-    )
-    up_to = "" if all(fabric.wrap) else "up to "
-    article = (
-        "An" if str(fabric.shape[0]) in ("8", "11", "18") or fabric.shape[0] // 10 == 8 else "A"
-    )
-    rate = said_rate(fabric.link_bandwidth_Bps)
-    one = "link" if links == 1 else "links"
-    return (
-        f"{article} {_by(fabric.shape)} {_called(fabric)}: {up_to}{_NUMBERS[links]} {one} of "
-        f"{rate} per device, at most {hops:,} hop{'s' if hops > 1 else ''}"
-    )
-
-
-def _subtitle(blocks: Blocks) -> str:
-    torus = blocks.torus
-    wraps = "; a wrap is two stubs" if any(torus.wrap) else "; nothing wraps"
-    if len(torus.shape) > 2:
-        wraps += ", as is a link between layers"
-    if blocks.single:
-        return f"{torus.devices:,} devices; every device and every link drawn{wraps}"
-    joints, _ = blocks.joints
-    usual = max((joint.links for joint in joints), default=0)
-    line = f"; a line is {usual:,} links" if usual else ""
-    return f"{torus.devices:,} devices in {_tiled(blocks)}{line}{wraps}"
-
-
-def _tiled(blocks: Blocks) -> str:
-    whole = math.prod(blocks.side)
-    full = int((blocks.places == whole).sum())
-    rest = len(blocks.places) - full
-    smaller = f" and {rest:,} smaller at the ends" if rest else ""
-    return f"{full:,} blocks of {_by(blocks.side)}{smaller}"
-
-
-def _legend(blocks: Blocks) -> list[Swatch]:
-    rate = said_rate(blocks.torus.link_bandwidth_Bps)
-    found = [
-        Swatch("line", "link axis-0", f"link of {rate}" if blocks.single else f"links of {rate}")
-    ]
-    if any(wraps for wraps in blocks.torus.wrap):
-        where = (
-            "back further along another axis" if blocks.torus.twisted else "back at the other end"
-        )
-        found.append(Swatch("line", "link axis-0 wrap", f"wrap: comes {where}"))
-    what = "device" if blocks.single else f"block of {math.prod(blocks.side):,} devices"
-    found.append(Swatch("box", "device", what))
-    if blocks.torus.missing:
-        found.append(Swatch("box", "device gone", "crossed: failed, its router forwards"))
-    return found
-
-
-def _said(blocks: Blocks, parts: Inventory, frame: Frame) -> list[Said]:
-    torus = blocks.torus
-    gone = torus.places - torus.devices
-    of = f"{torus.devices:,} of {torus.places:,} devices" if gone else f"{torus.devices:,} devices"
-    rows: list[tuple[str, int, str, tuple[str, ...], int]] = [
-        ("device", torus.devices, of, (_by(torus.shape),), gone)
-    ]
-    cubes = torus.places // _CUBE**3
-    wraps = sum(joint.links for joint in blocks.joints[0] if joint.wraps)
-    for link in parts.links:
-        words = {
-            "neighbour": ("links", "between neighbours"),
-            "wrap-around": (
-                "wraps",
-                "one per ring" if not torus.twisted else "closing the short axes",
-            ),
-            "cube": ("links", "within the cube" if cubes == 1 else f"within {cubes:,} cubes of 64"),
-            "between cubes": ("wraps", "")
-            if cubes == 1
-            else ("links", f"between cubes, {wraps:,} of them wraps"),
-        }[link.tier]
-        below = (words[1],) if words[1] else ()
-        rows.append((f"links {link.tier}", link.count, f"{link.count:,} {words[0]}", below, 0))
-    for switch in parts.switches:
-        head = f"{switch.count:,} optical switches"
-        rows.append((switch.role, switch.count, head, ("which the links between cubes cross",), 0))
-    rate = said_rate(torus.bisection_Bps())
-    rows.append(("bisection", 0, rate, ("bisection, one way",), 0))
-    room = frame.down / len(rows)
-    found = [
-        Said(what, count, head, below, frame.top + room * at, frame.top + room * (at + 1), lost)
-        for at, (what, count, head, below, lost) in enumerate(rows)
-    ]
-    # Every device is a node of its own.
-    return [*found, Said("node", torus.devices, "", (), frame.top, frame.bottom, gone)]

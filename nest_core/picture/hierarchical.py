@@ -18,7 +18,7 @@ import numpy as np
 from nest_core.bill.inventory import BITS
 from nest_core.picture.aggregate import row_of
 from nest_core.picture.ask import Ask
-from nest_core.picture.fabric_words import plural, said_rate
+from nest_core.picture.fabric_words import count_words, plural, said_rate
 from nest_core.picture.frame import TEXT, Frame, frame_of, framed
 from nest_core.picture.hierarchical_levels import Levels, legend_entries, subtitle_of, title_of
 from nest_core.picture.marks import Band, Box, Drawn, Mark, Point, Said, Stands, Words, between
@@ -274,8 +274,7 @@ class _Sketch:
             total = int(levels.links(level, fabric).sum())
             lost = int(levels.links(level, levels.whole).sum()) - total
             rate = said_rate(levels.ask.parts.links[level - 1].rate_Gbps / BITS)
-            of = f"{total:,} of {total + lost:,}" if lost else f"{total:,}"
-            words = [f"{of} {plural('link', total + lost)} of {rate}"]
+            words = [f"{count_words(total, lost, 'link')} of {rate}"]
             if level == levels.at + 1 and not lost:
                 each = np.unique(levels.links(level, fabric) // np.array(levels.row.counts))
                 if len(each) == 1 and not levels.row.tiled:
@@ -314,7 +313,7 @@ class _Sketch:
         tiled = (
             (self.levels.row.said(),) if self.levels.row.tiled and level == self.levels.at else ()
         )
-        head = f"{count:,} {plural(tier.name, count)}"
+        head = count_words(count, 0, tier.name)
         return Said(f"groups {tier.name}", count, head, (of, *tiled), *edges)
 
     def _said_nodes(self, nodes_drawn: str) -> list[Said]:
@@ -327,12 +326,11 @@ class _Sketch:
             size = f"of {min(inner.group_sizes):,} to {max(inner.group_sizes):,} devices"
         rate = f"{said_rate(inner.link_bandwidth_Bps)} per device inside"
         gone = nodes - parts.nodes
-        of = f"{parts.nodes:,} of {nodes:,}" if gone else f"{nodes:,}"
-        devices = f"{fabric.devices:,} of {whole.devices:,}" if lost else f"{fabric.devices:,}"
+        devices = count_words(fabric.devices, lost, "device")
         middle = (top + bottom) / 2
-        head = f"{of} {plural(inner.name, nodes)}"
+        head = count_words(parts.nodes, gone, inner.name)
         tiled = (nodes_drawn,) if nodes_drawn else ()
         return [
             Said("node", parts.nodes, head, (size, *tiled), top, middle, gone),
-            Said("device", fabric.devices, f"{devices} devices", (rate,), middle, bottom, lost),
+            Said("device", fabric.devices, devices, (rate,), middle, bottom, lost),
         ]

@@ -19,10 +19,11 @@ from nest_core.network.torus import TorusShape
 from nest_core.topology import Torus
 from nest_core.topology.checks import IntArray
 
-__all__ = ["AXES", "Blocks", "Joint", "blocks_of"]
+__all__ = ["AXES", "CUBE", "Blocks", "Joint", "blocks_of"]
 
 AXES = ("x", "y", "z")
-_CUBE = 4
+CUBE = 4
+"""Devices to the side of a cube, where a fabric is made of them."""
 _FEW = 8
 """Cubes; where there are no more, blocks of half their side may be drawn."""
 
@@ -169,10 +170,10 @@ def blocks_of(torus: Torus, most: int, fits: Callable[[tuple[int, ...]], bool]) 
     ----------
     fits : function of the blocks along every axis
     """
-    cubes = len(torus.shape) == 3 and all(size % _CUBE == 0 for size in torus.shape)
+    cubes = len(torus.shape) == 3 and all(size % CUBE == 0 for size in torus.shape)
     least = None
     for side in range(1, max(torus.shape) + 1):
-        if cubes and side % _CUBE and side > (2 if torus.places <= _FEW * _CUBE**3 else 1):
+        if cubes and side % CUBE and side > (2 if torus.places <= _FEW * CUBE**3 else 1):
             continue
         blocks = Blocks(torus, tuple(min(side, size) for size in torus.shape))
         if math.prod(blocks.counts) > most or not fits(blocks.counts):

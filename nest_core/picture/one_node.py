@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nest_core.picture.ask import Ask
-from nest_core.picture.fabric_words import said_rate
+from nest_core.picture.fabric_words import count_words, said_rate
 from nest_core.picture.frame import TEXT, Frame, frame_of, framed
 from nest_core.picture.marks import Band, Box, Drawn, Line, Mark, Said, Swatch, Words, between
 from nest_core.picture.meshes import arc
@@ -234,18 +234,21 @@ class _Sketch:
         node, inside = self.node, self.node.inside
         found: list[Said] = []
         if node.leaves:
-            word = node.leaf if node.leaves == 1 else "leaves"
-            found.append(
-                Said(node.leaf, node.leaves, f"{node.leaves} {word}", (), *self.row(0.08, 0.1))
-            )
+            head = count_words(node.leaves, 0, node.leaf)
+            found.append(Said(node.leaf, node.leaves, head, (), *self.row(0.08, 0.1)))
             links = sum(one.count for one in ask.parts.links)
             one = f"{links} links of {said_rate(node.nic_Bps)}"
             found.append(Said(f"links {node.leaf}", links, "", (one,), *self.row(0.22, 0.06)))
-            found.append(Said("nic", node.nics, f"{node.nics} NICs", (), *self.row(0.36, 0.08)))
+            found.append(
+                Said("nic", node.nics, count_words(node.nics, 0, "NIC"), (), *self.row(0.36, 0.08))
+            )
         count, gone = len(node.present), inside.devices - len(node.present)
-        of = f"{count} of {inside.devices}" if gone else f"{count}"
         edges = self.row(0.56 if node.leaves else 0.3, 0.17)
-        found.append(Said("device", count, f"{of} devices", ("in one node",), *edges, gone))
+        found.append(
+            Said(
+                "device", count, count_words(count, gone, "device"), ("in one node",), *edges, gone
+            )
+        )
         how = {"switch": "switch", "mesh": "all to all", "ring": "ring"}
         join = how.get(inside.interconnect, "hybrid cube mesh")
         rate = f"{said_rate(inside.bandwidth_Bps)} per device"
