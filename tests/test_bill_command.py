@@ -172,8 +172,8 @@ def said_as_printed(text: str, found: dict[str, Any]) -> None:
             / 1e6
         ),
         "Bill over": lambda one: one["total_usd"] / 1e6,
-        "Whole bill": lambda one: one["usd_per_million_tokens"],
-        "All-in": lambda one: one["usd_per_gpu_hour"],
+        "$ per M": lambda one: one["usd_per_million_tokens"],
+        "$ per GPU": lambda one: one["usd_per_gpu_hour"],
     }
     for start, value in read.items():
         (row,) = (row for name, row in figures.items() if name.startswith(start))

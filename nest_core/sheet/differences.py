@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from nest_core.hardware.posterior import SHARE
 from nest_core.sheet.weighing import Weighing, paired_difference
 from nest_core.studies.ordering import ordered
 from nest_core.studies.whole_bill import WholeBill, typical
@@ -52,7 +51,7 @@ def differences(
     tokens = found.choice.training.tokens if found.choice.training else 0.0
     row = partial(_row, found, bills)
     days = row(
-        f"Days to train {humanise(tokens)} tokens",
+        f"Days for {humanise(tokens)} tokens",
         lambda one: one.training.days if one.training else None,
         three_digits,
         lambda one, apart, _: f"{apart:+.2g}".replace("-", "−"),
@@ -60,13 +59,13 @@ def differences(
     )
     money = [
         row(
-            "Whole bill, $ per M tokens",
+            "$ per M tokens, all in",
             lambda one: typical(one.usd_per_million_tokens),
             three_digits,
             ties=_ties(found, "price"),
         ),
         row(
-            "All-in, $ per GPU-hour",
+            "$ per GPU-hour, all in",
             lambda one: typical(one.owned.usd_per_device_hour),
             lambda value: f"{value:.2f}",
         ),
@@ -75,7 +74,7 @@ def differences(
     lost = [row(f"One {tier} lost", _lost(tier), _loss, None) for tier in tiers]
     if full:
         speed = row(
-            f"Throughput, M tokens/s, {SHARE:.0%} paired",
+            "Throughput, M tokens/s",
             lambda one: one.tokens_per_s and one.tokens_per_s / _MILLION,
             three_digits,
             lambda one, *_: _paired(found, one),

@@ -12,6 +12,7 @@ import html
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from nest_core.hardware.posterior import SHARE
 from nest_core.measured.acceptance.expected import MESSAGE_BYTES
 from nest_core.picture import Drawn, picture, to_svg
 from nest_core.report.documents import html_document
@@ -39,6 +40,9 @@ _WIDE_FROM = 4
 """From so many designs on the table takes the whole width."""
 
 _SAME = 5e-4
+_BELOW_TABLE = (
+    f"Best plan on each fabric; throughput against the first in {SHARE:.0%} paired intervals"
+)
 _FEW = 6
 """Prices on the first page where the table of designs takes its width."""
 _CHART_PX = 140.0
@@ -105,7 +109,7 @@ def decision_sheet(bills: Sequence[WholeBill], again: str, at: datetime) -> str:
     bills = (found.choice, *(one for one in found.bills if one is not found.choice))
     rows = differences(found, bills, full=True)
     table = (
-        f"<section>{_head(_table_title(found), 'Best plan on each fabric')}"
+        f"<section>{_head(_table_title(found), _BELOW_TABLE)}"
         f"{differences_html(found, bills, rows)}</section>"
     )
     body = [

@@ -122,9 +122,9 @@ def test_the_page_shows_what_the_core_compares(compare_page):
 
 def test_all_figures_can_be_shown(compare_page):
     page = compare_page()
-    assert "Recomputation" not in text_of(page)
+    assert "axes, innermost first" not in text_of(page)
     widget(page, "compare.only").set_value(False).run()
-    assert "Recomputation" in text_of(page)
+    assert "axes, innermost first" in text_of(page)
 
 
 def test_the_first_visit_compares_three_ratios(compare_page):
