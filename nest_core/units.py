@@ -35,6 +35,7 @@ __all__ = [
     "parse_ratio",
     "percent",
     "plural",
+    "signed",
     "signed_percent",
     "three_digits",
     "to_gib",
@@ -182,7 +183,7 @@ def format_days(days: float) -> str:
     """
     if days < 1:
         return humanise_seconds(86_400 * days)
-    return f"{days:,.0f} days" if days >= 1000 else f"{days:.3g} days"
+    return f"{three_digits(days)} days"
 
 
 def three_digits(value: float) -> str:
@@ -219,6 +220,17 @@ def join_words(words: Collection[str], conjunction: str = "and") -> str:
         return "none"
     *first, last = words
     return f"{', '.join(first)} {conjunction} {last}" if first else last
+
+
+def signed(value: float, words: Callable[[float], str]) -> str:
+    """Return a difference with its sign before the words for its size.
+
+    Examples
+    --------
+    >>> signed(-0.5, humanise_seconds), signed(2.0, humanise_seconds)
+    ('−500 ms', '+2.00 s')
+    """
+    return f"{'+' if value > 0 else '−'}{words(abs(value))}"
 
 
 def signed_percent(share: float, digits: int = 1) -> str:

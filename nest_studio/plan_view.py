@@ -47,7 +47,7 @@ LAST, LAST_FABRIC = "last pictures", "last fabric picture"
 FABRIC = "plan-fabric"
 PAINTS = ("stage", "link load")
 """What devices, or links, are coloured by."""
-_NAMES = ("Throughput", "Days to train", "MFU", "Chance that memory fits")
+_NAMES = ("Throughput", "Time to train", "MFU", "Chance that memory fits")
 _PRINTED = {"megatron": "Megatron-LM"}
 """Whose log prints the utilisation as it is counted here."""
 

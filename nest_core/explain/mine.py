@@ -15,7 +15,7 @@ from nest_core.costs.placement import read_placement
 from nest_core.errors import InputError
 from nest_core.explain.other_stacks import name_stack_for_plan
 from nest_core.scenario import ScenarioValues
-from nest_core.units import humanise, humanise_seconds, percent
+from nest_core.units import humanise, humanise_seconds, percent, signed
 from nest_core.workload import Model
 
 __all__ = [
@@ -254,12 +254,15 @@ def _finding(ours: Report, theirs: Report, relative: float, terms: tuple[Row, ..
     if abs(relative) < _SAME:
         verdict = "It takes as long as our plan"
     elif relative >= 1:
-        verdict = f"It takes {humanise(1 + relative)} times as long as our plan ({_signed(apart)})"
+        verdict = (
+            f"It takes {humanise(1 + relative)} times as long as our plan "
+            f"({signed(apart, humanise_seconds)})"
+        )
     else:
         verdict = (
             f"It takes {percent(abs(relative))} {'longer' if relative > 0 else 'less'} than "
             "our plan "
-            f"({_signed(apart)})"
+            f"({signed(apart, humanise_seconds)})"
         )
     return f"{verdict}{_because(terms, apart, _SAME * ours.iteration_s)}."
 
@@ -270,12 +273,8 @@ def _because(terms: tuple[Row, ...], apart: float, least: float) -> str:
     saves = min(terms, key=lambda row: row.difference)
     told = [("adds", adds), ("saves", saves)] if apart >= 0 else [("saves", saves), ("adds", adds)]
     parts = [
-        f"what {verb} most is {row.name} ({_signed(row.difference)})"
+        f"what {verb} most is {row.name} ({signed(row.difference, humanise_seconds)})"
         for verb, row in told
         if (row.difference if verb == "adds" else -row.difference) > least
     ]
     return "".join(f"{'; ' if place == 0 else ', '}{part}" for place, part in enumerate(parts))
-
-
-def _signed(seconds: float) -> str:
-    return f"{'+' if seconds > 0 else '−'}{humanise_seconds(abs(seconds))}"

@@ -17,7 +17,7 @@ from nest_core.explain.summary import quantity
 from nest_core.explain.training import Training
 from nest_core.figures.marks import bar, curve, figure, rule, words
 from nest_core.report.scale import round_ticks
-from nest_core.units import TERA, humanise, to_gib
+from nest_core.units import TERA, format_days, format_money, humanise, to_gib
 
 __all__ = [
     "Reference",
@@ -119,33 +119,29 @@ def training_card(
     def cost(days: float) -> float:
         return days * 24 * devices * (dollars_per_hour or 0.0)
 
-    unit, per_day = ("hours", 24.0) if run.days < 1 else ("days", 1.0)
-
-    def shown(days: float) -> str:
-        return _days(per_day * days)
-
-    tokens = quantity(run.tokens, "tokens")
-    heads = (f"{unit.capitalize()} to train {tokens}", "Cost" if dollars_per_hour else "")
-    bigs = (_big(shown(run.days), unit), "")
-    low, high = run.span
-    spans = (span_in_words((per_day * low, per_day * high), _days), "")
+    heads = (f"Time to train {quantity(run.tokens, 'tokens')}", "Cost" if dollars_per_hour else "")
+    bigs = (_big(*_parted(format_days(run.days))), "")
+    spans = (span_in_words(run.span, format_days), "")
     lines = []
     if dollars_per_hour:
-        bigs = (bigs[0], _big(_dollars(cost(run.days))))
-        spans = (spans[0], _money_span((cost(low), cost(high))))
+        low, high = run.span
+        bigs = (bigs[0], _big(format_money(cost(run.days))))
+        spans = (spans[0], span_in_words((cost(low), cost(high)), format_money))
     else:
         lines.append(f"{quantity(24 * devices * run.days, 'GPU-hours')}; no price is given")
     if beside.pending:
         lines.append(f"{beside.name}: being priced")
     elif beside.tokens_per_s:
         days = run.days * run.tokens_per_s / beside.tokens_per_s
-        said = f"{beside.name}: {shown(days)} {unit}"
-        lines.append(f"{said}, {_dollars(cost(days))}" if dollars_per_hour else said)
+        saved = abs(days - run.days)
+        compared = [(f"{beside.name}: {format_days(days)}", days)]
         if abs(days / run.days - 1) >= TIE:
             verb = "saves" if days > run.days else "takes more by"
-            more = f"this plan {verb} {shown(abs(days - run.days))} {unit}"
-            money = _dollars(abs(cost(days) - cost(run.days)))
-            lines.append(f"{more}, {money}" if dollars_per_hour else more)
+            compared.append((f"this plan {verb} {format_days(saved)}", saved))
+        lines += [
+            f"{words}, {format_money(cost(part))}" if dollars_per_hour else words
+            for words, part in compared
+        ]
     else:
         lines.append(f"{beside.name}: no plan")
     body = f'<div class="nest-ends nest-small"><span>{spans[0]}</span><span>{spans[1]}</span></div>'
@@ -288,24 +284,3 @@ def _parted(text: str) -> tuple[str, str]:
     """``1.14 M tokens/s`` as figure and unit."""
     number, _, unit = text.rpartition(" ")
     return number, unit
-
-
-def _days(days: float) -> str:
-    """Three digits.
-
-    Examples
-    --------
-    >>> _days(152.4), _days(3.998), _days(12345.0)
-    ('152', '4.00', '12,300')
-    """
-    return f"{float(f'{days:.3g}'):,.0f}" if days >= 999.5 else humanise(days)
-
-
-def _dollars(value: float) -> str:
-    """``$8.20 M``."""
-    number, *prefix = humanise(value).split()
-    return " ".join([f"${number}", *prefix])
-
-
-def _money_span(span: Span) -> str:
-    return "$" + span_in_words(span, humanise)

@@ -21,7 +21,7 @@ from nest_core.figures.style import (
     rows_axis,
     value_axis,
 )
-from nest_core.units import humanise_seconds
+from nest_core.units import humanise_seconds, signed
 
 __all__ = ["CAUSES", "fall_figure", "waterfall_figure"]
 
@@ -150,17 +150,21 @@ def _rows(took: float, ours_s: float, promised: float, falls: Mapping[str, float
     for key, words in CAUSES.items():
         if key in falls:
             colour = LIMIT if falls[key] > 0 else ACCENT
-            rows.append(_Row(words, at, falls[key], colour, _signed(falls[key], ours_s)))
+            rows.append(
+                _Row(
+                    words,
+                    at,
+                    falls[key],
+                    colour,
+                    signed(falls[key], humanise_seconds)
+                    if abs(falls[key]) > 1e-9 * ours_s
+                    else "0",
+                )
+            )
             at += falls[key]
     rows.append(_Row("NEST takes", 0.0, took - ours_s, MUTED, humanise_seconds(took)))
     rows.append(_Row("NEST promised", 0.0, promised - ours_s, _HOLLOW, humanise_seconds(promised)))
     return rows
-
-
-def _signed(seconds: float, ours_s: float) -> str:
-    if abs(seconds) < 1e-9 * ours_s:
-        return "0"
-    return f"{'+' if seconds > 0 else '−'}{humanise_seconds(abs(seconds))}"
 
 
 def _finding(took: float, ours_s: float, falls: Mapping[str, float]) -> str:

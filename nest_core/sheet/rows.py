@@ -20,7 +20,15 @@ from nest_core.scenario.titles import accelerator_title
 from nest_core.sheet.weighing import Weighing
 from nest_core.studies.ordering import ordered
 from nest_core.studies.whole_bill import WholeBill
-from nest_core.units import GB, format_money, humanise, percent, signed_percent, three_digits
+from nest_core.units import (
+    GB,
+    format_days,
+    format_money,
+    humanise,
+    percent,
+    signed_percent,
+    three_digits,
+)
 
 __all__ = [
     "acceptance_table",
@@ -72,7 +80,8 @@ def answer(found: Weighing) -> tuple[str, ...]:
         money = f"{format_money(abs(bought))} {'more' if bought > 0 else 'less'}"
         told.append(
             f"It trains {model} on {humanise(mine.training.tokens)} tokens in "
-            f"{mine.training.days:.3g} days, {_days_apart(mine, other)}, and costs {money} over "
+            f"{format_days(mine.training.days)}, {_days_apart(mine, other)}, and costs "
+            f"{money} over "
             f"{mine.owned.years:g} years."
         )
     safer = _safer(found)

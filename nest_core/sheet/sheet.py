@@ -80,7 +80,7 @@ ul { margin: 2px 0; padding-left: 16px; }
 li { margin-bottom: 2px; break-inside: avoid; }
 .two li, .wide li { font-size: 11px; }
 footer { border-top: 1px solid var(--ink); margin-top: 8px; padding-top: 4px; font-size: 11px; }
-footer span:last-child, .nest-apart thead th { white-space: nowrap; }
+footer span:last-child, .nest-apart thead th, .wide .nest-apart th { white-space: nowrap; }
 .sources { break-before: page; margin-top: 40px; }
 .sign { display: grid; grid-template-columns: 1fr 1fr 1fr; gap: 24px; margin-top: 16px; }
 .sign div { border-top: 1px solid var(--ink2); padding-top: 4px; color: var(--ink2);

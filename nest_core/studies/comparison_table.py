@@ -25,6 +25,7 @@ from nest_core.units import (
     humanise_rate,
     humanise_seconds,
     percent,
+    signed,
 )
 
 __all__ = ["Line", "lines"]
@@ -113,7 +114,7 @@ def _numbers(
 def _beside(apart: float | None) -> str:
     if apart is None or abs(apart) < _SAME:
         return ""
-    return f" ({'+' if apart > 0 else '−'}{percent(abs(apart))})"
+    return f" ({signed(apart, percent)})"
 
 
 def _words(part: str, figure: str, texts: Sequence[str], unit: str = "") -> Line:

@@ -19,7 +19,7 @@ from nest_core.errors import InputError
 from nest_core.hardware.posterior import WIDTH
 from nest_core.studies.interval import paired_sd
 from nest_core.studies.whole_bill import WholeBill
-from nest_core.units import format_money, percent
+from nest_core.units import format_days, format_money, percent
 
 __all__ = ["ORDERS", "Row", "ordered"]
 
@@ -156,7 +156,7 @@ def _text(value: float | None, by: str, planned: bool) -> str:
     if value is None:
         return "unknown"
     if by == "days":
-        return f"{value:.3g} days"
+        return format_days(value)
     if by == "failure":
         return f"{percent(value)} lost"
     return f"${value:.3g} per million tokens" if planned else format_money(value)

@@ -145,7 +145,7 @@ def test_days_to_train_count_every_token_once():
     assert found.device_days == pytest.approx(2.5 * asked.fabric.devices)
     assert found.span == pytest.approx((2.0, 3.125))
     headline = training_headline(found)
-    assert (headline.value, headline.span) == ("2.5 days", "2 to 3.12 days")
+    assert (headline.value, headline.span) == ("2.50 days", "2.00 to 3.12 days")
     for tokens in (0, -1.0, float("inf"), float("nan")):
         with pytest.raises(InputError, match="tokens must be a positive number"):
             training(asked, report, tokens, interval)

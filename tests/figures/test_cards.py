@@ -70,18 +70,18 @@ def test_throughput_is_held_against_the_reference(rival, said):
 def test_days_cost_devices_times_hours_times_the_price_and_nothing_without_one():
     run = Training(1e12, 1e6, 1.0, 10.0, (9.0, 11.0), 640.0)
     card = training_card(run, 64, 2.0, Reference("Manual", 0.5e6))
-    for words in ("10.0", "$30.7 k", "$27.6 to 33.8 k", "Manual: 20.0 days, $61.4 k", "saves 10.0"):
+    for words in ("10.0", "$30.7 k", "$27.6 to $33.8 k", "Manual: 20.0 days, $61.4 k", "saves 10.0"):
         assert words in card
     assert "$" not in training_card(run, 64, None, Reference("Manual", 0.5e6))
     brief = training_card(
         replace(run, days=0.5, span=(0.4, 0.6)), 64, None, Reference("Manual", 5e5)
     )
     for words in (
-        "Hours to train",
+        "Time to train",
         "12.0",
-        "9.60 to 14.4",
-        "Manual: 24.0 hours",
-        "saves 12.0 hours",
+        "9.60 to 14.4 h",
+        "Manual: 1.00 days",
+        "saves 12.0 h",
     ):
         assert words in brief
 
