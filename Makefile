@@ -62,7 +62,7 @@ bench: test-env ## benchmarks
 	@.venv/bin/python -m pytest benchmarks --benchmark-enable --benchmark-only $(ARGS)
 
 refit: test-env ## fit what measurements fit again, and say what moved: make refit REF=<commit>
-	@.venv/bin/python -m nest_studio regenerate training --fit
+	@.venv/bin/python -m benchmarks.validation regenerate training --fit
 	@.venv/bin/python benchmarks/compare.py $(REF) $(ARGS)
 
 compare: test-env ## every figure that moved since a commit: make compare REF=<commit>

@@ -23,7 +23,7 @@ import typer
 from nest_core.errors import InputError, shortened
 from nest_studio.commands.output import unprinted
 
-__all__ = ["main", "run"]
+__all__ = ["console", "execute", "main", "run"]
 
 COMMANDS = (
     "app",
@@ -47,12 +47,10 @@ COMMANDS = (
     "lesson",
     "profile",
     "trace",
-    "validate",
     "calibrate",
     "next",
     "sweep",
     "design",
-    "regenerate",
 )
 """Modules of `nest_studio.commands`, and the function in each, in the order of the help."""
 
@@ -76,12 +74,12 @@ def _root() -> None:
     """Keeps the commands' names even while there is only one of them."""
 
 
-def _sentence(message: str) -> str:
+def _sentence(message: str, name: str) -> str:
     """A usage error as one sentence: typer writes several, some over several lines."""
     short = " ".join(shortened(word, 60) for word in message[:_MOST].split())
     first, *rest = shortened(short, 400).rstrip(".").split(". ")
     joined = "; ".join([first, *(part[:1].lower() + part[1:] for part in rest)])
-    return f"{joined} (see nest-studio --help)."
+    return f"{joined} (see {name} --help)."
 
 
 @cache
@@ -92,12 +90,17 @@ def _command() -> Callable[..., int | None]:
 
 def run(arguments: Sequence[str]) -> int:
     """Carry out one command line and return its exit code."""
+    return execute(_command(), arguments, "nest-studio")
+
+
+def execute(command: Callable[..., int | None], arguments: Sequence[str], name: str) -> int:
+    """Carry out one command line of a program, here `name`, and return its exit code."""
     try:
-        code = _command()(args=list(arguments), prog_name="nest-studio", standalone_mode=False)
+        code = command(args=list(arguments), prog_name=name, standalone_mode=False)
     except InputError as error:
         return _refused(str(error))
     except typer.TyperException as error:
-        return _refused(_sentence(error.format_message()))
+        return _refused(_sentence(error.format_message(), name))
     except OSError as error:
         if error.errno not in _NO_ROOM:
             raise
@@ -124,12 +127,17 @@ def _ends(stream: TextIO | None) -> bool:
 
 def main() -> None:
     """The console script."""
+    console(run)
+
+
+def console(program: Callable[[Sequence[str]], int]) -> None:
+    """Run a program on the words of the command line, and exit with its code."""
     # A command leaves next to no garbage in cycles; looking for it seldom saves 5 % of `plan`.
     gc.set_threshold(100_000)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # names may hold what its encoding lacks
             stream.reconfigure(errors="backslashreplace")
-    code = run(sys.argv[1:])
+    code = program(sys.argv[1:])
     # The interpreter would try to print once more, and complain about it.
     sys.stdout = sys.stdout if _ends(sys.stdout) else None
     sys.stderr = sys.stderr if _ends(sys.stderr) else None

@@ -46,7 +46,6 @@ ABOVE_FOUNDATIONS = {
         "formats",
         "hardware",
         "network",
-        "planner",
         "scenario",
         "topology",
         "workload",

@@ -62,8 +62,6 @@ READERS: dict[str, tuple[list[str], str, list[str]]] = {
     "profile": (["profile"], ".json", ["--device", "cpu"]),
     "profile to add to": (["profile", "bert-large", "--append", "--output"], ".json", []),
     "instance": (["solve"], ".json", []),
-    "runs": (["validate"], ".csv", []),
-    "log": (["validate"], ".txt", []),
     "log of a cluster": (["inspect"], ".txt", []),
 }
 WRITERS: dict[str, tuple[list[str], str]] = {
@@ -270,7 +268,6 @@ LINES: list[Callable[[str], list[str]]] = [
     lambda text: ["bom", FABRIC, "--prices", text],
     lambda text: ["trace", text],
     lambda text: ["trace", "bert-large", "--strategy", text],
-    lambda text: ["validate", text],
     lambda text: ["paper", text],
     lambda text: ["app", "--prefix", f" {text}"],
 ]

@@ -336,7 +336,6 @@ def test_only_one_place_writes_csv():
     """Who writes rows by hand forgets the apostrophe."""
     own = {
         "nest_core/quoting.py",
-        "nest_core/measured/training/fit.py",  # read by itself only
         "nest_core/bill/cables.py",  # millions of rows in pieces, of cells that are quoted
     }
     writes = re.compile(r"\.writerows?\(|\bDictWriter\(|\.to_csv\(\s*(?:index|path)")

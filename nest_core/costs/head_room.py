@@ -2,14 +2,14 @@
 
 ``presets/validation/memory.toml`` holds, for every framework with enough measured runs, the root
 mean square of ``log(measured / predicted)``, sources counting alike, so that what a prediction is
-off on average counts as spread; ``nest-studio regenerate training`` writes it. Of a framework with
-fewer runs the spread is that of all, which is flat: it says nothing of its software.
+off on average counts as spread; ``benchmarks/validation`` writes it. Of a framework with fewer
+runs the spread is that of all, which is flat: it says nothing of its software.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -28,7 +28,6 @@ __all__ = [
     "fits_chance",
     "spread_of",
     "spread_where",
-    "spreads_toml",
     "sure_words",
 ]
 
@@ -173,18 +172,3 @@ def _spreads() -> Mapping[str, MemorySpread]:
         for e in entries
     )
     return {spread.framework: spread for spread in found}
-
-
-def spreads_toml(spreads: Iterable[MemorySpread]) -> str:
-    """The text of the shipped file."""
-    lines = ["# Written by `nest-studio regenerate training`; do not edit."]
-    for spread in spreads:
-        lines += [
-            "",
-            "[[spread]]",
-            f'framework = "{spread.framework}"',
-            f"sd = {spread.sd:.4f}",
-            f"runs = {spread.runs}",
-            f"sources = {spread.sources}",
-        ]
-    return "\n".join(lines) + "\n"

@@ -2,19 +2,18 @@
 
 A shape is what a plan's measured runs are looked up by. ``presets/validation/shapes.toml`` holds
 those of the runs that parameters were fitted to, by family of accelerators and software stack;
-``nest-studio regenerate training`` writes it.
+``benchmarks/validation`` writes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from itertools import groupby
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from nest_core.costs.plan import Plan
 from nest_core.presets import kept_per_edition, load_toml, preset_path
 
-__all__ = ["Measured", "Shape", "measured_like", "measured_words", "shape_of", "shapes_toml"]
+__all__ = ["Measured", "Shape", "measured_like", "measured_words", "shape_of"]
 
 PATH = ("validation", "shapes.toml")
 NEAR = 2.0
@@ -85,18 +84,3 @@ def _measured() -> Measured:
         (entry["family"], entry["stack"]): {Shape(*shape): runs for *shape, runs in entry["shapes"]}
         for entry in entries
     }
-
-
-def shapes_toml(found: Iterable[tuple[str, str, Shape, int]]) -> str:
-    """The text of the shipped file, of family, stack, shape and runs."""
-    lines = [
-        "# Written by `nest-studio regenerate training`; do not edit.",
-        f"# Shapes are {', '.join(Shape._fields)} and how many runs were measured.",
-    ]
-    for (family, stack), rows in groupby(sorted(found), key=lambda row: row[:2]):
-        lines += ["", "[[measured]]", f'family = "{family}"', f'stack = "{stack}"', "shapes = ["]
-        for *_, shape, runs in rows:
-            degrees = ", ".join(map(str, shape[:5]))
-            lines.append(f'    [{degrees}, "{shape.recompute}", {runs}],')
-        lines.append("]")
-    return "\n".join(lines) + "\n"

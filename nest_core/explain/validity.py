@@ -18,9 +18,8 @@ from nest_core.errors import InputError
 from nest_core.hardware import Accelerator
 from nest_core.hardware.posterior import load_posterior
 from nest_core.hardware.stacks import Stack, validated
-from nest_core.measured.training.bands import MARGIN, Band, band_of, load_bands
+from nest_core.measured.training.bands import MARGIN, Band, band_of, cell, kind_of, load_bands
 from nest_core.measured.training.machines import Machine, accelerator_of, machine_of
-from nest_core.measured.training.regions import cell, kind_of
 from nest_core.network import Network, Outline
 from nest_core.scenario import ScenarioValues
 from nest_core.units import capital, humanise, humanise_rate, signed_percent

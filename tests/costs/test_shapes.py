@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.validation.training.shapes import shapes_toml
 from nest_core.costs import shapes
 from nest_core.costs.plan import Plan, Point
-from nest_core.costs.shapes import Shape, measured_like, measured_words, shape_of, shapes_toml
+from nest_core.costs.shapes import Shape, measured_like, measured_words, shape_of
 from nest_core.hardware.posterior import load_posterior
 from nest_core.hardware.stacks import all_stacks
 

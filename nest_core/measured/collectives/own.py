@@ -10,9 +10,8 @@ from nest_core.errors import InputError
 from nest_core.hardware.collectives.curves import Curve
 from nest_core.hardware.collectives.library import OWN, POOLED, Library
 from nest_core.hardware.collectives.measurements import Measurement, half
+from nest_core.measured.collectives.errors import SEED, Compared, Group, summarise
 from nest_core.measured.collectives.fit import fit_curve, local_sample, network_sample
-from nest_core.measured.collectives.training import SEED
-from nest_core.measured.collectives.validation import Compared, Group, summarise
 
 __all__ = ["OwnFit", "fit_own"]
 

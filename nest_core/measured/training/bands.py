@@ -1,10 +1,11 @@
 """The error band beside a predicted figure: how far similar runs were from their predictions.
 
-``presets/validation/regions.toml`` holds, for every cell of
-`nest_core.measured.training.regions` with enough measured runs, how many there were, what sizes
-they span and the quantiles of their errors (``predicted / measured - 1``). A scenario with its
-plan takes the band of its cell where devices, parameters and tokens lie within a factor of
-two of what was measured; else it has none.
+Measured runs fall into *cells* that do not overlap: accelerator, how the model is divided, dense
+or mixture, width of the products, one node or several. ``presets/validation/regions.toml``, which
+``benchmarks/validation`` writes, holds for every cell with enough measured runs how many there
+were, what sizes they span and the quantiles of their errors (``predicted / measured - 1``). A
+scenario with its plan takes the band of its cell where devices, parameters and tokens lie within a
+factor of two of what was measured; else it has none.
 
 With a band of ``p10`` to ``p90``, a predicted time ``t`` stands for measured ones between
 ``t / (1 + p90)`` and ``t / (1 + p10)`` in four runs of five.
@@ -12,24 +13,18 @@ With a band of ``p10`` to ``p90``, a predicted time ``t`` stands for measured on
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from nest_core.costs import Plan
 from nest_core.errors import InputError
-from nest_core.measured.training.architectures import model_of
 from nest_core.measured.training.machines import machine_of
-from nest_core.measured.training.predict import Prediction
-from nest_core.measured.training.regions import cell, cells, kind_of, score
 from nest_core.presets import kept_per_edition, load_toml, preset_path
 from nest_core.workload import Model
 
-__all__ = ["FEWEST", "Band", "band_of", "bands_toml", "load_bands", "measured_bands"]
+__all__ = ["MARGIN", "Band", "band_of", "cell", "kind_of", "load_bands"]
 
-FEWEST = 5
-"""Runs below which a cell says nothing."""
 
 MARGIN = 2.0
 """How far outside the measured sizes a scenario may lie."""
@@ -50,7 +45,7 @@ class Band:
     region : str
         In words.
     cell : tuple of str
-        As `nest_core.measured.training.regions.cell_of` gives it.
+        As `cell` gives it.
     n : int
         Measured runs.
     p10, p90, mape : float
@@ -87,34 +82,6 @@ class Band:
     def to_json(self) -> dict[str, object]:
         """The fields of the command line's ``error_band``."""
         return {"region": self.region, "n": self.n, "p10": self.p10, "p90": self.p90}
-
-
-def measured_bands(predictions: Iterable[Prediction]) -> list[Band]:
-    """Bands of all cells with at least `FEWEST` measured runs."""
-    found = []
-    for place, items in cells(predictions).items():
-        if len(items) >= FEWEST:
-            errors = score(", ".join(place), items)
-            found.append(
-                Band(
-                    errors.name,
-                    place,
-                    errors.n,
-                    round(errors.p10, 4),
-                    round(errors.p90, 4),
-                    round(errors.mape, 4),
-                    _span([item.run.devices for item in items]),
-                    _span([model_of(item.run).parameters for item in items]),
-                    _span([item.run.sequence for item in items]),
-                    _span([item.run.tp for item in items]),
-                    _span([item.run.pp for item in items]),
-                )
-            )
-    return found
-
-
-def _span(values: list[float] | list[int]) -> Span:
-    return float(min(values)), float(max(values))
 
 
 def band_of(
@@ -181,22 +148,19 @@ def _band(entry: Mapping[str, Any]) -> Band:
     )
 
 
-def bands_toml(bands: Iterable[Band]) -> str:
-    """The text of the shipped file."""
-    lines = ["# Written by `nest-studio regenerate training`; do not edit."]
-    for band in bands:
-        lines += [
-            "",
-            "[[region]]",
-            f"cell = {json.dumps(list(band.cell))}",
-            f"n = {band.n}",
-            f"p10 = {band.p10:.4f}",
-            f"p90 = {band.p90:.4f}",
-            f"mape = {band.mape:.4f}",
-            f"devices = [{band.devices[0]:.0f}, {band.devices[1]:.0f}]",
-            f"parameters = [{band.parameters[0]:.4g}, {band.parameters[1]:.4g}]",
-            f"tokens = [{band.tokens[0]:.0f}, {band.tokens[1]:.0f}]",
-            f"tp = [{band.tp[0]:.0f}, {band.tp[1]:.0f}]",
-            f"pp = [{band.pp[0]:.0f}, {band.pp[1]:.0f}]",
-        ]
-    return "\n".join(lines) + "\n"
+def kind_of(zero: int, pp: int) -> str:
+    """Return how a model is divided: ``sharded`` (ZeRO 2 and 3, FSDP) or ``model parallel``."""
+    return "sharded" if zero >= 2 and pp == 1 else "model parallel"
+
+
+def cell(
+    device: str, kind: str, experts: int, precision: str, one_node: bool
+) -> tuple[str, str, str, str, str]:
+    """Return a cell: accelerator, division, model, products, extent."""
+    return (
+        device,
+        kind,
+        "dense" if experts == 1 else "mixture of experts",
+        {"fp8": "8 bits", "int8": "8 bits", "nvfp4": "4 bits"}.get(precision, "16 bits"),
+        "one node" if one_node else "several nodes",
+    )

@@ -1,0 +1,1 @@
+"""Measurements of this project: its speed, its figures and its validation."""

@@ -1,0 +1,1 @@
+"""Validation of the costs against published measurements; ``python -m benchmarks.validation``."""

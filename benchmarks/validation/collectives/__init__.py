@@ -1,0 +1,1 @@
+"""Measured collective times beside the shipped curves."""

@@ -1,0 +1,1 @@
+"""Published experiments in which one workload, or one collective, ran on two networks."""

@@ -1,0 +1,5 @@
+"""Measured rows of collectives."""
+
+from collective_tables import library, subset, whole
+
+__all__ = ["library", "subset", "whole"]
