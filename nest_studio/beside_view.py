@@ -12,9 +12,10 @@ from nest_core.errors import InputError
 from nest_core.presets import preset_names
 from nest_core.quoting import as_markdown
 from nest_core.report.tables import Table
+from nest_core.scenario import Scenario
 from nest_core.units import humanise_seconds
 from nest_studio.bill_view import bill_figures, bill_job
-from nest_studio.fabric_widgets import FabricRequest, canonical, fabric_document, own_names
+from nest_studio.fabric_widgets import fabric_scenario, own_names
 from nest_studio.fields import Several, settle
 from nest_studio.jobs import given_up, submitted, there
 from nest_studio.show import PicturePlace, facts
@@ -45,7 +46,7 @@ class _Column:
         )
 
 
-def beside(request: FabricRequest) -> None:
+def beside(scenario: Scenario) -> None:
     """Choose one or two other fabrics and read them against the one above."""
     st.subheader("Side by side")
     others = (*own_names(), *preset_names("fabrics"))
@@ -59,19 +60,19 @@ def beside(request: FabricRequest) -> None:
         placeholder="Choose one or two fabrics",
         help="As they stand in their presets.",
     )
-    requests = [request] + [FabricRequest(name, fabric_document(name), {}) for name in picked]
-    for number in range(len(requests) if picked else 0, MOST + 1):
+    fabrics = [("this fabric", scenario), *((name, fabric_scenario(name)) for name in picked)]
+    for number in range(len(fabrics) if picked else 0, MOST + 1):
         for part in PARTS:
             given_up(_place(number, part))
     if not picked:
         facts("Nothing to compare yet.", kind="nest-quiet")
         return
     columns = []
-    for number, one in enumerate(requests):
+    for number, (name, scenario) in enumerate(fabrics):
         try:
-            column = _column(number, one)
+            column = _column(number, name, scenario)
         except InputError as error:
-            st.info(as_markdown(f"{one.preset} is not a fabric yet: {error}"))
+            st.info(as_markdown(f"{name} is not a fabric yet: {error}"))
         else:
             if column is None:
                 return
@@ -95,17 +96,16 @@ def beside(request: FabricRequest) -> None:
             PicturePlace(f"beside-{index}").draw(replace(shown, plot=plot))
 
 
-def _column(number: int, request: FabricRequest) -> _Column | None:
+def _column(number: int, name: str, scenario: Scenario) -> _Column | None:
     """What is known of a fabric; None while it is awaited, which is said."""
-    text = canonical(request)
     places = [_place(number, part) for part in PARTS]
     jobs = (
-        submitted(fabric_answer, text, place=places[0]),
-        bill_job(text, places[1]),
-        submitted(all_reduce_time, text, urgent=False, place=places[2]),
+        submitted(fabric_answer, scenario, place=places[0]),
+        bill_job(scenario, places[1]),
+        submitted(all_reduce_time, scenario, urgent=False, place=places[2]),
     )
     for job, place in zip(jobs, places, strict=True):
-        if not there(job, f"Pricing the same collective on {request.preset}", key=place):
+        if not there(job, f"Pricing the same collective on {name}", key=place):
             return None
     return _Column(*(job.result(0) for job in jobs))
 

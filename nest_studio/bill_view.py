@@ -11,6 +11,7 @@ from nest_core.bill.bill import Bill
 from nest_core.bill.prices import Prices, load_prices
 from nest_core.figures.bill import bill_figure, bill_rows, link_rows, watts
 from nest_core.report.tables import Table
+from nest_core.scenario import Scenario
 from nest_core.schema import parameter
 from nest_core.units import format_money
 from nest_studio.fields import Choice, Edits, field_of, label_of, number_of, said, settle
@@ -35,9 +36,9 @@ COLUMNS = {
 }
 
 
-def bill_job(text: str, place: str) -> Job:
-    """The bill of a canonical request, on the price list as the session has it."""
-    return submitted(fabric_bill, text, price_settings(), place=place)
+def bill_job(scenario: Scenario, place: str) -> Job:
+    """The bill of a fabric, on the price list as the session has it."""
+    return submitted(fabric_bill, scenario, price_settings(), place=place)
 
 
 def price_settings() -> tuple[str, ...]:
@@ -62,10 +63,10 @@ def bill_figures(found: Bill) -> dict[str, str]:
     }
 
 
-def bill_section(text: str, answer: FabricAnswer) -> None:
+def bill_section(scenario: Scenario, answer: FabricAnswer) -> None:
     """Ports, the bill's finding and lines, racks and what exceeds a limit."""
     st.subheader("Bill of materials")
-    job = bill_job(text, "bill")
+    job = bill_job(scenario, "bill")
     with told():
         if there(job, "Counting its parts", key="bill"):
             _bill(job.result(0), answer)

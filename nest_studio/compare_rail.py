@@ -90,9 +90,9 @@ def compared_list(drawn: Sequence[Entry]) -> None:
                 as_markdown(one["name"]),
                 key=f"compare-plan-{one['id']}",
                 on_click=open_plan,
-                args=(one["scenario"], one["overrides"]),
+                args=(one["scenario"],),
                 width="stretch",
-                help=as_markdown(f"{described(one)}. {unsaid(one['overrides'])}"),
+                help=as_markdown(f"{described(one)}. {unsaid(one['scenario'])}"),
             )
     settle(_ADD, Choice(SAME_SIZE, empty=True))
     st.selectbox(

@@ -1,8 +1,8 @@
 """Which scenarios are compared: a list in the session, in the address, and in ready-made sets.
 
-An entry is a scenario preset with overrides and a name, plain data throughout. The address
-carries all of them as one short text, so that a link or a reload brings the comparison back;
-where drawings make it long, the store keeps it and the address says under which key.
+An entry is a scenario with a name. The address carries all of them as one short text, so that a
+link or a reload brings the comparison back; where drawings make it long, the store keeps it and
+the address says under which key.
 """
 
 from __future__ import annotations
@@ -16,21 +16,19 @@ import streamlit as st
 
 from nest_core.errors import InputError
 from nest_core.presets import preset_names
-from nest_core.scenario import ScenarioValues, scenario_document
-from nest_core.scenario import fabric_document as fabric_file
-from nest_core.scenario.titles import accelerator_title, scenario_title
+from nest_core.scenario import Scenario, ScenarioValues, scenario_document
+from nest_core.scenario.titles import accelerator_title
 from nest_core.schema import check_plain
 from nest_core.studies.comparison import BUDGET_OF, LONGEST_NAME, MOST
-from nest_core.studies.designs import Asked, beside
+from nest_core.studies.designs import beside
 from nest_core.studies.parameters import ratio_parameters
 from nest_core.topology.same_size import KINDS
 from nest_core.units import format_ratio
 from nest_studio.bill_fields import use_prices
 from nest_studio.fabric_widgets import fabric_document, own_names
 from nest_studio.fields import Choice, field_of, said
-from nest_studio.forms import DEFAULT_SCENARIO, Request, changes_in_words, pinned_title
-from nest_studio.open_plan import from_preset
-from nest_studio.plan_state import canonical, fabric_of, scenario_of
+from nest_studio.forms import DEFAULT_SCENARIO, changes_in_words, pinned_title
+from nest_studio.open_plan import over_preset
 from nest_studio.stored import keep, recall
 
 __all__ = [
@@ -87,10 +85,10 @@ _REFUSED = "compare refused"
 _BY_KEY = "kept."
 
 Entry = dict[str, Any]
-"""``id``, ``name``, ``scenario`` (a preset) and ``overrides``."""
+"""``id``, ``name`` and ``scenario``."""
 
-Made = list[tuple[str, str, dict[str, Any]]]
-"""Name, scenario preset and overrides of every entry of a set."""
+Named = tuple[str, Scenario]
+"""An entry of a set to be."""
 
 
 def follow_address() -> str:
@@ -120,23 +118,22 @@ def entries() -> list[Entry]:
     return found
 
 
-def _scenario_of(one: Entry) -> ScenarioValues:
-    return scenario_of(canonical(_request(one["scenario"], one["overrides"])))
-
-
-def _request(scenario: str, overrides: dict[str, Any]) -> Request:
-    document, _ = scenario_document(scenario)
-    return Request(scenario, document, overrides)
+def _preset(name: str, overrides: Mapping[str, Any] | None = None) -> Scenario:
+    return Scenario(scenario_document(name)[0], overrides or {})
 
 
 def inputs_of(
     every: Sequence[Entry], budget: Any, *, failures: bool, level_wise: bool
 ) -> dict[str, Any]:
     """What `nest_core.studies.comparison.run` takes."""
-    listed = []
-    for one in every:
-        document, _ = scenario_document(one["scenario"])
-        listed.append({"name": one["name"], "document": document, "overrides": one["overrides"]})
+    listed = [
+        {
+            "name": one["name"],
+            "document": one["scenario"].document,
+            "overrides": one["scenario"].overrides,
+        }
+        for one in every
+    ]
     asked = {"entries": listed, "budget": budget, "failures": failures}
     return asked | ({"level_wise": True} if level_wise else {})
 
@@ -146,7 +143,7 @@ def sound(every: Sequence[Entry]) -> tuple[list[Entry], list[str]]:
     good, told = [], []
     for one in every:
         try:
-            _scenario_of(one)
+            _ = one["scenario"].values
         except InputError as error:
             told.append(f"{one['name']} is left out: {error}")
         else:
@@ -156,16 +153,17 @@ def sound(every: Sequence[Entry]) -> tuple[list[Entry], list[str]]:
 
 def described(one: Entry) -> str:
     """What an entry is, with the changes that its title does not say; of none, what it asks for."""
+    scenario: Scenario = one["scenario"]
     try:
-        title = scenario_title(_scenario_of(one))
+        return pinned_title(scenario.title, scenario.overrides)
     except InputError:
-        return f"no scenario: {one['scenario']} with {changes_in_words(one['overrides'])}"
-    return pinned_title(title, one["overrides"])
+        preset, overrides = over_preset(scenario)
+        return f"no scenario: {preset} with {changes_in_words(overrides)}"
 
 
 def first_scenario(every: Sequence[Entry]) -> ScenarioValues | None:
     """Of entries that are scenarios the first, which others are read against."""
-    return _scenario_of(every[0]) if every else None
+    return every[0]["scenario"].values if every else None
 
 
 def fabric_choices() -> tuple[str, ...]:
@@ -181,12 +179,12 @@ def add(source: str, fabric: str) -> None:
     known = source in (AS_ON_PLAN, *preset_names("scenarios")) and fabric in fabric_choices()
     if len(entries()) >= MOST or not known:
         return
-    scenario, overrides = _plan_request() if source == AS_ON_PLAN else (source, {})
+    scenario = _planned() if source == AS_ON_PLAN else _preset(source)
     name = "Plan" if source == AS_ON_PLAN else source
     if fabric != ITS_OWN:
-        overrides = _on(overrides, fabric)
+        scenario = _on(scenario, fabric)
         name = fabric
-    _change([*entries(), *_numbered([(name, scenario, overrides)])])
+    _change([*entries(), *_numbered([(name, scenario)])])
 
 
 def same_size_words() -> str:
@@ -204,17 +202,15 @@ def add_same_size(key: str) -> None:
     every, _ = sound(entries())
     if picked is None or not every or len(entries()) >= MOST:
         return
-    first = every[0]
-    document, _ = scenario_document(first["scenario"])
-    asked = Asked(document, first["overrides"], None, planned=True)
+    first: Scenario = every[0]["scenario"]
     try:
-        overrides = beside(asked, picked)
-        _scenario_of(first | {"overrides": overrides})
+        scenario = Scenario(first.document, beside(first, picked))
+        _ = scenario.values
     except InputError as error:
         st.session_state[_REFUSED] = str(error)
         return
     st.session_state.pop(_REFUSED, None)
-    _change([*entries(), *_numbered([(picked, first["scenario"], overrides)])])
+    _change([*entries(), *_numbered([(picked, scenario)])])
 
 
 def refused() -> str:
@@ -254,7 +250,7 @@ def use_set(key: str) -> None:
 def use_inputs(inputs: Mapping[str, Any]) -> None:
     """Compare what a notebook's cell compares, on this page."""
     made = [
-        (entry["name"][:LONGEST_NAME], *from_preset(entry["document"], entry.get("overrides", {})))
+        (entry["name"][:LONGEST_NAME], Scenario(entry["document"], entry.get("overrides", {})))
         for entry in inputs["entries"]
     ]
     st.session_state.setdefault(_KEY, [])
@@ -319,71 +315,60 @@ def _put(every: list[Entry]) -> None:
     st.session_state[_KEY] = named
 
 
-def _numbered(made: Made) -> list[Entry]:
+def _numbered(made: Sequence[Named]) -> list[Entry]:
     """Entries of their own: a widget belongs to an entry, not to a place in the list."""
     start = int(st.session_state.get(_NEXT, 0))
     st.session_state[_NEXT] = start + len(made)
     return [
-        {"id": start + index, "name": name, "scenario": scenario, "overrides": overrides}
-        for index, (name, scenario, overrides) in enumerate(made)
+        {"id": start + index, "name": name, "scenario": scenario}
+        for index, (name, scenario) in enumerate(made)
     ]
 
 
 # Ready-made sets.
 
 
-def _plan_request() -> tuple[str, dict[str, Any]]:
+def _planned() -> Scenario:
     """What the Plan page last showed, else its default."""
-    shown: tuple[Request, str] | None = st.session_state.get("last good")
-    if shown is None:
-        return DEFAULT_SCENARIO, {}
-    return shown[0].scenario, dict(shown[0].overrides)
+    planned: Scenario | None = st.session_state.get("last good")
+    return planned or _preset(DEFAULT_SCENARIO)
 
 
-def _ratios() -> Made:
+def _ratios() -> list[Named]:
     """The Plan page's job at 1:1, 2:1 and 4:1 of the innermost tier that has a ratio."""
-    scenario, overrides = _plan_request()
-    fields = ratio_parameters(_fabric_of(scenario, overrides))
-    if not fields:
-        scenario, overrides = DEFAULT_SCENARIO, {}
-        fields = ratio_parameters(_fabric_of(scenario, overrides))
-    return [
-        _at_ratio(scenario, overrides | {fields[0].key: ratio}, ratio) for ratio in (1.0, 2.0, 4.0)
-    ]
+    scenario = _planned()
+    ratios = ratio_parameters(scenario.fabric_table)
+    if not ratios:
+        scenario = _preset(DEFAULT_SCENARIO)
+        ratios = ratio_parameters(scenario.fabric_table)
+    return [_at_ratio(scenario, ratios[0].key, ratio) for ratio in (1.0, 2.0, 4.0)]
 
 
-def _at_ratio(
-    scenario: str, overrides: dict[str, Any], ratio: float
-) -> tuple[str, str, dict[str, Any]]:
+def _at_ratio(scenario: Scenario, key: str, ratio: float) -> Named:
     """An entry named by what its ratio comes to in whole ports; as asked where it is no fabric."""
+    moved = Scenario(scenario.document, {**scenario.overrides, key: ratio})
     realised: tuple[float, ...] = ()
     with suppress(InputError):  # the page leaves the entry out and says why
-        realised = fabric_of(_request(scenario, overrides)).ratios
-    return format_ratio((*realised, ratio)[0]), scenario, overrides
+        realised = moved.fabric.ratios
+    return format_ratio((*realised, ratio)[0]), moved
 
 
-def _fabric_of(scenario: str, overrides: Mapping[str, Any]) -> Mapping[str, Any]:
-    fabric = overrides.get("fabric", _request(scenario, {}).document["fabric"])
-    return fabric if isinstance(fabric, Mapping) else fabric_file(fabric)
+def _fabrics(preset: str, fabrics: Mapping[str, str]) -> list[Named]:
+    return [(name, _on(_preset(preset), fabric)) for name, fabric in fabrics.items()]
 
 
-def _fabrics(scenario: str, named: Mapping[str, str]) -> Made:
-    return [(name, scenario, _on({}, fabric)) for name, fabric in named.items()]
-
-
-def _on(overrides: Mapping[str, Any], fabric: str) -> dict[str, Any]:
+def _on(scenario: Scenario, fabric: str) -> Scenario:
     """The same job on another fabric, which keeps nothing of the first one's."""
-    kept = {
+    overrides = {
         key: value
-        for key, value in overrides.items()
+        for key, value in scenario.overrides.items()
         if key != "fabric" and not key.startswith("fabric.")
     }
-    return kept | {
-        "fabric": fabric if fabric in preset_names("fabrics") else fabric_document(fabric)
-    }
+    overrides["fabric"] = fabric if fabric in preset_names("fabrics") else fabric_document(fabric)
+    return Scenario(scenario.document, overrides)
 
 
-READY_MADE: Mapping[str, Callable[[], Made]] = {
+READY_MADE: Mapping[str, Callable[[], list[Named]]] = {
     "Plan's job at 1:1, 2:1, 4:1": _ratios,
     "Rail-optimised, spine-leaf, rail-only (1,024 H100)": lambda: _fabrics(
         "llama3-70b-1024-h100",
@@ -409,11 +394,11 @@ READY_MADE: Mapping[str, Callable[[], Made]] = {
 
 
 def _written(every: Sequence[Entry]) -> str:
-    listed = [[one["name"], one["scenario"], one["overrides"]] for one in every]
+    listed = [[one["name"], *over_preset(one["scenario"])] for one in every]
     return json.dumps(listed, separators=(",", ":"), ensure_ascii=False)
 
 
-def _read(text: str) -> Made | None:
+def _read(text: str) -> list[Named] | None:
     """The entries of an address, or None where it holds none."""
     if text.startswith(_BY_KEY):
         text = (recall(text.removeprefix(_BY_KEY)) or {}).get(_ADDRESS, "")
@@ -425,7 +410,7 @@ def _read(text: str) -> Made | None:
     if not isinstance(listed, list) or not 1 <= len(listed) <= MOST:
         return None
     known = preset_names("scenarios")
-    made: Made = []
+    made: list[Named] = []
     for one in listed:
         if not (isinstance(one, list) and len(one) == 3):
             return None
@@ -433,5 +418,5 @@ def _read(text: str) -> Made | None:
         named = isinstance(name, str) and name.strip()
         if not named or scenario not in known or not isinstance(overrides, dict):
             return None
-        made.append((name.strip()[:LONGEST_NAME], scenario, overrides))
+        made.append((name.strip()[:LONGEST_NAME], _preset(scenario, overrides)))
     return made

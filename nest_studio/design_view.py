@@ -12,6 +12,7 @@ from nest_core.figures.designs import choice_rows, designs_picture, tornado_pict
 from nest_core.picture import picture, to_svg
 from nest_core.presets import preset_names
 from nest_core.report.tables import Table
+from nest_core.scenario import Scenario
 from nest_core.sheet import decision_sheet
 from nest_core.studies.design_choice import Choice, Contender, in_words
 from nest_core.studies.design_growth import Way, ways_to_grow
@@ -101,11 +102,7 @@ def _contender(study: Study, choice: Choice, one: Contender) -> None:
         key="design-open",
         disabled=member.name not in preset_names("scenarios"),
         on_click=open_plan,
-        args=(
-            member.name,
-            {**member.document.get("override", {}), **design.changes},
-            one.name,
-        ),
+        args=(Scenario(member.document, design.changes), one.name),
         help="Sets the form to this design and shows its plan; of a mix, that of its first model.",
     )
     row.download_button(

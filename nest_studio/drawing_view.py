@@ -16,6 +16,7 @@ import streamlit as st
 
 from nest_core.errors import InputError
 from nest_core.quoting import as_markdown
+from nest_core.scenario import Scenario
 from nest_core.topology.arrange import arranged
 from nest_core.topology.drawing import (
     MAX_DRAWN,
@@ -88,24 +89,24 @@ def own_from(document: dict[str, Any], about: tuple[str, ...] = ()) -> None:
     reset_fabric()
 
 
-def drawing_section(chosen: str, answer: FabricAnswer | None) -> None:
+def drawing_section(answer: FabricAnswer | None, *, own: bool) -> None:
     """The canvas with the chosen fabric, and its tables where it can be edited.
 
     Parameters
     ----------
-    chosen : str
-        What the form's fabric is called.
     answer : FabricAnswer or None
         What the figures are about; None where there is none.
+    own : bool
+        Whether the form's fabric is a person's own.
     """
-    own = own_document() if chosen == OWN else None
+    document = own_document() if own else None
     problem = st.session_state.pop("drawing problem", None)
     if problem:
         st.warning(as_markdown(problem))
-    if own is not None and is_drawing(own):
-        _show(own | {"name": ""}, revision(), editable=True)  # edits leave its name behind
-        drawing_forms(own)
-        _tables(own)
+    if document is not None and is_drawing(document):
+        _show(document | {"name": ""}, revision(), editable=True)  # edits leave its name behind
+        drawing_forms(document)
+        _tables(document)
         return
     if answer is None:
         return
@@ -127,20 +128,20 @@ def drawing_section(chosen: str, answer: FabricAnswer | None) -> None:
         )
 
 
-def edit_button(chosen: str, text: str, answer: FabricAnswer) -> None:
+def edit_button(scenario: Scenario, answer: FabricAnswer, *, own: bool) -> None:
     """Copy the shown fabric onto a canvas of one's own, where that can be drawn; or go back."""
-    if chosen == OWN and not is_drawing(own_document()) and can_undo():
+    if own and not is_drawing(own_document()) and can_undo():
         st.button(
             "Undo import",
             on_click=_undo_import,
             help="Back to your fabric as it was before; a drawing has this on its canvas.",
         )
-    if (chosen == OWN and is_drawing(own_document())) or not answer.drawing:
+    if (own and is_drawing(own_document())) or not answer.drawing:
         return
     st.button(
         "Edit as my own drawing",
         on_click=_draw_preset,
-        args=(text, answer),
+        args=(scenario, answer),
         help="Copies this fabric, element by element, to be changed on the canvas and in tables. "
         "Switches of a tier that is used as one become one element with their number.",
     )
@@ -151,9 +152,9 @@ def _undo_import() -> None:
     reset_fabric()
 
 
-def _draw_preset(text: str, answer: FabricAnswer) -> None:
+def _draw_preset(scenario: Scenario, answer: FabricAnswer) -> None:
     try:
-        lost = " ".join(submitted(fabric_losses, text, place="losses").result())
+        lost = " ".join(submitted(fabric_losses, scenario, place="losses").result())
     except WorkerCrash as error:
         st.session_state["drawing problem"] = f"The fabric was not copied: {error}."
         return

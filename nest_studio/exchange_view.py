@@ -9,12 +9,13 @@ import streamlit as st
 from nest_core.errors import InputError
 from nest_core.formats import FORMATS, Assumed, Exported, Imported
 from nest_core.quoting import as_markdown
+from nest_core.scenario import Scenario
 from nest_core.scenario.titles import file_stem
 from nest_studio.drawing_view import new_drawing, own_from
-from nest_studio.fabric_widgets import FabricRequest, canonical
+from nest_studio.fabric_widgets import is_own
 from nest_studio.fields import upload
 from nest_studio.jobs import WorkerCrash, awaited, forget, submitted
-from nest_studio.own_fabric import OWN, forget_places, notes, own_document, revision
+from nest_studio.own_fabric import forget_places, notes, own_document, revision
 from nest_studio.show import facts, told
 from nest_studio.tasks.fabrics import FabricAnswer, fabric_export, fabric_import
 
@@ -45,16 +46,16 @@ def bring_controls() -> None:
         st.error(as_markdown(failed))
 
 
-def what_was_read(chosen: str, answer: FabricAnswer) -> None:
+def what_was_read(answer: FabricAnswer, *, own: bool) -> None:
     """What was assumed or left out in reading the person's fabric, and what its prices miss."""
     about = notes()
-    if chosen == OWN and about:
+    if own and about:
         facts("As read: " + " ".join(_sentence(note) for note in about), kind="nest-quiet")
     for caveat in answer.caveats:
         facts(caveat, kind="nest-quiet")
 
 
-def take_along(request: FabricRequest, answer: FabricAnswer) -> None:
+def take_along(scenario: Scenario, answer: FabricAnswer) -> None:
     """Downloads in every format, with what each cannot hold."""
     with st.popover("Export"):
         names = [name for name, entry in FORMATS.items() if entry.writes]
@@ -69,7 +70,7 @@ def take_along(request: FabricRequest, answer: FabricAnswer) -> None:
         with told(st.info):
             exported = awaited(
                 fabric_export,
-                canonical(_as_drawn(request)),
+                _as_drawn(scenario),
                 format_,
                 what="Writing it and reading it again to compare",
                 key="export",
@@ -88,12 +89,12 @@ def take_along(request: FabricRequest, answer: FabricAnswer) -> None:
         )
 
 
-def _as_drawn(request: FabricRequest) -> FabricRequest:
-    """The request with the places of its elements, unless it is not what is being drawn now."""
-    own = own_document() if request.preset == OWN else None
-    if own is None or forget_places(own) != request.document:
-        return request
-    return replace(request, document=own)
+def _as_drawn(scenario: Scenario) -> Scenario:
+    """The scenario with the places of its elements, unless it is not what is being drawn now."""
+    own = own_document() if is_own(scenario) else None
+    if own is None or forget_places(own) != scenario.document["fabric"]:
+        return scenario
+    return replace(scenario, document={"fabric": own})
 
 
 def _import() -> None:

@@ -15,7 +15,7 @@ from nest_core.figures.sweep import pictures
 from nest_core.presets import preset_names
 from nest_core.quoting import as_markdown, csv_text
 from nest_core.report.tables import Table
-from nest_core.scenario import scenario_document
+from nest_core.scenario import Scenario
 from nest_core.schema import Parameter, StudyTable, parameter
 from nest_core.studies.parameter import (
     Value,
@@ -37,7 +37,6 @@ from nest_studio.fields import (
     number_of,
     settle,
 )
-from nest_studio.forms import Request
 from nest_studio.open_plan import open_plan, open_scenario
 from nest_studio.pins import pin_button
 from nest_studio.show import PicturePlace, download, facts, told
@@ -86,9 +85,9 @@ Swept = tuple[Parameter, tuple[Value, ...]]
 """A parameter with the values to try."""
 
 
-def inputs_of(request: Request) -> dict[str, Any]:
-    """A request as the plain values that studies take."""
-    return {"document": request.document, "overrides": request.overrides}
+def inputs_of(scenario: Scenario) -> dict[str, Any]:
+    """A scenario as the plain values that studies take."""
+    return {"document": scenario.document, "overrides": scenario.overrides}
 
 
 def axes_of(turned: Sequence[Swept]) -> list[tuple[str, tuple[Value, ...]]]:
@@ -227,7 +226,7 @@ def _take(ready: dict[str, tuple[str, str]]) -> None:
         st.session_state[FIRST], st.session_state[SECOND] = parameters
 
 
-def show_sweep(sweep: Sweep, turned: Sequence[Swept], request: Request, pins: Any) -> None:
+def show_sweep(sweep: Sweep, turned: Sequence[Swept], scenario: Scenario, pins: Any) -> None:
     """Figures, the point that was pointed at, and all points as a table.
 
     ``pins`` is where the way into a notebook stands.
@@ -239,11 +238,11 @@ def show_sweep(sweep: Sweep, turned: Sequence[Swept], request: Request, pins: An
     settle(POINT, Choice(tuple(sweep.named(point) for point in sweep.points)))
     with pins:
         axes = ({"parameter": key, "values": list(values)} for key, values in axes_of(turned))
-        inputs = inputs_of(request) | dict(itertools.zip_longest("xy", axes))
+        inputs = inputs_of(scenario) | dict(itertools.zip_longest("xy", axes))
         pin_button("sweep", first.title, inputs, key="explore", rows=sweep.rows)
     first = replace(first, reading=f"{first.reading} Click a point.")
     PicturePlace("explore", on_pick=lambda carried: _point_at(sweep, carried)).draw(first)
-    _point(sweep, turned, request)
+    _point(sweep, turned, scenario)
     columns = st.columns(min(2, max(1, len(others))), gap="medium")
     for number, picture in enumerate(others):
         PicturePlace(f"explore-{number}", columns[number % len(columns)]).draw(picture)
@@ -257,7 +256,7 @@ def _point_at(sweep: Sweep, carried: Any) -> None:
         st.session_state[POINT] = sweep.named(sweep.points[int(number)])
 
 
-def _point(sweep: Sweep, turned: Sequence[Swept], request: Request) -> None:
+def _point(sweep: Sweep, turned: Sequence[Swept], scenario: Scenario) -> None:
     """One point in words, and the way to its plan."""
     names = {sweep.named(point): point for point in sweep.points}
     best = max(sweep.points, key=lambda point: point.tokens_per_s or 0.0)
@@ -278,7 +277,7 @@ def _point(sweep: Sweep, turned: Sequence[Swept], request: Request) -> None:
     right.button(
         "Open in Plan",
         on_click=_open_point,
-        args=(request, pairs),
+        args=(scenario, pairs),
         width="stretch",
         disabled=point.status == "invalid",
         key="explore-open",
@@ -286,14 +285,15 @@ def _point(sweep: Sweep, turned: Sequence[Swept], request: Request) -> None:
     )
 
 
-def _open_point(request: Request, pairs: tuple[tuple[Parameter, Value], ...]) -> None:
+def _open_point(scenario: Scenario, pairs: tuple[tuple[Parameter, Value], ...]) -> None:
     """Have a point opened on the Plan page."""
     said = ", ".join(
         f"{parameter.label} {parameter.words(value)} {parameter.unit}".strip()
         for parameter, value in pairs
         if parameter.fabric
     )
-    open_plan(request.scenario, with_values(request.overrides, pairs), said)
+    moved = with_values(scenario.overrides, pairs)
+    open_plan(Scenario(scenario.document, moved), said)
 
 
 def _points_table(sweep: Sweep) -> None:
@@ -308,9 +308,9 @@ def _points_table(sweep: Sweep) -> None:
         _csv_button("↓ Points (CSV)", rows, "points.csv")
 
 
-def mix_controls(request: Request) -> dict[str, Any]:
+def mix_controls(scenario: Scenario) -> dict[str, Any]:
     """The models, their shares of the time, and what may be lost."""
-    own = str(request.overrides.get("workload.model", request.document["workload"]["model"]))
+    own = str(scenario.overrides.get("workload.model", scenario.document["workload"]["model"]))
     names = preset_names("models")
     settle(MODELS, MIX)
     settle(LOSS, field_of(PERCENT))
@@ -379,33 +379,24 @@ def reopens(inputs: Mapping[str, Any]) -> bool:
     return "x" in inputs or (bool(mix) and all(isinstance(one["model"], str) for one in mix))
 
 
-def reopen(scenario: str, overrides: Mapping[str, Any], inputs: Mapping[str, Any]) -> None:
+def reopen(scenario: Scenario, inputs: Mapping[str, Any]) -> None:
     """Have a study's question opened on Explore, for callbacks; what cannot be is said.
 
     Parameters
     ----------
-    scenario : str
-        The preset of its form.
-    overrides : mapping
+    scenario : Scenario
         What its form is to say.
     inputs : mapping
         What the study was asked (`nest_core.notebook.document`), which `reopens` took.
     """
     with told(st.toast):
-        asked = (
-            _widgets_of_mix(inputs)
-            if "mix" in inputs
-            else _widgets_of_sweep(scenario, overrides, inputs)
-        )
+        asked = _widgets_of_mix(inputs) if "mix" in inputs else _widgets_of_sweep(scenario, inputs)
         st.session_state.pop(DEFAULTS, None)  # texts were worth a try there, and are asked here
-        open_scenario("explore", scenario, overrides, asked)
+        open_scenario("explore", scenario, asked)
 
 
-def _widgets_of_sweep(
-    scenario: str, overrides: Mapping[str, Any], inputs: Mapping[str, Any]
-) -> dict[str, Any]:
-    document, _ = scenario_document(scenario)
-    found = sweep_parameters(document, overrides)
+def _widgets_of_sweep(scenario: Scenario, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    found = sweep_parameters(scenario.document, scenario.overrides)
     turned = [(parameter_named(found, one["parameter"]), one["values"]) for one in _both(inputs)]
     labels = (*(parameter.label for parameter, _ in turned), NOTHING_ELSE)[:2]
     ready = {turns: question for question, turns in questions(found).items()}

@@ -18,16 +18,17 @@ from nest_core.picture.matrix import matrix_picture
 from nest_core.picture.pointing import pointing
 from nest_core.presets import edition, load_toml, named_file
 from nest_core.quoting import as_markdown
-from nest_core.scenario import scenario_document
+from nest_core.scenario import Scenario, scenario_document
 from nest_studio.browser.fabric import show_fabric, shown_width
 from nest_studio.fabric_widgets import (
-    FabricRequest,
     fabric_document,
     fabric_group,
+    fabric_scenario,
     fabric_standards,
+    is_own,
 )
 from nest_studio.fields import ADDRESS, Choice, said
-from nest_studio.forms import DEFAULT_SCENARIO, Request, changes_in_words
+from nest_studio.forms import DEFAULT_SCENARIO, changes_in_words
 from nest_studio.jobs import Job, awaited, submitted, there
 from nest_studio.own_fabric import OWN
 from nest_studio.show import HeadlineRow, PicturePlace, facts, mark_results
@@ -36,10 +37,8 @@ from nest_studio.tasks.fabrics import (
     FabricAnswer,
     fabric_drawn,
     fabric_sweep,
-    with_overrides,
 )
 from nest_studio.tasks.plans import level_matrices
-from nest_studio.tasks.requests import request_text
 
 __all__ = [
     "DEFAULT_FABRIC",
@@ -65,7 +64,7 @@ MATRICES = "Running NEST's level-wise program"
 MEASURED_NONE = "There are no measured runs of this group."
 
 
-def fabric_form(ratio_notes: list[Any], bring: Callable[[], None]) -> FabricRequest:
+def fabric_form(ratio_notes: list[Any], bring: Callable[[], None]) -> Scenario:
     """Draw the form and return the fabric that it asks for.
 
     Parameters
@@ -78,23 +77,22 @@ def fabric_form(ratio_notes: list[Any], bring: Callable[[], None]) -> FabricRequ
     chosen: dict[str, Any] = {}
     fabric_group(chosen, {"fabric": DEFAULT_FABRIC}, ratio_notes)
     bring()
-    preset = chosen.pop("fabric")
-    document = fabric_document(preset)
-    standard = fabric_standards(document)
+    choice = chosen.pop("fabric")
+    standard = fabric_standards(fabric_document(choice))
     overrides = {key: value for key, value in chosen.items() if value != standard[key]}
-    return FabricRequest(preset, document, overrides)
+    return fabric_scenario(choice, overrides)
 
 
-def heading(request: FabricRequest, answer: FabricAnswer, lacking: str = "") -> None:
+def heading(scenario: Scenario, answer: FabricAnswer, lacking: str = "") -> None:
     """What fabric this is, and what it is made of; or why the figures are earlier ones."""
-    changes = changes_in_words(request.overrides)
+    changes = changes_in_words(scenario.overrides)
     facts(answer.title, kind="nest-scenario")
     if lacking:
         line = f"The figures are those of the last whole fabric: {lacking}"
     elif changes:
         line = f"{answer.contents} Changed: {changes}."
     else:
-        line = f"{answer.contents}{'' if request.preset == OWN else ' As in the preset.'}"
+        line = f"{answer.contents}{'' if is_own(scenario) else ' As in the preset.'}"
     facts(line, kind="nest-quiet")
 
 
@@ -114,34 +112,34 @@ def levels(answer: FabricAnswer) -> None:
 
 
 @st.fragment
-def fabric_picture(request: FabricRequest, text: str) -> None:
+def fabric_picture(scenario: Scenario) -> None:
     """The fabric by its kind's rule, beside the cost matrix of the job that was planned last."""
-    asked = text, shown_width(FABRIC)
-    job = submitted(fabric_drawn, *asked, place="fabric-drawn")
+    job = submitted(fabric_drawn, scenario, shown_width(FABRIC), place="fabric-drawn")
     with st.container(key="waiting-drawn"):
         is_there = there(job, "Drawing the fabric", key="fabric-drawn")
     if is_there:
-        st.session_state[DRAWN] = text, job.result(0)
-    of, drawn = st.session_state.get(DRAWN, ("", None))
-    if drawn is None or of != text:
+        st.session_state[DRAWN] = scenario, job.result(0)
+    of, drawn = st.session_state.get(DRAWN, (None, None))
+    if drawn is None or of != scenario:
         return
-    title, read, reason = _matrices(request)
+    title, read, reason = _matrices(scenario)
     matrix = matrix_picture(read, drawn.said, drawn.height) if read and read.ranks else None
     show_fabric(drawn, matrix, pointing(drawn, read), key=FABRIC)
     job_words = f"Job: {title}, as planned last or as the Plan page begins." if title else ""
     facts(reason or job_words, kind="nest-quiet")
 
 
-def _matrices(request: FabricRequest) -> tuple[str, CostMatrices | None, str]:
+def _matrices(scenario: Scenario) -> tuple[str, CostMatrices | None, str]:
     """Title, level-wise cost matrix and why there is none, of the job that was planned last."""
-    planned: tuple[Request, str] | None = st.session_state.get("last good")
-    document, overrides = scenario_document(DEFAULT_SCENARIO)[0], dict[str, Any]()
-    if planned is not None:
-        document, overrides = planned[0].document, planned[0].overrides
-    job_only = {key: value for key, value in overrides.items() if not key.startswith("fabric")}
-    fabric = with_overrides(request.document, request.overrides)
+    planned: Scenario = st.session_state.get("last good") or Scenario(
+        scenario_document(DEFAULT_SCENARIO)[0]
+    )
+    overrides = {
+        key: value for key, value in planned.overrides.items() if not key.startswith("fabric")
+    }
     try:
-        job = _matrices_job(request_text(document, job_only | {"fabric": fabric}))
+        overrides["fabric"] = scenario.fabric_table
+        job = _matrices_job(Scenario(planned.document, overrides))
         with st.container(key="waiting-matrices"):
             is_there = there(job, MATRICES, key="level-costs")
         if not is_there:
@@ -153,11 +151,11 @@ def _matrices(request: FabricRequest) -> tuple[str, CostMatrices | None, str]:
     return title, read, "" if read else f"No cost matrix: {reason}"
 
 
-def _matrices_job(text: str) -> Job:
-    return submitted(level_matrices, text, urgent=False, place="level-costs")
+def _matrices_job(scenario: Scenario) -> Job:
+    return submitted(level_matrices, scenario, urgent=False, place="level-costs")
 
 
-def explorer(request: FabricRequest, text: str, answer: FabricAnswer) -> None:
+def explorer(scenario: Scenario, answer: FabricAnswer) -> None:
     """What a collective costs: controls, time and bus bandwidth, what it waits for."""
     st.subheader("Collective explorer")
     asked = _controls()
@@ -168,7 +166,7 @@ def explorer(request: FabricRequest, text: str, answer: FabricAnswer) -> None:
         try:
             swept = awaited(
                 fabric_sweep,
-                text,
+                scenario,
                 asked,
                 what="Pricing every algorithm at every size",
                 key="collective",
@@ -179,12 +177,12 @@ def explorer(request: FabricRequest, text: str, answer: FabricAnswer) -> None:
             st.info(as_markdown(f"No times for this choice: {group}{error}"))
             return
         if swept is not None:
-            st.session_state[SWEPT] = text, asked.library, *swept
-        of, library, found, waits = st.session_state.get(SWEPT, ("", "", None, ()))
-        if of != text:
+            st.session_state[SWEPT] = scenario, asked.library, *swept
+        of, library, found, waits = st.session_state.get(SWEPT, (None, "", None, ()))
+        if of != scenario:
             return
         mark_results(earlier=swept is None, places=("swept",))
-        measured = _measured_of(request.document["name"], found, library)
+        measured = _measured_of(scenario.fabric_table["name"], found, library)
         with st.container(key="swept"):
             left, right = st.columns(2, gap="medium")
             PicturePlace("collective-time", left).draw(time_figure(found, measured))

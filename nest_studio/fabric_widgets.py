@@ -6,15 +6,14 @@ files.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import streamlit as st
 
 from nest_core.presets import preset_names
 from nest_core.quoting import as_markdown
+from nest_core.scenario import Scenario
 from nest_core.scenario import fabric_document as preset_document
 from nest_core.schema import parameter
 from nest_core.studies.parameters import ratio_parameters
@@ -39,14 +38,14 @@ __all__ = [
     "DEVICES",
     "MEANING",
     "MEANINGS",
-    "FabricRequest",
-    "canonical",
     "fabric_choices",
     "fabric_document",
     "fabric_fields",
     "fabric_group",
+    "fabric_scenario",
     "fabric_standards",
     "fabric_words",
+    "is_own",
     "own_names",
     "pick_fabric",
     "reset_fabric",
@@ -63,18 +62,15 @@ _KINDS = {"leaf_spine": "spine-leaf", "fat_tree": "fat-tree"} | {
 MEANINGS = {"removes uplinks": "remove_uplinks", "splits the ports anew": "split_radix"}
 
 
-@dataclass(frozen=True, slots=True)
-class FabricRequest:
-    """A fabric preset and what differs from it, by dotted key (``fabric.clos.devices``)."""
-
-    preset: str
-    document: dict[str, Any]
-    overrides: dict[str, Any]
+def fabric_scenario(choice: str, overrides: Mapping[str, Any] | None = None) -> Scenario:
+    """Return a scenario of a fabric alone: a preset by name, any other as its document."""
+    is_preset = choice in preset_names("fabrics")
+    return Scenario({"fabric": choice if is_preset else fabric_document(choice)}, overrides or {})
 
 
-def canonical(request: FabricRequest) -> str:
-    """The text that identifies a request."""
-    return json.dumps([request.document, request.overrides], sort_keys=True)
+def is_own(scenario: Scenario) -> bool:
+    """Return whether its fabric is no preset."""
+    return not isinstance(scenario.document["fabric"], str)
 
 
 def fabric_group(chosen: dict[str, Any], standard: Mapping[str, Any], notes: list[Any]) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import streamlit as st
@@ -20,7 +19,7 @@ from nest_core.hardware import load_accelerator
 from nest_core.hardware.stacks import Stack, default_stack, load_stack, stack_of_table
 from nest_core.presets import load_toml, named_file, preset_names
 from nest_core.quoting import as_markdown
-from nest_core.scenario import scenario_document
+from nest_core.scenario import Scenario, scenario_document
 from nest_core.schema import StackFile, checked, parameter
 from nest_core.workload.model_files import model_table
 from nest_core.workload.offload import NO_OFFLOAD, Offload
@@ -65,7 +64,6 @@ from nest_studio.show import facts
 __all__ = [
     "DEFAULT_SCENARIO",
     "FORM",
-    "Request",
     "changes_in_words",
     "fit_device",
     "fit_sequence",
@@ -150,29 +148,7 @@ FORM: Mapping[str, Field] = {
 """The fields of the form but the fabric's, by key."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What the form asks for.
-
-    Parameters
-    ----------
-    scenario : str
-        The preset it starts from.
-    document : dict
-        The preset's document.
-    overrides : dict
-        Dotted keys that differ from it, with their values.
-    fields : dict
-        What every field of the form holds, by key.
-    """
-
-    scenario: str
-    document: dict[str, Any]
-    overrides: dict[str, Any]
-    fields: Mapping[str, Any] = field(default_factory=dict)
-
-
-def scenario_form(ratio_notes: list[Any]) -> Request:
+def scenario_form(ratio_notes: list[Any]) -> Scenario:
     """Draw the form and return what it asks for.
 
     Parameters
@@ -233,7 +209,7 @@ def scenario_form(ratio_notes: list[Any]) -> Request:
     head.html(f'<div class="nest-title">{said}</div>')
     with history:
         history_buttons(start_over)
-    return Request(scenario, document, _overrides(different), chosen)
+    return Scenario(document, _overrides(different))
 
 
 def _workload_group(chosen: dict[str, Any], standard: Mapping[str, Any]) -> None:

@@ -28,6 +28,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from nest_core.costs.price import Report
 from nest_core.presets import edition
 from nest_core.quoting import as_markdown
+from nest_core.scenario import Scenario
 from nest_core.text import plain
 from nest_studio.job_queue import JobQueue
 from nest_studio.queued import CANCELLED, Job
@@ -213,6 +214,8 @@ def _key(function: Callable[..., Any], args: tuple[Any, ...]) -> str:
 
 def _content(value: Any) -> Any:
     """What tells values apart that JSON has no form for; a priced plan is one of its scenario's."""
+    if isinstance(value, Scenario):
+        return value.key
     return plain(value.plan.to_json()) if isinstance(value, Report) else repr(value)
 
 

@@ -8,14 +8,14 @@ import streamlit as st
 
 from nest_core.errors import InputError
 from nest_core.quoting import as_markdown
+from nest_core.scenario import Scenario
 from nest_core.store.documents import LONGEST
-from nest_studio.fabric_widgets import FabricRequest, reset_fabric
+from nest_studio.fabric_widgets import is_own, reset_fabric
 from nest_studio.fields import Choice, Text, said, settle
 from nest_studio.library import kept_names, open_from_library, opened_name, remember
-from nest_studio.own_fabric import OWN, is_drawing, own_document
+from nest_studio.own_fabric import is_drawing, own_document
 from nest_studio.show import facts
 from nest_studio.stored import fabrics
-from nest_studio.tasks.fabrics import with_overrides
 
 __all__ = ["library_controls"]
 
@@ -23,7 +23,7 @@ _SAVE, _PICK, _RENAME = "library.save", "library.pick", "library.rename"
 _PROBLEM, _SHOWN = "library problem", "library shown"
 
 
-def library_controls(shown: FabricRequest) -> None:
+def library_controls(shown: Scenario) -> None:
     """A box with the library; what was refused stands below it."""
     st.session_state[_SHOWN] = shown
     with st.popover("Library", width="stretch"):
@@ -63,12 +63,12 @@ def _told(act: Callable[[], None]) -> None:
 
 def _save() -> None:
     name = said(_SAVE, Text()) or ""
-    shown: FabricRequest | None = st.session_state.get(_SHOWN)
+    shown: Scenario | None = st.session_state.get(_SHOWN)
     if shown is None:
         return
-    document = own_document() if shown.preset == OWN else None
+    document = own_document() if is_own(shown) else None
     if document is None or not is_drawing(document):
-        document = with_overrides(shown.document, shown.overrides)
+        document = shown.fabric_table
 
     def act() -> None:
         remember(fabrics().save(name, document, replace=name.strip() == opened_name()))

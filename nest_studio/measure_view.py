@@ -14,8 +14,8 @@ from nest_core.errors import InputError
 from nest_core.presets import preset_names
 from nest_core.quoting import as_markdown
 from nest_core.report.tables import Table
+from nest_core.scenario import Scenario
 from nest_studio.fields import Choice, Number, settle
-from nest_studio.forms import Request
 from nest_studio.jobs import awaited
 from nest_studio.measured_state import (
     add,
@@ -31,7 +31,6 @@ from nest_studio.measured_state import (
     start_anew,
 )
 from nest_studio.open_plan import open_plan
-from nest_studio.plan_state import canonical, scenario_of
 from nest_studio.show import PicturePlace, download, facts
 from nest_studio.tasks.measured import (
     Beside,
@@ -41,7 +40,7 @@ from nest_studio.tasks.measured import (
     fit_measured,
     read_measured,
 )
-from nest_studio.tasks.requests import best_plan, request_text
+from nest_studio.tasks.requests import best_plan
 
 __all__ = [
     "bring_controls",
@@ -61,7 +60,7 @@ MOST_NEXT = 20
 PROGRAMS = "Megatron-LM, Megatron-Bridge, NeMo, torchtitan, DeepSpeed, MLPerf's logger, nccl-tests"
 
 
-def heading(measurements: Measurements, fit: FitAnswer | None, request: Request) -> None:
+def heading(measurements: Measurements, fit: FitAnswer | None, scenario: Scenario) -> None:
     """What the measurements come to, and the ways to keep them and take them along."""
     left, right = st.columns([9, 8], vertical_alignment="bottom")
     with left:
@@ -75,13 +74,13 @@ def heading(measurements: Measurements, fit: FitAnswer | None, request: Request)
             "Use on Plan",
             key="measure-use",
             on_click=_use,
-            args=(request, fit),
+            args=(scenario, fit),
             disabled=fit is None or fit.stack is None,
             help="Keeps the stack under its name and plans the scenario at the left under it.",
         )
 
 
-def bring_controls(request: Request) -> None:
+def bring_controls(scenario: Scenario) -> None:
     """Where logs and commands come in; what cannot be read is said beside its field."""
     for key, options in ((MODEL, preset_names("models")), (DEVICE, preset_names("accelerators"))):
         settle(key, Choice((AS_PRINTED, *options)))
@@ -117,25 +116,24 @@ def bring_controls(request: Request) -> None:
         (launch or "").strip(),
         "" if model == AS_PRINTED else model,
         "" if device == AS_PRINTED else device,
-        canonical(request) if ours else "",
     )
+    given = beside, scenario if ours else None
     files = [file for file in files or () if file is not None]
     brought_again({file.name for file in files})
     for number, file in enumerate(files):
-        _read(left, file.getvalue(), file.name, beside, f"file-{number}")
+        _read(left, (file.getvalue(), file.name, *given), f"file-{number}")
     if beside.launch and not files:
-        _read(middle, b"", "", beside, "command")
+        _read(middle, (b"", "", *given), "command")
 
 
-def _read(place: Any, content: bytes, name: str, beside: Beside, key: str) -> None:
+def _read(place: Any, source: tuple[bytes, str, Beside, Scenario | None], key: str) -> None:
+    """Read a file, given its content and name and what is given beside it."""
     with place:
         try:
             found = awaited(
                 read_measured,
-                content,
-                name,
-                beside,
-                what=f"Reading {name or 'the command'}",
+                *source,
+                what=f"Reading {source[1] or 'the command'}",
                 key=f"measure-{key}",
                 place=f"measure-{key}",
             )
@@ -215,14 +213,15 @@ def stack_part(fit: FitAnswer) -> None:
         _show(fit.parameters, right)
 
 
-def plan_part(fit: FitAnswer, request: Request) -> None:
+def plan_part(fit: FitAnswer, scenario: Scenario) -> None:
     """What Plan's figures of the scenario at the left become under the fitted stack."""
-    usual = {key: value for key, value in request.overrides.items() if key != "stack"}
-    texts = [
-        request_text(request.document, {**usual, "stack": stack}) for stack in (None, fit.stack)
-    ]
+    usual = {key: value for key, value in scenario.overrides.items() if key != "stack"}
+    stacks = {"old": None, "new": fit.stack}
     try:
-        answers = [_answer(text, name) for text, name in zip(texts, ("old", "new"), strict=True)]
+        answers = [
+            _answer(Scenario(scenario.document, {**usual, "stack": stack}), name)
+            for name, stack in stacks.items()
+        ]
     except InputError as error:
         st.info(as_markdown(f"The scenario at the left is not planned under it: {error}"))
         return
@@ -231,28 +230,28 @@ def plan_part(fit: FitAnswer, request: Request) -> None:
         _show(moved_table(before, after))
 
 
-def _answer(text: str, name: str) -> Answer | None:
-    scenario = scenario_of(text)
+def _answer(scenario: Scenario, name: str) -> Answer | None:
+    values = scenario.values
     found = awaited(
         best_plan,
-        text,
-        what=f"Planning under {scenario.stack.name}",
+        scenario,
+        what=f"Planning under {values.stack.name}",
         key=f"measure-{name}",
         place=f"measure-{name}",
     )
     if found is None:
         return None
     result, network, interval = found
-    return Answer(scenario, network, result, (), interval)
+    return Answer(values, network, result, (), interval)
 
 
-def next_part(fit: FitAnswer, request: Request) -> None:
+def next_part(fit: FitAnswer, scenario: Scenario) -> None:
     """The next runs worth making, as a job of Slurm's; computed when it is opened."""
     settle(RUNS, Number(1, MOST_NEXT))
     box = st.expander("Which runs to make next", key="measure-next", on_change="rerun")
     if not box.open:
         return
-    text = request_text(request.document, {**request.overrides, "stack": fit.stack})
+    under_fit = Scenario(scenario.document, {**scenario.overrides, "stack": fit.stack})
     with box:
         runs = st.number_input(
             "Runs, at most", 1, MOST_NEXT, 4, key=RUNS, width=160, help=f"1 to {MOST_NEXT}."
@@ -260,7 +259,7 @@ def next_part(fit: FitAnswer, request: Request) -> None:
         try:
             found: NextAnswer | None = awaited(
                 chosen_runs,
-                text,
+                under_fit,
                 int(runs),
                 what="Choosing the next runs",
                 key="measure-next-runs",
@@ -342,12 +341,12 @@ def _export(measurements: Measurements, fit: FitAnswer | None) -> None:
             st.code(f"nest-studio calibrate {name}.csv --name {name}", "sh")
 
 
-def _use(request: Request, fit: FitAnswer) -> None:
+def _use(scenario: Scenario, fit: FitAnswer) -> None:
     """Keep the stack under its name, and have the scenario planned under it."""
     name = current().name
     if keep_as(name, _stack_of(fit), over=True):
         stack = {**(fit.stack or {}), "name": name}
-        open_plan(request.scenario, {**request.overrides, "stack": stack})
+        open_plan(Scenario(scenario.document, {**scenario.overrides, "stack": stack}))
 
 
 def _show(found: Table, place: Any = st) -> None:

@@ -17,13 +17,14 @@ from nest_core.notebook.kinds import KINDS, Shown, compute, summarise
 from nest_core.notebook.words import note_html
 from nest_core.picture import to_svg
 from nest_core.quoting import as_markdown
+from nest_core.scenario import Scenario
 from nest_studio.browser.svg import show_svg
 from nest_studio.compare_state import use_inputs
 from nest_studio.explore_view import reopen, reopens
 from nest_studio.fields import hold
 from nest_studio.jobs import Job, forget, submitted, there
 from nest_studio.notebook_state import edit, keep_summary
-from nest_studio.open_plan import from_preset, open_plan, unsaid
+from nest_studio.open_plan import open_plan, unsaid
 from nest_studio.show import HeadlineRow, PicturePlace, download, facts, local_time, told
 
 __all__ = ["PICKED", "cell_card", "job_of", "note_style", "picked_plans", "run_again"]
@@ -161,15 +162,15 @@ def _way_out(cell: Cell) -> None:
     inputs = cell.inputs
     if reopens(inputs):
         with st.popover("Open", type="tertiary", key=f"out-{cell.id}"):
-            asked = from_preset(inputs["document"], inputs.get("overrides", {}))
+            scenario = _scenario(inputs)
             st.button(
                 "The question in Explore",
                 key=f"ask-{cell.id}",
                 on_click=reopen,
-                args=(*asked, inputs),
+                args=(scenario, inputs),
                 width="stretch",
                 help="Sets Explore to this scenario and what was asked. "
-                + as_markdown(unsaid(asked[1])),
+                + as_markdown(unsaid(scenario)),
             )
             _plan_button("The scenario in Plan", f"plan-{cell.id}", inputs, width="stretch")
     elif "document" in inputs and cell.kind != "fabric":
@@ -189,14 +190,18 @@ def _way_out(cell: Cell) -> None:
                 _plan_button(name, f"plan-{cell.id}-{place}", entry, width="stretch")
 
 
-def _plan_button(label: str, key: str, scenario: Mapping[str, Any], **look: Any) -> None:
-    asked = from_preset(scenario["document"], scenario.get("overrides", {}))
+def _scenario(inputs: Mapping[str, Any]) -> Scenario:
+    return Scenario(inputs["document"], inputs.get("overrides", {}))
+
+
+def _plan_button(label: str, key: str, inputs: Mapping[str, Any], **look: Any) -> None:
+    scenario = _scenario(inputs)
     st.button(
         label,
         key=key,
         on_click=open_plan,
-        args=asked,
-        help=f"Sets the form of Plan to this scenario. {as_markdown(unsaid(asked[1]))}",
+        args=(scenario,),
+        help=f"Sets the form of Plan to this scenario. {as_markdown(unsaid(scenario))}",
         **look,
     )
 

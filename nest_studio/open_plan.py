@@ -15,10 +15,9 @@ from streamlit.errors import StreamlitAPIException
 from nest_core.errors import InputError
 from nest_core.presets import preset_names
 from nest_core.quoting import as_markdown
-from nest_core.scenario import scenario_document
+from nest_core.scenario import Scenario, scenario_document
 from nest_core.scenario.titles import fabric_title
 from nest_core.schema import LONGEST_NAME, FabricFile, checked
-from nest_core.studies.parameters import fabric_table
 from nest_core.topology.files import build_fabric
 from nest_core.workload.model_files import model_of
 from nest_studio.fabric_widgets import (
@@ -34,7 +33,7 @@ from nest_studio.own_fabric import OWN, forget_places, own_document, start
 from nest_studio.own_stack import KEPT_AS, OWN_STACK, kept_name
 from nest_studio.pinning import DEGREES, PINS, pin_words
 
-__all__ = ["from_preset", "go_to_opened", "open_plan", "open_scenario", "unsaid"]
+__all__ = ["go_to_opened", "open_plan", "open_scenario", "over_preset", "unsaid"]
 
 _OPENS = "a scenario opens"
 _WHOLE = ("fabric", "accelerator", "stack", "workload.model", "search.offload", *DEGREES)
@@ -43,11 +42,12 @@ _ASIDE = ("schema", "name", "description", "source", "override")
 Table = Mapping[str, Any]
 
 
-def from_preset(document: Table, overrides: Table) -> tuple[str, dict[str, Any]]:
-    """A scenario as the preset that needs the fewest overrides, and these.
+def over_preset(scenario: Scenario) -> tuple[str, dict[str, Any]]:
+    """Return the preset that needs the fewest overrides to become a scenario, and these.
 
     A key that the preset has and the document leaves out becomes None.
     """
+    document, overrides = scenario.document, scenario.overrides
     own = document.get("override", {})
     wanted = {key: value for key, value in own.items() if key not in overrides} | dict(overrides)
     here = dict(_leaves(document))
@@ -63,8 +63,12 @@ def from_preset(document: Table, overrides: Table) -> tuple[str, dict[str, Any]]
     return name, changed
 
 
-def unsaid(overrides: Table) -> str:
-    """A sentence on the overrides that the form cannot say as they are; empty if it says all."""
+def unsaid(scenario: Scenario) -> str:
+    """Return a sentence on the overrides that the form cannot say; empty if it says all."""
+    return _unsaid(over_preset(scenario)[1])
+
+
+def _unsaid(overrides: Table) -> str:
     left = [
         key
         for key, value in overrides.items()
@@ -73,38 +77,35 @@ def unsaid(overrides: Table) -> str:
     return f"Its form cannot say {', '.join(left)} as it is; all else is set." if left else ""
 
 
-def open_plan(scenario: str, overrides: Table, called: str = "") -> None:
+def open_plan(scenario: Scenario, called: str = "") -> None:
     """Have a scenario opened on Plan, for callbacks; parameters as in `open_scenario`."""
-    open_scenario("plan", scenario, overrides, {}, called)
+    open_scenario("plan", scenario, {}, called)
 
 
-def open_scenario(
-    page: str, scenario: str, overrides: Table, asked: Table, called: str = ""
-) -> None:
+def open_scenario(page: str, scenario: Scenario, asked: Table, called: str = "") -> None:
     """Set the form, for callbacks; what cannot be opened is said and stays here.
 
     Parameters
     ----------
     page : str
         A file of ``pages/`` that draws the form.
-    scenario : str
-        A preset.
-    overrides : mapping
-        By dotted key. Of several degrees the form takes the largest; what else it cannot say
-        (`unsaid`) stays as in the preset.
+    scenario : Scenario
+        Of several degrees the form takes the largest; what else it cannot say (`unsaid`) stays as
+        in the preset.
     asked : mapping
         The page's other widgets, by key.
     called : str
         What the name of a fabric that no widget makes gets at its end; it is opened as the
         person's own.
     """
-    document, _ = scenario_document(scenario)
+    preset, overrides = over_preset(scenario)
+    document, _ = scenario_document(preset)
     try:
-        fabric, ratios, table = _fabric(document, overrides, called)
+        fabric, ratios, table = _fabric(Scenario(document, overrides), called)
     except InputError as error:
         st.toast(as_markdown(error))
         return
-    st.session_state["scenario"] = scenario
+    st.session_state["scenario"] = preset
     start_over()
     if table is not None and forget_places(own_document() or {}) != table:
         start({"schema": 1, "name": "inline", **table})
@@ -118,9 +119,9 @@ def open_scenario(
         use_model(dict(overrides["workload.model"]))
     widgets |= asked
     st.session_state.update(widgets)
-    if told := unsaid(overrides):
+    if told := _unsaid(overrides):
         st.toast(as_markdown(told))
-    st.session_state[_OPENS] = page, {"scenario": scenario} | widgets
+    st.session_state[_OPENS] = page, {"scenario": preset} | widgets
 
 
 def go_to_opened(*, form_is_here: bool = False) -> None:
@@ -189,11 +190,10 @@ def _is_table(value: Any) -> bool:
     return isinstance(value, Mapping)
 
 
-def _fabric(
-    document: Table, overrides: Table, called: str
-) -> tuple[str, dict[str, Any], dict[str, Any] | None]:
+def _fabric(scenario: Scenario, called: str) -> tuple[str, dict[str, Any], dict[str, Any] | None]:
     """The fabric's choice, its widgets' values, and the document if it is no preset."""
-    choice = overrides.get("fabric", document["fabric"])
+    overrides = scenario.overrides
+    choice = overrides.get("fabric", scenario.document["fabric"])
     named = isinstance(choice, str) and choice in preset_names("fabrics")
     changes = {key: value for key, value in overrides.items() if key.startswith("fabric.")}
     if named or isinstance(choice, Mapping):
@@ -204,7 +204,7 @@ def _fabric(
         if None not in held.values():
             widgets = {key: found[0] for key, found in held.items() if found}
             return (choice, widgets, None) if named else (OWN, widgets, whole)
-    return OWN, {}, _named(fabric_table(document, overrides), called)
+    return OWN, {}, _named(scenario.fabric_table, called)
 
 
 def _named(table: Table, called: str) -> dict[str, Any]:

@@ -16,9 +16,9 @@ from nest_core.measured.acceptance.verdict import Verdict
 from nest_core.presets import preset_names
 from nest_core.quoting import as_markdown
 from nest_core.report.tables import Table
+from nest_core.scenario import Scenario
 from nest_core.scenario.titles import file_stem
 from nest_studio.bill_view import price_settings
-from nest_studio.fabric_widgets import FabricRequest
 from nest_studio.fields import Choice, settle, upload
 from nest_studio.jobs import awaited, submitted
 from nest_studio.show import download, facts, told
@@ -34,12 +34,12 @@ FILES: tuple[tuple[Format, str], ...] = (
 LOGS, ACCELERATOR = "acceptance logs", "acceptance.accelerator"
 
 
-def order_section(request: FabricRequest, text: str, answer: FabricAnswer) -> None:
+def order_section(scenario: Scenario, answer: FabricAnswer) -> None:
     """Cables to order and to import, commands to run, their logs and the verdict."""
     st.subheader("Order, build, accept")
     left, right = st.columns([2, 3], gap="medium")
     with left:
-        _cables(text, answer)
+        _cables(scenario, answer)
         uploaded = st.file_uploader(
             "Logs of the tests",
             accept_multiple_files=True,
@@ -47,7 +47,7 @@ def order_section(request: FabricRequest, text: str, answer: FabricAnswer) -> No
             help="What the commands printed, at most 5 MB each. The files stay on this machine.",
         )
     with right:
-        device = _accelerator(str(request.document.get("name", "")))
+        device = _accelerator(str(scenario.fabric_table.get("name", "")))
         if not device:
             facts("Choose the accelerator to see what its tests should reach.", kind="nest-quiet")
             return
@@ -57,14 +57,19 @@ def order_section(request: FabricRequest, text: str, answer: FabricAnswer) -> No
         except InputError as error:
             left.error(as_markdown(error))
             logs = ()
-        _acceptance(text, device, logs, left)
+        _acceptance(scenario, device, logs, left)
 
 
-def _cables(text: str, answer: FabricAnswer) -> None:
+def _cables(scenario: Scenario, answer: FabricAnswer) -> None:
     settings = price_settings()
     with told(lambda why: facts(why, kind="nest-quiet")):
         found = awaited(
-            cable_summary, text, settings, what="Listing its cables", key="cables", place="cables"
+            cable_summary,
+            scenario,
+            settings,
+            what="Listing its cables",
+            key="cables",
+            place="cables",
         )
         if found is None:
             return
@@ -75,7 +80,7 @@ def _cables(text: str, answer: FabricAnswer) -> None:
             for style, label in FILES:
                 download(
                     label,
-                    partial(_file, text, settings, style),
+                    partial(_file, scenario, settings, style),
                     f"{file_stem(answer.title)}-{style}.csv",
                     "text/csv",
                     key=f"cables-{style}",
@@ -83,8 +88,8 @@ def _cables(text: str, answer: FabricAnswer) -> None:
         facts(*notes, kind="nest-quiet")
 
 
-def _file(text: str, settings: tuple[str, ...], style: Format) -> str:
-    found: str = submitted(cable_file, text, settings, style).result()
+def _file(scenario: Scenario, settings: tuple[str, ...], style: Format) -> str:
+    found: str = submitted(cable_file, scenario, settings, style).result()
     return found
 
 
@@ -106,13 +111,13 @@ def _accelerator(fabric: str) -> str:
 
 
 def _acceptance(
-    text: str, device: str, logs: tuple[tuple[str, str], ...], beside_logs: Any
+    scenario: Scenario, device: str, logs: tuple[tuple[str, str], ...], beside_logs: Any
 ) -> None:
     verdict: Verdict | None = None
     try:
         verdict = awaited(
             acceptance,
-            text,
+            scenario,
             device,
             logs,
             what="Pricing its acceptance tests",
@@ -125,7 +130,7 @@ def _acceptance(
             facts(str(error), kind="nest-quiet")
             return
         beside_logs.error(as_markdown(error))
-        _acceptance(text, device, (), beside_logs)
+        _acceptance(scenario, device, (), beside_logs)
         return
     if verdict is None:
         return

@@ -10,11 +10,11 @@ import streamlit as st
 
 from nest_core.costs import Report
 from nest_core.quoting import as_markdown
-from nest_core.scenario import ScenarioValues
-from nest_core.scenario.titles import file_stem, scenario_title
+from nest_core.scenario import Scenario
+from nest_core.scenario.titles import file_stem
 from nest_core.text import plain
-from nest_studio.forms import Request
 from nest_studio.jobs import awaited
+from nest_studio.open_plan import over_preset
 from nest_studio.plan_state import answer_of, every_baseline
 from nest_studio.scenario_file import command_line, scenario_toml
 from nest_studio.show import download, facts
@@ -24,50 +24,48 @@ from nest_studio.tasks.exports import plan_exports, zipped
 __all__ = ["export_popover", "framework_exports"]
 
 
-def export_popover(
-    request: Request, text: str, scenario: ScenarioValues, best: Report | None
-) -> None:
+def export_popover(scenario: Scenario, best: Report | None) -> None:
     """Downloads, the command that asks for the same, and files for who launches it."""
-    title = scenario_title(scenario)
-    file = file_stem(title) if request.overrides else request.scenario
+    title = scenario.title
+    preset, overrides = over_preset(scenario)
+    file = file_stem(title) if overrides else preset
     box = st.popover("Export", key="export", on_change="rerun")
     if not box.open:
         return
     with box:
         download(
             "↓ Scenario (TOML)",
-            lambda: scenario_toml(request.document, request.overrides, title),
+            lambda: scenario_toml(scenario.document, scenario.overrides, title),
             f"{file}.toml",
             "application/toml",
             help="The scenario file that asks for this.",
         )
         download(
             "↓ Plan (JSON)",
-            lambda: _plan_json(text),
+            lambda: _plan_json(scenario),
             f"{file}-plan.json",
             "application/json",
             help="What the command prints: plan, stages, certificate, baselines; what draws "
             "recommend once they were searched here.",
         )
         if best is not None:
-            framework_exports(text, best, file)
+            framework_exports(scenario, best, file)
         facts("Command", kind="nest-title")
-        if isinstance(request.overrides.get("fabric"), dict):
+        if isinstance(overrides.get("fabric"), dict):
             facts("The downloaded scenario holds your fabric.", kind="nest-quiet")
             command = f"nest-studio plan {file}.toml"
         else:
-            command = command_line(request.scenario, request.overrides)
+            command = command_line(preset, overrides)
         st.code(command, "sh", wrap_lines=True)
 
 
 @st.fragment
-def framework_exports(text: str, best: Report, name: str) -> None:
+def framework_exports(scenario: Scenario, best: Report, name: str) -> None:
     """Every target with its files as one download, or the sentence that says why it cannot.
 
     Parameters
     ----------
-    text : str
-        The request's canonical text.
+    scenario : Scenario
     best : Report
         Its plan.
     name : str
@@ -75,7 +73,7 @@ def framework_exports(text: str, best: Report, name: str) -> None:
     """
     found = awaited(
         plan_exports,
-        text,
+        scenario,
         best,
         what="Writing it for every framework",
         key="export-files",
@@ -95,6 +93,7 @@ def framework_exports(text: str, best: Report, name: str) -> None:
             )
 
 
-def _plan_json(text: str) -> str:
-    answer = replace(answer_of(text, every_baseline(text)), recommended=shown_recommendation(text))
+def _plan_json(scenario: Scenario) -> str:
+    answer = answer_of(scenario, every_baseline(scenario))
+    answer = replace(answer, recommended=shown_recommendation(scenario))
     return json.dumps(plain(answer.to_json()), indent=2, allow_nan=False)

@@ -18,6 +18,7 @@ from nest_core.figures import Entry, balance_figure, memory_figure, throughput_f
 from nest_core.figures.alternatives import alternatives_table
 from nest_core.figures.cost_matrices import cost_matrices_figure
 from nest_core.figures.waterfall import waterfall_figure
+from nest_core.scenario import Scenario
 from nest_studio.plan_view import drawn_plan
 from nest_studio.show import HeadlineRow, PicturePlace, facts
 from nest_studio.tasks.plans import Levelwise
@@ -36,15 +37,14 @@ class Tabs:
     Parameters
     ----------
     answer : Answer
-    text : str
-        The request's canonical text.
+    scenario : Scenario
     run : Run
     pending : bool
         Whether baselines are still being priced.
     """
 
-    def __init__(self, answer: Answer, text: str, run: Run, *, pending: bool) -> None:
-        self._answer, self._text, self._run = answer, text, run
+    def __init__(self, answer: Answer, scenario: Scenario, run: Run, *, pending: bool) -> None:
+        self._answer, self._scenario, self._run = answer, scenario, run
         self._pending = pending
         self._row: HeadlineRow | None = None
         self._boxes = dict(
@@ -75,7 +75,7 @@ class Tabs:
             case "Memory":
                 self._places["memory"] = PicturePlace("memory")
             case "Timeline":
-                timeline_part(answer, self._text)
+                timeline_part(answer, self._scenario)
             case "Alternatives":
                 self._places["table"] = st.empty()
                 self._places["missing"] = st.empty()
@@ -83,7 +83,7 @@ class Tabs:
                     self._levelwise_places()
             case "Why":
                 self._row = self._figures()
-                why_section(answer, self._text, self._run.tokens_of(answer.scenario))
+                why_section(answer, self._scenario, self._run.tokens_of(answer.scenario))
                 _assumptions(answer)
         if best is None and self.shown == "Stages":
             facts("There is no plan.")
@@ -152,9 +152,9 @@ class Tabs:
             self._places["waterfall"].draw(found.waterfall)
 
 
-def timeline_part(answer: Answer, text: str) -> None:
+def timeline_part(answer: Answer, scenario: Scenario) -> None:
     """One iteration pass by pass, beside the fabric's levels or the load on its links."""
-    drawn = drawn_plan(answer, text, "timeline")
+    drawn = drawn_plan(answer, scenario, "timeline")
     if drawn is not None:
         left, right = st.columns([832, 304], gap="large")
         PicturePlace("timeline", left).draw(drawn.timeline)

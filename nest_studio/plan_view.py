@@ -25,13 +25,13 @@ from nest_core.figures.cards import (
 )
 from nest_core.figures.plan_parts import iteration_part, plan_pills
 from nest_core.quoting import as_markdown
-from nest_core.scenario import ScenarioValues
-from nest_core.scenario.titles import page_title, scenario_title
+from nest_core.scenario import Scenario, ScenarioValues
+from nest_core.scenario.titles import page_title
 from nest_core.units import ceil_gib
 from nest_studio.browser.fabric import show_fabric, shown_width
 from nest_studio.chips import chips
 from nest_studio.fields import one_of
-from nest_studio.forms import Request, changes_in_words, pinned_title, use_memory
+from nest_studio.forms import changes_in_words, pinned_title, use_memory
 from nest_studio.jobs import submitted, there
 from nest_studio.pins import pin_button
 from nest_studio.plan_export import export_popover
@@ -52,14 +52,12 @@ _PRINTED = {"megatron": "Megatron-LM"}
 """Whose log prints the utilisation as it is counted here."""
 
 
-def heading(request: Request, text: str, answer: Answer) -> None:
+def heading(scenario: Scenario, answer: Answer) -> None:
     """What is planned, as title and chips, and the ways to take it along."""
-    scenario = answer.scenario
-    title = scenario_title(scenario)
-    head(page_title(scenario))
+    head(page_title(answer.scenario))
     with st.container(horizontal=True, gap="small", vertical_alignment="center", key="chips"):
         with st.container(horizontal=True, gap="xsmall", key="chips-what"):
-            chips(scenario)
+            chips(answer.scenario)
         box = st.container(
             horizontal=True,
             horizontal_alignment="right",
@@ -70,16 +68,16 @@ def heading(request: Request, text: str, answer: Answer) -> None:
     with box:
         if st.button("Compare", key="to-compare", help="Beside other fabrics and scenarios."):
             st.switch_page("pages/compare.py", query_params={})
-        inputs = {"document": request.document, "overrides": request.overrides}
+        inputs = {"document": scenario.document, "overrides": scenario.overrides}
         pin_button(
             "plan",
-            pinned_title(title, request.overrides),
+            pinned_title(scenario.title, scenario.overrides),
             inputs,
             key="plan",
-            rows=lambda: answer_of(text, baselines_of(text)).rows(),
+            rows=lambda: answer_of(scenario, baselines_of(scenario)).rows(),
         )
-        export_popover(request, text, scenario, answer.best)
-    changes = changes_in_words(request.overrides)
+        export_popover(scenario, answer.best)
+    changes = changes_in_words(scenario.overrides)
     # Always there: what comes after an element that comes or goes is built anew and jumps.
     facts(f"Changed: {changes}" if changes else "", kind="nest-quiet nest-changed")
 
@@ -151,11 +149,11 @@ def _reference(
     return Reference(run.called, held.report.samples_per_s * scenario.sequence)
 
 
-def parts_of(answer: Answer, text: str) -> tuple[Part, ...] | None:
+def parts_of(answer: Answer, scenario: Scenario) -> tuple[Part, ...] | None:
     """One iteration, part by part; None without a plan, or while it is awaited."""
     if answer.best is None:
         return None
-    job = submitted(plan_parts, text, answer.best, place="parts")
+    job = submitted(plan_parts, scenario, answer.best, place="parts")
     with st.container(key="waiting-parts"):
         is_there = there(job, "Taking one iteration apart", key="parts")
     found: tuple[Part, ...] | None = job.result(0) if is_there else None
@@ -178,12 +176,12 @@ def plan_line(answer: Answer) -> None:
     st.html(f'<div class="nest-rests"><b>Rests on</b> <span>{html.escape(basis)}</span></div>')
 
 
-def middle(answer: Answer, text: str, parts: tuple[Part, ...] | None) -> None:
+def middle(answer: Answer, scenario: Scenario, parts: tuple[Part, ...] | None) -> None:
     """The fabric with the plan on it, beside its cost matrix, and one iteration."""
     with st.container(key="middle"):
         left, right = st.columns([832, 304], gap="medium")
     with left:
-        fabric_picture(answer, text)
+        fabric_picture(answer, scenario)
     if answer.best is not None and parts is not None:
         with right:
             hidden = overlap_in_words(answer.overlap, answer.scenario.accelerator)
@@ -191,10 +189,10 @@ def middle(answer: Answer, text: str, parts: tuple[Part, ...] | None) -> None:
 
 
 @st.fragment
-def fabric_picture(answer: Answer, text: str) -> None:
+def fabric_picture(answer: Answer, scenario: Scenario) -> None:
     """The one place that draws the fabric with the plan on it."""
     place = st.container(key="drawn-fabric")
-    asked = text, answer.best, is_busy(), shown_width(FABRIC)
+    asked = scenario, answer.best, is_busy(), shown_width(FABRIC)
     job = submitted(plan_fabric, *asked, place="fabric")
     with st.container(key="waiting-fabric"):
         is_there = there(job, "Drawing the fabric", key="fabric-picture")
@@ -223,12 +221,12 @@ def is_busy() -> bool:
     return asked == PAINTS[1]
 
 
-def drawn_plan(answer: Answer, text: str, place: str) -> PlanPictures | None:
+def drawn_plan(answer: Answer, scenario: Scenario, place: str) -> PlanPictures | None:
     """A plan's pictures; the last ones while they are awaited, None where there are none.
 
     ``place`` tells where on the page they are waited for.
     """
-    job = submitted(plan_pictures, text, answer.best, is_busy(), place="pictures")
+    job = submitted(plan_pictures, scenario, answer.best, is_busy(), place="pictures")
     with st.container(key=f"waiting-pictures-{place}"):
         is_there = there(job, "Drawing the plan", key=f"pictures-{place}")
     if is_there:

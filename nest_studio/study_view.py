@@ -17,6 +17,7 @@ from nest_core.errors import InputError
 from nest_core.figures.study import METRIC_WORDS, is_better_low, study_picture
 from nest_core.presets import preset_names
 from nest_core.quoting import as_markdown, csv_text
+from nest_core.scenario import Scenario
 from nest_core.studies.design_choice import Choice, weigh
 from nest_core.studies.design_search import Designed, search_designs
 from nest_core.studies.engine import Ended
@@ -31,9 +32,8 @@ from nest_studio.design_view import show_design
 from nest_studio.explore_view import Swept
 from nest_studio.fields import ADDRESS, settle
 from nest_studio.fields import Choice as OneOf
-from nest_studio.forms import Request
 from nest_studio.jobs import job_queue
-from nest_studio.open_plan import open_plan
+from nest_studio.open_plan import open_plan, over_preset
 from nest_studio.pins import pin_button
 from nest_studio.show import PicturePlace, download, facts, local_time, told
 from nest_studio.stored import answers, kept_studies
@@ -51,10 +51,10 @@ MOST_ROWS = 5_000
 """Of a table; a file has all."""
 
 
-def studies_part(request: Request, turned: Sequence[Swept], problem: Any, top: Any) -> None:
+def studies_part(scenario: Scenario, turned: Sequence[Swept], problem: Any, top: Any) -> None:
     """Draw everything below the question, and the study's name at the top."""
     with told(problem.error):
-        text = _text(request, turned)
+        text = _text(scenario, turned)
         try:
             document = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
@@ -69,7 +69,7 @@ def studies_part(request: Request, turned: Sequence[Swept], problem: Any, top: A
         _run(study, document)
 
 
-def _text(request: Request, turned: Sequence[Swept]) -> str:
+def _text(scenario: Scenario, turned: Sequence[Swept]) -> str:
     """The study that is open, as its file has it: picked, made of the form, or edited."""
     kept = kept_studies().names()
     options = (*preset_names("studies"), *kept, MINE)
@@ -84,7 +84,7 @@ def _text(request: Request, turned: Sequence[Swept]) -> str:
         help="Shipped, kept here, or the sweep of this page's form as a study.",
     )
     if name == MINE:
-        usual = _of_form(request, turned)
+        usual = _of_form(scenario, turned)
     elif name in kept:
         usual = str((kept_studies().open(name) or {}).get("toml", ""))
     else:
@@ -118,15 +118,16 @@ def _bring(data: bytes) -> None:
         ) from error
 
 
-def _of_form(request: Request, turned: Sequence[Swept]) -> str:
+def _of_form(scenario: Scenario, turned: Sequence[Swept]) -> str:
     """The form's scenario with the parameters that this page turned last."""
+    preset, overrides = over_preset(scenario)
     axes = [{"parameter": parameter.name, "values": list(values)} for parameter, values in turned]
     return toml_document(
         {
             "schema": 1,
-            "name": f"Of {request.scenario}",
-            "scenario": request.scenario,
-            "overrides": dict(request.overrides),
+            "name": f"Of {preset}",
+            "scenario": preset,
+            "overrides": overrides,
             "axes": axes or [{"parameter": "zero", "values": [0, 1, 2, 3]}],
         }
     )
@@ -319,20 +320,19 @@ def _point(study: Study, rows: Sequence[Mapping[str, Any]], metric: str) -> None
     with left:
         facts(f"{capital(values)}.", row["plan"] or row["reason"])
     member = study.members[0]
-    preset = member.name in preset_names("scenarios")
     right.button(
         "Open in Plan",
         key="study-open",
         width="stretch",
-        disabled=not preset,
+        disabled=member.name not in preset_names("scenarios"),
         on_click=_open,
-        args=(member.name, dict(member.document.get("override", {})), study, row["point"]),
+        args=(member.document, study, row["point"]),
         help="Sets the form to this point and shows its plan; of a mix, that of its first model.",
     )
 
 
-def _open(scenario: str, own: dict[str, Any], study: Study, number: int) -> None:
-    open_plan(scenario, {**own, **study.overrides(number)}, study.name)
+def _open(document: Mapping[str, Any], study: Study, number: int) -> None:
+    open_plan(Scenario(document, study.overrides(number)), study.name)
 
 
 def _table(study: Study, shown: Sequence[dict[str, Any]], rows: Sequence[dict[str, Any]]) -> None:

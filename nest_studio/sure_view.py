@@ -12,7 +12,7 @@ from nest_core.costs.shapes import measured_words
 from nest_core.explain.summary import plan_in_words
 from nest_core.hardware.posterior import SHARE
 from nest_core.report.tables import Table
-from nest_core.scenario import ScenarioValues
+from nest_core.scenario import Scenario, ScenarioValues
 from nest_core.studies.candidate import Candidate
 from nest_core.studies.recommended import Recommended, difference
 from nest_core.units import humanise_seconds
@@ -28,48 +28,48 @@ _SHOWN = "what draws recommended"
 _INSIDE = f"{100 * SHARE:.0f} % of draws"
 
 
-def sure_plan(answer: Answer, best: Report, text: str) -> None:
+def sure_plan(answer: Answer, best: Report, scenario: Scenario) -> None:
     """In how many draws the plan is best, what is recommended, and what cannot be told from it."""
     part = st.expander("How sure: the plan under other parameters", key="sure", on_change="rerun")
     if not part.open:
         return
     with part:
-        found = _recommended(text, best, "Searching draws", "sure")
+        found = _recommended(scenario, best, "Searching draws", "sure")
         if found is None:
             return
-        st.session_state[_SHOWN] = text, found
-        scenario = answer.scenario
+        st.session_state[_SHOWN] = scenario, found
+        values = answer.scenario
         facts(f"{_which(found, best)} {found.in_words}.")
         if found.report.plan != best.plan:
-            facts(_words(found.report, scenario))
+            facts(_words(found.report, values))
         facts(
             f"Expected {humanise_seconds(found.expected_s)} per iteration, four runs of five "
             f"between {_between(found, humanise_seconds)}. "
-            + measured_words(found.measured, scenario.accelerator.family.name, scenario.stack.name),
+            + measured_words(found.measured, values.accelerator.family.name, values.stack.name),
             "Drawn: what kernels and the network reach, how much more memory plans hold than "
             "predicted, and the error of the model, which similar plans share.",
             kind="nest-quiet",
         )
-        _equals(found, scenario)
+        _equals(found, values)
 
 
-def shown_recommendation(text: str) -> Recommended | None:
-    """What `sure_plan` last showed, if that was of this canonical request."""
-    of, found = st.session_state.get(_SHOWN, ("", None))
-    return found if of == text else None
+def shown_recommendation(scenario: Scenario) -> Recommended | None:
+    """What `sure_plan` last showed, if that was of this scenario."""
+    of, found = st.session_state.get(_SHOWN, (None, None))
+    return found if of == scenario else None
 
 
-def sure_difference(texts: Sequence[str], candidates: Sequence[Candidate]) -> None:
+def sure_difference(scenarios: Sequence[Scenario], candidates: Sequence[Candidate]) -> None:
     """How sure others are slower or faster than the first, whose draws they share.
 
     Parameters
     ----------
-    texts : sequence of str
-        Canonical requests of the candidates.
+    scenarios : sequence of Scenario
+        Of the candidates.
     """
     planned = [
-        (text, one.name, one.report)
-        for text, one in zip(texts, candidates, strict=True)
+        (scenario, one.name, one.report)
+        for scenario, one in zip(scenarios, candidates, strict=True)
         if one.report is not None
     ]
     if len(planned) < 2:
@@ -81,8 +81,8 @@ def sure_difference(texts: Sequence[str], candidates: Sequence[Candidate]) -> No
         return
     with part:
         every = []
-        for place, (text, name, report) in enumerate(planned):
-            found = _recommended(text, report, f"Searching draws for {name}", f"sure-{place}")
+        for place, (scenario, name, report) in enumerate(planned):
+            found = _recommended(scenario, report, f"Searching draws for {name}", f"sure-{place}")
             if found is None:
                 return
             every.append((name, found))
@@ -102,10 +102,10 @@ def sure_difference(texts: Sequence[str], candidates: Sequence[Candidate]) -> No
         )
 
 
-def _recommended(text: str, best: Report, what: str, key: str) -> Recommended | None:
+def _recommended(scenario: Scenario, best: Report, what: str, key: str) -> Recommended | None:
     """What draws recommend; None while they are searched, which stands here."""
     jobs = [
-        submitted(searched_draws, text, best, *part, urgent=False, place=f"{key} {part[0]}")
+        submitted(searched_draws, scenario, best, *part, urgent=False, place=f"{key} {part[0]}")
         for part in PARTS
     ]
     for place, job in enumerate(jobs):
@@ -114,7 +114,7 @@ def _recommended(text: str, best: Report, what: str, key: str) -> Recommended | 
     parts = [job.result(0) for job in jobs]
     return awaited(
         recommended_plan,
-        text,
+        scenario,
         best,
         parts,
         what="Pricing what won",

@@ -30,6 +30,7 @@ from nest_core.explain.words import (
 from nest_core.files import decoded
 from nest_core.quoting import as_markdown
 from nest_core.report.tables import Table
+from nest_core.scenario import Scenario
 from nest_core.scenario.titles import file_stem, scenario_title
 from nest_core.text import plain
 from nest_core.units import humanise, humanise_bytes, humanise_seconds
@@ -38,7 +39,6 @@ from nest_studio.fields import upload
 from nest_studio.jobs import awaited, submitted
 from nest_studio.model_view import OWN_MODEL, use_model
 from nest_studio.pins import pin_button
-from nest_studio.plan_state import scenario_of
 from nest_studio.show import HeadlineRow, download, facts
 from nest_studio.sure_view import sure_plan
 from nest_studio.tasks.plans import plan_bindings, plan_equations, plan_rank_mapping, priced_mine
@@ -116,14 +116,13 @@ _PARTS = (
 
 
 @st.fragment
-def why_section(answer: Answer, text: str, tokens: float) -> None:
+def why_section(answer: Answer, scenario: Scenario, tokens: float) -> None:
     """Training time, and explanations that are computed when they are opened.
 
     Parameters
     ----------
     answer : Answer
-    text : str
-        The request's canonical text.
+    scenario : Scenario
     tokens : float
         Of the training run.
     """
@@ -132,13 +131,15 @@ def why_section(answer: Answer, text: str, tokens: float) -> None:
     facts("Why this plan" if best else "Your own plan", kind="nest-title")
     if best is not None and answer.interval is not None:
         facts(f"{why_line(best)}. What follows is computed when it is opened.", kind="nest-quiet")
-        _training(answer, best, answer.interval, text, tokens)
-        sure_plan(answer, best, text)
-        _explanations(best, text)
-    _mine(answer, text)
+        _training(answer, best, answer.interval, scenario, tokens)
+        sure_plan(answer, best, scenario)
+        _explanations(best, scenario)
+    _mine(answer, scenario)
 
 
-def _training(answer: Answer, best: Report, interval: Interval, text: str, tokens: float) -> None:
+def _training(
+    answer: Answer, best: Report, interval: Interval, scenario: Scenario, tokens: float
+) -> None:
     """Days to train as a headline, and the placement to take along."""
     headline, placement = st.columns([1, 3], gap="medium")
     with headline:
@@ -153,32 +154,32 @@ def _training(answer: Answer, best: Report, interval: Interval, text: str, token
         with st.container(horizontal=True, gap="small"):
             download(
                 "↓ Placement (CSV)",
-                lambda: _rank_mapping(text, best).to_csv(),
+                lambda: _rank_mapping(scenario, best).to_csv(),
                 f"{name}-placement.csv",
                 "text/csv",
                 help="One row per device; cells of idle devices are empty.",
             )
             download(
                 "↓ Placement (JSON)",
-                lambda: _placement_json(text, best),
+                lambda: _placement_json(scenario, best),
                 f"{name}-placement.json",
                 "application/json",
                 help="The plan and one row per device.",
             )
 
 
-def _rank_mapping(text: str, best: Report) -> RankMapping:
+def _rank_mapping(scenario: Scenario, best: Report) -> RankMapping:
     """Who sits where, for downloads, which nobody can cancel."""
-    found: RankMapping = submitted(plan_rank_mapping, text, best).result()
+    found: RankMapping = submitted(plan_rank_mapping, scenario, best).result()
     return found
 
 
-def _placement_json(text: str, best: Report) -> str:
-    rows = _rank_mapping(text, best).rows()
+def _placement_json(scenario: Scenario, best: Report) -> str:
+    rows = _rank_mapping(scenario, best).rows()
     return json.dumps({"plan": plain(best.plan.to_json()), "placement": rows})
 
 
-def _explanations(best: Report, text: str) -> None:
+def _explanations(best: Report, scenario: Scenario) -> None:
     """Parts that are computed when they are opened."""
     for part in _PARTS:
         box = st.expander(part.title, key=f"why-{part.key}", on_change="rerun")
@@ -188,7 +189,7 @@ def _explanations(best: Report, text: str) -> None:
             limit = () if part.urgent else (PATIENCE_S,)
             found = awaited(
                 part.task,
-                text,
+                scenario,
                 best,
                 *limit,
                 what=part.what,
@@ -199,12 +200,12 @@ def _explanations(best: Report, text: str) -> None:
             if found is not None:
                 shown = part.drawn(found, best)
                 _show(shown)
-                document, overrides, _ = json.loads(text)
-                asked = {"document": document, "overrides": overrides, "part": part.key}
+                inputs = {"document": scenario.document, "overrides": scenario.overrides}
+                asked = {**inputs, "part": part.key}
                 pin_button("why", shown.title, asked, key=f"why-{part.key}")
 
 
-def _mine(answer: Answer, text: str) -> None:
+def _mine(answer: Answer, scenario: Scenario) -> None:
     """A person's own plan beside ours."""
     part = st.expander("Why not mine?", key="why-mine-part", on_change="rerun")
     if not part.open:
@@ -239,7 +240,7 @@ def _mine(answer: Answer, text: str) -> None:
             own_mapping = decoded(rank_mapping.getvalue(), "placement") if rank_mapping else ""
             mine = awaited(
                 priced_mine,
-                text,
+                scenario,
                 pasted,
                 own_mapping,
                 what="Pricing your plan",
@@ -248,7 +249,7 @@ def _mine(answer: Answer, text: str) -> None:
             )
         except OtherJob as error:
             st.error(as_markdown(error))
-            _offer(error, text)
+            _offer(error, scenario)
             return
         except InputError as error:
             st.error(as_markdown(error))
@@ -268,7 +269,7 @@ def _mine(answer: Answer, text: str) -> None:
         _show(memory_table(found, report.memory_limit_bytes), right)
 
 
-def _offer(error: OtherJob, text: str) -> None:
+def _offer(error: OtherJob, scenario: Scenario) -> None:
     """A button that plans what the command trains."""
     left = [key for key in error.settings if not key.startswith(_SIZES) and key not in FORM_KEYS]
     if left:
@@ -277,18 +278,18 @@ def _offer(error: OtherJob, text: str) -> None:
         "Take over what the command trains",
         key="why-mine-take",
         on_click=_take_over,
-        args=(error.settings, text),
+        args=(error.settings, scenario),
         help="Sets model sizes, batch, sequence, precision and optimizer in the form.",
     ):
         st.rerun()
 
 
-def _take_over(settings: Mapping[str, Setting], text: str) -> None:
+def _take_over(settings: Mapping[str, Setting], scenario: Scenario) -> None:
     sizes = {
         key.removeprefix(_SIZES): value for key, value in settings.items() if key.startswith(_SIZES)
     }
     if sizes:
-        whole = model_table(scenario_of(text).model)
+        whole = model_table(scenario.values.model)
         try:
             use_model(model_table(model_of({**whole, **sizes, "name": OWN_MODEL}, "your command")))
         except InputError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import asdict
+from operator import attrgetter
 from typing import Any
 
 import streamlit as st
@@ -30,7 +31,7 @@ from nest_core.hardware import load_accelerator
 from nest_core.presets import edition, preset_names
 from nest_core.quoting import as_markdown
 from nest_core.report.tables import Table
-from nest_core.scenario import scenario_document
+from nest_core.scenario import Scenario, scenario_document
 from nest_core.schema import parameter
 from nest_core.workload import Model
 from nest_core.workload.model_files import load_model, model_table
@@ -45,7 +46,7 @@ from nest_studio.fields import (
     said,
     settle,
 )
-from nest_studio.forms import DEFAULT_SCENARIO, Request
+from nest_studio.forms import DEFAULT_SCENARIO
 from nest_studio.model_view import (
     OWN_MODEL,
     carry_own_model,
@@ -54,13 +55,11 @@ from nest_studio.model_view import (
     set_own_model_aside,
 )
 from nest_studio.pins import pin_button
-from nest_studio.plan_state import answer_of, scenario_of
+from nest_studio.plan_state import answer_of
 from nest_studio.show import HeadlineRow, PicturePlace, facts
-from nest_studio.tasks.requests import request_text
 
 __all__ = [
     "LayerRequest",
-    "canonical",
     "heading",
     "layer_form",
     "layers_of",
@@ -121,43 +120,47 @@ INKS = {"light": "#1B1F24", "dark": "#E4E7EA"}
 KINDS = {words: kind for kind, words in LAYER_WORDS.items()}
 
 
-def canonical(request: LayerRequest) -> str:
-    """The text that identifies a request; another one once a preset has changed."""
+def _content(request: LayerRequest) -> str:
+    """Return the text that stands for a request; another one once a preset has changed."""
     return json.dumps([asdict(request), edition()], sort_keys=True)
 
 
-@st.cache_resource(max_entries=KEPT, show_spinner=False)
-def layers_of(text: str) -> tuple[Anatomy, Anatomy]:
+_cached = st.cache_resource(
+    max_entries=KEPT,
+    show_spinner=False,
+    hash_funcs={LayerRequest: _content, Scenario: attrgetter("key")},
+)
+
+
+@_cached
+def layers_of(request: LayerRequest) -> tuple[Anatomy, Anatomy]:
     """The layer on one device and on a rank of the strategy; InputError where there is none."""
-    fields, _ = json.loads(text)
-    return layer(LayerRequest(**fields))
+    return layer(request)
 
 
-@st.cache_resource(max_entries=KEPT, show_spinner=False)
-def times_of(text: str, planned: str) -> tuple[str, tuple[ExchangeTime, ...]]:
+@_cached
+def times_of(request: LayerRequest, scenario: Scenario) -> tuple[str, tuple[ExchangeTime, ...]]:
     """A fabric's name, and what the layer's collectives take on it.
 
     Parameters
     ----------
-    text : str
-        Of the layer's request.
-    planned : str
-        Of the request whose fabric it is.
+    request : LayerRequest
+    scenario : Scenario
+        Whose fabric it is.
 
     Raises
     ------
     InputError
         Where the fabric has no room for the layer's ranks.
     """
-    fields, _ = json.loads(text)
-    scenario = scenario_of(planned)
-    problem = layer_job(LayerRequest(**fields)).problem(scenario.fabric)
-    return scenario.fabric.name, exchange_times(problem, layers_of(text)[1])
+    fabric = scenario.values.fabric
+    problem = layer_job(request).problem(fabric)
+    return fabric.name, exchange_times(problem, layers_of(request)[1])
 
 
-@st.cache_resource(max_entries=KEPT, show_spinner=False)
-def _pictures_of(text: str, ink: str) -> tuple[Picture, Picture]:
-    before, after = layers_of(text)
+@_cached
+def _pictures_of(request: LayerRequest, ink: str) -> tuple[Picture, Picture]:
+    before, after = layers_of(request)
     return graph_figure(before, after, ink), roofline_figure(after)
 
 
@@ -277,29 +280,26 @@ def _rest(model: Model) -> dict[str, Any]:
 
 def _start_from_plan() -> None:
     """Take over what the Plan page shows when it changed; a link goes before on arrival."""
-    planned: tuple[Request, str] | None = st.session_state.get("last good")
-    if planned is None or st.session_state.get(TAKEN) == planned[1]:
+    planned: Scenario | None = st.session_state.get("last good")
+    if planned is None or st.session_state.get(TAKEN) == planned:
         return
     arrived = "layer.model" not in st.session_state
-    st.session_state[TAKEN] = planned[1]
+    st.session_state[TAKEN] = planned
     if arrived and any(key.startswith("layer.") for key in st.query_params):
         return
-    for key, value in _of_plan(*planned).items():
+    for key, value in _of_plan(planned).items():
         st.session_state[key] = value
         # A value given before its widget stands reaches the address only this way.
         if value != STANDARD[key]:
             st.query_params[key] = str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _of_plan(request: Request, text: str) -> dict[str, Any]:
+def _of_plan(planned: Scenario) -> dict[str, Any]:
     """The scenario of the Plan page, and the strategy of its plan if there is one."""
-    scenario = scenario_of(text)
-    asked = request.overrides
-    work = request.document["workload"]
-    model = asked.get("workload.model", work["model"])
+    scenario, model = planned.values, planned.setting("workload.model")
     found = {
         "layer.model": OWN_MODEL if isinstance(model, dict) else model,
-        "layer.accelerator": asked.get("accelerator", request.document["accelerator"]),
+        "layer.accelerator": planned.setting("accelerator"),
         "layer.sequence_length_tokens": scenario.sequence,
         "layer.precision": scenario.precision,
         "layer.attention": scenario.attention,
@@ -309,7 +309,7 @@ def _of_plan(request: Request, text: str) -> dict[str, Any]:
         "layer.capacity": scenario.capacity,
         "layer.kind": _usual(scenario.model),
     }
-    best = answer_of(text).result.best
+    best = answer_of(planned).result.best
     if best is None:
         return found
     point, recompute = best.plan.point, Counter(best.plan.recompute).most_common(1)[0][0]
@@ -358,21 +358,21 @@ def _fit_device() -> None:
         )
 
 
-def heading(text: str) -> None:
+def heading(request: LayerRequest) -> None:
     """What is shown, and on what."""
-    title, line = layer_in_words(layers_of(text)[1])
+    title, line = layer_in_words(layers_of(request)[1])
     left, right = st.columns([12, 1], vertical_alignment="bottom")
     with left:
         facts(title, kind="nest-scenario")
         facts(line, kind="nest-quiet")
     with right:
-        pin_button("layer", title, json.loads(text)[0], key="layer")
+        pin_button("layer", title, asdict(request), key="layer")
 
 
-def operators_view(text: str) -> None:
+def operators_view(request: LayerRequest) -> None:
     """Headlines, the graph before and after, the roofline, operators and collectives."""
-    _, after = layers_of(text)
-    graph, roofline = _pictures_of(text, INKS.get(st.context.theme.type or "", ""))
+    _, after = layers_of(request)
+    graph, roofline = _pictures_of(request, INKS.get(st.context.theme.type or "", ""))
     HeadlineRow(layer_headlines(after))
     PicturePlace("operators").draw(graph)
     PicturePlace("roofline").draw(roofline)
@@ -384,18 +384,19 @@ def operators_view(text: str) -> None:
             operator_rows(after),
         ).to_html()
     )
-    _collectives(text, after)
+    _collectives(request, after)
 
 
-def _collectives(text: str, after: Anatomy) -> None:
+def _collectives(request: LayerRequest, after: Anatomy) -> None:
     """Every collective with its seconds on the fabric that was planned last, or the usual one."""
     if not after.exchanges:
         facts(exchange_finding(after), kind="nest-quiet")
         return
-    planned: tuple[Request, str] | None = st.session_state.get("last good")
-    usual = request_text(scenario_document(DEFAULT_SCENARIO)[0], {})
+    planned: Scenario | None = st.session_state.get("last good")
     try:
-        fabric, times = times_of(text, planned[1] if planned else usual)
+        fabric, times = times_of(
+            request, planned or Scenario(scenario_document(DEFAULT_SCENARIO)[0])
+        )
     except InputError as error:
         facts(str(error), kind="nest-quiet")
         fabric, times = "", ()

@@ -7,6 +7,7 @@ from typing import Any
 import streamlit as st
 
 from nest_core.quoting import as_markdown
+from nest_core.scenario import Scenario
 from nest_core.studies.comparison import FEWEST, Comparison, compared
 from nest_studio.bill_fields import Typed, bill_and_use
 from nest_studio.compare_answer import answer
@@ -19,7 +20,6 @@ from nest_studio.own_fabric import carry
 from nest_studio.own_fabric import follow_address as follow_own_fabric
 from nest_studio.show import facts, mark_results, told
 from nest_studio.sure_view import sure_difference
-from nest_studio.tasks.requests import request_text
 
 SHOWN = "compare shown"
 ASKED = "compare asked"
@@ -89,8 +89,8 @@ def results(shown: Shown, typed: Typed, *, pending: bool) -> None:
 @st.fragment
 def differences(comparison: Comparison, inputs: dict[str, Any]) -> None:
     """How sure the differences are, when that is opened."""
-    texts = [request_text(one["document"], one["overrides"]) for one in inputs["entries"]]
-    sure_difference(texts, comparison.candidates)
+    scenarios = [Scenario(one["document"], one["overrides"]) for one in inputs["entries"]]
+    sure_difference(scenarios, comparison.candidates)
 
 
 def answered(inputs: dict[str, Any]) -> tuple[Shown | None, bool]:

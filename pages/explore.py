@@ -11,7 +11,8 @@ import streamlit as st
 
 from nest_core.errors import InputError
 from nest_core.quoting import as_markdown
-from nest_core.scenario.titles import fabric_title, scenario_title
+from nest_core.scenario import Scenario
+from nest_core.scenario.titles import fabric_title
 from nest_core.schema import Parameter
 from nest_core.studies.parameters import sweep_parameters
 from nest_core.studies.ratios import highest_ratios
@@ -35,11 +36,10 @@ from nest_studio.explore_view import (
 )
 from nest_studio.fabric_widgets import say_realised
 from nest_studio.fields import ADDRESS, hold, one_of
-from nest_studio.forms import Request, scenario_form, scenario_heading
+from nest_studio.forms import scenario_form, scenario_heading
 from nest_studio.jobs import awaited
 from nest_studio.open_plan import go_to_opened
 from nest_studio.own_fabric import follow_address
-from nest_studio.plan_state import canonical, fabric_of, scenario_of
 from nest_studio.show import mark_results, told
 from nest_studio.study_view import studies_part
 
@@ -53,19 +53,19 @@ def main() -> None:
     problem = st.container(key="problem")
     notes: list[Any] = []
     with st.sidebar:
-        request = scenario_form(notes)
+        scenario = scenario_form(notes)
     go_to_opened(form_is_here=True)
     try:
-        say_realised(notes, fabric_of(request))
-        found = sweep_parameters(request.document, request.overrides)
+        say_realised(notes, scenario.fabric)
+        found = sweep_parameters(scenario.document, scenario.overrides)
     except InputError as error:
         problem.error(as_markdown(error))
         mark_results(earlier=True)
-        request = st.session_state.get("explore request", replace(request, overrides={}))
-        found = sweep_parameters(request.document, request.overrides)
+        scenario = st.session_state.get("explore request", replace(scenario, overrides={}))
+        found = sweep_parameters(scenario.document, scenario.overrides)
     else:
         mark_results(earlier=False)
-        st.session_state["explore request"] = request
+        st.session_state["explore request"] = scenario
     top = st.container()
     opens = openings(found)
     options = (*opens, SWEEP, RATIOS, STUDIES)
@@ -76,52 +76,52 @@ def main() -> None:
     )
     if asks == STUDIES:
         _, turned = st.session_state.get("explore turned", (None, ()))
-        studies_part(request, turned, problem, top)
+        studies_part(scenario, turned, problem, top)
         return
     with top:
-        pins = heading(request)
+        pins = heading(scenario)
     if asks == RATIOS:
-        ratios_part(request, problem, pins)
+        ratios_part(scenario, problem, pins)
         return
     texts = opening_controls(found, opens[asks]) if asks in opens else turn_controls(found)
-    sweep_part(request, texts, problem, pins)
+    sweep_part(scenario, texts, problem, pins)
 
 
-def heading(request: Request) -> Any:
+def heading(scenario: Scenario) -> Any:
     """What is swept; the place at its right is returned."""
     left, right = st.columns([12, 1], vertical_alignment="bottom")
     with left:
-        scenario_heading(title_of(request), request.overrides)
+        scenario_heading(title_of(scenario), scenario.overrides)
     return right
 
 
-def title_of(request: Request) -> str:
+def title_of(scenario: Scenario) -> str:
     """The scenario's title; its fabric's where a parameter has yet to make a scenario of it."""
     try:
-        return scenario_title(scenario_of(canonical(request)))
+        return scenario.title
     except InputError:
-        return fabric_title(fabric_of(request))
+        return fabric_title(scenario.fabric)
 
 
 def sweep_part(
-    request: Request, texts: list[tuple[Parameter, str]], problem: Any, pins: Any
+    scenario: Scenario, texts: list[tuple[Parameter, str]], problem: Any, pins: Any
 ) -> None:
     """One or two parameters with the text of their values."""
     found = None
     with told(problem.error):
         turned = values_of(texts)
-        found = answer(request, turned)
+        found = answer(scenario, turned)
     if found is None:
         show_earlier("sweep", pins)
         return
-    st.session_state["explore turned"] = (request, turned)
+    st.session_state["explore turned"] = (scenario, turned)
     with st.container(key="results"):
-        show_sweep(found, turned, request, pins)
+        show_sweep(found, turned, scenario, pins)
 
 
-def answer(request: Request, turned: list[Swept]) -> Any:
+def answer(scenario: Scenario, turned: list[Swept]) -> Any:
     """The sweep, or None while it is not there."""
-    inputs = request.document, request.overrides, axes_of(turned)
+    inputs = scenario.document, scenario.overrides, axes_of(turned)
     points = math.prod(len(values) for _, values in turned)
     if points > AT_ONCE and st.session_state.get("explore asked") != inputs:
         left, right = st.columns([6, 1], vertical_alignment="center")
@@ -133,11 +133,11 @@ def answer(request: Request, turned: list[Swept]) -> Any:
     return study("sweep", "Planning", sweep, *inputs)
 
 
-def ratios_part(request: Request, problem: Any, pins: Any) -> None:
+def ratios_part(scenario: Scenario, problem: Any, pins: Any) -> None:
     """The highest ratio of every tier."""
     found = None
     with told(problem.error):
-        inputs = {**inputs_of(request), **mix_controls(request)}
+        inputs = {**inputs_of(scenario), **mix_controls(scenario)}
         found = study("ratios", "Trying ratios", highest_ratios, *inputs.values())
     if found is None:
         show_earlier("ratios", pins)
@@ -168,8 +168,8 @@ def show_earlier(name: str, pins: Any) -> None:
         if name == "ratios":
             show_ratios(found, st.session_state["explore mix"], pins)
         else:
-            request, turned = st.session_state["explore turned"]
-            show_sweep(found, turned, request, pins)
+            scenario, turned = st.session_state["explore turned"]
+            show_sweep(found, turned, scenario, pins)
 
 
 main()

@@ -22,7 +22,6 @@ from nest_studio.measure_view import (
 from nest_studio.measured_state import carry, current, follow_address, take_problem
 from nest_studio.open_plan import go_to_opened
 from nest_studio.own_fabric import follow_address as follow_fabric
-from nest_studio.plan_state import fabric_of
 
 
 def main() -> None:
@@ -32,34 +31,34 @@ def main() -> None:
     problem = st.container(key="problem")
     notes: list[Any] = []
     with st.sidebar:
-        request = scenario_form(notes)
+        scenario = scenario_form(notes)
     go_to_opened(form_is_here=True)
-    scenario: Any = request
+    is_ready = True
     try:
-        say_realised(notes, fabric_of(request))
+        say_realised(notes, scenario.fabric)
     except InputError as error:
         problem.error(as_markdown(error))
-        scenario = None
+        is_ready = False
     above = st.container()
-    bring_controls(request)
+    bring_controls(scenario)
     measurements = current()
     if told := take_problem():
         problem.error(as_markdown(told))
     if not measurements.entries:
         with above:
-            heading(measurements, None, request)
+            heading(measurements, None, scenario)
         no_measurements()
         carry()
         return
     with st.container(key="results"):
         fit = runs_part(measurements)
         with above:
-            heading(measurements, fit, request)
+            heading(measurements, fit, scenario)
         if fit is not None:
             stack_part(fit)
-        if fit is not None and fit.stack is not None and scenario is not None:
-            plan_part(fit, request)
-            next_part(fit, request)
+        if fit is not None and fit.stack is not None and is_ready:
+            plan_part(fit, scenario)
+            next_part(fit, scenario)
     carry()
 
 

@@ -10,8 +10,9 @@ import streamlit as st
 from nest_core.errors import InputError
 from nest_core.figures import entries, pending_entries
 from nest_core.quoting import as_markdown
+from nest_core.scenario import Scenario
 from nest_studio.fabric_widgets import say_realised
-from nest_studio.forms import Request, scenario_form
+from nest_studio.forms import scenario_form
 from nest_studio.jobs import there
 from nest_studio.own_fabric import follow_address
 from nest_studio.plan_state import (
@@ -19,13 +20,10 @@ from nest_studio.plan_state import (
     baselines_missing,
     baselines_of,
     baselines_within,
-    canonical,
     every_baseline,
-    fabric_of,
     is_levelwise_there,
     is_there_soon,
     levelwise_of,
-    scenario_of,
     submit_ahead,
     submit_baselines,
     submit_plan,
@@ -48,15 +46,14 @@ def main() -> None:
         waiting = st.empty()
     notes: list[Any] = []
     with st.sidebar:
-        request = scenario_form(notes)
+        scenario = scenario_form(notes)
         run = training_run()
         tour_button()
-    text = canonical(request)
     ready, refused = False, ""
     try:
-        say_realised(notes, fabric_of(request))
-        scenario_of(text)
-        job = submit_plan(text)
+        say_realised(notes, scenario.fabric)
+        _ = scenario.values  # a scenario that is none is refused here, and no worker asked
+        job = submit_plan(scenario)
         with waiting.container():
             ready = there(job, "Planning", key="plan")
         if ready:
@@ -66,61 +63,60 @@ def main() -> None:
     except InputError as error:
         ready, refused = False, str(error)
         problem.error(as_markdown(refused))
-    shown = (request, text) if ready else st.session_state.get("last good")
-    if shown is not None and not is_there_soon(shown[1]):
+    shown: Scenario | None = scenario if ready else st.session_state.get("last good")
+    if shown is not None and not is_there_soon(shown):
         shown = None
     if shown is None and refused:
         with waiting.container():
-            shown = preset_answer(request)
+            shown = preset_answer(scenario)
     mark_results(earlier=not ready)
     tour()
     if shown is not None:
         before = st.session_state.get("last good")
         st.session_state["last good"] = shown
         with st.container(key="results"):
-            show_answer(shown[0], shown[1], run, before and before[0])
+            show_answer(shown, run, before)
 
 
-def preset_answer(request: Request) -> tuple[Request, str] | None:
+def preset_answer(scenario: Scenario) -> Scenario | None:
     """What to leave standing in grey where there is nothing else; None while it is planned."""
-    preset = replace(request, overrides={})
-    text = canonical(preset)
-    return (preset, text) if there(submit_plan(text), "Planning the preset", key="preset") else None
+    preset = replace(scenario, overrides={})
+    return preset if there(submit_plan(preset), "Planning the preset", key="preset") else None
 
 
-def show_answer(request: Request, text: str, run: Run, before: Request | None) -> None:
+def show_answer(scenario: Scenario, run: Run, before: Scenario | None) -> None:
     """Our plan at once, then the baselines beside it."""
-    answer = answer_of(text)
-    result, scenario = answer.result, answer.scenario
-    heading(request, text, answer)
-    submit_baselines(text)
-    baselines = baselines_within(text, 0.0)
+    answer = answer_of(scenario)
+    result, wanted = answer.result, answer.scenario.baselines
+    heading(scenario, answer)
+    submit_baselines(scenario)
+    baselines = baselines_within(scenario, 0.0)
     cards = Cards()
     cards.draw(answer, run, None, baselines)
-    parts = parts_of(answer, text)
+    parts = parts_of(answer, scenario)
     cards.draw(answer, run, parts, baselines)
     plan_line(answer)
-    middle(answer, text, parts)
-    submit_ahead(request, before)
+    middle(answer, scenario, parts)
+    submit_ahead(scenario, before)
     earlier = st.session_state.get("baselines", ())
     known = answer if baselines is None else replace(answer, baselines=baselines)
-    tabs = Tabs(known, text, run, pending=baselines is None)
+    tabs = Tabs(known, scenario, run, pending=baselines is None)
     if baselines is None:
-        baselines = baselines_within(text, PATIENCE_S)
+        baselines = baselines_within(scenario, PATIENCE_S)
     if baselines is None:
-        tabs.draw(pending_entries(result, scenario.baselines, earlier))
-        baselines = baselines_of(text)
+        tabs.draw(pending_entries(result, wanted, earlier))
+        baselines = baselines_of(scenario)
     cards.draw(answer, run, parts, baselines)
     tabs.update(replace(answer, baselines=baselines))
-    missing = baselines_missing(text)
+    missing = baselines_missing(scenario)
     if not tabs.waits:
         return
-    if "nest" in scenario.baselines:
-        if not is_levelwise_there(text):
+    if "nest" in wanted:
+        if not is_levelwise_there(scenario):
             ours, *others = entries(result, baselines)
             tabs.draw((ours, *pending_entries(result, ["nest"], earlier)[1:], *others), missing)
-        tabs.draw_levelwise(levelwise_of(text))
-        baselines = every_baseline(text)
+        tabs.draw_levelwise(levelwise_of(scenario))
+        baselines = every_baseline(scenario)
     st.session_state["baselines"] = baselines
     tabs.draw(entries(result, baselines), missing)
 

@@ -9,7 +9,6 @@ from nest_core.quoting import as_markdown
 from nest_studio.own_fabric import carry, follow_address
 from nest_studio.show import mark_results
 from nest_studio.workload_view import (
-    canonical,
     heading,
     layer_form,
     layers_of,
@@ -24,17 +23,17 @@ def main() -> None:
     carry(shown=False)
     problem = st.container(key="problem")
     with st.sidebar:
-        text = canonical(layer_form())
-    shown = text
+        request = layer_form()
+    shown = request
     try:
-        layers_of(text)
+        layers_of(request)
     except InputError as error:
         problem.error(as_markdown(error))
-        shown = st.session_state.get("last good layer", canonical(standard()))
+        shown = st.session_state.get("last good layer", standard())
         mark_results(earlier=True)
     else:
         mark_results(earlier=False)
-        st.session_state["last good layer"] = text
+        st.session_state["last good layer"] = request
     with st.container(key="results"):
         heading(shown)
         operators_view(shown)

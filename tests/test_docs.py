@@ -17,7 +17,7 @@ from PIL import Image
 from nest_core.api.answer import answer
 from nest_core.course.exercise import draw
 from nest_core.course.folder import own_lesson
-from nest_core.scenario import load_fabric, load_scenario
+from nest_core.scenario import Scenario, load_fabric, load_scenario
 from nest_core.studies.design_space import design_space
 from nest_core.studies.study import load_study
 from nest_core.studies.whole_bill import scenario_prices
@@ -97,7 +97,7 @@ def test_python_of_the_pages(block: str) -> None:
 def test_files_of_the_pages(tmp_path: Path) -> None:
     """The scenario plans, its prices are read; the fabric has its devices; the study its points."""
     scenario, fabric, prices, study, bought, lesson = fenced("toml", ROOT / "docs" / "files.md")
-    keep = scenario_prices(tomllib.loads(f"{scenario}\n{prices}"), {}, None).ownership
+    keep = scenario_prices(Scenario(tomllib.loads(f"{scenario}\n{prices}"))).ownership
     assert (keep.years.typical, keep.pue.typical) == (4, 1.58)
     (tmp_path / "scenario.toml").write_text(scenario)
     (tmp_path / "fabric.toml").write_text(fabric)

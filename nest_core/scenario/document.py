@@ -87,13 +87,32 @@ class Scenario:
             raise InputError("fabric", "must be a table or a preset", table, "name a preset")
         return table
 
+    def setting(self, key: str) -> Any:
+        """Return what stands under a dotted key; None where a default applies."""
+        place: Any = dict(self.document)
+        if key.startswith("fabric."):
+            place["fabric"] = self.fabric_table
+        elif key in self.overrides:
+            return self.overrides[key]
+        for part in key.split("."):
+            if isinstance(place, Mapping):
+                place = place.get(part)
+            elif isinstance(place, list) and part.isdecimal() and int(part) < len(place):
+                place = place[int(part)]
+            else:
+                return None
+        return place
+
     @property
     def title(self) -> str:
         """Model, devices, fabric with its realised oversubscription, and batch."""
         return scenario_title(self.values)
 
     def __repr__(self) -> str:
-        return f"<Scenario: {self.title}>"
+        try:
+            return f"<Scenario: {self.title}>"
+        except InputError as error:
+            return f"<Scenario: {error}>"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Scenario) and self.key == other.key

@@ -22,6 +22,7 @@ from nest_core.explain.summary import quantity
 from nest_core.explain.training import DAY_S
 from nest_core.hardware.posterior import WIDTH
 from nest_core.network import FloatArray
+from nest_core.scenario import Scenario
 from nest_core.schema.study import Goal
 from nest_core.studies.design_search import Designed, Planned, tokens_of
 from nest_core.studies.interval import paired_sd
@@ -191,7 +192,7 @@ def ties_of(costs: FloatArray, apart: FloatArray, one: int) -> list[int]:
 def _billed(
     name: str, document: Mapping[str, Any], folder: Path | None, changes: Mapping[str, Any]
 ) -> WholeBill:
-    return bill_of_scenario(name, document, changes, folder, failures=True)
+    return bill_of_scenario(name, Scenario(document, changes, folder), failures=True)
 
 
 def _ordered(

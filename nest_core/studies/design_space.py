@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from nest_core.bill.ownership import Owned, owned
 from nest_core.errors import InputError
-from nest_core.scenario import resolve_scenario
+from nest_core.scenario import Scenario, resolve_scenario
 from nest_core.schema.study import DesignTable, NodeTable
 from nest_core.studies.study import Study
 from nest_core.studies.whole_bill import scenario_prices
@@ -154,7 +154,7 @@ def design_space(study: Study) -> tuple[list[Design], list[Refused]]:
         hint = "pick " + ", ".join(KINDS)
         raise InputError("design.families", "must be topologies of a size", unknown[0], hint)
     member = study.members[0]
-    prices = scenario_prices(member.document, {}, member.folder)
+    prices = scenario_prices(Scenario(member.document, {}, member.folder))
     names: dict[str, str] = {}
     found: list[Design] = []
     refused: list[Refused] = []

@@ -10,21 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from nest_core.errors import InputError
-from nest_core.overrides import assign
 from nest_core.presets import load_toml, looks_like_path, preset_names
-from nest_core.scenario import (
-    OF_PRICES,
-    expanded,
-    fabric_document,
-    resolve_scenario,
-    scenario_document,
-)
-from nest_core.schema import FabricFile, checked
+from nest_core.scenario import OF_PRICES, Scenario, fabric_document, scenario_document
 from nest_core.studies.solving import Stop, Tell, silent
 from nest_core.studies.whole_bill import (
     WholeBill,
@@ -32,11 +24,11 @@ from nest_core.studies.whole_bill import (
     bill_of_scenario,
     scenario_prices,
 )
-from nest_core.topology import Clos, Fabric, build_fabric
+from nest_core.topology import Clos, Fabric
 from nest_core.topology.same_size import KINDS, same_size, size_of, with_scale_up
 from nest_core.units import parse_ratio
 
-__all__ = ["MOST", "Asked", "asked_of", "beside", "whole_bills"]
+__all__ = ["MOST", "asked_of", "beside", "whole_bills"]
 
 MOST = 12
 """Designs beside each other."""
@@ -44,51 +36,20 @@ _SCALE_UP = re.compile(r"scale-up (\d{1,6})")
 _OPTICS = re.compile(r"(\w+)=(\w+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A scenario, or a fabric alone, as a person named it.
-
-    Parameters
-    ----------
-    document : mapping
-        Of the scenario, or with the fabric's tables under ``fabric`` alone.
-    overrides : mapping
-        Dotted keys; those of a fabric start with ``fabric.``, those of the list with ``prices.``.
-    folder : Path or None
-    planned : bool
-        Whether it is a scenario.
-    """
-
-    document: Mapping[str, Any]
-    overrides: Mapping[str, Any]
-    folder: Path | None
-    planned: bool
-
-    @property
-    def fabric(self) -> Fabric:
-        """Its fabric, overrides applied."""
-        if self.planned:
-            return resolve_scenario(self.document, self.overrides, self.folder).fabric
-        merged, changes = expanded(self.document, self.overrides, self.folder)
-        for key, value in changes.items():
-            if key != "prices" and not key.startswith(("fabric.", OF_PRICES)):
-                raise InputError(
-                    "--set",
-                    "must name a key of the fabric or of the prices, where there is no scenario",
-                    key,
-                    "start it with fabric. or prices.",
-                )
-            if key.startswith("fabric."):
-                assign(merged, key, value)
-        return build_fabric(checked(FabricFile, merged["fabric"], "fabric."))
-
-
-def asked_of(name: str, overrides: Mapping[str, Any], folder: Path | None) -> Asked:
-    """What a name means: a scenario where there is one, else a fabric."""
+def asked_of(name: str, overrides: Mapping[str, Any], folder: Path | None) -> Scenario:
+    """Return what a name means: a scenario where there is one, else one of a fabric alone."""
     if name in preset_names("scenarios") or _is_scenario(name, folder):
         document, inside = scenario_document(name, folder)
-        return Asked(document, overrides, inside, planned=True)
-    return Asked({"fabric": fabric_document(name, folder)}, overrides, folder, planned=False)
+        return Scenario(document, overrides, inside)
+    for key in overrides:
+        if key != "prices" and not key.startswith(("fabric.", OF_PRICES)):
+            raise InputError(
+                "--set",
+                "must name a key of the fabric or of the prices, where there is no scenario",
+                key,
+                "start it with fabric. or prices.",
+            )
+    return Scenario({"fabric": fabric_document(name, folder)}, overrides, folder)
 
 
 def _is_scenario(name: str, folder: Path | None) -> bool:
@@ -101,7 +62,7 @@ def _is_scenario(name: str, folder: Path | None) -> bool:
 
 
 def whole_bills(
-    asked: Asked,
+    asked: Scenario,
     names: Sequence[str] = (),
     *,
     tokens: float | None = None,
@@ -113,7 +74,8 @@ def whole_bills(
 
     Parameters
     ----------
-    asked : Asked
+    asked : Scenario
+        With ``fabric`` alone it is not planned.
     names : sequence of str
         Designs in short; empty for the one alone.
     tokens, failures
@@ -133,7 +95,7 @@ def whole_bills(
     return found
 
 
-def _buildable(asked: Asked, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+def _buildable(asked: Scenario, names: Sequence[str]) -> dict[str, dict[str, Any]]:
     """What makes each design; one that cannot be built is refused before any is planned."""
     fabric, found = asked.fabric, {}
     for name in names:
@@ -149,22 +111,19 @@ def _buildable(asked: Asked, names: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 def _bill(
-    asked: Asked,
+    asked: Scenario,
     name: str,
     change: Mapping[str, Any],
     tokens: float | None,
     failures: bool,
     stop: Stop | None,
 ) -> WholeBill:
-    overrides = _over(asked, change)
-    moved = Asked(asked.document, overrides, asked.folder, asked.planned)
-    if asked.planned:
+    moved = replace(asked, overrides=_over(asked, change))
+    if "workload" in asked.document:
         named = name or str(asked.document.get("name", ""))
         return bill_of_scenario(
             named,
-            asked.document,
-            overrides,
-            asked.folder,
+            moved,
             tokens=tokens,
             failures=failures,
             stop=stop,
@@ -172,11 +131,11 @@ def _bill(
     if tokens is not None:
         raise InputError("--tokens", "must be left out for a fabric", tokens, "name a scenario")
     fabric = moved.fabric
-    prices = scenario_prices(asked.document, overrides, asked.folder)
+    prices = scenario_prices(moved)
     return bill_of_fabric(name or fabric.name, fabric, prices)
 
 
-def beside(asked: Asked, name: str) -> dict[str, Any]:
+def beside(asked: Scenario, name: str) -> dict[str, Any]:
     """The overrides of a design that is set beside another, named in short.
 
     Raises
@@ -187,7 +146,7 @@ def beside(asked: Asked, name: str) -> dict[str, Any]:
     return _over(asked, _change(asked, asked.fabric, name))
 
 
-def _over(asked: Asked, change: Mapping[str, Any]) -> dict[str, Any]:
+def _over(asked: Scenario, change: Mapping[str, Any]) -> dict[str, Any]:
     """A design's overrides with a change; another fabric keeps nothing of the first one's."""
     kept = {
         key: value
@@ -197,7 +156,7 @@ def _over(asked: Asked, change: Mapping[str, Any]) -> dict[str, Any]:
     return {**kept, **change}
 
 
-def _change(asked: Asked, fabric: Fabric, name: str) -> dict[str, Any]:
+def _change(asked: Scenario, fabric: Fabric, name: str) -> dict[str, Any]:
     """The overrides that make one design of another."""
     ratio = parse_ratio(name)
     if ratio is not None:

@@ -20,7 +20,7 @@ from typing import Any
 
 from nest_core.errors import InputError
 from nest_core.presets import load_toml, named_file, preset_path
-from nest_core.scenario import scenario_document
+from nest_core.scenario import Scenario, scenario_document
 from nest_core.schema import (
     Parameter,
     ScenarioFile,
@@ -36,7 +36,7 @@ from nest_core.schema.study import (
     DesignTable,
     RangeTable,
 )
-from nest_core.studies.designs import Asked, beside
+from nest_core.studies.designs import beside
 from nest_core.studies.parameter import Value
 from nest_core.studies.parameters import sweep_parameters
 
@@ -313,7 +313,7 @@ def _bound(name: str, table: BoundTable) -> tuple[float | None, float | None]:
 
 def _axis(table: AxisTable, member: Member, where: str) -> StudyAxis:
     if table.designs is not None:
-        asked = Asked(member.document, {}, member.folder, planned=True)
+        asked = Scenario(member.document, {}, member.folder)
         designs = dict.fromkeys(table.designs)
         return StudyAxis(
             "design", "design", tuple(designs), tuple(beside(asked, name) for name in designs)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from nest_core.bill.ownership import HOURS_PER_YEAR, Owned, OwnedLine, owned
@@ -169,15 +168,13 @@ class WholeBill:
         }
 
 
-def scenario_prices(
-    document: Mapping[str, Any], overrides: Mapping[str, Any], folder: Path | None
-) -> Prices:
+def scenario_prices(scenario: Scenario) -> Prices:
     """The price list of a scenario: its ``prices``, then keys that start with ``prices.``."""
-    merged, changes = expanded(document, overrides, folder)
+    merged, changes = expanded(scenario.document, scenario.overrides, scenario.folder)
     asked = changes.get("prices", merged.get("prices"))
     if asked is not None and not isinstance(asked, str | Mapping):
         raise InputError("prices", "must be a list's name or a table", asked, "name a price list")
-    return prices_of(asked, prices_changes(changes), folder)
+    return prices_of(asked, prices_changes(changes), scenario.folder)
 
 
 def prices_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -196,9 +193,7 @@ def bill_of_fabric(name: str, fabric: Fabric, prices: Prices, accelerator: str =
 
 def bill_of_scenario(
     name: str,
-    document: Mapping[str, Any],
-    overrides: Mapping[str, Any],
-    folder: Path | None,
+    scenario: Scenario,
     *,
     tokens: float | None = None,
     failures: bool = False,
@@ -209,8 +204,8 @@ def bill_of_scenario(
     Parameters
     ----------
     name : str
-    document, overrides, folder
-        As `resolve_scenario` takes them; keys that start with ``prices.`` are the list's.
+    scenario : Scenario
+        Keys of its overrides that start with ``prices.`` are the price list's.
     tokens : float, optional
         Of the training run; 20 per parameter without.
     failures : bool
@@ -218,21 +213,20 @@ def bill_of_scenario(
     stop : callable, optional
         See `search`.
     """
-    asked = Scenario(document, overrides, folder)
-    scenario, prices = asked.values, scenario_prices(document, overrides, folder)
-    whole = owned(scenario.fabric, prices, scenario.accelerator.name)
-    problem = scenario.problem()
-    solved = solve(scenario, problem, stop=stop)
+    values, prices = scenario.values, scenario_prices(scenario)
+    whole = owned(values.fabric, prices, values.accelerator.name)
+    problem = values.problem()
+    solved = solve(values, problem, stop=stop)
     if solved.report is None:
-        return WholeBill(name, whole, scenario, None, solved.reason)
-    lost = losses(asked, solved.report, stop=stop) if failures else ()
+        return WholeBill(name, whole, values, None, solved.reason)
+    lost = losses(scenario, solved.report, stop=stop) if failures else ()
     return WholeBill(
         name,
         whole,
-        scenario,
+        values,
         solved.report,
-        sureness=(sure := sureness_of(scenario, problem, solved.report)),
-        training=training_of(scenario, solved.report, sure, tokens),
+        sureness=(sure := sureness_of(values, problem, solved.report)),
+        training=training_of(values, solved.report, sure, tokens),
         losses=lost,
         gap=solved.gap,
         points=solved.points,

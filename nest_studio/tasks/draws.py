@@ -6,24 +6,25 @@ from collections.abc import Sequence
 from itertools import chain
 
 from nest_core.costs.price import Report
+from nest_core.scenario import Scenario
 from nest_core.studies.draw_search import Won, search_draws
 from nest_core.studies.recommended import Recommended, recommended
-from nest_studio.tasks.requests import Stop, Tell, announced, request_problem, request_scenario
+from nest_studio.tasks.requests import Stop, Tell, announced, problem_of
 
 __all__ = ["recommended_plan", "searched_draws"]
 
 
 def searched_draws(
-    text: str, best: Report, first: int, last: int, *, progress: Tell, stop: Stop
+    scenario: Scenario, best: Report, first: int, last: int, *, progress: Tell, stop: Stop
 ) -> tuple[Won, ...] | None:
     """Draws from the first to before the last, searched anew; None once stopped without any."""
-    scenario = request_scenario(text)
+    values = scenario.values
     found = search_draws(
-        scenario,
-        request_problem(text),
+        values,
+        problem_of(scenario),
         best.plan,
         range(first, last),
-        seed=scenario.seed,
+        seed=values.seed,
         progress=progress,
         stop=stop,
     )
@@ -31,7 +32,9 @@ def searched_draws(
 
 
 @announced("pricing what won under a thousand draws")
-def recommended_plan(text: str, best: Report, parts: Sequence[tuple[Won, ...]]) -> Recommended:
+def recommended_plan(
+    scenario: Scenario, best: Report, parts: Sequence[tuple[Won, ...]]
+) -> Recommended:
     """The plan of least expected time, and how sure that is."""
-    scenario, won = request_scenario(text), tuple(chain(*parts))
-    return recommended(scenario, request_problem(text), best.plan, won, seed=scenario.seed)
+    values, won = scenario.values, tuple(chain(*parts))
+    return recommended(values, problem_of(scenario), best.plan, won, seed=values.seed)

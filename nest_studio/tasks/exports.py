@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from nest_core.costs.price import Report
 from nest_core.exporters import Refused, export_plan
-from nest_studio.tasks.requests import announced, request_scenario
+from nest_core.scenario import Scenario
+from nest_studio.tasks.requests import announced
 
 __all__ = ["LABELS", "PlanExport", "plan_exports", "zipped"]
 
@@ -55,12 +56,12 @@ class PlanExport:
 
 
 @announced("writing it for every framework")
-def plan_exports(text: str, best: Report) -> tuple[PlanExport, ...]:
-    """A request's plan for every target of `LABELS`, in their order."""
-    scenario, found = request_scenario(text), []
+def plan_exports(scenario: Scenario, best: Report) -> tuple[PlanExport, ...]:
+    """A scenario's plan for every target of `LABELS`, in their order."""
+    values, found = scenario.values, []
     for target in LABELS:
         try:
-            bundle = export_plan(target, scenario, best)
+            bundle = export_plan(target, values, best)
         except Refused as error:
             found.append(PlanExport(target, {}, str(error)))
         else:

@@ -1,17 +1,15 @@
-"""What worker processes do for the Design page: a fabric's canonical text in, what it shows out.
+"""What worker processes do for the Design page: a scenario's fabric in, what it shows out.
 
-The text is a JSON list of a fabric's document and its overrides. Tasks are as those of
-`nest_studio.tasks.requests`. What comes back is small: neither the fabric nor what it
+The scenario may hold a fabric alone. Tasks are as those of `nest_studio.tasks.requests`. What
+comes back is small: neither the fabric nor what it
 collapses to, which of a drawing may take a gigabyte.
 """
 
 from __future__ import annotations
 
-import copy
 import json
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 from nest_core.bill.bill import Bill, bill
 from nest_core.bill.prices import DEFAULT, load_prices
@@ -32,15 +30,13 @@ from nest_core.network.collective import collective
 from nest_core.network.error import collapse_error
 from nest_core.network.graph import GraphLinkMap
 from nest_core.network.paths import shortest_paths
-from nest_core.overrides import assign
 from nest_core.picture import Drawn, picture, untitled
 from nest_core.report.tables import Table
+from nest_core.scenario import Scenario
 from nest_core.scenario.titles import fabric_title
-from nest_core.schema import FabricFile, checked
 from nest_core.topology import Fabric
 from nest_core.topology.checks import MAX_EXPLICIT_DEVICES
 from nest_core.topology.drawing import MAX_DRAWN, drawing_of, element_names
-from nest_core.topology.files import build_fabric
 from nest_core.units import GIB
 from nest_studio.tasks.requests import Stop, Tell, announced
 
@@ -55,8 +51,6 @@ __all__ = [
     "fabric_import",
     "fabric_losses",
     "fabric_sweep",
-    "request_fabric",
-    "with_overrides",
 ]
 
 KEPT = 4
@@ -114,36 +108,22 @@ class CollectiveRequest:
     library: str
 
 
-def request_fabric(text: str) -> Fabric:
-    """The fabric of a canonical request; InputError where there is none."""
-    document, overrides = json.loads(text)
-    return build_fabric(checked(FabricFile, with_overrides(document, overrides), "fabric."))
-
-
 @announced("drawing it")
-def fabric_drawn(text: str, width: float) -> Drawn:
+def fabric_drawn(scenario: Scenario, width: float) -> Drawn:
     """The picture of a fabric, so many pixels wide."""
-    return untitled(picture(request_fabric(text), width=width))
-
-
-def with_overrides(document: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:
-    """A fabric's document with what a request changes in it."""
-    merged = {"fabric": copy.deepcopy(document)}
-    for key, value in overrides.items():
-        assign(merged, key, value)
-    return merged["fabric"]
+    return untitled(picture(scenario.fabric, width=width))
 
 
 @lru_cache(maxsize=KEPT)
-def _collapsed(text: str) -> tuple[Fabric, Network]:
-    fabric = request_fabric(text)
+def _collapsed(scenario: Scenario) -> tuple[Fabric, Network]:
+    fabric = scenario.fabric
     return fabric, collapse(fabric)
 
 
-def fabric_answer(text: str, *, progress: Tell, stop: Stop) -> FabricAnswer | None:
+def fabric_answer(scenario: Scenario, *, progress: Tell, stop: Stop) -> FabricAnswer | None:
     """All that the page shows of a fabric before prices and collectives; None once stopped."""
     progress(0.0, "collapsing it into levels")
-    fabric, network = _collapsed(text)
+    fabric, network = _collapsed(scenario)
     if stop():
         return None
     progress(0.4, "cutting it into halves")
@@ -166,22 +146,22 @@ def fabric_answer(text: str, *, progress: Tell, stop: Stop) -> FabricAnswer | No
         ports=ports_table(fabric),
         map=level_figure(network, MAP_HEIGHT, _ways(fabric, network), MAP_BLOCKS),
         caveats=caveats(network),
-        drawing=json.dumps(drawing_of(_titled(text), network.nesting)) if drawn else "",
+        drawing=json.dumps(drawing_of(_titled(scenario), network.nesting)) if drawn else "",
     )
 
 
 @announced("counting its parts")
-def fabric_bill(text: str, settings: tuple[str, ...]) -> Bill:
+def fabric_bill(scenario: Scenario, settings: tuple[str, ...]) -> Bill:
     """What a fabric is made of and costs, with settings over the price list."""
-    return bill(request_fabric(text), load_prices(DEFAULT, settings))
+    return bill(scenario.fabric, load_prices(DEFAULT, settings))
 
 
 def fabric_sweep(
-    text: str, asked: CollectiveRequest, *, progress: Tell, stop: Stop
+    scenario: Scenario, asked: CollectiveRequest, *, progress: Tell, stop: Stop
 ) -> tuple[Sweep, tuple[str, str]] | None:
     """A collective at all sizes, and what the smallest and the largest wait for on the links."""
     progress(0.0, "collapsing the fabric into levels")
-    _, network = _collapsed(text)
+    _, network = _collapsed(scenario)
     progress(0.2, "pricing every algorithm at every size")
     names = (asked.library, LIBRARY_NETWORK) if asked.library else ()
     software = Software(*(load_curve(name) for name in names))
@@ -213,9 +193,9 @@ def fabric_sweep(
 
 
 @announced("pricing an all-reduce of 1 GiB over all devices")
-def all_reduce_time(text: str) -> float:
+def all_reduce_time(scenario: Scenario) -> float:
     """Seconds for 1 GiB over all devices as plans price it; 0 where that takes long."""
-    _, network = _collapsed(text)
+    _, network = _collapsed(scenario)
     if not 2 <= network.devices <= LARGEST_ALL_REDUCE:
         return 0.0
     return collective(network, "all_reduce", GIB, network.devices).time_s
@@ -228,29 +208,27 @@ def fabric_import(content: bytes, name: str, assumed: Assumed) -> Imported:
 
 
 @announced("copying it to compare")
-def fabric_losses(text: str) -> tuple[str, ...]:
+def fabric_losses(scenario: Scenario) -> tuple[str, ...]:
     """All that a fabric loses when it is copied onto the canvas."""
-    fabric, network = _collapsed(text)
-    document = with_overrides(*json.loads(text))
-    return lost_on_canvas(fabric, document, drawing_of(fabric, network.nesting), load_prices())
+    fabric, network = _collapsed(scenario)
+    drawn = drawing_of(fabric, network.nesting)
+    return lost_on_canvas(fabric, scenario.fabric_table, drawn, load_prices())
 
 
-def fabric_export(text: str, format_: str, *, progress: Tell, stop: Stop) -> Exported:
+def fabric_export(scenario: Scenario, format_: str, *, progress: Tell, stop: Stop) -> Exported:
     """A fabric in another program's format, with all that it loses there."""
     progress(0.0, "writing it")
-    fabric, written = _titled(text), with_overrides(*json.loads(text))
+    fabric, written = _titled(scenario), scenario.fabric_table
     written["name"] = fabric.name
     exported = write_fabric(fabric, format_, document=written)
     progress(0.3, "reading it again to compare")
-    return replace(
-        exported, lost=lost_between(request_fabric(text), exported, format_, load_prices())
-    )
+    return replace(exported, lost=lost_between(scenario.fabric, exported, format_, load_prices()))
 
 
-def _titled(text: str) -> Fabric:
-    """The fabric of a request; with overrides it is no longer what its name says."""
-    fabric, (_, overrides) = request_fabric(text), json.loads(text)
-    return replace(fabric, name=fabric_title(fabric)) if overrides else fabric
+def _titled(scenario: Scenario) -> Fabric:
+    """Return the fabric; with overrides it is no longer what its name says."""
+    fabric = scenario.fabric
+    return replace(fabric, name=fabric_title(fabric)) if scenario.overrides else fabric
 
 
 def _error(network: Network) -> float | None:

@@ -14,12 +14,12 @@ from nest_core.api.calibrate import given_by
 from nest_core.api.measured_words import errors_in_words, next_table, parameter_table, run_table
 from nest_core.api.measurements import Entry, Measurements, fitted, read_entries
 from nest_core.api.next_runs import next_runs
-from nest_core.api.scenario import load
 from nest_core.figures import Picture
 from nest_core.figures.measured import errors_picture
 from nest_core.measured.logs import Given
 from nest_core.report.tables import Table
-from nest_studio.tasks.requests import announced, request_scenario
+from nest_core.scenario import Scenario
+from nest_studio.tasks.requests import announced
 
 __all__ = ["Beside", "FitAnswer", "NextAnswer", "chosen_runs", "fit_measured", "read_measured"]
 
@@ -34,21 +34,22 @@ class Beside:
         The launch command or a configuration.
     model, accelerator : str
         Presets; empty: as the log says.
-    scenario : str
-        A request's canonical text, whose fabric, accelerator and model the runs are of; empty: of
-        none.
     """
 
     launch: str = ""
     model: str = ""
     accelerator: str = ""
-    scenario: str = ""
 
 
 @announced("reading it")
-def read_measured(content: bytes, name: str, beside: Beside) -> tuple[Entry, ...]:
-    """What a file holds; without one, what the launch command says."""
-    given = given_by(request_scenario(beside.scenario)) if beside.scenario else Given()
+def read_measured(
+    content: bytes, name: str, beside: Beside, scenario: Scenario | None
+) -> tuple[Entry, ...]:
+    """What a file holds; without one, what the launch command says.
+
+    Fabric, accelerator and model of the runs are the scenario's, if there is one.
+    """
+    given = given_by(scenario.values) if scenario else Given()
     told = {"accelerator": beside.accelerator} if beside.accelerator else {}
     given = replace(
         given,
@@ -128,9 +129,7 @@ class NextAnswer:
 
 
 @announced("asking which runs tell most")
-def chosen_runs(text: str, runs: int) -> NextAnswer:
-    """The runs of a request's plans that narrow the choice among them most, as a job of Slurm's."""
-    document, overrides, _ = json.loads(text)
-    asked = load(document, overrides)
-    found = next_runs(asked, runs, to="slurm")
-    return NextAnswer(next_table(found, asked.values), found.refused, found.files)
+def chosen_runs(scenario: Scenario, runs: int) -> NextAnswer:
+    """The runs of a scenario's plans that narrow the choice most, as a job of Slurm's."""
+    found = next_runs(scenario, runs, to="slurm")
+    return NextAnswer(next_table(found, scenario.values), found.refused, found.files)

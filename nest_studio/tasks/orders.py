@@ -1,4 +1,4 @@
-"""What worker processes do for orders and acceptance: a fabric's canonical text in, rows out."""
+"""What worker processes do for orders and acceptance: a scenario's fabric in, rows out."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from nest_core.bill.prices import DEFAULT, load_prices
 from nest_core.measured.acceptance.expected import expected_of, library_of
 from nest_core.measured.acceptance.verdict import Verdict, judge, read_runs
 from nest_core.network import collapse
-from nest_studio.tasks.fabrics import request_fabric
+from nest_core.scenario import Scenario
 from nest_studio.tasks.requests import announced
 
 __all__ = ["CableSummary", "acceptance", "cable_file", "cable_summary"]
@@ -17,22 +17,22 @@ CableSummary = tuple[int, tuple[tuple[str, int], ...], tuple[str, ...]]
 
 
 @announced("listing its cables")
-def cable_summary(text: str, settings: tuple[str, ...]) -> CableSummary:
+def cable_summary(scenario: Scenario, settings: tuple[str, ...]) -> CableSummary:
     """How many cables a fabric has."""
-    found = cable_schedule(request_fabric(text), load_prices(DEFAULT, settings))
+    found = cable_schedule(scenario.fabric, load_prices(DEFAULT, settings))
     return found.count, found.tiers, found.notes
 
 
 @announced("listing its cables")
-def cable_file(text: str, settings: tuple[str, ...], style: Format) -> str:
+def cable_file(scenario: Scenario, settings: tuple[str, ...], style: Format) -> str:
     """All of them as CSV."""
-    found = cable_schedule(request_fabric(text), load_prices(DEFAULT, settings))
+    found = cable_schedule(scenario.fabric, load_prices(DEFAULT, settings))
     return "".join(csv_lines(found.cables, style))
 
 
 @announced("pricing its acceptance tests")
-def acceptance(text: str, accelerator: str, logs: tuple[tuple[str, str], ...]) -> Verdict:
+def acceptance(scenario: Scenario, accelerator: str, logs: tuple[tuple[str, str], ...]) -> Verdict:
     """Commands of nccl-tests for a fabric, and what the logs of some say."""
-    fabric = request_fabric(text)
+    fabric = scenario.fabric
     library = library_of(fabric, accelerator)
     return judge(expected_of(fabric, collapse(fabric), library), read_runs(logs))

@@ -1,6 +1,6 @@
 """What worker processes do for the Plan page once a plan is there: its pictures, and why.
 
-A request and its plan in, what is shown out; tasks are as those of `nest_studio.tasks.requests`.
+A scenario and its plan in, what is shown out; tasks are as those of `nest_studio.tasks.requests`.
 Apart from them, as plans need no drawing: a worker that finds one imports none of this.
 """
 
@@ -25,6 +25,7 @@ from nest_core.figures.waterfall import waterfall_figure
 from nest_core.picture import Drawn, picture, untitled
 from nest_core.picture.matrix import matrix_picture
 from nest_core.picture.pointing import Pointing, pointing
+from nest_core.scenario import Scenario
 from nest_core.scenario.titles import scenario_title
 from nest_core.topology import Fabric
 from nest_studio.tasks.requests import (
@@ -32,8 +33,7 @@ from nest_studio.tasks.requests import (
     Stop,
     Tell,
     announced,
-    request_problem,
-    request_scenario,
+    problem_of,
 )
 
 __all__ = [
@@ -70,19 +70,19 @@ class PlanPictures:
 
 
 def plan_pictures(
-    text: str, best: Report | None, busy: bool, *, progress: Tell, stop: Stop
+    scenario: Scenario, best: Report | None, busy: bool, *, progress: Tell, stop: Stop
 ) -> PlanPictures | None:
     """The pictures of a plan, with the load on links if ``busy``; None once stopped."""
     progress(0.0, "collapsing the fabric into levels")
-    network = request_problem(text).network
+    network = problem_of(scenario).network
     if stop():
         return None
     progress(0.4, "drawing it")
     if best is None:
         return PlanPictures(timeline_figure(None), level_figure(network))
-    loads = link_loads(request_problem(text), best) if busy else None
+    loads = link_loads(problem_of(scenario), best) if busy else None
     return PlanPictures(
-        _played(text, best), linkload_figure(loads) if loads else level_figure(network)
+        _played(scenario, best), linkload_figure(loads) if loads else level_figure(network)
     )
 
 
@@ -104,13 +104,13 @@ class PlanFabric:
 
 
 @announced("drawing the fabric")
-def plan_fabric(text: str, best: Report | None, busy: bool, width: float) -> PlanFabric:
-    """The fabric of a request, so many pixels wide, links coloured by load if ``busy``."""
-    fabric = request_scenario(text).fabric
+def plan_fabric(scenario: Scenario, best: Report | None, busy: bool, width: float) -> PlanFabric:
+    """The fabric of a scenario, so many pixels wide, links coloured by load if ``busy``."""
+    fabric = scenario.fabric
     if best is None:
         drawn = untitled(picture(fabric, width=width))
         return PlanFabric(drawn, None, pointing(drawn, None))
-    problem = request_problem(text)
+    problem = problem_of(scenario)
     loads, read = link_loads(problem, best), cost_matrices(problem, best.plan)
     asked = picture(fabric, best.plan, width=width, loads=loads if busy else None)
     drawn = untitled(asked)
@@ -127,9 +127,9 @@ def design_pictures(
 
 
 @announced("taking one iteration apart")
-def plan_parts(text: str, best: Report) -> tuple[Part, ...]:
+def plan_parts(scenario: Scenario, best: Report) -> tuple[Part, ...]:
     """One iteration of a plan's slowest stage, part by part."""
-    return iteration_parts(request_problem(text), best)
+    return iteration_parts(problem_of(scenario), best)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,16 +151,16 @@ class Levelwise:
 
 
 @announced("running NEST's level-wise program")
-def levelwise_program(text: str, ours_s: float | None) -> Levelwise:
-    """NEST's program on a request, beside the seconds of our plan; None: there is none."""
-    scenario, problem = request_scenario(text), request_problem(text)
+def levelwise_program(scenario: Scenario, ours_s: float | None) -> Levelwise:
+    """NEST's program on a scenario, beside the seconds of our plan; None: there is none."""
+    values, problem = scenario.values, problem_of(scenario)
     (found,) = evaluate_baselines(
         problem,
-        scenario.space,
-        scenario.model,
+        values.space,
+        values.model,
         ("nest",),
-        as_in_paper=scenario.baseline_space == "paper",
-        time_limit_s=min(scenario.time_limit_s, LONGEST_BASELINE_S),
+        as_in_paper=values.baseline_space == "paper",
+        time_limit_s=min(values.time_limit_s, LONGEST_BASELINE_S),
         ours_s=ours_s,
     )
     read = cost_matrices(problem, found.report.plan) if found.report else None
@@ -170,41 +170,41 @@ def levelwise_program(text: str, ours_s: float | None) -> Levelwise:
 
 
 @announced("running NEST's level-wise program")
-def level_matrices(text: str) -> tuple[str, CostMatrices | None, str]:
-    """A request's title, the cost matrices of NEST's program on it, and why there are none."""
-    scenario, problem = request_scenario(text), request_problem(text)
-    limit_s = min(scenario.time_limit_s, LONGEST_BASELINE_S)
-    found = nest.find(problem, scenario.space.seated_on(problem.network), limit_s)
+def level_matrices(scenario: Scenario) -> tuple[str, CostMatrices | None, str]:
+    """A scenario's title, the cost matrices of NEST's program on it, and why there are none."""
+    values, problem = scenario.values, problem_of(scenario)
+    limit_s = min(values.time_limit_s, LONGEST_BASELINE_S)
+    found = nest.find(problem, values.space.seated_on(problem.network), limit_s)
     read = cost_matrices(problem, found.plan) if found.plan else None
-    return scenario_title(scenario), read, found.reason
+    return scenario_title(values), read, found.reason
 
 
 @announced("pricing it with more of each resource")
-def plan_bindings(text: str, best: Report) -> tuple[StageBinding, ...]:
+def plan_bindings(scenario: Scenario, best: Report) -> tuple[StageBinding, ...]:
     """What binds every stage of a plan."""
-    return bindings(request_problem(text), best)
+    return bindings(problem_of(scenario), best)
 
 
 @announced("filling in its figures")
-def plan_equations(text: str, best: Report) -> tuple[Equation, ...]:
+def plan_equations(scenario: Scenario, best: Report) -> tuple[Equation, ...]:
     """The equations behind a plan."""
-    return equations(request_problem(text), best)
+    return equations(problem_of(scenario), best)
 
 
 @announced("placing its ranks")
-def plan_rank_mapping(text: str, best: Report) -> RankMapping:
+def plan_rank_mapping(scenario: Scenario, best: Report) -> RankMapping:
     """Who sits where under a plan."""
-    return rank_mapping_of(request_problem(text).network, best.plan)
+    return rank_mapping_of(problem_of(scenario).network, best.plan)
 
 
 @announced("reading and pricing it")
-def priced_mine(text: str, pasted: str, placement: str) -> Mine:
-    """A pasted plan priced on a request; InputError where it is none."""
-    return price_pasted(request_scenario(text), pasted, placement)
+def priced_mine(scenario: Scenario, pasted: str, placement: str) -> Mine:
+    """A pasted plan priced on a scenario; InputError where it is none."""
+    return price_pasted(scenario.values, pasted, placement)
 
 
-def _played(text: str, best: Report) -> Picture:
+def _played(scenario: Scenario, best: Report) -> Picture:
     try:
-        return timeline_figure(timeline(request_problem(text), best))
+        return timeline_figure(timeline(problem_of(scenario), best))
     except InputError as error:
         return timeline_figure(None, str(error))

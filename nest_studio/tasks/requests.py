@@ -1,14 +1,12 @@
-"""What worker processes do for pages: plain requests in, values out.
+"""What worker processes do for pages: scenarios in, values out.
 
-A request is its canonical text, a JSON list of a scenario's document and its overrides, whose names
-are those of presets. Every task takes ``progress`` (a share from 0 to 1, and words) and ``stop``
-(whether nobody waits any more).
+Names in a page's scenario lead to presets alone. Every task takes ``progress`` (a share from 0 to
+1, and words) and ``stop`` (whether nobody waits any more).
 """
 
 from __future__ import annotations
 
 import importlib
-import json
 from collections.abc import Callable
 from functools import lru_cache, wraps
 from typing import Any, TypeVar
@@ -30,8 +28,7 @@ from nest_core.planner import (
     search,
     shadow_prices,
 )
-from nest_core.presets import edition
-from nest_core.scenario import ScenarioValues, resolve_scenario
+from nest_core.scenario import Scenario
 from nest_core.studies.interval import interval_of
 from nest_core.units import humanise_seconds
 
@@ -43,9 +40,7 @@ __all__ = [
     "next_best_choices",
     "paper_result",
     "priced_baselines",
-    "request_problem",
-    "request_scenario",
-    "request_text",
+    "problem_of",
     "worth_of_head_room",
     "worth_of_more",
 ]
@@ -81,34 +76,18 @@ def import_tasks(*, progress: Tell, stop: Stop) -> None:
         importlib.import_module(name)
 
 
-def request_text(document: object, overrides: object) -> str:
-    """The canonical text of a request; another one once a preset has changed, which it may name."""
-    return json.dumps([document, overrides, edition()], sort_keys=True)
-
-
-@lru_cache(maxsize=32)
-def request_scenario(text: str) -> ScenarioValues:
-    """The scenario of a request.
-
-    Raises
-    ------
-    InputError
-        Where there is none.
-    """
-    document, overrides, _ = json.loads(text)
-    return resolve_scenario(document, overrides)
-
-
 @lru_cache(maxsize=KEPT)
-def request_problem(text: str) -> Problem:
-    """The arrays that plans of a request are priced from: for workers, as they may be large."""
-    return request_scenario(text).problem()
+def problem_of(scenario: Scenario) -> Problem:
+    """Return what plans of a scenario are priced from: for workers, as the arrays may be large."""
+    return scenario.values.problem()
 
 
-def best_plan(text: str, *, progress: Tell, stop: Stop) -> tuple[Result, Outline, Interval | None]:
+def best_plan(
+    scenario: Scenario, *, progress: Tell, stop: Stop
+) -> tuple[Result, Outline, Interval | None]:
     """The search's result, once stopped the best plan so far with its gap; its network; and where
     the plan's time will lie."""
-    scenario, problem = request_scenario(text), request_problem(text)
+    values, problem = scenario.values, problem_of(scenario)
 
     def tell(found: Progress) -> None:
         known = found.solved + found.bounded + found.infeasible
@@ -117,35 +96,37 @@ def best_plan(text: str, *, progress: Tell, stop: Stop) -> tuple[Result, Outline
 
     result = search(
         problem,
-        scenario.space,
-        top=scenario.top,
-        time_limit_s=scenario.time_limit_s,
+        values.space,
+        top=values.top,
+        time_limit_s=values.time_limit_s,
         progress=tell,
         stop=stop,
     )
-    result = name_stack_for_search(scenario, result)
+    result = name_stack_for_search(values, result)
     best = result.best
-    interval = interval_of(scenario, problem, best) if best else None
+    interval = interval_of(values, problem, best) if best else None
     return result, problem.network.outline, interval
 
 
-def priced_baselines(text: str, *, progress: Tell, stop: Stop) -> tuple[Baseline, ...] | None:
-    """The baselines of a request but NEST's program, one after another; None once stopped."""
-    scenario, problem = request_scenario(text), request_problem(text)
+def priced_baselines(
+    scenario: Scenario, *, progress: Tell, stop: Stop
+) -> tuple[Baseline, ...] | None:
+    """The baselines of a scenario but NEST's program, one after another; None once stopped."""
+    values, problem = scenario.values, problem_of(scenario)
     found: list[Baseline] = []
-    names = [name for name in scenario.baselines if name != "nest"]
+    names = [name for name in values.baselines if name != "nest"]
     for number, name in enumerate(names):
         if stop():
             return None
         progress(number / len(names), name)
         found += evaluate_baselines(
             problem,
-            scenario.space,
-            scenario.model,
+            values.space,
+            values.model,
             (name,),
-            seed=scenario.seed,
-            as_in_paper=scenario.baseline_space == "paper",
-            time_limit_s=min(scenario.time_limit_s, LONGEST_BASELINE_S),
+            seed=values.seed,
+            as_in_paper=values.baseline_space == "paper",
+            time_limit_s=min(values.time_limit_s, LONGEST_BASELINE_S),
         )
     return tuple(found)
 
@@ -157,27 +138,27 @@ def paper_result(name: str, costs: Costs) -> Reproduction:
 
 
 @announced("planning without each choice")
-def next_best_choices(text: str, best: Report, limit_s: float) -> tuple[NextBest, ...]:
+def next_best_choices(scenario: Scenario, best: Report, limit_s: float) -> tuple[NextBest, ...]:
     """The next best plan on every axis."""
-    scenario = request_scenario(text)
-    limit = min(limit_s, scenario.time_limit_s)
-    return next_best(request_problem(text), scenario.space, best, time_limit_s=limit)
+    values = scenario.values
+    limit = min(limit_s, values.time_limit_s)
+    return next_best(problem_of(scenario), values.space, best, time_limit_s=limit)
 
 
 @announced("planning with 1 % more of each resource")
 def worth_of_more(
-    text: str, best: Report, limit_s: float
+    scenario: Scenario, best: Report, limit_s: float
 ) -> tuple[dict[str, float | None], dict[str, Gain]]:
     """Shadow prices, and what the plan as it is would gain."""
-    scenario, problem = request_scenario(text), request_problem(text)
-    limit = min(limit_s, scenario.time_limit_s)
-    prices = shadow_prices(problem, scenario.space, best.iteration_s, limit)
+    values, problem = scenario.values, problem_of(scenario)
+    limit = min(limit_s, values.time_limit_s)
+    prices = shadow_prices(problem, values.space, best.iteration_s, limit)
     return prices, gains(problem, best.plan)
 
 
 @announced("planning with more and less head-room")
-def worth_of_head_room(text: str, best: Report, limit_s: float) -> tuple[HeadRoom, ...]:
+def worth_of_head_room(scenario: Scenario, best: Report, limit_s: float) -> tuple[HeadRoom, ...]:
     """The best plan at each certainty of fitting."""
-    scenario = request_scenario(text)
-    limit = min(limit_s, scenario.time_limit_s)
-    return head_room_steps(request_problem(text), scenario.space, (best,), limit)
+    values = scenario.values
+    limit = min(limit_s, values.time_limit_s)
+    return head_room_steps(problem_of(scenario), values.space, (best,), limit)

@@ -70,18 +70,18 @@ def no_baselines(request, monkeypatch):
     if request.node.get_closest_marker("baselines"):
         return
 
-    def none_of_them(text, place=""):
-        job = jobs.Job(f"baselines {text}")
+    def none_of_them(scenario, place=""):
+        job = jobs.Job(f"baselines {scenario.key}")
         job.set_result(())
         return job
 
-    def no_program(text, place=""):
-        job = jobs.Job(f"level-wise program {text}")
+    def no_program(scenario, place=""):
+        job = jobs.Job(f"level-wise program {scenario.key}")
         job.set_result(None)
         return job
 
-    def no_matrices(text):
-        job = jobs.Job(f"cost matrices {text}")
+    def no_matrices(scenario):
+        job = jobs.Job(f"cost matrices {scenario.key}")
         job.set_result(("", None, ""))
         return job
 

@@ -16,14 +16,14 @@ HELD = {"scenario": "llama2-7b-64-h100", "workload.global_batch_sequences": "896
 PATIENCE_S = 60.0
 
 
-def held(gate, text, *, progress, stop):
+def held(gate, scenario, *, progress, stop):
     """Plans of one batch wait for a file; without it, what a search had at its first plan."""
     progress(0.5, "held")
-    while "896" in text and not Path(gate).exists() and not stop():
+    while scenario.values.batch == 896 and not Path(gate).exists() and not stop():
         time.sleep(0.01)
     found = []
     return best_plan(
-        text,
+        scenario,
         progress=lambda share, words: found.append("none yet" not in words),
         stop=lambda: stop() and any(found),
     )

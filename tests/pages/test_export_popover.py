@@ -10,36 +10,34 @@ from streamlit.testing.v1 import AppTest
 
 from nest_core.exporters import Refused, export_plan
 from nest_core.planner import search
-from nest_core.scenario import scenario_document
+from nest_core.scenario import Scenario, scenario_document
 from nest_studio.tasks.exports import LABELS, plan_exports, zipped
-from nest_studio.tasks.requests import request_scenario, request_text
 
 PINNED = {"search.tp": 2, "search.cp": 1, "search.micro_batch_sequences": 1, "search.zero": 1}
 
 
 @pytest.fixture(scope="module")
 def request_of():
-    """A request's text and its plan."""
+    """A scenario and its plan."""
     document, _ = scenario_document("llama2-7b-64-h100")
-    text = request_text(document, PINNED)
-    scenario = request_scenario(text)
-    return text, search(scenario.problem(), scenario.space).best
+    scenario = Scenario(document, PINNED)
+    return scenario, search(scenario.values.problem(), scenario.values.space).best
 
 
 def test_every_target_gives_its_files_or_its_reason(request_of):
-    text, best = request_of
-    found = plan_exports(text, best, progress=lambda share, words: None, stop=lambda: False)
+    scenario, best = request_of
+    found = plan_exports(scenario, best, progress=lambda share, words: None, stop=lambda: False)
     assert [each.target for each in found] == list(LABELS)
     refused = [each for each in found if each.refused]
     assert {each.label for each in refused} == {"torchtitan", "DeepSpeed"}
     for each in refused:
         assert not each.files
         with pytest.raises(Refused) as error:
-            export_plan(each.target, request_scenario(text), best)
+            export_plan(each.target, scenario.values, best)
         assert str(error.value) == each.refused
     for each in found:
         if each not in refused:
-            bundle = export_plan(each.target, request_scenario(text), best)
+            bundle = export_plan(each.target, scenario.values, best)
             assert (each.files, each.notes) == (dict(bundle.files), tuple(bundle.notes))
 
 

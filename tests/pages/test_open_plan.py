@@ -10,12 +10,12 @@ from streamlit.testing.v1 import AppTest
 
 from nest_core.notebook import Cell, Notebook
 from nest_core.presets import preset_names
-from nest_core.scenario import fabric_document, resolve_scenario, scenario_document
+from nest_core.scenario import Scenario, fabric_document, resolve_scenario, scenario_document
 from nest_core.scenario.titles import fabric_title
 from nest_core.store import Database, Notebooks
 from nest_core.workload.model_files import load_model, model_table
-from nest_studio.explore_view import asked
-from nest_studio.open_plan import from_preset, unsaid
+from nest_studio.explore_view import axes_of
+from nest_studio.open_plan import over_preset, unsaid
 
 SMALL = "llama2-7b-64-h100"
 OTHER = "bert-large-64-v100"
@@ -84,7 +84,7 @@ def press(page, key):
 def request_of(page):
     """What the Plan page answers."""
     assert not page.error
-    return page.session_state["last good"][0]
+    return page.session_state["last good"]
 
 
 def cell(overrides, document=None):
@@ -98,7 +98,7 @@ def test_a_plan_cell_opens_exactly_its_scenario(studio, store, overrides):
     store.save(Notebook("N", (*NOTES, cell(overrides))))
     page = press(studio("notebook", notebook="N"), "plan-p")
     request = request_of(page)
-    assert (request.scenario, request.overrides) == (SMALL, overrides)
+    assert (over_preset(request)[0], request.overrides) == (SMALL, overrides)
     document, _ = scenario_document(SMALL)
     shown = resolve_scenario(request.document, request.overrides)
     assert shown == resolve_scenario(document, overrides)
@@ -139,17 +139,18 @@ def test_a_document_that_is_no_preset_opens_as_the_nearest_one(studio, store):
     document["workload"]["global_batch_sequences"] = 256
     store.save(Notebook("N", (*NOTES, cell({LEAF: 2.0}, document))))
     request = request_of(press(studio("notebook", notebook="N"), "plan-p"))
-    assert request.scenario == SMALL
+    assert over_preset(request)[0] == SMALL
     assert request.overrides == {"workload.global_batch_sequences": 256, LEAF: 2.0}
 
 
 @pytest.mark.parametrize("name", preset_names("scenarios"))
 def test_every_preset_is_found_again_by_its_document(name):
     document = json.loads(json.dumps(scenario_document(name)[0]))
-    assert from_preset(document, {LEAF: 2.0}) == (name, {LEAF: 2.0})
-    found, changed = from_preset(document | {"name": "Ours"}, {})
+    assert over_preset(Scenario(document, {LEAF: 2.0})) == (name, {LEAF: 2.0})
+    ours = Scenario(document | {"name": "Ours"})
+    found, _ = over_preset(ours)
     assert scenario_document(found)[0]["workload"]["model"] == document["workload"]["model"]
-    assert unsaid(changed) == ""
+    assert unsaid(ours) == ""
 
 
 def test_scenarios_of_a_comparison_open_one_by_one(studio):
@@ -158,7 +159,7 @@ def test_scenarios_of_a_comparison_open_one_by_one(studio):
     keys = [b.key for b in page.button if str(b.key).startswith("compare-plan-")]
     assert len(keys) == 2
     request = request_of(press(page, keys[1]))
-    assert (request.scenario, request.overrides) == (SMALL, {LEAF: 4.0})
+    assert (over_preset(request)[0], request.overrides) == (SMALL, {LEAF: 4.0})
 
 
 def test_a_comparison_cell_opens_in_compare_and_each_scenario_in_plan(studio, store):
@@ -173,7 +174,7 @@ def test_a_comparison_cell_opens_in_compare_and_each_scenario_in_plan(studio, st
     assert request_of(page).overrides == {LEAF: 4.0}
     page = press(studio("notebook", notebook="N"), "all-c")
     assert page.session_state["compare entries"] == [
-        {"id": number, "name": name, "scenario": SMALL, "overrides": overrides}
+        {"id": number, "name": name, "scenario": Scenario(document, overrides)}
         for number, (name, overrides) in enumerate((("One", {}), ("Two", {LEAF: 4.0})))
     ]
     assert [toggle.value for toggle in page.toggle if toggle.key == "compare.failures"] == [False]
@@ -204,8 +205,9 @@ def test_a_sweep_cell_asks_its_question_again_in_explore(studio, store, question
     store.save(Notebook("N", (*NOTES, Cell("s", "sweep", "S", "", inputs | question))))
     page = press(studio("notebook", notebook="N"), "ask-s")
     request, turned = page.session_state["explore turned"]
-    assert (request.scenario, request.overrides) == (SMALL, inputs["overrides"])
-    assert asked(turned) == question
+    assert (over_preset(request)[0], request.overrides) == (SMALL, inputs["overrides"])
+    asked = [question[axis] for axis in ("x", "y") if question[axis]]
+    assert axes_of(turned) == [(one["parameter"], tuple(one["values"])) for one in asked]
     assert page.session_state["explore.asks"] == "Sweep parameters"
 
 

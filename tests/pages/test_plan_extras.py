@@ -27,16 +27,15 @@ def script(name: str, settings: list[str]) -> None:
     import streamlit as st
 
     from nest_core.overrides import setting
-    from nest_core.scenario import scenario_document
+    from nest_core.scenario import Scenario, scenario_document
     from nest_studio.plan_state import answer_of
     from nest_studio.plan_tabs import timeline_part
     from nest_studio.plan_view import middle, parts_of
-    from nest_studio.tasks.requests import request_text
 
-    text = request_text(scenario_document(name)[0], dict(map(setting, settings)))
-    answer = answer_of(text)
-    middle(answer, text, parts_of(answer, text))
-    timeline_part(answer, text)
+    scenario = Scenario(scenario_document(name)[0], dict(map(setting, settings)))
+    answer = answer_of(scenario)
+    middle(answer, scenario, parts_of(answer, scenario))
+    timeline_part(answer, scenario)
     st.caption("end")
 
 

@@ -17,14 +17,14 @@ from nest_core.explain.summary import certificate_line
 from nest_core.figures import entries
 from nest_core.figures.alternatives import alternatives_table
 from nest_core.presets import preset_names
-from nest_core.scenario import load_scenario, resolve_scenario, scenario_document
+from nest_core.scenario import Scenario, load_scenario, resolve_scenario, scenario_document
 from nest_core.schema import parameter
 from nest_core.topology import Clos, GraphFabric, Hierarchical
 from nest_core.units import humanise
 from nest_studio import jobs, plan_state
 from nest_studio.forms import offloads_in_words
 from nest_studio.jobs import Job
-from nest_studio.open_plan import from_preset, unsaid
+from nest_studio.open_plan import over_preset, unsaid
 from nest_studio.scenario_file import command_line, scenario_toml
 
 # One preset of every kind, and what is peculiar among them; `tests/figures` draws them all.
@@ -122,11 +122,11 @@ def test_every_fabric_has_its_sliders(plan_page, name):
 
 def test_a_degree_is_limited_or_pinned(plan_page):
     page = plan_page(scenario="llama2-7b-64-h100", **{"search.tp": "up to 4"})
-    assert page.session_state["last good"][0].overrides == {"search.tp": {"max": 4}}
+    assert page.session_state["last good"].overrides == {"search.tp": {"max": 4}}
     widget(page, "search.tp").set_value("exactly 4").run()
-    assert page.session_state["last good"][0].overrides == {"search.tp": 4}
+    assert page.session_state["last good"].overrides == {"search.tp": 4}
     page = plan_page(scenario="llama2-7b-64-h100", **{"search.tp": "4"})
-    assert page.session_state["last good"][0].overrides == {"search.tp": 4}
+    assert page.session_state["last good"].overrides == {"search.tp": 4}
     expected = our_plan(load_scenario("llama2-7b-64-h100", ["search.tp=4"]))
     assert values(page) == shown_figures(expected)
 
@@ -228,7 +228,7 @@ def test_a_pin_without_a_meaning_is_said_beside_it_and_changes_nothing(plan_page
     assert not page.exception
     assert not page.error
     assert any("search.tp must be any, up to n" in one.value for one in page.caption)
-    assert page.session_state["last good"][0].overrides == {}
+    assert page.session_state["last good"].overrides == {}
 
 
 def test_a_changed_field_is_put_back_alone(plan_page):
@@ -237,7 +237,7 @@ def test_a_changed_field_is_put_back_alone(plan_page):
     widget(page, "workload.optimizer").set_value("sgd").run()
     assert "2 changed" in text_of(page)
     page.button(key="back-search.pp").click().run()
-    assert page.session_state["last good"][0].overrides == {"workload.optimizer": "sgd"}
+    assert page.session_state["last good"].overrides == {"workload.optimizer": "sgd"}
 
 
 def test_a_chip_is_another_place_of_the_same_field(plan_page):
@@ -259,7 +259,7 @@ def test_a_training_run_costs_what_a_person_says(plan_page):
     seconds = 1e12 / (best.tokens_per_s_per_device * 64)
     assert values(page)[2] == f"{seconds / 86_400:.3g}"
     assert values(page)[3] == f"${humanise(2.0 * 64 * seconds / 3600)}"
-    assert page.session_state["last good"][0].overrides == {}
+    assert page.session_state["last good"].overrides == {}
 
 
 def test_a_preset_sets_everything_anew(plan_page):
@@ -325,7 +325,9 @@ def test_a_search_that_takes_long_stands_above_the_earlier_answer(plan_page, mon
     held, real = Job(key="held"), plan_state._plan
     monkeypatch.setattr(jobs, "MOMENT_S", 0.0)
     monkeypatch.setattr(
-        plan_state, "_plan", lambda text, place="": held if "640" in text else real(text, place)
+        plan_state,
+        "_plan",
+        lambda scenario, place="": held if scenario.values.batch == 640 else real(scenario, place),
     )
     widget(page, "workload.global_batch_sequences").set_value(640).run()
     assert not page.exception
@@ -379,14 +381,14 @@ def test_what_is_offloaded_goes_from_the_form_into_a_file_and_back(plan_page):
     """The form had no field for it."""
     page = plan_page(scenario="llama2-7b-64-h100")
     widget(page, "search.offload").set_value(["none", "optimizer:1"]).run()
-    request = page.session_state["last good"][0]
+    request = page.session_state["last good"]
     written = tomllib.loads(scenario_toml(request.document, request.overrides))
     assert written["override"] == {"search.offload": ["none", {"optimizer": 1.0}]}
-    name, overrides = from_preset(written, {})
-    assert (name, unsaid(overrides)) == ("llama2-7b-64-h100", "")
+    name, overrides = over_preset(Scenario(written))
+    assert (name, unsaid(Scenario(written))) == ("llama2-7b-64-h100", "")
     assert offloads_in_words(overrides["search.offload"]) == ["none", "optimizer:1"]
     pinned = {**request.document, "search": {"offload": {"optimizer": 1.0}}}
-    _, overrides = from_preset(pinned, {})
+    _, overrides = over_preset(Scenario(pinned))
     assert offloads_in_words(overrides["search.offload"]) == ["optimizer:1"]
 
 

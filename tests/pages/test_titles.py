@@ -100,18 +100,15 @@ def asked(journey):
     """
     if journey.page == "design":
         request, _ = journey.app.session_state["last good fabric"]
-        fabric, scenario = request.preset, {}
+        fabric, scenario = request.document["fabric"], {}
     else:
         key = {"plan": "last good", "explore": "explore request"}[journey.page]
         request = journey.app.session_state[key]
-        request = request[0] if isinstance(request, tuple) else request
         fabric = request.overrides.get("fabric", request.document["fabric"])
         scenario = request.document["workload"]
     table = fabric
-    if isinstance(fabric, str) and fabric != OWN:
+    if isinstance(fabric, str):
         table = tomllib.loads((ROOT / f"presets/fabrics/{fabric}.toml").read_text())
-    elif fabric == OWN:
-        table = request.document
     work = {
         key: request.overrides.get(f"workload.{key}", scenario.get(key))
         for key in ("model", "global_batch_sequences")

@@ -112,7 +112,7 @@ def test_whole_bills_are_those_of_the_command_at_any_price():
     for one, (name, scenario) in zip(moved.candidates, asked["entries"], strict=True):
         own = {f"prices.{key}": value for key, value in changes.items()}
         again = bill_of_scenario(
-            name, scenario.document, {**scenario.overrides, **own}, None, tokens=1e12
+            name, Scenario(scenario.document, {**scenario.overrides, **own}), tokens=1e12
         )
         assert one.to_json() == again.to_json()
     assert (

@@ -10,11 +10,8 @@ from worker_tasks import LONG_S, squared
 
 from nest_core import presets
 from nest_core.hardware import load_accelerator, load_family
-from nest_core.scenario import scenario_document
-from nest_studio.forms import Request
+from nest_core.scenario import Scenario, scenario_document
 from nest_studio.jobs import JobQueue
-from nest_studio.plan_state import canonical
-from nest_studio.tasks.requests import request_scenario
 
 SCENARIO = "llama2-7b-64-h100"
 
@@ -37,7 +34,7 @@ def look_again():
 
 def request():
     document, _ = scenario_document(SCENARIO)
-    return Request(SCENARIO, document, {})
+    return Scenario(document)
 
 
 def edit(path, before, after):
@@ -49,23 +46,23 @@ def edit(path, before, after):
 
 def test_a_request_after_an_edit_is_another_request(own_presets):
     """A failure: what was kept under a preset's name is shown though its file says otherwise."""
-    text = canonical(request())
-    before = request_scenario(text).problem().memory_bytes
+    first = request()
+    before = first.values.problem().memory_bytes
     file = own_presets / "accelerators" / "h100-80gb.toml"
     edit(file, "memory_GiB = 80.0", "memory_GiB = 96.0")
-    again = canonical(request())
-    assert again != text
-    assert request_scenario(again).problem().memory_bytes == before * 96 / 80
+    again = request()
+    assert again != first
+    assert again.values.problem().memory_bytes == before * 96 / 80
 
 
 def test_any_preset_that_changes_makes_another_edition(own_presets):
     """A failure: answers stay that took figures from a file of another kind than was thought of."""
-    seen = {canonical(request())}
+    seen = {request()}
     for kind in sorted(os.listdir(own_presets)):
         file = min(path for path in (own_presets / kind).rglob("*") if path.is_file())
         file.write_bytes(file.read_bytes() + b"\n")
         look_again()
-        found = canonical(request())
+        found = request()
         assert found not in seen, kind
         seen.add(found)
 
