@@ -210,14 +210,14 @@ class ClosLayout:
             sound = structure.core_sound()[order]
             row = self._top_row(structure.cores(), across, edges)
             return ((Mesh(of, links[order], words, self.unit, sound=sound), frames, row),)
-        found = []
+        result = []
         for panel, frame in zip(self.panels, frames, strict=True):
             cores = [core for top in panel.tops for core in structure.cores(top)]
             links = diagonal([structure.core_links(top) for top in panel.tops])
             sound = diagonal([structure.core_sound(top) for top in panel.tops])
             each = Mesh(of, links, "", self.unit, sound=sound, meshes=len(self.panels))
-            found.append((each, [frame], self._top_row(cores, panel, edges)))
-        return tuple(found)
+            result.append((each, [frame], self._top_row(cores, panel, edges)))
+        return tuple(result)
 
     def _top_row(
         self, cores: Sequence[Switch], panel: Panel, edges: tuple[float, float]

@@ -70,25 +70,25 @@ def busy_of(structure: Structure, loads: Loads) -> Busy:
     fabric = structure.fabric
     leaf_of = fabric.group_of(1)
     groups = fabric.sizing.units * fabric.rails
-    found = {}
+    result = {}
     for way, level in (("down", 1), ("up", 2)):
         shares = np.zeros(groups)
         if level <= fabric.tiers:
             np.maximum.at(shares, leaf_of, tier_busy(loads, level))
-        found[way] = shares
-    busiest = max(float(shares.max()) for shares in found.values())
+        result[way] = shares
+    busiest = max(float(shares.max()) for shares in result.values())
     looks = {
         f"{fabric.tier_names[0]} {group * fabric.planes + plane} {way}": load_look(share, busiest)
-        for way, shares in found.items()
+        for way, shares in result.items()
         for group, share in enumerate(shares.tolist())
         for plane in range(fabric.planes)
     }
-    words = {f"links {fabric.tier_names[0]}": _said(found["down"], loads.iteration_s)}
-    parts = [f"NIC links are busy {_percent(float(found['down'].max()))} of an iteration"]
+    words = {f"links {fabric.tier_names[0]}": _said(result["down"], loads.iteration_s)}
+    parts = [f"NIC links are busy {_percent(float(result['down'].max()))} of an iteration"]
     if fabric.tiers > 1:
-        words[f"links {fabric.tier_names[1]}"] = _said(found["up"], loads.iteration_s)
+        words[f"links {fabric.tier_names[1]}"] = _said(result["up"], loads.iteration_s)
         name = fabric.tier_names[0]
-        parts.append(f"a {name}'s uplinks {_percent(float(found['up'].max()))}")
+        parts.append(f"a {name}'s uplinks {_percent(float(result['up'].max()))}")
     return Busy(looks, words, ", ".join(parts))
 
 

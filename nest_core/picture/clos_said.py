@@ -65,17 +65,17 @@ class Saying:
 
     def rows(self) -> list[Said]:
         """Return the words of every row, the top one first."""
-        fabric, found = self.structure.fabric, list[Said]()
+        fabric, result = self.structure.fabric, list[Said]()
         if fabric.kind == "rail_only":
-            found.append(Said("common", 0, "No common spine", (), *self.edges["common"]))
+            result.append(Said("common", 0, "No common spine", (), *self.edges["common"]))
         if fabric.tiers == 3:
-            found += self._top()
+            result += self._top()
         if fabric.tiers > 1:
-            found += self._spines()
-        found += self._leaves()
+            result += self._spines()
+        result += self._leaves()
         if self.busy:
-            found = [self._with_load(row, self.busy) for row in found]
-        return [*found, self._nodes()]
+            result = [self._with_load(row, self.busy) for row in result]
+        return [*result, self._nodes()]
 
     def _top(self) -> list[Said]:
         structure, name = self.structure, self.structure.fabric.tier_names[2]
@@ -86,13 +86,13 @@ class Saying:
         each = f": each pod to each switch, x {int(links.max())}" if even else ", dealt in turn"
         tier = said_tier(name, self.counts, self._words(name, words), self.edges[name])
         edges = self.edges[f"links {name}"]
-        found = [tier, said_links(name, self.counts, each, edges, self._ratio(2))]
+        result = [tier, said_links(name, self.counts, each, edges, self._ratio(2))]
         if not structure.has_rail_panels:
             sizes = {sum(leaf.down for leaf in pod.leaves) for pod in pods}
             holds = "all alike" if len(sizes) == 1 else "of unequal size"
             head = count_words(len(pods), 0, "pod")
-            found.append(Said("pod", len(pods), head, self._words("pod", holds), *self.edges[""]))
-        return found
+            result.append(Said("pod", len(pods), head, self._words("pod", holds), *self.edges[""]))
+        return result
 
     def _spines(self) -> list[Said]:
         structure, fabric = self.structure, self.structure.fabric

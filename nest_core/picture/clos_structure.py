@@ -165,7 +165,7 @@ class Structure:
         pod_of = np.array(sizing.pod_of or (0,) * (sizing.units * sizing.rails))
         spines = sizing.spines or (0,)
         starts = np.cumsum([0, *spines]) * fabric.planes
-        found = []
+        result = []
         for number, count in enumerate(spines):
             groups = tuple(np.flatnonzero(pod_of == number).tolist())
             leaves = tuple(self._leaf(group, plane) for group in groups)
@@ -175,8 +175,8 @@ class Structure:
             above = tuple(self._switch(1, first + at, down, up) for at in range(count))
             each = np.array([leaf.up for leaf in leaves], np.int64) // max(1, count)
             links = np.repeat(each[:, None], count, axis=1)
-            found.append(Pod((number,), leaves, above, groups, links, (up * count,)))
-        return tuple(found)
+            result.append(Pod((number,), leaves, above, groups, links, (up * count,)))
+        return tuple(result)
 
     @property
     def has_rail_panels(self) -> bool:

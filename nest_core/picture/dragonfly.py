@@ -144,14 +144,14 @@ class _Sketch:
             if self.frame.words and text_width(text, TEXT) * 1.1 + 2 <= min(foot, head):
                 marks.append(Words(text, "", x, (top + bottom) / 2 + 4.2, TEXT, "middle", key))
             first = self.row.first[column] * nodes
-            held = range(first, first + count * nodes)
+            nodes_below = range(first, first + count * nodes)
             below, ends = self.edges["node"], (f"nodes of {key}", key)
-            stands = (("links node", len(held) * fabric.nics_per_node),)
+            stands = (("links node", len(nodes_below) * fabric.nics_per_node),)
             area = rectangle(x - foot / 2, bottom, foot, below[0] - bottom)
             marks.append(Band(between(*ends), "bundle", area, ends, stands))
             wide = max(foot, min(self.row.box, 26.0))
             block = (x - wide / 2, below[0], wide, below[1] - below[0])
-            marks += racks.block(ends[0], held, block)
+            marks += racks.block(ends[0], nodes_below, block)
         return marks
 
     def _holds(self, count: int) -> tuple[tuple[str, int], ...]:
@@ -188,7 +188,7 @@ class _Sketch:
         rate = f" of {said_rate(fabric.nic_bandwidth_Bps)} to routers"
         links = count_words(nics, 0, "link") + rate
         size = (f"of {fabric.devices_per_node:,} devices",) if fabric.devices_per_node > 1 else ()
-        found = [
+        result = [
             self._said("links global", each * groups * (groups - 1) // 2, "global link",
                        f"{each:,} per pair of groups; {out:,} leave each group"),
             self._said("group", groups, "group", f"{a:,} routers each", *tiled),
@@ -200,8 +200,8 @@ class _Sketch:
             self._said("node", fabric.nodes, "node", *size, *([nodes] if nodes else [])),
         ]  # fmt: skip
         if fabric.devices_per_node > 1:
-            found.append(self._said("device", fabric.devices, "device", edges="node"))
-        return [row for row in found if row.count]
+            result.append(self._said("device", fabric.devices, "device", edges="node"))
+        return [row for row in result if row.count]
 
     def _said(self, what: str, count: int, name: str, *words: str, edges: str = "") -> Said:
         return Said(what, count, count_words(count, 0, name), words, *self.edges[edges or what])

@@ -59,9 +59,9 @@ def graph_drawn(fabric: GraphFabric, ask: Ask) -> Drawn:
     if lattice is not None:
         return torus_drawn(lattice.torus, ask)
     frame = frame_of(ask.width)
-    found = folded(fabric, int(frame.across / LEAST_PITCH), MOST_PAIRS)
+    result = folded(fabric, int(frame.across / LEAST_PITCH), MOST_PAIRS)
     stages, paint = stages_of(ask, fabric.devices, np.arange(fabric.devices))
-    sketch = _Sketch(fabric, found or by_rank(fabric), frame, found is not None, paint, ask.loads)
+    sketch = _Sketch(fabric, result or by_rank(fabric), frame, result is not None, paint, ask.loads)
     most = max(sketch.busy.values(), default=0.0)
     words = load_words(ask, sketch.words, most)
     marks = sketch.marks()
@@ -82,7 +82,7 @@ class _Sketch:
     """
 
     fabric: GraphFabric
-    found: Folded
+    boxes: Folded
     frame: Frame
     regular: bool
     paint: Paint
@@ -96,7 +96,7 @@ class _Sketch:
     @cached_property
     def box_of(self) -> dict[str, int]:
         """Box of every element."""
-        return {one.id: at for at, own in enumerate(self.found.members) for one in own}
+        return {one.id: at for at, own in enumerate(self.boxes.members) for one in own}
 
     @cached_property
     def busy(self) -> dict[tuple[int, int], float]:
@@ -108,17 +108,17 @@ class _Sketch:
         copies = links.count if link_map.routing == "ecmp" else np.ones_like(links.count)
         shares = np.maximum.reduceat(self.loads.busy, np.cumsum([0, *copies[:-1]]))
         names = [self.fabric.device_ids[n] if isinstance(n, int) else n for n in links.elements]
-        found: dict[tuple[int, int], float] = defaultdict(float)
+        result: dict[tuple[int, int], float] = defaultdict(float)
         for a, b, share in zip(links.tail, links.head, shares.tolist(), strict=True):
             pair = sorted((self.box_of[names[a]], self.box_of[names[b]]))
             key = pair[0], pair[1]
-            found[key] = max(found[key], share)
-        return dict(found)
+            result[key] = max(result[key], share)
+        return dict(result)
 
     @cached_property
     def rows(self) -> dict[int, tuple[float, float]]:
         """Upper and lower edge of the boxes of every rank."""
-        ranks = sorted(set(self.found.rank), reverse=True)
+        ranks = sorted(set(self.boxes.rank), reverse=True)
         arcs = self._arcs
         # A rank with links of its own has room above it for them, even the outermost.
         top = self.frame.top + (26.0 if ranks[0] in arcs and len(ranks) > 1 else 0.0)
@@ -132,19 +132,19 @@ class _Sketch:
 
     @cached_property
     def _arcs(self) -> set[int]:
-        rank = self.found.rank
+        rank = self.boxes.rank
         return {
-            rank[one.a] for one in self.found.joins if rank[one.a] == rank[one.b] and one.a != one.b
+            rank[one.a] for one in self.boxes.joins if rank[one.a] == rank[one.b] and one.a != one.b
         }
 
     @cached_property
     def order(self) -> dict[int, list[int]]:
         """Boxes of every rank from left to right, by the means of their neighbours' places."""
         rows: dict[int, list[int]] = defaultdict(list)
-        for box, rank in enumerate(self.found.rank):
+        for box, rank in enumerate(self.boxes.rank):
             rows[rank].append(box)
         beside: dict[int, list[int]] = defaultdict(list)
-        for one in self.found.joins:
+        for one in self.boxes.joins:
             beside[one.a].append(one.b)
             beside[one.b].append(one.a)
         share: dict[int, float] = {}
@@ -170,7 +170,7 @@ class _Sketch:
 
     def key(self, box: int) -> str:
         """The element, or the first of those that are folded and how many."""
-        own = self.found.members[box]
+        own = self.boxes.members[box]
         name = self.name(own[0])
         return name if len(own) == 1 else f"{name} and {len(own) - 1} alike"
 
@@ -201,7 +201,7 @@ class _Sketch:
 
     def _lines(self) -> list[Mark]:
         pairs: dict[tuple[int, int], float] = defaultdict(float)
-        for one in self.found.joins:
+        for one in self.boxes.joins:
             if one.a != one.b:
                 pairs[one.a, one.b] += one.count * one.bandwidth_Bps
         most = max(pairs.values(), default=1.0)
@@ -211,12 +211,12 @@ class _Sketch:
                 self.frame.across * self.frame.down, len(pairs), 1.5, self.frame.down / 3
             )
         most_busy = max(self.busy.values(), default=0.0)
-        found: list[Mark] = []
+        result: list[Mark] = []
         for (a, b), capacity in sorted(pairs.items(), key=lambda item: item[1]):
             own = self.stands.get((a, b), ())
             ends = self.key(a), self.key(b)
-            if not self.regular and self.found.rank[a] != self.found.rank[b]:
-                found.append(Band(between(*ends), "mesh", self._area(a, b), (), own))
+            if not self.regular and self.boxes.rank[a] != self.boxes.rank[b]:
+                result.append(Band(between(*ends), "mesh", self._area(a, b), (), own))
                 continue
             room = 0.8 * min(self.places[a][1], self.places[b][1])
             width = max(0.8, min(_WIDEST_LINE, room) * capacity / most)
@@ -224,15 +224,15 @@ class _Sketch:
             look = "link"
             if self.loads is not None:
                 look += f" {load_look(self.busy.get((a, b), 0.0), most_busy)}"
-            found.append(Line(between(*ends), look, points, width, ends, own, seen))
-        return found
+            result.append(Line(between(*ends), look, points, width, ends, own, seen))
+        return result
 
     def _way(self, a: int, b: int) -> tuple[Point, ...]:
         (ax, _), (bx, _) = self.places[a], self.places[b]
-        low, high = self.rows[self.found.rank[a]], self.rows[self.found.rank[b]]
-        if self.found.rank[a] != self.found.rank[b]:
+        low, high = self.rows[self.boxes.rank[a]], self.rows[self.boxes.rank[b]]
+        if self.boxes.rank[a] != self.boxes.rank[b]:
             return (ax, low[0]), (bx, high[1])
-        room = 0.85 * self._room_above(self.found.rank[a])
+        room = 0.85 * self._room_above(self.boxes.rank[a])
         rise = min(room, 8 + 0.35 * abs(bx - ax))
         return arc(ax, bx, low[0], rise)
 
@@ -243,14 +243,14 @@ class _Sketch:
 
     def _area(self, a: int, b: int) -> tuple[Point, ...]:
         (ax, aw), (bx, bw) = self.places[a], self.places[b]
-        low, high = self.rows[self.found.rank[a]][0], self.rows[self.found.rank[b]][1]
+        low, high = self.rows[self.boxes.rank[a]][0], self.rows[self.boxes.rank[b]][1]
         return (bx - bw / 2, high), (bx + bw / 2, high), (ax + aw / 2, low), (ax - aw / 2, low)
 
     def _boxes(self) -> list[Mark]:
-        found: list[Mark] = []
-        for box, own in enumerate(self.found.members):
+        result: list[Mark] = []
+        for box, own in enumerate(self.boxes.members):
             x, width = self.places[box]
-            top, bottom = self.rows[self.found.rank[box]]
+            top, bottom = self.rows[self.boxes.rank[box]]
             stands = Counter(dict(self.stands.get((box, box), ())))
             for element in own:
                 if element.role == "device":
@@ -262,15 +262,15 @@ class _Sketch:
                 look = self.paint([self._number[one.id] for one in own])
             key = self.key(box)
             entries: Stands = tuple(sorted(stands.items()))
-            found.append(
+            result.append(
                 Box(key, look, x - width / 2, top, width, bottom - top, "", entries, radius=2)
             )
             label = self._label(own, width - 4)
             if label and self.frame.words and bottom - top >= 15:
-                found.append(
+                result.append(
                     Words(label, self._ink(look), x, (top + bottom) / 2 + 4.2, TEXT, "middle", key)
                 )
-        return found
+        return result
 
     @staticmethod
     def _ink(look: str) -> str:
@@ -289,7 +289,7 @@ class _Sketch:
     @cached_property
     def words(self) -> tuple[str, str]:
         """Title and subtitle."""
-        ranks = sorted(rank for rank in set(self.found.rank) if rank > 0)
+        ranks = sorted(rank for rank in set(self.boxes.rank) if rank > 0)
         switches = sum(one.count for one in self.fabric.elements if one.role == "switch")
         devices = self.fabric.devices
         if not switches:
@@ -306,37 +306,37 @@ class _Sketch:
                 title,
                 "Too irregular to draw every link: counts per rank; hatched areas are links",
             )
-        alike = any(len(own) > 1 for own in self.found.members)
+        alike = any(len(own) > 1 for own in self.boxes.members)
         fold = "; x: boxes alike" if alike else ""
         return title, f"Rows by hops from devices; a line's width is capacity{fold}"
 
     def said(self, ask: Ask) -> list[Said]:
         """Rows and the links between them, from the top."""
-        found: list[Said] = []
+        result: list[Said] = []
         ranks = sorted(self.rows, reverse=True)
         for at, rank in enumerate(ranks):
             top, bottom = self.rows[rank]
-            found += self._said_row(rank, top, bottom, ask)
+            result += self._said_row(rank, top, bottom, ask)
             lower = self.rows[ranks[at + 1]][0] if at + 1 < len(ranks) else bottom + 20
-            found += self._said_links(rank, bottom, lower)
-        return [*found, Said("node", ask.parts.nodes, "", (), self.frame.top, self.frame.bottom)]
+            result += self._said_links(rank, bottom, lower)
+        return [*result, Said("node", ask.parts.nodes, "", (), self.frame.top, self.frame.bottom)]
 
     def _said_row(self, rank: int, top: float, bottom: float, ask: Ask) -> list[Said]:
         counts: Counter[tuple[str, str]] = Counter()
-        for box, at in enumerate(self.found.rank):
+        for box, at in enumerate(self.boxes.rank):
             if at == rank:
-                for element in self.found.members[box]:
+                for element in self.boxes.members[box]:
                     what = self.tiers.switches.get(element.id, element.role)
                     counts[what, element.role] += element.count
-        found = []
+        result = []
         for (what, role), count in counts.items():
             is_tier = role == "switch" and what.startswith("tier ")
             head = count_words(count, 0, "switch" if is_tier else "NIC" if what == "nic" else what)
             below: tuple[str, ...] = ()
             if role == "device" and ask.parts.nodes < self.fabric.devices:
                 below = (f"in {ask.parts.nodes:,} nodes",)
-            found.append(Said(what, count, head, below, top, bottom))
-        return found
+            result.append(Said(what, count, head, below, top, bottom))
+        return result
 
     def _said_links(self, rank: int, top: float, bottom: float) -> list[Said]:
         """Links between a rank and the one below it, and those within the rank below."""
@@ -344,7 +344,7 @@ class _Sketch:
         ranks = sorted(self.rows)
         below = ranks[ranks.index(rank) - 1] if rank != ranks[0] else None
         for link in self.fabric.links:
-            ends = {self.found.rank[self.box_of[end]] for end in (link.a, link.b)}
+            ends = {self.boxes.rank[self.box_of[end]] for end in (link.a, link.b)}
             here = ends == {rank, below} or (len(ends) == 1 and ends == {rank})
             if here:
                 tier = self.tiers.links.get((link.a, link.b), "")

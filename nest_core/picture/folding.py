@@ -101,9 +101,9 @@ def folded(fabric: GraphFabric, widest: int, most_joins: int) -> Folded | None:
     """
     rank = ranks_of(fabric)
     for apart in sorted(set(rank.values()) | {max(rank.values()) + 1}):
-        found = _folded_below(fabric, rank, apart)
-        if found.widest <= widest and len(found.joins) <= most_joins:
-            return found
+        result = _folded_below(fabric, rank, apart)
+        if result.widest <= widest and len(result.joins) <= most_joins:
+            return result
     return None
 
 
@@ -160,4 +160,4 @@ def _refined(fabric: GraphFabric, number: dict[str, int]) -> dict[str, int]:
 def _numbered(colour: Mapping[str, Hashable]) -> dict[str, int]:
     """Colours by the order in which they come first."""
     numbers: dict[Hashable, int] = {}
-    return {name: numbers.setdefault(found, len(numbers)) for name, found in colour.items()}
+    return {name: numbers.setdefault(result, len(numbers)) for name, result in colour.items()}

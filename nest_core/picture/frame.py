@@ -140,15 +140,15 @@ def _raised(mark: Mark, up: float) -> Mark:
 
 
 def _titles(frame: Frame, title: str, subtitle: str) -> list[Mark]:
-    y, found, room = 10.0, list[Mark](), frame.width - 2 * _GUTTER
+    y, result, room = 10.0, list[Mark](), frame.width - 2 * _GUTTER
     titles, subtitles, _ = _reserved(frame.width)
     for line in wrapped(title, 0.97 * room, _TITLE, bold=True, most=titles):
         y += 19
-        found.append(Words(line, "bold title", _GUTTER, y - 5, _TITLE))
+        result.append(Words(line, "bold title", _GUTTER, y - 5, _TITLE))
     for line in wrapped(subtitle, 0.96 * room, TEXT, most=subtitles):
         y += 16
-        found.append(Words(line, "soft title", _GUTTER, y - 3))
-    return found
+        result.append(Words(line, "soft title", _GUTTER, y - 3))
+    return result
 
 
 def badge(x: float, y: float, ratio: float, middle: bool = False) -> tuple[list[Mark], float]:
@@ -223,20 +223,20 @@ def _stacked(blocks: list[_Block], frame: Frame) -> list[_Block]:
 
 
 def _block(block: _Block, full: bool) -> list[Mark]:
-    y, found = block.top, list[Mark]()
+    y, result = block.top, list[Mark]()
     for line in block.head:
-        found.append(Words(line, "bold", _GUTTER, y + 12.5, _HEAD, key=block.key))
+        result.append(Words(line, "bold", _GUTTER, y + 12.5, _HEAD, key=block.key))
         y += 16
     if block.ratio is not None:
         plate, width = badge(_GUTTER, y + 1, block.ratio)
-        found += plate
+        result += plate
         if full:
-            found.append(Words("down : up", "soft", _GUTTER + width + 7, y + 14.2))
+            result.append(Words("down : up", "soft", _GUTTER + width + 7, y + 14.2))
         y += 23
     for line in block.lines:
-        found.append(Words(line, "soft", _GUTTER, y + 11.5, key=block.key))
+        result.append(Words(line, "soft", _GUTTER, y + 11.5, key=block.key))
         y += _LEADING
-    return found
+    return result
 
 
 def _legend_rows(
@@ -260,15 +260,15 @@ def _swatch_width(one: Swatch) -> float:
 
 
 def _legend(frame: Frame, legend: Sequence[Swatch]) -> list[Mark]:
-    found: list[Mark] = []
+    result: list[Mark] = []
     left = frame.left if frame.said == "full" else _GUTTER
     rows = _legend_rows(legend, left, frame.right, _reserved(frame.width)[2])
     for number, row in enumerate(rows):
         y = frame.height - 8 - 16 * (len(rows) - 1 - number)
         for x, one in row:
-            found += _swatch(one, x, y)
-            found.append(Words(one.words, "soft", x + _swatch_width(one), y))
-    return found
+            result += _swatch(one, x, y)
+            result.append(Words(one.words, "soft", x + _swatch_width(one), y))
+    return result
 
 
 def _swatch(one: Swatch, x: float, y: float) -> list[Mark]:

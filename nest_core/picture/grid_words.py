@@ -70,19 +70,19 @@ def _tiled(blocks: Blocks) -> str:
 
 def torus_legend(blocks: Blocks) -> list[Swatch]:
     rate = said_rate(blocks.torus.link_bandwidth_Bps)
-    found = [
+    result = [
         Swatch("line", "link axis-0", f"link of {rate}" if blocks.single else f"links of {rate}")
     ]
     if any(wraps for wraps in blocks.torus.wrap):
         where = (
             "back further along another axis" if blocks.torus.twisted else "back at the other end"
         )
-        found.append(Swatch("line", "link axis-0 wrap", f"wrap: comes {where}"))
+        result.append(Swatch("line", "link axis-0 wrap", f"wrap: comes {where}"))
     what = "device" if blocks.single else f"block of {math.prod(blocks.side):,} devices"
-    found.append(Swatch("box", "device", what))
+    result.append(Swatch("box", "device", what))
     if blocks.torus.missing:
-        found.append(Swatch("box", "device gone", "crossed: failed, its router forwards"))
-    return found
+        result.append(Swatch("box", "device gone", "crossed: failed, its router forwards"))
+    return result
 
 
 def torus_said(blocks: Blocks, parts: Inventory, frame: Frame) -> list[Said]:
@@ -114,9 +114,9 @@ def torus_said(blocks: Blocks, parts: Inventory, frame: Frame) -> list[Said]:
     rate = said_rate(torus.bisection_Bps())
     rows.append(("bisection", 0, rate, ("bisection, one way",), 0))
     room = frame.down / len(rows)
-    found = [
+    result = [
         Said(what, count, head, below, frame.top + room * at, frame.top + room * (at + 1), lost)
         for at, (what, count, head, below, lost) in enumerate(rows)
     ]
     # Every device is a node of its own.
-    return [*found, Said("node", torus.devices, "", (), frame.top, frame.bottom, gone)]
+    return [*result, Said("node", torus.devices, "", (), frame.top, frame.bottom, gone)]

@@ -267,10 +267,10 @@ class _Sketch:
     def said(self, nodes: str) -> list[Said]:
         """Words of every level and its links, the outermost first."""
         levels, fabric = self.levels, self.levels.fabric
-        found: list[Said] = []
+        result: list[Said] = []
         for level in range(len(fabric.tiers) - 1, 0, -1):
             tier, below = fabric.tiers[level], fabric.tiers[level - 1]
-            found.append(self._said_tier(level))
+            result.append(self._said_tier(level))
             total = int(levels.links(level, fabric).sum())
             lost = int(levels.links(level, levels.whole).sum()) - total
             rate = said_rate(levels.ask.parts.links[level - 1].rate_Gbps / BITS)
@@ -282,8 +282,8 @@ class _Sketch:
             words += self._true_ratio(level)
             ratio = tier.oversubscription if level > 1 or tier.oversubscription != 1 else None
             edges = self.rows[f"links {level}"]
-            found.append(Said(f"links {tier.name}", total, "", tuple(words), *edges, lost, ratio))
-        return [*found, *self._said_nodes(nodes)]
+            result.append(Said(f"links {tier.name}", total, "", tuple(words), *edges, lost, ratio))
+        return [*result, *self._said_nodes(nodes)]
 
     def _true_ratio(self, level: int) -> list[str]:
         """What comes in to what goes out, where it is not what is stated."""

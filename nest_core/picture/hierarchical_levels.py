@@ -59,9 +59,9 @@ class Levels:
         """Column of every group of a level; −1: of devices."""
         if level < 0:
             return self.column_of
-        found = np.zeros(self.whole.groups[level], np.int64)
-        found[self.whole.group_of(level)] = self.column_of
-        return found
+        result = np.zeros(self.whole.groups[level], np.int64)
+        result[self.whole.group_of(level)] = self.column_of
+        return result
 
     @cached_property
     def present(self) -> npt.NDArray[np.bool_]:
@@ -93,11 +93,11 @@ class Levels:
 
     def busy(self, level: int) -> FloatArray:
         """Busy share of the fullest link into a level, by column."""
-        found = np.zeros(len(self.row.counts))
+        result = np.zeros(len(self.row.counts))
         if self.ask.loads is not None:
             columns = self.column_of[self.present]
-            np.maximum.at(found, columns, tier_busy(self.ask.loads, level))
-        return found
+            np.maximum.at(result, columns, tier_busy(self.ask.loads, level))
+        return result
 
     @property
     def busiest(self) -> float:
@@ -131,13 +131,13 @@ def title_of(fabric: Hierarchical) -> str:
             else f"{format_ratio(tier.oversubscription)} between {plural(name, 2)}: a device keeps "
             f"{said_rate(shares[worst])} there"
         )
-    told = [f"{said_rate(shares[0])} in its {fabric.tiers[0].name}"]
-    told += [
+    parts = [f"{said_rate(shares[0])} in its {fabric.tiers[0].name}"]
+    parts += [
         f"{said_rate(shares[level])} at the {fabric.tiers[level].name}"
         for level in range(1, len(shares))
         if level == 1 or not np.isclose(shares[level], shares[level - 1])
     ]
-    return f"A device has {', '.join(told)}"
+    return f"A device has {', '.join(parts)}"
 
 
 def subtitle_of(fabric: Hierarchical) -> str:

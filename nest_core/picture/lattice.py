@@ -80,11 +80,11 @@ class Blocks:
     @staticmethod
     def place_in(counts: tuple[int, ...], block: int) -> tuple[int, ...]:
         """Coordinates of a block among so many along every axis, the first axis fastest."""
-        found = []
+        result = []
         for count in counts:
             block, at = divmod(block, count)
-            found.append(at)
-        return tuple(found)
+            result.append(at)
+        return tuple(result)
 
     @cached_property
     def of(self) -> IntArray:
@@ -109,18 +109,18 @@ class Blocks:
     def joints(self) -> tuple[tuple[Joint, ...], IntArray]:
         """Links between blocks and those that close an axis; and links inside every block."""
         inside = np.zeros(math.prod(self.counts), np.int64)
-        found: list[Joint] = []
+        result: list[Joint] = []
         for low, high, axis, wraps in self.torus.link_places():
             a, b = self.of[low], self.of[high]
             if not wraps:
                 inside += np.bincount(a[a == b], minlength=len(inside))
                 a, b = a[a != b], b[a != b]
             pairs, links = np.unique(np.stack([a, b]), axis=1, return_counts=True)
-            found += [
+            result += [
                 Joint(axis, one, other, wraps, many)
                 for (one, other), many in zip(pairs.T.tolist(), links.tolist(), strict=True)
             ]
-        return tuple(found), inside
+        return tuple(result), inside
 
     def busiest(self, busy: npt.NDArray[np.float64]) -> dict[Joint, float]:
         """The most that a link of every joint is busy, either way.
@@ -135,10 +135,10 @@ class Blocks:
         for low, high, axis, wraps in self.torus.link_places():
             both = np.maximum(by_way[low, axis, 0], by_way[high, axis, 1])
             pairs = np.stack([self.of[low], self.of[high]])
-            found, at = np.unique(pairs, axis=1, return_inverse=True)
-            largest = np.zeros(found.shape[1])
+            result, at = np.unique(pairs, axis=1, return_inverse=True)
+            largest = np.zeros(result.shape[1])
             np.maximum.at(largest, at.reshape(-1), both)
-            for (a, b), share in zip(found.T.tolist(), largest.tolist(), strict=True):
+            for (a, b), share in zip(result.T.tolist(), largest.tolist(), strict=True):
                 most[axis, a, b, wraps] = share
         return {one: most[one.axis, one.a, one.b, one.wraps] for one in self.joints[0]}
 
@@ -147,7 +147,7 @@ class Blocks:
         shape = TorusShape(self.torus.shape, self.torus.wrap, self.torus.shifts)
         here = shape.coordinates(np.array([start]))
         moves = shape.moves(np.array([start]), np.array([end]))[:, 0].tolist()
-        found = set()
+        result = set()
         place = start
         for axis, move in enumerate(moves):
             for _ in range(abs(move)):
@@ -158,9 +158,9 @@ class Blocks:
                 wraps = low // stride % self.torus.shape[axis] == self.torus.shape[axis] - 1
                 a, b = int(self.of[low]), int(self.of[high])
                 if a != b or wraps:
-                    found.add((axis, a, b, wraps))
+                    result.add((axis, a, b, wraps))
                 place = after
-        return found
+        return result
 
 
 def blocks_of(torus: Torus, most: int, fits: Callable[[tuple[int, ...]], bool]) -> Blocks:

@@ -38,21 +38,21 @@ def cell_key(name: str, level: str) -> str:
     return f"{MATRIX_CLASSES[name][1]} traffic at the {level}"
 
 
-def lights(found: CostMatrices, said: Sequence[Said]) -> dict[str, tuple[str, ...]]:
+def lights(matrices: CostMatrices, said: Sequence[Said]) -> dict[str, tuple[str, ...]]:
     """Classes of the bill whose marks a cell lights, by the cell's key.
 
     Parameters
     ----------
-    found : CostMatrices
+    matrices : CostMatrices
     said : sequence of Said
         Of the fabric's picture, top tier first.
     """
-    reached = crossed([level.name for level in found.levels], said)
+    reached = crossed([level.name for level in matrices.levels], said)
     return {
         cell_key(name, level.name): reached[row]
-        for column, name in enumerate(found.ranks)
-        for row, level in enumerate(found.levels)
-        if not np.isnan(found.seconds[column, row])
+        for column, name in enumerate(matrices.ranks)
+        for row, level in enumerate(matrices.levels)
+        if not np.isnan(matrices.seconds[column, row])
     }
 
 
@@ -74,7 +74,7 @@ def crossed(levels: Sequence[str], said: Sequence[Said]) -> list[tuple[str, ...]
     links = [what for what in order if what.startswith("links ")]
     if any(_HOPS.match(level) for level in levels):
         return [tuple(links)] * len(levels)
-    found: list[tuple[str, ...]] = []
+    matrices: list[tuple[str, ...]] = []
     passed: dict[str, None] = {}
     for number, level in enumerate(levels):
         name = level.partition(",")[0]
@@ -88,61 +88,63 @@ def crossed(levels: Sequence[str], said: Sequence[Said]) -> list[tuple[str, ...]
             passed |= dict.fromkeys(what for what in order if what in ("node", "inside"))
         else:
             passed |= dict.fromkeys(links if number + 1 == len(levels) else links[:number])
-        found.append(tuple(passed))
-    return found
+        matrices.append(tuple(passed))
+    return matrices
 
 
-def matrix_picture(found: CostMatrices, said: Sequence[Said] = (), height: float = 460.0) -> Drawn:
+def matrix_picture(
+    matrices: CostMatrices, said: Sequence[Said] = (), height: float = 460.0
+) -> Drawn:
     """Seconds of an iteration by class and level.
 
     Parameters
     ----------
-    found : CostMatrices
+    matrices : CostMatrices
     said : sequence of Said
         Of the fabric's picture beside it: levels stand at the height of the tiers of their name.
     height : float
         Of that picture.
     """
-    rows = _heights(found.levels, said, height)
+    rows = _heights(matrices.levels, said, height)
     marks: list[Mark] = []
     top = min(rows) - _CELL / 2 - 10
-    for column, (name, size) in enumerate(found.ranks.items()):
+    for column, (name, size) in enumerate(matrices.ranks.items()):
         x = _LABEL + column * _COLUMN + (_COLUMN - 4) / 2
         ranks = "ends" if name == "tied" else "stages" if name == "pp" else f"{size:,} ranks"
         head = wrapped(MATRIX_CLASSES[name][1], _COLUMN, TEXT, bold=True, most=2)
         for line, text in enumerate(reversed(head)):
             marks.append(Words(text, "bold", x, top - 16 - 15 * line, anchor="middle"))
         marks.append(Words(ranks, "soft", x, top - 1, anchor="middle"))
-    shades = _shades(found)
-    for row, (level, y) in enumerate(zip(found.levels, rows, strict=True)):
+    shades = _shades(matrices)
+    for row, (level, y) in enumerate(zip(matrices.levels, rows, strict=True)):
         marks.append(Words(level.name, "bold", _LABEL - 10, y - 1, anchor="end"))
         rate = f"{humanise(level.bandwidth_Bps / GB)} GB/s"
         marks.append(Words(rate, "soft", _LABEL - 10, y + 14, anchor="end"))
-        for column, name in enumerate(found.ranks):
-            marks += _cell(found, (column, row), name, y, int(shades[column, row]))
-    width = _LABEL + _COLUMN * len(found.ranks)
+        for column, name in enumerate(matrices.ranks):
+            marks += _cell(matrices, (column, row), name, y, int(shades[column, row]))
+    width = _LABEL + _COLUMN * len(matrices.ranks)
     below = max(rows) + _CELL / 2 + 4
-    return Drawn(matrix_finding(found), SUBTITLE, width, below, tuple(marks))
+    return Drawn(matrix_finding(matrices), SUBTITLE, width, below, tuple(marks))
 
 
 def _cell(
-    found: CostMatrices, place: tuple[int, int], name: str, y: float, shade: int
+    matrices: CostMatrices, place: tuple[int, int], name: str, y: float, shade: int
 ) -> list[Mark]:
     column, row = place
     x, middle = _LABEL + column * _COLUMN, y + 5
-    seconds = float(found.seconds[place])
+    seconds = float(matrices.seconds[place])
     if np.isnan(seconds):
         return [Words("–", "soft", x + (_COLUMN - 4) / 2, middle, _VALUE, "middle")]
-    key = cell_key(name, found.levels[row].name)
-    look = f"cell tint-{shade}{' own' if found.own[place] else ''}"
-    inset = 1.0 if found.own[place] else 0.0
+    key = cell_key(name, matrices.levels[row].name)
+    look = f"cell tint-{shade}{' own' if matrices.own[place] else ''}"
+    inset = 1.0 if matrices.own[place] else 0.0
     return [
         Box(
             key, look, x + inset, y - _CELL / 2 + inset, _COLUMN - 4 - 2 * inset, _CELL - 2 * inset
         ),
         Words(
             _digits(seconds),
-            "cell-text bold" if found.own[place] else "cell-text",
+            "cell-text bold" if matrices.own[place] else "cell-text",
             x + (_COLUMN - 4) / 2,
             middle,
             _VALUE,
@@ -165,13 +167,13 @@ def _digits(seconds: float) -> str:
     return f"{seconds:.3f}" if seconds >= 5e-4 else "< 0.001"
 
 
-def _shades(found: CostMatrices) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+def _shades(matrices: CostMatrices) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
     """0 (least) to `SHADES` by the logarithm of the seconds."""
     with np.errstate(divide="ignore"):
-        logs = np.log10(np.nan_to_num(found.seconds, nan=0.0))
+        logs = np.log10(np.nan_to_num(matrices.seconds, nan=0.0))
     ends = logs[np.isfinite(logs)]
     if not len(ends):
-        return np.zeros(found.seconds.shape, np.int64)
+        return np.zeros(matrices.seconds.shape, np.int64)
     low, high = float(ends.min()), max(float(ends.max()), float(ends.min()) + 1.0)
     share = np.clip((np.nan_to_num(logs, neginf=low) - low) / (high - low), 0.0, 1.0)
     return np.rint(share * SHADES).astype(np.int64)
@@ -190,12 +192,12 @@ def _heights(levels: Sequence[LevelOf], said: Sequence[Said], height: float) -> 
     even = [bottom - (number + 0.5) * (bottom - top) / count for number in range(count)]
     wanted = [tiers.get(level.name, at) for level, at in zip(levels, even, strict=True)]
     least = max(top + _CELL / 2, _HEADS + _CELL / 2)
-    found: list[float] = []
+    matrices: list[float] = []
     for at in reversed(wanted):  # from the top down
-        found.append(max(at, least))
-        least = found[-1] + _ROW
+        matrices.append(max(at, least))
+        least = matrices[-1] + _ROW
     most = max(height - 2, _HEADS + (count - 1) * _ROW + _CELL) - _CELL / 2
     for number in range(count - 1, -1, -1):
-        found[number] = min(found[number], most)
-        most = found[number] - _ROW
-    return found[::-1]
+        matrices[number] = min(matrices[number], most)
+        most = matrices[number] - _ROW
+    return matrices[::-1]

@@ -82,8 +82,8 @@ def _sound(lower: Sequence[Placed], upper: Sequence[Placed]) -> IntArray:
 def _by_box(links: IntArray, lower: Sequence[Placed], upper: Sequence[Placed]) -> IntArray:
     rows = np.cumsum([0, *(len(box.members) for box in lower)])[:-1]
     columns = np.cumsum([0, *(len(box.members) for box in upper)])[:-1]
-    found: IntArray = np.add.reduceat(np.add.reduceat(links, rows, 0), columns, 1)
-    return found
+    result: IntArray = np.add.reduceat(np.add.reduceat(links, rows, 0), columns, 1)
+    return result
 
 
 @dataclass(frozen=True, slots=True, eq=False)

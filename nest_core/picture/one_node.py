@@ -115,15 +115,15 @@ class _Sketch:
         """One box each."""
         top, bottom = self.row(0.56 if self.node.leaves else 0.3, 0.17)
         wide = min(110.0, 0.84 * self.pitch)
-        found = []
+        result = []
         for slot in range(self.node.inside.devices):
             x = self.frame.left + _EDGE + (slot + 0.5) * self.pitch - wide / 2
             look = self.paint((slot,)) if slot in self.node.present else "device gone"
             stands = (("device", 1),)
-            found.append(
+            result.append(
                 Box(f"device {slot}", look, x, top, wide, bottom - top, "node 0", stands, radius=2)
             )
-        return found
+        return result
 
     def marks(self) -> list[Mark]:
         """The frame, links, then boxes."""
@@ -232,19 +232,19 @@ class _Sketch:
     def said(self, ask: Ask) -> list[Said]:
         """Leaves, NICs, devices, what joins them."""
         node, inside = self.node, self.node.inside
-        found: list[Said] = []
+        result: list[Said] = []
         if node.leaves:
             head = count_words(node.leaves, 0, node.leaf)
-            found.append(Said(node.leaf, node.leaves, head, (), *self.row(0.08, 0.1)))
+            result.append(Said(node.leaf, node.leaves, head, (), *self.row(0.08, 0.1)))
             links = sum(one.count for one in ask.parts.links)
             one = f"{links} links of {said_rate(node.nic_Bps)}"
-            found.append(Said(f"links {node.leaf}", links, "", (one,), *self.row(0.22, 0.06)))
-            found.append(
+            result.append(Said(f"links {node.leaf}", links, "", (one,), *self.row(0.22, 0.06)))
+            result.append(
                 Said("nic", node.nics, count_words(node.nics, 0, "NIC"), (), *self.row(0.36, 0.08))
             )
         count, gone = len(node.present), inside.devices - len(node.present)
         edges = self.row(0.56 if node.leaves else 0.3, 0.17)
-        found.append(
+        result.append(
             Said(
                 "device", count, count_words(count, gone, "device"), ("in one node",), *edges, gone
             )
@@ -252,8 +252,8 @@ class _Sketch:
         how = {"switch": "switch", "mesh": "all to all", "ring": "ring"}
         join = how.get(inside.interconnect, "hybrid cube mesh")
         rate = f"{said_rate(inside.bandwidth_Bps)} per device"
-        found.append(Said("inside", 0, join.capitalize(), (rate,), *self.row(0.88, 0.13)))
-        return [*found, Said("node", 1, "", (), self.frame.top, self.frame.bottom)]
+        result.append(Said("inside", 0, join.capitalize(), (rate,), *self.row(0.88, 0.13)))
+        return [*result, Said("node", 1, "", (), self.frame.top, self.frame.bottom)]
 
 
 def _title(node: _Node) -> str:

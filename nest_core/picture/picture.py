@@ -81,7 +81,7 @@ def picture(
         raise InputError(
             "width", f"must be {LEAST_WIDTH:.0f} to {MOST_WIDTH:.0f} pixels", width, "change it"
         )
-    found = None
+    stages = None
     if plan is not None:
-        found = shown(loads.network if loads else collapse(fabric), plan)
-    return drawn(fabric, Ask(width, parts_of(fabric), slow or {}, found, loads))
+        stages = shown(loads.network if loads else collapse(fabric), plan)
+    return drawn(fabric, Ask(width, parts_of(fabric), slow or {}, stages, loads))

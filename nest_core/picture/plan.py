@@ -52,10 +52,10 @@ class Shown:
 
     def look(self, devices: Sequence[int]) -> str:
         """Of some devices together: their stage, ``idle``, or ``mixed``."""
-        found = np.unique(self.stage[list(devices)]) if len(devices) else np.array([-1])
-        if len(found) > 1:
+        result = np.unique(self.stage[list(devices)]) if len(devices) else np.array([-1])
+        if len(result) > 1:
             return "mixed"
-        return "idle" if found[0] < 0 else stage_look(int(found[0]), self.stages)
+        return "idle" if result[0] < 0 else stage_look(int(result[0]), self.stages)
 
     @property
     def subtitle(self) -> str:
@@ -90,8 +90,8 @@ def shown(network: Network, plan: Plan) -> Shown:
     keys = np.stack([parts.pp, parts.dp, parts.cp])
     tensor = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1)
     tensor = np.where(parts.pp < 0, -1, tensor)
-    found = _finding(network, axes)
-    return Shown(plan.point.pp, plan.point.dp, parts.pp, tuple(groups), found, tensor)
+    result = _finding(network, axes)
+    return Shown(plan.point.pp, plan.point.dp, parts.pp, tuple(groups), result, tensor)
 
 
 def _finding(network: Network, axes: Mapping[str, IntArray]) -> str:
@@ -145,7 +145,7 @@ def tier_busy(loads: Loads, level: int) -> FloatArray:
     for number, tier in enumerate(link_map.tiers):
         size = 2 * tier.group_links * len(tier.capacity_Bps)
         if number == level:
-            found = loads.busy[offset : offset + size].reshape(len(tier.capacity_Bps), -1)
-            return np.asarray(found.max(axis=1)[tier.child])
+            result = loads.busy[offset : offset + size].reshape(len(tier.capacity_Bps), -1)
+            return np.asarray(result.max(axis=1)[tier.child])
         offset += size
     return np.zeros(loads.network.devices)

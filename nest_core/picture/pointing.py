@@ -41,24 +41,24 @@ class Pointing:
     said: tuple[tuple[str, ...], ...]
 
 
-def pointing(drawn: Drawn, found: CostMatrices | None, loads: Loads | None = None) -> Pointing:
+def pointing(drawn: Drawn, matrices: CostMatrices | None, loads: Loads | None = None) -> Pointing:
     """Words of every tier, class of links and cell.
 
     Parameters
     ----------
     drawn : Drawn
         The fabric's picture.
-    found : CostMatrices or None
+    matrices : CostMatrices or None
         The matrix beside it.
     loads : Loads, optional
         Of the plan that it shows.
     """
     busy = _busy(loads, drawn.said) if loads else {}
     tips = {one.what: (*_words(one), *_load_at(one.what, busy)) for one in drawn.said}
-    if found is not None:
-        tips |= _cells(found)
+    if matrices is not None:
+        tips |= _cells(matrices)
     rows = tuple((words[0], ", ".join(words[1:])) for words in tips.values() if words)
-    return Pointing(tips, lights(found, drawn.said) if found else {}, rows)
+    return Pointing(tips, lights(matrices, drawn.said) if matrices else {}, rows)
 
 
 def _words(one: Said) -> tuple[str, ...]:
@@ -71,13 +71,13 @@ def _words(one: Said) -> tuple[str, ...]:
 def _busy(loads: Loads, said: Sequence[Said]) -> dict[str, tuple[str, ...]]:
     """Loads by class of links; classes that one tier has together share its busiest link."""
     reached = crossed([level.name for level in loads.network.levels], said)
-    found: dict[str, tuple[str, ...]] = {}
+    matrices: dict[str, tuple[str, ...]] = {}
     for tier in loads.tiers:
         before = reached[tier.level - 1] if tier.level else ()
         new = [what for what in reached[tier.level] if what not in before]
         links = [what for what in new if what.startswith("links ")]
-        found |= dict.fromkeys(links, _load(loads, tier, alone=len(links) == 1))
-    return found
+        matrices |= dict.fromkeys(links, _load(loads, tier, alone=len(links) == 1))
+    return matrices
 
 
 def _load_at(what: str, busy: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
@@ -95,18 +95,18 @@ def _load(loads: Loads, tier: TierLoad, *, alone: bool) -> tuple[str, ...]:
     )
 
 
-def _cells(found: CostMatrices) -> dict[str, tuple[str, ...]]:
-    told: dict[str, tuple[str, ...]] = {}
-    for column, (name, size) in enumerate(found.ranks.items()):
-        for row, level in enumerate(found.levels):
-            seconds = float(found.seconds[column, row])
+def _cells(matrices: CostMatrices) -> dict[str, tuple[str, ...]]:
+    tips_of: dict[str, tuple[str, ...]] = {}
+    for column, (name, size) in enumerate(matrices.ranks.items()):
+        for row, level in enumerate(matrices.levels):
+            seconds = float(matrices.seconds[column, row])
             if np.isnan(seconds):
                 continue
             who = "neighbouring stages" if name == "pp" else f"groups of {size:,} ranks"
-            told[cell_key(name, level.name)] = (
+            tips_of[cell_key(name, level.name)] = (
                 f"{MATRIX_CLASSES[name][1].capitalize()}, {level.name}: "
                 f"{humanise_seconds(seconds)} of an iteration",
                 f"if {who} reach up to level {level.name}, all sending at once",
-                *(("this is the plan's own level",) if found.own[column, row] else ()),
+                *(("this is the plan's own level",) if matrices.own[column, row] else ()),
             )
-    return told
+    return tips_of

@@ -180,8 +180,8 @@ def stages_of(ask: Ask, slots: int, present: IntArray) -> tuple[Stages | None, P
         return None, plain
     place = np.full(slots, -1, np.int64)
     place[present] = np.arange(len(present))
-    found = Stages(ask.plan, place)
-    return found, found.paint
+    result = Stages(ask.plan, place)
+    return result, result.paint
 
 
 def load_words(ask: Ask, words: tuple[str, str], busiest: float) -> tuple[str, str]:
@@ -191,8 +191,8 @@ def load_words(ask: Ask, words: tuple[str, str], busiest: float) -> tuple[str, s
     if ask.loads is None:
         return ask.plan.finding, ask.plan.subtitle
     load = f"The busiest link is busy {100 * busiest:.3g}\u00a0% of an iteration"
-    told = ask.plan.subtitle.rstrip(".")
-    return load, f"{told}. Links: the redder, the longer they are busy"
+    colours = ask.plan.subtitle.rstrip(".")
+    return load, f"{colours}. Links: the redder, the longer they are busy"
 
 
 def legend_of(

@@ -108,7 +108,7 @@ def units(row: Row, switches: Sequence[Switch]) -> float:
     for count in row.counts:
         members = switches[at : at + count]
         at += count
-        ports = max(sum(one.down for one in members), sum(one.up for one in members))
+        ports = max(sum(switch.down for switch in members), sum(switch.up for switch in members))
         widest = max(widest, ports)
     return row.box / widest
 
@@ -131,17 +131,19 @@ def place(
     inside : str
         Key of the frame that they stand in.
     """
-    found, at = [], 0
+    boxes, at = [], 0
     for middle, count in zip(row.centres, row.counts, strict=True):
         members = tuple(switches[at : at + count])
         at += count
-        found.append(place_one(members, middle, unit, edges, inside))
-    return _all_or_none(found)
+        boxes.append(place_one(members, middle, unit, edges, inside))
+    return _all_or_none(boxes)
 
 
 def _all_or_none(row: list[Placed]) -> list[Placed]:
     """Numbers only where all have room for theirs."""
-    sound = [box for box in row if not any(one.gone or one.rate < 1 for one in box.members)]
+    sound = [
+        box for box in row if not any(switch.gone or switch.rate < 1 for switch in box.members)
+    ]
     if all(any(isinstance(mark, Words) for mark in box.marks) for box in sound):
         return row
     return [
@@ -160,17 +162,17 @@ def place_one(
     """One box of a row, around its middle; parameters as of `place`."""
     first, last, (top, bottom) = members[0], members[-1], edges
     number = str(first.number) if first is last else f"{first.number}-{last.number}"
-    foot = unit * sum(one.down for one in members)
-    head = unit * sum(one.up for one in members)
+    foot = unit * sum(switch.down for switch in members)
+    head = unit * sum(switch.up for switch in members)
     if not head or not foot:
         head = foot = max(head, foot)
     width = max(head, foot, _MIN_WIDTH)
-    alive = sum(not one.gone for one in members)
-    rails = {one.look for one in members}
+    alive = sum(not switch.gone for switch in members)
+    rails = {switch.look for switch in members}
     look = "switch" + (f" {first.look}" if first.look and len(rails) == 1 else "")
     if not alive:
         look = "switch gone"
-    elif any(one.rate < 1 and not one.gone for one in members):
+    elif any(switch.rate < 1 and not switch.gone for switch in members):
         look += " slow"
     box = Box(
         f"{first.name} {number}",
@@ -214,7 +216,7 @@ def _lost(box: Box, members: Sequence[Switch], lost: int) -> list[Mark]:
     """Failed switches of a tile that has others: a crossed corner."""
     size = min(8.0, box.width, box.height)
     left = box.outline[1][0] - size if box.head is None else box.centre[0]
-    gone = [one for one in members if one.gone]
+    gone = [switch for switch in members if switch.gone]
     corner = Box(
         f"{gone[0].name} {gone[0].number}",
         "switch gone",
