@@ -176,7 +176,7 @@ WRONG = {
         lambda s: nest.export(s, "megatron", "dp=64").write(None),
     "zero must be a list, but is 1: ": lambda s: nest.sweep(s, zero=1),
     "recompute must be a list, but is 'none': ": lambda s: nest.sweep(s, recompute="none"),
-    "micro_bach must be a parameter that the scenario can sweep, but is 'micro_bach': write micro_":
+    "micro_bach must be a parameter of the scenario, but is 'micro_bach': write micro_":
         lambda s: nest.sweep(s, micro_bach=[1]),
     "scenarios must be a list, but is None: ": lambda s: nest.compare(None),
     "scenarios must be a list, but is 'llama2-7b-64-h100': ": lambda s: nest.compare(SMALL),
@@ -199,7 +199,7 @@ WRONG = {
     "plan.dp must be a whole number from 1 to 10,000,000, but is nan: ":
         lambda s: nest.price(s, {"dp": float("nan")}),
     "to must be a known target, but is 'word': pick ": lambda s: nest.export(s, "word"),
-    "rails must be a parameter that the scenario can sweep, but is 'rails': pick ":
+    "rails must be a parameter of the scenario, but is 'rails': pick ":
         lambda s: nest.sweep(s, rails=[1]),
     "sweep must have one or two parameters, but is []: name them.": lambda s: nest.sweep(s),
     "fabric.clos.oversubscription[0] must be a finite number, but is nan: change it.":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +16,6 @@ from nest_core.scenario import Scenario, as_written
 from nest_core.studies import comparison, sweeps
 from nest_core.studies import ratios as tiers
 from nest_core.studies.comparison import LONGEST_NAME, Comparison
-from nest_core.studies.parameters import sweep_parameters
 from nest_core.studies.ratios import Ratios
 from nest_core.studies.sweeps import Sweep
 
@@ -66,7 +64,7 @@ class ResultRows(ABC):
         return self.pictures()[0].titled()
 
     def __str__(self) -> str:
-        return str(Table(self.title, "", self._shown()))
+        return str(Table(textwrap.fill(self.title, _WIDE), "", self._shown()))
 
     def _repr_html_(self) -> str:
         return Table(self.title, "", self._shown())._repr_html_()
@@ -204,9 +202,7 @@ def sweep(scenario: Scenario | Named, **values: Iterable[float | str]) -> Swept:
     asked = load(scenario)
     if not 1 <= len(values) <= 2:
         raise InputError("sweep", "must have one or two parameters", list(values), "name them")
-    available = sweep_parameters(asked.document, asked.overrides, asked.folder)
-    keys = [parameter.name for parameter in available]
-    axes = [(_key(name, keys), _listed(name, each)) for name, each in values.items()]
+    axes = [(name, _listed(name, each)) for name, each in values.items()]
     return Swept(sweeps.sweep(asked.document, asked.overrides, axes, asked.folder))
 
 
@@ -313,13 +309,3 @@ def _listed(name: str, values: object) -> list[Any]:
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         raise InputError(name, "must be a list", values, "put it into brackets")
     return list(as_written(name, values) if hasattr(values, "tolist") else values)
-
-
-def _key(name: str, known: list[str]) -> str:
-    """The key of a sweep parameter: itself, or the first of several tiers'."""
-    keys = {key.partition(".")[0]: key for key in reversed(known)} | {key: key for key in known}
-    if name not in keys:
-        near = difflib.get_close_matches(name, keys, 1)
-        hint = f"write {near[0]}" if near else "pick " + ", ".join(known)
-        raise InputError(name, "must be a parameter that the scenario can sweep", name, hint)
-    return keys[name]

@@ -6,6 +6,7 @@ scenario that can be written down, opened and planned by itself.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -25,14 +26,23 @@ Value = int | float | str
 MOST_VALUES = 40
 
 
-def parameter_named(found: Iterable[Parameter], key: object, field: str = "parameter") -> Parameter:
-    """One of them by its key."""
-    by_key = {parameter.name: parameter for parameter in found}
-    if not isinstance(key, str) or key not in by_key:
-        raise InputError(
-            field, "must be one that this scenario has", key, "pick " + ", ".join(by_key)
-        )
-    return by_key[key]
+def parameter_named(
+    available: Sequence[Parameter], name: str, field: str = "parameter"
+) -> Parameter:
+    """Return the parameter of a name; of a family, as of all tiers' ratios, the first.
+
+    Raises
+    ------
+    InputError
+        If the scenario has none; the nearest name is the remedy.
+    """
+    families = {each.name.partition(".")[0]: each for each in reversed(available)}
+    by_name = families | {each.name: each for each in available}
+    if name in by_name:
+        return by_name[name]
+    near = difflib.get_close_matches(name, [*by_name, *(each.key for each in available)], 1)
+    hint = f"write {near[0]}" if near else "pick " + ", ".join(each.name for each in available)
+    raise InputError(field, "must be a parameter of the scenario", name, hint)
 
 
 def renamed(swept: Any) -> Any:

@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from nest_core.errors import InputError
-from nest_core.overrides import assign
-from nest_core.scenario import ScenarioValues, expanded, resolve_scenario
+from nest_core.scenario import Scenario, ScenarioValues
 from nest_core.schema import Parameter, parameter
 from nest_core.studies.parameter import Value
 from nest_core.topology.clos_plan import TIER_NAMES
 from nest_core.units import GB, to_gib
 
-__all__ = ["fabric_table", "ratio_parameters", "sweep_parameters"]
+__all__ = ["ratio_parameters", "sweep_parameters"]
 
 Table = Mapping[str, Any]
 Changes = Callable[[Any], dict[str, Any]]
@@ -42,27 +41,9 @@ def sweep_parameters(
     InputError
         If it is no scenario.
     """
-    scenario = resolve_scenario(document, overrides, folder)
-    table = fabric_table(document, overrides, folder)
-    return (*_fabric_parameters(table, scenario), *_job_parameters(scenario))
-
-
-def fabric_table(document: Table, overrides: Table, folder: Path | None = None) -> dict[str, Any]:
-    """The fabric's own document with its overrides in it.
-
-    Raises
-    ------
-    InputError
-        If there is no such fabric, or an override leads nowhere.
-    """
-    merged, changes = expanded(document, overrides, folder)
-    for key, value in changes.items():
-        if key.startswith("fabric."):
-            assign(merged, key, value)
-    table = merged.get("fabric")
-    if not isinstance(table, dict):
-        raise InputError("fabric", "must be a table or a preset", table, "name a preset")
-    return table
+    scenario = Scenario(document, overrides, folder)
+    values = scenario.values
+    return (*_fabric_parameters(scenario.fabric_table, values), *_job_parameters(values))
 
 
 def ratio_parameters(table: Table) -> list[Parameter]:

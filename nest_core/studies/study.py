@@ -7,12 +7,12 @@ spine. So an answer is found again by whoever asks for the same, and by nobody a
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -37,7 +37,7 @@ from nest_core.schema.study import (
     RangeTable,
 )
 from nest_core.studies.designs import beside
-from nest_core.studies.parameter import Value
+from nest_core.studies.parameter import Value, parameter_named
 from nest_core.studies.parameters import sweep_parameters
 
 __all__ = [
@@ -335,17 +335,11 @@ def _axis(table: AxisTable, member: Member, where: str) -> StudyAxis:
 
 
 def _turned(name: str, member: Member, field: str) -> Parameter:
-    """The parameter of a name: one that the scenario has to sweep, or any of the catalogue's."""
-    known = {one.name: one for one in sweep_parameters(member.document, {}, member.folder)}
-    if name in known:
-        return known[name]
-    try:
-        of = parameter(name, ScenarioFile)
-    except KeyError:
-        near = difflib.get_close_matches(name, [*known, *(one.key for one in known.values())], 1)
-        hint = f"write {near[0]}" if near else "pick " + ", ".join(known)
-        raise InputError(field, "must be a parameter of the scenario", name, hint) from None
-    return replace(of, name=name)
+    """Return any parameter of the catalogue by its key, or one that the scenario has to sweep."""
+    with suppress(KeyError):
+        return replace(parameter(name, ScenarioFile), name=name)
+    available = sweep_parameters(member.document, {}, member.folder)
+    return parameter_named(available, name, field)
 
 
 def _of_range(table: RangeTable, whole: bool, field: str) -> list[Value]:

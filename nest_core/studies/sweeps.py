@@ -129,7 +129,7 @@ def sweep(
     document, overrides, folder
         A scenario, as `resolve_scenario` takes it.
     axes : sequence of (str, sequence of value)
-        Keys of parameters with their values, which are put in order.
+        One or two names of parameters with their values, which are put in order.
     progress : callable (share, words), optional
     stop : callable () -> bool, optional
         Asked between points and while searching; once true, what is there is returned.
@@ -187,13 +187,13 @@ def _turned(
     axes: Sequence[tuple[str, Sequence[object]]], available: Sequence[Parameter]
 ) -> list[tuple[Parameter, tuple[Value, ...]]]:
     """Return parameters with their values, checked and in order."""
-    turned = []
-    for name, (key, values) in zip("xy", axes, strict=False):
-        parameter = parameter_named(available, key, f"{name}.parameter")
-        turned.append((parameter, distinct(parameter, values, f"{name}.values")))
-    if len({parameter.name for parameter, _ in turned}) < len(axes):
-        raise InputError("y.parameter", "must differ from x.parameter", axes[1][0], "pick another")
-    return turned
+    turned: dict[str, tuple[Parameter, tuple[Value, ...]]] = {}
+    for name, values in axes:
+        parameter = parameter_named(available, name, name)
+        if parameter.name in turned:
+            raise InputError(name, "must be swept once", parameter.name, "pick another")
+        turned[parameter.name] = parameter, distinct(parameter, values, name)
+    return list(turned.values())
 
 
 def changes(before: StudyRow, after: StudyRow, turned: Collection[str] = ()) -> tuple[str, ...]:

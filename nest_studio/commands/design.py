@@ -12,7 +12,13 @@ import typer
 from nest_core.text import table
 from nest_core.units import percent
 from nest_studio.commands.output import JsonFlag, emit
-from nest_studio.commands.sweep import DaskOption, WorkersOption, interrupts, opened_pool, progress
+from nest_studio.commands.sweep import (
+    DaskOption,
+    WorkersOption,
+    opened_pool,
+    progress,
+    shared_event,
+)
 
 if TYPE_CHECKING:
     from nest_core.studies.design_choice import Contender
@@ -37,10 +43,11 @@ def design(
     from nest_core.studies.design_search import search_designs
     from nest_core.studies.sensitivity import sensitivity
     from nest_core.studies.study import load_study
+    from nest_studio.commands.watching import interrupts
 
     asked = load_study(study, Path())
     answers = StoredAnswers(Database(database_url()))
-    with interrupts() as stop, progress(asked.name) as tell:
+    with interrupts(shared_event()) as stop, progress(asked.name) as tell:
         pool = opened_pool(stop, workers, dask)
         found = search_designs(asked, answers, pool, tell=tell, stop=stop.is_set)
         choice = weigh(asked, found, pool)

@@ -37,7 +37,8 @@ def plan(
     from nest_core.planner import audit as audit_search
     from nest_core.planner import head_room_steps, shadow_prices
     from nest_core.studies.draw_search import checked_draws
-    from nest_studio.commands.watching import watched, workers
+    from nest_studio.commands.watching import tell_share, watched
+    from nest_studio.pools import cores, processes
     from nest_studio.system import peak_bytes
 
     if not 0 <= audit <= 100_000:
@@ -51,8 +52,8 @@ def plan(
         problem = asked.problem()
         found = answer(asked, problem=problem, progress=progress, stop=stop)
         if draws:
-            with workers() as (pool, tell):
-                found = with_draws(found, problem, draws, pool=pool, progress=tell, stop=stop)
+            with processes(cores()) as pool:  # which hears no interrupt: this process does
+                found = with_draws(found, problem, draws, pool=pool, progress=tell_share, stop=stop)
     fields = found.to_json()
     fields["shadow_prices"] = fields["head_room"] = None
     best = found.result.best

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from nest_core.studies.pool import WorkerPool
     from nest_core.studies.study import Study
 
-__all__ = ["DaskOption", "WorkersOption", "interrupts", "opened_pool", "progress", "sweep"]
+__all__ = ["DaskOption", "WorkersOption", "opened_pool", "progress", "shared_event", "sweep"]
 
 WorkersOption = Annotated[
     int | None, typer.Option(min=1, max=4096, help="Processes; standard: one per core.")
@@ -44,6 +43,7 @@ def sweep(
     from nest_core.studies.engine import run
     from nest_core.studies.rows import rows_of
     from nest_core.studies.study import load_study
+    from nest_studio.commands.watching import interrupts
 
     began = time.monotonic()
     asked = load_study(study, Path())
@@ -52,7 +52,7 @@ def sweep(
     file = output or Path(f"{Path(study).stem}.parquet")
     write = _writer(asked, file)
     answers = StoredAnswers(Database(database_url()))
-    with interrupts() as stop, progress(asked.name) as tell:
+    with interrupts(shared_event()) as stop, progress(asked.name) as tell:
         pool = opened_pool(stop, workers, dask)
         ended = run(asked.points(), answers, pool, tell=tell, stop=stop.is_set)
     rows = list(rows_of(asked, answers))
@@ -108,23 +108,11 @@ def _writer(study: Study, file: Path) -> Callable[[list[dict[str, Any]]], None]:
     return write
 
 
-@contextmanager
-def interrupts() -> Iterator[Any]:
-    """An event that the first Ctrl-C sets, which processes share; a second one ends the program."""
+def shared_event() -> Any:
+    """Return an event that processes share."""
     import multiprocessing
 
-    event = multiprocessing.get_context("spawn").Event()
-
-    def interrupted(number: int, frame: Any) -> None:
-        if event.is_set():
-            raise KeyboardInterrupt
-        event.set()
-
-    before = signal.signal(signal.SIGINT, interrupted)
-    try:
-        yield event
-    finally:
-        signal.signal(signal.SIGINT, before)
+    return multiprocessing.get_context("spawn").Event()
 
 
 @contextmanager

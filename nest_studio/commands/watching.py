@@ -4,19 +4,36 @@ from __future__ import annotations
 
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor
 from contextlib import contextmanager
+from threading import Event
 from typing import Any, TextIO
 
 from nest_core.planner import Progress
 from nest_core.units import humanise_seconds
-from nest_studio.pools import cores, processes
 
-__all__ = ["watched", "workers"]
+__all__ = ["interrupts", "tell_share", "watched"]
 
 EVERY_S = 0.5
+
+
+@contextmanager
+def interrupts(event: Event | None = None) -> Iterator[Event]:
+    """An event that the first Ctrl-C sets; a second one ends the program."""
+    stopped = event or threading.Event()
+
+    def interrupted(number: int, frame: Any) -> None:
+        if stopped.is_set():
+            raise KeyboardInterrupt
+        stopped.set()
+
+    before = signal.signal(signal.SIGINT, interrupted)
+    try:
+        yield stopped
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
@@ -28,43 +45,21 @@ def watched(
     Progress goes to standard error where that is a terminal. The first interrupt (Ctrl-C) ends
     the search with the best plan so far; a second one the program.
     """
-    out = stream or sys.stderr
-    asked: list[int] = []
-    shown = [clock()]
-
-    def interrupted(number: int, frame: Any) -> None:
-        if asked:
-            raise KeyboardInterrupt
-        asked.append(number)
+    out, shown = stream or sys.stderr, [clock()]
 
     def progress(now: Progress) -> None:
         if out.isatty() and clock() - shown[0] >= EVERY_S:
             shown[0] = clock()
             print(f"\r{_line(now)}", end="", file=out, flush=True)
 
-    before = signal.signal(signal.SIGINT, interrupted)
-    try:
-        yield progress, lambda: bool(asked)
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with interrupts() as stopped:
+        yield progress, stopped.is_set
 
 
-@contextmanager
-def workers(
-    stream: TextIO | None = None,
-) -> Iterator[tuple[Executor, Callable[[float, str], None]]]:
-    """Processes for what is done many times over, one per core, and who is told how far it is.
-
-    An interrupt is heard by this process alone: theirs end with it.
-    """
-    out = stream or sys.stderr
-
-    def tell(share: float, words: str) -> None:
-        if out.isatty():
-            print(f"\r{share:4.0%} {words}  ", end="", file=out, flush=True)
-
-    with processes(cores()) as pool:
-        yield pool, tell
+def tell_share(share: float, words: str) -> None:
+    """Print how far something is to standard error, where that is a terminal."""
+    if sys.stderr.isatty():
+        print(f"\r{share:4.0%} {words}  ", end="", file=sys.stderr, flush=True)
 
 
 def _line(now: Progress) -> str:

@@ -70,7 +70,13 @@ def test_throughput_is_held_against_the_reference(rival, said):
 def test_days_cost_devices_times_hours_times_the_price_and_nothing_without_one():
     run = Training(1e12, 1e6, 1.0, 10.0, (9.0, 11.0), 640.0)
     card = training_card(run, 64, 2.0, Reference("Manual", 0.5e6))
-    for words in ("10.0", "$30.7 k", "$27.6 to $33.8 k", "Manual: 20.0 days, $61.4 k", "saves 10.0"):
+    for words in (
+        "10.0",
+        "$30.7 k",
+        "$27.6 to $33.8 k",
+        "Manual: 20.0 days, $61.4 k",
+        "saves 10.0",
+    ):
         assert words in card
     assert "$" not in training_card(run, 64, None, Reference("Manual", 0.5e6))
     brief = training_card(

@@ -15,7 +15,6 @@ from nest_core.scenario import (
     scenario_document,
 )
 from nest_core.schema import FabricFile, checked
-from nest_core.studies.parameters import fabric_table
 from nest_core.studies.settings import settings_of
 from nest_core.topology.files import build_fabric
 
@@ -31,7 +30,7 @@ CHANGES = {
 @pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES)
 def test_a_fabrics_table_builds_the_scenarios_fabric(name, changes):
     document, folder = scenario_document(name)
-    table = fabric_table(document, changes, folder)
+    table = Scenario(document, changes, folder).fabric_table
     assert (
         build_fabric(checked(FabricFile, table))
         == resolve_scenario(document, changes, folder).fabric
@@ -43,7 +42,7 @@ def test_settings_and_parameters_read_the_same_fabric():
     changes = CHANGES["a preset and a ratio"]
     told = settings_of(Scenario(document, changes, folder))
     assert float(told["fabric.clos.oversubscription.0"]) == 2.0
-    assert fabric_table(document, changes, folder)["clos"]["oversubscription"] == [2.0]
+    assert Scenario(document, changes, folder).fabric_table["clos"]["oversubscription"] == [2.0]
 
 
 def test_overrides_given_go_before_the_scenarios_own():

@@ -11,9 +11,9 @@ from nest_core.bill.prices import load_prices
 from nest_core.errors import InputError
 from nest_core.planner import search
 from nest_core.presets import preset_names
-from nest_core.scenario import load_scenario, resolve_scenario, scenario_document
+from nest_core.scenario import Scenario, load_scenario, resolve_scenario, scenario_document
 from nest_core.studies.parameter import parameter_named, parse_values, with_values
-from nest_core.studies.parameters import fabric_table, sweep_parameters
+from nest_core.studies.parameters import sweep_parameters
 from nest_core.studies.sweeps import changes, sweep
 
 PRESET = "llama2-7b-64-h100"
@@ -150,17 +150,17 @@ def test_changes_name_what_plans_differ_in_but_not_what_was_turned():
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [
-        (asked(("rails", [1])), "x.parameter must be one that this scenario has, but is 'rails'"),
+        (asked(("rails", [1])), "rails must be a parameter of the scenario, but is 'rails'"),
         (asked(("zero", [4])), "search.zero must be at most 3, but is 4: change it"),
         (asked(("zero", [1.5])), "search.zero must be a whole number or a list, but is 1.5"),
         (
             asked(("recompute", ["some"])),
             "search.recompute must be 'none', 'selective', 'full', a table or a list, but is",
         ),
-        (asked(("zero", [])), "x.values must have 1 to 40 values"),
+        (asked(("zero", [])), "zero must have 1 to 40 values"),
         (asked(("memory", ["80"])), "accelerator.memory_GiB must be a number, but is '80'"),
         (asked(("memory", [True])), "accelerator.memory_GiB must be a number, but is True"),
-        (asked(("zero", [1]), ("zero", [2])), "y.parameter must differ from x.parameter"),
+        (asked(("zero", [1]), ("zero", [2])), "zero must be swept once"),
         (
             asked(("memory", range(10, 50)), ("batch", range(1, 12))),
             "values must make at most 400 points, but is 440",
@@ -204,10 +204,10 @@ def test_a_fabrics_parameters_keep_the_fabric_where_it_is(fabric):
 def test_a_fabrics_table_has_the_overrides_in_it():
     document, _ = scenario_document(PRESET)
     overrides = {"fabric": "dgx-superpod-h100", "fabric.clos.oversubscription.0": 2.0}
-    assert fabric_table(document, overrides)["clos"]["oversubscription"] == [2.0]
-    assert fabric_table(document, {"fabric": "dgx-superpod-h100"})["clos"]["oversubscription"] == [
-        1.0
-    ]
+    assert Scenario(document, overrides).fabric_table["clos"]["oversubscription"] == [2.0]
+    assert Scenario(document, {"fabric": "dgx-superpod-h100"}).fabric_table["clos"][
+        "oversubscription"
+    ] == [1.0]
 
 
 @pytest.mark.parametrize(
@@ -231,4 +231,7 @@ def test_values_are_read_or_refused_in_one_sentence(parameter, text, message):
 
 def test_values_are_sorted_and_kept_once():
     assert parse_values(parameter_named(known(), "memory"), "80; 40,80.0") == (40.0, 80.0)
-    assert parse_values(parameter_named(known(), "recompute"), "full, none") == ("none", "full")
+    assert parse_values(parameter_named(known(), "recompute"), "full, none") == (
+        "none",
+        "full",
+    )
