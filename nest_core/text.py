@@ -11,7 +11,7 @@ from typing import Any
 
 from nest_core.errors import printable
 
-__all__ = ["markdown_table", "plain", "table"]
+__all__ = ["markdown_table", "plain", "table", "truncated"]
 
 _NARROWEST = 8
 
@@ -81,6 +81,17 @@ def markdown_table(
     lines.append("|" + "---|" * words + "---:|" * (len(header) - words))
     lines += [f"| {' | '.join(map(str, row))} |" for row in rows]
     return lines
+
+
+def truncated(text: str, most: int) -> str:
+    """Return a text of at most so many characters; a longer one ends in an ellipsis.
+
+    Examples
+    --------
+    >>> truncated("rail-optimised", 6)
+    'rail-…'
+    """
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _folded(cell: str, width: int) -> list[str]:

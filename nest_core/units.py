@@ -48,7 +48,15 @@ MICROSECOND = 1e-6
 
 _DECIMAL = [(1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")]
 _BINARY = [(2.0**50, "PiB"), (2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB")]
-_TIME = [(86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs")]
+_TIME = [
+    (86400.0, "d"),
+    (3600.0, "h"),
+    (60.0, "min"),
+    (1.0, "s"),
+    (1e-3, "ms"),
+    (1e-6, "µs"),
+    (1e-9, "ns"),
+]
 
 _RATIO = re.compile(r"(\d+(?:\.\d+)?):1")
 
@@ -123,10 +131,10 @@ def humanise_rate(bytes_per_second: float) -> str:
 
 
 def humanise_seconds(seconds: float | None) -> str:
-    """Seconds as µs … days with three significant digits."""
+    """Seconds as ns … days with three significant digits."""
     if seconds is None:
         return NOTHING
-    return _scaled(seconds, _TIME) or f"{seconds:.3g} s"
+    return _scaled(seconds, _TIME) or (f"{seconds * 1e9:.3g} ns" if seconds else "0 s")
 
 
 def format_ratio(ratio: float, digits: int = 3) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import streamlit as st
 
 from nest_core.quoting import as_markdown
+from nest_core.text import truncated
 from nest_studio.pinning import PINS
 
 __all__ = ["fold", "put_back"]
@@ -72,4 +73,4 @@ def _short(value: Any) -> str:
     if isinstance(value, list):
         return "all" if len(value) > 2 else ", ".join(map(str, value))
     text = f"{value:g}" if isinstance(value, float) else str(value)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return truncated(text, _LONGEST)

@@ -27,7 +27,7 @@ from nest_core.studies.rows import RowCache, rows_of
 from nest_core.studies.sensitivity import Sensitivity, sensitivity
 from nest_core.studies.study import Study, study_of, study_text
 from nest_core.toml_text import toml_document
-from nest_core.units import capital
+from nest_core.units import capital, humanise_seconds
 from nest_studio.design_view import show_design
 from nest_studio.explore_view import Swept
 from nest_studio.fields import ADDRESS, settle
@@ -218,7 +218,7 @@ def _watch(run: StudyRun) -> None:
         share = run.answered / run.points if run.points else 0.0
         words = f"{run.answered:,} of {run.points:,}"
         if run.left_s is not None:
-            words += f", {_duration(run.left_s)} to go"
+            words += f", {humanise_seconds(run.left_s)} to go"
         left.progress(min(share, 1.0), as_markdown(words))
         if middle.button("Show", key="study-show", help="What is there so far."):
             st.rerun()
@@ -228,12 +228,6 @@ def _watch(run: StudyRun) -> None:
             st.rerun()
 
     progress()
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def _rows(study: Study, run: StudyRun | None) -> list[dict[str, Any]]:

@@ -21,14 +21,13 @@ from nest_core.hardware import Accelerator, seconds
 from nest_core.hardware.explain import bound, time_in_words
 from nest_core.hardware.profiles import Direction
 from nest_core.presets import kept_per_edition
-from nest_core.units import humanise, humanise_bytes
+from nest_core.units import humanise, humanise_bytes, humanise_seconds
 from nest_core.workload import Graph, Kernel, Model, Node, Operator, Strategy, layer_graph
 from nest_core.workload.explain import (
     elementwise_flops,
     gradients_in_words,
     kept_in_words,
     kernel_in_words,
-    seconds_in_words,
     shape_in_words,
 )
 from nest_core.workload.graph import Sizes, count
@@ -127,8 +126,8 @@ class Part:
         return (
             *self.where,
             *self.forward.words,
-            f"backward {seconds_in_words(self.backward.seconds)}"
-            f" for {_amount(self.backward)}; in all {seconds_in_words(self.seconds)}{replay}",
+            f"backward {humanise_seconds(self.backward.seconds)}"
+            f" for {_amount(self.backward)}; in all {humanise_seconds(self.seconds)}{replay}",
             kept_in_words(self.operator),
         )
 

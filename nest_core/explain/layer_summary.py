@@ -13,11 +13,12 @@ from nest_core.units import (
     capital,
     humanise,
     humanise_bytes,
+    humanise_seconds,
     percent,
     plural,
+    three_digits,
 )
 from nest_core.workload import Strategy
-from nest_core.workload.explain import seconds_in_words, three_digits
 
 __all__ = [
     "BOUND_WORDS",
@@ -91,13 +92,13 @@ def layer_finding(found: Anatomy) -> str:
 
 def layer_headlines(found: Anatomy) -> tuple[Headline, ...]:
     """Time, rate, host, memory kept and communication of a layer, in this order."""
-    forward, backward = seconds_in_words(found.forward_s), seconds_in_words(found.backward_s)
-    again = f", {seconds_in_words(found.replay_s)} again" if found.replay_s else ""
-    total = seconds_in_words(found.device_s)
+    forward, backward = humanise_seconds(found.forward_s), humanise_seconds(found.backward_s)
+    again = f", {humanise_seconds(found.replay_s)} again" if found.replay_s else ""
+    total = humanise_seconds(found.device_s)
     rate = found.flops / found.device_s
     peak = found.accelerator.peak(found.precision)
     kernels = round(found.host_s / found.accelerator.family.host_s) if found.host_s else 0
-    issue = seconds_in_words(found.accelerator.family.host_s)
+    issue = humanise_seconds(found.accelerator.family.host_s)
     behind = found.host_s <= found.device_s
     return (
         Headline(
@@ -121,11 +122,11 @@ def layer_headlines(found: Anatomy) -> tuple[Headline, ...]:
         ),
         Headline(
             "Host time",
-            seconds_in_words(found.host_s),
+            humanise_seconds(found.host_s),
             "to issue kernels, hidden" if behind else "to issue kernels, longer than they run",
             (
                 "kernels and collectives · time to issue one; runs beside the device",
-                f"{kernels} · {issue} = {seconds_in_words(found.host_s)}",
+                f"{kernels} · {issue} = {humanise_seconds(found.host_s)}",
             ),
         ),
         Headline(
@@ -217,7 +218,7 @@ def exchange_finding(found: Anatomy, times: Sequence[ExchangeTime] = ()) -> str:
     verb = "takes" if count == 1 else "take"
     beside = total / (total + found.device_s)
     return (
-        f"{many} {verb} {seconds_in_words(total)}, {percent(beside)} of the layer if nothing hides "
+        f"{many} {verb} {humanise_seconds(total)}, {percent(beside)} of the layer if nothing hides "
         f"them; {found.exchanges[longest].node.name} takes longest"
     )
 

@@ -26,6 +26,7 @@ from nest_core.figures.style import (
 )
 from nest_core.studies.candidate import Candidate
 from nest_core.studies.failures import Loss
+from nest_core.text import truncated
 from nest_core.units import percent
 
 __all__ = [
@@ -121,7 +122,7 @@ def quantity_axis(place: int, panels: int, title: str, end: float) -> tuple[dict
 def framed(
     every: Sequence[Candidate], data: list[dict[str, Any]], axes: dict[str, Any], row: int
 ) -> go.Figure:
-    ticks = [_tick(one.name) for one in every]
+    ticks = [truncated(one.name, _LONGEST_TICK) for one in every]
     left = 20 + 7 * max(len(tick) for tick in ticks)
     return go.Figure(
         data=data,
@@ -133,10 +134,6 @@ def framed(
             **axes,
         ),
     )
-
-
-def _tick(name: str) -> str:
-    return name if len(name) <= _LONGEST_TICK else f"{name[: _LONGEST_TICK - 1]}…"
 
 
 _SAME = 0.005

@@ -21,6 +21,7 @@ from nest_core.figures.style import (
 )
 from nest_core.hardware.posterior import SHARE, WIDTH
 from nest_core.measured.training.calibration import Calibrated
+from nest_core.text import truncated
 from nest_core.units import humanise_seconds, percent, signed_percent
 
 __all__ = ["errors_picture"]
@@ -41,7 +42,7 @@ def errors_picture(runs: Sequence[Calibrated]) -> Picture:
         With measured times, in their order.
     """
     drawn = runs[:_MOST]
-    labels = [plain(_short(run.row.run.id)) for run in drawn]
+    labels = [plain(truncated(run.row.run.id, _LONGEST)) for run in drawn]
     reach = [end for run in drawn for name in ("shipped", "yours") for end in _span(run, name)]
     room = 0.04 * (max(*reach, 0.0) - min(*reach, 0.0))
     data: list[dict[str, Any]] = []
@@ -155,7 +156,3 @@ def _row(run: Calibrated) -> dict[str, Any]:
             f"{name}, error": _error(run, name),
         }
     return row
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"

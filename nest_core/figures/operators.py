@@ -28,9 +28,8 @@ from nest_core.figures.style import (
     hidden_axis,
     note,
 )
-from nest_core.units import capital, humanise_bytes
+from nest_core.units import capital, humanise_bytes, humanise_seconds
 from nest_core.workload import Graph
-from nest_core.workload.explain import seconds_in_words
 
 __all__ = ["BOUND_COLOURS", "graph_figure", "hover_text", "legend_traces", "short_name"]
 
@@ -350,14 +349,14 @@ def _part_words(part: Part, found: Anatomy) -> tuple[str, tuple[str, ...]]:
         kernels = len(part.forward.kernels) * (1 + part.replayed) + len(part.backward.kernels)
         issue = found.accelerator.family.host_s
         words += (
-            f"the host takes longer: {kernels} kernels · {seconds_in_words(issue)} each = "
-            f"{seconds_in_words(kernels * issue)}",
+            f"the host takes longer: {kernels} kernels · {humanise_seconds(issue)} each = "
+            f"{humanise_seconds(kernels * issue)}",
         )
-    return f"{title}, {seconds_in_words(part.seconds)}, {taken}", words
+    return f"{title}, {humanise_seconds(part.seconds)}, {taken}", words
 
 
 def _box_label(part: Part) -> str:
-    second = seconds_in_words(part.seconds) if part.runs else "joined"
+    second = humanise_seconds(part.seconds) if part.runs else "joined"
     return f"{_escaped(short_name(part.name))}<br>{_small(second)}"
 
 
@@ -379,7 +378,7 @@ def _small(text: str) -> str:
 def _panel_title(panel: _Panel, ink: str) -> dict[str, Any]:
     found = panel.found
     return note(
-        f"<b>{panel.title}</b>: {seconds_in_words(found.device_s)}, keeps "
+        f"<b>{panel.title}</b>: {humanise_seconds(found.device_s)}, keeps "
         f"{humanise_bytes(found.kept_bytes)}",
         panel.domain[0],
         1.0,

@@ -13,9 +13,8 @@ from nest_core.explain.layer_summary import BOUND_WORDS
 from nest_core.figures.operators import BOUND_COLOURS, hover_text, legend_traces, short_name
 from nest_core.figures.style import FAINT, LIMIT, MUTED, Picture, frame, value_axis
 from nest_core.hardware.explain import compute_precision, reached
-from nest_core.units import capital, humanise, humanise_rate, percent
+from nest_core.units import capital, humanise, humanise_rate, humanise_seconds, percent
 from nest_core.workload import Kernel
-from nest_core.workload.explain import seconds_in_words
 from nest_core.workload.operators import Unit
 
 __all__ = ["roofline_figure"]
@@ -124,7 +123,7 @@ def _words(part: Part, each: Pass, title: str) -> str:
         lines.append(f"arithmetic, roughly: {flops} = {each.drawn_flops / each.bytes:.3g} FLOP/B")
     if each.drawn_flops:
         rate = humanise(each.drawn_flops / each.seconds, "FLOP/s")
-        took = seconds_in_words(each.seconds)
+        took = humanise_seconds(each.seconds)
         lines.append(f"rate: {humanise(each.drawn_flops, 'FLOP')} / {took} = {rate}")
     else:
         lines.append("no arithmetic: intensity 0, left of the picture")

@@ -14,9 +14,9 @@ from nest_core.hardware.accelerators import Accelerator
 from nest_core.hardware.estimator import seconds
 from nest_core.hardware.precisions import NARROW, narrow_product
 from nest_core.hardware.profiles import Direction
-from nest_core.units import humanise, humanise_rate
+from nest_core.units import humanise, humanise_rate, humanise_seconds, three_digits
 from nest_core.workload import Kernel
-from nest_core.workload.explain import number, seconds_in_words, three_digits
+from nest_core.workload.explain import number
 
 __all__ = ["Bound", "bound", "compute_precision", "reached", "time_in_words"]
 
@@ -76,9 +76,9 @@ def time_in_words(
     found = seconds(kernel, accelerator, precision, op, direction)
     accelerator = replace(accelerator, profile=None)
     estimated = seconds(kernel, accelerator, precision)
-    whole = seconds_in_words(estimated)
+    whole = humanise_seconds(estimated)
     measured = (
-        (f"measured on such a device: {seconds_in_words(found)}, which goes before",)
+        (f"measured on such a device: {humanise_seconds(found)}, which goes before",)
         if found != estimated
         else ()
     )
@@ -87,7 +87,7 @@ def time_in_words(
         return (*lines, *measured)
     peak = accelerator.matmul_peak(compute_precision(kernel, accelerator, precision))
     rate = humanise(peak, "FLOP/s")
-    alone = seconds_in_words(seconds(replace(kernel, bytes=0.0), accelerator, precision))
+    alone = humanise_seconds(seconds(replace(kernel, bytes=0.0), accelerator, precision))
     which = bound(kernel, accelerator, precision)
     verdict = "arithmetic" if which == "arithmetic" else "memory bandwidth"
     if kernel.unit in ATTENTION_UNITS:
@@ -108,7 +108,7 @@ def _traffic(moved: float, accelerator: Accelerator) -> str:
     share = accelerator.family.memory_efficiency
     took = moved / (accelerator.memory_bandwidth_Bps * share)
     rate = humanise_rate(accelerator.memory_bandwidth_Bps)
-    return f"{humanise(moved, 'B')} / ({rate} · {share:.3g}) = {seconds_in_words(took)}"
+    return f"{humanise(moved, 'B')} / ({rate} · {share:.3g}) = {humanise_seconds(took)}"
 
 
 def _product(kernel: Kernel, accelerator: Accelerator, rate: str, alone: str) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from nest_core.units import MICROSECOND, humanise, humanise_bytes, humanise_seconds
+from nest_core.units import humanise, humanise_bytes
 from nest_core.workload.graph import SORTED, Dim, Graph, Node, Sizes, Split, count, extent
 from nest_core.workload.operators import Kernel, Operator, masks_fused
 
@@ -25,9 +25,7 @@ __all__ = [
     "kept_in_words",
     "kernel_in_words",
     "number",
-    "seconds_in_words",
     "shape_in_words",
-    "three_digits",
 ]
 
 ELEMENTWISE_FLOPS = {
@@ -57,30 +55,6 @@ def number(value: float) -> str:
     ('12,288', '1,228.8')
     """
     return f"{value:,.0f}" if value == round(value) else f"{value:,.6g}"
-
-
-def three_digits(value: float) -> str:
-    """A figure with three digits and no exponent.
-
-    Examples
-    --------
-    >>> three_digits(1663.03), three_digits(4.848)
-    ('1,663', '4.85')
-    """
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def seconds_in_words(seconds: float) -> str:
-    """Seconds with three digits, also below a microsecond.
-
-    Examples
-    --------
-    >>> seconds_in_words(7.36e-7), seconds_in_words(0.0)
-    ('736 ns', '0 s')
-    """
-    if 0.0 < seconds < MICROSECOND:
-        return f"{seconds * 1e9:.3g} ns"
-    return humanise_seconds(seconds)
 
 
 def elementwise_flops(node: Node, sizes: Sizes, inputs: Iterable[Node] = ()) -> float:
