@@ -308,7 +308,7 @@ def _points_table(sweep: Sweep) -> None:
         _csv_button("↓ Points (CSV)", rows, "points.csv")
 
 
-def mix_controls(scenario: Scenario) -> dict[str, Any]:
+def mix_controls(scenario: Scenario) -> tuple[list[dict[str, Any]], float]:
     """The models, their shares of the time, and what may be lost."""
     own = str(scenario.overrides.get("workload.model", scenario.document["workload"]["model"]))
     names = preset_names("models")
@@ -341,7 +341,7 @@ def mix_controls(scenario: Scenario) -> dict[str, Any]:
                 format="%.1f",
             )
     mix = [{"model": model, "share": shares[model]} for model in models]
-    return {"mix": mix, "loss": loss / 100}
+    return mix, loss / 100
 
 
 def show_ratios(found: Ratios, inputs: dict[str, Any], pins: Any) -> None:
@@ -396,7 +396,7 @@ def reopen(scenario: Scenario, inputs: Mapping[str, Any]) -> None:
 
 
 def _widgets_of_sweep(scenario: Scenario, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    found = sweep_parameters(scenario.document, scenario.overrides)
+    found = sweep_parameters(scenario)
     turned = [(parameter_named(found, one["parameter"]), one["values"]) for one in _both(inputs)]
     labels = (*(parameter.label for parameter, _ in turned), NOTHING_ELSE)[:2]
     ready = {turns: question for question, turns in questions(found).items()}

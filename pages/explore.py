@@ -57,12 +57,12 @@ def main() -> None:
     go_to_opened(form_is_here=True)
     try:
         say_realised(notes, scenario.fabric)
-        found = sweep_parameters(scenario.document, scenario.overrides)
+        found = sweep_parameters(scenario)
     except InputError as error:
         problem.error(as_markdown(error))
         mark_results(earlier=True)
         scenario = st.session_state.get("explore request", replace(scenario, overrides={}))
-        found = sweep_parameters(scenario.document, scenario.overrides)
+        found = sweep_parameters(scenario)
     else:
         mark_results(earlier=False)
         st.session_state["explore request"] = scenario
@@ -121,7 +121,7 @@ def sweep_part(
 
 def answer(scenario: Scenario, turned: list[Swept]) -> Any:
     """The sweep, or None while it is not there."""
-    inputs = scenario.document, scenario.overrides, axes_of(turned)
+    inputs = scenario, axes_of(turned)
     points = math.prod(len(values) for _, values in turned)
     if points > AT_ONCE and st.session_state.get("explore asked") != inputs:
         left, right = st.columns([6, 1], vertical_alignment="center")
@@ -137,8 +137,9 @@ def ratios_part(scenario: Scenario, problem: Any, pins: Any) -> None:
     """The highest ratio of every tier."""
     found = None
     with told(problem.error):
-        inputs = {**inputs_of(scenario), **mix_controls(scenario)}
-        found = study("ratios", "Trying ratios", highest_ratios, *inputs.values())
+        mix, loss = mix_controls(scenario)
+        inputs = inputs_of(scenario) | {"mix": mix, "loss": loss}
+        found = study("ratios", "Trying ratios", highest_ratios, scenario, mix, loss)
     if found is None:
         show_earlier("ratios", pins)
         return

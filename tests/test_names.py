@@ -76,13 +76,13 @@ WAYS = {
     "an override": lambda d, key, name: resolve_scenario(d, {key: name}),
     "the document": lambda d, key, name: resolve_scenario(_dotted(d, key, name)),
     "its overrides": lambda d, key, name: resolve_scenario(d | {"override": {key: name}}),
-    "parameters": lambda d, key, name: sweep_parameters(d, {key: name}, None),
-    "a sweep": lambda d, key, name: sweep(d, {key: name}, [("zero", [0])]),
+    "parameters": lambda d, key, name: sweep_parameters(Scenario(d, {key: name})),
+    "a sweep": lambda d, key, name: sweep(Scenario(d, {key: name}), [("zero", [0])]),
     "a comparison": lambda d, key, name: compare([(n, Scenario(d, {key: name})) for n in "ab"]),
     "ratios": lambda d, key, name: highest_ratios(
-        d, {key: name}, [{"model": "llama2-7b", "share": 1}], 0.02
+        Scenario(d, {key: name}), [{"model": "llama2-7b", "share": 1}], 0.02
     ),
-    "a mix": lambda d, _, name: highest_ratios(d, {}, [{"model": name, "share": 1}], 0.02),
+    "a mix": lambda d, _, name: highest_ratios(Scenario(d), [{"model": name, "share": 1}], 0.02),
     "a notebook": lambda d, key, name: portable("plan", {"document": d, "overrides": {key: name}}),
     "a scenario": lambda _, __, name: scenario_document(name),
     "a fabric": lambda _, __, name: fabric_document(name),

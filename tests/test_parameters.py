@@ -18,7 +18,13 @@ from nest_core.bill.prices import Prices
 from nest_core.errors import InputError
 from nest_core.notebook.document import portable
 from nest_core.overrides import assign
-from nest_core.scenario import expanded, load_scenario, resolve_scenario, scenario_document
+from nest_core.scenario import (
+    Scenario,
+    expanded,
+    load_scenario,
+    resolve_scenario,
+    scenario_document,
+)
 from nest_core.schema import (
     Parameter,
     ScenarioFile,
@@ -120,7 +126,7 @@ def test_a_value_beyond_is_refused_in_one_sentence(key, value, tmp_path):
         assert fields[key].held(value) is None
     (_, link) = refused({key: [str(value)]}, {}, {key: None})[key]
     assert sentence.replace("_", "") in link.replace("\\", "").replace("_", "")
-    for swept in sweep_parameters(document, fabric):
+    for swept in sweep_parameters(Scenario(document, fabric)):
         if swept.key == key:
             assert told(lambda one=swept: distinct(one, [value], "x.values")) == sentence
             if of.kind is int:

@@ -203,7 +203,7 @@ def sweep(scenario: Scenario | Named, **values: Iterable[float | str]) -> Swept:
     if not 1 <= len(values) <= 2:
         raise InputError("sweep", "must have one or two parameters", list(values), "name them")
     axes = [(name, _listed(name, each)) for name, each in values.items()]
-    return Swept(sweeps.sweep(asked.document, asked.overrides, axes, asked.folder))
+    return Swept(sweeps.sweep(asked, axes))
 
 
 def compare(
@@ -288,9 +288,7 @@ def ratios(
         else _listed("mix", mix)
     )
     mixed, limit = as_written("mix", parts), as_written("loss", loss)
-    return HighestRatios(
-        tiers.highest_ratios(asked.document, asked.overrides, mixed, limit, asked.folder)
-    )
+    return HighestRatios(tiers.highest_ratios(asked, mixed, limit))
 
 
 def _named(scenarios: Sequence[Scenario]) -> dict[str, Scenario]:

@@ -27,7 +27,7 @@ from nest_core.notebook.studied import study_shown
 from nest_core.picture import picture
 from nest_core.planner import Progress
 from nest_core.report.tables import Table
-from nest_core.scenario import resolve_scenario
+from nest_core.scenario import Scenario, resolve_scenario
 from nest_core.scenario.titles import scenario_title
 from nest_core.studies import comparison, ratios
 from nest_core.studies.solving import Stop, Tell, never, silent
@@ -181,8 +181,8 @@ def _stage_table(found: Answer) -> Table | None:
 
 def _sweep(inputs: Mapping[str, Any], tell: Tell, stop: Stop) -> Shown | None:
     axes = [(axis["parameter"], axis["values"]) for axis in (inputs["x"], inputs.get("y")) if axis]
-    document, overrides = inputs["document"], inputs.get("overrides", {})
-    found = sweep(document, overrides, axes, progress=tell, stop=stop)
+    scenario = Scenario(inputs["document"], inputs.get("overrides", {}))
+    found = sweep(scenario, axes, progress=tell, stop=stop)
     if not found.complete:
         return None
     rows = tuple(found.rows())
@@ -216,7 +216,9 @@ def _comparison_table(rows: Sequence[Row]) -> Table:
 
 
 def _ratios(inputs: Mapping[str, Any], tell: Tell, stop: Stop) -> Shown | None:
-    found = ratios.highest_ratios(**{"overrides": {}, **inputs}, progress=tell, stop=stop)
+    scenario = Scenario(inputs["document"], inputs.get("overrides", {}))
+    mix, loss = inputs["mix"], inputs["loss"]
+    found = ratios.highest_ratios(scenario, mix, loss, progress=tell, stop=stop)
     if not found.complete:
         return None
     mix = ", ".join(f"{name} {percent(part)}" for name, part in found.mix)

@@ -62,10 +62,10 @@ def parse_values(parameter: Parameter, text: str) -> tuple[Value, ...]:
 
     Examples
     --------
-    >>> from nest_core.scenario import scenario_document
+    >>> from nest_core.scenario import Scenario, scenario_document
     >>> from nest_core.studies.parameters import sweep_parameters
     >>> document, _ = scenario_document("llama2-7b-64-h100")
-    >>> parse_values(parameter_named(sweep_parameters(document, {}), "zero"), "3, 0,1, 3")
+    >>> parse_values(parameter_named(sweep_parameters(Scenario(document)), "zero"), "3, 0,1, 3")
     (0, 1, 3)
     """
     parts = [part.strip() for part in text.replace(";", ",").split(",")]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from nest_core.errors import InputError
@@ -31,17 +30,14 @@ LARGEST_DEFAULT = 131_072
 """Devices of the largest fabric that is worth a sweep unless asked for."""
 
 
-def sweep_parameters(
-    document: Table, overrides: Table, folder: Path | None = None
-) -> tuple[Parameter, ...]:
-    """The parameters that a scenario has, fabric first.
+def sweep_parameters(scenario: Scenario) -> tuple[Parameter, ...]:
+    """Return the parameters that a scenario has, fabric first.
 
     Raises
     ------
     InputError
         If it is no scenario.
     """
-    scenario = Scenario(document, overrides, folder)
     values = scenario.values
     return (*_fabric_parameters(scenario.fabric_table, values), *_job_parameters(values))
 

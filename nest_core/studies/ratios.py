@@ -134,11 +134,9 @@ class Ratios:
 
 
 def highest_ratios(
-    document: Mapping[str, Any],
-    overrides: Mapping[str, Any],
+    scenario: Scenario,
     mix: Sequence[Mapping[str, Any]],
     loss: float,
-    folder: Path | None = None,
     *,
     progress: Tell = silent,
     stop: Stop = never,
@@ -147,8 +145,7 @@ def highest_ratios(
 
     Parameters
     ----------
-    document, overrides, folder
-        A scenario, as `Scenario` takes it.
+    scenario : Scenario
     mix : sequence of mapping
         With ``model``, a preset's name or a table, and ``share``.
     loss : float
@@ -162,31 +159,30 @@ def highest_ratios(
     InputError
         If the scenario is none, its fabric has no ratios, or a model does not fit at the least.
     """
-    limit, parts = _LOSS.checked(loss), _mix(mix, folder)
+    limit, parts = _LOSS.checked(loss), _mix(mix, scenario.folder)
     ladder = [
         parameter
-        for parameter in sweep_parameters(document, overrides, folder)
+        for parameter in sweep_parameters(scenario)
         if parameter.name.startswith("oversubscription.")
     ]
     if not ladder:
-        raise InputError(
-            "fabric", "must have tiers to oversubscribe", document.get("fabric"), "pick another"
-        )
-    title = Scenario(document, overrides, folder).title
-    plain = {key: value for key, value in overrides.items() if not _of_model(key)}
+        named = scenario.document.get("fabric")
+        raise InputError("fabric", "must have tiers to oversubscribe", named, "pick another")
+    others = {key: value for key, value in scenario.overrides.items() if not _of_model(key)}
+    plain = replace(scenario, overrides=others)
     tiers: list[Tier] = []
     for number, turned in enumerate(ladder):
 
         def tell(share: float, words: str, done: int = number) -> None:
             progress((done + share) / len(ladder), words)
 
-        trial = _Trial(Scenario(document, plain, folder), parts, turned, number, stop)
+        trial = _Trial(plain, parts, turned, number, stop)
         steps = _climb(trial, limit, tell)
         if steps is None:
             break
         tiers.append(_tier(trial, steps, limit))
     shares = tuple((part.name, part.share) for part in parts)
-    return Ratios(title, shares, limit, tuple(tiers), len(tiers) == len(ladder))
+    return Ratios(scenario.title, shares, limit, tuple(tiers), len(tiers) == len(ladder))
 
 
 @dataclass(frozen=True, slots=True)

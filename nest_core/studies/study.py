@@ -338,7 +338,7 @@ def _turned(name: str, member: Member, field: str) -> Parameter:
     """Return any parameter of the catalogue by its key, or one that the scenario has to sweep."""
     with suppress(KeyError):
         return replace(parameter(name, ScenarioFile), name=name)
-    available = sweep_parameters(member.document, {}, member.folder)
+    available = sweep_parameters(Scenario(member.document, {}, member.folder))
     return parameter_named(available, name, field)
 
 

@@ -10,12 +10,10 @@ import itertools
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from nest_core.errors import InputError
-from nest_core.scenario import resolve_scenario
-from nest_core.scenario.titles import scenario_title
+from nest_core.scenario import Scenario
 from nest_core.schema import Parameter
 from nest_core.studies.engine import run
 from nest_core.studies.parameter import (
@@ -114,10 +112,8 @@ class Sweep:
 
 
 def sweep(
-    document: Mapping[str, Any],
-    overrides: Mapping[str, Any],
+    scenario: Scenario,
     axes: Sequence[tuple[str, Sequence[object]]],
-    folder: Path | None = None,
     *,
     progress: Tell = silent,
     stop: Stop = never,
@@ -126,8 +122,7 @@ def sweep(
 
     Parameters
     ----------
-    document, overrides, folder
-        A scenario, as `resolve_scenario` takes it.
+    scenario : Scenario
     axes : sequence of (str, sequence of value)
         One or two names of parameters with their values, which are put in order.
     progress : callable (share, words), optional
@@ -141,13 +136,12 @@ def sweep(
 
     Examples
     --------
-    >>> from nest_core.scenario import scenario_document
-    >>> document, _ = scenario_document("llama2-7b-64-h100")
-    >>> [(row.values, row.feasible) for row in sweep(document, {}, [("zero", [0, 1])]).points]
+    >>> from nest_core.scenario import Scenario, scenario_document
+    >>> scenario = Scenario(scenario_document("llama2-7b-64-h100")[0])
+    >>> [(row.values, row.feasible) for row in sweep(scenario, [("zero", [0, 1])]).points]
     [((0,), True), ((1,), True)]
     """
-    title = scenario_title(resolve_scenario(document, overrides, folder))
-    turned = _turned(axes, sweep_parameters(document, overrides, folder))
+    title, turned = scenario.title, _turned(axes, sweep_parameters(scenario))
     total = math.prod(len(values) for _, values in turned)
     if total > MOST_POINTS:
         raise InputError(
@@ -155,12 +149,12 @@ def sweep(
         )
     swept = tuple(axis_of(parameter, values) for parameter, values in turned)
     places = [place[::-1] for place in itertools.product(*(axis.values for axis in swept[::-1]))]
-    member = Member(title, document, folder, "", 1.0)
+    member = Member(title, scenario.document, scenario.folder, "", 1.0)
     rows, points = MemoryCache(), []
     for number, place in enumerate(places):
         pairs = zip((parameter for parameter, _ in turned), place, strict=True)
         try:
-            setting = with_values(overrides, pairs)
+            setting = with_values(scenario.overrides, pairs)
         except InputError as error:
             rows.put({str(number): StudyRow("invalid", str(error))})
         else:

@@ -15,7 +15,7 @@ from nest_core.figures.sweep import pictures
 from nest_core.figures.sweep_cost import pareto_set
 from nest_core.measured.fabric import UNMEASURED_RATIO
 from nest_core.planner import search
-from nest_core.scenario import resolve_scenario, scenario_document
+from nest_core.scenario import Scenario, resolve_scenario, scenario_document
 from nest_core.studies.interval import interval_of
 from nest_core.studies.ratios import Ratios, Step, Tier
 from nest_core.studies.rows import StudyRow
@@ -305,7 +305,7 @@ def test_cells_of_a_plane_say_what_the_fullest_device_holds_and_whether_it_fits(
 def test_a_sweep_has_the_interval_that_a_plan_has():
     document, _ = scenario_document("llama2-7b-64-h100")
     pinned = {"search.tp": 1, "search.cp": 1, "search.micro_batch_sequences": 1}
-    found = sweep(document, pinned, [("zero", [1])])
+    found = sweep(Scenario(document, pinned), [("zero", [1])])
     scenario = resolve_scenario(document, {**pinned, "search.zero": 1})
     problem = scenario.problem()
     best = search(problem, scenario.space).best

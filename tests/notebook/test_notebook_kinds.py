@@ -14,7 +14,7 @@ from nest_core.errors import InputError
 from nest_core.figures.ratios import ratios_picture
 from nest_core.notebook.kinds import compute, summarise
 from nest_core.notebook.words import note_html
-from nest_core.scenario import scenario_document
+from nest_core.scenario import Scenario, scenario_document
 from nest_core.studies.comparison import compared
 from nest_core.studies.ratios import highest_ratios
 from nest_core.studies.solving import never, silent
@@ -93,7 +93,7 @@ def test_progress_is_told_and_a_stop_ends_it(small_inputs):
 
 def swept(inputs):
     axes = [(inputs[axis]["parameter"], inputs[axis]["values"]) for axis in "xy" if inputs[axis]]
-    return sweep(inputs["document"], inputs["overrides"], axes)
+    return sweep(Scenario(inputs["document"], inputs["overrides"]), axes)
 
 
 def side_by_side(inputs):
@@ -113,7 +113,9 @@ def test_a_study_shows_its_own_rows_and_pictures(kind, run, study_inputs, study_
 
 def test_ratios_show_what_every_tier_bears(study_inputs, study_shown):
     shown = study_shown["ratios"]
-    found = highest_ratios(**study_inputs["ratios"])
+    asked = study_inputs["ratios"]
+    scenario = Scenario(asked["document"], asked["overrides"])
+    found = highest_ratios(scenario, asked["mix"], asked["loss"])
     assert [dict(row) for row in shown.rows] == found.rows()
     (tier,) = found.tiers
     (row,) = shown.table.rows

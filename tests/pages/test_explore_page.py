@@ -16,7 +16,7 @@ from streamlit.util import AttributeDictionary
 from nest_core.figures.ratios import ratios_finding
 from nest_core.figures.sweep import pictures
 from nest_core.notebook.kinds import compute
-from nest_core.scenario import load_scenario, scenario_document
+from nest_core.scenario import Scenario, load_scenario, scenario_document
 from nest_core.store import Database, Notebooks
 from nest_core.studies.ratios import highest_ratios
 from nest_core.studies.sweeps import sweep
@@ -78,7 +78,7 @@ def charts(page):
 def swept(x, y=None, preset=SMALL, **overrides):
     """The same sweep without the page."""
     document, _ = scenario_document(preset)
-    return sweep(document, overrides, [x] if y is None else [x, y])
+    return sweep(Scenario(document, overrides), [x] if y is None else [x, y])
 
 
 def test_the_first_visit_turns_the_first_tier(explore_page):
@@ -223,7 +223,11 @@ def test_a_change_of_the_form_is_swept_anew(explore_page):
 
 def test_a_long_sweep_waits_for_a_click(explore_page):
     values = ", ".join(str(60 + size) for size in range(21))
-    few = {"search.tp": "2", "search.zero": "1", "search.micro_batch_sequences": "2"}
+    few = {
+        "search.tp": "exactly 2",
+        "search.zero": "exactly 1",
+        "search.micro_batch_sequences": "exactly 2",
+    }
     page = explore_page(
         **few, **{"explore.question": "Memory per device", "explore.memory": values}
     )
@@ -333,7 +337,7 @@ def test_the_highest_ratios_stand_with_both_sides(explore_page):
     page = explore_page(**{"explore.asks": "Highest ratios"})
     assert not page.exception
     document, _ = scenario_document(SMALL)
-    found = highest_ratios(document, {}, [{"model": "llama2-7b", "share": 1.0}], 0.02)
+    found = highest_ratios(Scenario(document), [{"model": "llama2-7b", "share": 1.0}], 0.02)
     assert ratios_finding(found) in text_of(page)
     assert len(charts(page)) == 1
 

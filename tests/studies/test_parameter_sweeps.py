@@ -26,12 +26,12 @@ SCENARIOS = preset_names("scenarios")
 
 def asked(x, y=(None, ()), preset=PRESET, **overrides):
     document, _ = scenario_document(preset)
-    return document, overrides, [(key, list(values)) for key, values in (x, y) if key]
+    return Scenario(document, overrides), [(key, list(values)) for key, values in (x, y) if key]
 
 
 def known(preset=PRESET, overrides=None):
     document, _ = scenario_document(preset)
-    return sweep_parameters(document, overrides or {})
+    return sweep_parameters(Scenario(document, overrides or {}))
 
 
 WRITTEN = [

@@ -9,7 +9,7 @@ import pytest
 
 from nest_core.errors import InputError
 from nest_core.planner import search
-from nest_core.scenario import load_scenario, scenario_document
+from nest_core.scenario import Scenario, load_scenario, scenario_document
 from nest_core.studies.ratios import highest_ratios
 
 PRESET = "llama2-7b-64-h100"
@@ -30,11 +30,15 @@ FEW = {
 def asked(loss, mix=MIX, preset=PRESET, overrides=None):
     document, _ = scenario_document(preset)
     return {
-        "document": document,
-        "overrides": FEW | (NARROW if overrides is None else overrides),
+        "scenario": Scenario(document, FEW | (NARROW if overrides is None else overrides)),
         "mix": [{"model": model, "share": share} for model, share in mix],
         "loss": loss,
     }
+
+
+def on(overrides):
+    document, _ = scenario_document(PRESET)
+    return {"scenario": Scenario(document, overrides)}
 
 
 def losses_one_by_one(mix, ratios):
@@ -130,8 +134,8 @@ def test_once_stopped_the_tiers_that_are_done_are_there():
         ({"mix": []}, "mix must list 1 to 6 models"),
         ({"mix": [{"model": "llama2-7b", "share": 0}]}, r"mix\[0\].share must be at least 0.001"),
         ({"mix": [{"model": "nobody", "share": 1}]}, "workload.model must be a preset"),
-        ({"overrides": {"fabric": "dragonfly-1056"}}, "fabric must have tiers to oversubscribe"),
-        ({"overrides": FEW | {"accelerator.memory_GiB": 2.5}}, "mix must hold models that fit"),
+        (on({"fabric": "dragonfly-1056"}), "fabric must have tiers to oversubscribe"),
+        (on(FEW | {"accelerator.memory_GiB": 2.5}), "mix must hold models that fit"),
     ],
 )
 def test_what_cannot_be_asked_is_one_sentence(changes, message):

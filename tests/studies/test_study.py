@@ -17,7 +17,7 @@ from inline import Inline
 from studies import STUDY, TINY, written
 
 from nest_core.errors import InputError
-from nest_core.scenario import resolve_scenario, scenario_document
+from nest_core.scenario import Scenario, resolve_scenario, scenario_document
 from nest_core.store import Database, StoredAnswers
 from nest_core.studies import engine, result
 from nest_core.studies.pool import WorkerPool
@@ -51,7 +51,7 @@ def test_points_are_the_product_of_the_axes_and_equal_a_sweep(tmp_path, answers)
     ]
     document, folder = scenario_document("tiny.toml", tmp_path)
     axes = [("zero", [0, 1, 3]), ("batch", [16, 32, 48, 64])]
-    swept = sweep(document, {}, axes, folder)
+    swept = sweep(Scenario(document, {}, folder), axes)
     assert [row["iteration_s"] for row in rows] == [point.iteration_s for point in swept.points]
     assert len({row["iteration_s"] for row in rows}) > 4
 
