@@ -125,7 +125,7 @@ def _preset(name: str, overrides: Mapping[str, Any] | None = None) -> Scenario:
 def inputs_of(
     every: Sequence[Entry], budget: Any, *, failures: bool, level_wise: bool
 ) -> dict[str, Any]:
-    """What `nest_core.studies.comparison.run` takes."""
+    """What `nest_core.studies.comparison.compared` takes."""
     listed = [
         {
             "name": one["name"],

@@ -10,7 +10,7 @@ from nest_core.figures import Picture
 from nest_core.figures.comparison import SCENARIO_COLOURS, pictures
 from nest_core.figures.comparison_words import formulae
 from nest_core.studies.comparison import Comparison
-from nest_core.studies.comparison_table import Line
+from nest_core.studies.comparison_table import ComparisonLine
 from nest_studio.fields import ADDRESS
 from nest_studio.show import PicturePlace, download, facts
 
@@ -95,7 +95,7 @@ def comparison_table(comparison: Comparison) -> None:
     st.html(_table([one.name for one in comparison.candidates], shown))
 
 
-def _table(names: list[str], lines: list[Line]) -> str:
+def _table(names: list[str], lines: list[ComparisonLine]) -> str:
     width = 100 / (len(names) + 1)
     head = "".join(
         f'<th scope="col"><i style="background: {colour}"></i>{html.escape(name)}</th>'

@@ -14,7 +14,7 @@ from nest_core.presets import preset_names
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario
 from nest_core.sheet import decision_sheet
-from nest_core.studies.design_choice import Choice, Contender, in_words
+from nest_core.studies.design_choice import Contender, DesignChoice, in_words
 from nest_core.studies.design_growth import Way, ways_to_grow
 from nest_core.studies.design_search import Designed
 from nest_core.studies.sensitivity import Sensitivity
@@ -33,7 +33,7 @@ _PICTURE_PX = 640
 _MOST_ON_SHEET = 4
 
 
-def show_design(study: Study, found: Designed, choice: Choice, rests_on: Sensitivity) -> None:
+def show_design(study: Study, found: Designed, choice: DesignChoice, rests_on: Sensitivity) -> None:
     """Draw all of it."""
     names = tuple(one.name for one in choice.contenders)
     settle(PICKED, OneOf(names))
@@ -81,7 +81,7 @@ def show_design(study: Study, found: Designed, choice: Choice, rests_on: Sensiti
             st.dataframe([{"design": one.name, "reason": one.reason} for one in found.refused])
 
 
-def _contender(study: Study, choice: Choice, one: Contender) -> None:
+def _contender(study: Study, choice: DesignChoice, one: Contender) -> None:
     worst = one.worst_loss
     design = one.planned.design
     facts(
@@ -117,13 +117,13 @@ def _contender(study: Study, choice: Choice, one: Contender) -> None:
     )
 
 
-def _sheet(study: Study, choice: Choice, one: Contender) -> str:
+def _sheet(study: Study, choice: DesignChoice, one: Contender) -> str:
     others = [each for each in choice.contenders if each.rank == 1 and each is not one]
     bills = [each.bills[0] for each in (one, *others[: _MOST_ON_SHEET - 1])]
     return decision_sheet(bills, f"Explore, Studies, in Nest Studio: {study.name}", datetime.now())
 
 
-def _order(choice: Choice) -> None:
+def _order(choice: DesignChoice) -> None:
     rows = choice_rows(choice)
     numbers = [name for name, value in rows[0].items() if isinstance(value, float)]
     st.dataframe(

@@ -18,7 +18,7 @@ from nest_core.figures.study import METRIC_WORDS, is_better_low, study_picture
 from nest_core.presets import preset_names
 from nest_core.quoting import as_markdown, csv_text
 from nest_core.scenario import Scenario
-from nest_core.studies.design_choice import Choice, weigh
+from nest_core.studies.design_choice import DesignChoice, weigh
 from nest_core.studies.design_search import Designed, search_designs
 from nest_core.studies.engine import Ended
 from nest_core.studies.pool import WorkerPool
@@ -43,7 +43,7 @@ __all__ = ["MINE", "studies_part"]
 
 MINE = "this form's own"
 NAME, TEXT, METRIC, POINT = (f"study.{part}" for part in ("name", "text", "metric", "point"))
-_Answer: TypeAlias = tuple[Designed, Choice, Sensitivity]
+_Answer: TypeAlias = tuple[Designed, DesignChoice, Sensitivity]
 POLL_S = 1.0
 PATIENCE = 5.0
 """Rows are read again after so many times what reading them took."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from nest_core.api.studies import ResultRows
 from nest_core.errors import InputError
-from nest_core.studies.design_choice import Choice, in_words, weigh
+from nest_core.studies.design_choice import DesignChoice, in_words, weigh
 from nest_core.studies.design_search import Designed, search_designs
 from nest_core.studies.engine import run
 from nest_core.studies.pool import WorkerPool
@@ -72,13 +72,13 @@ class Chosen(ResultRows):
     name : str
     found : Designed
         With the certificate.
-    choice : Choice
+    choice : DesignChoice
     rests_on : Sensitivity
     """
 
     name: str
     found: Designed
-    choice: Choice
+    choice: DesignChoice
     rests_on: Sensitivity
 
     @property

@@ -20,7 +20,7 @@ from nest_core.figures.style import (
     plain,
 )
 from nest_core.report.scale import round_ticks
-from nest_core.studies.design_choice import GOAL_UNITS, Choice, Contender
+from nest_core.studies.design_choice import GOAL_UNITS, Contender, DesignChoice
 from nest_core.studies.design_search import Designed, Planned
 from nest_core.studies.sensitivity import Sensitivity
 from nest_core.units import capital, signed_percent
@@ -35,7 +35,9 @@ _MOST_BARS = 12
 _MOST_LABELLED = 9
 
 
-def designs_picture(found: Designed, choice: Choice, every: Sequence[Planned] = ()) -> Picture:
+def designs_picture(
+    found: Designed, choice: DesignChoice, every: Sequence[Planned] = ()
+) -> Picture:
     """Planned designs by price and days, the set that none beats, and what ties with the best.
 
     Names stand below the dots, where no design is: each at the foot of its dot's line, the
@@ -44,7 +46,7 @@ def designs_picture(found: Designed, choice: Choice, every: Sequence[Planned] = 
     Parameters
     ----------
     found : Designed
-    choice : Choice
+    choice : DesignChoice
         Of one contender at least.
     every : sequence of Planned, optional
         All designs of the space with their plans: those that the search left out are drawn too.
@@ -162,7 +164,7 @@ def _axis(title: str) -> dict[str, Any]:
     }
 
 
-def _paid(choice: Choice, currency: str) -> str:
+def _paid(choice: DesignChoice, currency: str) -> str:
     network = choice.goal == "tokens_per_network_usd"
     return f"{'price of the network' if network else 'whole bill'}, {currency}"
 
@@ -206,7 +208,7 @@ def _dots(
 
 
 def _members(
-    name: str, members: Sequence[Contender], choice: Choice, money: float, symbol: str
+    name: str, members: Sequence[Contender], choice: DesignChoice, money: float, symbol: str
 ) -> dict[str, Any]:
     """Dots that carry their place in the order as ``customdata``."""
     order = [one.name for one in choice.contenders]
@@ -251,7 +253,7 @@ def _reading(found: Designed, bounded: Sequence[Planned]) -> str:
     return said
 
 
-def choice_rows(choice: Choice) -> list[dict[str, Any]]:
+def choice_rows(choice: DesignChoice) -> list[dict[str, Any]]:
     """Every member of the set in order; units stand in the names."""
     return [
         {

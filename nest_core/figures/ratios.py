@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from nest_core.figures.style import LIMIT, Picture, frame, note, ruler, value_axis
 from nest_core.measured.fabric import UNMEASURED_RATIO
-from nest_core.studies.ratios import Ratios, Tier
+from nest_core.studies.ratios import Ratios, TierRatios
 from nest_core.units import NOTHING, capital, format_money, format_ratio, percent
 
 __all__ = ["ratio_rows", "ratios_finding", "ratios_picture"]
@@ -81,7 +81,7 @@ def ratio_rows(found: Ratios) -> list[dict[str, str]]:
     ]
 
 
-def _line(found: Ratios, tier: Tier, number: int) -> dict[str, Any]:
+def _line(found: Ratios, tier: TierRatios, number: int) -> dict[str, Any]:
     steps = [step for step in tier.steps if step.loss is not None]
     colour = _COLOURS[number % len(_COLOURS)]
     return {

@@ -17,7 +17,7 @@ from nest_core.errors import InputError
 from nest_core.hardware.posterior import WIDTH
 from nest_core.studies.break_evens import BreakEven, between, speeds_tie
 from nest_core.studies.interval import paired_sd
-from nest_core.studies.ordering import Row, ordered
+from nest_core.studies.ordering import OrderedDesign, ordered
 from nest_core.studies.whole_bill import WholeBill, device_usd_of
 from nest_core.studies.whole_cost import Design, with_hours
 from nest_core.units import format_money, signed_percent
@@ -39,7 +39,7 @@ class Weighing:
         Those that have a plan, as they were asked for.
     left_out : tuple of WholeBill
         Those that have none.
-    order : tuple of Row
+    order : tuple of OrderedDesign
         By dollars per million tokens.
     choice : WholeBill
     rival : WholeBill or None
@@ -54,7 +54,7 @@ class Weighing:
 
     bills: tuple[WholeBill, ...]
     left_out: tuple[WholeBill, ...]
-    order: tuple[Row, ...]
+    order: tuple[OrderedDesign, ...]
     choice: WholeBill
     rival: WholeBill | None
     device_usd: Range | None

@@ -24,7 +24,7 @@ from nest_core.quoting import csv_text
 from nest_core.scenario import Scenario, ScenarioValues
 from nest_core.schema import StudyTable, parameter
 from nest_core.studies.candidate import Candidate
-from nest_core.studies.comparison_table import Line, lines
+from nest_core.studies.comparison_table import ComparisonLine, lines
 from nest_core.studies.equal_budget import AtBudget, Budget, at_budget, spent
 from nest_core.studies.failures import Loss, lose_one, tiers_at_risk
 from nest_core.studies.interval import sureness_of
@@ -63,7 +63,7 @@ class Comparison:
         jobs = [one.scenario for one in self.candidates]
         return len({(job.model, job.sequence, job.batch) for job in jobs}) == 1
 
-    def lines(self) -> tuple[Line, ...]:
+    def lines(self) -> tuple[ComparisonLine, ...]:
         """The table: one line per figure, a value and a text per candidate."""
         return lines(self.candidates, self.budget)
 

@@ -28,7 +28,7 @@ from nest_core.units import (
     signed,
 )
 
-__all__ = ["Line", "lines"]
+__all__ = ["ComparisonLine", "lines"]
 
 Value = float | str | None
 _SAME = 5e-4
@@ -37,7 +37,7 @@ _FAILED = "One switch failed"
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ComparisonLine:
     """One figure of every candidate.
 
     Parameters
@@ -73,7 +73,7 @@ class Line:
         return tuple(text != self.texts[0] for text in self.texts)
 
 
-def lines(candidates: Sequence[Candidate], budget: Budget | None) -> tuple[Line, ...]:
+def lines(candidates: Sequence[Candidate], budget: Budget | None) -> tuple[ComparisonLine, ...]:
     """All figures of a comparison; parts stand together.
 
     What differs from the first says by how much on one line: figures that follow from another one
@@ -100,7 +100,7 @@ def _numbers(
     words: Callable[[float], str],
     *,
     beside: bool = True,
-) -> Line:
+) -> ComparisonLine:
     """A line of quantities, each beside the first unless that says nothing."""
     first = values[0] if beside else None
     relative = tuple(value / first - 1 if first and value is not None else None for value in values)
@@ -108,7 +108,7 @@ def _numbers(
         NOTHING if value is None else words(value) + _beside(apart)
         for value, apart in zip(values, relative, strict=True)
     )
-    return Line(part, figure, unit, tuple(values), texts, relative)
+    return ComparisonLine(part, figure, unit, tuple(values), texts, relative)
 
 
 def _beside(apart: float | None) -> str:
@@ -117,12 +117,12 @@ def _beside(apart: float | None) -> str:
     return f" ({signed(apart, percent)})"
 
 
-def _words(part: str, figure: str, texts: Sequence[str], unit: str = "") -> Line:
+def _words(part: str, figure: str, texts: Sequence[str], unit: str = "") -> ComparisonLine:
     values = tuple(None if text == NOTHING else text for text in texts)
-    return Line(part, figure, unit, values, tuple(texts), (None,) * len(texts))
+    return ComparisonLine(part, figure, unit, values, tuple(texts), (None,) * len(texts))
 
 
-def _result(every: Sequence[Candidate]) -> list[Line]:
+def _result(every: Sequence[Candidate]) -> list[ComparisonLine]:
     part = "Result"
     found = [
         _numbers(
@@ -158,7 +158,7 @@ def _result(every: Sequence[Candidate]) -> list[Line]:
     return found
 
 
-def _level_wise(every: Sequence[Candidate]) -> list[Line]:
+def _level_wise(every: Sequence[Candidate]) -> list[ComparisonLine]:
     """What NEST's program promised, takes, and loses by; nothing where it was not asked for."""
     if all(one.nest is None for one in every):
         return []
@@ -205,7 +205,7 @@ def _slowest(report: Report | None) -> str:
     return "balanced" if excess < 0.005 else f"stage {number + 1}, {percent(excess)} above the mean"
 
 
-def _cost(every: Sequence[Candidate]) -> list[Line]:
+def _cost(every: Sequence[Candidate]) -> list[ComparisonLine]:
     part = "Cost and power"
     return [
         _numbers(
@@ -240,7 +240,7 @@ def _cost(every: Sequence[Candidate]) -> list[Line]:
     ]
 
 
-def _whole(bills: Sequence[Candidate]) -> list[Line]:
+def _whole(bills: Sequence[Candidate]) -> list[ComparisonLine]:
     """What each costs to buy and to keep, of what has a source."""
     part = f"Whole bill over {bills[0].owned.years:g} years"
     totals = [one.owned.total_usd for one in bills]
@@ -268,8 +268,8 @@ def _cents(value: float) -> str:
     return f"${value:.2f}"
 
 
-def _failed(every: Sequence[Candidate]) -> list[Line]:
-    found: list[Line] = []
+def _failed(every: Sequence[Candidate]) -> list[ComparisonLine]:
+    found: list[ComparisonLine] = []
     for place in range(max((len(one.losses) for one in every), default=0)):
         losses = [one.losses[place] if len(one.losses) > place else None for one in every]
         names = " or ".join(dict.fromkeys(loss.tier for loss in losses if loss))
@@ -292,10 +292,10 @@ def _failed(every: Sequence[Candidate]) -> list[Line]:
     return found
 
 
-def _failed_line(figure: str, lost: Sequence[float | None]) -> Line:
+def _failed_line(figure: str, lost: Sequence[float | None]) -> ComparisonLine:
     values = tuple(None if share is None else -share for share in lost)
     texts = tuple(NOTHING if value is None else _change(value) for value in values)
-    return Line(_FAILED, figure, "1", values, texts, (None,) * len(values))
+    return ComparisonLine(_FAILED, figure, "1", values, texts, (None,) * len(values))
 
 
 def _change(value: float) -> str:
@@ -305,7 +305,7 @@ def _change(value: float) -> str:
     return f"{'+' if value > 0 else '−'}{percent(abs(value))}"
 
 
-def _at_budget(every: Sequence[Candidate], budget: Budget | None) -> list[Line]:
+def _at_budget(every: Sequence[Candidate], budget: Budget | None) -> list[ComparisonLine]:
     if budget is None:
         return []
     unit, write = ("USD", format_money) if budget.kind == "price" else ("W", _watts)
@@ -345,7 +345,7 @@ def _at_budget(every: Sequence[Candidate], budget: Budget | None) -> list[Line]:
     return table
 
 
-def _plan(every: Sequence[Candidate]) -> list[Line]:
+def _plan(every: Sequence[Candidate]) -> list[ComparisonLine]:
     plans = [_plan_fields(one.report) if one.report else {} for one in every]
     names = dict.fromkeys(name for plan in plans for name in plan)
     return [_words("Plan", name, [plan.get(name, NOTHING) for plan in plans]) for name in names]
@@ -364,7 +364,7 @@ def _extent(counts: Sequence[int]) -> str:
     return f"{low}" if low == high else f"{low} to {high}"
 
 
-def _fabric(every: Sequence[Candidate]) -> list[Line]:
+def _fabric(every: Sequence[Candidate]) -> list[ComparisonLine]:
     part = "Fabric"
     return [
         _words(part, "Fabric", [fabric_title(one.scenario.fabric) for one in every]),
@@ -398,7 +398,7 @@ def _switches(one: Candidate) -> str:
     return ", ".join(f"{total.count:,} {total.role}" for total in one.bill.switches) or "none"
 
 
-def _settings(every: Sequence[Candidate]) -> list[Line]:
+def _settings(every: Sequence[Candidate]) -> list[ComparisonLine]:
     keys = [key for key, _ in every[0].settings]
     called = [_called(key) for key in keys]
     return [

@@ -30,7 +30,16 @@ from nest_core.studies.pool import WorkerPool
 from nest_core.studies.study import Study
 from nest_core.studies.whole_bill import WholeBill, bill_of_scenario
 
-__all__ = ["GOAL_UNITS", "Choice", "Contender", "choose", "cost_of", "in_words", "ties_of", "weigh"]
+__all__ = [
+    "GOAL_UNITS",
+    "Contender",
+    "DesignChoice",
+    "choose",
+    "cost_of",
+    "in_words",
+    "ties_of",
+    "weigh",
+]
 
 GOAL_UNITS: dict[Goal, str] = {
     "days": "days",
@@ -85,7 +94,7 @@ class Contender:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Choice:
+class DesignChoice:
     """What a design study answers.
 
     Parameters
@@ -102,7 +111,7 @@ class Choice:
     apart: FloatArray
 
 
-def weigh(study: Study, found: Designed, pool: WorkerPool | None = None) -> Choice:
+def weigh(study: Study, found: Designed, pool: WorkerPool | None = None) -> DesignChoice:
     """Plan the Pareto set once more with failures and intervals, and put it in order.
 
     Raises
@@ -197,7 +206,7 @@ def _billed(
 
 def _ordered(
     goal: Goal, contenders: Sequence[Contender], costs: FloatArray, apart: FloatArray
-) -> Choice:
+) -> DesignChoice:
     """Rank by rank: the best of those that are left, with all that tie with it."""
     left: set[int] = set(range(len(contenders)))
     order: list[int] = []
@@ -217,7 +226,7 @@ def _ordered(
         )
         for one in order
     )
-    return Choice(goal, placed, apart[np.ix_(order, order)])
+    return DesignChoice(goal, placed, apart[np.ix_(order, order)])
 
 
 def _shares(bills: Sequence[WholeBill], weights: FloatArray) -> FloatArray:

@@ -23,13 +23,13 @@ from nest_core.studies.study import Study
 from nest_core.studies.whole_bill import scenario_prices
 from nest_core.topology import Clos, Fabric
 
-__all__ = ["Phase", "Way", "ways_to_grow"]
+__all__ = ["GrowthPhase", "Way", "ways_to_grow"]
 
 SMALL, ROOM = "as small as it can be", "with the tiers of the last phase"
 
 
 @dataclass(frozen=True, slots=True)
-class Phase:
+class GrowthPhase:
     """One phase of a way.
 
     Parameters
@@ -56,7 +56,7 @@ class Way:
     Parameters
     ----------
     design, how : str
-    phases : tuple of Phase
+    phases : tuple of GrowthPhase
         As far as it exists.
     reason : str
         Why it does not reach the last phase; empty where it does.
@@ -67,7 +67,7 @@ class Way:
 
     design: str
     how: str
-    phases: tuple[Phase, ...]
+    phases: tuple[GrowthPhase, ...]
     reason: str
     regret_usd: float = 0.0
 
@@ -116,8 +116,8 @@ def _ways(design: Design, devices: Sequence[int], prices: Prices) -> Iterator[Wa
         yield Way(design.name, ROOM, _phases(roomy, design.accelerator, prices), reason)
 
 
-def _phases(fabrics: Sequence[Fabric], accelerator: str, prices: Prices) -> tuple[Phase, ...]:
-    found: list[Phase] = []
+def _phases(fabrics: Sequence[Fabric], accelerator: str, prices: Prices) -> tuple[GrowthPhase, ...]:
+    found: list[GrowthPhase] = []
     bought: Counter[tuple[str, str]] = Counter()
     before: Counter[tuple[str, str]] = Counter()
     for fabric in fabrics:
@@ -126,7 +126,7 @@ def _phases(fabrics: Sequence[Fabric], accelerator: str, prices: Prices) -> tupl
         tiers = fabric.tiers if isinstance(fabric, Clos) else 0
         paid = _paid(bill, bought)
         moved = (before - links).total()
-        found.append(Phase(fabric.devices, tiers, paid, links.total(), moved))
+        found.append(GrowthPhase(fabric.devices, tiers, paid, links.total(), moved))
         before = links
     return tuple(found)
 

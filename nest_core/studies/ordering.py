@@ -21,14 +21,14 @@ from nest_core.studies.interval import paired_sd
 from nest_core.studies.whole_bill import WholeBill
 from nest_core.units import format_days, format_money, percent
 
-__all__ = ["ORDERS", "Row", "ordered"]
+__all__ = ["ORDERS", "OrderedDesign", "ordered"]
 
 ORDERS = ("price", "days", "failure")
 _SAME = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class OrderedDesign:
     """A design in its place.
 
     Parameters
@@ -65,7 +65,7 @@ class Row:
         }
 
 
-def ordered(bills: Sequence[WholeBill], by: str = "price") -> tuple[Row, ...]:
+def ordered(bills: Sequence[WholeBill], by: str = "price") -> tuple[OrderedDesign, ...]:
     """Designs from the best to the worst.
 
     Parameters
@@ -83,7 +83,7 @@ def ordered(bills: Sequence[WholeBill], by: str = "price") -> tuple[Row, ...]:
     planned = all(one.report is not None for one in bills)
     values = [_value(one, by, planned) for one in bills]
     places = sorted(range(len(bills)), key=lambda place: _rank(values[place]))
-    rows: list[Row] = []
+    rows: list[OrderedDesign] = []
     for number, place in enumerate(places):
         value = values[place]
         others = [other for other in places if other != place]
@@ -95,7 +95,7 @@ def ordered(bills: Sequence[WholeBill], by: str = "price") -> tuple[Row, ...]:
             and _tie(bills[place], bills[other], by, (value, values[other] or 0.0))
         )
         rows.append(
-            Row(
+            OrderedDesign(
                 number + 1,
                 bills[place].name,
                 value,
@@ -107,9 +107,9 @@ def ordered(bills: Sequence[WholeBill], by: str = "price") -> tuple[Row, ...]:
     return _joined(rows)
 
 
-def _joined(rows: list[Row]) -> tuple[Row, ...]:
+def _joined(rows: list[OrderedDesign]) -> tuple[OrderedDesign, ...]:
     """Rows that tie with the first of a rank share it."""
-    found: list[Row] = []
+    found: list[OrderedDesign] = []
     for row in rows:
         lead = next((one for one in found if one.rank == found[-1].rank), None) if found else None
         same = lead is not None and lead.name in row.ties

@@ -27,7 +27,7 @@ from nest_core.studies.study import Member, StudyPoint
 from nest_core.topology import Fabric
 from nest_core.workload.model_files import load_model
 
-__all__ = ["MOST_MODELS", "Ratios", "Step", "Tier", "highest_ratios"]
+__all__ = ["MOST_MODELS", "RatioStep", "Ratios", "TierRatios", "highest_ratios"]
 
 
 STEP = 0.5
@@ -36,7 +36,7 @@ MOST_MODELS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RatioStep:
     """One ratio of one tier.
 
     Parameters
@@ -62,7 +62,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Tier:
+class TierRatios:
     """What one tier bears.
 
     Parameters
@@ -71,9 +71,9 @@ class Tier:
         Of the tier's parameter.
     present : float
         The ratio that the scenario has.
-    steps : tuple of Step
+    steps : tuple of RatioStep
         From the least ratio up to the first that costs too much, or to the largest.
-    highest : Step
+    highest : RatioStep
         The last that costs less than the limit.
     beyond : Step or None
         The first that costs the limit or more; None where none does.
@@ -84,9 +84,9 @@ class Tier:
     key: str
     label: str
     present: float
-    steps: tuple[Step, ...]
-    highest: Step
-    beyond: Step | None
+    steps: tuple[RatioStep, ...]
+    highest: RatioStep
+    beyond: RatioStep | None
     price_usd: tuple[float, float] | None
 
 
@@ -101,7 +101,7 @@ class Ratios:
         Models and their shares of the time, which sum to 1.
     limit : float
         The loss that every tier stays below.
-    tiers : tuple of Tier
+    tiers : tuple of TierRatios
         Innermost first; all of them only if ``complete``.
     complete : bool
         False where it was given up on the way.
@@ -110,7 +110,7 @@ class Ratios:
     scenario: str
     mix: tuple[tuple[str, float], ...]
     limit: float
-    tiers: tuple[Tier, ...]
+    tiers: tuple[TierRatios, ...]
     complete: bool
 
     def rows(self) -> list[dict[str, Any]]:
@@ -170,7 +170,7 @@ def highest_ratios(
         raise InputError("fabric", "must have tiers to oversubscribe", named, "pick another")
     others = {key: value for key, value in scenario.overrides.items() if not _of_model(key)}
     plain = replace(scenario, overrides=others)
-    tiers: list[Tier] = []
+    tiers: list[TierRatios] = []
     for number, turned in enumerate(ladder):
 
         def tell(share: float, words: str, done: int = number) -> None:
@@ -227,9 +227,9 @@ class _Trial:
         return rows
 
 
-def _climb(trial: _Trial, limit: float, tell: Tell) -> list[Step] | None:
+def _climb(trial: _Trial, limit: float, tell: Tell) -> list[RatioStep] | None:
     """Try ratios upwards until one costs too much; None once stopped."""
-    steps: list[Step] = []
+    steps: list[RatioStep] = []
     reference: list[float] = []
     for share, ratio in _ladder(trial.parameter):
         tell(share, f"{trial.parameter.label} {trial.parameter.words(ratio)}")
@@ -239,7 +239,7 @@ def _climb(trial: _Trial, limit: float, tell: Tell) -> list[Step] | None:
         except InputError as error:
             if not reference:
                 raise
-            steps.append(Step(ratio, "", None, (), str(error)))
+            steps.append(RatioStep(ratio, "", None, (), str(error)))
             continue
         rows = trial.rows(ratio, scenarios, fabric)
         if trial.stop():
@@ -254,7 +254,7 @@ def _climb(trial: _Trial, limit: float, tell: Tell) -> list[Step] | None:
         losses = tuple(1 - rate / least for rate, least in zip(rates, reference, strict=True))
         whole = sum(part.share * lost for part, lost in zip(trial.mix, losses, strict=True))
         loss, losses = (None, ()) if why else (whole, losses)
-        steps.append(Step(ratio, realised, loss, losses, why))
+        steps.append(RatioStep(ratio, realised, loss, losses, why))
         if why or whole >= limit:
             break
     return steps
@@ -269,11 +269,11 @@ def _ladder(parameter: Parameter) -> Iterator[tuple[float, float]]:
         yield number / count, least + number * STEP
 
 
-def _tier(trial: _Trial, steps: list[Step], limit: float) -> Tier:
+def _tier(trial: _Trial, steps: list[RatioStep], limit: float) -> TierRatios:
     borne = [step for step in steps if step.loss is not None and step.loss < limit]
     last, present = steps[-1], trial.parameter.present
     least, most = (trial.usd[step.ratio] for step in (steps[0], borne[-1]))
-    return Tier(
+    return TierRatios(
         key=trial.parameter.name,
         label=trial.parameter.label.removesuffix(" oversubscription"),
         present=float(present) if isinstance(present, int | float) else steps[0].ratio,

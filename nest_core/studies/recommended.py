@@ -32,9 +32,9 @@ from nest_core.studies.local_price import LocalPrice, local_price
 from nest_core.studies.solving import Stop, Tell, never, silent
 
 __all__ = [
-    "Contender",
     "Difference",
     "Recommended",
+    "RivalPlan",
     "difference",
     "recommend",
     "recommended",
@@ -48,7 +48,7 @@ _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Contender:
+class RivalPlan:
     """A plan that was priced under all draws, beside the recommended one.
 
     Parameters
@@ -96,7 +96,7 @@ class Recommended:
     fits : float
         The chance that every stage fits into memory, over draws of it.
     measured : int
-        As of a `Contender`.
+        As of a `RivalPlan`.
     draws, proven : int
         Searched anew, and of those to the end.
     best, low, high : float
@@ -104,7 +104,7 @@ class Recommended:
     worst_regret : float
         Largest share of its time that another of the plans would have saved under some draw in
         which it fits.
-    others : tuple of Contender
+    others : tuple of RivalPlan
         All other plans that were priced, the least expected time first.
     spread : Spread
     local : LocalPrice
@@ -121,12 +121,12 @@ class Recommended:
     low: float
     high: float
     worst_regret: float
-    others: tuple[Contender, ...]
+    others: tuple[RivalPlan, ...]
     spread: Spread
     local: LocalPrice
 
     @property
-    def equals(self) -> tuple[Contender, ...]:
+    def equals(self) -> tuple[RivalPlan, ...]:
         """Plans that the model cannot tell from it, the one measured most first."""
         equal = (one for one in self.others if one.equal)
         return tuple(sorted(equal, key=lambda one: -one.measured))
@@ -242,7 +242,7 @@ def recommended(
     measured = [measured_like(family, stack, plan) for plan in plans]
     slower = [_inner(each / seconds[chosen] - 1.0) for each in seconds]
     others = [
-        Contender(reports[k], float(expected[k]), slower[k], measured[k])
+        RivalPlan(reports[k], float(expected[k]), slower[k], measured[k])
         for k in np.argsort(expected, kind="stable").tolist()
         if k != chosen
     ]

@@ -19,7 +19,7 @@ import numpy as np
 from nest_core.explain.uncertain import parameter_in_words
 from nest_core.hardware.posterior import WIDTH
 from nest_core.network import FloatArray
-from nest_core.studies.design_choice import Choice, choose, ties_of
+from nest_core.studies.design_choice import DesignChoice, choose, ties_of
 from nest_core.studies.information import Information, information
 from nest_core.studies.stakes import Stakes
 from nest_core.studies.study import Study
@@ -114,7 +114,7 @@ class _Factor:
     words: Callable[[float], str]
 
 
-def sensitivity(study: Study, found: Choice, seed: int = 0) -> Sensitivity:
+def sensitivity(study: Study, found: DesignChoice, seed: int = 0) -> Sensitivity:
     """The tornado of a choice, when it changes, and what would be worth knowing."""
     stakes = Stakes(study, found)
     swings = [

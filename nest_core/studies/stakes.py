@@ -7,7 +7,7 @@ import numpy as np
 from nest_core.bill.prices import Range
 from nest_core.network import FloatArray
 from nest_core.schema.study import Goal
-from nest_core.studies.design_choice import Choice
+from nest_core.studies.design_choice import DesignChoice
 from nest_core.studies.draws import alikeness
 from nest_core.studies.study import Study
 
@@ -28,7 +28,7 @@ class Stakes:
     Parameters
     ----------
     study : Study
-    found : Choice
+    found : DesignChoice
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Stakes:
     worst : list of float
         Shares that the worst failed switch takes; infinite where unknown.
     apart : (n, n)
-        Of `Choice`.
+        Of `DesignChoice`.
     models : list of str
     weights : (models,)
         Their parts of the tokens.
@@ -63,7 +63,7 @@ class Stakes:
     Times are ``weights @ (seconds * exp(slopes @ theta + error))``, theta normal.
     """
 
-    def __init__(self, study: Study, found: Choice) -> None:
+    def __init__(self, study: Study, found: DesignChoice) -> None:
         self.goal: Goal = found.goal
         rows = [one.bills for one in found.contenders]
         self.apart = found.apart
@@ -81,7 +81,7 @@ class Stakes:
         self.parameters, self.slopes, self.covariance = self._joint(found)
         self.errors = self._errors(found)
 
-    def _priced(self, found: Choice) -> dict[str, FloatArray]:
+    def _priced(self, found: DesignChoice) -> dict[str, FloatArray]:
         """Low, typical and high of what the goal pays, part by part, (contenders, 3)."""
         parts: dict[str, FloatArray] = {}
         for place, one in enumerate(found.contenders):
@@ -94,7 +94,7 @@ class Stakes:
                 ends[place] += _ends(line.usd)
         return parts
 
-    def _joint(self, found: Choice) -> tuple[list[tuple[str, str]], FloatArray, FloatArray]:
+    def _joint(self, found: DesignChoice) -> tuple[list[tuple[str, str]], FloatArray, FloatArray]:
         """Parameters with their devices, their slopes, and their covariance."""
         names: dict[tuple[str, str], int] = {}
         blocks: list[tuple[list[int], FloatArray]] = []
@@ -118,7 +118,7 @@ class Stakes:
             slopes[place, model, at] = along
         return list(names), slopes, covariance
 
-    def _errors(self, found: Choice) -> FloatArray:
+    def _errors(self, found: DesignChoice) -> FloatArray:
         """Covariance of the model's errors from run to run, (models, contenders, contenders)."""
         each = []
         for model in range(len(self.weights)):

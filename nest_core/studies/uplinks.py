@@ -27,11 +27,11 @@ from nest_core.studies.draws import REPEATED_SD, slopes, spread_of
 from nest_core.topology import Clos, Fabric
 from nest_core.units import plural
 
-__all__ = ["Step", "UplinksOff", "check_leaves", "uplinks_off"]
+__all__ = ["UplinkStep", "UplinksOff", "check_leaves", "uplinks_off"]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class UplinkStep:
     """A plan on leaves that have so many uplinks left.
 
     Parameters
@@ -76,14 +76,14 @@ class UplinksOff:
         The plan, with all uplinks.
     leaves, spines : int
         Leaf switches in place, and the switches that uplinks of one of them are spread over.
-    steps : tuple of Step
+    steps : tuple of UplinkStep
         All uplinks first.
     """
 
     report: Report
     leaves: int
     spines: int
-    steps: tuple[Step, ...]
+    steps: tuple[UplinkStep, ...]
 
     @property
     def crosses(self) -> bool:
@@ -149,7 +149,7 @@ def uplinks_off(scenario: ScenarioValues, report: Report) -> UplinksOff:
         fabric.switch_counts()[fabric.tier_names[0]],
         tier.switches_per_group // fabric.planes,
         tuple(
-            Step(
+            UplinkStep(
                 most - index,
                 fabric.switch_ports()[0].down / (most - index),
                 Interval(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nest_core.figures.designs import designs_picture
-from nest_core.studies.design_choice import Choice, Contender
+from nest_core.studies.design_choice import Contender, DesignChoice
 from nest_core.studies.design_search import DesignCertificate, Designed, Planned, pareto
 from nest_core.studies.design_space import Design
 
@@ -39,7 +39,7 @@ def drawn(every=(), tied=(LEAN, FULL), goal="days", planned=(TORUS, LEAN, FULL, 
         )
         for one in order
     )
-    return designs_picture(found, Choice(goal, contenders, np.zeros((3, 3))), every)
+    return designs_picture(found, DesignChoice(goal, contenders, np.zeros((3, 3))), every)
 
 
 def places(picture, name):

@@ -17,7 +17,7 @@ from nest_core.measured.fabric import UNMEASURED_RATIO
 from nest_core.planner import search
 from nest_core.scenario import Scenario, resolve_scenario, scenario_document
 from nest_core.studies.interval import interval_of
-from nest_core.studies.ratios import Ratios, Step, Tier
+from nest_core.studies.ratios import Ratios, RatioStep, TierRatios
 from nest_core.studies.rows import StudyRow
 from nest_core.studies.study import StudyAxis
 from nest_core.studies.sweeps import Sweep, sweep
@@ -248,7 +248,7 @@ def test_names_that_people_gave_are_not_read_as_tags():
 
 def ratios():
     def step(ratio, loss):
-        return Step(ratio, f"realised {ratio:g}:1", loss, (loss,), "")
+        return RatioStep(ratio, f"realised {ratio:g}:1", loss, (loss,), "")
 
     leaf = [step(1.0, 0.0), step(1.5, 0.01), step(2.0, 0.04)]
     spine = [step(1.0, 0.0), step(1.5, 0.001)]
@@ -257,8 +257,10 @@ def ratios():
         (("model", 1.0),),
         0.02,
         (
-            Tier("oversubscription.0", "leaf", 1.0, tuple(leaf), leaf[1], leaf[2], (2e6, 1e6)),
-            Tier("oversubscription.1", "spine", 1.0, tuple(spine), spine[1], None, None),
+            TierRatios(
+                "oversubscription.0", "leaf", 1.0, tuple(leaf), leaf[1], leaf[2], (2e6, 1e6)
+            ),
+            TierRatios("oversubscription.1", "spine", 1.0, tuple(spine), spine[1], None, None),
         ),
         True,
     )
