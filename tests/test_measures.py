@@ -23,10 +23,26 @@ MAX_VAGUE_NAMES_PER_1000_LINES = 30.0
 MAX_REPEATED_CLASS_NAMES = 100
 """Names that more than one class has."""
 
-VAGUE = frozenset(
-    ("found", "said", "told", "asked", "held", "one", "own", "kept", "known", "there", "shown")
-    + ("named", "made", "left", "each", "whole", "beside", "apart")
-)
+VAGUE = {
+    "found",
+    "said",
+    "told",
+    "asked",
+    "held",
+    "one",
+    "own",
+    "kept",
+    "known",
+    "there",
+    "shown",
+    "named",
+    "made",
+    "left",
+    "each",
+    "whole",
+    "beside",
+    "apart",
+}
 
 
 @pytest.fixture(scope="module")
