@@ -14,12 +14,13 @@ import numpy as np
 
 from nest_core.compiled import compiled
 from nest_core.costs import Problem, acting_zero
-from nest_core.costs.zero import traffic, update_seconds
+from nest_core.costs.zero import traffic as zero_traffic
+from nest_core.costs.zero import update_seconds
 from nest_core.network import BoolArray, FloatArray, IntArray
 from nest_core.planner.layer_bounds import LayerBounds
 from nest_core.planner.transfer_bounds import TransferBounds, all_ports_Bps
 
-__all__ = ["Bounds", "bounds"]
+__all__ = ["Bounds", "PointColumns", "bounds"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,95 +36,125 @@ class Bounds:
         return Bounds(self.seconds[which], self.total[which], self.sync[which])
 
 
-def bounds(
-    problem: Problem,
-    transfer_bounds: TransferBounds,
-    entries: LayerBounds,
-    entry: IntArray,
-    dp: IntArray,
-    cp: IntArray,
-    owners: IntArray,
-    apart: BoolArray,
-    instances: IntArray,
-    pp: IntArray,
-    micro_batches: IntArray,
-    zero: IntArray,
-    rounds: FloatArray,
-    transfers: FloatArray,
-    beyond: tuple[FloatArray, FloatArray, FloatArray],
-) -> Bounds:
-    """Bound many points at once; all columns have shape (points,).
+@dataclass(frozen=True, slots=True, eq=False)
+class PointColumns:
+    """What bounds depend on, of many points; every array has shape (points,).
 
     Parameters
     ----------
-    entry : index into ``entries``
-    rounds : what divides the fill at most; see `Columns.rounds`
-    owners : ranks that hold the same experts
-    apart : whether experts are shared by other ranks than dense weights
-    instances : copies of what ZeRO shards
-    transfers : seconds that one micro-batch is on its way between stages at least
-    beyond : seconds per byte that collectives of dense and of expert gradients, and those between
-        instances, take at least to leave their blocks; see `beyond_instances`
+    entry : int array
+        Index into the bounds of layers.
+    dp, cp, pp, micro_batches, zero : int arrays
+        ``zero`` as the plan names it.
+    expert_sharers : int array
+        Ranks that hold the same experts.
+    experts_apart : bool array
+        Whether experts are shared by other ranks than dense weights.
+    instances : int array
+        Copies of what ZeRO shards.
+    rounds : float array
+        What divides the fill at most; see `Columns.rounds`.
+    transfer_s : float array
+        Seconds that one micro-batch is on its way between stages at least.
+    leaving : tuple of three float arrays
+        Seconds per byte that collectives of dense and of expert gradients, and those between
+        instances, take at least to leave their blocks; see `beyond_instances`.
+    """
+
+    entry: IntArray
+    dp: IntArray
+    cp: IntArray
+    pp: IntArray
+    micro_batches: IntArray
+    zero: IntArray
+    expert_sharers: IntArray
+    experts_apart: BoolArray
+    instances: IntArray
+    rounds: FloatArray
+    transfer_s: FloatArray
+    leaving: tuple[FloatArray, FloatArray, FloatArray]
+
+
+def bounds(
+    problem: Problem, transfer_bounds: TransferBounds, layers: LayerBounds, points: PointColumns
+) -> Bounds:
+    """Return what no plan of a point is faster than, of many points at once.
+
+    Parameters
+    ----------
+    problem : Problem
+    transfer_bounds : TransferBounds
+    layers : LayerBounds
+        Of all families and micro-batches that points have.
+    points : PointColumns
 
     Notes
     -----
-    A reduce-scatter among ``n`` ranks takes at least the latency of its fewest steps, and
-    ``(1 - 1/n)`` of the buffer over all that one device can send through at once.
+    An iteration takes ``sum(t_s) / v + (m - 1/v) max(t_s) + max(e_s)`` for stage loads ``t_s``,
+    exposed synchronisations ``e_s``, ``m`` micro-batches and ``v`` virtual stages. Every term has
+    its bound here: the sum from best-case layers, the largest from the mean over stages and from
+    the longest layer, synchronisation from latency and bytes. A reduce-scatter among ``n`` ranks
+    takes at least the latency of its fewest steps, and ``(1 - 1/n)`` of the buffer over all that
+    one device can send through at once, or over what its block lets out.
     """
-    zero = acting_zero(zero, pp, problem.sharded_gradients)
+    entry, pp, rounds, instances = points.entry, points.pp, points.rounds, points.instances
+    experts_apart, owners = points.experts_apart, points.expert_sharers
+    zero = acting_zero(points.zero, pp, problem.sharded_gradients)
     state, port = problem.state, all_ports_Bps(problem)
-    sharers, divided = dp * cp, bool((instances > 1).any())
+    sharers, divided = points.dp * points.cp, bool((instances > 1).any())
     if divided:
         sharers, owners = sharers // instances, owners // instances
-    spread = np.maximum((1.0 - 1.0 / sharers) / port, beyond[0])
-    spread_experts = np.maximum((1.0 - 1.0 / owners) / port, beyond[1])
+    spread = np.maximum((1.0 - 1.0 / sharers) / port, points.leaving[0])
+    spread_experts = np.maximum((1.0 - 1.0 / owners) / port, points.leaving[1])
     first = transfer_bounds.starts(zero, sharers)
     first_experts = np.zeros_like(first)
-    if apart.any():
-        first_experts = np.where(apart, transfer_bounds.starts(zero, owners), 0.0)
-    sends = [traffic(stage, state) for stage in range(4)]
+    if experts_apart.any():
+        first_experts = np.where(experts_apart, transfer_bounds.starts(zero, owners), 0.0)
+    sends = [zero_traffic(stage, state) for stage in range(4)]
     shard, shard_experts = (np.where(zero >= 1, ranks, 1) for ranks in (sharers, owners))
     update = update_seconds(problem, 0, 1)
-    bounds_by_pair = (entries.count, entries.dense, entries.experts)
+    layer_elements = (layers.count, layers.dense, layers.experts)
 
-    total, tallest = entries.within[entry], entries.tallest[entry]
-    each = np.array([sum(found.step) for found in sends])[zero]
-    often = (each > 0) & (np.maximum(sharers, owners) > 1)
+    total, tallest = layers.within[entry], layers.tallest[entry]
+    per_step = np.array([sum(traffic.step) for traffic in sends])[zero]
+    often = (per_step > 0) & (np.maximum(sharers, owners) > 1)
     if often.any():
-        number = np.array([float(len(found.step)) for found in sends])[zero]
+        number = np.array([float(len(traffic.step)) for traffic in sends])[zero]
         total, tallest = total.copy(), tallest.copy()
         total[often], tallest[often] = _loaded(
-            *bounds_by_pair,
-            entries.device,
-            entries.cover,
-            entries.host,
+            *layer_elements,
+            layers.device,
+            layers.cover,
+            layers.host,
             problem.overlap.data,
             entry[often],
             (number * first)[often],
             (number * first_experts)[often],
-            (each * spread)[often],
-            (each * spread_experts)[often],
+            (per_step * spread)[often],
+            (per_step * spread_experts)[often],
         )
-    total = total + (1.0 - problem.overlap.transfer) * transfers
+    total = total + (1.0 - problem.overlap.transfer) * points.transfer_s
     bottleneck = np.maximum(total / pp, tallest)
 
-    once = np.array([sum(found.sync) for found in sends])[zero]
-    number = np.array([float(len(found.sync)) for found in sends])[zero]
+    once = np.array([sum(traffic.sync) for traffic in sends])[zero]
+    number = np.array([float(len(traffic.sync)) for traffic in sends])[zero]
     latency, latency_experts = number * first, number * first_experts
     sending, sending_experts = once * spread, once * spread_experts
     if divided:
-        between = 2.0 * state.gradients * np.maximum((1.0 - 1.0 / instances) / port, beyond[2])
+        between = (
+            2.0 * state.gradients * np.maximum((1.0 - 1.0 / instances) / port, points.leaving[2])
+        )
         meeting = 2.0 * transfer_bounds.starts(np.zeros_like(instances), instances)
         latency, latency_experts = (
             latency + meeting,
-            latency_experts + np.where(apart, meeting, 0.0),
+            latency_experts + np.where(experts_apart, meeting, 0.0),
         )
         sending, sending_experts = (
             sending + between / sharers,
             sending_experts + between / owners,
         )
-    sent, shown, alone = _synchronised(
-        *bounds_by_pair,
+    sent, exposed, largest = _synchronised(
+        *layer_elements,
         1.0 - problem.overlap.data,
         entry,
         latency,
@@ -133,13 +164,17 @@ def bounds(
         update / shard,
         update / shard_experts,
     )
-    left = (entries.count * entries.backward).sum(axis=1)[entry]
+    backward = (layers.count * layers.backward).sum(axis=1)[entry]
     # Interleaved stages hide it behind the pace of the slowest, which is not known yet.
-    shown = shown + np.where(rounds == 1, problem.overlap.data * np.maximum(0.0, sent - left), 0)
-    sync = np.maximum(shown / pp, alone)
-    seconds = total / rounds + (micro_batches - 1.0 / rounds) * bottleneck + sync
+    exposed = exposed + np.where(
+        rounds == 1, problem.overlap.data * np.maximum(0.0, sent - backward), 0
+    )
+    sync = np.maximum(exposed / pp, largest)
+    seconds = total / rounds + (points.micro_batches - 1.0 / rounds) * bottleneck + sync
     # A slower pace hides more, but costs more than that.
-    paced = problem.overlap.data * np.maximum(0.0, sent / pp - np.maximum(bottleneck, left / pp))
+    paced = problem.overlap.data * np.maximum(
+        0.0, sent / pp - np.maximum(bottleneck, backward / pp)
+    )
     seconds = seconds + np.where(rounds == 1, 0.0, paced)
     return Bounds(seconds, total, sync)
 
@@ -175,16 +210,16 @@ def _loaded(
         for k in range(count.shape[1]):
             if count[e, k] == 0:
                 continue
-            own, others = dense[e, k], experts[e, k]
-            sent = own * spread[p] + others * spread_experts[p]
-            if own > 0:
+            shared, routed = dense[e, k], experts[e, k]
+            sent = shared * spread[p] + routed * spread_experts[p]
+            if shared > 0:
                 sent += starts[p]
-            if others > 0:
+            if routed > 0:
                 sent += starts_experts[p]
             least = np.inf
             for c in range(device.shape[2]):
-                shown = device[e, k, c] + sent - saved * min(sent, cover[e, k, c])
-                least = min(least, max(shown, host[e, k, c]))
+                busy = device[e, k, c] + sent - saved * min(sent, cover[e, k, c])
+                least = min(least, max(busy, host[e, k, c]))
             total[p] += count[e, k] * least
             tallest[p] = max(tallest[p], least)
     return total, tallest
@@ -221,13 +256,13 @@ def _synchronised(
         for k in range(count.shape[1]):
             if count[e, k] == 0:
                 continue
-            own, others = dense[e, k], experts[e, k]
-            sent = own * spread[p] + others * spread_experts[p]
-            if own > 0:
+            shared, routed = dense[e, k], experts[e, k]
+            sent = shared * spread[p] + routed * spread_experts[p]
+            if shared > 0:
                 sent += starts[p]
-            if others > 0:
+            if routed > 0:
                 sent += starts_experts[p]
-            least = exposed * sent + own * update[p] + others * update_experts[p]
+            least = exposed * sent + shared * update[p] + routed * update_experts[p]
             traffic[p] += count[e, k] * sent
             total[p] += count[e, k] * least
             tallest[p] = max(tallest[p], least)

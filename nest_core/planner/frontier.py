@@ -13,7 +13,7 @@ from nest_core.costs.problem import prefix
 from nest_core.costs.schedules import DELAYS
 from nest_core.network import BoolArray, FloatArray, IntArray
 from nest_core.planner.block_bounds import BlockBounds
-from nest_core.planner.bounds import Bounds, bounds
+from nest_core.planner.bounds import Bounds, PointColumns, bounds
 from nest_core.planner.layer_bounds import LayerBounds, best_case, layer_bounds, untied
 from nest_core.planner.placed_bounds import PlacedBounds
 from nest_core.planner.points import Columns, Points, rounds
@@ -21,7 +21,12 @@ from nest_core.planner.queue import Queue
 from nest_core.planner.screening import Entry, Screen
 from nest_core.planner.solver import Prepared, Solver
 from nest_core.planner.space import Families, SearchSpace, as_raised, divides, enumerate_rows
-from nest_core.planner.transfer_bounds import TransferBounds, beyond_blocks, beyond_instances
+from nest_core.planner.transfer_bounds import (
+    RankColumns,
+    TransferBounds,
+    beyond_blocks,
+    beyond_instances,
+)
 
 __all__ = ["PLACED", "REFINED", "ROUGH", "Frontier", "Opened", "lower_bounds"]
 
@@ -115,8 +120,8 @@ class Frontier:
         self._pair = self.rows.family * len(self._micros) + which
         self._deepest = self.points.deepest()
         # Tables are made for whole rows at once, but where experts can be divided in many ways.
-        whole, _ = self.rows.families.without_experts()
-        self._exact = problem.lower_bound is None or len(whole) == len(self.rows.families)
+        without_experts, _ = self.rows.families.without_experts()
+        self._exact = problem.lower_bound is None or len(without_experts) == len(self.rows.families)
         self.screen = Screen(problem, self.rows, self.allowed)
         self._entries: dict[_Key, Entry] = {}
         self._bounds_of: dict[_Key, LayerBounds] = {}
@@ -134,23 +139,27 @@ class Frontier:
 
         Of the same workload, on which nothing takes less than ``1 / factor`` of its time here.
         """
-        found = copy(self)
-        found.problem = problem
-        found.solver = Solver(
+        relaxed = copy(self)
+        relaxed.problem = problem
+        relaxed.solver = Solver(
             problem, self.allowed, as_needed=self.space.as_needed, layouts=self.space.layouts
         )
-        found.screen = Screen(problem, self.rows, self.allowed)
-        found._entries, found._bounds_of, found._transfer_bounds = {}, {}, TransferBounds(problem)
-        found._blocks = BlockBounds(problem, self.space)
-        found._placed, found._placings = PlacedBounds(self.points, found.solver), 0
-        found.queue = Queue(self.queue.low / factor)
-        return found
+        relaxed.screen = Screen(problem, self.rows, self.allowed)
+        relaxed._entries, relaxed._bounds_of, relaxed._transfer_bounds = (
+            {},
+            {},
+            TransferBounds(problem),
+        )
+        relaxed._blocks = BlockBounds(problem, self.space)
+        relaxed._placed, relaxed._placings = PlacedBounds(self.points, relaxed.solver), 0
+        relaxed.queue = Queue(self.queue.low / factor)
+        return relaxed
 
     def open(self, rows: IntArray, cutoff: float) -> Opened:
         """The points of rows that may come in under the cutoff, or fit at all."""
         points = int((self.points.first[rows + 1] - self.points.first[rows]).sum())
         pairs, entry = np.unique(self._pair[rows], return_inverse=True)
-        found = [self._entry(pair, exact=self._exact) for pair in pairs.tolist()]
+        entries_of_pairs = [self._entry(pair, exact=self._exact) for pair in pairs.tolist()]
         bounds_by_pair = LayerBounds.joined(
             [self._bounds_of[pair, 0, 0, self._exact] for pair in pairs.tolist()]
         )
@@ -164,7 +173,7 @@ class Frontier:
         limits = self._bound_points(bounds_by_pair, place[columns.row], columns)
         near = limits.seconds <= cutoff
         columns, limits = columns.chosen(near), limits.chosen(near)
-        limits, fits = self._covered(found, place[columns.row], columns, limits, cutoff)
+        limits, fits = self._covered(entries_of_pairs, place[columns.row], columns, limits, cutoff)
         misfit = int((~fits).sum()) if cutoff == float("inf") else 0
         return Opened.sorted(columns.chosen(fits), limits.chosen(fits), ROUGH, points, misfit)
 
@@ -211,22 +220,22 @@ class Frontier:
         nothing = np.zeros(len(columns))
         placed = nothing, nothing, nothing
         for with_experts in (False, True):
-            apart = self.rows.reach[columns.row] != 1
-            if with_experts and not apart.any():
+            experts_apart = self.rows.reach[columns.row] != 1
+            if with_experts and not experts_apart.any():
                 break
-            _, known, entry = self._spread(columns)
+            _, bounds_by_pair, entry = self._spread(columns)
             dense = self._placed.dense(columns)
-            own = self._placed.experts(columns) if with_experts else np.zeros(1)
-            experts = np.where(apart, own, dense)
-            transfers = self._placed.transfers(columns, known.boundary[entry])
+            placed_experts = self._placed.experts(columns) if with_experts else np.zeros(1)
+            experts = np.where(experts_apart, placed_experts, dense)
+            transfers = self._placed.transfers(columns, bounds_by_pair.boundary[entry])
             placed = transfers, dense, experts
-            limits = self._raised(limits, columns, known, entry, placed)
+            limits = self._raised(limits, columns, bounds_by_pair, entry, placed)
             near = limits.seconds <= cutoff
             columns, limits = columns.chosen(near), limits.chosen(near)
             placed = transfers[near], dense[near], experts[near]
         if len(columns) and (exchange := self._placed.exchange(columns)).any():
-            _, known, entry = self._spread(columns, exchange)
-            limits = self._raised(limits, columns, known, entry, placed)
+            _, bounds_by_pair, entry = self._spread(columns, exchange)
+            limits = self._raised(limits, columns, bounds_by_pair, entry, placed)
             near = limits.seconds <= cutoff
             columns, limits = columns.chosen(near), limits.chosen(near)
         return Opened.sorted(columns, limits, PLACED)
@@ -261,11 +270,11 @@ class Frontier:
 
         The longest stage stays as long where all else takes longer.
         """
-        own = self._bound_points(known, entry, columns, placed)
-        total, sync = np.maximum(limits.total, own.total), np.maximum(limits.sync, own.sync)
+        refined = self._bound_points(known, entry, columns, placed)
+        total, sync = np.maximum(limits.total, refined.total), np.maximum(limits.sync, refined.sync)
         more = (total - limits.total) + (sync - limits.sync)
         plain = columns.rounds == 1
-        seconds = np.maximum(own.seconds, limits.seconds + np.where(plain, more, 0.0))
+        seconds = np.maximum(refined.seconds, limits.seconds + np.where(plain, more, 0.0))
         return Bounds(seconds, total, sync)
 
     def _spread(
@@ -275,9 +284,9 @@ class Frontier:
         placed = np.zeros_like(columns.row) if exchange is None else exchange
         keys = np.stack([self._pair[columns.row], self._apart(columns), placed])
         keys, entry = np.unique(keys, axis=1, return_inverse=True)
-        known = [(pair, apart, each) for pair, apart, each in keys.T.tolist()]
-        entries = [self._entry(*key, exact=True) for key in known]
-        return entries, LayerBounds.joined([self._bounds_of[*key, True] for key in known]), entry
+        triples = [(pair, apart, exchange_kind) for pair, apart, exchange_kind in keys.T.tolist()]
+        entries = [self._entry(*key, exact=True) for key in triples]
+        return entries, LayerBounds.joined([self._bounds_of[*key, True] for key in triples]), entry
 
     def prepare(self, opened: Opened, index: int) -> Prepared:
         """Stage costs of an opened point."""
@@ -300,7 +309,7 @@ class Frontier:
         prepared = (
             self.solver.prepare(replace(point, zero=zero, zero_group=group)) for zero, group in less
         )
-        return not any(self.solver.solve(one, float("inf"))[1] for one in prepared)
+        return not any(self.solver.solve(candidate, float("inf"))[1] for candidate in prepared)
 
     def bound_of(self, number: int) -> float:
         """The bound that a point had by itself."""
@@ -308,8 +317,8 @@ class Frontier:
         self._entry(pair := int(self._pair[row[0]]), exact=True)
         columns = self.points.columns(row)
         columns = columns.chosen(columns.number == number)
-        known = self._bounds_of[pair, 0, 0, True]
-        limits = self._bound_points(known, np.zeros(1, dtype=np.int64), columns)
+        layer_bounds_of_pair = self._bounds_of[pair, 0, 0, True]
+        limits = self._bound_points(layer_bounds_of_pair, np.zeros(1, dtype=np.int64), columns)
         placed, _ = self.place(Opened(columns, limits, REFINED), 0, float("inf"))
         return max(float(placed.limits.seconds[0]), float(self.queue.low[row[0]]))
 
@@ -403,11 +412,11 @@ class Frontier:
             for family, table, _, scale in lower_bounds(self.problem, plain, micros)
         )
         bounding = self.problem.bounding(self.allowed)
-        found = layer_bounds(plain, cases, bounding, exact=exact)
+        bounds_of_plain = layer_bounds(plain, cases, bounding, exact=exact)
         every = np.arange(len(plain) * len(micros)).reshape(len(plain), -1)[which].reshape(-1)
-        held = plain.ep * plain.etp
-        parts = (families.ep * families.etp) / held[which]
-        return found.of(every, np.repeat(parts, len(micros)))
+        experts_per_rank = plain.ep * plain.etp
+        parts = (families.ep * families.etp) / experts_per_rank[which]
+        return bounds_of_plain.of(every, np.repeat(parts, len(micros)))
 
     def _table(self, family: int, micro: int) -> LayerTable:
         tp, sp, cp, ep, etp = self.rows.families.one(family)
@@ -421,9 +430,9 @@ class Frontier:
         table, row = self.rows, columns.row
         tp, cp, ep, etp = (table.column(name)[row] for name in ("tp", "cp", "ep", "etp"))
         largest = max((block for block, _ in self.problem.network.egress_rates), default=0)
-        apart = np.minimum(tp * table.pp[row], largest)
+        distance = np.minimum(tp * table.pp[row], largest)
         alone = (cp == 1) & (ep > 1) & (etp == tp)
-        return np.where(columns.outer & columns.natural & alone, apart, 0)
+        return np.where(columns.outer & columns.natural & alone, distance, 0)
 
     def _entry(self, pair: int, apart: int = 0, exchange: int = 0, *, exact: bool = False) -> Entry:
         """By the family's lower bounds; ``exact``: by the table of the micro-batch itself."""
@@ -488,38 +497,40 @@ class Frontier:
             instances = dp[at] * cp[at] // group if group else np.ones_like(dp[at])
             dense = experts = between = np.zeros(len(instances))
             if not group:  # in groups it counts for opened points only
-                known = [
+                by_order = [
                     beyond_blocks(
                         self.problem,
-                        tp[at],
-                        cp[at],
-                        reach[at],
-                        dp[at],
-                        pp[at],
-                        outer[at],
-                        parted[at],
-                        natural[at],
+                        RankColumns(
+                            tp[at],
+                            cp[at],
+                            reach[at],
+                            dp[at],
+                            pp[at],
+                            outer[at],
+                            parted[at],
+                            natural[at],
+                        ),
                     )
                     for outer, parted in outers
                 ]
-                dense, experts = (np.min(part, axis=0) for part in zip(*known, strict=True))
+                dense, experts = (np.min(part, axis=0) for part in zip(*by_order, strict=True))
             for stage in stages:
+                columns = PointColumns(
+                    entry=entry[at],
+                    dp=dp[at],
+                    cp=cp[at],
+                    pp=pp[at],
+                    micro_batches=m[at],
+                    zero=np.where(shared[at], stage, 0),
+                    expert_sharers=owners[at],
+                    experts_apart=reach[at] != 1,
+                    instances=instances,
+                    rounds=deepest[at],
+                    transfer_s=transfers[at],
+                    leaving=(dense, experts, between),
+                )
                 seconds = bounds(
-                    self.problem,
-                    self._transfer_bounds,
-                    bounds_by_pair,
-                    entry[at],
-                    dp[at],
-                    cp[at],
-                    owners[at],
-                    reach[at] != 1,
-                    instances,
-                    pp[at],
-                    m[at],
-                    np.where(shared[at], stage, 0),
-                    deepest[at],
-                    transfers[at],
-                    (dense, experts, between),
+                    self.problem, self._transfer_bounds, bounds_by_pair, columns
                 ).seconds
                 least[at] = np.minimum(least[at], seconds)
         return least
@@ -560,18 +571,8 @@ class Frontier:
         tp, cp = (table.column(name)[row] for name in ("tp", "cp"))
         reach, owners = table.reach[row], table.owners[row]
         instances = columns.instances(dp * cp)
-        beyond = beyond_instances(
-            self.problem,
-            tp,
-            cp,
-            reach,
-            dp,
-            pp,
-            columns.outer,
-            columns.parted,
-            columns.natural,
-            instances,
-        )
+        ranks = RankColumns(tp, cp, reach, dp, pp, columns.outer, columns.parted, columns.natural)
+        leaving = beyond_instances(self.problem, ranks, instances)
         m = self._micro_batches(row)
         hops, forward = self.screen.hops(
             bounds_by_pair.boundary[entry], row, columns.outer, columns.parted, columns.natural
@@ -580,25 +581,23 @@ class Frontier:
         transfers = 2 * (v * forward + (v - 1) * hops.near)
         if placed is not None:
             transfers = np.maximum(transfers, placed[0])
-            dense, experts, between = beyond
-            beyond = np.maximum(dense, placed[1]), np.maximum(experts, placed[2]), between
-        return bounds(
-            self.problem,
-            self._transfer_bounds,
-            bounds_by_pair,
-            entry,
-            dp,
-            cp,
-            owners,
-            reach != 1,
-            instances,
-            pp,
-            m,
-            columns.zero,
-            columns.rounds,
-            transfers,
-            beyond,
+            dense, experts, between = leaving
+            leaving = np.maximum(dense, placed[1]), np.maximum(experts, placed[2]), between
+        points = PointColumns(
+            entry=entry,
+            dp=dp,
+            cp=cp,
+            pp=pp,
+            micro_batches=m,
+            zero=columns.zero,
+            expert_sharers=owners,
+            experts_apart=reach != 1,
+            instances=instances,
+            rounds=columns.rounds,
+            transfer_s=transfers,
+            leaving=leaving,
         )
+        return bounds(self.problem, self._transfer_bounds, bounds_by_pair, points)
 
     def _covered(
         self, entries: list[Entry], entry: IntArray, columns: Columns, limits: Bounds, cutoff: float

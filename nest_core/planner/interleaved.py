@@ -115,7 +115,7 @@ def _replayed(
     synchronisation than it might: no pass that gets longer ends the last one sooner.
     """
     load, m, places = work.load, work.micro_batches, np.arange(point.pp)
-    least, beside = load.min(axis=1).max(), choices.costs[0].beside
+    least, paired = load.min(axis=1).max(), choices.costs[0].beside
     if m * least >= cutoff * (1 + 1e-12):
         return
     passes = _passes(point.pp, choices, cuts)
@@ -136,20 +136,20 @@ def _replayed(
             first = seconds[:, 0].sum(axis=1)
             low = float((m * load[places, chosen] + first.cumsum() - first).max())
             if low + once <= cutoff * (1 + 1e-12):
-                ended = max(m * pace, replayed_seconds(point, m, seconds, beside=beside)) + once
+                ended = max(m * pace, replayed_seconds(point, m, seconds, beside=paired)) + once
                 cutoff = min(cutoff, ended)
                 yield ended, chosen
 
 
 def _undominated(passes: FloatArray, sync: FloatArray, usable: BoolArray) -> list[int]:
     """Usable choices of a stage than which none is as good in everything, but for rounding."""
-    kept: list[int] = []
+    front: list[int] = []
     measures = np.column_stack([passes.reshape(len(passes), -1), sync])
     most = measures * (1.0 + 1e-12)
     for k in np.flatnonzero(usable).tolist():
-        if not any((measures[j] <= most[k]).all() for j in kept):
-            kept = [j for j in kept if not (measures[k] <= most[j]).all()] + [k]
-    return kept
+        if not any((measures[j] <= most[k]).all() for j in front):
+            front = [j for j in front if not (measures[k] <= most[j]).all()] + [k]
+    return front
 
 
 def _of_virtual_stages(
@@ -171,8 +171,8 @@ def _of_virtual_stages(
 
     time, free = own(added(choices.placed("time"))), own(added(choices.placed("free")))
     starts, ends = cuts[:-1].reshape(v, pp), cuts[1:].reshape(v, pp)
-    kept, peak = choices.memory("kept"), choices.memory("peak")
-    total, each = added(kept).T, kept[:, ends.T] - kept[:, starts.T]
+    kept_bytes, peak = choices.memory("kept"), choices.memory("peak")
+    total, per_stage = added(kept_bytes).T, kept_bytes[:, ends.T] - kept_bytes[:, starts.T]
     high = np.maximum.reduceat(peak, cuts[:-1], axis=1).reshape(-1, v, pp).max(axis=1).T
     spans = list(pairwise(cuts.tolist()))
     for k, c in enumerate(choices.recompute.tolist()):
@@ -181,7 +181,7 @@ def _of_virtual_stages(
             for s in range(pp):
                 time[s, k], free[s, k] = entry.inside(s, spans[s::pp], c)
                 total[s, k], high[s, k] = entry.held_by(spans[s::pp], c)
-                each[k, s] = [entry.held_by((span,), c)[0] for span in spans[s::pp]]
+                per_stage[k, s] = [entry.held_by((span,), c)[0] for span in spans[s::pp]]
     arrive, retire = choices.stacked("arrive"), choices.stacked("retire")
     hops = (arrive[:, place, starts] + retire[:, place, ends]).sum(axis=1).T[:, choices.strategy]
     load = time + hops - costs.transfer_saved * np.minimum(hops, free)
@@ -191,10 +191,10 @@ def _of_virtual_stages(
 
     activations = costs.in_flight[:, None] * total
     if order is not None:
-        activations = order.most_held(each).T
+        activations = order.most_held(per_stage).T
     stepping = added(choices.stacked("step")).T[:, choices.strategy]
-    held = added(choices.stacked("static")).T[:, choices.strategy]
-    fits = held + np.maximum(activations + high, stepping) <= costs.limit * (1.0 + 1e-12)
+    static = added(choices.stacked("static")).T[:, choices.strategy]
+    fits = static + np.maximum(activations + high, stepping) <= costs.limit * (1.0 + 1e-12)
     for k in range(1, len(choices.group)):  # of a group the first that fits
         before = (choices.group[:k] == choices.group[k]) & fits[:, :k]
         fits[:, k] &= ~before.any(axis=1)

@@ -194,8 +194,8 @@ def best_case(
             ):
                 if not number.any():
                     continue
-                each = np.divide(total, number, out=np.zeros_like(total), where=number > 0)
-                size = each * scale[:, None, None]
+                mean_bytes = np.divide(total, number, out=np.zeros_like(total), where=number > 0)
+                size = mean_bytes * scale[:, None, None]
                 least = call_bound(
                     problem, transfer_bounds, axis, calls.kind, n, stride, size, natural
                 )

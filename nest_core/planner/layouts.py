@@ -25,13 +25,13 @@ def even_patterns(layers: int, pp: int, interleave: int) -> tuple[Cuts, ...]:
     (((0, 2, 4, 6, 8),), ())
     """
     virtual_stages, blocks = pp * interleave, layers - 2
-    found = []
+    patterns = []
     if blocks > 0 and blocks % virtual_stages == 0:
-        each = blocks // virtual_stages
-        found.append((0, *range(1 + each, layers - 1, each), layers))
+        blocks_per_stage = blocks // virtual_stages
+        patterns.append((0, *range(1 + blocks_per_stage, layers - 1, blocks_per_stage), layers))
     if layers % virtual_stages == 0:
-        found.append(tuple(range(0, layers + 1, layers // virtual_stages)))
-    return tuple(dict.fromkeys(found))
+        patterns.append(tuple(range(0, layers + 1, layers // virtual_stages)))
+    return tuple(dict.fromkeys(patterns))
 
 
 @lru_cache(maxsize=4_096)
@@ -50,10 +50,10 @@ def uneven_patterns(layers: int, pp: int, interleave: int) -> tuple[Cuts, ...]:
     ((0, 1, 4, 7, 9), (0, 2, 5, 8, 9))
     """
     parts, blocks = pp * interleave, layers - 2
-    found: list[Cuts] = []
+    patterns: list[Cuts] = []
     for inner in range(max(1, -(-(blocks - 2) // parts)), blocks // (parts - 2) + 1):
         ends = blocks - inner * (parts - 2)
-        found += [
+        patterns += [
             _cuts([first, *[inner] * (parts - 2), ends - first], joined=True)
             for first in range(max(0, ends - inner - 1), min(ends, inner + 1) + 1)
         ]
@@ -61,13 +61,13 @@ def uneven_patterns(layers: int, pp: int, interleave: int) -> tuple[Cuts, ...]:
         small, more = divmod(blocks if joined else layers, parts)
         first = [part < more for part in range(parts)]
         spread = [(part + 1) * more // parts > part * more // parts for part in range(parts)]
-        found += [
+        patterns += [
             _cuts([small + larger for larger in placed], joined=joined)
             for placed in (first, first[::-1], spread)
         ]
-    known = even_patterns(layers, pp, interleave)
-    whole = (cuts for cuts in found if len(set(cuts)) == len(cuts))
-    return tuple(cuts for cuts in dict.fromkeys(whole) if cuts not in known)
+    even = even_patterns(layers, pp, interleave)
+    nonempty = (cuts for cuts in patterns if len(set(cuts)) == len(cuts))
+    return tuple(cuts for cuts in dict.fromkeys(nonempty) if cuts not in even)
 
 
 def _cuts(sizes: list[int], *, joined: bool) -> Cuts:

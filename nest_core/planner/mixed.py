@@ -38,8 +38,8 @@ class MixedFrontier:
         self.solver = Solver(problem, self.allowed, as_needed=space.as_needed)
         self.rows = _alike(enumerate_rows(problem, space))
         self._zeros = tuple(sorted(set(space.zero)))
-        one = replace(space, zero=self._zeros[:1], zero_groups=(0,))
-        self.points = Points(problem, one, self.rows)
+        single_zero = replace(space, zero=self._zeros[:1], zero_groups=(0,))
+        self.points = Points(problem, single_zero, self.rows)
         self._width = self.rows.column("tp") * self.rows.column("cp")
         self.screen = Screen(problem, self.rows, self.allowed, self._zeros)
         self._micros, self._micro = np.unique(self.rows.micro_batch, return_inverse=True)
@@ -98,21 +98,22 @@ class MixedFrontier:
     def _strategies(self, point: Point) -> tuple[StageStrategy, ...]:
         families, width = self.rows.families, point.tp * point.cp
         columns = (families.tp, families.sp, families.cp, families.ep, families.etp)
-        found = []
+        strategies = []
         for tp, sp, cp, ep, etp in zip(*(column.tolist() for column in columns), strict=True):
             if tp * cp == width and point.dp * width % (ep * etp) == 0:
-                one = StageStrategy(tp, bool(sp), cp, ep, 0, etp)
-                alike = one.within(point)
+                strategy = StageStrategy(tp, bool(sp), cp, ep, 0, etp)
+                alike = strategy.within(point)
                 states = self.space.states(point.pp, alike.sharers, alike.expert_sharers)
-                found += [
-                    replace(one, zero=zero, zero_group=group) for zero, group in as_raised(states)
+                strategies += [
+                    replace(strategy, zero=zero, zero_group=group)
+                    for zero, group in as_raised(states)
                 ]
-        return tuple(found)
+        return tuple(strategies)
 
     def _relaxed(self) -> dict[tuple[int, int], Entry]:
         """By width and micro-batch: lower bounds over the strategies, layer by layer."""
         families, micros = self.rows.families, self._micros
-        found: dict[tuple[int, int], list[FloatArray]] = {}
+        columns_of: dict[tuple[int, int], list[FloatArray]] = {}
         transfer_bounds = TransferBounds(self.problem)
         for family, table, which, scale in lower_bounds(self.problem, families, micros):
             case = best_case(
@@ -120,7 +121,7 @@ class MixedFrontier:
             )
             width = int(families.tp[family] * families.cp[family])
             for place, times, seconds in zip(which.tolist(), scale, case.seconds, strict=True):
-                own = [
+                choices = [
                     seconds,
                     untied(table),
                     table.expert_parameters,
@@ -128,8 +129,10 @@ class MixedFrontier:
                     table.kept_bytes * times,
                     table.working_bytes * times,
                 ]
-                least = found.get((width, place), own)
-                found[width, place] = [np.minimum(a, b) for a, b in zip(least, own, strict=True)]
+                least = columns_of.get((width, place), choices)
+                columns_of[width, place] = [
+                    np.minimum(a, b) for a, b in zip(least, choices, strict=True)
+                ]
         return {
             key: Entry(
                 0.0,
@@ -137,10 +140,10 @@ class MixedFrontier:
                 prefix(dense),
                 prefix(experts),
                 float(tied),
-                prefix(kept),
+                prefix(kept_bytes),
                 working,
             )
-            for key, (seconds, dense, experts, tied, kept, working) in found.items()
+            for key, (seconds, dense, experts, tied, kept_bytes, working) in columns_of.items()
         }
 
     def _lightest(self) -> tuple[FloatArray, FloatArray]:
@@ -189,7 +192,11 @@ def _alike(rows: Rows) -> Rows:
     keys = np.stack([width, rows.micro_batch, rows.dp, rows.pp])[:, order]
     first = np.ones(len(order), dtype=bool)
     first[1:] = (keys[:, 1:] != keys[:, :-1]).any(axis=0)
-    kept = np.sort(order[first])
+    rows_kept = np.sort(order[first])
     return Rows(
-        rows.families, rows.family[kept], rows.micro_batch[kept], rows.dp[kept], rows.pp[kept]
+        rows.families,
+        rows.family[rows_kept],
+        rows.micro_batch[rows_kept],
+        rows.dp[rows_kept],
+        rows.pp[rows_kept],
     )

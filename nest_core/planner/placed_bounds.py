@@ -53,12 +53,12 @@ class PlacedBounds:
         v = columns.interleave
 
         def hops(which: int) -> tuple[float, float]:
-            own = self._solver.links(self._points.point(int(columns.number[which])))
-            seconds = own.forward.seconds(boundary[which])
+            links_of_point = self._solver.links(self._points.point(int(columns.number[which])))
+            seconds = links_of_point.forward.seconds(boundary[which])
             return float(seconds[1:].sum()), float(seconds[0])
 
-        each = self._by_layout(0, columns, [v > 1, boundary], hops)
-        return np.asarray(2 * (v * each[:, 0] + (v - 1) * each[:, 1]))
+        hop_s = self._by_layout(0, columns, [v > 1, boundary], hops)
+        return np.asarray(2 * (v * hop_s[:, 0] + (v - 1) * hop_s[:, 1]))
 
     def dense(self, columns: Columns) -> FloatArray:
         """Seconds per byte of what the ranks that share dense weights send, (points,)."""
@@ -125,9 +125,9 @@ class PlacedBounds:
         degrees = [rows.column("tp")[row], rows.column("cp")[row], rows.dp[row], rows.pp[row]]
         keys = np.stack([*degrees, *self._points.orders(columns), *further]).astype(np.float64)
         distinct, first, alike = np.unique(keys, axis=1, return_index=True, return_inverse=True)
-        found = []
+        columns_of_layout = []
         for key, which in zip(distinct.T.tolist(), first.tolist(), strict=True):
             if (figure, *key) not in self._known:
                 self._known[figure, *key] = of(which)
-            found.append(self._known[figure, *key])
-        return np.array(found)[alike]
+            columns_of_layout.append(self._known[figure, *key])
+        return np.array(columns_of_layout)[alike]

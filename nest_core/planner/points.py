@@ -78,7 +78,7 @@ class Points:
         self.space, self.rows = space, rows
         self.batch, self.layers = problem.batch, problem.layers
         self._states, self._held = _distinct_states(space, rows)
-        whole = micro_batches(self.batch, rows.dp, rows.micro_batch) % rows.pp == 0
+        divides_stages = micro_batches(self.batch, rows.dp, rows.micro_batch) % rows.pp == 0
         depths, depth = np.unique(rows.pp, return_inverse=True)
         self._schedules = [
             self._valid_schedules(int(pp), rounds=rounds)
@@ -88,10 +88,10 @@ class Points:
         wide = [rows.column("tp") > 1, rows.column("cp") > 1, rows.dp > 1, rows.pp > 1]
         self._orders, among = _distinct_orders(problem, space, rows)
         self._alike = np.stack(wide).astype(np.int64).T @ np.array([8, 4, 2, 1]) + among
-        self._kind = 2 * depth + whole
-        per_held = np.array([len(found) for found in self._states])
-        per_kind = np.array([len(found) for found in self._schedules])
-        per_order = np.array([len(found) for found in self._orders])
+        self._kind = 2 * depth + divides_stages
+        per_held = np.array([len(entries) for entries in self._states])
+        per_kind = np.array([len(entries) for entries in self._schedules])
+        per_order = np.array([len(entries) for entries in self._orders])
         self._per_order = per_order[self._alike]
         self._per_schedule = per_kind[self._kind]
         counts = per_held[self._held] * self._per_schedule * self._per_order
@@ -102,7 +102,7 @@ class Points:
 
     def deepest(self) -> FloatArray:
         """The most `rounds` that each row allows; 1 without interleaving or zero-bubble."""
-        most = [max(self._rounds(found), default=1.0) for found in self._schedules]
+        most = [max(self._rounds(schedules), default=1.0) for schedules in self._schedules]
         return np.asarray(np.array(most)[self._kind])
 
     def _rounds(self, schedules: Sequence[tuple[str, int]]) -> list[float]:
@@ -122,27 +122,37 @@ class Points:
         local = np.arange(len(row)) - np.repeat(starts, sizes)
         rest, order = np.divmod(local, self._per_order[row])
         state, schedule = np.divmod(rest, self._per_schedule[row])
-        kind, alike, held = self._kind[row], self._alike[row], self._held[row]
-        virtual_stages = _padded([[v for _, v in found] for found in self._schedules])
-        stashing = _padded([[name == "gpipe" for name, _ in found] for found in self._schedules])
-        delay = _padded([[DELAYS.get(name, 0) for name, _ in found] for found in self._schedules])
-        shorter = _padded([self._rounds(found) for found in self._schedules], np.float64)
+        kind, alike, state_index = self._kind[row], self._alike[row], self._held[row]
+        virtual_stages = _padded([[v for _, v in entries] for entries in self._schedules])
+        stashing = _padded(
+            [[name == "gpipe" for name, _ in entries] for entries in self._schedules]
+        )
+        delay = _padded(
+            [[DELAYS.get(name, 0) for name, _ in entries] for entries in self._schedules]
+        )
+        shorter = _padded([self._rounds(entries) for entries in self._schedules], np.float64)
         outer = _padded(
-            [[axes.index("dp") > axes.index("pp") for axes, _ in found] for found in self._orders]
+            [
+                [axes.index("dp") > axes.index("pp") for axes, _ in entries]
+                for entries in self._orders
+            ]
         )
         parted = _padded(
-            [[axes.index("cp") > axes.index("pp") for axes, _ in found] for found in self._orders]
+            [
+                [axes.index("cp") > axes.index("pp") for axes, _ in entries]
+                for entries in self._orders
+            ]
         )
         natural = _padded(
-            [[device_order == "natural" for _, device_order in found] for found in self._orders]
+            [[device_order == "natural" for _, device_order in entries] for entries in self._orders]
         )
-        zero = _padded([[zero for zero, _ in found] for found in self._states])
-        group = _padded([[group for _, group in found] for found in self._states])
+        zero = _padded([[zero for zero, _ in entries] for entries in self._states])
+        group = _padded([[group for _, group in entries] for entries in self._states])
         return Columns(
             number=self.first[row] + local,
             row=row,
-            zero=zero[held, state],
-            group=group[held, state],
+            zero=zero[state_index, state],
+            group=group[state_index, state],
             interleave=virtual_stages[kind, schedule],
             stashing=stashing[kind, schedule].astype(bool),
             delay=delay[kind, schedule],
@@ -187,18 +197,18 @@ class Points:
     def _valid_schedules(self, pp: int, *, rounds: bool) -> tuple[tuple[str, int], ...]:
         """Schedules, virtual stages; ``rounds``: ``pp`` divides a replica's micro-batches."""
         space = self.space
-        found: list[tuple[str, int]] = []
+        schedules: list[tuple[str, int]] = []
         for name in dict.fromkeys(space.schedules):
             if name in PLAIN:
                 if pp > 1 or name == space.plain:
-                    found.append((name, 1))
+                    schedules.append((name, 1))
             elif rounds:
-                found += [
+                schedules += [
                     (name, v)
                     for v in dict.fromkeys(space.interleave)
                     if space.interleaves(self.layers, pp, v)
                 ]
-        return tuple(found)
+        return tuple(schedules)
 
 
 def rounds(interleave: IntArray | int, delay: IntArray | int) -> FloatArray:
@@ -235,10 +245,10 @@ def _distinct_states(space: SearchSpace, rows: Rows) -> tuple[list[_States], Int
         return [((0, 0),), *several], np.where(rows.shared, 1 + piped, 0)
     keys = (sharers << 31 | owners) << 1 | piped
     kinds, which = np.unique(keys, return_inverse=True)
-    found = [
+    states = [
         space.states(1 + (kind & 1), kind >> 32, kind >> 1 & 2**31 - 1) for kind in kinds.tolist()
     ]
-    return found, which
+    return states, which
 
 
 _Orders = tuple[tuple[tuple[str, ...], str], ...]
@@ -256,24 +266,24 @@ def _distinct_orders(
         used, which = np.array([problem.network.devices]), np.zeros(len(rows), dtype=np.int64)
     placed = [_distinct_placements(problem.network, space, count) for count in used.tolist()]
     kinds = list(dict.fromkeys(placed))
-    found: list[_Orders] = []
+    orders: list[_Orders] = []
     for kept_orders in kinds:
         for wide in itertools.product((False, True), repeat=len(AXES)):
-            kept = {axis for axis, is_wide in zip(AXES, wide, strict=True) if is_wide}
-            found.append(tuple(itertools.product(space.orders_among(kept), kept_orders)))
-    first = np.array([kinds.index(kept) * 2 ** len(AXES) for kept in placed])
-    return tuple(found), first[which]
+            wide_axes = {axis for axis, is_wide in zip(AXES, wide, strict=True) if is_wide}
+            orders.append(tuple(itertools.product(space.orders_among(wide_axes), kept_orders)))
+    first = np.array([kinds.index(wide_axes) * 2 ** len(AXES) for wide_axes in placed])
+    return tuple(orders), first[which]
 
 
 def _distinct_placements(network: Network, space: SearchSpace, used: int) -> tuple[str, ...]:
     """Device orders of plans that use so many devices; of seatings those that place ranks on
     other devices than any before. Ranks beyond a seating sit on what it leaves out."""
-    kept: list[str] = []
+    distinct: list[str] = []
     met: set[bytes] = set()
     seatings = seatings_among(space.device_orders)
     for order in space.device_orders:
         places = device_order(network, order)[:used].tobytes() if seatings else b""
         if order not in seatings or places not in met:
-            kept.append(order)
+            distinct.append(order)
             met.add(places)
-    return tuple(kept)
+    return tuple(distinct)

@@ -77,13 +77,13 @@ class Choices:
 
     def placed(self, name: str) -> FloatArray:
         """``time`` or ``free`` of every choice at every position, shape (pp, K, L + 1)."""
-        each = np.stack([getattr(entry, name) for entry in self.costs])
-        return np.ascontiguousarray(each[self.strategy, :, self.recompute].swapaxes(0, 1))
+        stacked = np.stack([getattr(entry, name) for entry in self.costs])
+        return np.ascontiguousarray(stacked[self.strategy, :, self.recompute].swapaxes(0, 1))
 
     def memory(self, name: str) -> FloatArray:
         """``kept`` or ``peak`` of every choice, shape (K, ...)."""
-        each = np.stack([getattr(entry, name) for entry in self.costs])
-        return np.ascontiguousarray(each[self.strategy, self.recompute])
+        stacked = np.stack([getattr(entry, name) for entry in self.costs])
+        return np.ascontiguousarray(stacked[self.strategy, self.recompute])
 
     def stacked(self, name: str) -> FloatArray:
         """A field of every strategy, shape (strategies, ...)."""
@@ -146,7 +146,7 @@ def solve_point(
         chunks=first.chunks[choices.recompute],
         again=first.again,
         deferred=first.deferred,
-        limit=np.array([each.limit for each in choices.costs]),
+        limit=np.array([entry.limit for entry in choices.costs]),
         strategy=choices.strategy,
         group=choices.group,
     )
@@ -216,12 +216,12 @@ def _solve(
     best = np.empty((pp + 1, layers + 1))
     step = np.zeros((pp, layers + 1), dtype=np.int64)
     pick = np.zeros((pp, layers + 1), dtype=np.int64)
-    found = np.inf
+    best_s = np.inf
     sync_cap = np.inf
     trial_cuts = np.zeros(pp + 1, dtype=np.int64)
     while True:
         # Smallest g = sum(t - w) + max((m - 1) t + w) under the cap on e.
-        room = min(found, cutoff) - sync_bound
+        room = min(best_s, cutoff) - sync_bound
         least = np.inf
         least_sync = np.inf
         load_cap = np.inf
@@ -251,14 +251,14 @@ def _solve(
                 worst_load = max(worst_load, (m - 1) * load + waiting)
                 back = max(0.0, idle - hidden - (t.forward[g, j] - t.forward[g, i]))
                 sent = t.once[g, s, j] - t.once[g, s, i]
-                shown = t.sync[g, s, j] - t.sync[g, s, i] + t.sync_base[g, s]
-                worst_sync = max(worst_sync, shown - t.spared * min(sent, back))
+                exposed = t.sync[g, s, j] - t.sync[g, s, i] + t.sync_base[g, s]
+                worst_sync = max(worst_sync, exposed - t.spared * min(sent, back))
             value = total + worst_load
             if value < least:
                 least = value
                 least_sync = worst_sync
-            if value + worst_sync < found and value + worst_sync <= cutoff:
-                found = value + worst_sync
+            if value + worst_sync < best_s and value + worst_sync <= cutoff:
+                best_s = value + worst_sync
                 for s in range(pp):
                     cuts[s + 1] = trial_cuts[s + 1]
                     chosen[s] = pick[s, trial_cuts[s]]
@@ -266,8 +266,8 @@ def _solve(
                 break
             # Sums only grow from here, so a smaller value needs a smaller bottleneck.
             load_cap = min(np.nextafter(worst_load, 0.0), least - total)
-        if least == np.inf or least + sync_bound >= min(found, cutoff):
-            return found
+        if least == np.inf or least + sync_bound >= min(best_s, cutoff):
+            return best_s
         # Plans with e at least this large cannot beat least + least_sync.
         sync_cap = np.nextafter(least_sync, 0.0)
 
@@ -311,19 +311,19 @@ def _smallest_sum(
                         continue
                     g = t.strategy[c]
                     high[c] = max(high[c], t.peak[c, j - 1])
-                    kept = t.kept[c, j] - t.kept[c, i]
+                    kept_bytes = t.kept[c, j] - t.kept[c, i]
                     if followed[c]:
                         state, peak = by_method[c], t.ends_peak[g]
                         grow(
                             state, j - 1, t.ends_kept[g], peak, t.again, t.heads[c, i], t.chunks[c]
                         )
-                        kept, high[c] = state[KEPT], state[PEAK]
+                        kept_bytes, high[c] = state[KEPT], state[PEAK]
                     if t.group[c] == served:
                         continue
-                    passes = t.in_flight[s] * kept + high[c]
+                    passes = t.in_flight[s] * kept_bytes + high[c]
                     passes += t.deferred[s] * (t.ends_kept[g, 0, j] - t.ends_kept[g, 0, i])
-                    held = t.static[g, j] - t.static[g, i]
-                    if held + max(passes, t.stepping[g, j] - t.stepping[g, i]) > slack[g]:
+                    static = t.static[g, j] - t.static[g, i]
+                    if static + max(passes, t.stepping[g, j] - t.stepping[g, i]) > slack[g]:
                         fits[c] = False  # memory only grows with j
                         continue
                     served = t.group[c]
@@ -333,10 +333,10 @@ def _smallest_sum(
                         within, idle = _inside(t, s, c, i, j)
                     begun = within + t.arrive[g, s, i] - t.saved * min(t.arrive[g, s, i], idle)
                     sent = t.once[g, s, j] - t.once[g, s, i]
-                    shown = t.sync[g, s, j] - t.sync[g, s, i] + t.sync_base[g, s]
+                    exposed = t.sync[g, s, j] - t.sync[g, s, i] + t.sync_base[g, s]
                     waiting = t.deferral[g, j] - t.deferral[g, i]
                     slow = (m - 1) * begun + waiting > load_cap
-                    if shown - t.spared * sent > sync_cap or slow:
+                    if exposed - t.spared * sent > sync_cap or slow:
                         quick[c] = False  # and so do both of these
                     if not quick[c]:
                         continue
@@ -345,7 +345,7 @@ def _smallest_sum(
                     hidden = t.saved * min(hops, idle)
                     load = within + hops - hidden
                     back = max(0.0, idle - hidden - (t.forward[g, j] - t.forward[g, i]))
-                    late = shown - t.spared * min(sent, back) > sync_cap
+                    late = exposed - t.spared * min(sent, back) > sync_cap
                     slow = (m - 1) * load + waiting > load_cap
                     waited = load - waiting + best[s + 1, j]
                     if not late and not slow and waited < best[s, i]:

@@ -31,8 +31,8 @@ class Queue:
 
     def left(self, cutoff: float) -> IntArray:
         """The rows not taken yet that could hold the best."""
-        left = np.arange(len(self.low)) if self._left is None else self._left
-        return np.asarray(left[self.low[left] <= cutoff])
+        remaining = np.arange(len(self.low)) if self._left is None else self._left
+        return np.asarray(remaining[self.low[remaining] <= cutoff])
 
     def take(self, size: int, cutoff: float) -> IntArray:
         """The next rows that could hold the best, at most ``size``; empty when none is left."""
@@ -40,9 +40,9 @@ class Queue:
             size = min(size, len(self.low))
             nearest = np.argpartition(self.low, size - 1)[:size]
             taken = nearest[np.argsort(self.low[nearest], kind="stable")]
-            left = np.ones(len(self.low), dtype=bool)
-            left[taken] = False
-            self._keep(np.flatnonzero(left))
+            remaining = np.ones(len(self.low), dtype=bool)
+            remaining[taken] = False
+            self._keep(np.flatnonzero(remaining))
             return np.asarray(taken[self.low[taken] <= cutoff])
         if not self._sorted:
             near = self._left[self.low[self._left] <= cutoff]

@@ -173,15 +173,15 @@ def unevens(
 @compiled
 def _hop(hops: Hops, p: int, pp: int, to: int) -> float:
     """Seconds of the transfers between positions ``to - 1`` and ``to``, either way."""
-    found = hops.near[p]
+    seconds = hops.near[p]
     for block in range(hops.together.shape[0]):
         stages = hops.together[block, p]
-        if stages > 0 and hops.far[block, p] > found:
+        if stages > 0 and hops.far[block, p] > seconds:
             for copy in range(min(hops.copies[p], stages)):
                 if (copy * pp + to) % stages == 0:
-                    found = hops.far[block, p]
+                    seconds = hops.far[block, p]
                     break
-    return float(found)
+    return float(seconds)
 
 
 @compiled
@@ -190,7 +190,12 @@ def _covered(tables: Tables, cases: Cases, p: int, cap: float) -> bool:
     layers = tables.dense.shape[1] - 1
     slack = tables.limit * (1.0 + 1e-12)
     t, pp, m = cases.table[p], cases.pp[p], cases.micro_batches[p]
-    dense, experts, kept, time = tables.dense[t], tables.experts[t], tables.kept[t], tables.time[t]
+    dense, experts, kept_bytes, time = (
+        tables.dense[t],
+        tables.experts[t],
+        tables.kept[t],
+        tables.time[t],
+    )
     working = tables.working[t]
     j = layers
     retire = 0.0
@@ -213,15 +218,19 @@ def _covered(tables: Tables, cases: Cases, p: int, cap: float) -> bool:
                 size = dense[i] - dense[i - 1]
                 if i == layers:
                     size += tables.tied[t]
-                own = experts[i] - experts[i - 1]
-                runs = working[c, i - 1] + cases.whole[0, p] * size + cases.whole[1, p] * own
+                expert_elements = experts[i] - experts[i - 1]
+                runs = (
+                    working[c, i - 1]
+                    + cases.whole[0, p] * size
+                    + cases.whole[1, p] * expert_elements
+                )
                 if i > 1:
                     runs += cases.fetched[0, p] * (dense[i - 1] - dense[i - 2])
                     runs += cases.fetched[1, p] * (experts[i - 1] - experts[i - 2])
                 high = max(high, runs)
                 elements = dense[j] - dense[i - 1] + copy
                 routed = experts[j] - experts[i - 1]
-                passes = in_flight * (kept[c, j] - kept[c, i - 1]) + high
+                passes = in_flight * (kept_bytes[c, j] - kept_bytes[c, i - 1]) + high
                 steps = elements * cases.stepping[0, p] + routed * cases.stepping[1, p]
                 used = elements * cases.held[0, p] + routed * cases.held[1, p] + max(passes, steps)
                 within = time[c, j] - time[c, i - 1]
@@ -239,22 +248,22 @@ def _covered(tables: Tables, cases: Cases, p: int, cap: float) -> bool:
 
 @compiled
 def _covers(tables: Tables, cases: Cases, cap: FloatArray) -> BoolArray:
-    found = np.zeros(len(cases.table), dtype=np.bool_)
-    for p in range(len(found)):
-        found[p] = _covered(tables, cases, p, cap[p])
-    return found
+    covered = np.zeros(len(cases.table), dtype=np.bool_)
+    for p in range(len(covered)):
+        covered[p] = _covered(tables, cases, p, cap[p])
+    return covered
 
 
 @compiled
 def _longest(tables: Tables, cases: Cases, low: FloatArray, cap: FloatArray) -> FloatArray:
-    found = low.copy()
-    for p in range(len(found)):
+    longest = low.copy()
+    for p in range(len(longest)):
         if _covered(tables, cases, p, low[p] * (1.0 + 1e-12)):
             continue
         below, above = low[p], cap[p]
         if above < np.inf:
             if not _covered(tables, cases, p, above):
-                found[p] = np.inf
+                longest[p] = np.inf
                 continue
         else:
             above = 2.0 * below
@@ -266,8 +275,8 @@ def _longest(tables: Tables, cases: Cases, low: FloatArray, cap: FloatArray) -> 
                 above = middle
             else:
                 below = middle
-        found[p] = below
-    return found
+        longest[p] = below
+    return longest
 
 
 @compiled
@@ -279,13 +288,13 @@ def _evens(tables: Tables, cases: Cases, sync: FloatArray) -> FloatArray:
         t, stages, v = cases.table[p], cases.pp[p], cases.interleave[p]
         m = cases.micro_batches[p]
         dense, experts = tables.dense[t], tables.experts[t]
-        kept, time, working = tables.kept[t], tables.time[t], tables.working[t]
+        kept_bytes, time, working = tables.kept[t], tables.time[t], tables.working[t]
         virtual_stages = stages * v
         for counted in range(2):
             size = layers if counted else layers - 2
             if size <= 0 or size % virtual_stages != 0:
                 continue
-            each = size // virtual_stages
+            layers_per_stage = size // virtual_stages
             total = 0.0
             most = 0.0
             # The last stage feeds the first, but at the ends of the chain.
@@ -304,8 +313,12 @@ def _evens(tables: Tables, cases: Cases, sync: FloatArray) -> FloatArray:
                     high, elements, routed, activations, within = 0.0, 0.0, 0.0, 0.0, 0.0
                     for k in range(v):
                         virtual_stage = k * stages + s
-                        i = virtual_stage * each if counted else 1 + virtual_stage * each
-                        j = i + each
+                        i = (
+                            virtual_stage * layers_per_stage
+                            if counted
+                            else 1 + virtual_stage * layers_per_stage
+                        )
+                        j = i + layers_per_stage
                         if not counted:
                             i = 0 if virtual_stage == 0 else i
                             j = layers if virtual_stage == virtual_stages - 1 else j
@@ -313,20 +326,20 @@ def _evens(tables: Tables, cases: Cases, sync: FloatArray) -> FloatArray:
                             wide = dense[layer + 1] - dense[layer]
                             if layer == layers - 1:
                                 wide += tables.tied[t]
-                            own = experts[layer + 1] - experts[layer]
+                            expert_elements = experts[layer + 1] - experts[layer]
                             runs = working[c, layer]
-                            runs += cases.whole[0, p] * wide + cases.whole[1, p] * own
+                            runs += cases.whole[0, p] * wide + cases.whole[1, p] * expert_elements
                             if layer > 0:
                                 before = dense[layer] - dense[layer - 1]
-                                beside = experts[layer] - experts[layer - 1]
+                                elements_before = experts[layer] - experts[layer - 1]
                                 runs += cases.fetched[0, p] * before
-                                runs += cases.fetched[1, p] * beside
+                                runs += cases.fetched[1, p] * elements_before
                             high = max(high, runs)
                         elements += dense[j] - dense[i]
                         if j == layers:
                             elements += tables.tied[t]
                         routed += experts[j] - experts[i]
-                        activations += kept[c, j] - kept[c, i]
+                        activations += kept_bytes[c, j] - kept_bytes[c, i]
                         within += time[c, j] - time[c, i]
                     steps = elements * cases.stepping[0, p] + routed * cases.stepping[1, p]
                     used = elements * cases.held[0, p] + routed * cases.held[1, p]
@@ -348,12 +361,12 @@ def _runs(tables: Tables, cases: Cases, p: int, c: int, layer: int) -> float:
     wide = tables.dense[t, layer + 1] - tables.dense[t, layer]
     if layer == tables.dense.shape[1] - 2:
         wide += tables.tied[t]
-    found = tables.working[t, c, layer] + cases.whole[0, p] * wide
-    found += cases.whole[1, p] * (tables.experts[t, layer + 1] - tables.experts[t, layer])
+    working = tables.working[t, c, layer] + cases.whole[0, p] * wide
+    working += cases.whole[1, p] * (tables.experts[t, layer + 1] - tables.experts[t, layer])
     if layer > 0:
-        found += cases.fetched[0, p] * (tables.dense[t, layer] - tables.dense[t, layer - 1])
-        found += cases.fetched[1, p] * (tables.experts[t, layer] - tables.experts[t, layer - 1])
-    return float(found)
+        working += cases.fetched[0, p] * (tables.dense[t, layer] - tables.dense[t, layer - 1])
+        working += cases.fetched[1, p] * (tables.experts[t, layer] - tables.experts[t, layer - 1])
+    return float(working)
 
 
 @compiled
@@ -402,8 +415,8 @@ def _lightest(
 def _unevens(
     tables: Tables, cases: Cases, layouts: Layouts, sync: FloatArray, cutoff: float
 ) -> FloatArray:
-    found = np.full(len(cases.table), np.inf)
-    for p in range(len(found)):
+    seconds = np.full(len(cases.table), np.inf)
+    for p in range(len(seconds)):
         t, stages, v = cases.table[p], cases.pp[p], cases.interleave[p]
         least = np.nextafter(cutoff, np.inf)
         for at in range(layouts.first[p, 0], layouts.first[p, 1]):
@@ -425,5 +438,5 @@ def _unevens(
                     first = min(first, time)
                 before += first
             if longest + sync[p] < least:
-                found[p] = least = longest + sync[p]
-    return found
+                seconds[p] = least = longest + sync[p]
+    return seconds

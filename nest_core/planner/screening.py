@@ -66,8 +66,8 @@ class Screen:
         self._zeros = zeros
         # Where stages differ, as many ranks hold the same experts as any of their strategies has.
         families = rows.families
-        held = families.tp // np.minimum(families.ep * families.etp, families.tp)
-        self._most = rows.dp * rows.column("cp") * int(held.max())
+        experts_per_rank = families.tp // np.minimum(families.ep * families.etp, families.tp)
+        self._most = rows.dp * rows.column("cp") * int(experts_per_rank.max())
 
     def hops(
         self,
@@ -163,12 +163,12 @@ class Screen:
 
     def _tables(self, entries: list[Entry], limit: float) -> Tables:
         return Tables(
-            time=np.stack([each.time for each in entries]),
-            dense=np.stack([each.dense for each in entries]),
-            experts=np.stack([each.experts for each in entries]),
-            tied=np.array([each.tied for each in entries]),
-            kept=np.stack([each.kept for each in entries]),
-            working=np.stack([each.working for each in entries]),
+            time=np.stack([entry.time for entry in entries]),
+            dense=np.stack([entry.dense for entry in entries]),
+            experts=np.stack([entry.experts for entry in entries]),
+            tied=np.array([entry.tied for entry in entries]),
+            kept=np.stack([entry.kept for entry in entries]),
+            working=np.stack([entry.working for entry in entries]),
             allowed=self._allowed,
             transfer_saved=self._problem.overlap.transfer,
             paired=int(self._problem.overlap.experts),
@@ -178,9 +178,9 @@ class Screen:
     def _cases(
         self, entries: list[Entry], entry: IntArray, columns: Columns, micro_batches: IntArray
     ) -> Cases:
-        boundary = np.array([each.boundary for each in entries])[entry]
+        boundary = np.array([pair.boundary for pair in entries])[entry]
         hops, _ = self.hops(boundary, columns.row, columns.outer, columns.parted, columns.natural)
-        held, stepping, whole, fetched = self._per_element(columns)
+        static, stepping, gathered_bytes, fetched = self._per_element(columns)
         return Cases(
             entry,
             self._rows.pp[columns.row],
@@ -188,9 +188,9 @@ class Screen:
             micro_batches,
             columns.stashing,
             columns.delay,
-            held,
+            static,
             stepping,
-            whole,
+            gathered_bytes,
             fetched,
             hops,
         )
@@ -208,7 +208,10 @@ class Screen:
 
         def shares(part: Callable[[int, int], float]) -> FloatArray:
             def least(zero: int, ranks: int, stages: int) -> float:
-                acting = (acting_zero(one, stages, sharded) for one in self._zeros or (zero,))
+                acting = (
+                    acting_zero(zero_stage, stages, sharded)
+                    for zero_stage in self._zeros or (zero,)
+                )
                 return min(part(stage, ranks) for stage in acting)
 
             dense, experts = (
@@ -230,11 +233,11 @@ class Screen:
 def _layouts(layers: int, pp: IntArray, interleave: IntArray) -> Layouts:
     """Uneven ones of points."""
     kinds, which = np.unique(np.stack([pp, interleave]), axis=1, return_inverse=True)
-    found = [uneven_patterns(layers, *kind) for kind in kinds.T.tolist()]
-    ends = np.cumsum([0, *map(len, found)])
+    patterns = [uneven_patterns(layers, *kind) for kind in kinds.T.tolist()]
+    ends = np.cumsum([0, *map(len, patterns)])
     cuts = np.zeros((int(ends[-1]), int((kinds[0] * kinds[1]).max()) + 1), dtype=np.int64)
-    for row, one in enumerate(one for group in found for one in group):
-        cuts[row, : len(one)] = one
+    for row, pattern in enumerate(pattern for group in patterns for pattern in group):
+        cuts[row, : len(pattern)] = pattern
     return Layouts(np.stack([ends[:-1], ends[1:]], axis=1)[which], cuts)
 
 

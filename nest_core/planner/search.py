@@ -187,21 +187,21 @@ def search(
             if uniform.best is not None:
                 leading.offer(uniform.best.iteration_s, uniform.best.plan)
     points = frontier or _frontier(problem, space)
-    found = _best_first(points, leading, over, progress)
+    outcome = _best_first(points, leading, over, progress)
     reports = tuple(price(problem, plan) for _, plan in leading.found)
     best = reports[0] if reports else None
-    if best is None and found.open_bound == within_s == float("inf"):
-        found.misfit = found.points  # GPipe was left out, but holds no less than 1F1B
-    lower = min(found.open_bound, best.iteration_s if best else float("inf"))
+    if best is None and outcome.open_bound == within_s == float("inf"):
+        outcome.misfit = outcome.points  # GPipe was left out, but holds no less than 1F1B
+    lower = min(outcome.open_bound, best.iteration_s if best else float("inf"))
     certificate = Certificate(
         lower_bound_s=lower,
         gap=(best.iteration_s - lower) / best.iteration_s if best else 0.0,
-        proven=found.open_bound == float("inf"),
-        points=found.points,
-        solved=len(found.solved),
-        bounded=found.points - len(found.solved) - found.misfit - found.open,
-        infeasible=found.misfit,
-        open=found.open,
+        proven=outcome.open_bound == float("inf"),
+        points=outcome.points,
+        solved=len(outcome.solved),
+        bounded=outcome.points - len(outcome.solved) - outcome.misfit - outcome.open,
+        infeasible=outcome.misfit,
+        open=outcome.open,
         space=points.space,
     )
     needed, reason = 0.0, ""
@@ -212,7 +212,7 @@ def search(
         else:
             needed, reason = _why_nothing(points, ended=not certificate.proven, cancelled=cancelled)
     return Result(
-        best, reason, needed, reports[1:], certificate, tuple(found.solved), clock() - began
+        best, reason, needed, reports[1:], certificate, tuple(outcome.solved), clock() - began
     )
 
 
@@ -236,15 +236,15 @@ def _of_all_offloads(
     results: list[Result] = []
     numbered: list[int] = []
     options = sorted(space.offload)
-    for left, offload in enumerate(options):
+    for index, offload in enumerate(options):
         reports = [one for result in results for one in _reports(result)]
-        known = sorted(report.iteration_s for report in reports)[top - 1 : top]
+        cutoffs = sorted(report.iteration_s for report in reports)[top - 1 : top]
         result = search(
             problem,
             replace(space, offload=(offload,)),
             top=top,
-            time_limit_s=(ends - clock()) / (len(options) - left),
-            within_s=min(within_s, *known, float("inf")),
+            time_limit_s=(ends - clock()) / (len(options) - index),
+            within_s=min(within_s, *cutoffs, float("inf")),
             clock=clock,
             progress=progress,
             stop=stop,
@@ -254,10 +254,10 @@ def _of_all_offloads(
             for number in result.solved_points
         ]
         results.append(result)
-    found = sorted(
+    ranked = sorted(
         (one for result in results for one in _reports(result)), key=lambda one: one.iteration_s
     )[:top]
-    best = found[0] if found else None
+    best = ranked[0] if ranked else None
     parts = [result.certificate for result in results]
     lower = min([part.lower_bound_s for part in parts])
     failed = min(results, key=lambda result: result.needed_bytes or float("inf"))
@@ -276,7 +276,7 @@ def _of_all_offloads(
         best,
         "" if best else failed.reason,
         0.0 if best else failed.needed_bytes,
-        tuple(found[1:]),
+        tuple(ranked[1:]),
         certificate,
         tuple(numbered),
         clock() - began,
@@ -324,8 +324,8 @@ class _Leading:
 def _preference(plan: Plan) -> tuple[int, int, int, int, Point]:
     """Fewest devices, shallowest pipeline, smallest widths, plainest device order."""
     point = plan.point
-    named = [*DEVICE_ORDERS, point.device_order]
-    return (point.devices_used, point.pp, point.tp, named.index(point.device_order), point)
+    orders = [*DEVICE_ORDERS, point.device_order]
+    return (point.devices_used, point.pp, point.tp, orders.index(point.device_order), point)
 
 
 _Waiting = tuple[float, int, Opened, int, Prepared | None]
@@ -361,7 +361,7 @@ def _best_first(
     be solved. Rows are opened when
     one of theirs may be the least.
     """
-    found = _Found(len(frontier), [], 0, float("inf"))
+    outcome = _Found(len(frontier), [], 0, float("inf"))
     size = _FIRST_ROWS
     order = itertools.count()
     waiting: list[_Waiting] = []
@@ -380,40 +380,40 @@ def _best_first(
             if not len(rows):
                 break
             opened = frontier.open(rows, leading.cutoff)
-            found.misfit += opened.misfit
-            found.opened += opened.points
-            found.waiting += len(opened)
+            outcome.misfit += opened.misfit
+            outcome.opened += opened.points
+            outcome.waiting += len(opened)
             add(opened, 0)
             size = min(2 * size, _MOST_ROWS)
             if over():
-                return _cut_short(found, frontier, waiting, leading.cutoff)
+                return _cut_short(outcome, frontier, waiting, leading.cutoff)
         if not waiting or waiting[0][0] > leading.cutoff:
-            return found
+            return outcome
         if over():
-            return _cut_short(found, frontier, waiting, leading.cutoff)
+            return _cut_short(outcome, frontier, waiting, leading.cutoff)
         bound, _, opened, index, prepared = heapq.heappop(waiting)
         if opened.stage < PLACED:
             nearer = frontier.refine if opened.stage == ROUGH else frontier.place
-            known, looked_at = nearer(opened, index, leading.cutoff)
-            found.waiting -= looked_at - len(known)
+            bounded, looked_at = nearer(opened, index, leading.cutoff)
+            outcome.waiting -= looked_at - len(bounded)
             add(opened, index + looked_at)
-            if known.stage < PLACED or looked_at == 1 or not len(known):
-                add(known, 0)
+            if bounded.stage < PLACED or looked_at == 1 or not len(bounded):
+                add(bounded, 0)
                 continue
             # The first of many is tried at once: a better time to beat excludes more.
-            opened, index, bound = known, 0, float("inf")
+            opened, index, bound = bounded, 0, float("inf")
         if prepared is None:
             add(opened, index + 1)
             prepared = frontier.prepare(opened, index)
             if prepared.lower_bound > leading.cutoff or not frontier.needed(prepared.point):
-                found.waiting -= 1
+                outcome.waiting -= 1
                 continue
             if prepared.lower_bound > bound:
                 heapq.heappush(
                     waiting, (prepared.lower_bound, next(order), opened, index, prepared)
                 )
                 continue
-        found.waiting -= 1
+        outcome.waiting -= 1
         unlimited = leading.cutoff == float("inf")
         seconds, plan = frontier.solver.solve(prepared, leading.cutoff)
         if plan is not None:
@@ -421,12 +421,12 @@ def _best_first(
             if unlimited and leading.size == 1 and seconds > _FAR * frontier.queue.least:
                 _sample(frontier, leading)
         if plan is None and unlimited:
-            found.misfit += 1
+            outcome.misfit += 1
         else:
-            found.solved.append(int(opened.columns.number[index]))
+            outcome.solved.append(int(opened.columns.number[index]))
         if progress is not None:
             least = min([bound, frontier.queue.least, *(entry[0] for entry in waiting[:1])])
-            progress(_progress(found, leading, least))
+            progress(_progress(outcome, leading, least))
 
 
 def _sample(frontier: Frontier | MixedFrontier, leading: _Leading) -> None:
@@ -541,13 +541,13 @@ def _audit_all(
 ) -> Audit:
     """The audit offload by offload, numbered as `_of_all_offloads` numbers their points."""
     parts, first = [], 0
-    each = -(-count // len(space.offload))
+    count_per_offload = -(-count // len(space.offload))
     for offload in sorted(space.offload):
-        own = replace(space, offload=(offload,))
-        points = len(_frontier(offloaded(problem, offload), own.offloading(offload)))
+        space_of_offload = replace(space, offload=(offload,))
+        points = len(_frontier(offloaded(problem, offload), space_of_offload.offloading(offload)))
         numbers = tuple(n - first for n in result.solved_points if first <= n < first + points)
         part = replace(result, solved_points=numbers)
-        parts.append(audit(problem, own, part, each, seed))
+        parts.append(audit(problem, space_of_offload, part, count_per_offload, seed))
         first += points
     return Audit(
         sum(part.solved for part in parts),

@@ -73,20 +73,20 @@ def shadow_prices(
     dict
         ``bandwidth.<level>`` and ``memory``; a torus has one bandwidth for all levels.
     """
-    each = time_limit_s / (len(problem.network.levels) + 1)
+    limit_s = time_limit_s / (len(problem.network.levels) + 1)
     frontier = _shared(problem, space)
 
     def gain(roomier: Problem, factor: float) -> float | None:
-        found = search(
+        result = search(
             roomier,
             space,
-            time_limit_s=each,
+            time_limit_s=limit_s,
             within_s=iteration_s,  # the plan at hand is no slower with more of a resource
             frontier=frontier and frontier.eased(roomier, factor),
         )
-        if found.best is None or not found.certificate.proven:
+        if result.best is None or not result.certificate.proven:
             return None
-        return iteration_s / found.best.iteration_s - 1
+        return iteration_s / result.best.iteration_s - 1
 
     prices = {
         f"bandwidth.{name}": gain(replace(problem, network=network), 1 + _STEP)
@@ -120,28 +120,30 @@ def head_room_steps(
     if not problem.memory_spread:
         return ()
     frontier = _shared(problem, space)
-    each = time_limit_s / (len(CERTAINTIES) - 1)
+    limit_s = time_limit_s / (len(CERTAINTIES) - 1)
 
     def step(certainty: float) -> HeadRoom:
-        asked = replace(problem, certainty=certainty)
-        fitting = [plan for plan in plans if _fits(plan, asked)]
+        eased_problem = replace(problem, certainty=certainty)
+        fitting = [plan for plan in plans if _fits(plan, eased_problem)]
         # Fewer plans fit more surely: the best of all is the best of those, where it is one. As
         # needed, other plans are allowed then, and some are not where more fit.
-        among = certainty > problem.certainty and not space.as_needed and _fits(plans[0], asked)
-        if among or certainty == problem.certainty:
-            return HeadRoom(certainty, asked.planned_bytes, plans[0], proven=True)
-        known = min((plan.iteration_s for plan in fitting), default=float("inf"))
-        if space.as_needed and certainty < problem.certainty:
-            known = float("inf")
-        found = search(
-            asked,
-            space,
-            time_limit_s=each,
-            within_s=known,
-            frontier=frontier and frontier.eased(asked, 1.0),
+        among = (
+            certainty > problem.certainty and not space.as_needed and _fits(plans[0], eased_problem)
         )
-        proven = found.certificate.proven
-        return HeadRoom(certainty, asked.planned_bytes, found.best, proven)
+        if among or certainty == problem.certainty:
+            return HeadRoom(certainty, eased_problem.planned_bytes, plans[0], proven=True)
+        best_known_s = min((plan.iteration_s for plan in fitting), default=float("inf"))
+        if space.as_needed and certainty < problem.certainty:
+            best_known_s = float("inf")
+        result = search(
+            eased_problem,
+            space,
+            time_limit_s=limit_s,
+            within_s=best_known_s,
+            frontier=frontier and frontier.eased(eased_problem, 1.0),
+        )
+        proven = result.certificate.proven
+        return HeadRoom(certainty, eased_problem.planned_bytes, result.best, proven)
 
     return tuple(step(certainty) for certainty in CERTAINTIES)
 

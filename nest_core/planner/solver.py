@@ -79,26 +79,26 @@ class Solver:
         which interleaving has, for W, which zero-bubble schedules delay, and for expert traffic
         beside other passes.
         """
-        named = point.schedule if point.schedule in DELAYS else ""
-        alike = replace(point, schedule=named, interleave=min(point.interleave, 2))
+        schedule = point.schedule if point.schedule in DELAYS else ""
+        alike = replace(point, schedule=schedule, interleave=min(point.interleave, 2))
         if self.problem.overlap.experts:
             alike = point
         if alike not in self._costs:
             if len(self._costs) == _KEPT:
                 self._costs.pop(next(iter(self._costs)))
             self._costs[alike] = stage_costs(self.problem, point, self.links(point))
-        found = self._costs[alike]
-        held = in_flight(point, found.micro_batches, beside=found.beside)
-        return replace(found, in_flight=held)
+        costs_alike = self._costs[alike]
+        in_flight_count = in_flight(point, costs_alike.micro_batches, beside=costs_alike.beside)
+        return replace(costs_alike, in_flight=in_flight_count)
 
     def links(self, point: Point) -> Links:
         """Links under a point's layout, which many points share, whatever experts they have."""
         around = point.interleave > 1
         key = point.layout, point.device_order
         if (*key, around) not in self._links:
-            made = links(self.problem, point)
+            shared = links(self.problem, point)
             alike = self._links.get((*key, not around))
-            self._links[*key, around] = alike.sharing(made) if alike else made
+            self._links[*key, around] = alike.sharing(shared) if alike else shared
         return self._links[*key, around].of(point)
 
     def prepare(
@@ -118,9 +118,18 @@ class Solver:
         total, sync : float
             Bounds that are known already.
         """
-        named = strategies or (StageStrategy.of(point),)
-        costs = [self.costs(strategy.within(point)) for strategy in named]
-        shapes = [(each.tp, each.sp, each.cp, each.ep, each.etp) for each in named]
+        stage_strategies = strategies or (StageStrategy.of(point),)
+        costs = [self.costs(strategy.within(point)) for strategy in stage_strategies]
+        shapes = [
+            (
+                stage_strategy.tp,
+                stage_strategy.sp,
+                stage_strategy.cp,
+                stage_strategy.ep,
+                stage_strategy.etp,
+            )
+            for stage_strategy in stage_strategies
+        ]
         groups = [shapes.index(shape) for shape in shapes] if self.as_needed else ()
         choices = Choices.of(costs, self.allowed, groups)
         pp, m = point.pp, costs[0].micro_batches
@@ -178,19 +187,19 @@ def lower_sync_bound(costs: Sequence[StageCosts], allowed: IntArray, *, hidden: 
     ``hidden``: as much of it hides as may.
     """
     saved = costs[0].once_saved
-    each = [np.diff(entry.sync, axis=1) for entry in costs]
-    shown = [
+    seconds = [np.diff(entry.sync, axis=1) for entry in costs]
+    exposed = [
         all_of_it - saved * np.diff(entry.once, axis=1)
-        for entry, all_of_it in zip(costs, each, strict=True)
+        for entry, all_of_it in zip(costs, seconds, strict=True)
     ]
-    left = [
+    remaining = [
         np.diff(entry.free[:, allowed], axis=2).max(axis=(0, 1)) - np.diff(entry.forward)
         for entry in costs
     ]
-    cover = float(np.maximum(np.max(left, axis=0), 0.0).sum())
-    least = _cheapest(shown)
+    cover = float(np.maximum(np.max(remaining, axis=0), 0.0).sum())
+    least = _cheapest(exposed)
     if not hidden:
-        least = max(least, _cheapest(each) - saved * cover)
+        least = max(least, _cheapest(seconds) - saved * cover)
     base = min(float(entry.sync_base.mean()) for entry in costs)
     return least / len(costs[0].sync_base) + base
 
@@ -200,8 +209,8 @@ def _paced_bound(costs: Sequence[StageCosts], pace: float) -> float:
     pp = len(costs[0].sync_base)
     forward = _cheapest([np.diff(entry.forward)[None] for entry in costs])
     hidden = costs[0].once_saved * max(0.0, pace * pp - forward)
-    each = _cheapest([np.diff(entry.sync, axis=1) for entry in costs]) - hidden
-    return each / pp + min(float(entry.sync_base.mean()) for entry in costs)
+    cheapest = _cheapest([np.diff(entry.sync, axis=1) for entry in costs]) - hidden
+    return cheapest / pp + min(float(entry.sync_base.mean()) for entry in costs)
 
 
 def _cheapest(seconds: Sequence[FloatArray]) -> float:

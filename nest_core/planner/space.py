@@ -126,11 +126,11 @@ class SearchSpace:
 
     def offloading(self, offload: Offload) -> SearchSpace:
         """The plans that offload so; activations only where nothing is recomputed."""
-        found = replace(self, offload=(offload,))
+        with_offload = replace(self, offload=(offload,))
         if not offload.activations:
-            return found
+            return with_offload
         recompute, schedules = check_offload(self.recompute, self.schedules, "search")
-        return replace(found, recompute=recompute, schedules=schedules)
+        return replace(with_offload, recompute=recompute, schedules=schedules)
 
     def seated_on(self, network: Network) -> SearchSpace:
         """The same space with a fabric's seatings among its device orders.
@@ -158,11 +158,11 @@ class SearchSpace:
 
     def stages_of_zero(self, pp: int) -> tuple[int, ...]:
         """ZeRO stages that differ in a pipeline of ``pp`` stages; of 1 and 2, where alike, 1."""
-        named = tuple(dict.fromkeys(self.zero))
+        stages = tuple(dict.fromkeys(self.zero))
         return tuple(
             zero
-            for zero in named
-            if zero == acting_zero(zero, pp, self.sharded_gradients) or 1 not in named
+            for zero in stages
+            if zero == acting_zero(zero, pp, self.sharded_gradients) or 1 not in stages
         )
 
     def groups_among(self, sharers: int, owners: int) -> tuple[int, ...]:
@@ -171,8 +171,8 @@ class SearchSpace:
         A group of one is ZeRO 0. There are as many copies of experts, which have ``owners``, as of
         dense weights: Megatron-LM's and torchtitan's rule.
         """
-        found = (g for g in self.zero_groups if not g or divides(g, sharers, owners))
-        return tuple(dict.fromkeys(0 if group == sharers else group for group in found))
+        groups = (g for g in self.zero_groups if not g or divides(g, sharers, owners))
+        return tuple(dict.fromkeys(0 if group == sharers else group for group in groups))
 
     def states(self, pp: int, sharers: int, owners: int) -> tuple[tuple[int, int], ...]:
         """ZeRO stages and groups that differ where so many ranks hold the same weights."""
@@ -348,20 +348,20 @@ def _nearest(problem: Problem, space: SearchSpace) -> str:
         "micro_batch": [size for size in sizes if problem.divides(1, size)],
         "ep": [size for size in space.ep if size > 1] and [1],
     }
-    found = []
+    changes = []
     for axis, valid in axes.items():
-        asked = getattr(space, axis)
-        apart = {value: min(abs(np.log(value / one)) for one in asked) for value in valid}
-        for value in sorted(apart, key=lambda one: (apart[one], one)):
-            if value not in asked and _leaves_rows(problem, _pinned(space, axis, value)):
+        wanted = getattr(space, axis)
+        distance = {value: min(abs(np.log(value / one)) for one in wanted) for value in valid}
+        for value in sorted(distance, key=lambda one: (distance[one], one)):
+            if value not in wanted and _leaves_rows(problem, _pinned(space, axis, value)):
                 name = "micro_batch_sequences" if axis == "micro_batch" else axis
-                found.append(f"search.{name} = {value}")
+                changes.append(f"search.{name} = {value}")
                 break
     if not space.idle_devices and _leaves_rows(problem, replace(space, idle_devices=True)):
-        found.append("search.idle_devices = true")
+        changes.append("search.idle_devices = true")
     if not problem.pad_batch and _leaves_rows(replace(problem, pad_batch=True), space):
-        found.append("search.pad_batch = true")
-    return "set " + ", or ".join(found) if found else ""
+        changes.append("search.pad_batch = true")
+    return "set " + ", or ".join(changes) if changes else ""
 
 
 def _pinned(space: SearchSpace, axis: str, value: int) -> SearchSpace:
@@ -385,28 +385,28 @@ def _rows(problem: Problem, space: SearchSpace) -> Rows:
     devices = problem.network.devices
     micro, dp, pp = _batches(problem, space)
     parts: list[tuple[int, IntArray]] = []
-    apart = dp * pp  # devices of a replica's width
+    dp_pp = dp * pp  # devices of a replica's width
     met = {"fits": False, "shared": False, "full": False, "divided": False}
     for family, width in enumerate((families.tp * families.cp).tolist()):
-        fits = width * apart <= devices
+        fits = width * dp_pp <= devices
         shared = fits & (dp * width % int(families.ep[family] * families.etp[family]) == 0)
-        full = shared & ((width * apart == devices) | np.bool_(space.idle_devices))
+        full = shared & ((width * dp_pp == devices) | np.bool_(space.idle_devices))
         cp, ep, etp = (int(getattr(families, name)[family]) for name in ("cp", "ep", "etp"))
         sharers, owners = dp * cp, dp * width // (ep * etp)
         divided = full & np.any(
             [divides(group, sharers, owners) if group else full for group in space.zero_groups],
             axis=0,
         )
-        kept = divided | (full & ((0 in space.zero) | (np.maximum(sharers, owners) == 1)))
-        for name, found in (
+        valid = divided | (full & ((0 in space.zero) | (np.maximum(sharers, owners) == 1)))
+        for name, columns_of in (
             ("fits", fits),
             ("shared", shared),
             ("full", full),
             ("divided", divided),
         ):
-            met[name] = met[name] or bool(found.any())
-        parts.append((family, np.flatnonzero(kept)))
-    least = int((families.tp * families.cp).min() * apart.min())
+            met[name] = met[name] or bool(columns_of.any())
+        parts.append((family, np.flatnonzero(valid)))
+    least = int((families.tp * families.cp).min() * dp_pp.min())
     refusals = (
         (
             "fits",
@@ -497,19 +497,19 @@ def _families(space: SearchSpace) -> Families:
             list(space.sp),
             "add false or a larger tp",
         )
-    found = [
+    families = [
         (tp, sp, cp, ep, etp)
         for (tp, sp), cp, ep in itertools.product(widths, space.cp, space.ep)
         for etp in space.expert_tensor(tp, sp)
     ]
-    if not found:
+    if not families:
         raise InputError(
             "search.etp",
             "must hold tp, or with sequence parallelism a divisor of tp",
             list(space.etp)[:8],
             "add 1, and true to search.sp",
         )
-    return Families(*np.array(found, dtype=np.int64).T)
+    return Families(*np.array(families, dtype=np.int64).T)
 
 
 def _schedulable(

@@ -1,10 +1,23 @@
-"""What communication takes at least: of one device, of one node or leaf, of one transfer.
+"""Lower bounds of communication: of one device, of one node or leaf, of one transfer.
 
-Nothing here is placed: a layout's degrees and axis order say enough for a lower bound
-(``docs/method.md``, "The program").
+Nothing here is placed: a point's degrees and axis order say enough for a lower bound
+(``docs/method.md``, "The program"). The words, for tp 2, cp 1, dp 2, pp 2 in the order
+tp-dp-pp, on blocks (nodes) of four devices::
+
+    rank      0   1   2   3 | 4   5   6   7
+    tp group  a   a   b   b | c   c   d   d      ranks that work on one layer together
+    replica   0   0   1   1 | 0   0   1   1
+    stage     0   0   0   0 | 1   1   1   1
+    sharers   x   y   x   y | z   w   z   w      ranks with the same weights: dp * cp of a stage
+    block     ------0------ | ------1------      devices behind one egress
+
+In the order tp-pp-dp replicas are outermost (`RankColumns.dp_outside`): ranks 0 to 3 are both
+stages of replica 0, so sharers 0 and 4 lie in different blocks and every gradient leaves its own.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,6 +27,7 @@ from nest_core.planner.lookup import each
 from nest_core.planner.relaxed import Hops
 
 __all__ = [
+    "RankColumns",
     "TransferBounds",
     "all_ports_Bps",
     "alone_outside",
@@ -24,6 +38,32 @@ __all__ = [
     "port_Bps",
     "start_bound_s",
 ]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RankColumns:
+    """Degrees of many points, and how their ranks are numbered; every array has shape (points,).
+
+    Parameters
+    ----------
+    tp, cp, dp, pp : int arrays
+    ep : int array
+        Tensor-parallel groups that an expert group spans: ``ep * etp / tp``; 0 where it is a part
+        of one, of which nothing is known.
+    dp_outside, cp_outside : bool arrays
+        Whether replicas, and context-parallel ranks, are numbered outside pipeline stages.
+    natural : bool array
+        Whether ranks sit on devices in their own order.
+    """
+
+    tp: IntArray
+    cp: IntArray
+    ep: IntArray
+    dp: IntArray
+    pp: IntArray
+    dp_outside: BoolArray
+    cp_outside: BoolArray
+    natural: BoolArray
 
 
 class TransferBounds:
@@ -60,214 +100,250 @@ class TransferBounds:
         return each(2 * ranks + (zero > 0), start)
 
 
-def beyond_blocks(
-    problem: Problem,
-    tp: IntArray,
-    cp: IntArray,
-    ep: IntArray,
-    dp: IntArray,
-    pp: IntArray,
-    outer: BoolArray,
-    parted: BoolArray,
-    natural: BoolArray,
-) -> tuple[FloatArray, FloatArray]:
-    """Seconds per byte that collectives among the sharers of weights take to leave their blocks.
+def beyond_blocks(problem: Problem, ranks: RankColumns) -> tuple[FloatArray, FloatArray]:
+    """Return seconds per byte that collectives of gradients take at least to leave their blocks.
 
-    Of dense weights all ``dp * cp`` ranks, of experts every ``ep``-th, where ``ep`` is what expert
-    groups take beyond one tensor-parallel group: ``ep * etp / tp``; 0 where that is a part of it,
-    of which nothing is known. Context-parallel neighbours
-    are ``tp`` apart, in runs as far apart as replicas are. What groups send that lie alike in
-    every block is known, see `_even_out`.
+    Dense weights are shared by all ``dp * cp`` ranks of a stage, experts by every ``ep``-th of
+    them. Context-parallel neighbours are ``tp`` ranks apart, in runs as far apart as replicas are.
 
-    Groups that lie unevenly in blocks exchange different parts in every phase. Where replicas
-    follow one another the least part counts that any group sends in a phase, else nothing.
+    Parameters
+    ----------
+    problem : Problem
+    ranks : RankColumns
+
+    Returns
+    -------
+    dense, experts : (points,)
+
+    Notes
+    -----
+    Where the groups lie alike in every block, a block's egress carries what all of its groups
+    send out (`_even_groups_bound`). Groups that lie unevenly exchange different parts in every
+    phase: where replicas follow one another the least part counts that any group sends in a phase
+    (`_uneven_groups_bound`), else nothing.
     """
     network = problem.network
-    whole, ep = ep > 0, np.maximum(ep, 1)
+    has_experts, ep = ranks.ep > 0, np.maximum(ranks.ep, 1)
+    tp, cp, dp, pp = ranks.tp, ranks.cp, ranks.dp, ranks.pp
     dense, experts = np.zeros(len(tp)), np.zeros(len(tp))
     if network.torus is not None:
         return dense, experts
-    ranks = dp * cp
-    period = tp * cp * np.where(outer, pp, 1)
-    regular = natural & network.regular
-    told = regular & ((cp == 1) | ~parted)
-    even = told & _even(network, tp, cp, dp, pp, outer)
-    same = not (ep > 1).any()  # then experts are shared as dense weights are
-    even_experts = even if same else even & ((ep == 1) | _even(network, tp * ep, cp, dp, pp, outer))
+    sharers = dp * cp
+    period = tp * cp * np.where(ranks.dp_outside, pp, 1)
+    regular = ranks.natural & network.regular & ((cp == 1) | ~ranks.cp_outside)
+    even = regular & _lie_evenly(network, ranks, tp)
+    same_groups = not (ep > 1).any()  # then experts are shared as dense weights are
+    even_experts = (
+        even if same_groups else even & ((ep == 1) | _lie_evenly(network, ranks, tp * ep))
+    )
     egress_rates = [
         (size, egress_Bps * problem.software.reach_outside)
         for size, egress_Bps in network.alike_egress
     ]
     port = 1.0 / all_ports_Bps(problem)
     one_link = alone_outside(problem) if network.node_size else 0.0
-    held = [_held(block, tp, cp, ep, period) for block, _ in egress_rates]
-    of_dense, of_experts = [dense for dense, _ in held], [experts for _, experts in held]
-    dense = np.where(even, _even_out(egress_rates, of_dense, ranks, port, one_link), 0.0)
-    experts = (
-        dense.copy()
-        if same
-        else np.where(
-            even_experts, _even_out(egress_rates, of_experts, ranks // ep, port, one_link), 0.0
-        )
-    )
-    one = np.ones_like(cp)
+    in_block = [_members_in_block(block, tp, cp, ep, period) for block, _ in egress_rates]
+    dense_in_block = [dense for dense, _ in in_block]
+    experts_in_block = [experts for _, experts in in_block]
+    bound = _even_groups_bound(egress_rates, dense_in_block, sharers, port, one_link)
+    dense = np.where(even, bound, 0.0)
+    if same_groups:
+        experts = dense.copy()
+    else:
+        bound = _even_groups_bound(egress_rates, experts_in_block, sharers // ep, port, one_link)
+        experts = np.where(even_experts, bound, 0.0)
+    ones = np.ones_like(cp)
     for block, rate in egress_rates:
-        known = told & ((cp == 1) | (block == _sizes(network)[-1]))
+        outermost = regular & ((cp == 1) | (block == _block_sizes(network)[-1]))
         run = np.minimum(cp, -(-block // tp))
-        kinds = [(dense, period, dp, cp, run, known)]
-        if not same:
+        kinds = [(dense, period, dp, cp, run, outermost)]
+        if not same_groups:
             replicas = np.maximum(dp // ep, 1)
-            kinds.append((experts, period * ep, replicas, one, one, told & (cp == 1)))
-        for share, apart, members, wide, most, fits in kinds:
-            alone = fits & outer & (members > 1) & (apart * (members - 1) >= block)
-            out = _out_bound(network, block, apart, members, wide, most) / rate
-            np.maximum(share, np.where(alone, out, 0.0), out=share)
-            if same:
-                np.maximum(experts, np.where(alone & (cp == 1), out, 0.0), out=experts)
-    return dense, np.where(whole, experts, 0.0)
+            kinds.append((experts, period * ep, replicas, ones, ones, regular & (cp == 1)))
+        for bounds, stride, members, width, max_in_place, applies in kinds:
+            leaves = applies & ranks.dp_outside & (members > 1) & (stride * (members - 1) >= block)
+            seconds = (
+                _uneven_groups_bound(network, block, stride, members, width, max_in_place) / rate
+            )
+            np.maximum(bounds, np.where(leaves, seconds, 0.0), out=bounds)
+            if same_groups:
+                alike = np.where(leaves & (cp == 1), seconds, 0.0)
+                np.maximum(experts, alike, out=experts)
+    return dense, np.where(has_experts, experts, 0.0)
 
 
 def beyond_instances(
-    problem: Problem,
-    tp: IntArray,
-    cp: IntArray,
-    ep: IntArray,
-    dp: IntArray,
-    pp: IntArray,
-    outer: BoolArray,
-    parted: BoolArray,
-    natural: BoolArray,
-    instances: IntArray,
+    problem: Problem, ranks: RankColumns, instances: IntArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The same within instances, of which each holds what ZeRO shards once, and between them.
+    """Return the same within instances of ZeRO's shards, and between the instances.
 
-    An instance is a run of ranks: of a stage, its groups lying like those of a plan with as few
-    replicas and more stages, or where replicas are the outermost axis of all stages of some
-    replicas, as in a plan of those alone. Ranks of different instances that hold the same shard lie
-    like replicas of so much wider ones. Elsewhere nothing is known.
+    An instance is a run of ranks that holds every shard once. Its groups lie like those of a plan
+    with as few replicas and more stages; where replicas are the outermost axis, like those of some
+    replicas alone. Ranks of different instances with the same shard lie like replicas of so much
+    wider stages. For other orders nothing is known, and the bounds are 0.
+
+    Parameters
+    ----------
+    problem : Problem
+    ranks : RankColumns
+    instances : (points,)
+        Copies of the shards.
+
+    Returns
+    -------
+    dense, experts, between : (points,)
+        Seconds per byte.
     """
-    one, whole = np.ones_like(tp), instances == 1
-    nothing, never = np.zeros(len(tp)), np.zeros(len(tp), dtype=bool)
-    if whole.all():
-        return *beyond_blocks(problem, tp, cp, ep, dp, pp, outer, parted, natural), nothing
+    single = instances == 1
+    zeros, never = np.zeros(len(single)), np.zeros(len(single), dtype=bool)
+    if single.all():
+        return *beyond_blocks(problem, ranks), zeros
+    cp, dp, pp, outside = ranks.cp, ranks.dp, ranks.pp, ranks.dp_outside
     group = dp * cp // instances
-    inside = ~(outer | parted)
-    known = whole | inside | (outer & ~parted & (group % cp == 0))
-    dense, experts = beyond_blocks(
-        problem,
-        tp,
-        np.where(whole | outer, cp, 1),
-        ep,
-        np.where(whole, dp, np.where(outer, np.maximum(group // cp, 1), group)),
-        np.where(outer, pp, pp * instances),
-        outer,
-        parted,
-        natural,
+    inside = ~(outside | ranks.cp_outside)
+    applies = single | inside | (outside & ~ranks.cp_outside & (group % cp == 0))
+    within = replace(
+        ranks,
+        cp=np.where(single | outside, cp, 1),
+        dp=np.where(single, dp, np.where(outside, np.maximum(group // cp, 1), group)),
+        pp=np.where(outside, pp, pp * instances),
     )
-    between, _ = beyond_blocks(
-        problem,
-        tp * group * np.where(outer, pp, 1),
-        one,
-        one,
-        instances,
-        np.where(outer, 1, pp),
-        never,
-        never,
-        natural,
+    across = replace(
+        ranks,
+        tp=ranks.tp * group * np.where(outside, pp, 1),
+        cp=np.ones_like(cp),
+        ep=np.ones_like(cp),
+        dp=instances,
+        pp=np.where(outside, 1, pp),
+        dp_outside=never,
+        cp_outside=never,
     )
+    dense, experts = beyond_blocks(problem, within)
+    between, _ = beyond_blocks(problem, across)
     return (
-        np.where(known, dense, 0.0),
-        np.where(known, experts, 0.0),
-        np.where(known & ~whole, between, 0.0),
+        np.where(applies, dense, 0.0),
+        np.where(applies, experts, 0.0),
+        np.where(applies & ~single, between, 0.0),
     )
 
 
-def _held(
+def _members_in_block(
     block: int, tp: IntArray, cp: IntArray, ep: IntArray, period: IntArray
 ) -> tuple[IntArray, IntArray]:
-    """How many sharers of dense weights, and of experts, a block holds of every group."""
-    run, turns = np.minimum(cp, -(-block // tp)), -(-block // period)
+    """Return how many members of a group of dense weights, and of experts, a block has at most.
+
+    Parameters
+    ----------
+    block : int
+        Devices.
+    period : (points,)
+        Ranks from a replica to the next.
+    """
+    run, periods = np.minimum(cp, -(-block // tp)), -(-block // period)
     within = np.where(ep <= cp, -(-run // ep), 1)
-    beside = np.where(
-        ep <= cp, turns * -(-cp // ep), -(-block // (period * np.maximum(ep // cp, 1)))
+    beyond = np.where(
+        ep <= cp, periods * -(-cp // ep), -(-block // (period * np.maximum(ep // cp, 1)))
     )
     inside = block <= period
-    return np.where(inside, run, turns * cp), np.where(inside, within, beside)
+    return np.where(inside, run, periods * cp), np.where(inside, within, beyond)
 
 
-def _even_out(
+def _even_groups_bound(
     egress_rates: list[tuple[int, float]],
-    held: list[IntArray],
+    in_block: list[IntArray],
     members: IntArray,
     port: float,
     one_link: float,
 ) -> FloatArray:
-    """Seconds per byte of the faster algorithm among groups that lie alike in every block.
+    """Return seconds per byte of the faster algorithm among groups that lie alike in every block.
 
-    Of a group's ``members`` a block of each kind holds so many; a device takes ``port`` seconds
-    per byte through all of its ports, a flow outside its node ``one_link``. A ring leaves a block
-    once for every group in it, with ``1 - 1/n`` of the buffer. Level by level every device of a
-    block that holds ``g`` sends ``1/g - 1/n`` out of it in all.
+    Parameters
+    ----------
+    egress_rates : list of (int, float)
+        Devices of a block of each kind, and bytes/s that leave it.
+    in_block : list of (points,)
+        Members of a group in such a block, at most.
+    members : (points,)
+        Ranks of a group, ``n``.
+    port, one_link : float
+        Seconds per byte of a device through all of its ports, and of a flow outside its node.
+
+    Notes
+    -----
+    A ring leaves a block once for every group in it, with ``1 - 1/n`` of the buffer. Level by
+    level every device of a block with ``g`` members sends ``1/g - 1/n`` out of it in all.
     """
     ring, levels = np.zeros(len(members)), (1 - 1 / members) * port
-    for (block, rate), most in zip(egress_rates, held, strict=True):
-        inside = np.minimum(most, members)
+    for (block, rate), at_most in zip(egress_rates, in_block, strict=True):
+        inside = np.minimum(at_most, members)
         out = (1 - 1 / members) * np.maximum(block / (inside * rate), one_link)
         ring = np.maximum(ring, np.where(members > inside, out, 0.0))
         levels = np.maximum(levels, (1 / inside - 1 / members) * block / rate)
     return np.minimum(ring, levels)
 
 
-def _sizes(network: Network) -> list[int]:
-    """Devices of the largest block at every level but the last."""
+def _block_sizes(network: Network) -> list[int]:
+    """Return the devices of the largest block at every level but the last."""
     return [int(np.bincount(block).max()) for block in network.nesting[:-1]]
 
 
-def _even(
-    network: Network, tp: IntArray, cp: IntArray, dp: IntArray, pp: IntArray, outer: BoolArray
-) -> BoolArray:
-    """Whether all groups that share weights lie alike in every block."""
+def _lie_evenly(network: Network, ranks: RankColumns, tp: IntArray) -> BoolArray:
+    """Return whether all groups that share weights lie alike in every block, (points,).
+
+    That is so where runs of ranks and blocks divide one another at every level.
+    """
+    cp, dp, pp, outside = ranks.cp, ranks.dp, ranks.pp, ranks.dp_outside
     stage, used = tp * cp * dp, tp * cp * dp * pp
     fits = np.ones(len(tp), dtype=bool)
-    for index, size in enumerate(_sizes(network)):
-        runs = (tp, tp * cp, np.where(outer, tp * cp * pp, tp))
+    for index, size in enumerate(_block_sizes(network)):
+        runs = (tp, tp * cp, np.where(outside, tp * cp * pp, tp))
         for run in runs:
             fits &= (size % run == 0) | (run % size == 0)
         if index == 0:  # further out the groups of a stage lie alike wherever it begins
-            fits &= outer | (size % stage == 0) | (stage % size == 0)
-        fits &= ~outer | (used % size == 0) | (used <= size)
+            fits &= outside | (size % stage == 0) | (stage % size == 0)
+        fits &= ~outside | (used % size == 0) | (used <= size)
     return fits
 
 
-def _out_bound(
+def _uneven_groups_bound(
     network: Network,
     block: int,
-    period: IntArray,
+    stride: IntArray,
     members: IntArray,
-    wide: IntArray,
-    held: IntArray,
+    width: IntArray,
+    max_in_place: IntArray,
 ) -> FloatArray:
-    """Buffers that leave a block at least, where every device has one; shape (points,).
+    """Return buffers that leave a block at least, where every device has one; (points,).
 
-    A group has ``wide`` ranks in each of ``members`` places ``period`` apart, and no group sits in
-    one block; of the ranks in one place a block holds at most ``held``. Level by level
-    every device sends: in a block of ``size`` at least ``size // period``
-    places of every group, at most one more, have halved what they exchange. In a ring at least one
-    rank of every group in the block sends ``1 - 1/n`` at once to the outside. Where ``wide`` is
-    above one only the last phase is counted, so the block must be the outermost.
+    Parameters
+    ----------
+    stride, members, width : (points,)
+        A group has ``width`` ranks in each of ``members`` places that are ``stride`` ranks apart;
+        no group lies in one block.
+    max_in_place : (points,)
+        Of the ranks in one place, those in one block at most.
+
+    Notes
+    -----
+    Level by level every device sends: in a block of ``size`` devices at least ``size // stride``
+    places of every group, at most one more, have halved what they exchange. In a ring at least
+    one rank of every group in the block sends ``1 - 1/n`` at once to the outside. Where ``width``
+    is above one only the last phase counts, so the block must be the outermost.
     """
-    used = period * members
+    used = stride * members
     part = np.zeros(len(members))
     inner = block
-    for size in [*(size for size in _sizes(network) if size > block), network.devices]:
+    for size in [*(size for size in _block_sizes(network) if size > block), network.devices]:
         reach = np.minimum(used, size)
-        spread = np.where(used <= size, members, size // period)
-        fan = np.maximum(np.where(inner >= period, reach // inner, spread), 1)
-        inside = np.where(inner >= period, np.minimum(-(-inner // period), members) * wide, held)
+        places = np.where(used <= size, members, size // stride)
+        fan = np.maximum(np.where(inner >= stride, reach // inner, places), 1)
+        inside = np.where(
+            inner >= stride, np.minimum(-(-inner // stride), members) * width, max_in_place
+        )
         part = part + (1.0 - 1.0 / fan) / inside
         inner = size
-    groups = np.where(block >= period, period // wide, block / held)
-    return np.minimum(block * part, groups * (1.0 - 1.0 / (members * wide)))
+    groups = np.where(block >= stride, stride // width, block / max_in_place)
+    return np.minimum(block * part, groups * (1.0 - 1.0 / (members * width)))
 
 
 def call_bound(
@@ -297,14 +373,14 @@ def call_bound(
     if axis in ("tp", "etp"):
         least = transfer_bounds.lines("all_reduce" if kind == "all_reduce" else "reduce_scatter", n)
         link_map = network.link_map
-        each = share * size / (link_map.port_Bps if inside else link_map.all_ports_Bps)
-        found = np.min([starts + each / reach for starts, reach in least], axis=0)
+        per_port = share * size / (link_map.port_Bps if inside else link_map.all_ports_Bps)
+        seconds = np.min([starts + per_port / reach for starts, reach in least], axis=0)
     else:
         port = port_Bps(problem) if kind == "ring" else all_ports_Bps(problem)
-        found = start_bound_s(problem) + share * size / port
+        seconds = start_bound_s(problem) + share * size / port
     if network.torus is None and natural:
         if kind == "ring" and 0 < network.node_size < n * stride:  # a neighbour is outside
-            found = np.maximum(found, share * size * alone_outside(problem))
+            seconds = np.maximum(seconds, share * size * alone_outside(problem))
         phased = kind in ("all_reduce", "reduce_scatter")
         for block, egress_Bps in network.alike_egress:
             if phased and block % stride:
@@ -312,12 +388,14 @@ def call_bound(
             together = -(-block // stride)
             if n > together and n * stride >= block:
                 senders = block if kind == "all_to_all" else block / together
-                left = 1 - together / n
+                sent_share = 1 - together / n
                 if dispatch is not None:  # what enters, of each of the block's members
-                    left = min((n - g) * dispatch.copies(g, n) / g for g in range(1, together + 1))
-                out = senders * left / (egress_Bps * software.reach_outside)
-                found = np.maximum(found, out * size)
-    return np.asarray(found)
+                    sent_share = min(
+                        (n - g) * dispatch.copies(g, n) / g for g in range(1, together + 1)
+                    )
+                out = senders * sent_share / (egress_Bps * software.reach_outside)
+                seconds = np.maximum(seconds, out * size)
+    return np.asarray(seconds)
 
 
 def hop_seconds(

@@ -11,7 +11,13 @@ from plain_chain import chain, problem
 from nest_core.costs import Point
 from nest_core.costs.links import links
 from nest_core.network import Dispatch, collapse
-from nest_core.planner.transfer_bounds import TransferBounds, beyond_blocks, call_bound, hop_seconds
+from nest_core.planner.transfer_bounds import (
+    RankColumns,
+    TransferBounds,
+    beyond_blocks,
+    call_bound,
+    hop_seconds,
+)
 from nest_core.scenario import load_scenario
 from nest_core.topology import Clos, Hierarchical, Tier
 
@@ -76,7 +82,7 @@ def beyond(tp: int, dp: int, pp: int, order: tuple[str, ...], cp: int = 1) -> tu
     placed = links(case, point).time("data", "reduce_scatter").beta_s_per_byte.min(axis=0)
     outer, parted = (np.array([order.index(axis) > order.index("pp")]) for axis in ("dp", "cp"))
     degrees = (np.array([degree]) for degree in (tp, cp, 1, dp, pp))
-    dense, _ = beyond_blocks(case, *degrees, outer, parted, np.array([True]))
+    dense, _ = beyond_blocks(case, RankColumns(*degrees, outer, parted, np.array([True])))
     return float(dense[0]), float(placed.min())
 
 
@@ -145,7 +151,9 @@ def test_collectives_of_experts_do_not_leave_nodes_faster_than_bounded(tp, ep, d
         )
         outer = np.array([order.index("dp") > order.index("pp")])
         degrees = (np.array([degree]) for degree in (tp, 1, ep, dp, pp))
-        _, experts = beyond_blocks(case, *degrees, outer, ~outer & outer, np.array([True]))
+        _, experts = beyond_blocks(
+            case, RankColumns(*degrees, outer, ~outer & outer, np.array([True]))
+        )
         assert experts[0] <= placed.min() * (1 + 1e-12)
 
 
@@ -248,6 +256,6 @@ def test_no_stage_is_faster_than_its_bound_where_ways_out_fill_unequally(name):
     )
     placed = links(case, point)
     yes, degrees = np.array([True]), (np.array([degree]) for degree in (tp, 1, ep, dp, pp))
-    bounded = beyond_blocks(case, *degrees, yes, ~yes, yes)
+    bounded = beyond_blocks(case, RankColumns(*degrees, yes, ~yes, yes))
     for least, axis in zip(bounded, ("data", "expert_data") if ep > 1 else ("data",), strict=False):
         assert least[0] <= placed.time(axis, "reduce_scatter").beta_s_per_byte.min() * (1 + 1e-12)

@@ -52,7 +52,7 @@ def least_objective(
     """
     most, pinned = len(allowed) - 1, not allowed[1:].all()
     plan = np.zeros((5, 0), dtype=np.int64)
-    found, sync_cap = cutoff, np.inf
+    best, sync_cap = cutoff, np.inf
     while True:
         least, least_sync, top, stages = np.inf, np.inf, np.inf, 2
         low, high = 0.0, np.inf  # of this number of stages: a cap too low, the bottleneck found
@@ -60,7 +60,7 @@ def least_objective(
             if not allowed[stages]:
                 stages, high = stages + 1, np.inf
                 continue
-            limit = min(top, (found - sync_bound) / (m + stages - 1))
+            limit = min(top, (best - sync_bound) / (m + stages - 1))
             bound = max(total / stages, heaviest) * (1.0 - 1e-12)
             if limit < bound:
                 if heaviest > limit or heaviest * stages > total:
@@ -68,7 +68,7 @@ def least_objective(
                 stages, high = stages + 1, np.inf
                 continue
             if late():
-                return (found if plan.size else np.inf), plan, False
+                return (best if plan.size else np.inf), plan, False
             low = max(low, bound) if high < np.inf else bound
             cap = limit
             if high < np.inf and limit > low * (1.0 + 1e-3):
@@ -76,8 +76,8 @@ def least_objective(
             trial, worst, sync = attempt(cap, sync_cap, stages if pinned else 0)
             number = trial.shape[1] - 1
             value = (m + number - 1) * worst
-            if value + sync < found:
-                found, plan = value + sync, trial
+            if value + sync < best:
+                best, plan = value + sync, trial
             if number == 0 or number > stages:
                 if cap < limit:
                     low = cap
@@ -91,7 +91,7 @@ def least_objective(
             high, top = worst, float(np.nextafter(min(worst, cap), 0.0))
             if value < least:
                 least, least_sync = value, sync
-        if least == np.inf or least + sync_bound >= found or least_sync <= 0.0:
+        if least == np.inf or least + sync_bound >= best or least_sync <= 0.0:
             break
         sync_cap = float(np.nextafter(min(least_sync, sync_cap), 0.0))
-    return (found if plan.size else np.inf), plan, True
+    return (best if plan.size else np.inf), plan, True

@@ -139,10 +139,10 @@ def _load(t: Tables, o: int, i: int, j: int, up: int, down: int) -> tuple[float,
     hops = t.arrive[g, up, i] + t.retire[g, down, j]
     hidden = t.saved * min(hops, idle)
     back = max(0.0, idle - hidden - (t.forward[g, j] - t.forward[g, i]))
-    shown = t.sync[g, j] - t.sync[g, i]
+    exposed = t.sync[g, j] - t.sync[g, i]
     if up == 0 or down == 0:
-        shown += t.tied[g]
-    return within + hops - hidden, shown - t.spared * min(t.once[g, j] - t.once[g, i], back)
+        exposed += t.tied[g]
+    return within + hops - hidden, exposed - t.spared * min(t.once[g, j] - t.once[g, i], back)
 
 
 @compiled

@@ -31,9 +31,9 @@ class LevelLinks(Links):
     """Message times by level: ``forward[l + 1]`` is that of a link at level ``l``."""
 
     def _measured(self, axis: str, kind: Kind, instances: int) -> dict[Kind, MessageTime]:
-        found = Links._measured(self, axis, kind, instances)
+        times = Links._measured(self, axis, kind, instances)
         members = 1 if axis == "tied" else len(self.producer_level)
-        return {each: _slowest(time).repeated(members) for each, time in found.items()}
+        return {key: _slowest(time).repeated(members) for key, time in times.items()}
 
 
 def level_links(problem: Problem, point: Point, found: Slots) -> LevelLinks:
@@ -79,7 +79,7 @@ def unequal_hops(problem: Problem, line: Stretch, x: int, y: int) -> MessageTime
     By bytes of the whole tensor. Stages of both widths take turns along all replicas, once
     beginning with either.
     """
-    levels, found = len(problem.network.nesting), []
+    levels, hops = len(problem.network.nesting), []
     for turn in ((x, y), (y, x)):
         placed: list[IntArray] = []
         at = 0
@@ -92,10 +92,10 @@ def unequal_hops(problem: Problem, line: Stretch, x: int, y: int) -> MessageTime
             at = int(line.ends[number, first])
             placed.append(line.devices[:, first:at][:, ::-1])
         if len(placed) > 1:
-            found.append(hop_times(problem, ragged_hops(tuple(placed[::-1]), len(line.devices))))
-    alpha, beta = np.zeros((2, len(found[0][0].alpha_s) if found else 1, levels + 1))
+            hops.append(hop_times(problem, ragged_hops(tuple(placed[::-1]), len(line.devices))))
+    alpha, beta = np.zeros((2, len(hops[0][0].alpha_s) if hops else 1, levels + 1))
     for level in range(levels):
-        sides = [(time, np.flatnonzero(met == level)) for time, met in found]
+        sides = [(time, np.flatnonzero(met == level)) for time, met in hops]
         alpha[:, level + 1] = _most([time.alpha_s[:, here] for time, here in sides], 0.0)
         beta[:, level + 1] = _most([time.beta_s_per_byte[:, here] for time, here in sides], np.inf)
     return MessageTime(alpha, beta)
@@ -103,8 +103,8 @@ def unequal_hops(problem: Problem, line: Stretch, x: int, y: int) -> MessageTime
 
 def _most(sides: list[FloatArray], none: float) -> FloatArray | float:
     """The largest value of every regime over all members; ``none`` without any."""
-    found = [side.max(axis=1) for side in sides if side.shape[1]]
-    return np.max(found, axis=0) if found else none
+    maxima = [side.max(axis=1) for side in sides if side.shape[1]]
+    return np.max(maxima, axis=0) if maxima else none
 
 
 def _slowest(time: MessageTime) -> MessageTime:

@@ -74,18 +74,18 @@ class OuterPoints:
         for order, dp, width in itertools.product(orders, space.dp, widths):
             if dp * width > problem.network.devices:
                 continue
-            found = slots(problem.network, order, dp, width)
-            if found is None:
+            groups_of_slots = slots(problem.network, order, dp, width)
+            if groups_of_slots is None:
                 continue
             light, heavy = self._lightest_of(width, dp)
             for micro_batch in space.micro_batch:
                 if not problem.divides(dp, micro_batch):
                     continue
                 m = micro_batches(problem.batch, dp, micro_batch)
-                depths = np.arange(1, min(len(found), problem.layers) + 1)
+                depths = np.arange(1, min(len(groups_of_slots), problem.layers) + 1)
                 worst = np.maximum(light / depths, heavy)
                 bound = float(((m + depths - 1) * worst).min()) * micro_batch
-                yield Outer(bound, (found,), (width,), dp, micro_batch)
+                yield Outer(bound, (groups_of_slots,), (width,), dp, micro_batch)
 
     def unequal(self, equal: Sequence[Outer], usual: int) -> Iterator[Outer]:
         """Of several widths, made of those of one in the paper's order.
@@ -99,15 +99,21 @@ class OuterPoints:
         for (dp, micro_batch), outers in alike.items():
             span = self._problem.network.devices // dp
             outers = [outer for outer in outers if outer.widths[0] + outers[0].widths[0] <= span]
-            if usual and self.many([one.widths[0] for one in outers], dp):
-                outers = [one for one in outers if usual <= 4 * one.widths[0] <= 8 * usual]
+            if usual and self.many([candidate.widths[0] for candidate in outers], dp):
+                outers = [
+                    candidate
+                    for candidate in outers
+                    if usual <= 4 * candidate.widths[0] <= 8 * usual
+                ]
             widths = tuple(outer.widths[0] for outer in outers)
             if len(widths) < 2:
                 continue
             m = micro_batches(self._problem.batch, dp, micro_batch)
-            each = [self._least_of(width, dp) for width in widths]
-            light = np.min(each, axis=0)
-            share = np.min([a * one for a, one in zip(widths, each, strict=True)], axis=0)
+            least_seconds = [self._least_of(width, dp) for width in widths]
+            light = np.min(least_seconds, axis=0)
+            share = np.min(
+                [a * candidate for a, candidate in zip(widths, least_seconds, strict=True)], axis=0
+            )
             depths = np.arange(2, min(span // widths[0], self._problem.layers) + 1)
             if not len(depths):
                 continue
@@ -156,12 +162,12 @@ class OuterPoints:
 
     def _lightest_of(self, width: int, dp: int) -> tuple[float, float]:
         """Compute of a sequence in all layers, and in the largest, whatever the strategy."""
-        each = [self.light(strategy) for strategy in self.strategies(width, dp)]
-        if not each:
+        loads = [self.light(strategy) for strategy in self.strategies(width, dp)]
+        if not loads:
             return float("inf"), float("inf")
-        return min(float(one.sum()) for one in each), min(float(one.max()) for one in each)
+        return min(float(load.sum()) for load in loads), min(float(load.max()) for load in loads)
 
     def _least_of(self, width: int, dp: int) -> FloatArray:
         """The same layer by layer, shape (L,)."""
-        each = [self.light(strategy) for strategy in self.strategies(width, dp)]
-        return np.min(each, axis=0) if each else np.full(self._problem.layers, np.inf)
+        loads = [self.light(strategy) for strategy in self.strategies(width, dp)]
+        return np.min(loads, axis=0) if loads else np.full(self._problem.layers, np.inf)

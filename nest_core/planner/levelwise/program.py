@@ -123,23 +123,23 @@ def levelwise(
     best: list[Promise] = []
     solved, points, lower = 0, len(equal), float("inf")
     for wide in (False, True) if unequal else (False,):
-        outers, kept = equal, top
+        outers, count = equal, top
         if wide:
             usual = best[0].plan.widths[0] if best else 0
             wider = program.points.unequal(equal, usual)
-            outers, kept = sorted(wider, key=lambda outer: outer.bound), 1
+            outers, count = sorted(wider, key=lambda outer: outer.bound), 1
             points += len(outers)
         for outer in _nearest_first(outers, best):
-            cutoff = best[kept - 1].seconds if len(best) >= kept else within_s * _FITS
+            cutoff = best[count - 1].seconds if len(best) >= count else within_s * _FITS
             if outer.bound >= cutoff:
                 continue
             if program.late() or (wide and program.work > _WORK):
                 lower = min(lower, outer.bound)
                 continue
             solved += 1
-            found, done = program.solve(outer, cutoff)
-            if found is not None:
-                best = sorted([*best, found], key=lambda promise: promise.seconds)[:top]
+            solutions, done = program.solve(outer, cutoff)
+            if solutions is not None:
+                best = sorted([*best, solutions], key=lambda promise: promise.seconds)[:top]
             if not done:
                 lower = min(lower, outer.bound)
     if best:
@@ -197,11 +197,11 @@ class _Program:
                 m = point.micro_batches(self.problem.batch)
                 if m * outer.micro_batch * float(self.points.light(strategy).sum()) >= cutoff:
                     break
-                held = stage_memory(self.problem, point)
+                memory = stage_memory(self.problem, point)
                 fits = {
                     c
                     for c in self.rows.tolist()
-                    if held.used(0, 0, self.problem.layers, c) <= held.limit * _FITS
+                    if memory.used(0, 0, self.problem.layers, c) <= memory.limit * _FITS
                 }
                 if not (fits := fits - served):
                     continue
@@ -240,15 +240,15 @@ class _Program:
         places = self._places(outer, line)
         read = tables(problem, self.rows, choices, self._hops(outer, line), self.rule)
         memory = longest_by_memory(self.rows, choices, min(m, most))
-        each = np.diff(read.time, axis=1)
-        least = each.min(axis=0)
+        layer_times = np.diff(read.time, axis=1)
+        least = layer_times.min(axis=0)
         widths = np.array(outer.widths)[read.width]
-        share = float((widths[:, None] * each).min(axis=0).sum()) / room if line else 0.0
+        share = float((widths[:, None] * layer_times).min(axis=0).sum()) / room if line else 0.0
         sync = min(
-            np.diff(one.costs.sync - one.costs.once_saved * one.costs.once, axis=1)[0].sum()
-            for one in choices
+            np.diff(entry.costs.sync - entry.costs.once_saved * entry.costs.once, axis=1)[0].sum()
+            for entry in choices
         )
-        seconds, found, done = least_objective(
+        seconds, best, done = least_objective(
             attempts(read, places, memory, most),
             np.array([self.points.allowed(outer, stages) for stages in range(most + 1)]),
             m,
@@ -258,9 +258,9 @@ class _Program:
             cutoff,
             self.late if line is None else partial(self._spent, _work(read, places)),
         )
-        if not found.size:
+        if not best.size:
             return None, done
-        return Promise(seconds, self._plan(outer, choices, line, found)), done
+        return Promise(seconds, self._plan(outer, choices, line, best)), done
 
     def _plan(
         self, outer: Outer, choices: list[Choice], line: Stretch | None, found: IntArray
@@ -301,15 +301,15 @@ class _Program:
                 if state[1] in slow:
                     continue
                 point = outer.point(strategy, levels + 1, state)
-                found = stage_costs(self.problem, point, shared)
-                each = np.diff(found.time[0, self.rows], axis=1).min(axis=0)
-                least = (m + depths - 1) * np.maximum(each.sum() / depths, each.max())
+                costs = stage_costs(self.problem, point, shared)
+                layer_times = np.diff(costs.time[0, self.rows], axis=1).min(axis=0)
+                least = (m + depths - 1) * np.maximum(layer_times.sum() / depths, layer_times.max())
                 if len(outer.widths) == 1 and least.min() >= cutoff:
                     slow.add(state[1])  # higher stages make nothing faster
                     if state[0] <= 1:  # nor do groups where all is sent once
                         break
                     continue
-                yield Choice(x, strategy, point, shared, found)
+                yield Choice(x, strategy, point, shared, costs)
 
     def _spent(self, steps: int) -> bool:
         """Whether the time or the steps are over; they are counted."""
@@ -322,23 +322,25 @@ class _Program:
         if len(outer.widths) == 1 or not self.points.many(outer.widths, outer.dp):
             return every
         levels, row = len(self.problem.network.nesting), self.rows[0]
-        seconds, held = [], []
+        seconds, bytes_by_choice = [], []
         for strategy in every:
             if self.late():
                 return []
             point = outer.point(strategy, levels + 1)
             costs = stage_costs(self.problem, point, self._shared(outer, x, strategy))
             seconds.append(float(costs.time[0, row, -1]))
-            held.append(float(costs.static[-1] + costs.kept[row, -1]))
-        return [every[n] for n in sorted({int(np.argmin(seconds)), int(np.argmin(held))})]
+            bytes_by_choice.append(float(costs.static[-1] + costs.kept[row, -1]))
+        return [
+            every[n] for n in sorted({int(np.argmin(seconds)), int(np.argmin(bytes_by_choice))})
+        ]
 
     def _shared(self, outer: Outer, x: int, strategy: Strategy) -> LevelLinks:
         point = _placed(outer.point(strategy, 1))
         key = point, outer.widths[x]
         if key not in self._links:
             self._links[key] = level_links(self.problem, point, outer.slots[x])
-        found = self._links[key]
-        return replace(found, point=replace(found.point, ep=strategy[3], etp=strategy[4]))
+        shared = self._links[key]
+        return replace(shared, point=replace(shared.point, ep=strategy[3], etp=strategy[4]))
 
     def _of_one(self, point: Point) -> Links:
         """Links of a single stage; points whose ranks sit alike share what was priced."""
@@ -356,15 +358,15 @@ class _Program:
 
     def _hops(self, outer: Outer, line: Stretch | None) -> Hops:
         """Hops between stages of two widths, by both."""
-        found: Hops = {}
+        hops: Hops = {}
         for x, width in enumerate(outer.widths):
             strategy = self.points.strategies(width, outer.dp)[0]
             alike = self._shared(outer, x, strategy).forward
-            found[x, x] = alike, width
+            hops[x, x] = alike, width
             if line is not None:
                 for y in range(x + 1, len(outer.widths)):
-                    found[x, y] = found[y, x] = unequal_hops(self.problem, line, x, y), 1
-        return found
+                    hops[x, y] = hops[y, x] = unequal_hops(self.problem, line, x, y), 1
+        return hops
 
 
 def _placed(point: Point) -> Point:

@@ -161,7 +161,7 @@ def slots(network: Network, order: tuple[str, ...], dp: int, width: int) -> Slot
 @compiled
 def _starts(close: BoolArray, replicas: int, span: int, width: int) -> IntArray:
     """Offsets at which no replica's stage leaves its group; ``close``: the one before is in it."""
-    found = np.empty(span // width, dtype=np.int64)
+    starts = np.empty(span // width, dtype=np.int64)
     count, at = 0, 0
     while at + width <= span:
         step = 0
@@ -172,7 +172,7 @@ def _starts(close: BoolArray, replicas: int, span: int, width: int) -> IntArray:
         if step:
             at += step
         else:
-            found[count] = at
+            starts[count] = at
             count += 1
             at += width
-    return found[:count]
+    return starts[:count]

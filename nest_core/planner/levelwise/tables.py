@@ -42,11 +42,11 @@ def tables(
     rule : bool
         Whether of a recomputation's ZeRO stages the first that fits must be taken.
     """
-    costs = [one.costs for one in choices]
+    costs = [choice.costs for choice in choices]
     strategy = np.repeat(np.arange(len(costs)), len(rows))
 
     # Of a group only the first that fits may be taken: the least ZeRO of a recomputation.
-    names = [one.strategy for one in choices]
+    names = [choice.strategy for choice in choices]
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
     alike = np.array([numbers[name] for name in names])[strategy] * len(rows)
     alike += np.tile(np.arange(len(rows)), len(costs))
@@ -64,7 +64,7 @@ def tables(
         spared=costs[0].once_saved,
         strategy=strategy,
         group=alike if rule else np.arange(len(strategy)),
-        width=np.array([one.x for one in choices])[strategy],
+        width=np.array([choice.x for choice in choices])[strategy],
         whole_time=np.ascontiguousarray(_stacked(costs, "time")[:, 0, -1]),
         whole_free=np.ascontiguousarray(_stacked(costs, "free")[:, 0, -1]),
         heads=np.tile(costs[0].heads[rows], (len(costs), 1)),
@@ -73,7 +73,7 @@ def tables(
 
 def longest_by_memory(rows: IntArray, choices: list[Choice], flights: int) -> IntArray:
     """Memory as in `nest_core.planner.levelwise.recurrence.Longest`."""
-    costs = [one.costs for one in choices]
+    costs = [choice.costs for choice in choices]
     strategy = np.repeat(np.arange(len(costs)), len(rows))
     memory = longest_in_memory(
         _stacked(costs, "static"),
@@ -81,21 +81,21 @@ def longest_by_memory(rows: IntArray, choices: list[Choice], flights: int) -> In
         _by_row(costs, rows, "peak"),
         _stacked(costs, "step"),
         strategy,
-        np.array([each.limit for each in costs]),
+        np.array([cost_of_choice.limit for cost_of_choice in costs]),
         flights,
     )
     for o, (g, c) in enumerate(zip(strategy, np.tile(rows, len(costs)), strict=True)):
-        held = costs[g]
-        if held.by_method(c):
+        cost = costs[g]
+        if cost.by_method(c):
             longest_by_method(
-                held.static,
-                held.kept[[0, -1]],
-                held.peak[[0, -1]],
-                held.step,
-                held.again,
-                held.heads[c],
-                held.chunks[c],
-                held.limit,
+                cost.static,
+                cost.kept[[0, -1]],
+                cost.peak[[0, -1]],
+                cost.step,
+                cost.again,
+                cost.heads[c],
+                cost.chunks[c],
+                cost.limit,
                 memory[:, o],
             )
     return memory
@@ -108,9 +108,9 @@ def _stacked(costs: list[StageCosts], name: str) -> FloatArray:
 
 def _by_row(costs: list[StageCosts], rows: IntArray, name: str) -> FloatArray:
     """The same by recomputation, a row for each choice."""
-    each = _stacked(costs, name)  # time and free have positions, which are alike
-    each = each[:, 0] if each.ndim == 4 else each
-    return np.ascontiguousarray(each[:, rows].reshape(-1, each.shape[-1]))
+    stacked = _stacked(costs, name)  # time and free have positions, which are alike
+    stacked = stacked[:, 0] if stacked.ndim == 4 else stacked
+    return np.ascontiguousarray(stacked[:, rows].reshape(-1, stacked.shape[-1]))
 
 
 def _hop_tables(
@@ -120,14 +120,14 @@ def _hop_tables(
     widths, levels = 1 + max(x for x, _ in hops), len(problem.network.nesting)
     shape = (len(choices), 1 + levels * widths, problem.layers + 1)
     arrive, retire = np.zeros(shape), np.zeros(shape)
-    for number, one in enumerate(choices):
-        point = one.point
+    for number, choice in enumerate(choices):
+        point = choice.point
         table = problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep, point.etp)
         for y in range(widths):
-            time, ranks = hops[one.x, y]
-            own = point.tp * point.cp / ranks
-            forward = MessageTime(time.alpha_s, time.beta_s_per_byte * own)
-            come, go = hop_seconds(point, replace(one.shared, forward=forward), table)
+            time, ranks = hops[choice.x, y]
+            share = point.tp * point.cp / ranks
+            forward = MessageTime(time.alpha_s, time.beta_s_per_byte * share)
+            come, go = hop_seconds(point, replace(choice.shared, forward=forward), table)
             arrive[number, 1 + y :: widths] = come[1:]
             retire[number, 1 + y :: widths] = go[:-1]
     return arrive, retire
