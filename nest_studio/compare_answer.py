@@ -9,8 +9,10 @@ from typing import Any
 
 import streamlit as st
 
+from nest_core.api.studies import Compared
 from nest_core.errors import InputError
 from nest_core.figures.comparison_words import unlike
+from nest_core.notebook import output_of
 from nest_core.picture import Drawn, to_svg
 from nest_core.quoting import as_markdown
 from nest_core.sheet import decision_sheet, weigh
@@ -144,7 +146,9 @@ def _buttons(
 ) -> None:
     names = " or ".join(one.name for one in found.bills)
     asked = {**inputs, "prices": dict(prices)} if prices else dict(inputs)
-    pin_button("comparison", names, asked, key="compare", rows=comparison.rows)
+    pin_button(
+        "comparison", names, asked, key="compare", output=lambda: output_of(Compared(comparison))
+    )
     st.download_button(
         "Decision sheet",
         lambda: _sheet(comparison),

@@ -9,9 +9,11 @@ from typing import Any
 
 import streamlit as st
 
+from nest_core.api import studies
 from nest_core.errors import InputError
 from nest_core.figures.ratios import ratio_rows, ratios_finding, ratios_picture
 from nest_core.figures.sweep import pictures
+from nest_core.notebook import output_of
 from nest_core.presets import preset_names
 from nest_core.quoting import as_markdown, csv_text
 from nest_core.report.tables import Table
@@ -239,7 +241,8 @@ def show_sweep(sweep: Sweep, turned: Sequence[Swept], scenario: Scenario, pins: 
     with pins:
         axes = ({"parameter": key, "values": list(values)} for key, values in axes_of(turned))
         inputs = inputs_of(scenario) | dict(itertools.zip_longest("xy", axes))
-        pin_button("sweep", first.title, inputs, key="explore", rows=sweep.rows)
+        shown = studies.Swept(sweep)
+        pin_button("sweep", first.title, inputs, key="explore", output=lambda: output_of(shown))
     first = replace(first, reading=f"{first.reading} Click a point.")
     PicturePlace("explore", on_pick=lambda carried: _point_at(sweep, carried)).draw(first)
     _point(sweep, turned, scenario)
@@ -350,7 +353,9 @@ def show_ratios(found: Ratios, inputs: dict[str, Any], pins: Any) -> None:
         facts("No tier was tried to its end before it was cancelled.")
         return
     with pins:
-        pin_button("ratios", ratios_finding(found), inputs, key="ratios", rows=found.rows)
+        shown = studies.HighestRatios(found)
+        title = ratios_finding(found)
+        pin_button("ratios", title, inputs, key="ratios", output=lambda: output_of(shown))
     subtitle = "One tier at a time, the others as in the form"
     st.html(Table(ratios_finding(found), subtitle, ratio_rows(found)).to_html())
     PicturePlace("explore-ratios").draw(ratios_picture(found))
@@ -387,7 +392,7 @@ def reopen(scenario: Scenario, inputs: Mapping[str, Any]) -> None:
     scenario : Scenario
         What its form is to say.
     inputs : mapping
-        What the study was asked (`nest_core.notebook.document`), which `reopens` took.
+        What the study was asked (`nest_core.notebook.inputs`), which `reopens` took.
     """
     with told(st.toast):
         asked = _widgets_of_mix(inputs) if "mix" in inputs else _widgets_of_sweep(scenario, inputs)

@@ -14,6 +14,7 @@ from nest_core.figures.collectives import bandwidth_figure, size_label, time_fig
 from nest_core.hardware.collectives.library import KIND, Library, load_library
 from nest_core.measured.collectives.sweep import LIBRARY_NETWORK, Measured, Sweep, load_measured
 from nest_core.network.algorithms import ALGORITHMS, OPS
+from nest_core.notebook import PinOutput, table_output
 from nest_core.picture.matrix import matrix_picture
 from nest_core.picture.pointing import pointing
 from nest_core.presets import edition, load_toml, named_file
@@ -48,6 +49,7 @@ __all__ = [
     "heading",
     "levels",
     "no_heading",
+    "pin_output",
 ]
 
 IDEAL_LINKS = "ideal links"
@@ -109,6 +111,11 @@ def levels(answer: FabricAnswer) -> None:
     left, right = st.columns([3, 2], gap="medium")
     left.html(answer.levels.to_html())
     PicturePlace("fabric-levels", right).draw(answer.map)
+
+
+def pin_output(answer: FabricAnswer) -> PinOutput:
+    """Return the levels as a notebook shows them, with the map of who meets whom where."""
+    return table_output(answer.levels, (answer.map,))
 
 
 @st.fragment

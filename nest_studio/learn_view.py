@@ -23,6 +23,7 @@ from nest_core.lessons import (
     Reveal,
     Value,
 )
+from nest_core.notebook import PinOutput, table_output
 from nest_core.report.tables import Table
 from nest_studio.browser.keys import listen
 from nest_studio.browser.svg import show_svg
@@ -190,6 +191,14 @@ def _guess(question: Question, key: str) -> str | float | None:
     return picked
 
 
+def _pin_output(found: Reveal) -> PinOutput:
+    """The first table below the texts, and the pictures."""
+    pictures = lesson_pictures(found.found)
+    if not found.tables:
+        return PinOutput("\n".join(found.texts), pictures=pictures)
+    return table_output(found.tables[0], pictures)
+
+
 def _forget(guess: str, show: str) -> None:
     st.session_state[guess] = None
     st.session_state[show] = False
@@ -204,7 +213,7 @@ def _reveal(shown: Lesson, question: Question, prediction: str | float | None) -
         return
     if not shown.text:  # a notebook has no folder of lessons
         inputs = {"lesson": shown.key, "settings": dict(settings)}
-        pin_button("lesson", shown.title, inputs, key="lesson")
+        pin_button("lesson", shown.title, inputs, key="lesson", output=lambda: _pin_output(found))
     _pictures(shown, found)
     for rows in found.tables:
         st.html(rows.to_html())

@@ -1,34 +1,47 @@
-"""The parts of the notebook page: the list at the left, the cells with their buttons."""
+"""The notebook page: the list at the left; the open notebook with its cells, versions and files.
+
+Every button carries the notebook as its tab saw it. Where another tab has saved meanwhile the store
+refuses it, which is said above the notebook as it is now.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from datetime import UTC, datetime
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import streamlit as st
+from nbformat import NotebookNode
 
-from nest_core.course.pinned import PINNED, lesson_file, lesson_text
-from nest_core.figures import Picture
-from nest_core.notebook import Cell, Notebook, new_id
-from nest_core.notebook.cells import changes, delete_cell, duplicate_cell, move_cell, replace_cell
-from nest_core.notebook.kinds import KINDS, Shown, compute, summarise
+from nest_core.course.pinned import lesson_file, lesson_text
+from nest_core.errors import InputError
+from nest_core.files import decoded
+from nest_core.notebook import cell_parts, pinned, read_notebook, write_notebook
+from nest_core.notebook.inputs import SCENARIO_KINDS, checked_inputs
+from nest_core.notebook.report import html_report
 from nest_core.notebook.words import note_html
-from nest_core.picture import to_svg
 from nest_core.quoting import as_markdown
 from nest_core.scenario import Scenario
-from nest_studio.browser.svg import show_svg
+from nest_core.store import NotebookEntry, SavedNotebook
 from nest_studio.compare_state import use_inputs
 from nest_studio.explore_view import reopen, reopens
-from nest_studio.fields import hold
-from nest_studio.jobs import Job, forget, submitted, there
-from nest_studio.notebook_state import edit, keep_summary
+from nest_studio.fields import upload
 from nest_studio.open_plan import open_plan, unsaid
-from nest_studio.show import HeadlineRow, PicturePlace, download, facts, local_time, told
+from nest_studio.pins import cells_in_words, last_used, remember
+from nest_studio.show import download, facts, local_time, told
+from nest_studio.stored import notebooks
 
-__all__ = ["PICKED", "cell_card", "job_of", "note_style", "picked_plans", "run_again"]
+__all__ = [
+    "draw_cells",
+    "follow_address",
+    "heading",
+    "note_style",
+    "shelf",
+    "take_problem",
+]
 
+_ADDRESS, _PROBLEM, _LIST = "notebook", "notebook problem", "notebook list"
 _STYLE = """
 <style>
 .nest-notes { max-width: 52rem; line-height: 1.5; }
@@ -44,298 +57,261 @@ _STYLE = """
 .nest-notes table { border-collapse: collapse; font-size: 0.85rem; }
 .nest-notes :is(td, th) { border-bottom: 1px solid rgba(128, 132, 138, 0.35);
   padding: 0.2rem 0.9rem 0.2rem 0; text-align: left; }
+.nest-notes img { max-width: 100%; }
 </style>
 """
 
-OPEN_CELLS = 4
-"""So many cells show their figures at once; the others when they are opened."""
-PICKED = "compare-"
-_EDITING = "notebook note open "
-_AGAIN = "notebook run again"
-_MOST_CHANGES = 8
-_LONGEST_TITLE = 200
-_LONGEST_NOTE = 50_000
-
 
 def note_style() -> None:
-    """How notes look; once per run, before the first."""
+    """Set how notes look; once per run, before the first."""
     st.html(_STYLE)
 
 
-def job_of(cell: Cell) -> Job:
-    """The work that computes what a cell shows."""
-    inputs = dict(cell.inputs)
-    return submitted(compute, cell.kind, inputs, urgent=False, place=f"cell {cell.id}")
+def follow_address() -> str | None:
+    """Return the name of the open notebook: the address says it, and else the session."""
+    if name := st.query_params.get(_ADDRESS):
+        remember(name)
+    elif name := last_used():
+        st.query_params[_ADDRESS] = name
+    return name
 
 
-def picked_plans(notebook: Notebook) -> tuple[Cell, ...]:
-    """The plan cells that are ticked for a comparison."""
-    return tuple(
-        cell
-        for cell in notebook.cells
-        if cell.kind == "plan" and st.session_state.get(f"{PICKED}{cell.id}")
-    )
+def open_notebook(name: str | None) -> None:
+    """Open a notebook, or none; for callbacks of its page."""
+    remember(name)
+    if name is None:
+        st.query_params.pop(_ADDRESS, None)
+    else:
+        st.query_params[_ADDRESS] = name
 
 
-def cell_card(notebook: Notebook, cell: Cell) -> None:
-    """One cell: its title, buttons, note and figures."""
-    place = notebook.place(cell.id)
-    with st.container(border=True, key=f"cell-{cell.id}"):
-        _head(notebook, cell, place)
-        _note(cell)
-        if cell.kind != "note":
-            _results(cell, place)
+def take_problem() -> str:
+    """Return what the last callback could not do; once."""
+    return str(st.session_state.pop(_PROBLEM, ""))
 
 
-def _head(notebook: Notebook, cell: Cell, place: int) -> None:
-    left, right = st.columns([5, 7], vertical_alignment="center")
-    key = _follow(f"title-{cell.id}", cell.title)
-    left.text_input(
-        f"Title of cell {place + 1}",
-        key=key,
-        max_chars=_LONGEST_TITLE,
-        on_change=_set_title,
-        args=(cell.id,),
-        label_visibility="collapsed",
-    )
-    row = right.container(
-        horizontal=True, horizontal_alignment="right", vertical_alignment="center", gap="small"
-    )
-    with row:
-        if cell.kind == "plan":
-            st.checkbox("Compare", key=f"{PICKED}{cell.id}")
-        _way_out(cell)
-        last = place == len(notebook.cells) - 1
-        _button("↑", "up", cell, lambda n: move_cell(n, cell.id, -1), "Move up.", place == 0)
-        _button("↓", "down", cell, lambda n: move_cell(n, cell.id, 1), "Move down.", last)
-        editing = st.session_state.get(f"{_EDITING}{cell.id}", _asks_for_words(cell))
-        st.button(
-            "Close note" if editing else "Edit note" if cell.note else "Add note",
-            on_click=hold,
-            args=(f"{_EDITING}{cell.id}", not editing),
-            key=f"edit-{cell.id}",
-            type="tertiary",
-        )
-        _button("Duplicate", "copy", cell, lambda n: duplicate_cell(n, cell.id, new_id()), "")
-        if cell.kind != "note":
-            st.button(
-                "Re-run",
-                on_click=run_again,
-                args=((cell,),),
-                key=f"again-{cell.id}",
-                type="tertiary",
-                help="Compute it again and say what changed.",
-            )
-        if cell.kind in PINNED:
-            download(
-                "Lesson",
-                lambda: lesson_text(cell),
-                lesson_file(cell),
-                "application/toml",
-                key=f"lesson-{cell.id}",
-                help="A lesson file that shows this cell; its question is yours to write.",
-            )
-        _button("Delete", "delete", cell, lambda n: delete_cell(n, cell.id), "Undo brings it back.")
-
-
-def _button(
-    label: str,
-    name: str,
-    cell: Cell,
-    change: Callable[[Notebook], Notebook],
-    tip: str,
-    disabled: bool = False,
+def shelf(
+    entries: tuple[NotebookEntry, ...], name: str | None, saved: SavedNotebook | None
 ) -> None:
+    """Draw the notebooks to open, and what can be done with the open one."""
+    st.subheader("Notebooks")
+    names = [entry.name for entry in entries]
+    st.session_state[_LIST] = name if name in names else None
+    if entries:
+        st.radio(
+            "Notebooks",
+            names,
+            index=None,
+            key=_LIST,
+            on_change=lambda: open_notebook(st.session_state.get(_LIST)),
+            format_func=as_markdown,
+            captions=[
+                f"{cells_in_words(entry.count)}, {local_time(entry.changed)}" for entry in entries
+            ],
+            label_visibility="collapsed",
+        )
+    else:
+        facts("There are none yet.", kind="nest-quiet")
+    with st.popover("Upload", width="stretch"):
+        st.file_uploader(
+            "Notebook, .ipynb up to 5 MB",
+            type=["ipynb", "json"],
+            key="notebook-file",
+            on_change=_upload,
+            help="Of Jupyter, or JSON that an earlier version of the studio exported.",
+        )
+    if saved is None:
+        return
+    with st.popover("Rename", width="stretch"), st.form("rename-notebook", border=False):
+        st.text_input("Name, 1 to 100 characters", saved.name, max_chars=100, key="notebook-name")
+        st.form_submit_button("Rename", on_click=_rename, args=(saved,))
+    with st.popover("Delete", width="stretch"):
+        facts(f"Delete {saved.name} and its versions?", "There is no way back.")
+        st.button("Delete the notebook", on_click=_delete, args=(saved,), key="delete-all")
+
+
+def heading(saved: SavedNotebook) -> None:
+    """Draw the name, when it was saved, its files and its earlier versions."""
+    left, right = st.columns([2, 3], vertical_alignment="bottom")
+    with left:
+        facts(saved.name, kind="nest-scenario")
+        count = cells_in_words(len(saved.notebook.cells))
+        facts(f"Saved {local_time(saved.changed)}. {count}.", kind="nest-quiet")
+    with right, st.container(horizontal=True, horizontal_alignment="right", gap="small"):
+        file = re.sub(r"[^\w.-]+", "-", saved.name).strip("-") or "notebook"
+        download(
+            "↓ Notebook (ipynb)",
+            lambda: write_notebook(saved.notebook),
+            f"{file}.ipynb",
+            "application/x-ipynb+json",
+            key="export-ipynb",
+            help="Runs in Jupyter where nest-studio is installed; Upload opens it here again.",
+        )
+        download(
+            "↓ Report (HTML)",
+            lambda: html_report(saved.name, saved.notebook),
+            f"{file}.html",
+            "text/html",
+            key="export-html",
+            help="One file with all figures, for print on A4. Nothing is loaded from elsewhere.",
+        )
+        with st.popover("Versions", type="tertiary"):
+            versions = notebooks().versions(saved.name)
+            facts(
+                "Restoring one keeps what there is now as a version." if versions else "None yet."
+            )
+            for entry in versions:
+                st.button(
+                    as_markdown(f"Restore {local_time(entry.changed)} (version {entry.count})"),
+                    on_click=_restore,
+                    args=(saved, entry.count),
+                    key=f"restore-{entry.count}",
+                )
+
+
+def draw_cells(saved: SavedNotebook) -> None:
+    """Draw every cell; nothing that a file of others holds is run or loaded."""
+    if not saved.notebook.cells:
+        facts("There is nothing in it. Press Pin on another page.", kind="nest-quiet")
+    for place, cell in enumerate(saved.notebook.cells):
+        with st.container(border=True, key=f"cell-{cell.id}"):
+            _cell_buttons(saved, place)
+            if cell.cell_type == "markdown":
+                st.html(f'<div class="nest-notes">{note_html(cell.source)}</div>')
+                continue
+            with st.expander("Code" if cell.cell_type == "code" else "Text"):
+                st.code(cell.source, language="python" if cell.cell_type == "code" else None)
+            if cell.cell_type == "code":
+                _outputs(cell)
+
+
+def _outputs(cell: NotebookNode) -> None:
+    parts = list(cell_parts(cell))
+    if not parts:
+        facts("It has no output yet: run it in Jupyter.", kind="nest-quiet")
+    for number, part in enumerate(parts):
+        if part.figure is not None:
+            st.plotly_chart(part.figure, key=f"plot-{cell.id}-{number}", alt=part.text[:500])
+        elif part.kind == "image":
+            st.html(f'<div class="nest-notes"><img src="{part.text}" alt="An output"></div>')
+        else:
+            st.code(part.text, language=None)
+
+
+def _cell_buttons(saved: SavedNotebook, place: int) -> None:
+    cells = saved.notebook.cells
+    cell = cells[place]
+    with st.container(horizontal=True, horizontal_alignment="right", gap="small"):
+        if pin := pinned(cell):
+            _ways_out(cell.id, pin)
+        for label, name, to in (("↑", "up", place - 1), ("↓", "down", place + 1)):
+            st.button(
+                label,
+                on_click=_edit,
+                args=(saved, lambda cells, to=to: cells.insert(to, cells.pop(place))),
+                key=f"{name}-{cell.id}",
+                type="tertiary",
+                disabled=not 0 <= to < len(cells),
+            )
+        st.button(
+            "Delete",
+            on_click=_edit,
+            args=(saved, lambda cells: cells.pop(place)),
+            key=f"delete-{cell.id}",
+            type="tertiary",
+            help="Versions brings it back.",
+        )
+
+
+def _ways_out(cell_id: str, pin: Mapping[str, Any]) -> None:
+    """Draw the ways from a pin to the page that asks the same, and to a lesson."""
+    kind = pin["kind"]
+    if kind not in SCENARIO_KINDS:
+        return
+    try:
+        inputs = checked_inputs(kind, pin["inputs"])
+    except InputError:  # edited elsewhere: it can be read, but nothing be asked of it
+        return
+    page = "Compare" if kind == "comparison" else "Explore" if reopens(inputs) else "Plan"
     st.button(
-        label,
-        on_click=edit,
-        args=(change,),
-        key=f"{name}-{cell.id}",
+        as_markdown(f"Open in {page}"),
+        on_click=_open,
+        args=(page, inputs),
+        key=f"open-{cell_id}",
         type="tertiary",
-        help=as_markdown(tip) or None,
-        disabled=disabled,
+        help=as_markdown(unsaid(_scenario(inputs))) or None if page == "Plan" else None,
+    )
+    download(
+        "Lesson",
+        lambda: lesson_text(pin),
+        lesson_file(pin["title"]),
+        "application/toml",
+        key=f"lesson-{cell_id}",
+        help="A lesson file that shows this cell; its question is yours to write.",
     )
 
 
-def _way_out(cell: Cell) -> None:
-    """Back to the page where a cell's scenario can be worked on."""
-    inputs = cell.inputs
-    if reopens(inputs):
-        with st.popover("Open", type="tertiary", key=f"out-{cell.id}"):
-            scenario = _scenario(inputs)
-            st.button(
-                "The question in Explore",
-                key=f"ask-{cell.id}",
-                on_click=reopen,
-                args=(scenario, inputs),
-                width="stretch",
-                help="Sets Explore to this scenario and what was asked. "
-                + as_markdown(unsaid(scenario)),
-            )
-            _plan_button("The scenario in Plan", f"plan-{cell.id}", inputs, width="stretch")
-    elif "document" in inputs and cell.kind != "fabric":
-        _plan_button("Open in Plan", f"plan-{cell.id}", inputs, type="tertiary")
-    elif "entries" in inputs:
-        with st.popover("Open", type="tertiary", key=f"out-{cell.id}"):
-            st.button(
-                "All in Compare",
-                key=f"all-{cell.id}",
-                on_click=use_inputs,
-                args=(inputs,),
-                width="stretch",
-                help="Replaces what is compared there; Undo brings it back.",
-            )
-            for place, entry in enumerate(inputs["entries"]):
-                name = f"{entry['name']} in Plan"
-                _plan_button(name, f"plan-{cell.id}-{place}", entry, width="stretch")
+def _open(page: str, inputs: Mapping[str, Any]) -> None:
+    with told(st.toast):
+        if page == "Compare":
+            use_inputs(inputs)
+            return
+        if page == "Explore":
+            reopen(_scenario(inputs), inputs)
+        else:
+            open_plan(_scenario(inputs))
 
 
 def _scenario(inputs: Mapping[str, Any]) -> Scenario:
-    return Scenario(inputs["document"], inputs.get("overrides", {}))
+    return Scenario(inputs["document"], inputs["overrides"])
 
 
-def _plan_button(label: str, key: str, inputs: Mapping[str, Any], **look: Any) -> None:
-    scenario = _scenario(inputs)
-    st.button(
-        label,
-        key=key,
-        on_click=open_plan,
-        args=(scenario,),
-        help=f"Sets the form of Plan to this scenario. {as_markdown(unsaid(scenario))}",
-        **look,
-    )
+def _edit(saved: SavedNotebook, change: Callable[[list[NotebookNode]], Any]) -> None:
+    cells = list(saved.notebook.cells)
+    change(cells)
+    with _refused():
+        notebook = NotebookNode({**saved.notebook, "cells": cells})
+        notebooks().save(saved.name, notebook, saved.revision)
 
 
-def _note(cell: Cell) -> None:
-    words = f'<div class="nest-notes">{note_html(cell.note)}</div>'
-    if not st.session_state.get(f"{_EDITING}{cell.id}", _asks_for_words(cell)):
-        if cell.note:
-            st.html(words)
+def _restore(saved: SavedNotebook, revision: int) -> None:
+    with _refused():
+        notebook = notebooks().version(saved.name, revision)
+        notebooks().save(saved.name, notebook, saved.revision)
+
+
+def _rename(saved: SavedNotebook) -> None:
+    with _refused():
+        name = str(st.session_state.get("notebook-name") or "").strip()
+        if name != saved.name:
+            notebooks().rename(saved, name)
+            open_notebook(name)
+
+
+def _delete(saved: SavedNotebook) -> None:
+    with _refused():
+        notebooks().delete(saved)
+        open_notebook(None)
+
+
+def _upload() -> None:
+    file = upload(st.session_state.get("notebook-file"))
+    if file is None:
         return
-    left, right = st.columns(2, gap="medium")
-    key = _follow(f"note-{cell.id}", cell.note)
-    left.text_area(
-        "Note, Markdown",
-        key=key,
-        height=220,
-        max_chars=_LONGEST_NOTE,
-        on_change=_set_note,
-        args=(cell.id,),
-        help="Up to 50,000 characters. Ctrl+Enter takes it over.",
-        placeholder="What did you ask, and what did you find?",
-    )
-    with right:
-        facts("Preview", kind="nest-quiet")
-        if cell.note:
-            st.html(words)
+    with _refused():
+        notebook = read_notebook(decoded(file.getvalue(), "notebook"))
+        stem = " ".join(str(file.name).rpartition(".")[0].split())[:90] or "Notebook"
+        names = {entry.name for entry in notebooks().listed()}
+        tries = (stem, *(f"{stem} ({number})" for number in range(2, len(names) + 3)))
+        name = next(candidate for candidate in tries if candidate not in names)
+        notebooks().save(name, notebook)
+        open_notebook(name)
 
 
-def _asks_for_words(cell: Cell) -> bool:
-    """Whether a cell has nothing else to show."""
-    return cell.kind == "note" and not cell.note
-
-
-def _results(cell: Cell, place: int) -> None:
-    label = f"{KINDS[cell.kind].label}, figures"
-    box = st.expander(label, expanded=place < OPEN_CELLS, key=f"open-{cell.id}", on_change="rerun")
-    if not box.open:
-        facts(_kept_in_words(cell), kind="nest-quiet")
-        return
-    with box, told():
-        job = job_of(cell)
-        if there(job, cell.title, key=cell.id):
-            _draw(cell, job.result(0))
-
-
-def _draw(cell: Cell, shown: Shown) -> None:
-    first, *changed = _follow_up(cell, shown)
-    facts(first, kind="nest-quiet")
-    if changed:
-        st.warning("  \n".join(map(as_markdown, changed)))
-    if shown.headlines:
-        HeadlineRow(shown.headlines, spans=True)
-    if shown.facts:
-        facts(*shown.facts, kind="nest-quiet")
-    if shown.fabric:
-        show_svg(to_svg(shown.fabric), key=f"fabric-{cell.id}")
-    _pictures(cell, shown.pictures)
-    if shown.table:
-        st.html(shown.table.to_html())
-
-
-def _pictures(cell: Cell, pictures: tuple[Picture, ...]) -> None:
-    """One below the other; a plan's balance and memory side by side, as on its page."""
-    if cell.kind == "plan":
-        places = [st.container(), *st.columns(2, gap="medium")]
-    else:
-        places = [st.container() for _ in pictures]
-    for number, (place, picture) in enumerate(zip(places, pictures, strict=True)):
-        PicturePlace(f"{cell.id}-{number}", place).draw(picture)
-
-
-def _follow_up(cell: Cell, shown: Shown) -> list[str]:
-    """When the cell was pinned, and what differs now; a first or second run is kept."""
-    fresh = summarise(shown, datetime.now(UTC))
-    asked = st.session_state.get(_AGAIN, ())
-    again = cell.id in asked
-    if cell.summary is None:
-        keep_summary(cell.id, fresh)
-        return [f"First computed {local_time(fresh.date)}."]
-    found = changes(cell.summary, fresh)
-    since = f"{local_time(cell.summary.date)} with {_made(cell.summary.versions)}"
-    if again:
-        st.session_state[_AGAIN] = tuple(name for name in asked if name != cell.id)
-        keep_summary(cell.id, fresh)
-    if not found:
-        return [f"Run again: the same figures as on {since}." if again else f"Pinned {since}."]
-    more = len(found) - _MOST_CHANGES
-    lines = [*found[:_MOST_CHANGES], *([f"and {more} more"] if more > 0 else [])]
-    first = "Run again" if again else "Press Re-run to keep what it is now"
-    return [f"{first}. Changed since {since}:", *lines]
-
-
-def _kept_in_words(cell: Cell) -> str:
-    """A closed cell's figures in one line."""
-    if cell.summary is None or not cell.summary.rows:
-        return "Open it to compute its figures."
-    rows = cell.summary.rows
-    if len(rows) > 1:
-        return f"{len(rows)} rows, pinned {local_time(cell.summary.date)}."
-    figures = [
-        f"{name}: {value:.4g}"
-        for name, value in rows[0].items()
-        if isinstance(value, float) and not isinstance(value, bool)
-    ]
-    return ", ".join(figures[:4]) or str(rows[0].get("reason", ""))
-
-
-def _made(versions: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {version}" for name, version in versions.items())
-
-
-def _follow(key: str, value: str) -> str:
-    """Have a widget hold what the notebook says; an untouched one keeps what is being typed."""
-    if st.session_state.get(key) != value:
-        st.session_state[key] = value
-    return key
-
-
-def _set_title(cell_id: str) -> None:
-    title = " ".join((st.session_state.get(f"title-{cell_id}") or "").split())
-    if title:
-        edit(lambda n: replace_cell(n, replace(n.cell(cell_id), title=title)))
-
-
-def _set_note(cell_id: str) -> None:
-    note = st.session_state.get(f"note-{cell_id}")
-    if note is not None:
-        edit(lambda n: replace_cell(n, replace(n.cell(cell_id), note=note)))
-
-
-def run_again(cells: tuple[Cell, ...]) -> None:
-    """Compute cells again and open them; for callbacks."""
-    for cell in cells:
-        forget(job_of(cell))
-        st.session_state[f"open-{cell.id}"] = True
-    ids = tuple(cell.id for cell in cells)
-    st.session_state[_AGAIN] = (*st.session_state.get(_AGAIN, ()), *ids)
+@contextmanager
+def _refused() -> Iterator[None]:
+    """Keep what is refused in this block for the run that follows."""
+    try:
+        yield
+    except InputError as error:
+        st.session_state[_PROBLEM] = str(error)

@@ -2,49 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import streamlit as st
 
 from nest_core.errors import InputError
-from nest_core.notebook import Cell, CellKind, Summary, new_id
-from nest_core.notebook.document import portable
-from nest_core.notebook.kinds import versions
+from nest_core.notebook import PinOutput, new_notebook, pin_cells
 from nest_core.quoting import as_markdown
-from nest_studio.notebook_state import FIRST_NAME, cells_in_words, last_used, pin
+from nest_core.store import Conflict, SavedNotebook
 from nest_studio.stored import notebooks
 
-__all__ = ["pin_button"]
+__all__ = ["cells_in_words", "last_used", "pin_button", "remember"]
 
-Rows = Callable[[], Sequence[Mapping[str, Any]]]
+FIRST_NAME = "My notebook"
+"""What the first notebook is called where nobody names it."""
+
+_ATTEMPTS = 5
+_NAME = "notebook open"
+_Output = Callable[[], PinOutput | None]
+
+
+def last_used() -> str | None:
+    """Return the notebook that this session had open or pinned to last."""
+    name: str | None = st.session_state.get(_NAME)
+    return name
+
+
+def remember(name: str | None) -> None:
+    """Have a notebook open when its page is next looked at; for callbacks of any page."""
+    st.session_state[_NAME] = name
+
+
+def cells_in_words(count: int) -> str:
+    """Return ``1 cell``, ``2 cells``."""
+    return "1 cell" if count == 1 else f"{count} cells"
 
 
 def pin_button(
-    kind: CellKind, title: str, inputs: Mapping[str, Any], *, key: str, rows: Rows | None = None
+    kind: str,
+    title: str,
+    inputs: Mapping[str, Any],
+    *,
+    key: str,
+    output: _Output | None = None,
 ) -> None:
-    """A popover in which a result is given a title, a note and a notebook.
+    """Draw a popover in which a result is given a title, a note and a notebook.
 
     Parameters
     ----------
-    kind : CellKind
+    kind : str
+        One of `nest_core.notebook.cells.KINDS`.
     title : str
         Proposed; the person may change it.
     inputs : mapping
-        What the kind's function takes (`nest_core.notebook.kinds`).
+        What the kind's code reads.
     key : str
         Tells this button from others on the page.
-    rows : callable () -> sequence of mapping, optional
-        The result's figures as the page has them (`rows` of it);
-        asked for on the press. Without it they are kept when the cell is first drawn.
+    output : callable () -> PinOutput, optional
+        What the page shows, called on the press; without it the cell is to be run in Jupyter.
     """
-    _popover(kind, title, dict(inputs), key, rows)
+    _popover(kind, title, dict(inputs), key, output)
 
 
 @st.fragment
 def _popover(
-    kind: CellKind, title: str, inputs: dict[str, Any], key: str, rows: Rows | None
+    kind: str, title: str, inputs: dict[str, Any], key: str, output: _Output | None
 ) -> None:
     box = st.popover(
         "Pin",
@@ -99,33 +122,39 @@ def _popover(
             "Pin to the notebook",
             on_click=_pin,
             key=f"pin-{key}-do",
-            args=(kind, title, inputs, key, rows),
+            args=(kind, title, inputs, key, output),
         )
 
 
-def _pin(kind: CellKind, title: str, inputs: dict[str, Any], key: str, rows: Rows | None) -> None:
+def _pin(kind: str, title: str, inputs: dict[str, Any], key: str, output: _Output | None) -> None:
     state = st.session_state
     asked = " ".join(state.get(f"pin-{key}-title-{title}", "").split()) or title
-    name = state.get(f"pin-{key}-notebook") or FIRST_NAME
+    name = (state.get(f"pin-{key}-notebook") or FIRST_NAME).strip()
+    note = state.get(f"pin-{key}-note") or ""
     try:
-        cell = Cell(
-            new_id(),
-            kind,
-            asked,
-            state.get(f"pin-{key}-note") or "",
-            portable(kind, inputs),
-            _summary(rows),
-        )
-        made = pin(name, cell)
+        saved = _append(name, kind, asked, note, inputs, output() if output else None)
     except InputError as error:
         state[f"pinned-{key}"] = False, str(error)
         return
     state[f"pin-{key}-note"] = ""
-    state[f"pinned-{key}"] = True, f"Pinned to {made.name}: {cells_in_words(len(made.cells))}."
+    count = cells_in_words(len(saved.notebook.cells))
+    state[f"pinned-{key}"] = True, f"Pinned to {saved.name}: {count}."
 
 
-def _summary(rows: Rows | None) -> Summary | None:
-    if rows is None:
-        return None
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    return Summary(tuple(rows()), versions(), now)
+def _append(name: str, *pin: Any) -> SavedNotebook:
+    """Add a pin to a notebook, new or not, whoever else writes to it."""
+    store = notebooks()
+    attempt = 1
+    while True:
+        before = store.open(name)
+        notebook = before.notebook if before else new_notebook()
+        notebook.cells += pin_cells(*pin)
+        try:
+            saved = store.save(name, notebook, before.revision if before else 0)
+        except Conflict:
+            if attempt == _ATTEMPTS:
+                raise
+            attempt += 1
+        else:
+            remember(name)
+            return saved

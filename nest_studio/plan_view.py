@@ -24,6 +24,7 @@ from nest_core.figures.cards import (
     training_card,
 )
 from nest_core.figures.plan_parts import iteration_part, plan_pills
+from nest_core.notebook import output_of
 from nest_core.quoting import as_markdown
 from nest_core.scenario import Scenario, ScenarioValues
 from nest_core.scenario.titles import page_title
@@ -74,7 +75,7 @@ def heading(scenario: Scenario, answer: Answer) -> None:
             pinned_title(scenario.title, scenario.overrides),
             inputs,
             key="plan",
-            rows=lambda: answer_of(scenario, baselines_of(scenario)).rows(),
+            output=lambda: output_of(answer_of(scenario, baselines_of(scenario))),
         )
         export_popover(scenario, answer.best)
     changes = changes_in_words(scenario.overrides)

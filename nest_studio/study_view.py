@@ -13,8 +13,10 @@ import pandas as pd
 import streamlit as st
 
 from nest_core import __version__
+from nest_core.api.study import Chosen, Studied
 from nest_core.errors import InputError
 from nest_core.figures.study import METRIC_WORDS, is_better_low, study_picture
+from nest_core.notebook import PinOutput, output_of
 from nest_core.presets import preset_names
 from nest_core.quoting import as_markdown, csv_text
 from nest_core.scenario import Scenario
@@ -65,8 +67,28 @@ def studies_part(scenario: Scenario, turned: Sequence[Swept], problem: Any, top:
             with left:
                 _heading(study, kept_studies().changed(str(st.session_state[NAME])))
             with right:
-                pin_button("study", study.name, {"study": document}, key="study")
+                pin_button(
+                    "study",
+                    study.name,
+                    {"study": document},
+                    key="study",
+                    output=lambda: _pin_output(study, document),
+                )
         _run(study, document)
+
+
+def _pin_output(study: Study, document: Mapping[str, Any]) -> PinOutput | None:
+    """What there is of a study's answer; None before it was run."""
+    run = running(_run_key(document))
+    if study.design:
+        done = run is not None and run.ended and run.result is not None
+        return output_of(Chosen(study.name, *run.result)) if run and done else None
+    rows = _rows(study, run)
+    return output_of(Studied(study, tuple(rows))) if rows else None
+
+
+def _run_key(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, sort_keys=True, default=str)
 
 
 def _text(scenario: Scenario, turned: Sequence[Swept]) -> str:
@@ -158,7 +180,7 @@ def _heading(study: Study, kept: str) -> None:
 
 def _run(study: Study, document: Mapping[str, Any]) -> None:
     """Begin, watch, cancel, go on; below, what there is."""
-    key = json.dumps(document, sort_keys=True, default=str)
+    key = _run_key(document)
     run = running(key)
     if run is not None and not run.ended:
         _watch(run)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -28,6 +29,7 @@ from nest_core.explain.words import (
     why_line,
 )
 from nest_core.files import decoded
+from nest_core.notebook import table_output
 from nest_core.quoting import as_markdown
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario
@@ -201,8 +203,13 @@ def _explanations(best: Report, scenario: Scenario) -> None:
                 shown = part.drawn(found, best)
                 _show(shown)
                 inputs = {"document": scenario.document, "overrides": scenario.overrides}
-                asked = {**inputs, "part": part.key}
-                pin_button("why", shown.title, asked, key=f"why-{part.key}")
+                pin_button(
+                    "why",
+                    shown.title,
+                    {**inputs, "part": part.key},
+                    key=f"why-{part.key}",
+                    output=partial(table_output, shown),
+                )
 
 
 def _mine(answer: Answer, scenario: Scenario) -> None:

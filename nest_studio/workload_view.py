@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import asdict
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -28,6 +29,7 @@ from nest_core.figures import Picture
 from nest_core.figures.operators import graph_figure
 from nest_core.figures.roofline import roofline_figure
 from nest_core.hardware import load_accelerator
+from nest_core.notebook import PinOutput, table_output
 from nest_core.presets import edition, preset_names
 from nest_core.quoting import as_markdown
 from nest_core.report.tables import Table
@@ -366,7 +368,16 @@ def heading(request: LayerRequest) -> None:
         facts(title, kind="nest-scenario")
         facts(line, kind="nest-quiet")
     with right:
-        pin_button("layer", title, asdict(request), key="layer")
+        output = partial(_pin_output, request)
+        pin_button("layer", title, asdict(request), key="layer", output=output)
+
+
+def _pin_output(request: LayerRequest) -> PinOutput:
+    """Return the operators as a table, the graph and the roofline."""
+    _, after = layers_of(request)
+    subtitle = "Operators of one rank for one micro-batch"
+    rows = tuple(operator_rows(after))
+    return table_output(Table(kept_finding(after), subtitle, rows), _pictures_of(request, ""))
 
 
 def operators_view(request: LayerRequest) -> None:

@@ -21,6 +21,7 @@ from nest_studio.fabric_view import (
     heading,
     levels,
     no_heading,
+    pin_output,
 )
 from nest_studio.fabric_widgets import is_own, say_realised
 from nest_studio.jobs import awaited
@@ -109,7 +110,7 @@ def show_answer(asked: Scenario, request: Scenario, answer: FabricAnswer, lackin
         take_along(request, answer)
         document = replace(request, overrides={}).fabric_table
         pinned = {"document": document, "overrides": request.overrides}
-        pin_button("fabric", answer.title, pinned, key="fabric")
+        pin_button("fabric", answer.title, pinned, key="fabric", output=lambda: pin_output(answer))
     # After the canvas, whose gestures are not to wait for it; of a drawing of one's own below the
     # canvas, which must not move under the pointer.
     with st.container() if own else picture_place:

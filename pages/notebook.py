@@ -7,10 +7,16 @@ import streamlit as st
 from nest_core.errors import InputError
 from nest_core.quoting import as_markdown
 from nest_studio.compare_state import go_to_compare
-from nest_studio.notebook_shelf import empty_shelf, heading, no_cells, save_state, shelf
-from nest_studio.notebook_state import current, follow_address, on_screen, take_problem
-from nest_studio.notebook_view import cell_card, note_style
+from nest_studio.notebook_view import (
+    draw_cells,
+    follow_address,
+    heading,
+    note_style,
+    shelf,
+    take_problem,
+)
 from nest_studio.open_plan import go_to_opened
+from nest_studio.show import facts
 from nest_studio.stored import kept_aside, notebooks
 
 
@@ -19,45 +25,39 @@ def main() -> None:
     go_to_opened()
     go_to_compare()
     note_style()
-    problem = st.container(key="problem")
+    if problem := take_problem():
+        st.error(as_markdown(problem))
     try:
-        listed = notebooks().listed()
-        aside = kept_aside()
+        entries, aside = notebooks().listed(), kept_aside()
     except InputError as error:
-        problem.error(as_markdown(error))
+        st.error(as_markdown(error))
         return
     if aside:
-        problem.warning(
+        st.warning(
             f"Notebooks that could not be read were kept beside the others as "
             f"{as_markdown(', '.join(aside))}; "
             "whoever runs the server can repair or remove them."
         )
+    name = follow_address()
+    saved = None
     try:
-        name = follow_address()
-        notebook = current()
+        saved = notebooks().open(name) if name else None
+        if name and saved is None:
+            st.warning(as_markdown(f"There is no notebook named {name}: pick one at the left."))
     except InputError as error:
-        problem.error(as_markdown(error))
-        with st.sidebar:
-            shelf(listed, None)
-        return
-    if told := take_problem():
-        problem.error(as_markdown(told))
+        st.error(as_markdown(error))
     with st.sidebar:
-        shelf(listed, name)
-    if notebook is None:
-        empty_shelf(name, bool(listed))
-        return
-    versions = [notebook]
-    heading(notebook, lambda: versions[-1])
-    state = st.container()
-    if not notebook.cells:
-        no_cells()
-    for cell in notebook.cells:
-        cell_card(notebook, cell)
-    # Cells that were computed for the first time have been saved meanwhile.
-    versions.append(on_screen() or notebook)
-    with state:
-        save_state(versions[-1])
+        shelf(entries, name, saved)
+    if saved is not None:
+        heading(saved)
+        draw_cells(saved)
+    elif not name:
+        facts("The record of the work", kind="nest-scenario")
+        facts(
+            "Press Pin on another page: what it shows is added to a notebook, with your words, the "
+            "code that computes it again in Jupyter, and its figures. Notebooks are .ipynb files: "
+            "work on one in Jupyter and open it here again."
+        )
 
 
 main()

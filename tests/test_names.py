@@ -20,7 +20,7 @@ from nest_core.bill.prices import load_prices
 from nest_core.errors import InputError
 from nest_core.files import read_text
 from nest_core.hardware import load_accelerator, load_profile
-from nest_core.notebook.document import portable
+from nest_core.notebook.inputs import checked_inputs
 from nest_core.presets import load_toml, preset_path
 from nest_core.scenario import (
     Scenario,
@@ -83,7 +83,9 @@ WAYS = {
         Scenario(d, {key: name}), [{"model": "llama2-7b", "share": 1}], 0.02
     ),
     "a mix": lambda d, _, name: highest_ratios(Scenario(d), [{"model": name, "share": 1}], 0.02),
-    "a notebook": lambda d, key, name: portable("plan", {"document": d, "overrides": {key: name}}),
+    "a notebook": lambda d, key, name: checked_inputs(
+        "plan", {"document": d, "overrides": {key: name}}
+    ),
     "a scenario": lambda _, __, name: scenario_document(name),
     "a fabric": lambda _, __, name: fabric_document(name),
     "a model": lambda _, __, name: load_model(name),

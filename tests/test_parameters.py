@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 
 from nest_core.bill.prices import Prices
 from nest_core.errors import InputError
-from nest_core.notebook.document import portable
+from nest_core.notebook.inputs import checked_inputs
 from nest_core.overrides import assign
 from nest_core.scenario import (
     Scenario,
@@ -163,7 +163,7 @@ def test_notebooks_from_before_say_knob():
     document, _ = scenario_document(SMALL)
     old = {"document": document, "x": {"knob": "zero", "values": [0, 1]}, "y": None}
     new = old | {"x": {"parameter": "zero", "values": [0, 1]}}
-    assert portable("sweep", old) == new
+    assert checked_inputs("sweep", old) == new | {"overrides": {}}
 
 
 def test_a_parameter_that_no_file_has_is_none():

@@ -1,4 +1,4 @@
-"""Pins as lessons: figures that a cell of a notebook computes, and the file that one begins as.
+"""Pins as lessons: figures that a pin in a notebook computes, and the file that one begins as.
 
 The figure of a pin is named by its kind; ``[inputs]`` holds what the cell asks for, and a control
 of such a lesson is a dotted key of its scenario.
@@ -7,23 +7,25 @@ of such a lesson is a dotted key of its scenario.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from nest_core.api.answer import Answer, answer
+from nest_core.api.studies import Compared, HighestRatios, ResultRows, Swept
 from nest_core.errors import InputError
 from nest_core.lessons import FIGURES, Figure
 from nest_core.lessons.files import among
 from nest_core.lessons.lesson import Control, Formula, Reveal, Settings, Value
-from nest_core.notebook.cells import Cell, CellKind
-from nest_core.notebook.document import portable
-from nest_core.notebook.kinds import KINDS, Shown, compute
+from nest_core.notebook.inputs import SCENARIO_KINDS, checked_inputs
+from nest_core.report.tables import Table
+from nest_core.scenario import Scenario
 from nest_core.schema.lesson import LessonFile
+from nest_core.studies.comparison import compare
+from nest_core.studies.ratios import highest_ratios
+from nest_core.studies.sweeps import sweep
 from nest_core.toml_text import toml_document
 
-__all__ = ["PINNED", "find_figure", "lesson_file", "lesson_text"]
-
-PINNED: tuple[CellKind, ...] = tuple(kind for kind, one in KINDS.items() if one.teaches)
-"""Kinds of cells that lessons can show."""
+__all__ = ["find_figure", "lesson_file", "lesson_text"]
 
 _named = among(FIGURES)
 
@@ -36,19 +38,19 @@ def find_figure(file: LessonFile) -> Figure:
     InputError
         If there is no such figure, or its inputs are not what it takes.
     """
-    if file.figure in PINNED:
+    if file.figure in SCENARIO_KINDS:
         return _figure(file.figure, file)
     if file.figure not in FIGURES:
         rule = "must be one of the figures"
-        known = ", ".join((*FIGURES, *PINNED))
+        known = ", ".join((*FIGURES, *SCENARIO_KINDS))
         raise InputError("figure", rule, file.figure, f"pick {known}")
     return _named(file)
 
 
-def _figure(kind: CellKind, file: LessonFile) -> Figure:
+def _figure(kind: str, file: LessonFile) -> Figure:
     if file.inputs is None:
         raise InputError("inputs", "is required with this figure", kind, "pin it and start anew")
-    inputs = portable(kind, file.inputs, "inputs")
+    inputs = checked_inputs(kind, file.inputs)
     controls = tuple(
         Control(
             one.key,
@@ -62,23 +64,38 @@ def _figure(kind: CellKind, file: LessonFile) -> Figure:
     if controls and "document" not in inputs:
         raise InputError("control", "must be left out with this figure", kind, "leave it out")
 
-    def found(settings: Settings) -> Shown:
-        asked = dict(inputs)
-        if settings:
-            asked["overrides"] = {**inputs.get("overrides", {}), **settings}
-        shown = compute(kind, asked)
-        if shown is None:
-            raise InputError("inputs", "must lead to a result", "none", "pin it again")
-        return shown
+    def result_of(settings: Settings) -> Answer | ResultRows:
+        changed = {"overrides": {**inputs["overrides"], **settings}} if settings else {}
+        return _result(kind, inputs | changed)
 
     starts = {control.key: control.standard for control in controls}
     return Figure(
         kind,
         controls,
-        lambda settings: _reveal(found(settings)),
-        row=lambda _: _row(found(starts)),
+        lambda settings: _reveal(result_of(settings)),
+        row=lambda _: _row(result_of(starts)),
         slow=True,
     )
+
+
+def _result(kind: str, inputs: Mapping[str, Any]) -> Answer | ResultRows:
+    """What a pin of this kind computes."""
+    if kind == "comparison":
+        entries = [
+            (entry["name"], Scenario(entry["document"], entry["overrides"]))
+            for entry in inputs["entries"]
+        ]
+        options = {name: value for name, value in inputs.items() if name != "entries"}
+        return Compared(compare(entries, **options))
+    scenario = Scenario(inputs["document"], inputs["overrides"])
+    if kind == "plan":
+        return answer(scenario.values)
+    if kind == "sweep":
+        axes = [
+            (axis["parameter"], axis["values"]) for axis in (inputs["x"], inputs.get("y")) if axis
+        ]
+        return Swept(sweep(scenario, axes))
+    return HighestRatios(highest_ratios(scenario, inputs["mix"], inputs["loss"]))
 
 
 def _start(values: list[Value] | None, start: Value | None, where: str) -> Value:
@@ -91,20 +108,30 @@ def _start(values: list[Value] | None, start: Value | None, where: str) -> Value
     return values[0] if start is None else start
 
 
-def _row(shown: Shown) -> Mapping[str, Value]:
+def _row(result: Answer | ResultRows) -> Mapping[str, Value]:
     """The figures of the first row, by their names."""
-    first = shown.rows[0] if shown.rows else {}
+    first = result.rows()[0]
     return {name: value for name, value in first.items() if isinstance(value, int | float | str)}
 
 
-def _reveal(shown: Shown) -> Reveal:
-    formulas = tuple(
-        Formula(one.name, one.formula[0], "; ".join(one.formula[1:]) or one.value, one.basis)
-        for one in shown.headlines
-        if one.formula
+def _reveal(result: Answer | ResultRows) -> Reveal:
+    """Pictures, a sentence, and formulas of a plan or the rows of a study."""
+    if isinstance(result, Answer):
+        formulas = tuple(
+            Formula(one.name, one.formula[0], "; ".join(one.formula[1:]) or one.value, one.basis)
+            for one in result.headlines()
+            if one.formula
+        )
+        first = result.rows()[0]
+        return Reveal(result.pictures(), (str(first.get("plan") or first["reason"]),), formulas)
+    rows = tuple(
+        {
+            name: f"{value:.4g}" if isinstance(value, float) else str(value)
+            for name, value in row.items()
+        }
+        for row in result.rows()
     )
-    tables = (shown.table,) if shown.table else ()
-    return Reveal(shown.pictures, shown.facts, formulas, tables)
+    return Reveal(result.pictures(), (result.title,), (), (Table(result.title, "", rows),))
 
 
 _HEAD = """\
@@ -113,25 +140,30 @@ _HEAD = """\
 """
 
 
-def lesson_text(cell: Cell) -> str:
-    """The lesson file that a pinned cell begins as: its figure, with words to be filled in.
+def lesson_text(pin: Mapping[str, Any]) -> str:
+    """Return the lesson file that a pin begins as: its figure, with words to be filled in.
+
+    Parameters
+    ----------
+    pin : mapping
+        Its ``kind``, ``title``, ``note``, ``inputs`` and ``figures``.
 
     Raises
     ------
     InputError
-        For a cell that shows no figure of a scenario.
+        For a pin that shows no figure of a scenario.
     """
-    if cell.kind not in PINNED:
-        raise InputError("cell", "must have figures of a scenario", cell.kind, "take another cell")
-    known = _row(Shown(cell.summary.rows)) if cell.summary else {}
+    kind, title = pin["kind"], pin["title"]
+    if kind not in SCENARIO_KINDS:
+        raise InputError("cell", "must have figures of a scenario", kind, "take another cell")
     document = {
         "schema": 1,
-        "title": cell.title,
-        "short": " ".join(cell.title[:24].split()),
-        "figure": cell.kind,
+        "title": title,
+        "short": " ".join(title[:24].split()),
+        "figure": kind,
         "minutes": 10,
         "aims": ["write what people can do afterwards"],
-        "lead": cell.note[:4000] or "Write what to know before the question.",
+        "lead": pin["note"][:4000] or "Write what to know before the question.",
         "question": {
             "text": "Write what is to be predicted?",
             "right": "a",
@@ -139,25 +171,27 @@ def lesson_text(cell: Cell) -> str:
             "choices": {"a": "Write the right choice", "b": "Write a wrong one"},
         },
         "notes": {"expected": "Write the expected answer and its reason."},
-        "inputs": _without_null(cell.inputs),
+        "inputs": _without_null(checked_inputs(kind, pin["inputs"])),
     }
-    return _HEAD + _names(known) + "\n" + toml_document(document)
+    return _HEAD + _names(pin["figures"]) + "\n" + toml_document(document)
 
 
-def lesson_file(cell: Cell) -> str:
-    """What such a file is called.
+def lesson_file(title: str) -> str:
+    """Return what such a file is called.
 
     Examples
     --------
-    >>> lesson_file(Cell("a", "plan", "Llama 2 7B, 64 H100"))
+    >>> lesson_file("Llama 2 7B, 64 H100")
     'llama-2-7b-64-h100.toml'
     """
-    words = re.findall(r"[a-z0-9]+", cell.title.lower())
+    words = re.findall(r"[a-z0-9]+", title.lower())
     return f"{'-'.join(words)[:40].strip('-') or 'lesson'}.toml"
 
 
-def _names(known: Mapping[str, Value]) -> str:
-    names = [f"{{{name}}}" for name in known if not re.search(r"[{}:]", name)]
+def _names(figures: Sequence[object]) -> str:
+    names = [
+        f"{{{name}}}" for name in map(str, figures) if re.fullmatch(r"[^{}:\s][^{}:\r\n]*", name)
+    ]
     if not names:
         return ""
     return "".join(

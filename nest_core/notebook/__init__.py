@@ -1,19 +1,21 @@
-"""The record of the work: notebooks of pinned results, what they show, and their exports.
+"""The record of the work: notebooks of pinned results as Jupyter's ``.ipynb``.
 
-Values and all edits are in `cells`, the JSON file in `document`, what a cell computes in `kinds`;
-`report` writes HTML for print, `jupyter` a notebook that computes the same figures again.
+`cells` makes what a pin adds, `ipynb` reads and writes the file, `parts` is what of a cell may be
+shown, `report` the HTML for print.
 """
 
-from nest_core.notebook.cells import Cell, CellKind, Notebook, Summary, add_cell, new_id
-from nest_core.notebook.document import from_json, to_json
+from nest_core.notebook.cells import PinOutput, output_of, pin_cells, pinned, table_output
+from nest_core.notebook.ipynb import new_notebook, read_notebook, write_notebook
+from nest_core.notebook.parts import cell_parts
 
 __all__ = [
-    "Cell",
-    "CellKind",
-    "Notebook",
-    "Summary",
-    "add_cell",
-    "from_json",
-    "new_id",
-    "to_json",
+    "PinOutput",
+    "cell_parts",
+    "new_notebook",
+    "output_of",
+    "pin_cells",
+    "pinned",
+    "read_notebook",
+    "table_output",
+    "write_notebook",
 ]

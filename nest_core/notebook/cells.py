@@ -1,244 +1,200 @@
-"""Notebooks as values: named, ordered cells, and the edits that make a new one of an old.
+"""What a pin adds to a notebook: words, code that computes a result again, and its output.
 
-A cell holds what was asked (plain JSON) and what came out when it was pinned, so that a later
-run can say what changed. Nothing here reads a clock or computes a plan. Values inside ``inputs``
-and ``rows`` are replaced and never changed in place.
+The inputs stand in the code as Python literals and in the cell's metadata as plain JSON, by which
+the studio knows its own cells. No cell needs another one: each runs in Jupyter as it stands.
 """
 
 from __future__ import annotations
 
-import secrets
+import copy
+import pprint
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
+
+from nest_core.api.answer import Answer
+from nest_core.api.studies import ResultRows
 from nest_core.errors import InputError
-from nest_core.units import signed_percent
+from nest_core.figures import Picture
+from nest_core.notebook.words import note_markdown
+from nest_core.overrides import assign
+from nest_core.quoting import as_markdown
+from nest_core.report.tables import Table
 
-__all__ = [
-    "MOST_CELLS",
-    "Cell",
-    "CellKind",
-    "Notebook",
-    "Row",
-    "Summary",
-    "add_cell",
-    "changes",
-    "delete_cell",
-    "duplicate_cell",
-    "move_cell",
-    "new_id",
-    "rename",
-    "replace_cell",
-]
+__all__ = ["KINDS", "PinOutput", "output_of", "pin_cells", "pinned", "table_output"]
 
-CellKind = Literal[
-    "plan", "sweep", "study", "comparison", "ratios", "fabric", "layer", "why", "lesson", "note"
-]
-MOST_CELLS = 200
-LONGEST_NAME = 100
-_SAME = 1e-9
+METADATA = "nest_studio"
+"""The key of a cell's metadata under which the studio keeps a pin's kind, title and inputs."""
 
-Row = Mapping[str, str | float | int | bool | None]
-"""One line of results: names with their units, and figures in those units."""
+_WIDTH = 96
+_LOADED = 'nest.load(inputs["document"], inputs["overrides"])'
+_SHOW = "display(result, *result.pictures())"
+_WHY = """\
+from nest_core import explain, planner
+from nest_core.explain import words
+
+scenario = {loaded}.values
+problem = scenario.problem()
+best = planner.search(problem, scenario.space, time_limit_s=scenario.time_limit_s).best
+table = words.{table}
+display(table)"""
+_WHY_TABLES = {
+    "binding": "binding_table(explain.bindings(problem, best), best)",
+    "axes": "axes_table(explain.next_best(problem, scenario.space, best, time_limit_s=30))",
+    "shadow": (
+        "shadow_table(\n"
+        "    planner.shadow_prices(problem, scenario.space, best.iteration_s, 30),\n"
+        "    explain.gains(problem, best.plan),\n"
+        ")"
+    ),
+    "head-room": (
+        "head_room_table(planner.head_room_steps(problem, scenario.space, (best,), 30), best)"
+    ),
+    "equations": "equation_table(explain.equations(problem, best), best)",
+}
+KINDS: Mapping[str, str] = {
+    "plan": f"result = nest.plan({_LOADED})\n{_SHOW}",
+    "sweep": (
+        f"axes = [inputs[name] for name in ('x', 'y') if inputs.get(name)]\n"
+        f"result = nest.sweep(\n    {_LOADED},\n"
+        '    **{axis["parameter"]: axis["values"] for axis in axes},\n'
+        f")\n{_SHOW}"
+    ),
+    "study": f'result = nest.study(inputs["study"])\n{_SHOW}',
+    "comparison": (
+        "result = nest.compare(\n"
+        '    {entry["name"]: nest.load(entry["document"], entry["overrides"])'
+        ' for entry in inputs["entries"]},\n'
+        '    budget=inputs.get("budget"),\n'
+        '    failures=inputs.get("failures", True),\n'
+        '    device_usd=inputs.get("device_usd"),\n'
+        f")\n{_SHOW}"
+    ),
+    "ratios": f'result = nest.ratios({_LOADED}, inputs["mix"], inputs["loss"])\n{_SHOW}',
+    "fabric": 'result = nest.levels(inputs["document"])\ndisplay(result, result.plot())',
+    "layer": (
+        "from nest_core.api.layer import LayerRequest, layer\n"
+        "from nest_core.figures.operators import graph_figure\n"
+        "from nest_core.figures.roofline import roofline_figure\n\n"
+        "before, after = layer(LayerRequest(**inputs))\n"
+        "display(graph_figure(before, after), roofline_figure(after))"
+    ),
+    "why": _WHY,
+    "lesson": (
+        "from nest_core.figures.lessons import lesson_pictures\n"
+        "from nest_core.lessons import lesson\n\n"
+        'reveal = lesson(inputs["lesson"]).reveal(inputs["settings"])\n'
+        'print("\\n".join(reveal.texts))\n'
+        "display(*lesson_pictures(reveal.found))"
+    ),
+}
+"""Kinds of pins, and the code that computes each from ``inputs``."""
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
-    """What a cell's inputs led to, when it was pinned or last run again.
+class PinOutput:
+    """What a pin shows.
 
     Parameters
     ----------
-    rows : tuple of Row
-        One for a plan; one per point of a sweep, entry of a comparison, or ratio of a tier.
-    versions : mapping of str to str
-        Of what computed it.
-    date : str
-        When, ISO 8601 in UTC.
+    text : str
+    html : str
+        The same for Jupyter; empty: the text alone.
+    pictures : tuple of Picture
+    figures : tuple of str
+        Names of the figures of its first row, which a lesson may quote.
     """
 
-    rows: tuple[Row, ...]
-    versions: Mapping[str, str]
-    date: str
+    text: str
+    html: str = ""
+    pictures: tuple[Picture, ...] = ()
+    figures: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One entry of a notebook.
+def output_of(result: Answer | ResultRows) -> PinOutput:
+    """Return what a result of the API shows in a notebook."""
+    names = tuple(name for name, value in result.rows()[0].items() if value is not None)
+    return PinOutput(str(result), result._repr_html_(), result.pictures(), names)
+
+
+def table_output(shown: Table, pictures: tuple[Picture, ...] = ()) -> PinOutput:
+    """Return what a table shows in a notebook, with pictures below it."""
+    return PinOutput(str(shown), shown._repr_html_(), pictures)
+
+
+def pin_cells(
+    kind: str,
+    title: str,
+    note: str,
+    inputs: Mapping[str, Any],
+    output: PinOutput | None = None,
+) -> list[NotebookNode]:
+    """Return the two cells of a pin: words in Markdown, and code with its output.
 
     Parameters
     ----------
-    id : str
-        Unique in its notebook: letters, digits, ``-`` and ``_``.
-    kind : CellKind
+    kind : str
+        One of `KINDS`, or ``note`` for words alone.
     title : str
     note : str
         Markdown.
     inputs : mapping
-        Plain JSON, as the kind's function in `nest_core.notebook.kinds` takes it; empty for notes.
-    summary : Summary or None
-        None for notes, and until the cell was first computed.
+        Plain JSON.
+    output : PinOutput, optional
+        What the result shows; without it the code has not been run.
+
+    Raises
+    ------
+    InputError
+        If there is no such kind.
     """
-
-    id: str
-    kind: CellKind
-    title: str
-    note: str = ""
-    inputs: Mapping[str, Any] = field(default_factory=dict)
-    summary: Summary | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Notebook:
-    """Cells in their order.
-
-    Parameters
-    ----------
-    name : str
-        1 to 100 characters, without line breaks and without space at either end.
-    cells : tuple of Cell
-    created, changed : str
-        When it was first and last saved, ISO 8601 in UTC; empty until then.
-    """
-
-    name: str
-    cells: tuple[Cell, ...] = ()
-    created: str = ""
-    changed: str = ""
-
-    def __post_init__(self) -> None:
-        _check_name(self.name)
-        if len(self.cells) > MOST_CELLS:
-            raise InputError(
-                "cells", f"must be at most {MOST_CELLS}", len(self.cells), "start another notebook"
-            )
-        if len({cell.id for cell in self.cells}) != len(self.cells):
-            ids = [cell.id for cell in self.cells]
-            twice = next(name for name in ids if ids.count(name) > 1)
-            raise InputError("cells", "must have different ids", twice, "change one of them")
-
-    def cell(self, cell_id: str) -> Cell:
-        """The cell of an id.
-
-        Raises
-        ------
-        InputError
-            If there is none: another tab may have deleted it.
-        """
-        return self.cells[self.place(cell_id)]
-
-    def place(self, cell_id: str) -> int:
-        """Where a cell stands, from 0; InputError if it is not there."""
-        for place, cell in enumerate(self.cells):
-            if cell.id == cell_id:
-                return place
-        raise InputError("cell", "must be in the notebook", cell_id, "reload the notebook")
+    words = f"## {as_markdown(title)}\n\n{note_markdown(note)}".strip()
+    if kind == "note":
+        return [new_markdown_cell(words)]
+    if kind not in KINDS:
+        raise InputError("kind", "must be a kind of pins", kind, "pick " + ", ".join(KINDS))
+    values = _merged(inputs) if kind == "fabric" else dict(inputs)
+    pin: dict[str, Any] = {"kind": kind, "title": title, "note": note, "inputs": values}
+    pin["figures"] = list(output.figures) if output else []
+    code = new_code_cell(
+        _source(kind, values), outputs=_outputs(output) if output else [], metadata={METADATA: pin}
+    )
+    return [new_markdown_cell(words, metadata={METADATA: {"above": code.id}}), code]
 
 
-def new_id() -> str:
-    """An id that no cell has yet, with near certainty."""
-    return secrets.token_hex(6)
+def pinned(cell: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the kind, title, note, inputs and figures of a pin; None for any other cell."""
+    pin = cell["metadata"].get(METADATA)
+    types = {"kind": str, "title": str, "note": str, "inputs": dict, "figures": list}
+    if cell["cell_type"] != "code" or not isinstance(pin, Mapping):
+        return None
+    if not all(isinstance(pin.get(name), kind) for name, kind in types.items()):
+        return None
+    return pin if pin["kind"] in KINDS else None
 
 
-def rename(notebook: Notebook, name: str) -> Notebook:
-    """The notebook under another name; InputError for one that it cannot have."""
-    return replace(notebook, name=name)
+def _merged(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """A fabric's document with its overrides written into it."""
+    merged = {"fabric": copy.deepcopy(dict(inputs["document"]))}
+    for key, value in inputs.get("overrides", {}).items():
+        assign(merged, key, value)
+    return {"document": merged["fabric"]}
 
 
-def add_cell(notebook: Notebook, cell: Cell, place: int | None = None) -> Notebook:
-    """The notebook with one cell more, before ``place`` or at the end."""
-    at = len(notebook.cells) if place is None else place
-    return replace(notebook, cells=(*notebook.cells[:at], cell, *notebook.cells[at:]))
+def _source(kind: str, inputs: Mapping[str, Any]) -> str:
+    code = KINDS[kind]
+    if kind == "study" and "design" in inputs["study"]:
+        code = code.replace("nest.study", "nest.design")
+    if kind == "why":
+        code = code.format(loaded=_LOADED, table=_WHY_TABLES[inputs["part"]])
+    literal = pprint.pformat(dict(inputs), width=_WIDTH, sort_dicts=False)
+    return f"import nest_core as nest\n\ninputs = {literal}\n\n{code}"
 
 
-def replace_cell(notebook: Notebook, cell: Cell) -> Notebook:
-    """The notebook with a cell in place of the one with its id."""
-    at = notebook.place(cell.id)
-    return replace(notebook, cells=(*notebook.cells[:at], cell, *notebook.cells[at + 1 :]))
-
-
-def delete_cell(notebook: Notebook, cell_id: str) -> Notebook:
-    """The notebook without a cell."""
-    at = notebook.place(cell_id)
-    return replace(notebook, cells=notebook.cells[:at] + notebook.cells[at + 1 :])
-
-
-def move_cell(notebook: Notebook, cell_id: str, steps: int) -> Notebook:
-    """The notebook with a cell further down, or up for negative steps; its ends stop it.
-
-    Examples
-    --------
-    >>> notebook = Notebook("N", (Cell("a", "note", "A"), Cell("b", "note", "B")))
-    >>> [cell.id for cell in move_cell(notebook, "b", -1).cells]
-    ['b', 'a']
-    """
-    at = notebook.place(cell_id)
-    to = min(max(at + steps, 0), len(notebook.cells) - 1)
-    return add_cell(delete_cell(notebook, cell_id), notebook.cells[at], to)
-
-
-def duplicate_cell(notebook: Notebook, cell_id: str, copy_id: str) -> Notebook:
-    """The notebook with a copy of a cell below it."""
-    at = notebook.place(cell_id)
-    cell = notebook.cells[at]
-    return add_cell(notebook, replace(cell, id=copy_id, title=f"{cell.title} (copy)"), at + 1)
-
-
-def changes(before: Summary, after: Summary) -> tuple[str, ...]:
-    """What differs between two summaries of the same inputs, one line per figure.
-
-    Figures count as the same within one part in 10^9: what another processor's rounding does.
-
-    Examples
-    --------
-    >>> then = Summary(({"iteration time, s": 2.0, "plan": "tp 8"},), {}, "")
-    >>> now = Summary(({"iteration time, s": 2.5, "plan": "tp 8"},), {}, "")
-    >>> changes(then, now)
-    ('iteration time, s: 2 → 2.5 (+25.0 %)',)
-    """
-    if len(before.rows) != len(after.rows):
-        return (f"rows: {len(before.rows)} → {len(after.rows)}",)
-    found = []
-    for number, (old, new) in enumerate(zip(before.rows, after.rows, strict=True), start=1):
-        where = f"row {number}, " if len(before.rows) > 1 else ""
-        for name in dict.fromkeys((*old, *new)):
-            then, now = old.get(name), new.get(name)
-            if not _same(then, now):
-                found.append(f"{where}{name}: {_shown(then)} → {_shown(now)}{_by(then, now)}")
-    return tuple(found)
-
-
-def _check_name(name: str) -> None:
-    if not 1 <= len(name) <= LONGEST_NAME:
-        raise InputError(
-            "notebook name", f"must have 1 to {LONGEST_NAME} characters", name, "choose another"
-        )
-    if name != name.strip() or not name.isprintable():
-        raise InputError(
-            "notebook name", "must be one line without space at its ends", name, "choose another"
-        )
-
-
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and value is not None else None
-
-
-def _same(then: object, now: object) -> bool:
-    first, second = _number(then), _number(now)
-    if first is None or second is None or isinstance(then, bool) != isinstance(now, bool):
-        return then == now
-    return abs(first - second) <= _SAME * max(abs(first), abs(second))
-
-
-def _shown(value: object) -> str:
-    number = _number(value)
-    if value is None:
-        return "–"
-    return f"{number:.6g}" if number is not None and not isinstance(value, bool) else str(value)
-
-
-def _by(then: object, now: object) -> str:
-    first, second = _number(then), _number(now)
-    if not first or second is None or isinstance(then, bool) or isinstance(now, bool):
-        return ""
-    return f" ({signed_percent(second / first - 1)})"
+def _outputs(output: PinOutput) -> list[NotebookNode]:
+    words = {"text/plain": output.text} | ({"text/html": output.html} if output.html else {})
+    shown = [words, *(picture._repr_mimebundle_() for picture in output.pictures)]
+    return [new_output("display_data", data=data) for data in shown]

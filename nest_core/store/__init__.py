@@ -7,7 +7,7 @@ from nest_core.store.answers import StoredAnswers
 from nest_core.store.database import DATABASE_VARIABLE, Database, database_url
 from nest_core.store.documents import Documents, kept_fabrics, kept_measurements, kept_studies
 from nest_core.store.links import Links
-from nest_core.store.notebooks import Conflict, Listed, Notebooks, Saved
+from nest_core.store.notebooks import Conflict, NotebookEntry, Notebooks, SavedNotebook
 
 __all__ = [
     "DATABASE_VARIABLE",
@@ -15,9 +15,9 @@ __all__ = [
     "Database",
     "Documents",
     "Links",
-    "Listed",
+    "NotebookEntry",
     "Notebooks",
-    "Saved",
+    "SavedNotebook",
     "StoredAnswers",
     "database_url",
     "kept_fabrics",

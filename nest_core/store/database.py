@@ -47,6 +47,7 @@ __all__ = [
     "LINKS",
     "MEASUREMENTS",
     "NOTEBOOKS",
+    "NOTEBOOK_VERSIONS",
     "STUDIES",
     "Database",
     "database_url",
@@ -68,6 +69,14 @@ NOTEBOOKS = Table(
     Column("cells", Integer, nullable=False),
     Column("revision", Integer, nullable=False),
     Column("created", String(40), nullable=False),
+    Column("changed", String(40), nullable=False),
+)
+NOTEBOOK_VERSIONS = Table(
+    "notebook_versions",
+    _TABLES,
+    Column("name", String(100), primary_key=True),
+    Column("revision", Integer, primary_key=True),
+    Column("document", Text, nullable=False),
     Column("changed", String(40), nullable=False),
 )
 LINKS = Table(

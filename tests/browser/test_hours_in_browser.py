@@ -134,7 +134,7 @@ def test_a_teachers_hour(watched, tmp_path):
     page.get_by_role("button", name="Pin to the notebook").click()
     page.get_by_role("button", name="Open the notebook").click()
     window.stands("Saved")
-    expect(page.locator(".stMain input[type=text]").first).to_have_value("For Thursday")
+    expect(page.locator(".nest-notes").first).to_have_text("For Thursday")
     expect(page.get_by_text("Devices stand idle 42.9 % of the time").first).to_be_visible(
         timeout=PATIENCE_MS
     )

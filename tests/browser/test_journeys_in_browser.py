@@ -80,11 +80,14 @@ def test_a_plan_is_pinned_and_exported(watched, tmp_path):
     page.get_by_role("button", name="Open the notebook").click()
     window.stands(shown=PLOT)
     with page.expect_download() as download:
-        page.get_by_role("button", name="Notebook (JSON)").click()
-    path = tmp_path / "notebook.json"
+        page.get_by_role("button", name="Notebook (ipynb)").click()
+    path = tmp_path / "notebook.ipynb"
     download.value.save_as(path)
     cells = json.loads(path.read_text())["cells"]
-    assert [cell["kind"] for cell in cells if cell["title"] == "Our baseline"] == ["plan"]
+    assert [cell["cell_type"] for cell in cells] == ["markdown", "code"]
+    assert cells[0]["source"] == ["## Our baseline"]
+    assert "nest.plan(" in "".join(cells[1]["source"])
+    assert len(cells[1]["outputs"]) == 4
 
 
 @pytest.mark.check

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from nest_core.notebook import Cell, Notebook
+from nest_core.notebook import new_notebook, pin_cells
 from nest_core.store import Database, Links, Notebooks, database_url
 
 pytestmark = pytest.mark.browser
@@ -42,7 +42,7 @@ def test_nobody_else_is_asked(watched):
     store = Notebooks(Database(database_url()))
     note = f"{PICTURE}\n\n{STYLED}\n\n[![c][r]](https://{ELSEWHERE})\n\n[r]: //{ELSEWHERE}/r\n"
     name = f"N {PICTURE} <img src=//{ELSEWHERE}/n>"
-    store.save(Notebook(name, (Cell("a", "note", f"{PICTURE} {STYLED}", note),)))
+    store.save(name, new_notebook(pin_cells("note", f"{PICTURE} {STYLED}", note, {})))
 
     window.open(f"?scenario={SMALL}&own={key}&fabric=My+fabric&search.tp=1&tour=off")
     page.get_by_text(PICTURE).filter(visible=True).first.wait_for()

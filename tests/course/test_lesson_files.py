@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from nest_core.course import LESSONS_VARIABLE
 from nest_core.course.folder import find_lesson, offered
-from nest_core.course.pinned import PINNED, find_figure, lesson_file, lesson_text
+from nest_core.course.pinned import find_figure, lesson_file, lesson_text
 from nest_core.errors import InputError
 from nest_core.figures.lessons import lesson_pictures
 from nest_core.files import read_text
 from nest_core.lessons import FIGURES, LESSONS
 from nest_core.lessons.files import read_lesson
-from nest_core.notebook import Cell, Summary
-from nest_core.notebook.kinds import KINDS
+from nest_core.notebook.cells import KINDS
+from nest_core.notebook.inputs import SCENARIO_KINDS
 from nest_core.presets import load_toml, preset_names, preset_path
 
 SENTENCE = re.compile(r"^[^\n]+ must [^\n]+, but is [^\n]+: [^\n]+\.$")
@@ -131,7 +132,7 @@ def document():
     return load_toml(preset_path("scenarios", "llama2-7b-64-h100.toml"))
 
 
-def _cell(kind, document):
+def _pin(kind, document):
     entries = [{"name": name, "document": document, "overrides": {}} for name in "ab"]
     inputs = {
         "plan": {
@@ -152,32 +153,52 @@ def _cell(kind, document):
             "loss": 0.02,
         },
     }[kind]
-    summary = Summary(({"iteration time, s": 5.18, "plan": "tp 1"},), {}, "")
-    return Cell("a", kind, 'A "pin": Llama 2', "Mind the {braces}", inputs, summary)
+    figures = ["iteration time, s", "plan"]
+    title, note = 'A "pin": Llama 2', "Mind the {braces}"
+    return {"kind": kind, "title": title, "note": note, "inputs": inputs, "figures": figures}
 
 
-@pytest.mark.parametrize("kind", PINNED)
-def test_a_pin_becomes_a_lesson_that_asks_for_the_same(kind, document, monkeypatch):
-    cell = _cell(kind, document)
-    asked = []
-    monkeypatch.setattr(
-        "nest_core.course.pinned.compute",
-        lambda kind, inputs: asked.append((kind, inputs)),
-    )
-    mine = read_lesson(lesson_text(cell), "pinned", find_figure)
-    assert mine.title == cell.title
+@pytest.mark.parametrize("kind", SCENARIO_KINDS)
+def test_a_pin_becomes_a_lesson_that_asks_for_the_same(kind, document):
+    pin = _pin(kind, document)
+    text = lesson_text(pin)
+    assert "{iteration time, s}, {plan}" in text
+    mine = read_lesson(text, "pinned", find_figure)
+    assert mine.title == pin["title"]
     assert mine.slow
-    assert lesson_file(cell) == "a-pin-llama-2.toml"
-    with pytest.raises(InputError, match="inputs must lead to a result"):
-        mine.reveal({})
-    ((computed, inputs),) = asked
-    assert computed == kind
-    assert inputs == {key: value for key, value in cell.inputs.items() if value is not None}
+    assert lesson_file(mine.title) == "a-pin-llama-2.toml"
+    asked = tomllib.loads(text)["inputs"]
+    assert asked == {key: value for key, value in pin["inputs"].items() if value is not None}
+
+
+@pytest.mark.parametrize("kind", ["sweep", "ratios"])
+def test_a_lesson_of_a_study_shows_its_rows(kind, document):
+    mine = read_lesson(lesson_text(_pin(kind, document)), "pinned", find_figure)
+    shown = mine.reveal({})
+    assert lesson_pictures(shown.found) == shown.found
+    (rows,) = shown.tables
+    assert rows.title == shown.texts[0]
+    assert len(rows.rows) >= 2
+
+
+@pytest.mark.parametrize(
+    ("inputs", "sentence"),
+    [
+        ("[inputs]\n", "inputs.document is required"),
+        ("", "inputs is required with this figure"),
+        ("[inputs]\nfolder = 1\n[inputs.document]\n", "inputs.folder is not a known key"),
+    ],
+)
+def test_inputs_that_are_none_are_one_sentence(document, inputs, sentence):
+    text = lesson_text(_pin("plan", document))
+    text = text[: text.index("[inputs")] + inputs
+    with pytest.raises(InputError, match=f"^{sentence}"):
+        read_lesson(text, "pinned", find_figure)
 
 
 def test_a_plan_of_a_pin_answers_its_own_question(document):
     """With a control over its scenario, and its figures named in words."""
-    text = lesson_text(_cell("plan", {**document, "baselines": {"names": []}}))
+    text = lesson_text(_pin("plan", {**document, "baselines": {"names": []}}))
     text = text.replace("a100-fat-tree-512", "h100-spine-leaf-64")
     text = text.replace("Write the answer and its reason.", "{iteration time, s:4} s.", 1)
     text += '\n[[control]]\nkey = "search.zero"\nvalues = [1, 3]\n'
@@ -189,10 +210,10 @@ def test_a_plan_of_a_pin_answers_its_own_question(document):
     assert re.fullmatch(r"5\.\d+ s\.", mine.brief().question.answer)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in PINNED])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in SCENARIO_KINDS])
 def test_a_cell_without_figures_of_a_scenario_is_no_lesson(kind):
     with pytest.raises(InputError, match="cell must have figures of a scenario"):
-        lesson_text(Cell("a", kind, "Words"))
+        lesson_text({"kind": kind, "title": "Words"})
 
 
 def test_the_index_of_the_docs_is_the_lessons():

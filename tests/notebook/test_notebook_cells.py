@@ -1,124 +1,135 @@
-"""Notebooks as values: every edit against a plain list, and what changes are told."""
+"""What a pin adds: words, code that runs by itself and gives the same figures, and output."""
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError, replace
+import ast
+import re
+from dataclasses import asdict
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from nbclient import NotebookClient
 
+import nest_core as nest
+from nest_core.api.layer import LayerRequest
 from nest_core.errors import InputError
-from nest_core.notebook.cells import (
-    Cell,
-    Notebook,
-    Summary,
-    add_cell,
-    changes,
-    delete_cell,
-    duplicate_cell,
-    move_cell,
-    new_id,
-    rename,
-    replace_cell,
-)
+from nest_core.notebook import new_notebook, output_of, pin_cells, pinned, table_output
+from nest_core.notebook.cells import KINDS
+from nest_core.report.tables import Table
+from nest_core.scenario import fabric_document
+from nest_core.workload.model_files import load_model, model_table
+from nest_studio.why_view import _PARTS
 
-
-def notebook(ids):
-    return Notebook("N", tuple(Cell(name, "note", name.upper()) for name in ids))
-
-
-def ids(found):
-    return [cell.id for cell in found.cells]
-
-
-@given(st.permutations("abcde"), st.integers(0, 4), st.integers(-7, 7), st.integers(0, 5))
-def test_edits_do_what_lists_do(letters, at, steps, place):
-    before = notebook(letters)
-    name = letters[at]
-    moved = list(letters)
-    moved.insert(max(0, min(4, at + steps)), moved.pop(at))
-    assert ids(move_cell(before, name, steps)) == moved
-    assert ids(delete_cell(before, name)) == [letter for letter in letters if letter != name]
-    added = list(letters)
-    added.insert(place, "x")
-    assert ids(add_cell(before, Cell("x", "note", "X"), place)) == added
-    copied = list(letters)
-    copied.insert(at + 1, "x")
-    twice = duplicate_cell(before, name, "x")
-    assert ids(twice) == copied
-    assert twice.cell("x") == replace(before.cell(name), id="x", title=f"{name.upper()} (copy)")
-    assert ids(before) == list(letters)
-
-
-def test_a_replaced_cell_keeps_its_place():
-    after = replace_cell(notebook("abc"), Cell("b", "note", "New"))
-    assert ids(after) == ["a", "b", "c"]
-    assert after.cell("b").title == "New"
-
-
-def test_notebooks_do_not_change_in_place():
-    with pytest.raises(FrozenInstanceError):
-        notebook("a").name = "M"
-
-
-@pytest.mark.parametrize(
-    "edit",
-    [
-        lambda n: delete_cell(n, "z"),
-        lambda n: move_cell(n, "z", 1),
-        lambda n: replace_cell(n, Cell("z", "note", "Z")),
-        lambda n: duplicate_cell(n, "z", "y"),
-    ],
-)
-def test_a_cell_that_is_gone_is_one_sentence(edit):
-    with pytest.raises(InputError, match="cell must be in the notebook, but is 'z': reload"):
-        edit(notebook("ab"))
-
-
-@pytest.mark.parametrize("name", ["", "x" * 101, " a", "a ", "a\nb", "a\x00b"])
-def test_names_that_could_not_be_found_again_are_refused(name):
-    with pytest.raises(InputError, match=r"notebook name must (have 1 to 100|be one line)"):
-        rename(notebook("a"), name)
-
-
-def test_two_cells_have_two_ids():
-    with pytest.raises(InputError, match="cells must have different ids, but is 'a'"):
-        add_cell(notebook("ab"), Cell("a", "note", "A"))
-    assert len({new_id() for _ in range(1000)}) == 1000
-
-
-def test_a_notebook_has_at_most_two_hundred_cells():
-    full = notebook([str(number) for number in range(200)])
-    with pytest.raises(InputError, match="cells must be at most 200, but is 201"):
-        add_cell(full, Cell("x", "note", "X"))
-
-
-def summary(*rows):
-    return Summary(rows, {}, "2026-11-22T12:04:00+00:00")
-
-
-def test_changes_name_the_figure_and_by_how_much():
-    before = summary({"time, s": 2.0, "plan": "tp 8", "fits": True, "cost": None})
-    after = summary({"time, s": 1.5, "plan": "tp 4", "fits": False, "cost": 3.0})
-    assert changes(before, after) == (
-        "time, s: 2 → 1.5 (−25.0 %)",
-        "plan: tp 8 → tp 4",
-        "fits: True → False",
-        "cost: – → 3",
+PLOT = "application/vnd.plotly.v1+json"
+STUDY = {"schema": 1, "name": "S", "scenario": "llama2-7b-64-h100"}
+FEW = {"search.tp": [8], "search.pp": [1], "search.micro_batch_sequences": [1]}
+LAYER = asdict(
+    LayerRequest(
+        model_table(load_model("llama2-7b")), "h100-80gb", "block", "bf16", "flash", 4096, 1, 8,
+        sp=True, cp=1, ep=1, recompute="none",
     )
+)  # fmt: skip
 
 
-def test_rounding_of_another_machine_is_no_change():
-    assert not changes(summary({"t": 1.0}), summary({"t": 1.0 + 1e-12}))
-    assert changes(summary({"t": 1.0}), summary({"t": 1.0 + 1e-6}))
+@pytest.fixture(scope="module")
+def inputs(small_inputs):
+    """Inputs of every kind of pin."""
+    why = {f"why {part.key}": small_inputs | {"part": part.key} for part in _PARTS}
+    axes = [{"parameter": "batch", "values": [128, 256]}]
+    design = {"families": ["spine-leaf"], "ratios": [1.0, 4.0]}
+    return {
+        "plan": small_inputs,
+        "sweep": small_inputs | {"x": {"parameter": "batch", "values": [512, 1024]}, "y": None},
+        "study": {"study": STUDY | {"overrides": FEW, "axes": axes}},
+        "study design": {"study": STUDY | {"overrides": FEW, "design": design}},
+        "comparison": {
+            "entries": [{"name": name, **small_inputs} for name in "ab"],
+            "budget": {"kind": "price", "value": None},
+            "failures": False,
+        },
+        "ratios": small_inputs | {"mix": [{"model": "llama2-7b", "share": 1.0}], "loss": 0.02},
+        "fabric": {
+            "document": fabric_document("h100-spine-leaf-64"),
+            "overrides": {"fabric.clos.oversubscription.0": 2.0},
+        },
+        "layer": LAYER,
+        "lesson": {"lesson": "bubble", "settings": {"pp": 8, "m": 4}},
+    } | why
 
 
-def test_changes_of_several_rows_name_the_row():
-    before = summary({"t": 1.0}, {"t": 2.0})
-    assert changes(before, summary({"t": 1.0}, {"t": 3.0})) == ("row 2, t: 2 → 3 (+50.0 %)",)
-    assert changes(before, summary({"t": 1.0})) == ("rows: 2 → 1",)
-    assert changes(before, summary({"t": 1.0}, {"u": 2.0})) == (
-        "row 2, t: 2 → –",
-        "row 2, u: – → 2",
-    )
+def test_the_code_of_every_kind_shows_something(inputs, capsys):
+    assert {name.split()[0] for name in inputs} == set(KINDS)
+    for name, values in inputs.items():
+        shown = []
+        _, code = pin_cells(name.split()[0], "T", "", values)
+        exec(code.source, {"display": lambda *found, shown=shown: shown.extend(found)})
+        assert shown, name
+
+
+@pytest.mark.parametrize("kind", ["plan", "sweep", "study", "comparison", "ratios", "fabric"])
+def test_code_of_results_imports_the_public_api_alone(inputs, kind):
+    _, code = pin_cells(kind, "T", "", inputs[kind])
+    nodes = list(ast.walk(ast.parse(code.source)))
+    imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+    assert [ast.unparse(node) for node in imports] == ["import nest_core as nest"]
+    attributes = [node for node in nodes if isinstance(node, ast.Attribute)]
+    names = {node.attr for node in attributes if ast.unparse(node.value) == "nest"}
+    assert names <= set(nest.__all__)
+
+
+def test_the_inputs_stand_in_the_code_and_in_the_metadata(inputs):
+    _, code = pin_cells("plan", "T", "N", inputs["plan"])
+    _, assignment, *_ = ast.parse(code.source).body
+    assert ast.literal_eval(assignment.value) == inputs["plan"]
+    pin = pinned(code)
+    assert (pin["title"], pin["note"], pin["inputs"]) == ("T", "N", inputs["plan"])
+
+
+def test_a_fabrics_overrides_are_written_into_its_document(inputs):
+    _, code = pin_cells("fabric", "T", "", inputs["fabric"])
+    assert pinned(code)["inputs"]["document"]["clos"]["oversubscription"][0] == 2.0
+
+
+def test_run_in_jupyter_it_shows_what_was_pinned(small_notebook, small_answer, tmp_path):
+    before = [output.data for output in small_notebook.cells[-1].outputs]
+    folder = {"metadata": {"path": str(tmp_path)}}
+    NotebookClient(small_notebook, timeout=300, kernel_name="python3", resources=folder).execute()
+    after = [output.data for output in small_notebook.cells[-1].outputs]
+    assert [set(data) for data in after] == [set(data) for data in before]
+    same = [re.sub(r"[\d.,]+ m?s\. Over", "Over", data[0]["text/html"]) for data in (before, after)]
+    assert same[0] == same[1]  # but for the time that the search took
+    figures = [data[PLOT]["data"] for data in after if PLOT in data]
+    assert len(figures) == len(small_answer.pictures()) == 3
+    assert figures == [data[PLOT]["data"] for data in before if PLOT in data]
+
+
+def test_a_result_is_shown_as_text_html_and_pictures(small_answer):
+    output = output_of(small_answer)
+    assert output.text == str(small_answer)
+    assert "<table" in output.html
+    assert "iteration time, s" in output.figures
+
+
+def test_a_table_is_shown_as_text_and_html():
+    output = table_output(Table("The <finding>", "", ({"name": "a", "value": "1"},)))
+    assert output.text.splitlines()[0] == "The <finding>"
+    assert "The &lt;finding&gt;" in output.html
+    assert table_output(Table("Nothing", "", ())).text == "Nothing"
+
+
+def test_words_are_markdown_that_loads_nothing():
+    (cell,) = pin_cells("note", "A\n# B", "![x](//elsewhere.example/x.png)", {})
+    assert cell.source.startswith("## A # B\n\n<p>!<a ")
+
+
+def test_a_kind_that_there_is_not_is_one_sentence():
+    with pytest.raises(InputError, match="kind must be a kind of pins, but is 'plot'"):
+        pin_cells("plot", "T", "", {})
+
+
+def test_only_a_whole_pin_is_one(inputs):
+    words, code = pin_cells("plan", "T", "", inputs["plan"])
+    assert pinned(words) is None
+    for name in ("kind", "title", "inputs"):
+        edited = new_notebook([code]).copy()["cells"][0]
+        edited = {**edited, "metadata": {"nest_studio": {**pinned(code), name: 1}}}
+        assert pinned(edited) is None

@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from nest_core.notebook import Cell, Notebook
+from nest_core.notebook import new_notebook, pin_cells
 from nest_core.store import Database, Notebooks
 
 
@@ -32,13 +32,13 @@ def opened(root, path):
     return run
 
 
-def note(name):
-    return Cell(name, "note", name.upper(), "")
+def notes(*titles):
+    return new_notebook([cell for title in titles for cell in pin_cells("note", title, "", {})])
 
 
 def odd(path, document):
     """A store with a good notebook and one whose document is something else."""
-    Notebooks(Database(f"sqlite:///{path}")).save(Notebook("Good", (note("a"),)))
+    Notebooks(Database(f"sqlite:///{path}")).save("Good", notes("a"))
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(
             "CREATE TABLE odd (name, document, cells, revision, created, changed);"
@@ -66,7 +66,7 @@ def test_a_damaged_notebook_is_a_sentence_and_the_others_open(opened, path, docu
 
 
 def test_a_damaged_store_is_kept_aside_and_said(opened, path):
-    Notebooks(Database(f"sqlite:///{path}")).save(Notebook("N", (note("a"),)))
+    Notebooks(Database(f"sqlite:///{path}")).save("N", notes("a"))
     data = bytearray(path.read_bytes())
     data[18:60] = bytes(42)
     path.write_bytes(data)
@@ -89,9 +89,9 @@ def test_a_file_that_is_no_store_is_a_sentence_and_left_alone(opened, path):
 
 def test_a_notebook_that_somebody_changed_is_not_deleted_unseen(opened, path):
     store = Notebooks(Database(f"sqlite:///{path}"))
-    seen = store.save(Notebook("N"))
+    seen = store.save("N", notes())
     page = opened("N")
-    theirs = store.save(Notebook("N", (note("theirs"),)), seen.revision)
+    theirs = store.save("N", notes("theirs"), seen.revision)
     next(button for button in page.button if button.key == "delete-all").click().run()
     assert not page.exception
     assert store.open("N") == theirs

@@ -120,7 +120,7 @@ KEYS = {
             for part in ("guess", "show", *(control.key for control in one.controls))
         ),
     ),
-    "notebook": ("notebook", "notebook list", "add-note", "save-as"),
+    "notebook": ("notebook", "notebook list", "delete-all"),
 }
 """Every parameter that a page reads, and keys of widgets that no address may set."""
 

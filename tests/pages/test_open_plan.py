@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from nest_core.notebook import Cell, Notebook
+from nest_core.notebook import new_notebook, pin_cells
 from nest_core.presets import preset_names
 from nest_core.scenario import Scenario, fabric_document, resolve_scenario, scenario_document
 from nest_core.scenario.titles import fabric_title
@@ -20,7 +20,6 @@ from nest_studio.open_plan import over_preset, unsaid
 SMALL = "llama2-7b-64-h100"
 OTHER = "bert-large-64-v100"
 LEAF = "fabric.clos.oversubscription.0"
-NOTES = tuple(Cell(f"n{number}", "note", "Note") for number in range(4))
 MODEL = model_table(load_model("llama2-7b")) | {"name": "Mine", "blocks": 16}
 ASKED = {
     "nothing": {},
@@ -87,16 +86,23 @@ def request_of(page):
     return page.session_state["last good"]
 
 
-def cell(overrides, document=None):
-    inputs = {"document": document or scenario_document(SMALL)[0], "overrides": overrides}
-    return Cell("p", "plan", "P", "", inputs)
+def notebook(kind, inputs):
+    """A notebook with one pin, whose cell is called p."""
+    words, code = pin_cells(kind, "P", "", inputs)
+    code.id = "p"
+    return new_notebook([words, code])
+
+
+def plan(overrides, document=None):
+    document = document or scenario_document(SMALL)[0]
+    return notebook("plan", {"document": document, "overrides": overrides})
 
 
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("overrides", ASKED.values(), ids=ASKED)
 def test_a_plan_cell_opens_exactly_its_scenario(studio, store, overrides):
-    store.save(Notebook("N", (*NOTES, cell(overrides))))
-    page = press(studio("notebook", notebook="N"), "plan-p")
+    store.save("N", plan(overrides))
+    page = press(studio("notebook", notebook="N"), "open-p")
     request = request_of(page)
     assert (over_preset(request)[0], request.overrides) == (SMALL, overrides)
     document, _ = scenario_document(SMALL)
@@ -112,11 +118,11 @@ def test_what_the_form_cannot_say_is_said_and_the_rest_opened(studio, store):
         "search.sp": True,
         LEAF: 2.0,
     }
-    store.save(Notebook("N", (*NOTES, cell(said))))
+    store.save("N", plan(said))
     page = studio("notebook", notebook="N")
-    (button,) = (button for button in page.button if button.key == "plan-p")
+    (button,) = (button for button in page.button if button.key == "open-p")
     assert "Its form cannot say search.sp as it is; all else is set." in button.help
-    assert request_of(press(page, "plan-p")).overrides == {
+    assert request_of(press(page, "open-p")).overrides == {
         "search.tp": 4,
         "search.cp": {"min": 2, "max": 4},
         "search.pp": [1, 2],
@@ -128,8 +134,8 @@ def test_a_fabric_that_no_widget_makes_opens_as_ones_own(studio, store):
     faster = {"fabric.clos.nic_bandwidth_GBps": 25.0, LEAF: 1.25}
     document, _ = scenario_document(SMALL)
     whole = resolve_scenario(document, faster).fabric
-    store.save(Notebook("N", (*NOTES, cell(faster))))
-    request = request_of(press(studio("notebook", notebook="N"), "plan-p"))
+    store.save("N", plan(faster))
+    request = request_of(press(studio("notebook", notebook="N"), "open-p"))
     opened = resolve_scenario(request.document, request.overrides).fabric
     assert opened == replace(whole, name=fabric_title(whole))
 
@@ -137,8 +143,8 @@ def test_a_fabric_that_no_widget_makes_opens_as_ones_own(studio, store):
 def test_a_document_that_is_no_preset_opens_as_the_nearest_one(studio, store):
     document = json.loads(json.dumps(scenario_document(SMALL)[0])) | {"name": "Ours"}
     document["workload"]["global_batch_sequences"] = 256
-    store.save(Notebook("N", (*NOTES, cell({LEAF: 2.0}, document))))
-    request = request_of(press(studio("notebook", notebook="N"), "plan-p"))
+    store.save("N", plan({LEAF: 2.0}, document))
+    request = request_of(press(studio("notebook", notebook="N"), "open-p"))
     assert over_preset(request)[0] == SMALL
     assert request.overrides == {"workload.global_batch_sequences": 256, LEAF: 2.0}
 
@@ -162,17 +168,15 @@ def test_scenarios_of_a_comparison_open_one_by_one(studio):
     assert (over_preset(request)[0], request.overrides) == (SMALL, {LEAF: 4.0})
 
 
-def test_a_comparison_cell_opens_in_compare_and_each_scenario_in_plan(studio, store):
+def test_a_comparison_cell_opens_in_compare(studio, store):
     document, _ = scenario_document(SMALL)
     entries = [
         {"name": name, "document": document, "overrides": overrides}
         for name, overrides in (("One", {}), ("Two", {LEAF: 4.0}))
     ]
     inputs = {"entries": entries, "budget": None, "failures": False}
-    store.save(Notebook("N", (*NOTES, Cell("c", "comparison", "C", "", inputs))))
-    page = press(studio("notebook", notebook="N"), "plan-c-1")
-    assert request_of(page).overrides == {LEAF: 4.0}
-    page = press(studio("notebook", notebook="N"), "all-c")
+    store.save("N", notebook("comparison", inputs))
+    page = press(studio("notebook", notebook="N"), "open-p")
     assert page.session_state["compare entries"] == [
         {"id": number, "name": name, "scenario": Scenario(document, overrides)}
         for number, (name, overrides) in enumerate((("One", {}), ("Two", {LEAF: 4.0})))
@@ -202,8 +206,8 @@ QUESTIONS = {
 def test_a_sweep_cell_asks_its_question_again_in_explore(studio, store, question):
     document, _ = scenario_document(SMALL)
     inputs = {"document": document, "overrides": {"workload.global_batch_sequences": 256}}
-    store.save(Notebook("N", (*NOTES, Cell("s", "sweep", "S", "", inputs | question))))
-    page = press(studio("notebook", notebook="N"), "ask-s")
+    store.save("N", notebook("sweep", inputs | question))
+    page = press(studio("notebook", notebook="N"), "open-p")
     request, turned = page.session_state["explore turned"]
     assert (over_preset(request)[0], request.overrides) == (SMALL, inputs["overrides"])
     asked = [question[axis] for axis in ("x", "y") if question[axis]]
@@ -216,8 +220,8 @@ def test_a_ratios_cell_asks_its_question_again_in_explore(studio, store, shares)
     document, _ = scenario_document(SMALL)
     mix = [{"model": model, "share": share} for model, share in shares.items()]
     inputs = {"document": document, "overrides": {}, "mix": mix, "loss": 0.05}
-    store.save(Notebook("N", (*NOTES, Cell("r", "ratios", "R", "", inputs))))
-    page = press(studio("notebook", notebook="N"), "ask-r")
+    store.save("N", notebook("ratios", inputs))
+    page = press(studio("notebook", notebook="N"), "open-p")
     found = page.session_state["explore mix"]
     assert {key: found[key] for key in inputs} == inputs
 
@@ -225,7 +229,6 @@ def test_a_ratios_cell_asks_its_question_again_in_explore(studio, store, shares)
 def test_a_mix_with_a_model_of_ones_own_has_no_field_in_explore(studio, store):
     document, _ = scenario_document(SMALL)
     inputs = {"document": document, "mix": [{"model": MODEL, "share": 1.0}], "loss": 0.05}
-    store.save(Notebook("N", (*NOTES, Cell("r", "ratios", "R", "", inputs))))
-    keys = {button.key for button in studio("notebook", notebook="N").button}
-    assert "plan-r" in keys
-    assert "ask-r" not in keys
+    store.save("N", notebook("ratios", inputs))
+    (button,) = (one for one in studio("notebook", notebook="N").button if one.key == "open-p")
+    assert button.label == "Open in Plan"

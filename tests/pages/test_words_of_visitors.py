@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -18,10 +17,10 @@ from html_parts import Parts, texts
 from markdown_it import MarkdownIt
 from streamlit.testing.v1 import AppTest
 
-from nest_core.notebook import Cell, Notebook, Summary
-from nest_core.notebook.jupyter import jupyter_notebook
-from nest_core.notebook.kinds import compute, summarise
+from nest_core.api.answer import answer
+from nest_core.notebook import new_notebook, output_of, pin_cells
 from nest_core.notebook.report import html_report
+from nest_core.scenario import resolve_scenario
 from nest_core.store import Database, Links, Notebooks, database_url
 
 APP = Path(__file__).resolve().parents[2] / "app.py"
@@ -216,47 +215,36 @@ def hostile():
         },
         "overrides": {**FEW, "baselines.names": []},
     }
-    summary = Summary(
-        ({PICTURE: STYLED, "plan": PICTURE},), {PICTURE: PICTURE}, "2026-11-20T08:00:00+00:00"
-    )
     note = f"{PICTURE}\n\n{STYLED}\n\n[![c][r]](https://{ELSEWHERE})\n\n[r]: //{ELSEWHERE}/r\n"
-    return Notebook(
-        f"N {PICTURE} {STYLED}"[:100],
-        (
-            Cell("note", "note", PICTURE, note),
-            Cell("plan", "plan", f"{PICTURE} {STYLED}", note, inputs, summary),
-            Cell(
-                "none",
-                "plan",
-                PICTURE,
-                note,
-                inputs | {"overrides": {PICTURE: PICTURE, "search.tp": PICTURE}},
-            ),
-        ),
+    output = output_of(answer(resolve_scenario(inputs["document"], inputs["overrides"])))
+    bad = inputs | {"overrides": {PICTURE: PICTURE, "search.tp": PICTURE}}
+    return new_notebook(
+        [
+            *pin_cells("note", PICTURE, note, {}),
+            *pin_cells("plan", f"{PICTURE} {STYLED}", note, inputs, output),
+            *pin_cells("plan", PICTURE, note, bad),
+        ]
     )
 
 
 def test_a_notebook_of_a_visitors(hostile, tmp_path, monkeypatch):
     monkeypatch.setenv("NEST_STUDIO_DATABASE", f"sqlite:///{tmp_path / 'n.sqlite'}")
-    store = Notebooks(Database(database_url()))
-    store.save(hostile)
-    assert not fetched(opened("notebook", notebook=hostile.name))
+    name = f"N {PICTURE} {STYLED}"[:100].strip()
+    Notebooks(Database(database_url())).save(name, hostile)
+    assert not fetched(opened("notebook", notebook=name))
     assert not fetched(opened("notebook", notebook=f"{PICTURE} that there is not"))
 
 
 def test_a_report_and_a_jupyter_notebook_of_a_visitors(hostile):
     """In the report nothing is fetched even without its content security policy."""
-    now = datetime(2026, 11, 22, tzinfo=UTC)
-    shown = compute("plan", hostile.cells[1].inputs)
-    assert summarise(shown, now).rows
-    text = html_report(hostile, {"plan": shown, "none": PICTURE}, now)
+    text = html_report(f"N {PICTURE} {STYLED}", hostile)
     assert "Content-Security-Policy" in text
     for tag, held in Parts(text).tags:
         for name, value in held.items():
             inert = name in ("href", "aria-label") or name.startswith("data-")
             assert inert or ELSEWHERE not in str(value), (tag, held)
     eager = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
-    for cell in json.loads(jupyter_notebook(hostile))["cells"]:
+    for cell in hostile.cells:
         if cell["cell_type"] == "markdown":
             rendered = Parts(eager.render(cell["source"])).tags
             assert all(
@@ -265,6 +253,6 @@ def test_a_report_and_a_jupyter_notebook_of_a_visitors(hostile):
                 for name in held
             ), cell["source"]
             assert not {"img", "style", "svg"} & {tag for tag, _ in rendered}
-    for picture in shown.pictures:
-        for label in texts(json.loads(picture.titled().to_json())):
-            assert not foreign(label)
+        for output in cell.get("outputs", ()):
+            for label in texts(output.data.get("application/vnd.plotly.v1+json", {})):
+                assert not foreign(label)

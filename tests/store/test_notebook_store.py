@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import sqlite3
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from nest_core.errors import InputError
-from nest_core.notebook import Cell, Notebook, add_cell
-from nest_core.store import Conflict, Database, Notebooks, Saved, database_url
+from nest_core.notebook import new_notebook, pin_cells
+from nest_core.store import Conflict, Database, Notebooks, database_url
+from nest_core.store.notebooks import VERSIONS_KEPT
 
 NOON = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 ROUNDS = 10
@@ -37,90 +38,131 @@ def store(url, clock):
     return Notebooks(Database(url), clock)
 
 
-def note(name):
-    return Cell(name, "note", name)
+def notes(*titles):
+    return new_notebook([cell for title in titles for cell in pin_cells("note", title, "", {})])
+
+
+def titles(notebook):
+    return [cell.source.removeprefix("## ") for cell in notebook.cells]
 
 
 def test_a_notebook_survives_a_restart(store, url):
-    saved = store.save(Notebook("N", (note("a"),)))
-    again = Notebooks(Database(url)).open("N")
-    assert (
-        again == saved == Saved(Notebook("N", (note("a"),), NOON.isoformat(), NOON.isoformat()), 1)
-    )
+    saved = store.save("N", notes("a"))
+    assert Notebooks(Database(url)).open("N") == saved
+    assert (saved.revision, saved.changed) == (1, NOON.isoformat())
     assert store.open("M") is None
 
 
-def test_saving_counts_revisions_and_keeps_the_first_date(store):
-    first = store.save(Notebook("N"))
-    second = store.save(add_cell(first.notebook, note("a")), first.revision)
+def test_saving_counts_revisions(store):
+    first = store.save("N", notes())
+    second = store.save("N", notes("a"), first.revision)
     assert second.revision == 2
-    assert second.notebook.created == first.notebook.created < second.notebook.changed
+    assert first.changed < second.changed
     assert store.open("N") == second
 
 
 def test_the_list_names_cells_and_dates_in_the_order_of_names(store):
     for name in ("beta", "Alpha", "gamma"):
-        store.save(Notebook(name, (note("a"),)))
-    found = store.listed()
-    assert [entry.name for entry in found] == ["Alpha", "beta", "gamma"]
-    assert {entry.cells for entry in found} == {1}
-    assert found[1].changed == NOON.isoformat()
+        store.save(name, notes("a"))
+    entries = store.listed()
+    assert [entry.name for entry in entries] == ["Alpha", "beta", "gamma"]
+    assert {entry.count for entry in entries} == {1}
+    assert entries[1].changed == NOON.isoformat()
 
 
 def test_who_saw_an_older_version_is_refused(store):
-    opened = store.save(Notebook("N"))
-    theirs = store.save(add_cell(opened.notebook, note("theirs")), opened.revision)
-    mine = add_cell(opened.notebook, note("mine"))
-    with pytest.raises(Conflict, match=r"notebook N must still be version 1, .* but is 2: reload"):
-        store.save(mine, opened.revision)
+    opened = store.save("N", notes())
+    theirs = store.save("N", notes("theirs"), opened.revision)
+    with pytest.raises(Conflict, match=r"notebook N must still be version 1, .* but is 2: look"):
+        store.save("N", notes("mine"), opened.revision)
     assert store.open("N") == theirs
-    other = store.save(replace(mine, name="N of mine", created=""))
-    assert other.notebook.cells == mine.cells
+    assert [entry.count for entry in store.versions("N")] == [1]
 
 
 @pytest.mark.parametrize(
     "away",
-    [
-        lambda store, saved: store.delete("N", saved.revision),
-        lambda store, saved: store.rename(saved, "M"),
-    ],
+    [lambda store, saved: store.delete(saved), lambda store, saved: store.rename(saved, "M")],
 )
 def test_who_saw_a_notebook_that_is_gone_is_refused(store, away):
-    saved = store.save(Notebook("N"))
+    saved = store.save("N", notes())
     away(store, saved)
     with pytest.raises(Conflict, match="must still have its name, but is 'renamed or deleted'"):
-        store.save(saved.notebook, saved.revision)
+        store.save("N", saved.notebook, saved.revision)
+    assert store.versions("N") == ()
+
+
+def test_the_last_ten_versions_stay(store):
+    saved = store.save("N", notes("0"))
+    for number in range(1, 14):
+        saved = store.save("N", notes(str(number)), saved.revision)
+    assert saved.revision == 14
+    versions = store.versions("N")
+    assert [entry.count for entry in versions] == list(range(13, 13 - VERSIONS_KEPT, -1))
+    assert titles(store.version("N", 13)) == ["12"]
+    assert versions[0].changed < saved.changed
+    with pytest.raises(InputError, match="version of N must be one of the last 10, but is 3"):
+        store.version("N", 3)
+
+
+def test_versions_go_with_their_notebook(store):
+    first = store.save("N", notes("a"))
+    store.rename(store.save("N", notes("b"), first.revision), "M")
+    assert store.versions("N") == ()
+    assert titles(store.version("M", 1)) == ["a"]
+    store.delete(store.open("M"))
+    assert store.versions("M") == ()
 
 
 def test_a_name_is_given_once(store):
-    first, _ = store.save(Notebook("N", (note("a"),))), store.save(Notebook("M"))
+    first, _ = store.save("N", notes("a")), store.save("M", notes())
     with pytest.raises(InputError, match="notebook name must not be taken, but is 'N'"):
-        store.save(Notebook("N"))
+        store.save("N", notes())
     with pytest.raises(InputError, match="notebook name must not be taken, but is 'M'"):
         store.rename(first, "M")
     assert store.open("N") == first
 
 
+@pytest.mark.parametrize("name", ["", " N", "N\nM", "x" * 101])
+def test_a_name_that_is_none_is_one_sentence(store, name):
+    with pytest.raises(InputError, match="notebook name must be one line of 1 to 100 characters"):
+        store.save(name, notes())
+
+
 def test_a_renamed_notebook_keeps_its_cells(store):
-    renamed = store.rename(store.save(Notebook("N", (note("a"),))), "M")
+    saved = store.save("N", notes("a"))
+    store.rename(saved, "M")
     assert store.open("N") is None
-    assert store.open("M") == renamed
-    assert renamed.notebook.cells == (note("a"),)
-    assert store.save(add_cell(renamed.notebook, note("b")), renamed.revision).revision == 3
+    renamed = store.open("M")
+    assert renamed.notebook == saved.notebook
+    assert store.save("M", notes("a", "b"), renamed.revision).revision == 2
 
 
 def test_deleting_twice_is_deleting_once(store):
-    saved = store.save(Notebook("N"))
-    store.delete("N", saved.revision)
-    store.delete("N", saved.revision)
+    saved = store.save("N", notes())
+    store.delete(saved)
+    store.delete(saved)
     assert store.listed() == ()
 
 
 def test_a_notebook_that_could_not_be_read_back_is_not_written(store):
-    cells = tuple(Cell(str(n), "note", "T", "x" * 50_000) for n in range(120))
     with pytest.raises(InputError, match="notebook must hold at most 5,000,000 bytes"):
-        store.save(Notebook("N", cells))
+        store.save("N", notes("x" * 5_000_000))
     assert store.open("N") is None
+
+
+def test_json_of_an_earlier_studio_becomes_an_ipynb_when_it_is_opened(store, url):
+    cell = {"id": "a", "kind": "note", "title": "Why", "note": "*so*", "inputs": {}}
+    old = json.dumps({"schema": 1, "name": "N", "cells": [cell]})
+    store.save("N", notes())
+    with sqlite3.connect(url.removeprefix("sqlite:///")) as connection:
+        connection.execute("UPDATE notebooks SET document = ?", (old,))
+    saved = store.open("N")
+    assert saved.revision == 2
+    assert [cell.source for cell in saved.notebook.cells] == ["## Why\n\n*so*"]
+    assert store.open("N") == saved
+    with sqlite3.connect(url.removeprefix("sqlite:///")) as connection:
+        ((kept,),) = connection.execute("SELECT document FROM notebook_versions").fetchall()
+    assert kept == old
 
 
 def append(url: str, who: str) -> int:
@@ -128,9 +170,11 @@ def append(url: str, who: str) -> int:
     store, refused = Notebooks(Database(url)), 0
     for number in range(ROUNDS):
         while True:
-            saved = store.open("N") or Saved(Notebook("N"), 0)
+            saved = store.open("N")
+            notebook = saved.notebook if saved else notes()
+            notebook.cells += notes(f"{who}-{number}").cells
             try:
-                store.save(add_cell(saved.notebook, note(f"{who}-{number}")), saved.revision)
+                store.save("N", notebook, saved.revision if saved else 0)
             except Conflict:
                 refused += 1
             else:
@@ -140,7 +184,7 @@ def append(url: str, who: str) -> int:
 
 def check_nothing_lost(url: str, writers: list[str]) -> None:
     saved = Notebooks(Database(url)).open("N")
-    found = [cell.id for cell in saved.notebook.cells]
+    found = titles(saved.notebook)
     assert sorted(found) == sorted(f"{who}-{n}" for who in writers for n in range(ROUNDS))
     assert saved.revision == len(found)
     for who in writers:
@@ -186,11 +230,11 @@ def test_whoever_begins_a_store_at_once_finds_it_whole(url, tmp_path):
 
 
 def test_readers_and_a_writer_do_not_wait_for_each_other(store, tmp_path):
-    saved = store.save(Notebook("N"))
+    saved = store.save("N", notes())
     other = sqlite3.connect(tmp_path / "folder" / "n.sqlite", isolation_level=None)
     other.execute("BEGIN")
     assert other.execute("SELECT revision FROM notebooks").fetchall() == [(1,)]
-    store.save(saved.notebook, saved.revision)
+    store.save("N", saved.notebook, saved.revision)
     assert other.execute("SELECT revision FROM notebooks").fetchall() == [(1,)]
     other.execute("COMMIT")
     other.execute("BEGIN IMMEDIATE")
@@ -229,7 +273,7 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):
 
 
 def test_a_document_of_something_else_is_one_sentence(store, url):
-    store.save(Notebook("N"))
+    store.save("N", notes())
     with sqlite3.connect(url.removeprefix("sqlite:///")) as connection:
         connection.execute("UPDATE notebooks SET document = '[]'")
     with pytest.raises(InputError, match="notebook N must be a JSON object"):

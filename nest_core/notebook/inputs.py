@@ -1,0 +1,105 @@
+"""What the pins ask for that a lesson can show or a page can open again: the shape of their inputs.
+
+What the values mean is checked by whoever computes them. Scenarios name presets or hold tables,
+never files: a notebook is passed around, and what it names must not be read from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from nest_core.errors import InputError
+from nest_core.scenario import resolve_scenario
+from nest_core.schema import check_plain, checked
+from nest_core.studies.parameter import renamed
+
+__all__ = ["SCENARIO_KINDS", "checked_inputs"]
+
+
+class _Inputs(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
+
+
+class _Plan(_Inputs):
+    document: dict[str, Any]
+    overrides: dict[str, Any] = {}
+
+
+class _Axis(_Inputs):
+    parameter: str
+    values: list[str | int | float]
+
+
+class _Sweep(_Plan):
+    x: _Axis
+    y: _Axis | None = None
+
+
+class _Entry(_Plan):
+    name: str
+
+
+class _Budget(_Inputs):
+    kind: Literal["price", "power"]
+    value: float | None = None
+
+
+class _Comparison(_Inputs):
+    entries: list[_Entry]
+    budget: _Budget | None = None
+    failures: bool = True
+    level_wise: bool = False
+    device_usd: float | None = None
+    prices: dict[str, float | str] | None = None
+
+
+class _Part(_Inputs):
+    model: str | dict[str, Any]
+    share: float
+
+
+class _Ratios(_Plan):
+    mix: list[_Part]
+    loss: float
+
+
+_TABLES: Mapping[str, type[_Inputs]] = {
+    "plan": _Plan,
+    "sweep": _Sweep,
+    "comparison": _Comparison,
+    "ratios": _Ratios,
+}
+SCENARIO_KINDS = tuple(_TABLES)
+"""Kinds of pins whose figures are of scenarios."""
+
+
+def checked_inputs(kind: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the inputs of a pin, with the overrides that it may leave out.
+
+    Parameters
+    ----------
+    kind : str
+        One of `SCENARIO_KINDS`.
+    inputs : mapping
+
+    Raises
+    ------
+    InputError
+        If they are not of this kind, or a scenario in them is none or names a file.
+    """
+    check_plain("inputs", inputs)
+    named = {key: renamed(value) for key, value in inputs.items()}
+    table = checked(_TABLES[kind], named, "inputs.")
+    result = table.model_dump(exclude_unset=True)
+    if kind == "comparison" and not 2 <= len(result["entries"]) <= 6:
+        raise InputError(
+            "inputs.entries", "must be two to six", len(result["entries"]), "change it"
+        )
+    scenarios = result["entries"] if kind == "comparison" else [result]
+    for scenario in scenarios:
+        scenario.setdefault("overrides", {})
+        resolve_scenario(scenario["document"], scenario["overrides"])
+    return result
