@@ -11,6 +11,7 @@ from run_tables import SUBSET
 
 from benchmarks.validation import regenerate
 from benchmarks.validation.__main__ import run
+from benchmarks.validation.training import optima as module
 from benchmarks.validation.training.optima import (
     as_used,
     found_or_why,
@@ -25,7 +26,6 @@ from nest_core.costs import Plan
 from nest_core.costs.head_room import MemorySpread, at_most
 from nest_core.errors import InputError
 from nest_core.measured.training import Row, read_runs
-from nest_core.measured.training import optima as module
 from nest_core.measured.training.predict import Prediction, predict, predict_rows
 from nest_core.measured.training.runs import Outcome, Unread
 from nest_core.planner import ORDERS, search
