@@ -92,12 +92,10 @@ ABOVE_FOUNDATIONS = {
     "paper": {
         "baselines",
         "costs",
-        "measured",
         "network",
         "planner",
         "published",
         "scenario",
-        "topology",
     },
     "lessons": {
         "costs",

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from nest_core.paper import cases, planners, program
+from nest_core.paper import cases, program
 
 KEPT = {
     "figure5": {("llama3", 64, 1), ("llama3", 128, 1), ("gpt3", 1024, 1)},
@@ -18,14 +18,11 @@ KEPT = {
 
 @pytest.fixture
 def few_cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the cells of `KEPT`, fewer devices for tables 2 and 4, two cells for algorithm 1."""
+    """Only the cells of `KEPT`, and two cells for algorithm 1."""
     for name, keys in KEPT.items():
         figure = cases.FIGURES[name]
         cells = tuple(cell for cell in figure.cells if cell.key in keys)
         assert len(cells) == len(keys)
         monkeypatch.setitem(cases.FIGURES, name, replace(figure, cells=cells))
-    # Tables 2 and 4 plan on hundreds of devices; a quarter takes seconds less.
-    for name in ("DEVICES", "PLAN_DEVICES"):
-        monkeypatch.setattr(planners, name, 128)
     cells = tuple(cases.Cell(setup, "bert", 64, 1) for setup in ("tpuv4_fatTree", "h100_spineLeaf"))
     monkeypatch.setattr(program, "CELLS", cells)

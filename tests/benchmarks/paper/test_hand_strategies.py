@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nest_core.paper.strategies import figure1, figure3
+from benchmarks.paper.strategies import figure1, figure3
 
 
 def test_strategies_divide_what_they_shard() -> None:

@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from benchmarks.paper.iterations import mean_part
 from nest_core.baselines import evaluate_baselines
 from nest_core.costs import Report
 from nest_core.paper.cases import FIGURES, Cell, shipped_instance
-from nest_core.paper.iterations import mean_part
 from nest_core.paper.own import own_outcome, own_result, own_scenario
 from nest_core.paper.reproduction import Costs, Reproduction, Row, Table, ratio
 from nest_core.paper.run import outcome_of

@@ -1,7 +1,7 @@
 """Table 7: ZeRO where memory is cut until no layer fits a device.
 
 Published: the artifact's memory of one-layer stages under its rule of raising ZeRO
-(`nest_core.published.zero`). Own: the planner on the same cut of memory, with and without ZeRO,
+(`benchmarks.paper.zero`). Own: the planner on the same cut of memory, with and without ZeRO,
 in the paper's space (whole layers) and with tensor parallelism.
 """
 
@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from benchmarks.paper.zero import Sharding, sharding, stage_needs
 from nest_core.paper.cases import Cell, shipped_instance
 from nest_core.paper.own import degrees, own_result, own_scenario
 from nest_core.paper.reproduction import Costs, Reproduction, Row, Table, plan_words, ratio
@@ -19,7 +20,6 @@ from nest_core.paper.settings import model_name, printed
 from nest_core.planner import Result
 from nest_core.published import Instance
 from nest_core.published.shortage import least_memory
-from nest_core.published.zero import Sharding, sharding, stage_needs
 from nest_core.units import GIB, humanise_bytes, join_words
 
 __all__ = ["table7", "table7_paragraph"]

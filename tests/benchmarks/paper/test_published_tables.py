@@ -6,10 +6,10 @@ import math
 
 import pytest
 
-from nest_core.paper.layer_memory import table6
-from nest_core.paper.planners import table2, table4
+from benchmarks.paper.layer_memory import table6
+from benchmarks.paper.planners import table2, table4
+from benchmarks.paper.zero_ablation import table7
 from nest_core.paper.settings import printed
-from nest_core.paper.zero_ablation import table7
 
 
 def test_table_2_s_placements_are_the_artifact_s() -> None:

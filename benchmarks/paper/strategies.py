@@ -17,10 +17,10 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from benchmarks.paper.iterations import SETUP, STRATEGY_DEVICES, on_mesh
 from nest_core.baselines import evaluate_baselines
 from nest_core.costs import Plan, Point, Report, Stage, price
 from nest_core.paper.cases import PLANNERS
-from nest_core.paper.iterations import SETUP, STRATEGY_DEVICES, on_mesh
 from nest_core.paper.own import degrees, own_result, own_scenario
 from nest_core.paper.reproduction import Costs, Reproduction, Row, Table, plan_words, ratio
 from nest_core.paper.settings import model_name

@@ -1,0 +1,1 @@
+"""What takes minutes of the paper, computed again; ``python -m benchmarks.paper``."""

@@ -1,0 +1,72 @@
+"""Compute stored figures and tables of the paper again.
+
+``python -m benchmarks.paper [NAME...]`` writes ``presets/paper/results`` of the names, or of all,
+under both costs. Do it when costs, presets of the paper or the planner change what they hold;
+``benchmarks/compare.py`` lists the rows that moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Annotated
+
+import typer
+
+from nest_core.errors import InputError
+from nest_core.paper.reproduction import Costs, Reproduction
+from nest_core.paper.results import STORED, result_document
+from nest_core.presets import preset_path
+from nest_studio.cli import console, execute
+
+__all__ = ["compute", "run"]
+
+NAME = "python -m benchmarks.paper"
+COSTS: tuple[Costs, ...] = ("published", "own")
+MODULES = {
+    "figure1": "strategies",
+    "figure2": "iterations",
+    "figure3": "strategies",
+    "figure10": "iterations",
+    "section5": "claims",
+    "table1": "planners",
+    "table2": "planners",
+    "table3": "scaled_models",
+    "table4": "planners",
+    "table5": "scaled_models",
+    "table6": "layer_memory",
+    "table7": "zero_ablation",
+}
+
+
+def compute(name: str, costs: Costs) -> Reproduction:
+    """Return a figure or table, computed now."""
+    result: Reproduction = getattr(import_module(f"benchmarks.paper.{MODULES[name]}"), name)(costs)
+    return result
+
+
+def write(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Of what is stored; all if none.")
+    ] = None,
+) -> None:
+    """Compute stored figures and tables again, and write them."""
+    for name in names or STORED:
+        if name not in STORED:
+            rule = f"must be one of {', '.join(STORED)}"
+            raise InputError("NAME", rule, name, "name one of them, or none for all")
+        for costs in COSTS:
+            path = preset_path("paper", "results", f"{name}-{costs}.json")
+            path.write_text(result_document(compute(name, costs)), encoding="utf-8")
+            print(path.name, flush=True)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Carry out one command line and return its exit code."""
+    application = typer.Typer(add_completion=False, rich_markup_mode=None)
+    application.command()(write)
+    return execute(typer.main.get_command(application), arguments, NAME)
+
+
+if __name__ == "__main__":
+    console(run)

@@ -1,0 +1,67 @@
+"""Figures and tables of the paper that were computed once, as they are stored.
+
+``presets/paper/results/NAME-COSTS.json`` holds one, with where its numbers come from and the
+command that computes it again. JSON, since rows have null where nothing fits, which TOML lacks.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from nest_core.paper.reproduction import Costs, Reproduction, Table
+from nest_core.presets import preset_path
+
+__all__ = ["STORED", "result_document", "stored"]
+
+STORED = (
+    "figure1",
+    "figure2",
+    "figure3",
+    "figure10",
+    "section5",
+    "table1",
+    "table2",
+    "table3",
+    "table4",
+    "table5",
+    "table6",
+    "table7",
+)
+"""Names of what is stored; everything else is computed when it is wanted."""
+
+
+def stored(name: str, costs: Costs) -> Reproduction:
+    """Return a stored figure or table."""
+    path = preset_path("paper", "results", f"{name}-{costs}.json")
+    document: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    tables = (
+        Table(table["key"], table["title"], tuple(table["rows"]), tuple(table["words"]))
+        for table in document["tables"]
+    )
+    again = f"Stored; computed again by `{document['command']}`."
+    return Reproduction(
+        name,
+        document["title"],
+        costs,
+        document["printed"],
+        tuple(tables),
+        (*document["paragraph"], again),
+    )
+
+
+def result_document(result: Reproduction) -> str:
+    """Return the text of a result's file, which `stored` reads."""
+    document = {
+        "source": "NEST, MLSys 2026, and its artifact scai-tech/Nest (MIT), as printed.toml says",
+        "command": f"python -m benchmarks.paper {result.name}",
+        "title": result.title,
+        "printed": result.printed,
+        "tables": [
+            {"key": table.key, "title": table.title, "rows": table.rows, "words": table.words}
+            for table in result.tables
+        ],
+        "paragraph": result.paragraph,
+    }
+    return json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
