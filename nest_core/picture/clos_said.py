@@ -87,7 +87,7 @@ class Saying:
         tier = said_tier(name, self.counts, self._words(name, words), self.edges[name])
         edges = self.edges[f"links {name}"]
         result = [tier, said_links(name, self.counts, each, edges, self._ratio(2))]
-        if not structure.has_rail_panels:
+        if not structure.has_rail_panels and len(pods) > 1:
             sizes = {sum(leaf.down for leaf in pod.leaves) for pod in pods}
             holds = "all alike" if len(sizes) == 1 else "of unequal size"
             head = count_words(len(pods), 0, "pod")

@@ -85,13 +85,13 @@ def test_cancel_takes_back_nobody_elses_wish(plan_page, gate):
 
 def test_a_partial_answer_belongs_to_who_cancelled_and_can_be_continued(plan_page, gate):
     """A failure: who asks next gets what was found by then, as if it were the answer."""
-    ann = plan_page(**HELD | {"search.micro_batch_sequences": "4"})
+    ann = plan_page(**HELD | {"search.micro_batch_sequences": "exactly 4"})
     until(ann, lambda page: "Cancel" in labels(page))
     ann.button(key="stop-plan").click().run()
     until(ann, lambda page: "Cancel" not in labels(page))
     assert "what was found by then is shown" in words(ann)
     assert throughput(ann) is not None
-    ben = plan_page(**HELD | {"search.micro_batch_sequences": "4"})
+    ben = plan_page(**HELD | {"search.micro_batch_sequences": "exactly 4"})
     assert "Cancel" in labels(ben)
     gate.touch()
     until(ben, stands)

@@ -239,7 +239,7 @@ def test_a_preset_that_is_edited_keeps_its_bill(fabric_page, name, switches):
 def test_a_copy_says_what_convert_says_is_lost(fabric_page, name, differs, tmp_path, capsys):
     page = press(fabric_page(fabric=name), "Edit as my own drawing")
     assert not page.exception
-    assert run(["convert", name, str(tmp_path / "out.json"), "--json"]) == 0
+    assert run(["convert", name, str(tmp_path / "out.graphml"), "--json"]) == 0
     lost = json.loads(capsys.readouterr().out)["lost"]
     assert any(loss.startswith(differs) for loss in lost)
     shown = [one.proto.body for one in page.get("html") if "As read: " in one.proto.body]

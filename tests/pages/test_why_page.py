@@ -37,8 +37,8 @@ PARTS = (
 )
 SMALL = {
     "scenario": "llama2-7b-64-h100",
-    "search.tp": "2",
-    "search.micro_batch_sequences": "2",
+    "search.tp": "up to 2",
+    "search.micro_batch_sequences": "up to 2",
     "tab": "Why",
 }
 
