@@ -19,7 +19,11 @@ from nest_studio.stored import links
 from nest_studio.tasks.requests import best_plan
 from nest_studio.workers import GIB, Limits
 
-SMALL = {"scenario": "llama2-7b-64-h100", "search.tp": "exactly 2", "search.micro_batch_sequences": "exactly 2"}
+SMALL = {
+    "scenario": "llama2-7b-64-h100",
+    "search.tp": "exactly 2",
+    "search.micro_batch_sequences": "exactly 2",
+}
 WHY = (
     "why-binding",
     "why-axes",
