@@ -78,7 +78,7 @@ sheets: test-env browser ## write the decision sheet of docs/sheets again
 	@.venv/bin/python benchmarks/sheets.py
 
 canvas: ## build the drawing component's asset again (needs Node and npm)
-	@cd nest_studio/drawing/frontend && npm ci --silent && npm run --silent build
+	@cd nest_studio/components/drawing/frontend && npm ci --silent && npm run --silent build
 
 lint: test-env ## ruff and mypy, changing nothing
 	@.venv/bin/ruff format --check .

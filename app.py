@@ -5,11 +5,11 @@ from pathlib import Path
 import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
 
-from nest_studio.arrival import arrive, say_refused
-from nest_studio.frames import believe_only_what_fits
-from nest_studio.garbage import collector
-from nest_studio.rail import HOME, page_names, rail, theme_style
-from nest_studio.shell import guards, opened, page_routes, say_defect
+from nest_studio.server.arrival import arrive, say_refused
+from nest_studio.server.frames import believe_only_what_fits
+from nest_studio.server.garbage import collector
+from nest_studio.server.rail import HOME, page_names, rail, theme_style
+from nest_studio.server.shell import guards, opened, page_routes, say_defect
 
 
 def main() -> None:

@@ -32,10 +32,10 @@ import optuna
 import plotly.graph_objects as go
 from playwright.sync_api import sync_playwright
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.explain.training import DAY_S
-from nest_core.figures.designs import designs_picture
-from nest_core.figures.style import Picture
+from nest_core.report.figures.designs import designs_picture
+from nest_core.report.figures.style import Picture
 from nest_core.studies.design_choice import weigh
 from nest_core.studies.design_search import Planned, pareto, search_designs, tokens_of
 from nest_core.studies.design_space import Design, design_space
@@ -43,7 +43,7 @@ from nest_core.studies.engine import run
 from nest_core.studies.pool import WorkerPool
 from nest_core.studies.rows import MemoryCache, StudyRow, row_of
 from nest_core.studies.study import Study, StudyAxis, load_study
-from nest_studio.pools import cores, processes
+from nest_studio.jobs.pools import cores, processes
 
 Point = tuple[float, float, float]
 """Price, power and days."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from nest_core.units import humanise_seconds
+from nest_core.documents.units import humanise_seconds
 
 __all__ = ["Curve", "growth_svg"]
 

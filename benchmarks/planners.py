@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from nest_core.baselines import NAMES, Baseline, Waterfall, evaluate_baselines
+from nest_core.documents.presets import preset_names
 from nest_core.planner import search
-from nest_core.presets import preset_names
+from nest_core.planner.baselines import NAMES, Baseline, Waterfall, evaluate_baselines
 from nest_core.scenario import load_scenario
 
 DOCS = Path(__file__).parent.parent / "docs"

@@ -6,7 +6,7 @@ import pytest
 
 from nest_core.bill.bill import bill
 from nest_core.bill.prices import load_prices
-from nest_core.topology import Clos, Dragonfly, Torus
+from nest_core.fabric import Clos, Dragonfly, Torus
 
 FABRICS = {
     "rails": Clos(

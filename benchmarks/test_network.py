@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
+from nest_core.fabric import Clos, Fabric, Torus
 from nest_core.network import Network, collapse, collectives, transfers
 from nest_core.network.clusters import graph_network
-from nest_core.topology import Clos, Fabric, Torus
 
 LIMIT_BYTES = 500e6
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from nest_core.picture import picture, to_svg
+from nest_core.fabric import Clos
+from nest_core.report.picture import picture, to_svg
 from nest_core.scenario import load_fabric
-from nest_core.topology import Clos
 
 FABRICS = {
     "rows, 1,024": load_fabric("h100-spine-leaf-1024"),

@@ -11,10 +11,10 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from nest_core.api.answer import answer
+from nest_core.documents.presets import preset_names
 from nest_core.paper.cases import FIGURES, Cell
 from nest_core.paper.own import own_scenario
 from nest_core.planner import search
-from nest_core.presets import preset_names
 from nest_core.scenario import load_scenario
 
 SCALED = [(name, None) for name in preset_names("scenarios")] + [

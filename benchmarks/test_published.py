@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from nest_core.published import PAPER_MODELS, Instance, paper_cells, read_instance, solve
+from nest_core.paper.published import PAPER_MODELS, Instance, paper_cells, read_instance, solve
 
 _ROOT = Path(__file__).resolve().parent.parent
 _SHARED = _ROOT.parent / "shared" / "data" / "nest_instances"
@@ -27,7 +27,7 @@ PEAK_BYTES = 300e6
 # The peak is the whole process's, interpreter and numpy included; Linux counts it in KiB.
 _CHILD = """
 import json, resource, sys
-from nest_core.published import paper_cells, read_instance, solve
+from nest_core.paper.published import paper_cells, read_instance, solve
 kind, name, index = sys.argv[1:]
 instance = read_instance(name) if kind == "file" else paper_cells(name)[int(index)].instance
 json.dumps(solve(instance).to_json())

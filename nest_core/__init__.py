@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     )
     from nest_core.api.studies import compare, ratios, sweep
     from nest_core.api.study import design, study
-    from nest_core.errors import InputError
+    from nest_core.documents.errors import InputError
     from nest_core.scenario import Scenario
 
 __all__ = [

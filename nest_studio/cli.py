@@ -20,7 +20,7 @@ from typing import TextIO
 
 import typer
 
-from nest_core.errors import InputError, shortened
+from nest_core.documents.errors import InputError, shortened
 from nest_studio.commands.output import unprinted
 
 __all__ = ["console", "execute", "main", "run"]

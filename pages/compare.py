@@ -6,20 +6,20 @@ from typing import Any
 
 import streamlit as st
 
-from nest_core.quoting import as_markdown
+from nest_core.documents.quoting import as_markdown
 from nest_core.scenario import Scenario
 from nest_core.studies.comparison import FEWEST, Comparison, compared
-from nest_studio.bill_fields import Typed, bill_and_use
-from nest_studio.compare_answer import answer
-from nest_studio.compare_rail import compared_list, more_to_find
-from nest_studio.compare_state import entries, first_scenario, follow_address, inputs_of, sound
-from nest_studio.compare_view import comparison_table, figures
-from nest_studio.jobs import given_up, submitted, there
-from nest_studio.open_plan import go_to_opened
-from nest_studio.own_fabric import carry
-from nest_studio.own_fabric import follow_address as follow_own_fabric
-from nest_studio.show import facts, mark_results, told
-from nest_studio.sure_view import sure_difference
+from nest_studio.compare.answer import answer
+from nest_studio.compare.rail import compared_list, more_to_find
+from nest_studio.compare.state import entries, first_scenario, follow_address, inputs_of, sound
+from nest_studio.compare.view import comparison_table, figures
+from nest_studio.components.show import facts, mark_results, told
+from nest_studio.form.prices import Typed, bill_and_use
+from nest_studio.jobs.waiting import given_up, submitted, there
+from nest_studio.plan.certainty import sure_difference
+from nest_studio.session.open_plan import go_to_opened
+from nest_studio.session.own_fabric import carry
+from nest_studio.session.own_fabric import follow_address as follow_own_fabric
 
 SHOWN = "compare shown"
 ASKED = "compare asked"

@@ -7,14 +7,17 @@ from typing import Any
 
 import streamlit as st
 
-from nest_core.errors import InputError
-from nest_core.quoting import as_markdown
+from nest_core.documents.errors import InputError
+from nest_core.documents.quoting import as_markdown
 from nest_core.scenario import Scenario
-from nest_studio.beside_view import beside
-from nest_studio.bill_view import bill_section
-from nest_studio.drawing_view import drawing_section, edit_button, take_up_edits
-from nest_studio.exchange_view import bring_controls, take_along, what_was_read
-from nest_studio.fabric_view import (
+from nest_studio.components.show import HeadlineRow, mark_results
+from nest_studio.design.bill import bill_section
+from nest_studio.design.canvas import drawing_section, edit_button, take_up_edits
+from nest_studio.design.exchange import bring_controls, take_along, what_was_read
+from nest_studio.design.library import library_controls
+from nest_studio.design.order import order_section
+from nest_studio.design.side_by_side import beside
+from nest_studio.design.view import (
     explorer,
     fabric_form,
     fabric_picture,
@@ -23,14 +26,11 @@ from nest_studio.fabric_view import (
     no_heading,
     pin_output,
 )
-from nest_studio.fabric_widgets import is_own, say_realised
-from nest_studio.jobs import awaited
-from nest_studio.library_view import library_controls
-from nest_studio.order_view import order_section
-from nest_studio.own_fabric import follow_address
-from nest_studio.pins import pin_button
-from nest_studio.show import HeadlineRow, mark_results
-from nest_studio.tasks.fabrics import FabricAnswer, fabric_answer
+from nest_studio.form.fabric import is_own, say_realised
+from nest_studio.jobs.tasks.fabrics import FabricAnswer, fabric_answer
+from nest_studio.jobs.waiting import awaited
+from nest_studio.notebook.pins import pin_button
+from nest_studio.session.own_fabric import follow_address
 
 LAST = "last good fabric"
 COLLAPSING = "Collapsing the fabric into levels"

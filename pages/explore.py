@@ -9,15 +9,17 @@ from typing import Any
 
 import streamlit as st
 
-from nest_core.errors import InputError
-from nest_core.quoting import as_markdown
+from nest_core.documents.errors import InputError
+from nest_core.documents.quoting import as_markdown
+from nest_core.documents.schema import Parameter
 from nest_core.scenario import Scenario
 from nest_core.scenario.titles import fabric_title
-from nest_core.schema import Parameter
 from nest_core.studies.parameters import sweep_parameters
 from nest_core.studies.ratios import highest_ratios
 from nest_core.studies.sweeps import sweep
-from nest_studio.explore_view import (
+from nest_studio.components.show import mark_results, told
+from nest_studio.explore.studies import studies_part
+from nest_studio.explore.view import (
     ASKS,
     BY_PARAMETERS,
     RATIOS,
@@ -34,14 +36,12 @@ from nest_studio.explore_view import (
     turn_controls,
     values_of,
 )
-from nest_studio.fabric_widgets import say_realised
-from nest_studio.fields import ADDRESS, hold, one_of
-from nest_studio.forms import scenario_form, scenario_heading
-from nest_studio.jobs import awaited
-from nest_studio.open_plan import go_to_opened
-from nest_studio.own_fabric import follow_address
-from nest_studio.show import mark_results, told
-from nest_studio.study_view import studies_part
+from nest_studio.form.fabric import say_realised
+from nest_studio.form.fields import ADDRESS, hold, one_of
+from nest_studio.form.scenario import scenario_form, scenario_heading
+from nest_studio.jobs.waiting import awaited
+from nest_studio.session.open_plan import go_to_opened
+from nest_studio.session.own_fabric import follow_address
 
 AT_ONCE = 20
 """Sweeps of more points wait for a click."""

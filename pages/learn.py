@@ -2,9 +2,9 @@
 
 import streamlit as st
 
-from nest_studio.learn_view import learn_style, lesson_bar, show_lesson
-from nest_studio.present_view import present_button, show_presented
-from nest_studio.rail import presenting
+from nest_studio.learn.presentation import present_button, show_presented
+from nest_studio.learn.view import learn_style, lesson_bar, show_lesson
+from nest_studio.server.rail import presenting
 
 learn_style()
 if presenting():

@@ -6,11 +6,12 @@ from typing import Any
 
 import streamlit as st
 
-from nest_core.errors import InputError
-from nest_core.quoting import as_markdown
-from nest_studio.fabric_widgets import say_realised
-from nest_studio.forms import scenario_form
-from nest_studio.measure_view import (
+from nest_core.documents.errors import InputError
+from nest_core.documents.quoting import as_markdown
+from nest_studio.form.fabric import say_realised
+from nest_studio.form.scenario import scenario_form
+from nest_studio.measure.state import carry, current, follow_address, take_problem
+from nest_studio.measure.view import (
     bring_controls,
     heading,
     next_part,
@@ -19,9 +20,8 @@ from nest_studio.measure_view import (
     runs_part,
     stack_part,
 )
-from nest_studio.measured_state import carry, current, follow_address, take_problem
-from nest_studio.open_plan import go_to_opened
-from nest_studio.own_fabric import follow_address as follow_fabric
+from nest_studio.session.open_plan import go_to_opened
+from nest_studio.session.own_fabric import follow_address as follow_fabric
 
 
 def main() -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import streamlit as st
 
-from nest_core.errors import InputError
-from nest_core.quoting import as_markdown
-from nest_studio.compare_state import go_to_compare
-from nest_studio.notebook_view import (
+from nest_core.documents.errors import InputError
+from nest_core.documents.quoting import as_markdown
+from nest_studio.compare.state import go_to_compare
+from nest_studio.components.show import facts
+from nest_studio.notebook.view import (
     draw_cells,
     follow_address,
     heading,
@@ -15,9 +16,8 @@ from nest_studio.notebook_view import (
     shelf,
     take_problem,
 )
-from nest_studio.open_plan import go_to_opened
-from nest_studio.show import facts
-from nest_studio.stored import kept_aside, notebooks
+from nest_studio.session.open_plan import go_to_opened
+from nest_studio.session.stored import kept_aside, notebooks
 
 
 def main() -> None:

@@ -4,14 +4,14 @@ import html
 
 import streamlit as st
 
-from nest_core.figures.paper import models_of, paper_pictures
 from nest_core.paper import NAMES, Reproduction
 from nest_core.paper.settings import model_name
+from nest_core.report.figures.paper import models_of, paper_pictures
 from nest_core.report.tables import Table
-from nest_studio.fields import one_of
-from nest_studio.jobs import awaited
-from nest_studio.show import PicturePlace, facts
-from nest_studio.tasks.requests import paper_result
+from nest_studio.components.show import PicturePlace, facts
+from nest_studio.form.fields import one_of
+from nest_studio.jobs.tasks.requests import paper_result
+from nest_studio.jobs.waiting import awaited
 
 COSTS = {"published": "the artifact's", "own": "own"}
 

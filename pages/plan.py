@@ -7,15 +7,15 @@ from typing import Any
 
 import streamlit as st
 
-from nest_core.errors import InputError
-from nest_core.figures import entries, pending_entries
-from nest_core.quoting import as_markdown
+from nest_core.documents.errors import InputError
+from nest_core.documents.quoting import as_markdown
+from nest_core.report.figures import entries, pending_entries
 from nest_core.scenario import Scenario
-from nest_studio.fabric_widgets import say_realised
-from nest_studio.forms import scenario_form
-from nest_studio.jobs import there
-from nest_studio.own_fabric import follow_address
-from nest_studio.plan_state import (
+from nest_studio.components.show import mark_results
+from nest_studio.form.fabric import say_realised
+from nest_studio.form.scenario import scenario_form
+from nest_studio.jobs.waiting import there
+from nest_studio.plan.state import (
     answer_of,
     baselines_missing,
     baselines_of,
@@ -28,11 +28,11 @@ from nest_studio.plan_state import (
     submit_baselines,
     submit_plan,
 )
-from nest_studio.plan_tabs import Tabs
-from nest_studio.plan_view import Cards, heading, middle, parts_of, plan_line
-from nest_studio.show import mark_results
-from nest_studio.tour import tour, tour_button
-from nest_studio.training_run import Run, training_run
+from nest_studio.plan.tabs import Tabs
+from nest_studio.plan.tour import tour, tour_button
+from nest_studio.plan.view import Cards, heading, middle, parts_of, plan_line
+from nest_studio.session.own_fabric import follow_address
+from nest_studio.session.training_run import Run, training_run
 
 PATIENCE_S = 0.3
 """Baselines that take longer are awaited with the earlier ones in grey."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import streamlit as st
 
-from nest_core.errors import InputError
-from nest_core.quoting import as_markdown
-from nest_studio.own_fabric import carry, follow_address
-from nest_studio.show import mark_results
-from nest_studio.workload_view import (
+from nest_core.documents.errors import InputError
+from nest_core.documents.quoting import as_markdown
+from nest_studio.components.show import mark_results
+from nest_studio.session.own_fabric import carry, follow_address
+from nest_studio.workload.view import (
     heading,
     layer_form,
     layers_of,

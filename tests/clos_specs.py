@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nest_core.topology import Clos
+from nest_core.fabric import Clos
 
 __all__ = ["NODE", "clos", "counts"]
 

@@ -6,8 +6,8 @@ import html
 import re
 
 from nest_core.api.answer import Answer
-from nest_studio.plan_view import cards_of
-from nest_studio.training_run import Run
+from nest_studio.plan.view import cards_of
+from nest_studio.session.training_run import Run
 
 __all__ = ["big_figures", "shown_figures"]
 

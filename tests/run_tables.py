@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nest_core.measured.training import Row, read_runs
+from nest_core.calibration.training import Row, read_runs
 
 SUBSET = Path(__file__).resolve().parent / "data" / "fidelity"
 TABLES = ("train_measurements.csv", "megatron_a100_multinode.csv", "megatron_a100_singlenode.csv")

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from nest_core.api.answer import Answer, answer
+from nest_core.documents.units import GIB
 from nest_core.scenario import load_scenario
-from nest_core.units import GIB
 
 SMALL = "llama2-7b-64-h100"
 

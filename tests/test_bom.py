@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nest_core.presets import preset_names
+from nest_core.documents.presets import preset_names
 from nest_studio.cli import run
 
 FIELDS = {

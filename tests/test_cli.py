@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nest_core.documents.text import plain, table
 from nest_core.paper import NAMES
-from nest_core.text import plain, table
 from nest_studio.cli import run
 
 BAD_LINES = [

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from nest_core.presets import preset_names
+from nest_core.documents.presets import preset_names
 from nest_core.scenario import load_scenario
 from nest_studio.cli import run
 

@@ -15,12 +15,12 @@ from picture_files import MARGIN, content_end
 from PIL import Image
 
 from nest_core.api.answer import answer
-from nest_core.course.exercise import draw
-from nest_core.course.folder import own_lesson
 from nest_core.scenario import Scenario, load_fabric, load_scenario
 from nest_core.studies.design_space import design_space
 from nest_core.studies.study import load_study
 from nest_core.studies.whole_bill import scenario_prices
+from nest_core.teaching.course.exercise import draw
+from nest_core.teaching.course.folder import own_lesson
 from nest_studio.cli import run
 
 ROOT = Path(__file__).resolve().parents[1]

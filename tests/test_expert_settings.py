@@ -8,8 +8,8 @@ import pytest
 
 import nest_core as nest
 from nest_core.costs import Plan, Point, Report, price
-from nest_core.errors import InputError
-from nest_core.presets import load_toml, preset_path
+from nest_core.documents.errors import InputError
+from nest_core.documents.presets import load_toml, preset_path
 from nest_core.scenario import ScenarioValues, resolve_scenario
 
 PROXY = load_toml(preset_path("models", "deepseek-v3.toml")) | {"blocks": 14}

@@ -15,17 +15,9 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from nest_core.bill.prices import Prices
-from nest_core.errors import InputError
-from nest_core.notebook.inputs import checked_inputs
-from nest_core.overrides import assign
-from nest_core.scenario import (
-    Scenario,
-    expanded,
-    load_scenario,
-    resolve_scenario,
-    scenario_document,
-)
-from nest_core.schema import (
+from nest_core.documents.errors import InputError
+from nest_core.documents.overrides import assign
+from nest_core.documents.schema import (
     Parameter,
     ScenarioFile,
     StudyTable,
@@ -33,14 +25,22 @@ from nest_core.schema import (
     names_of,
     parameter,
 )
-from nest_core.schema.checking import alternatives
+from nest_core.documents.schema.checking import alternatives
+from nest_core.documents.toml_text import toml_document, toml_value
+from nest_core.notebook.inputs import checked_inputs
+from nest_core.scenario import (
+    Scenario,
+    expanded,
+    load_scenario,
+    resolve_scenario,
+    scenario_document,
+)
 from nest_core.studies.parameter import distinct, parse_values
 from nest_core.studies.parameters import sweep_parameters
-from nest_core.toml_text import toml_document, toml_value
-from nest_studio.arrival import refused
-from nest_studio.fabric_widgets import fabric_fields
-from nest_studio.forms import FORM
-from nest_studio.pinning import PINS, pin_words, pinned_value
+from nest_studio.form.fabric import fabric_fields
+from nest_studio.form.pinning import PINS, pin_words, pinned_value
+from nest_studio.form.scenario import FORM
+from nest_studio.server.arrival import refused
 
 SMALL = "llama2-7b-64-h100"
 FABRICS = {

@@ -1,7 +1,8 @@
 """What is installed runs on Linux, macOS and Windows: no source names what only some of them have.
 
-`nest_studio.system` is where systems differ. Elsewhere such a name stands only where it is asked
-for first: ``hasattr`` or ``getattr`` beside it, or a file that may be missing inside a ``try``.
+`nest_studio.server.system` is where systems differ. Elsewhere such a name stands only where it is
+asked for first: ``hasattr`` or ``getattr`` beside it, or a file that may be missing inside a
+``try``.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-WHERE_SYSTEMS_DIFFER = "nest_studio/system.py"
+WHERE_SYSTEMS_DIFFER = "nest_studio/server/system.py"
 
 MODULES = {
     "fcntl",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from nest_core.errors import InputError
-from nest_core.files import MAX_FILE_BYTES
-from nest_core.presets import load_toml, preset_names, preset_path
+from nest_core.documents.errors import InputError
+from nest_core.documents.files import MAX_FILE_BYTES
+from nest_core.documents.presets import load_toml, preset_names, preset_path
 
 
 def test_names_are_the_sorted_stems(tmp_path, monkeypatch):
-    monkeypatch.setattr("nest_core.presets._root", lambda: tmp_path)
+    monkeypatch.setattr("nest_core.documents.presets._root", lambda: tmp_path)
     (tmp_path / "models").mkdir()
     for name in ("b.toml", "a.1.toml", "notes.md"):
         (tmp_path / "models" / name).touch()

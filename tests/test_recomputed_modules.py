@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import nest_core as nest
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 
 MOONLIGHT: dict[str, Any] = {
     "name": "Moonlight 16B with down projections of queries",

@@ -17,9 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nest_core.api.answer import answer
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.documents.presets import load_toml, preset_names, preset_path
+from nest_core.fabric import Clos, Hierarchical, Torus
 from nest_core.network import collapse
-from nest_core.presets import load_toml, preset_names, preset_path
 from nest_core.scenario import (
     ScenarioValues,
     load_fabric,
@@ -27,7 +28,6 @@ from nest_core.scenario import (
     resolve_scenario,
     scenario_document,
 )
-from nest_core.topology import Clos, Hierarchical, Torus
 from nest_core.workload.model_files import load_model
 
 SCENARIOS = preset_names("scenarios")

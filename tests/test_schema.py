@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from nest_core.errors import InputError
-from nest_core.presets import load_toml, preset_names, preset_path
-from nest_core.schema import (
+from nest_core.documents.errors import InputError
+from nest_core.documents.presets import load_toml, preset_names, preset_path
+from nest_core.documents.schema import (
     MAX_DEPTH,
     AcceleratorFile,
     FabricFile,

@@ -75,7 +75,7 @@ def test_the_installed_copy_is_the_one_imported(package, installed, elsewhere):
 
 
 def test_the_presets_of_the_wheel_are_found(root, installed, elsewhere):
-    script = "from nest_core.presets import preset_path; print(preset_path())"
+    script = "from nest_core.documents.presets import preset_path; print(preset_path())"
     found = Path(_run(installed, "-c", script, cwd=elsewhere))
     assert found.is_relative_to(installed.parent.parent)
     assert {path.name for path in found.iterdir()} == {

@@ -13,10 +13,10 @@ from typing import Annotated
 
 import typer
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.documents.presets import preset_path
 from nest_core.paper.reproduction import Costs, Reproduction
 from nest_core.paper.results import STORED, result_document
-from nest_core.presets import preset_path
 from nest_studio.cli import console, execute
 
 __all__ = ["compute", "run"]

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from nest_core.costs import RECOMPUTE
+from nest_core.documents.units import GB, join_words, percent
 from nest_core.paper.cases import Cell, instance_of, shipped_instance
 from nest_core.paper.own import own_scenario
+from nest_core.paper.published.costs import StageTables
 from nest_core.paper.reproduction import Costs, Reproduction, Row, Table
 from nest_core.paper.settings import model_name, printed
-from nest_core.published.costs import StageTables
-from nest_core.units import GB, join_words, percent
 
 __all__ = ["table6", "table6_paragraph"]
 

@@ -12,14 +12,14 @@ from dataclasses import fields
 from typing import Any
 
 from nest_core.costs import USUAL_SCHEDULES, Point
+from nest_core.documents.presets import load_toml, preset_names, preset_path
+from nest_core.documents.units import humanise_seconds, join_words, percent
+from nest_core.fabric import MAX_DEVICES
 from nest_core.paper.cases import PLANNERS, Cell, shipped_instance
 from nest_core.paper.reproduction import Costs, Reproduction, Row, Table, plan_words
 from nest_core.paper.run import outcome_of
 from nest_core.paper.settings import model_name, printed
 from nest_core.planner import SearchSpace
-from nest_core.presets import load_toml, preset_names, preset_path
-from nest_core.topology import MAX_DEVICES
-from nest_core.units import humanise_seconds, join_words, percent
 
 __all__ = ["table1", "table1_paragraph", "table2", "table2_paragraph", "table4", "table4_paragraph"]
 

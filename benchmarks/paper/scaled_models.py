@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nest_core.baselines import evaluate_baselines
+from nest_core.documents.units import humanise_seconds, percent
 from nest_core.paper.own import degrees, own_scenario
 from nest_core.paper.reproduction import Costs, Reproduction, Row, Table, plan_words, ratio
 from nest_core.paper.settings import printed
 from nest_core.planner import search
+from nest_core.planner.baselines import evaluate_baselines
 from nest_core.scenario import ScenarioValues
-from nest_core.units import humanise_seconds, percent
 
 __all__ = ["cluster_words", "scaled_words", "table3", "table5"]
 

@@ -18,14 +18,14 @@ from functools import cache
 from typing import Any
 
 from benchmarks.paper.iterations import SETUP, STRATEGY_DEVICES, on_mesh
-from nest_core.baselines import evaluate_baselines
 from nest_core.costs import Plan, Point, Report, Stage, price
+from nest_core.documents.units import humanise_seconds, join_words, percent
 from nest_core.paper.cases import PLANNERS
 from nest_core.paper.own import degrees, own_result, own_scenario
 from nest_core.paper.reproduction import Costs, Reproduction, Row, Table, plan_words, ratio
 from nest_core.paper.settings import model_name
 from nest_core.planner import search
-from nest_core.units import humanise_seconds, join_words, percent
+from nest_core.planner.baselines import evaluate_baselines
 
 __all__ = ["figure1", "figure1_paragraph", "figure3", "figure3_paragraph"]
 

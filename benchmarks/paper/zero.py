@@ -1,10 +1,10 @@
 """ZeRO in the published memory model: how far the states of one-layer stages must be sharded.
 
-A stage needs ``2P + O + A + (s - 1) S`` bytes (`nest_core.published.costs`); ZeRO over g devices
-divides the optimizer's states O by g from stage 1 on, the gradients P from stage 2, the weights P
-from stage 3. It shards no activations. The artifact raises the degree by powers of two and the
-stage from 1 to 3, and takes the first that fits; every device of a shard is an extra device of
-the stage.
+A stage needs ``2P + O + A + (s - 1) S`` bytes (`nest_core.paper.published.costs`); ZeRO over g
+devices divides the optimizer's states O by g from stage 1 on, the gradients P from stage 2, the
+weights P from stage 3. It shards no activations. The artifact raises the degree by powers of two
+and the stage from 1 to 3, and takes the first that fits; every device of a shard is an extra device
+of the stage.
 
 References
 ----------
@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nest_core.published.costs import StageTables, exceeds
-from nest_core.published.instance import Instance
-from nest_core.published.layers import Layers
+from nest_core.paper.published.costs import StageTables, exceeds
+from nest_core.paper.published.instance import Instance
+from nest_core.paper.published.layers import Layers
 
 __all__ = ["Sharding", "StageNeed", "sharded_bytes", "sharding", "stage_needs"]
 

@@ -13,14 +13,14 @@ from functools import cache
 from typing import Any
 
 from benchmarks.paper.zero import Sharding, sharding, stage_needs
+from nest_core.documents.units import GIB, humanise_bytes, join_words
 from nest_core.paper.cases import Cell, shipped_instance
 from nest_core.paper.own import degrees, own_result, own_scenario
+from nest_core.paper.published import Instance
+from nest_core.paper.published.shortage import least_memory
 from nest_core.paper.reproduction import Costs, Reproduction, Row, Table, plan_words, ratio
 from nest_core.paper.settings import model_name, printed
 from nest_core.planner import Result
-from nest_core.published import Instance
-from nest_core.published.shortage import least_memory
-from nest_core.units import GIB, humanise_bytes, join_words
 
 __all__ = ["table7", "table7_paragraph"]
 

@@ -51,15 +51,15 @@ from benchmarks.validation.training.posterior import Evidence, evidence, posteri
 from benchmarks.validation.training.settings import measured_settings, settings_part, settings_toml
 from benchmarks.validation.training.shapes import measured_shapes, shapes_toml
 from benchmarks.validation.validate_collectives import FILES, measured_collectives
-from nest_core.errors import InputError
-from nest_core.files import read_text
+from nest_core.calibration.training.predict import predict_rows
+from nest_core.calibration.training.runs import Row, Unread
+from nest_core.documents.errors import InputError
+from nest_core.documents.files import read_text
+from nest_core.documents.presets import load_toml, look_again, preset_path
 from nest_core.hardware import UNCALIBRATED
 from nest_core.hardware.collectives.library import KIND, Library, curve_toml, load_library
 from nest_core.hardware.collectives.measurements import Measurement
 from nest_core.hardware.posterior import Posterior, load_posterior
-from nest_core.measured.training.predict import predict_rows
-from nest_core.measured.training.runs import Row, Unread
-from nest_core.presets import load_toml, look_again, preset_path
 from nest_studio.commands.output import JsonFlag, emit
 
 __all__ = [

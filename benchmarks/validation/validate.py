@@ -22,7 +22,7 @@ from typing import Annotated
 
 import typer
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_studio.commands.output import JsonFlag, emit
 
 __all__ = ["validate"]
@@ -51,10 +51,10 @@ def validate(
         validate_pairs,
         validate_training,
     )
-    from nest_core.files import read_text
+    from nest_core.calibration.collectives.nccl_log import LogFacts, is_log
+    from nest_core.calibration.training import is_training
+    from nest_core.documents.files import read_text
     from nest_core.hardware.collectives.measurements import op_name
-    from nest_core.measured.collectives.nccl_log import LogFacts, is_log
-    from nest_core.measured.training import is_training
 
     if bool(file) != (target == "pairs") and target != "fabric":
         raise InputError(

@@ -13,8 +13,12 @@ from benchmarks.validation.collectives.validation import (
     held_out_groups,
     left_out_groups,
 )
-from nest_core.errors import InputError
-from nest_core.files import read_text
+from nest_core.calibration.collectives.errors import SEED, Compared, Group, summarise
+from nest_core.calibration.collectives.nccl_log import LogFacts, read_log
+from nest_core.calibration.collectives.own import fit_own
+from nest_core.documents.errors import InputError
+from nest_core.documents.files import read_text
+from nest_core.documents.text import table
 from nest_core.hardware.collectives.library import curve_toml, load_library
 from nest_core.hardware.collectives.measurements import (
     OPS,
@@ -23,10 +27,6 @@ from nest_core.hardware.collectives.measurements import (
     half,
     read_table,
 )
-from nest_core.measured.collectives.errors import SEED, Compared, Group, summarise
-from nest_core.measured.collectives.nccl_log import LogFacts, read_log
-from nest_core.measured.collectives.own import fit_own
-from nest_core.text import table
 
 __all__ = [
     "FILES",

@@ -13,10 +13,10 @@ from typing import Any
 
 from benchmarks.validation.fabric.ratios import NetworkRatio, predict_ratios
 from benchmarks.validation.validate_training import SHARED, SUBSET
-from nest_core.errors import InputError
-from nest_core.files import read_text
-from nest_core.measured.training.runs import Unread
-from nest_core.text import table
+from nest_core.calibration.training.runs import Unread
+from nest_core.documents.errors import InputError
+from nest_core.documents.files import read_text
+from nest_core.documents.text import table
 
 __all__ = ["FILE", "as_text", "fabric_table", "fabrics", "published_ratios"]
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from benchmarks.validation.training.pairs import CLEAR, predict_pairs, scored
-from nest_core.text import table
+from nest_core.documents.text import table
 
 __all__ = ["as_text", "pairs_table"]
 

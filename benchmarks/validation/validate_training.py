@@ -20,14 +20,14 @@ from benchmarks.validation.training.regions import (
     group_scores,
     region_scores,
 )
-from nest_core.errors import InputError
-from nest_core.files import read_text
+from nest_core.calibration.training import read_runs
+from nest_core.calibration.training.posterior import spread
+from nest_core.calibration.training.predict import Prediction, predict_rows
+from nest_core.calibration.training.runs import Row, Unread
+from nest_core.documents.errors import InputError
+from nest_core.documents.files import read_text
+from nest_core.documents.text import table
 from nest_core.hardware.posterior import WIDTH, load_posterior
-from nest_core.measured.training import read_runs
-from nest_core.measured.training.posterior import spread
-from nest_core.measured.training.predict import Prediction, predict_rows
-from nest_core.measured.training.runs import Row, Unread
-from nest_core.text import table
 
 __all__ = ["FILES", "SHARED", "SUBSET", "as_text", "read_training", "training", "training_table"]
 

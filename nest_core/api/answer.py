@@ -19,11 +19,12 @@ from nest_core.api.fields import (
 )
 from nest_core.api.scenario import Named, load
 from nest_core.api.words import plan_text
-from nest_core.baselines import Baseline, evaluate_baselines, fastest
 from nest_core.costs.overlap import Overlap
 from nest_core.costs.price import Report
 from nest_core.costs.problem import Problem
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.documents.text import plain
+from nest_core.documents.units import at_least_gib
 from nest_core.explain.headlines import headlines
 from nest_core.explain.interval import Interval
 from nest_core.explain.other_stacks import name_stack_for_search
@@ -39,6 +40,7 @@ from nest_core.explain.words import stages_table
 from nest_core.hardware.posterior import SHARE
 from nest_core.network import Network, Outline
 from nest_core.planner import Progress, Result, search
+from nest_core.planner.baselines import Baseline, evaluate_baselines, fastest
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario, ScenarioValues
 from nest_core.scenario.titles import scenario_title
@@ -46,14 +48,12 @@ from nest_core.studies.draw_search import checked_draws
 from nest_core.studies.interval import interval_of
 from nest_core.studies.recommended import Recommended, recommend
 from nest_core.studies.solving import Stop, Tell, never, silent
-from nest_core.text import plain
-from nest_core.units import at_least_gib
 
 if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
 
-    from nest_core.figures import Picture
+    from nest_core.report.figures import Picture
 
 __all__ = ["Answer", "answer", "plan", "with_draws"]
 
@@ -209,7 +209,12 @@ class Answer:
 
     def pictures(self) -> tuple[Picture, ...]:
         """Throughput, stage balance and memory of our plan and the baselines."""
-        from nest_core.figures import balance_figure, entries, memory_figure, throughput_figure
+        from nest_core.report.figures import (
+            balance_figure,
+            entries,
+            memory_figure,
+            throughput_figure,
+        )
 
         rows = entries(self.result, self.baselines)
         return (

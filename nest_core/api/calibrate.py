@@ -7,25 +7,25 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from nest_core.errors import InputError
+from nest_core.calibration.collectives.nccl_log import LogFacts, log_op, read_log
+from nest_core.calibration.collectives.own import OwnFit, fit_own
+from nest_core.calibration.logs import Given, read_run_log
+from nest_core.calibration.logs.models import sizes_of
+from nest_core.calibration.training import read_runs
+from nest_core.calibration.training.calibration import Calibrated, Calibration, calibrated
+from nest_core.calibration.training.runs import Row, Unread
+from nest_core.calibration.training.stack_file import stack_toml
+from nest_core.documents.errors import InputError
+from nest_core.documents.files import read_text
+from nest_core.documents.presets import preset_names
+from nest_core.documents.text import plain, table
+from nest_core.documents.units import GB
 from nest_core.explain.interval import Interval
-from nest_core.files import read_text
+from nest_core.fabric import Fabric
 from nest_core.hardware.collectives.library import load_curve, load_library
 from nest_core.hardware.collectives.measurements import Measurement
-from nest_core.measured.collectives.nccl_log import LogFacts, log_op, read_log
-from nest_core.measured.collectives.own import OwnFit, fit_own
-from nest_core.measured.logs import Given, read_run_log
-from nest_core.measured.logs.models import sizes_of
-from nest_core.measured.training import read_runs
-from nest_core.measured.training.calibration import Calibrated, Calibration, calibrated
-from nest_core.measured.training.runs import Row, Unread
-from nest_core.measured.training.stack_file import stack_toml
 from nest_core.network import collapse
-from nest_core.presets import preset_names
 from nest_core.scenario import ScenarioValues, load_fabric, load_scenario
-from nest_core.text import plain, table
-from nest_core.topology import Fabric
-from nest_core.units import GB
 
 __all__ = ["OwnStack", "calibrate", "given_by", "own_stack"]
 

@@ -11,9 +11,9 @@ from typing import Any
 from nest_core.api.price import Given, given_plan
 from nest_core.api.scenario import Named, load
 from nest_core.costs import Report, price
-from nest_core.errors import InputError
-from nest_core.exporters import TARGETS, Bundle, Refused, export_plan
-from nest_core.files import write_file
+from nest_core.documents.errors import InputError
+from nest_core.documents.files import write_file
+from nest_core.interop.exporters import TARGETS, Bundle, Refused, export_plan
 from nest_core.planner import search
 from nest_core.scenario import Scenario, ScenarioValues
 from nest_core.scenario.titles import scenario_title

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from nest_core.baselines import Baseline
 from nest_core.costs.head_room import spread_of
 from nest_core.costs.overlap import Overlap
 from nest_core.costs.price import Report, Stage
@@ -16,6 +15,7 @@ from nest_core.hardware import measured_share
 from nest_core.hardware.posterior import load_posterior
 from nest_core.hardware.stacks import validated
 from nest_core.planner import Certificate
+from nest_core.planner.baselines import Baseline
 from nest_core.scenario import ScenarioValues
 from nest_core.workload import chain
 

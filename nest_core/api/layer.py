@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nest_core.costs.anatomy import Anatomy, anatomy
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.explain.layer_summary import undivided
 from nest_core.hardware import load_accelerator
 from nest_core.hardware.stacks import default_stack, under

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nest_core.api.scenario import Named, load, load_fabric
-from nest_core.baselines.nest import find
 from nest_core.costs import Problem, price
 from nest_core.costs.plan_words import plan_words
+from nest_core.documents.text import plain, table
 from nest_core.explain.cost_matrices import MATRIX_CLASSES, CostMatrices, cost_matrices
 from nest_core.explain.fabric_summary import levels_table
-from nest_core.formats.exchange import caveats
+from nest_core.fabric import Fabric
+from nest_core.interop.formats.exchange import caveats
 from nest_core.network import Network, collapse
 from nest_core.network.error import collapse_error
+from nest_core.planner.baselines.nest import find
 from nest_core.scenario import Scenario
-from nest_core.text import plain, table
-from nest_core.topology import Fabric
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,8 +108,8 @@ class Levels:
 
     def plot(self) -> go.Figure:
         """Which pairs of devices communicate on which level, or a scenario's cost matrices."""
-        from nest_core.figures.cost_matrices import cost_matrices_figure
-        from nest_core.figures.levels import level_figure
+        from nest_core.report.figures.cost_matrices import cost_matrices_figure
+        from nest_core.report.figures.levels import level_figure
 
         if self.program and self.program.matrices:
             return cost_matrices_figure(self.program.matrices).titled()

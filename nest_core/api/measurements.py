@@ -13,20 +13,20 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from nest_core.api.calibrate import OwnStack, own_stack
-from nest_core.errors import InputError
+from nest_core.calibration.collectives.nccl_log import LogFacts, is_log, log_op, read_log
+from nest_core.calibration.logs.run_log import Given, Printed, read_command, read_lines
+from nest_core.calibration.training.posterior import spread
+from nest_core.calibration.training.predict import Prediction, predict_rows
+from nest_core.calibration.training.reading import is_training, read_cells, row_of
+from nest_core.calibration.training.rows import DEFAULTS, Unusable
+from nest_core.calibration.training.runs import Row
+from nest_core.calibration.training.stack_file import stack_document
+from nest_core.documents.errors import InputError
+from nest_core.documents.files import content_lines, decoded
+from nest_core.documents.quoting import csv_text
+from nest_core.documents.schema import check_plain
 from nest_core.explain.interval import Interval
-from nest_core.files import content_lines, decoded
 from nest_core.hardware.posterior import load_posterior
-from nest_core.measured.collectives.nccl_log import LogFacts, is_log, log_op, read_log
-from nest_core.measured.logs.run_log import Given, Printed, read_command, read_lines
-from nest_core.measured.training.posterior import spread
-from nest_core.measured.training.predict import Prediction, predict_rows
-from nest_core.measured.training.reading import is_training, read_cells, row_of
-from nest_core.measured.training.rows import DEFAULTS, Unusable
-from nest_core.measured.training.runs import Row
-from nest_core.measured.training.stack_file import stack_document
-from nest_core.quoting import csv_text
-from nest_core.schema import check_plain
 
 __all__ = [
     "MOST_ENTRIES",

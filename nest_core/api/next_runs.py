@@ -9,17 +9,17 @@ from typing import Any
 
 from nest_core.api.scenario import Named, load
 from nest_core.costs import Report
-from nest_core.errors import InputError
-from nest_core.exporters import Refused, export_plan
-from nest_core.exporters.job_array import export_array, export_uplinks
-from nest_core.files import write_file
+from nest_core.documents.errors import InputError
+from nest_core.documents.files import write_file
+from nest_core.documents.text import table
+from nest_core.documents.units import format_ratio
+from nest_core.interop.exporters import Refused, export_plan
+from nest_core.interop.exporters.job_array import export_array, export_uplinks
 from nest_core.planner import search
 from nest_core.scenario import Scenario
 from nest_core.studies.next_runs import NextRuns
 from nest_core.studies.next_runs import next_runs as chosen
 from nest_core.studies.uplinks import UplinksOff, check_leaves, uplinks_off
-from nest_core.text import table
-from nest_core.units import format_ratio
 
 __all__ = ["Experiment", "Next", "experiment", "next_runs"]
 

@@ -12,10 +12,10 @@ from nest_core.api.scenario import Named, load
 from nest_core.costs import check_plan
 from nest_core.costs.placement import RankMapping, rank_mapping_of
 from nest_core.costs.plan import Plan
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.documents.text import plain, table
 from nest_core.planner import search
 from nest_core.scenario import Scenario
-from nest_core.text import plain, table
 
 if TYPE_CHECKING:
     import pandas as pd

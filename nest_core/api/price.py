@@ -23,7 +23,9 @@ from nest_core.costs.parse import Pasted, parse_plan, read_given
 from nest_core.costs.placement import read_placement
 from nest_core.costs.plan import Plan
 from nest_core.costs.problem import Problem
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.documents.files import read_text
+from nest_core.documents.text import plain, table
 from nest_core.explain import (
     Row,
     StageBinding,
@@ -37,11 +39,9 @@ from nest_core.explain import (
 from nest_core.explain.other_stacks import name_stack_for_plan
 from nest_core.explain.validity import validity_of
 from nest_core.explain.words import stages_table
-from nest_core.files import read_text
 from nest_core.planner import search
 from nest_core.scenario import Scenario, ScenarioValues, as_written
 from nest_core.studies.interval import interval_of
-from nest_core.text import plain, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -112,8 +112,8 @@ class Priced:
 
     def plot(self) -> go.Figure:
         """Time of every stage, beside the best plan's."""
-        from nest_core.figures import balance_figure
-        from nest_core.figures.entries import OURS, Entry
+        from nest_core.report.figures import balance_figure
+        from nest_core.report.figures.entries import OURS, Entry
 
         rows = [Entry("this plan", self.report, self.report.reason)]
         if self.best is not None:

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from nest_core import presets
-from nest_core.errors import InputError
+from nest_core.documents import presets
+from nest_core.documents.errors import InputError
+from nest_core.documents.schema import AcceleratorFile, FabricFile, checked
+from nest_core.fabric import Fabric
+from nest_core.fabric.files import build_fabric
 from nest_core.hardware import Accelerator
 from nest_core.hardware import load_accelerator as accelerator_preset
 from nest_core.hardware.accelerators import accelerator_of
 from nest_core.scenario import Scenario, as_written, fabric_document, scenario_document
-from nest_core.schema import AcceleratorFile, FabricFile, checked
-from nest_core.topology import Fabric
-from nest_core.topology.files import build_fabric
 from nest_core.workload import Model, model_files
 
 __all__ = [

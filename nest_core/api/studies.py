@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from nest_core.api.scenario import Named, load
 from nest_core.costs.plan_words import plan_words
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario, as_written
 from nest_core.studies import comparison, sweeps
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
 
-    from nest_core.figures import Picture
+    from nest_core.report.figures import Picture
 
 __all__ = ["Compared", "HighestRatios", "ResultRows", "Swept", "compare", "ratios", "sweep"]
 
@@ -92,7 +92,7 @@ class Swept(ResultRows):
 
     def pictures(self) -> tuple[Picture, ...]:
         """Throughput first, then what else there is to see."""
-        from nest_core.figures.sweep import pictures
+        from nest_core.report.figures.sweep import pictures
 
         return pictures(self.found)
 
@@ -133,7 +133,7 @@ class Compared(ResultRows):
 
     def pictures(self) -> tuple[Picture, ...]:
         """Throughput first, then what else there is to see."""
-        from nest_core.figures.comparison import pictures
+        from nest_core.report.figures.comparison import pictures
 
         return pictures(self.found)
 
@@ -159,7 +159,7 @@ class HighestRatios(ResultRows):
     @property
     def title(self) -> str:
         """What every tier bears, in one sentence."""
-        from nest_core.figures.ratios import ratios_finding
+        from nest_core.report.figures.ratios import ratios_finding
 
         return f"{self.found.scenario}. {ratios_finding(self.found)}"
 
@@ -169,12 +169,12 @@ class HighestRatios(ResultRows):
 
     def pictures(self) -> tuple[Picture, ...]:
         """Loss against ratio, a line per tier."""
-        from nest_core.figures.ratios import ratios_picture
+        from nest_core.report.figures.ratios import ratios_picture
 
         return (ratios_picture(self.found),)
 
     def _shown(self) -> list[dict[str, str]]:
-        from nest_core.figures.ratios import ratio_rows
+        from nest_core.report.figures.ratios import ratio_rows
 
         return ratio_rows(self.found)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nest_core.api.studies import ResultRows
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.studies.design_choice import DesignChoice, in_words, weigh
 from nest_core.studies.design_search import Designed, search_designs
 from nest_core.studies.engine import run
@@ -19,7 +19,7 @@ from nest_core.studies.sensitivity import Sensitivity, sensitivity
 from nest_core.studies.study import Study, load_study, study_of
 
 if TYPE_CHECKING:
-    from nest_core.figures import Picture
+    from nest_core.report.figures import Picture
 
 __all__ = ["Chosen", "Studied", "design", "study"]
 
@@ -49,7 +49,7 @@ class Studied(ResultRows):
 
     def pictures(self) -> tuple[Picture, ...]:
         """Every metric over the axes."""
-        from nest_core.figures.study import study_picture
+        from nest_core.report.figures.study import study_picture
 
         return tuple(study_picture(self.study, self.points, name) for name in self.study.metrics)
 
@@ -89,13 +89,13 @@ class Chosen(ResultRows):
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per member of the set, none rounded; units stand in the names."""
-        from nest_core.figures.designs import choice_rows
+        from nest_core.report.figures.designs import choice_rows
 
         return choice_rows(self.choice)
 
     def pictures(self) -> tuple[Picture, ...]:
         """Days against price, and what the choice rests on."""
-        from nest_core.figures.designs import designs_picture, tornado_picture
+        from nest_core.report.figures.designs import designs_picture, tornado_picture
 
         return designs_picture(self.found, self.choice), tornado_picture(self.rests_on)
 

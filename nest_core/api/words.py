@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from nest_core.baselines import NAMES
 from nest_core.costs.plan_words import degrees_in_words, plan_words
 from nest_core.costs.shapes import measured_words
-from nest_core.text import table
+from nest_core.documents.text import table
+from nest_core.planner.baselines import NAMES
 
 __all__ = ["interval_line", "overlap_line", "plan_text"]
 

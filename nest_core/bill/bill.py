@@ -33,10 +33,10 @@ from nest_core.bill.lines import (
     priced_switch,
 )
 from nest_core.bill.prices import NONE, Prices, Range
-from nest_core.errors import InputError
-from nest_core.topology import Clos, Dragonfly, Fabric, Hierarchical, as_graph
-from nest_core.topology.lattice import torus_of
-from nest_core.units import humanise
+from nest_core.documents.errors import InputError
+from nest_core.documents.units import humanise
+from nest_core.fabric import Clos, Dragonfly, Fabric, Hierarchical, as_graph
+from nest_core.fabric.lattice import torus_of
 
 __all__ = ["Bill", "bill", "inventory", "media_by_tier"]
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from nest_core.bill.inventory import LinkCount
-from nest_core.topology import IntArray
+from nest_core.fabric import IntArray
 
 __all__ = ["Bundle", "Side", "numbered"]
 

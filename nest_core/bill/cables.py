@@ -29,10 +29,10 @@ from nest_core.bill.cabling import Choice, Ends, choose
 from nest_core.bill.inventory import Inventory, SwitchCount
 from nest_core.bill.lines import listed_switch
 from nest_core.bill.prices import Prices
-from nest_core.errors import InputError
-from nest_core.quoting import as_cell
-from nest_core.topology import Clos, Dragonfly, Fabric, Hierarchical, as_graph
-from nest_core.topology.lattice import lattice_of
+from nest_core.documents.errors import InputError
+from nest_core.documents.quoting import as_cell
+from nest_core.fabric import Clos, Dragonfly, Fabric, Hierarchical, as_graph
+from nest_core.fabric.lattice import lattice_of
 
 __all__ = [
     "COLUMNS",

@@ -15,8 +15,8 @@ import numpy as np
 from nest_core.bill.bundles import Bundle, Side, numbered
 from nest_core.bill.inventory import Inventory
 from nest_core.bill.prices import Prices
-from nest_core.topology import Fabric, IntArray, Torus
-from nest_core.topology.lattice import Lattice
+from nest_core.fabric import Fabric, IntArray, Torus
+from nest_core.fabric.lattice import Lattice
 
 __all__ = ["torus_bundles"]
 

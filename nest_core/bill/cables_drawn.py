@@ -16,7 +16,7 @@ import numpy as np
 from nest_core.bill.bundles import Bundle, Side
 from nest_core.bill.counts_drawn import DrawnLinks, drawn_links
 from nest_core.bill.prices import Prices
-from nest_core.topology import Element, GraphFabric
+from nest_core.fabric import Element, GraphFabric
 
 __all__ = ["graph_bundles"]
 

@@ -1,6 +1,6 @@
 """Every cable of Clos fabrics and dragonflies, by the wiring rules of their kinds.
 
-Clos (`nest_core.topology.asbuilt`): a leaf's ports go to its nodes in their order, then to spines;
+Clos (`nest_core.fabric.asbuilt`): a leaf's ports go to its nodes in their order, then to spines;
 uplink ``t`` of a leaf goes to spine ``t // share`` of its group, ``share`` uplinks each; a pod's
 uplinks are dealt to the cores in turn, pods one after the other. Switches are numbered as in
 ``missing``. Dragonfly: a router's ports go to nodes, to the routers of its group in order, then to
@@ -17,7 +17,7 @@ from nest_core.bill.bundles import Bundle, Side, numbered
 from nest_core.bill.counts import clos_places
 from nest_core.bill.floor import Hall
 from nest_core.bill.inventory import Inventory
-from nest_core.topology import Clos, Dragonfly, IntArray
+from nest_core.fabric import Clos, Dragonfly, IntArray
 
 __all__ = ["clos_bundles", "dragonfly_bundles"]
 

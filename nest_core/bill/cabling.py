@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from nest_core.bill.inventory import LinkCount
 from nest_core.bill.prices import NONE, Cable, Prices, Range, Transceiver
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 
 __all__ = ["Choice", "Ends", "check_reach", "choose", "ends_for"]
 

@@ -11,8 +11,8 @@ import numpy as np
 from nest_core.bill.floor import Hall, node_hall
 from nest_core.bill.inventory import BITS, Inventory, LinkCount, SwitchCount, by_metres
 from nest_core.bill.prices import Prices
-from nest_core.topology import Clos, Dragonfly, Hierarchical, IntArray
-from nest_core.topology.sizing import down_ports
+from nest_core.fabric import Clos, Dragonfly, Hierarchical, IntArray
+from nest_core.fabric.sizing import down_ports
 
 __all__ = ["clos_parts", "clos_places", "dragonfly_parts", "hierarchical_parts"]
 

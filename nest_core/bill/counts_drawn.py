@@ -21,8 +21,8 @@ import numpy as np
 from nest_core.bill.floor import Hall, node_hall
 from nest_core.bill.inventory import BITS, Inventory, LinkCount, SwitchCount
 from nest_core.bill.prices import Prices
-from nest_core.topology import Element, GraphFabric, Link
-from nest_core.topology.hops import hops
+from nest_core.fabric import Element, GraphFabric, Link
+from nest_core.fabric.hops import hops
 
 __all__ = ["DrawnLinks", "DrawnTiers", "drawn_links", "drawn_tiers", "graph_parts"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from nest_core.bill.floor import Hall, chip_hall, node_hall
 from nest_core.bill.inventory import BITS, Inventory, LinkCount, SwitchCount, by_metres
 from nest_core.bill.prices import Prices
-from nest_core.topology import Torus
+from nest_core.fabric import Torus
 
 __all__ = ["torus_parts"]
 

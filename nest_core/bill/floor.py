@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nest_core.bill.prices import Floor, Prices, Range, Server
-from nest_core.topology import IntArray
-from nest_core.units import humanise, plural
+from nest_core.documents.units import humanise, plural
+from nest_core.fabric import IntArray
 
 __all__ = ["Hall", "chip_hall", "node_hall"]
 

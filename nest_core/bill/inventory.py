@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nest_core.bill.floor import Hall
-from nest_core.topology import IntArray
+from nest_core.fabric import IntArray
 
 __all__ = ["BITS", "Inventory", "LinkCount", "SwitchCount", "by_metres"]
 

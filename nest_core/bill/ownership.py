@@ -21,7 +21,7 @@ from nest_core.bill.bill import Bill, bill
 from nest_core.bill.lines import NO_SOURCE, told
 from nest_core.bill.lines import Line as Part
 from nest_core.bill.prices import NONE, Figure, Ownership, Prices, Range, Server
-from nest_core.topology import Fabric
+from nest_core.fabric import Fabric
 
 __all__ = ["HOURS_PER_YEAR", "Owned", "OwnedLine", "owned", "server_of", "with_server"]
 

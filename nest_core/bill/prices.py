@@ -17,10 +17,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from nest_core.errors import InputError
-from nest_core.overrides import assign, setting
-from nest_core.presets import load_toml, named_file
-from nest_core.schema import checked, label
+from nest_core.documents.errors import InputError
+from nest_core.documents.overrides import assign, setting
+from nest_core.documents.presets import load_toml, named_file
+from nest_core.documents.schema import checked, label
 
 __all__ = [
     "Cable",

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from nest_core.costs.tables import element_bytes
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.documents.presets import kept_per_edition
+from nest_core.documents.units import humanise, humanise_bytes, humanise_seconds
 from nest_core.hardware import Accelerator, seconds
 from nest_core.hardware.explain import bound, time_in_words
 from nest_core.hardware.profiles import Direction
-from nest_core.presets import kept_per_edition
-from nest_core.units import humanise, humanise_bytes, humanise_seconds
 from nest_core.workload import Graph, Kernel, Model, Node, Operator, Strategy, layer_graph
 from nest_core.workload.explain import (
     elementwise_flops,

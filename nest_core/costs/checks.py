@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from nest_core.costs.plan import SCHEDULES, Plan, Point
 from nest_core.costs.problem import Problem
 from nest_core.costs.schedules import DELAYS
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 
 __all__ = ["check_offload", "check_plan"]
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nest_core.costs.anatomy import Anatomy
+from nest_core.costs.layout import AXES
 from nest_core.costs.links import Links, links
 from nest_core.costs.plan import Point
 from nest_core.costs.problem import Problem
 from nest_core.costs.tables import call_kind
-from nest_core.errors import InputError
-from nest_core.layout import AXES
+from nest_core.documents.errors import InputError
 
 __all__ = ["ExchangeTime", "exchange_times"]
 

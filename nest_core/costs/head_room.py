@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from nest_core.presets import kept_per_edition, load_toml, preset_path
-from nest_core.units import humanise_bytes
+from nest_core.documents.presets import kept_per_edition, load_toml, preset_path
+from nest_core.documents.units import humanise_bytes
 
 __all__ = [
     "CERTAINTIES",

@@ -28,10 +28,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nest_core.costs.layout import rank_mapping
 from nest_core.costs.plan import Point
 from nest_core.costs.problem import Problem
 from nest_core.costs.software import Software, most_nodes
-from nest_core.layout import rank_mapping
 from nest_core.network import (
     Dispatch,
     FloatArray,

@@ -20,7 +20,7 @@ from typing import Any
 
 from nest_core.costs.megatron_job import JobFlags, read_job
 from nest_core.costs.shell import ends_values, may_hold_flags, script_words
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.workload.recomputation import MODULES, by_method, spelled
 
 __all__ = ["SHARDING", "Flags", "read_flags"]

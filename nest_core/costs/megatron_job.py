@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 
 __all__ = ["JobFlags", "Setting", "read_job"]
 

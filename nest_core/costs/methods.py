@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nest_core.compiled import compiled
+from nest_core.documents.compiled import compiled
 from nest_core.network import FloatArray, IntArray
 
 __all__ = ["KEPT", "PEAK", "grow", "held_by"]

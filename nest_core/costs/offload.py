@@ -17,7 +17,7 @@ from functools import lru_cache
 import numpy as np
 
 from nest_core.costs.problem import LayerTable, Problem
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.network import FloatArray
 from nest_core.workload.offload import NO_OFFLOAD, Offload
 

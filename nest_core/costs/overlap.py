@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.network import FloatArray
 
 __all__ = ["IDEAL_OVERLAP", "NO_OVERLAP", "Overlap"]

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nest_core.costs.layout import DEVICE_ORDERS, SEATING, DeviceOrder
 from nest_core.costs.megatron import read_flags
 from nest_core.costs.megatron_job import Setting
 from nest_core.costs.plan import SCHEDULES, Plan, Point, StageStrategy
 from nest_core.costs.shell import has_flags
-from nest_core.errors import InputError
-from nest_core.files import parsed_json, read_text
-from nest_core.layout import DEVICE_ORDERS, SEATING, DeviceOrder
+from nest_core.documents.errors import InputError
+from nest_core.documents.files import parsed_json, read_text
 from nest_core.workload.offload import offloading
 from nest_core.workload.recomputation import recomputation
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nest_core.compiled import compiled
+from nest_core.documents.compiled import compiled
 from nest_core.network import FloatArray, IntArray
 
 __all__ = ["starts"]

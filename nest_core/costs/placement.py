@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nest_core.errors import InputError
-from nest_core.files import parsed_json
-from nest_core.layout import device_order
+from nest_core.costs.layout import device_order
+from nest_core.documents.errors import InputError
+from nest_core.documents.files import parsed_json
+from nest_core.documents.quoting import csv_text
 from nest_core.network import IntArray, Network
-from nest_core.quoting import csv_text
 
 if TYPE_CHECKING:
     from nest_core.costs.plan import Plan

@@ -6,8 +6,8 @@ import itertools
 from dataclasses import asdict, dataclass, replace
 from typing import TypeVar
 
+from nest_core.costs.layout import DeviceOrder, Layout, ragged_ranks
 from nest_core.costs.plan_words import plan_words
-from nest_core.layout import DeviceOrder, Layout, ragged_ranks
 from nest_core.network import IntArray
 from nest_core.workload.offload import NO_OFFLOAD, Offload
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from nest_core.layout import seatings_among
+from nest_core.costs.layout import seatings_among
 from nest_core.workload.offload import Offload
 
 __all__ = ["SCHEDULES_IN_WORDS", "degrees_in_words", "plan_fields", "plan_words", "schedule_words"]

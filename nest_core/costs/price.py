@@ -29,8 +29,8 @@ from nest_core.costs.stages import (
     stage_costs,
     update_layers,
 )
+from nest_core.documents.units import humanise_bytes
 from nest_core.network import FloatArray, IntArray
-from nest_core.units import humanise_bytes
 
 __all__ = ["Memory", "Report", "Stage", "check_plan", "price"]
 

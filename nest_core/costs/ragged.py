@@ -16,10 +16,10 @@ from itertools import pairwise
 
 import numpy as np
 
+from nest_core.costs.layout import device_order, overlaps
 from nest_core.costs.links import Hops, Links, axis_groups, hop_times, links
 from nest_core.costs.plan import Plan, Point
 from nest_core.costs.problem import Problem
-from nest_core.layout import device_order, overlaps
 from nest_core.network import IntArray, Kind, MessageTime, Network
 
 __all__ = ["plan_links", "ragged_hops"]

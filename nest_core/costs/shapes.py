@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from nest_core.costs.plan import Plan
-from nest_core.presets import kept_per_edition, load_toml, preset_path
+from nest_core.documents.presets import kept_per_edition, load_toml, preset_path
 
 __all__ = ["Measured", "Shape", "measured_like", "measured_words", "shape_of"]
 

@@ -10,7 +10,7 @@ import re
 import shlex
 from collections.abc import Mapping
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 
 __all__ = ["ends_values", "has_flags", "may_hold_flags", "script_words"]
 

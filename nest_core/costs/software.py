@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.documents.presets import kept_per_edition, preset_names
 from nest_core.hardware import Accelerator
 from nest_core.hardware.collectives import Curve, load_curve
 from nest_core.network import IDEAL, IntArray, Kind, Network, Protocol
-from nest_core.presets import kept_per_edition, preset_names
 
 __all__ = ["LINKS_ALONE", "Software", "most_nodes", "software_of"]
 

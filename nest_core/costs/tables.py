@@ -15,6 +15,8 @@ from nest_core.costs.problem import (
     StateBytes,
     with_methods,
 )
+from nest_core.documents.kept import kept_within
+from nest_core.documents.presets import edition
 from nest_core.hardware import (
     NARROW,
     Accelerator,
@@ -25,9 +27,7 @@ from nest_core.hardware import (
 )
 from nest_core.hardware import seconds as kernel_seconds
 from nest_core.hardware.memory_rules import PLAIN_MEMORY, MemoryRules
-from nest_core.kept import kept_within
 from nest_core.network import Dispatch, FloatArray, Kind
-from nest_core.presets import edition
 from nest_core.workload import (
     Collective,
     Graph,

@@ -37,7 +37,7 @@ from nest_core.costs.price import Report
 from nest_core.costs.problem import Problem
 from nest_core.costs.schedules import DELAYS, MOST_PASSES, PassOrder
 from nest_core.costs.stages import pairs_passes
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.network import BoolArray, FloatArray, IntArray
 
 __all__ = ["PARTS", "Timeline", "timeline"]

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nest_core.costs import Plan, Point, Problem, Report
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.planner import Result, SearchSpace, search
 
 __all__ = ["AXES", "NextBest", "next_best"]

@@ -21,18 +21,18 @@ from functools import partial
 
 import numpy as np
 
-from nest_core.baselines.nest import on_levels
 from nest_core.costs import LayerTable, Plan, Point, Problem, links, stage_costs
 from nest_core.costs.links import Links, group_times
 from nest_core.costs.overlap import NO_OVERLAP
 from nest_core.costs.ragged import plan_links
 from nest_core.costs.software import most_nodes
 from nest_core.costs.stages import BETWEEN
+from nest_core.documents.units import capital, humanise_seconds
 from nest_core.explain.traffic import with_tables
 from nest_core.network import BoolArray, FloatArray, IntArray, Kind, MessageTime, Network, transfers
 from nest_core.network.error import REMOTE_HOPS, block_levels
+from nest_core.planner.baselines.nest import on_levels
 from nest_core.planner.levelwise import level_links, slots
-from nest_core.units import capital, humanise_seconds
 
 __all__ = ["MATRIX_CLASSES", "CostMatrices", "LevelOf", "cost_matrices", "matrix_finding"]
 
@@ -121,8 +121,8 @@ def cost_matrices(problem: Problem, plan: Plan) -> CostMatrices:
     problem : Problem
         On its fabric; the program's levels follow from it.
     plan : Plan
-        Of the level-wise program (`nest_core.baselines.nest`), or any other, at whose degrees and
-        cuts the levels are then told.
+        Of the level-wise program (`nest_core.planner.baselines.nest`), or any other, at whose
+        degrees and cuts the levels are then told.
 
     Notes
     -----
@@ -283,7 +283,7 @@ def _spread(network: Network, size: int, level: int) -> IntArray | None:
     Examples
     --------
     >>> from nest_core.network import collapse
-    >>> from nest_core.topology import Hierarchical, Tier
+    >>> from nest_core.fabric import Hierarchical, Tier
     >>> tiers = (Tier("node", 4, 100e9, 1e-6), Tier("rack", 2, 50e9, 2e-6))
     >>> network = collapse(Hierarchical("two", tiers))
     >>> _spread(network, 4, 0).tolist(), _spread(network, 4, 1).tolist()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from nest_core.documents.units import GB, MICROSECOND, humanise, humanise_rate, percent
 from nest_core.explain.summary import Headline
+from nest_core.fabric import Fabric
 from nest_core.network import Network
 from nest_core.network.bisection import full_bisection_Bps, knows_nodes
 from nest_core.report.tables import Table
-from nest_core.topology import Fabric
-from nest_core.units import GB, MICROSECOND, humanise, humanise_rate, percent
 
 __all__ = ["fabric_headlines", "levels_table"]
 

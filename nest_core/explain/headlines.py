@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nest_core.baselines import Baseline, fastest
 from nest_core.costs import Report
 from nest_core.costs.head_room import spread_of
 from nest_core.costs.schedules import DELAYS
 from nest_core.costs.tables import mfu_convention, model_flops
+from nest_core.documents.units import NOTHING, humanise, humanise_bytes, humanise_seconds, percent
 from nest_core.explain.interval import Interval, span_in_words
 from nest_core.explain.summary import DUST, Headline, fullest, quantity
 from nest_core.explain.validity import Validity
 from nest_core.hardware.posterior import SHARE, WIDTH
 from nest_core.hardware.stacks import Stack
+from nest_core.planner.baselines import Baseline, fastest
 from nest_core.scenario import ScenarioValues
-from nest_core.units import NOTHING, humanise, humanise_bytes, humanise_seconds, percent
 
 __all__ = ["headlines"]
 

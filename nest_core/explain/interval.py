@@ -68,7 +68,7 @@ def span_in_words(span: Span, words: Callable[[float], str]) -> str:
 
     Examples
     --------
-    >>> from nest_core.units import humanise_seconds
+    >>> from nest_core.documents.units import humanise_seconds
     >>> span_in_words((11.6, 13.1), humanise_seconds)
     '11.6 to 13.1 s'
     >>> span_in_words((0.9, 1.1), humanise_seconds)

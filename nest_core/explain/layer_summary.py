@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from nest_core.costs.anatomy import BOUNDS, Anatomy, OperatorBound
 from nest_core.costs.exchange_times import ExchangeTime
-from nest_core.explain.summary import Headline
-from nest_core.units import (
+from nest_core.documents.units import (
     MICROSECOND,
     NOTHING,
     capital,
@@ -18,6 +17,7 @@ from nest_core.units import (
     plural,
     three_digits,
 )
+from nest_core.explain.summary import Headline
 from nest_core.workload import Strategy
 
 __all__ = [

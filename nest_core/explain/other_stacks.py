@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from nest_core.costs import Report, price
+from nest_core.documents.units import humanise_bytes
 from nest_core.hardware.stacks import Stack, stacks_of
 from nest_core.planner import Result, search
 from nest_core.scenario import ScenarioValues
-from nest_core.units import humanise_bytes
 
 __all__ = ["name_stack_for_plan", "name_stack_for_search"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from nest_core.costs.layout import seatings_among
 from nest_core.costs.plan_words import SCHEDULES_IN_WORDS
-from nest_core.layout import seatings_among
+from nest_core.documents.units import join_words
 from nest_core.planner import Certificate, SearchSpace
-from nest_core.units import join_words
 
 __all__ = ["axes_of", "proven_over"]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from nest_core.documents.units import percent, signed_percent
 from nest_core.explain.validity import Validity
 from nest_core.planner import Result
-from nest_core.units import percent, signed_percent
 
 __all__ = ["rests_on"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from nest_core.measured.training.settings import Setting, load_settings
-from nest_core.units import capital
+from nest_core.calibration.training.settings import Setting, load_settings
+from nest_core.documents.units import capital
 
 __all__ = ["setting_in_words", "worth_of"]
 

@@ -5,9 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nest_core.costs import Report, Stage
+from nest_core.documents.units import (
+    GB,
+    NOTHING,
+    TERA,
+    humanise,
+    humanise_seconds,
+    percent,
+    plural,
+    to_gib,
+)
 from nest_core.hardware import Accelerator
 from nest_core.planner import Result
-from nest_core.units import GB, NOTHING, TERA, humanise, humanise_seconds, percent, plural, to_gib
 from nest_core.workload import Model
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nest_core.costs import Report
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.explain.interval import Interval, Span
 from nest_core.scenario import ScenarioValues
 

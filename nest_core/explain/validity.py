@@ -1,10 +1,10 @@
 """Which measured runs a plan is like, how far they were off, and what its figures assume.
 
 The error band of a plan is that of the measured runs of its kind
-(`nest_core.measured.training.bands`), in predictions that were fitted to them among others; where a
-plan's time will lie is its interval (`nest_core.explain.interval`). Where nothing like a scenario
-was measured there is no band, and the nearest kind and what differs from it are named. The bands
-hold for what the runs were predicted with: fitted overlap and estimated kernels.
+(`nest_core.calibration.training.bands`), in predictions that were fitted to them among others;
+where a plan's time will lie is its interval (`nest_core.explain.interval`). Where nothing like a
+scenario was measured there is no band, and the nearest kind and what differs from it are named. The
+bands hold for what the runs were predicted with: fitted overlap and estimated kernels.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from nest_core.calibration.training.bands import MARGIN, Band, band_of, cell, kind_of, load_bands
+from nest_core.calibration.training.machines import Machine, accelerator_of, machine_of
 from nest_core.costs import Overlap, Plan
 from nest_core.costs.head_room import spread_of
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.documents.units import capital, humanise, humanise_rate, signed_percent
 from nest_core.hardware import Accelerator
 from nest_core.hardware.posterior import load_posterior
 from nest_core.hardware.stacks import Stack, validated
-from nest_core.measured.training.bands import MARGIN, Band, band_of, cell, kind_of, load_bands
-from nest_core.measured.training.machines import Machine, accelerator_of, machine_of
 from nest_core.network import Network, Outline
 from nest_core.scenario import ScenarioValues
-from nest_core.units import capital, humanise, humanise_rate, signed_percent
 
 __all__ = [
     "Validity",

@@ -7,6 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 
 from nest_core.costs import Report, Stage
 from nest_core.costs.head_room import SURE
+from nest_core.documents.units import (
+    NOTHING,
+    capital,
+    format_days,
+    humanise,
+    humanise_bytes,
+    humanise_seconds,
+    percent,
+)
 from nest_core.explain.axes import AXES, NextBest
 from nest_core.explain.binding import Gain, StageBinding
 from nest_core.explain.equations import Equation
@@ -17,15 +26,6 @@ from nest_core.explain.training import Training
 from nest_core.hardware.posterior import SHARE
 from nest_core.planner import HeadRoom
 from nest_core.report.tables import Table
-from nest_core.units import (
-    NOTHING,
-    capital,
-    format_days,
-    humanise,
-    humanise_bytes,
-    humanise_seconds,
-    percent,
-)
 
 __all__ = [
     "axes_table",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from nest_core.documents.presets import load_toml, named_file
+from nest_core.documents.schema import AcceleratorFile, checked
+from nest_core.documents.units import TERA, from_gbps_bytes, from_gib
 from nest_core.hardware.collectives import Curve
 from nest_core.hardware.families import Family, load_family
 from nest_core.hardware.precisions import NARROW
 from nest_core.hardware.profiles import Profile, load_profile
-from nest_core.presets import load_toml, named_file
-from nest_core.schema import AcceleratorFile, checked
-from nest_core.units import TERA, from_gbps_bytes, from_gib
 
 __all__ = ["UNCALIBRATED", "Accelerator", "accelerator_of", "load_accelerator"]
 

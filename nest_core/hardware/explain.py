@@ -10,11 +10,11 @@ import math
 from dataclasses import replace
 from typing import Literal
 
+from nest_core.documents.units import humanise, humanise_rate, humanise_seconds, three_digits
 from nest_core.hardware.accelerators import Accelerator
 from nest_core.hardware.estimator import seconds
 from nest_core.hardware.precisions import NARROW, narrow_product
 from nest_core.hardware.profiles import Direction
-from nest_core.units import humanise, humanise_rate, humanise_seconds, three_digits
 from nest_core.workload import Kernel
 from nest_core.workload.explain import number
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from nest_core.errors import InputError
-from nest_core.presets import kept_per_edition, load_toml, preset_names, preset_path
+from nest_core.documents.errors import InputError
+from nest_core.documents.presets import kept_per_edition, load_toml, preset_names, preset_path
 
 __all__ = ["Family", "load_family"]
 

@@ -18,9 +18,9 @@ from zlib import crc32
 
 import numpy as np
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.documents.presets import kept_per_edition, load_toml, preset_path
 from nest_core.hardware.collectives import Curve
-from nest_core.presets import kept_per_edition, load_toml, preset_path
 
 __all__ = ["CENTRE", "NetworkDraw", "NetworkParameters", "Spread", "Transport", "load_spread"]
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.hardware.profiles import Direction, Signature, signature
 from nest_core.workload import Graph, Kernel, Model, Node, Strategy, layer_graph
 from nest_core.workload.graph import Dim, Sizes, extent

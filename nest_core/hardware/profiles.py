@@ -20,10 +20,10 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from nest_core.errors import InputError
-from nest_core.files import read_text
-from nest_core.presets import named_file
-from nest_core.schema import Name, checked
+from nest_core.documents.errors import InputError
+from nest_core.documents.files import read_text
+from nest_core.documents.presets import named_file
+from nest_core.documents.schema import Name, checked
 from nest_core.workload import Kernel
 from nest_core.workload.operators import Unit
 

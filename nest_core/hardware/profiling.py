@@ -29,7 +29,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.hardware.profile_cases import Case
 from nest_core.hardware.profiles import Measurement, Profile, Skipped
 

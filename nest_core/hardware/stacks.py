@@ -15,7 +15,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.documents.presets import (
+    kept_per_edition,
+    load_toml,
+    named_file,
+    preset_names,
+    preset_path,
+)
+from nest_core.documents.schema import StackFile, checked
 from nest_core.hardware.accelerators import Accelerator
 from nest_core.hardware.collectives import Curve
 from nest_core.hardware.collectives.library import OWN, curve_from
@@ -29,8 +37,6 @@ from nest_core.hardware.posterior import (
     load_posterior,
 )
 from nest_core.hardware.precisions import NARROW
-from nest_core.presets import kept_per_edition, load_toml, named_file, preset_names, preset_path
-from nest_core.schema import StackFile, checked
 
 __all__ = [
     "FEWEST_ROWS",

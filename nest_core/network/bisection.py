@@ -20,6 +20,8 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
+from nest_core.fabric import MAX_EXPLICIT_DEVICES, Fabric
+from nest_core.fabric.lattice import torus_of
 from nest_core.network.graph import GraphLinkMap
 from nest_core.network.levels import Network
 from nest_core.network.link_graph import NIC, Links, read_links
@@ -27,8 +29,6 @@ from nest_core.network.link_map import BoolArray, FloatArray, IntArray
 from nest_core.network.scale_up import ScaleUpLinkMap
 from nest_core.network.torus import TorusLinkMap
 from nest_core.network.tree import TreeLinkMap, TreeTier
-from nest_core.topology import MAX_EXPLICIT_DEVICES, Fabric
-from nest_core.topology.lattice import torus_of
 
 __all__ = ["bisection_Bps", "full_bisection_Bps", "knows_nodes", "last_half"]
 
@@ -46,7 +46,7 @@ def bisection_Bps(fabric: Fabric, network: Network) -> float | None:
 
     Examples
     --------
-    >>> from nest_core.topology import Hierarchical, Tier
+    >>> from nest_core.fabric import Hierarchical, Tier
     >>> from nest_core.network import collapse
     >>> tiers = (Tier("node", 4, 100e9, 1e-6), Tier("rack", 4, 50e9, 2e-6))
     >>> fabric = Hierarchical("sixteen", tiers)

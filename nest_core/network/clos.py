@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from nest_core.fabric import Clos
 from nest_core.network.levels import Level, Network
 from nest_core.network.link_map import ECMP_DRAWS, FloatArray, IntArray
 from nest_core.network.scale_up import ScaleUpLinkMap, scale_up_link_map
 from nest_core.network.tree import TreeLinkMap, TreeTier
-from nest_core.topology import Clos
 
 __all__ = ["clos_network", "node_link_map"]
 

@@ -12,15 +12,15 @@ from functools import singledispatch
 
 import numpy as np
 
+from nest_core.documents.units import plural
+from nest_core.fabric import Clos, Dragonfly, Fabric, Hierarchical, Torus
+from nest_core.fabric.lattice import lattice_of
 from nest_core.network.clos import clos_network
 from nest_core.network.dragonfly import dragonfly_network
 from nest_core.network.levels import Level, Network
 from nest_core.network.link_map import IntArray
 from nest_core.network.torus import TorusLinkMap, TorusShape
 from nest_core.network.tree import TreeLinkMap, TreeTier
-from nest_core.topology import Clos, Dragonfly, Fabric, Hierarchical, Torus
-from nest_core.topology.lattice import lattice_of
-from nest_core.units import plural
 
 __all__ = ["collapse", "is_counted"]
 

@@ -17,7 +17,7 @@ from typing import Literal
 
 import numpy as np
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.network.algorithms import (
     ALGORITHMS,
     IN_NETWORK,

@@ -25,7 +25,7 @@ from math import comb
 
 import numpy as np
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.network.groups import MOST_FLOWS
 from nest_core.network.levels import Network
 from nest_core.network.link_map import FloatArray, IntArray

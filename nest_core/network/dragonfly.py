@@ -15,6 +15,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from nest_core.documents.units import humanise_rate
+from nest_core.fabric import Dragonfly, Fabric
 from nest_core.network.levels import Level, Network
 from nest_core.network.link_map import (
     ECMP_DRAWS,
@@ -27,8 +29,6 @@ from nest_core.network.link_map import (
     joined,
 )
 from nest_core.network.scale_up import ScaleUpLinkMap, scale_up_link_map
-from nest_core.topology import Dragonfly, Fabric
-from nest_core.units import humanise_rate
 
 __all__ = ["DragonflyLinkMap", "dragonfly_network", "without_detours"]
 

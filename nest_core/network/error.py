@@ -93,7 +93,7 @@ def collapse_error(network: Network) -> float:
     Examples
     --------
     >>> from nest_core.network import collapse
-    >>> from nest_core.topology import Hierarchical, Tier
+    >>> from nest_core.fabric import Hierarchical, Tier
     >>> tiers = (Tier("node", 8, 900e9, 1e-7), Tier("rack", 4, 50e9, 2e-7))
     >>> collapse_error(collapse(Hierarchical("two", tiers)))
     0.0

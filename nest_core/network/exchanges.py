@@ -12,7 +12,7 @@ from typing import cast
 
 import numpy as np
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.network.groups import MOST_FLOWS, exchange
 from nest_core.network.levels import Network
 from nest_core.network.link_map import FloatArray, IntArray

@@ -22,8 +22,8 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from nest_core.topology import Fabric, Torus
-from nest_core.topology.lattice import lattice_of
+from nest_core.fabric import Fabric, Torus
+from nest_core.fabric.lattice import lattice_of
 
 __all__ = ["EXPLICIT_DEVICES", "ExplicitLoads", "LinkLoad", "explicit_loads"]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nest_core.compiled import compiled
+from nest_core.documents.compiled import compiled
 from nest_core.network.link_map import BoolArray, FloatArray, IntArray
 from nest_core.network.ways import Ways
 

@@ -208,7 +208,7 @@ class Network:
 
         Examples
         --------
-        >>> from nest_core.topology import Hierarchical, Tier
+        >>> from nest_core.fabric import Hierarchical, Tier
         >>> from nest_core.network import collapse
         >>> tiers = (Tier("node", 2, 100e9, 1e-6), Tier("rack", 2, 50e9, 2e-6))
         >>> collapse(Hierarchical("two", tiers)).level([0, 0, 0], [0, 1, 3])

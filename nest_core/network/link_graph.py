@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.network.link_map import FloatArray, IntArray
 
 __all__ = ["DEVICE", "NIC", "SWITCH", "TABLE", "Links", "NextHops", "next_hops", "read_links"]

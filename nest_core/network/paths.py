@@ -45,7 +45,7 @@ def shortest_paths(graph: nx.Graph[Any], devices: Sequence[int]) -> list[list[Pa
 
     Examples
     --------
-    >>> from nest_core.topology import Hierarchical, Tier
+    >>> from nest_core.fabric import Hierarchical, Tier
     >>> fabric = Hierarchical("two", (Tier("node", 2, 100e9, 1e-6),))
     >>> shortest_paths(fabric.explicit(), [0, 1])[0][1].elements
     (0, (0, 'node', 0), 1)

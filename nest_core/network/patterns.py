@@ -19,13 +19,13 @@ from typing import Literal
 
 import numpy as np
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.fabric.fabric import Fabric
 from nest_core.network.explicit import EXPLICIT_DEVICES, LinkLoad, explicit_loads
 from nest_core.network.levels import Network
 from nest_core.network.link_map import IntArray
 from nest_core.network.phases import Phase, check_size, price_phases
 from nest_core.network.traffic import hierarchical_reduce_scatter, ring_reduce_scatter
-from nest_core.topology.fabric import Fabric
 
 __all__ = [
     "DIRECTIONS",

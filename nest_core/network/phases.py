@@ -20,7 +20,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.network.link_map import FloatArray, IntArray, LinkMap, Routes
 
 __all__ = [

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.network.algorithms import Stage, algorithm_stages
 from nest_core.network.collective import Concurrent, first_arrival, member_groups
 from nest_core.network.levels import Network
@@ -118,7 +118,7 @@ def steps(
     Examples
     --------
     >>> from nest_core.network import collapse
-    >>> from nest_core.topology import Hierarchical, Tier
+    >>> from nest_core.fabric import Hierarchical, Tier
     >>> network = collapse(Hierarchical("one", (Tier("node", 8, 100e9, 1e-6),)))
     >>> ring = steps(network, "all_reduce", "ring", 800e6, 8)
     >>> len(ring.states), ring.states[0].taken_s, ring.seconds

@@ -26,7 +26,7 @@ from typing import Literal
 
 import numpy as np
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.network.exchanges import all_to_all
 from nest_core.network.groups import BlockRing, block_rings, exchange, ring
 from nest_core.network.levels import Network

@@ -17,11 +17,11 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 
 from nest_core.api.answer import Answer
 from nest_core.api.studies import ResultRows
-from nest_core.errors import InputError
-from nest_core.figures import Picture
+from nest_core.documents.errors import InputError
+from nest_core.documents.overrides import assign
+from nest_core.documents.quoting import as_markdown
 from nest_core.notebook.words import note_markdown
-from nest_core.overrides import assign
-from nest_core.quoting import as_markdown
+from nest_core.report.figures import Picture
 from nest_core.report.tables import Table
 
 __all__ = ["KINDS", "PinOutput", "output_of", "pin_cells", "pinned", "table_output"]
@@ -77,15 +77,15 @@ KINDS: Mapping[str, str] = {
     "fabric": 'result = nest.levels(inputs["document"])\ndisplay(result, result.plot())',
     "layer": (
         "from nest_core.api.layer import LayerRequest, layer\n"
-        "from nest_core.figures.operators import graph_figure\n"
-        "from nest_core.figures.roofline import roofline_figure\n\n"
+        "from nest_core.report.figures.operators import graph_figure\n"
+        "from nest_core.report.figures.roofline import roofline_figure\n\n"
         "before, after = layer(LayerRequest(**inputs))\n"
         "display(graph_figure(before, after), roofline_figure(after))"
     ),
     "why": _WHY,
     "lesson": (
-        "from nest_core.figures.lessons import lesson_pictures\n"
-        "from nest_core.lessons import lesson\n\n"
+        "from nest_core.teaching.drawings import lesson_pictures\n"
+        "from nest_core.teaching.lessons import lesson\n\n"
         'reveal = lesson(inputs["lesson"]).reveal(inputs["settings"])\n'
         'print("\\n".join(reveal.texts))\n'
         "display(*lesson_pictures(reveal.found))"

@@ -11,9 +11,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.documents.schema import check_plain, checked
 from nest_core.scenario import resolve_scenario
-from nest_core.schema import check_plain, checked
 from nest_core.studies.parameter import renamed
 
 __all__ = ["SCENARIO_KINDS", "checked_inputs"]

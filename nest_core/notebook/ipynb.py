@@ -13,12 +13,12 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
-from nest_core.errors import InputError
-from nest_core.files import MAX_FILE_BYTES
+from nest_core.documents.errors import InputError
+from nest_core.documents.files import MAX_FILE_BYTES
+from nest_core.documents.schema import check_plain
+from nest_core.documents.text import table
 from nest_core.notebook.cells import pin_cells
-from nest_core.schema import check_plain
 from nest_core.studies.parameter import renamed
-from nest_core.text import table
 
 __all__ = ["new_notebook", "read_notebook", "write_notebook"]
 

@@ -1,7 +1,7 @@
 """The paper's figures and tables computed again, beside what it prints.
 
 ``reproduce(name, costs)`` gives one: under ``published``, the artifact's costs
-(`nest_core.published`), or ``own``, this project's physics through its planner. Figures of
+(`nest_core.paper.published`), or ``own``, this project's physics through its planner. Figures of
 throughputs and topologies and algorithm 1 are computed when they are wanted; the others took
 minutes once and are read from ``presets/paper/results``, which ``python -m benchmarks.paper``
 writes (`nest_core.paper.results`). Printed numbers are in ``presets/paper/printed.toml``.
@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.paper.reproduction import Costs, Reproduction, Row, Table
 from nest_core.paper.results import STORED, stored
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from nest_core.published import PAPER_CASES, Instance, paper_cells
+from nest_core.paper.published import PAPER_CASES, Instance, paper_cells
 
 __all__ = ["FIGURES", "PLANNERS", "Cell", "Figure", "instance_of", "shipped_instance"]
 

@@ -11,14 +11,14 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from nest_core.baselines import NAMES as BASELINES
-from nest_core.baselines import Baseline, evaluate_baselines
 from nest_core.costs import Plan
 from nest_core.paper.cases import Cell
 from nest_core.paper.outcome import Outcome, Rival
 from nest_core.paper.reproduction import Row
 from nest_core.paper.settings import settings
 from nest_core.planner import Result, search
+from nest_core.planner.baselines import NAMES as BASELINES
+from nest_core.planner.baselines import Baseline, evaluate_baselines
 from nest_core.scenario import ScenarioValues, resolve_scenario
 
 __all__ = [

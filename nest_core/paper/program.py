@@ -1,8 +1,8 @@
 """Algorithm 1: NEST's own level-wise program beside the exact search, on own costs.
 
 The paper's five models on both of its clusters, at the largest size. The program
-(`nest_core.baselines.nest`) and the exact search get the same space and the same costs, so that
-the difference is theirs; what the program promised is held against what its plan takes on the
+(`nest_core.planner.baselines.nest`) and the exact search get the same space and the same costs, so
+that the difference is theirs; what the program promised is held against what its plan takes on the
 fabric, and what it loses to the exact search is told cause by cause.
 """
 
@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
 
-from nest_core.baselines import Baseline, Waterfall, evaluate_baselines
 from nest_core.costs import Plan
+from nest_core.documents.units import humanise_seconds, join_words, percent
 from nest_core.paper.cases import Cell
 from nest_core.paper.own import degrees, own_scenario
 from nest_core.paper.reproduction import Costs, Reproduction, Row, Table, plan_words, ratio
 from nest_core.paper.settings import cluster_name, model_name
 from nest_core.planner import Result, search
-from nest_core.units import humanise_seconds, join_words, percent
+from nest_core.planner.baselines import Baseline, Waterfall, evaluate_baselines
 
 __all__ = ["algorithm1", "algorithm1_paragraph", "algorithm1_row"]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from nest_core.units import NOTHING
+from nest_core.documents.units import NOTHING
 
 __all__ = [
     "Costs",

@@ -10,8 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from nest_core.documents.presets import preset_path
 from nest_core.paper.reproduction import Costs, Reproduction, Table
-from nest_core.presets import preset_path
 
 __all__ = ["STORED", "result_document", "stored"]
 

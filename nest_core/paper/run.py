@@ -11,9 +11,9 @@ from functools import cache
 
 from nest_core.paper.cases import Cell, instance_of
 from nest_core.paper.outcome import Outcome, Rival
+from nest_core.paper.published import Baseline, Instance, Solution, StageOrder, evaluate, solve
+from nest_core.paper.published.costs import BATCH_SEQUENCES
 from nest_core.paper.reproduction import Costs
-from nest_core.published import Baseline, Instance, Solution, StageOrder, evaluate, solve
-from nest_core.published.costs import BATCH_SEQUENCES
 
 __all__ = ["outcome_of"]
 

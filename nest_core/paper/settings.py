@@ -12,7 +12,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from nest_core.presets import load_toml, preset_path
+from nest_core.documents.presets import load_toml, preset_path
 
 __all__ = ["cluster_name", "model_name", "printed", "printed_rows", "settings"]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from nest_core.documents.units import humanise_seconds, plural
 from nest_core.paper.cases import FIGURES, PLANNERS, Cell, Figure
 from nest_core.paper.outcome import Outcome, Rival
 from nest_core.paper.reproduction import (
@@ -24,7 +25,6 @@ from nest_core.paper.reproduction import (
 from nest_core.paper.run import outcome_of
 from nest_core.paper.settings import model_name, printed, printed_rows
 from nest_core.paper.throughput_words import paragraph
-from nest_core.units import humanise_seconds, plural
 
 __all__ = [
     "average_gains",

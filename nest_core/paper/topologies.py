@@ -19,13 +19,13 @@ from operator import mul
 import numpy as np
 import numpy.typing as npt
 
+from nest_core.documents.units import GB, MICROSECOND, join_words
 from nest_core.network import Network, collapse
 from nest_core.network.error import REMOTE_HOPS
 from nest_core.paper.cases import Cell, shipped_instance
 from nest_core.paper.reproduction import Costs, Reproduction, Row, Table, ratio
 from nest_core.paper.settings import printed
 from nest_core.scenario import load_fabric
-from nest_core.units import GB, MICROSECOND, join_words
 
 __all__ = [
     "affinity",

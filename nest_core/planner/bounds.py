@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nest_core.compiled import compiled
 from nest_core.costs import Problem, acting_zero
 from nest_core.costs.zero import traffic as zero_traffic
 from nest_core.costs.zero import update_seconds
+from nest_core.documents.compiled import compiled
 from nest_core.network import BoolArray, FloatArray, IntArray
 from nest_core.planner.layer_bounds import LayerBounds
 from nest_core.planner.transfer_bounds import TransferBounds, all_ports_Bps

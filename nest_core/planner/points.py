@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from nest_core.costs import Point, Problem, micro_batches
+from nest_core.costs.layout import AXES, device_order, seatings_among
 from nest_core.costs.schedules import DELAYS
-from nest_core.layout import AXES, device_order, seatings_among
 from nest_core.network import BoolArray, FloatArray, IntArray, Network
 from nest_core.planner.space import PLAIN, Rows, SearchSpace
 

@@ -26,9 +26,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nest_core.compiled import compiled
 from nest_core.costs import StageCosts
 from nest_core.costs.methods import KEPT, PEAK, grow
+from nest_core.documents.compiled import compiled
 from nest_core.network import FloatArray, IntArray
 
 __all__ = ["Choices", "solve_point"]

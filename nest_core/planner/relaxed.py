@@ -2,7 +2,7 @@
 
 Memory is as it is, and so are layers, which do not divide: what bounds know nothing of. Transfers
 are at their best case position by position, as some leave their node and others do not. Compiled;
-see `nest_core.compiled`.
+see `nest_core.documents.compiled`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nest_core.compiled import compiled
+from nest_core.documents.compiled import compiled
 from nest_core.network import BoolArray, FloatArray, IntArray
 
 __all__ = ["Cases", "Hops", "Layouts", "Tables", "covers", "evens", "longest", "unevens"]

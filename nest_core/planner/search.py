@@ -21,14 +21,14 @@ import numpy as np
 
 from nest_core.costs import Plan, Point, Problem, Report, offloaded, price
 from nest_core.costs.head_room import sure_words
+from nest_core.costs.layout import DEVICE_ORDERS
 from nest_core.costs.plan_words import plan_words
-from nest_core.errors import InputError
-from nest_core.layout import DEVICE_ORDERS
+from nest_core.documents.errors import InputError
+from nest_core.documents.units import at_least_gib, humanise_seconds
 from nest_core.planner.frontier import PLACED, ROUGH, Frontier, Opened
 from nest_core.planner.mixed import MixedFrontier
 from nest_core.planner.solver import Prepared
 from nest_core.planner.space import SearchSpace
-from nest_core.units import at_least_gib, humanise_seconds
 
 __all__ = ["Audit", "Certificate", "Progress", "Result", "audit", "search"]
 

@@ -17,9 +17,9 @@ from nest_core.costs import (
     links,
     stage_costs,
 )
+from nest_core.costs.layout import Layout
 from nest_core.costs.schedules import DELAYS
 from nest_core.costs.stages import Links
-from nest_core.layout import Layout
 from nest_core.network import FloatArray, IntArray
 from nest_core.planner.interleaved import solve_interleaved
 from nest_core.planner.program import Choices, solve_point

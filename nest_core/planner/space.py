@@ -18,9 +18,9 @@ import numpy as np
 
 from nest_core.costs import NO_OFFLOAD, Offload, Problem, acting_zero, micro_batches
 from nest_core.costs.checks import check_offload
+from nest_core.costs.layout import AXES, seatings
 from nest_core.costs.plan import Whole
-from nest_core.errors import InputError
-from nest_core.layout import AXES, seatings
+from nest_core.documents.errors import InputError
 from nest_core.network import BoolArray, IntArray, Network
 from nest_core.planner.layouts import even_patterns
 

@@ -6,7 +6,7 @@ import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from nest_core.text import table
+from nest_core.documents.text import table
 
 __all__ = ["Table", "html_table"]
 

@@ -17,13 +17,13 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
-from nest_core.errors import InputError
-from nest_core.overrides import assign
-from nest_core.presets import edition
+from nest_core.documents.errors import InputError
+from nest_core.documents.overrides import assign
+from nest_core.documents.presets import edition
+from nest_core.documents.schema import FabricFile, ScenarioFile, check_plain, checked, names_of
+from nest_core.fabric import Fabric, build_fabric
 from nest_core.scenario.titles import scenario_title
 from nest_core.scenario.values import ScenarioValues, expanded, resolve_scenario
-from nest_core.schema import FabricFile, ScenarioFile, check_plain, checked, names_of
-from nest_core.topology import Fabric, build_fabric
 
 __all__ = ["Scenario", "as_written"]
 

@@ -1,7 +1,7 @@
 """A training job: model, device, batch and software, without any plan or fabric.
 
 A scenario (`nest_core.scenario`) is a job and a search space; a measured run
-(`nest_core.measured.training`) is a job and the plan that was run. `Job.problem` is the only
+(`nest_core.calibration.training`) is a job and the plan that was run. `Job.problem` is the only
 function that makes a `Problem` of either.
 """
 
@@ -22,11 +22,11 @@ from nest_core.costs.tables import (
     lower_bound_table,
     model_flops,
 )
+from nest_core.fabric import Fabric
 from nest_core.hardware import Accelerator
 from nest_core.hardware.stacks import Stack
 from nest_core.network import Network, collapse
 from nest_core.network.traffic import reduce_scatters
-from nest_core.topology import Fabric
 from nest_core.workload import Model, Strategy
 from nest_core.workload.layers import check_experts
 from nest_core.workload.recomputation import RECOMPUTE

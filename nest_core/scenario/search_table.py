@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from nest_core.costs import USUAL_SCHEDULES
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.documents.schema import Range, SearchTable, WorkloadTable
+from nest_core.fabric import Fabric
+from nest_core.fabric.lattice import torus_of
 from nest_core.planner import ORDERS, SearchSpace
-from nest_core.schema import Range, SearchTable, WorkloadTable
-from nest_core.topology import Fabric
-from nest_core.topology.lattice import torus_of
 from nest_core.workload import Model
 from nest_core.workload.layers import check_modules
 from nest_core.workload.offload import Offload, offloading

@@ -14,8 +14,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from nest_core.costs import Problem
-from nest_core.errors import InputError, printable
-from nest_core.files import read_text
+from nest_core.documents.errors import InputError, printable
+from nest_core.documents.files import read_text
+from nest_core.documents.overrides import assign, settings
+from nest_core.documents.presets import load_toml, looks_like_path, named_file, preset_names
+from nest_core.documents.schema import FabricFile, ScenarioFile, StackFile, check_plain, checked
+from nest_core.documents.units import to_gib
+from nest_core.fabric import Fabric, build_fabric
 from nest_core.hardware import NARROW, UNCALIBRATED, Accelerator
 from nest_core.hardware.accelerators import accelerator_of
 from nest_core.hardware.stacks import (
@@ -27,14 +32,9 @@ from nest_core.hardware.stacks import (
     under,
 )
 from nest_core.network import Network
-from nest_core.overrides import assign, settings
 from nest_core.planner import SearchSpace
-from nest_core.presets import load_toml, looks_like_path, named_file, preset_names
 from nest_core.scenario.job import Job
 from nest_core.scenario.search_table import search_space
-from nest_core.schema import FabricFile, ScenarioFile, StackFile, check_plain, checked
-from nest_core.topology import Fabric, build_fabric
-from nest_core.units import to_gib
 from nest_core.workload import Model, load_model
 from nest_core.workload.layers import check_modules
 from nest_core.workload.model_files import model_table
@@ -244,7 +244,7 @@ def expanded(
         Fabric and accelerator as tables, without ``override``; not yet checked as a scenario.
     changes : dict
         The scenario's own overrides and those given, which go before, in the order in which
-        `nest_core.overrides.assign` takes them.
+        `nest_core.documents.overrides.assign` takes them.
 
     Raises
     ------
@@ -306,7 +306,7 @@ def _is_fabric(path: Path) -> bool:
     """Whether a file's ending is .toml, or that of a format that can be imported."""
     if path.suffix in ("", ".toml"):
         return path.suffix == ".toml"
-    from nest_core.formats import FORMATS  # yaml and XML are not for every start
+    from nest_core.interop.formats import FORMATS  # yaml and XML are not for every start
 
     readable = {suffix for entry in FORMATS.values() if entry.reads for suffix in entry.suffixes}
     return path.suffix.lower() in readable
@@ -315,7 +315,7 @@ def _is_fabric(path: Path) -> bool:
 def _fabric_file(path: Path) -> dict[str, Any]:
     if path.suffix == ".toml":
         return load_toml(path)
-    from nest_core.formats import read_fabric  # yaml and XML are not for every start
+    from nest_core.interop.formats import read_fabric  # yaml and XML are not for every start
 
     found = read_fabric(read_text(path).encode(), path.name)
     for note in found.notes:

@@ -17,6 +17,7 @@ import numpy as np
 
 from nest_core.bill.ownership import Owned
 from nest_core.bill.prices import Range
+from nest_core.documents.units import format_money, percent
 from nest_core.hardware.posterior import SHARE, WIDTH
 from nest_core.studies.interval import Sureness, paired_sd
 from nest_core.studies.whole_cost import (
@@ -27,7 +28,6 @@ from nest_core.studies.whole_cost import (
     crossing_of_years,
     with_hours,
 )
-from nest_core.units import format_money, percent
 
 __all__ = ["BreakEven", "Weighed", "between", "of_one", "speeds_tie"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from nest_core.baselines import Baseline
 from nest_core.bill.bill import Bill
 from nest_core.explain.interval import Interval, Span
 from nest_core.network.blocks import LevelBlocks
 from nest_core.network.levels import Level
+from nest_core.planner.baselines import Baseline
 from nest_core.scenario import ScenarioValues
 from nest_core.studies.equal_budget import AtBudget
 from nest_core.studies.interval import Sureness

@@ -12,17 +12,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nest_core.baselines import Baseline, evaluate_baselines
 from nest_core.bill.bill import Bill
 from nest_core.bill.ownership import Owned, owned
 from nest_core.bill.prices import Prices, prices_of
 from nest_core.costs.price import Report
 from nest_core.costs.problem import Problem
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.documents.quoting import csv_text
+from nest_core.documents.schema import StudyTable, parameter
 from nest_core.network.blocks import level_blocks
-from nest_core.quoting import csv_text
+from nest_core.planner.baselines import Baseline, evaluate_baselines
 from nest_core.scenario import Scenario, ScenarioValues
-from nest_core.schema import StudyTable, parameter
 from nest_core.studies.candidate import Candidate
 from nest_core.studies.comparison_table import ComparisonLine, lines
 from nest_core.studies.equal_budget import AtBudget, Budget, at_budget, spent

@@ -5,19 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 
-from nest_core.baselines import NAMES, Waterfall
 from nest_core.bill.prices import Range
 from nest_core.costs.plan_words import plan_fields
 from nest_core.costs.price import Report
-from nest_core.explain.interval import span_in_words
-from nest_core.explain.summary import bottleneck, quantity
-from nest_core.hardware.posterior import SHARE
-from nest_core.scenario.titles import fabric_title
-from nest_core.schema import parameter
-from nest_core.studies.candidate import Candidate
-from nest_core.studies.equal_budget import Budget
-from nest_core.studies.whole_bill import typical
-from nest_core.units import (
+from nest_core.documents.schema import parameter
+from nest_core.documents.units import (
     NOTHING,
     capital,
     format_money,
@@ -27,6 +19,14 @@ from nest_core.units import (
     percent,
     signed,
 )
+from nest_core.explain.interval import span_in_words
+from nest_core.explain.summary import bottleneck, quantity
+from nest_core.hardware.posterior import SHARE
+from nest_core.planner.baselines import NAMES, Waterfall
+from nest_core.scenario.titles import fabric_title
+from nest_core.studies.candidate import Candidate
+from nest_core.studies.equal_budget import Budget
+from nest_core.studies.whole_bill import typical
 
 __all__ = ["ComparisonLine", "lines"]
 

@@ -16,12 +16,12 @@ from dataclasses import dataclass, replace
 from nest_core.bill.cables import cable_schedule
 from nest_core.bill.ownership import Owned, owned
 from nest_core.bill.prices import Prices
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.fabric import Clos, Fabric
 from nest_core.scenario import Scenario
 from nest_core.studies.design_space import Design
 from nest_core.studies.study import Study
 from nest_core.studies.whole_bill import scenario_prices
-from nest_core.topology import Clos, Fabric
 
 __all__ = ["GrowthPhase", "Way", "ways_to_grow"]
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.explain.training import DAY_S, usual_tokens
 from nest_core.scenario import resolve_scenario
 from nest_core.studies.design_space import Bought, Design, Refused, design_space, non_blocking

@@ -14,14 +14,12 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from nest_core.bill.ownership import Owned, owned
-from nest_core.errors import InputError
-from nest_core.scenario import Scenario, resolve_scenario
-from nest_core.schema.study import DesignTable, NodeTable
-from nest_core.studies.study import Study
-from nest_core.studies.whole_bill import scenario_prices
-from nest_core.topology import Clos, Dragonfly, Fabric, Hierarchical
-from nest_core.topology.hierarchical import Tier
-from nest_core.topology.same_size import (
+from nest_core.documents.errors import InputError
+from nest_core.documents.schema.study import DesignTable, NodeTable
+from nest_core.documents.units import GB, format_ratio, humanise_rate
+from nest_core.fabric import Clos, Dragonfly, Fabric, Hierarchical
+from nest_core.fabric.hierarchical import Tier
+from nest_core.fabric.same_size import (
     KINDS,
     TIERS,
     Shape,
@@ -30,7 +28,9 @@ from nest_core.topology.same_size import (
     size_of,
     with_scale_up,
 )
-from nest_core.units import GB, format_ratio, humanise_rate
+from nest_core.scenario import Scenario, resolve_scenario
+from nest_core.studies.study import Study
+from nest_core.studies.whole_bill import scenario_prices
 
 __all__ = ["Bought", "Design", "Refused", "design_space", "non_blocking"]
 

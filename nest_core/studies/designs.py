@@ -1,7 +1,7 @@
 """Which designs a bill weighs: a scenario or a fabric, and what it is set beside.
 
 A design beside another is named in short: ``4:1``, a ratio of the innermost tier of the same
-fabric; a topology of the same devices and NICs (`nest_core.topology.same_size`); ``scale-up 72``,
+fabric; a topology of the same devices and NICs (`nest_core.fabric.same_size`); ``scale-up 72``,
 the same fabric with nodes of another size; ``spine=LPO``, with other optics of a tier; or another
 fabric, a preset's name or a file.
 """
@@ -14,8 +14,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from nest_core.errors import InputError
-from nest_core.presets import load_toml, looks_like_path, preset_names
+from nest_core.documents.errors import InputError
+from nest_core.documents.presets import load_toml, looks_like_path, preset_names
+from nest_core.documents.units import parse_ratio
+from nest_core.fabric import Clos, Fabric
+from nest_core.fabric.same_size import KINDS, same_size, size_of, with_scale_up
 from nest_core.scenario import OF_PRICES, Scenario, fabric_document, scenario_document
 from nest_core.studies.solving import Stop, Tell, silent
 from nest_core.studies.whole_bill import (
@@ -24,9 +27,6 @@ from nest_core.studies.whole_bill import (
     bill_of_scenario,
     scenario_prices,
 )
-from nest_core.topology import Clos, Fabric
-from nest_core.topology.same_size import KINDS, same_size, size_of, with_scale_up
-from nest_core.units import parse_ratio
 
 __all__ = ["MOST", "asked_of", "beside", "whole_bills"]
 

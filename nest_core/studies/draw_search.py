@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from nest_core.costs import Plan, price
 from nest_core.costs.problem import Problem
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.planner import search
 from nest_core.scenario import ScenarioValues
 from nest_core.studies.draws import spread_of

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from nest_core.bill.prices import load_prices
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.planner import search
 from nest_core.scenario import Scenario
 from nest_core.studies.failures import losses, worst_of

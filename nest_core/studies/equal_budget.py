@@ -20,10 +20,10 @@ from typing import Any, Literal
 from nest_core.bill.bill import Bill, bill
 from nest_core.bill.prices import Prices, Range
 from nest_core.costs.price import Report
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.fabric import Clos, Fabric, Hierarchical
 from nest_core.scenario import Scenario, ScenarioValues
 from nest_core.studies.solving import solve
-from nest_core.topology import Clos, Fabric, Hierarchical
 
 __all__ = ["MOST_DEVICES", "AtBudget", "Budget", "at_budget", "spent"]
 

@@ -1,7 +1,7 @@
 """What one failed switch costs: the plan as it is, and a new one, on the fabric that is left.
 
 A Clos fabric is rebuilt without the first leaf, and without the first spine, that it has
-(`nest_core.topology.asbuilt`). A failed spine takes its share of every leaf's uplinks. A failed
+(`nest_core.fabric.asbuilt`). A failed spine takes its share of every leaf's uplinks. A failed
 leaf takes one rail of its nodes, or one plane of their NICs; where it was all that joined them, its
 nodes go with it. Nothing is replayed: both prices are those of a job that runs on what is left, so
 what a restart loses is no part of them.
@@ -22,11 +22,11 @@ import numpy as np
 
 from nest_core.costs.price import Report, price
 from nest_core.costs.problem import Problem
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.documents.units import plural
+from nest_core.fabric import Fabric
 from nest_core.scenario import Scenario, ScenarioValues
 from nest_core.studies.solving import solve
-from nest_core.topology import Fabric
-from nest_core.units import plural
 
 __all__ = ["Loss", "lose_one", "losses", "tiers_at_risk", "worst_of"]
 

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from nest_core.costs import Problem, Report, price
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.network import FloatArray
 from nest_core.planner import search
 from nest_core.scenario import ScenarioValues

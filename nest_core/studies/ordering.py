@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.documents.units import format_days, format_money, percent
 from nest_core.hardware.posterior import WIDTH
 from nest_core.studies.interval import paired_sd
 from nest_core.studies.whole_bill import WholeBill
-from nest_core.units import format_days, format_money, percent
 
 __all__ = ["ORDERS", "OrderedDesign", "ordered"]
 

@@ -10,8 +10,8 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from nest_core.errors import InputError
-from nest_core.schema import Parameter
+from nest_core.documents.errors import InputError
+from nest_core.documents.schema import Parameter
 
 __all__ = [
     "Value",

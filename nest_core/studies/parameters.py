@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.documents.schema import Parameter, parameter
+from nest_core.documents.units import GB, to_gib
+from nest_core.fabric.clos_plan import TIER_NAMES
 from nest_core.scenario import Scenario, ScenarioValues
-from nest_core.schema import Parameter, parameter
 from nest_core.studies.parameter import Value
-from nest_core.topology.clos_plan import TIER_NAMES
-from nest_core.units import GB, to_gib
 
 __all__ = ["ratio_parameters", "sweep_parameters"]
 

@@ -15,16 +15,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.documents.schema import Parameter, StudyTable, parameter
+from nest_core.fabric import Fabric
 from nest_core.scenario import Scenario
-from nest_core.schema import Parameter, StudyTable, parameter
 from nest_core.studies.engine import run
 from nest_core.studies.parameter import with_values
 from nest_core.studies.parameters import sweep_parameters
 from nest_core.studies.rows import MemoryCache, StudyRow
 from nest_core.studies.solving import Stop, Tell, never, silent
 from nest_core.studies.study import Member, StudyPoint
-from nest_core.topology import Fabric
 from nest_core.workload.model_files import load_model
 
 __all__ = ["MOST_MODELS", "RatioStep", "Ratios", "TierRatios", "highest_ratios"]

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.studies.study import Study
 
 __all__ = ["rows_from", "to_parquet"]

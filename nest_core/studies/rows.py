@@ -12,14 +12,14 @@ import numpy as np
 from nest_core.bill.bill import bill
 from nest_core.bill.prices import Prices
 from nest_core.costs.problem import Problem
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.documents.units import to_gib
 from nest_core.explain.interval import Interval, Span
 from nest_core.explain.summary import fullest, plan_in_words
 from nest_core.planner import Result
 from nest_core.scenario import ScenarioValues
 from nest_core.studies.parameter import Value
 from nest_core.studies.study import Study
-from nest_core.units import to_gib
 
 __all__ = ["TRANSIENT", "MemoryCache", "RowCache", "StudyRow", "planned_row", "row_of", "rows_of"]
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nest_core.documents.units import percent
 from nest_core.explain.uncertain import parameter_in_words
 from nest_core.hardware.posterior import WIDTH
 from nest_core.network import FloatArray
@@ -23,7 +24,6 @@ from nest_core.studies.design_choice import DesignChoice, choose, ties_of
 from nest_core.studies.information import Information, information
 from nest_core.studies.stakes import Stakes
 from nest_core.studies.study import Study
-from nest_core.units import percent
 
 __all__ = ["Sensitivity", "Swing", "sensitivity"]
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nest_core.overrides import assign
+from nest_core.documents.overrides import assign
+from nest_core.documents.schema import ScenarioFile, checked
 from nest_core.scenario import Scenario, expanded
-from nest_core.schema import ScenarioFile, checked
 
 __all__ = ["differing", "settings_of"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from nest_core.costs.price import Report
 from nest_core.costs.problem import Problem
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.planner import search
 from nest_core.scenario import ScenarioValues
 

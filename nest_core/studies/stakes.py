@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from nest_core.bill.prices import Range
+from nest_core.documents.schema.study import Goal
 from nest_core.network import FloatArray
-from nest_core.schema.study import Goal
 from nest_core.studies.design_choice import DesignChoice
 from nest_core.studies.draws import alikeness
 from nest_core.studies.study import Study

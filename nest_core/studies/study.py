@@ -18,10 +18,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from nest_core.errors import InputError
-from nest_core.presets import load_toml, named_file, preset_path
-from nest_core.scenario import Scenario, scenario_document
-from nest_core.schema import (
+from nest_core.documents.errors import InputError
+from nest_core.documents.presets import load_toml, named_file, preset_path
+from nest_core.documents.schema import (
     Parameter,
     ScenarioFile,
     StudyFile,
@@ -29,13 +28,14 @@ from nest_core.schema import (
     parameter,
     value_words,
 )
-from nest_core.schema.study import (
+from nest_core.documents.schema.study import (
     MOST_VALUES,
     AxisTable,
     BoundTable,
     DesignTable,
     RangeTable,
 )
+from nest_core.scenario import Scenario, scenario_document
 from nest_core.studies.designs import beside
 from nest_core.studies.parameter import Value, parameter_named
 from nest_core.studies.parameters import sweep_parameters
@@ -54,15 +54,14 @@ __all__ = [
 MOST_POINTS = 1_000_000
 WORST_LOSS = "worst_loss"
 SPINE = (
-    "topology",
+    "documents",
+    "fabric",
     "network",
     "workload",
     "hardware",
-    "layout",
     "costs",
     "planner",
     "scenario",
-    "schema",
     "studies",
     "bill",
 )
@@ -186,7 +185,7 @@ class Study:
     members : tuple of Member
     axes : tuple of StudyAxis
     metrics : tuple of str
-        Columns of a result, of `nest_core.schema.METRICS`.
+        Columns of a result, of `nest_core.documents.schema.METRICS`.
     constraints : dict of (float or None, float or None)
         What a metric must be at least, and at most.
     design : DesignTable or None

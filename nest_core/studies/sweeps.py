@@ -12,9 +12,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.documents.schema import Parameter
+from nest_core.documents.units import to_gib
 from nest_core.scenario import Scenario
-from nest_core.schema import Parameter
 from nest_core.studies.engine import run
 from nest_core.studies.parameter import (
     Value,
@@ -26,7 +27,6 @@ from nest_core.studies.parameters import sweep_parameters
 from nest_core.studies.rows import MemoryCache, StudyRow
 from nest_core.studies.solving import Stop, Tell, never, silent
 from nest_core.studies.study import Member, StudyAxis, StudyPoint, axis_of
-from nest_core.units import to_gib
 
 __all__ = ["Sweep", "changes", "sweep"]
 

@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 
 from nest_core.costs import Report, price
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.documents.units import plural
 from nest_core.explain.interval import Interval
+from nest_core.fabric import Clos, Fabric
 from nest_core.hardware.posterior import WIDTH
 from nest_core.network.clos import clos_network
 from nest_core.scenario import ScenarioValues
 from nest_core.studies.draws import REPEATED_SD, slopes, spread_of
-from nest_core.topology import Clos, Fabric
-from nest_core.units import plural
 
 __all__ = ["UplinkStep", "UplinksOff", "check_leaves", "uplinks_off"]
 

@@ -16,15 +16,15 @@ from typing import Any
 from nest_core.bill.ownership import HOURS_PER_YEAR, Owned, OwnedLine, owned
 from nest_core.bill.prices import Prices, Range, prices_of
 from nest_core.costs.price import Report
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.explain.training import Training, training, usual_tokens
+from nest_core.fabric import Fabric
 from nest_core.network.dragonfly import without_detours
 from nest_core.scenario import OF_PRICES, Scenario, ScenarioValues, expanded
 from nest_core.studies.break_evens import BreakEven, Weighed, between, of_one
 from nest_core.studies.failures import Loss, losses, worst_of
 from nest_core.studies.interval import Sureness, sureness_of
 from nest_core.studies.solving import Stop, solve
-from nest_core.topology import Fabric
 
 __all__ = [
     "WholeBill",

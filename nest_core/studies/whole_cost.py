@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from nest_core.schema import StudyTable, parameter
+from nest_core.documents.schema import StudyTable, parameter
 
 __all__ = [
     "DEVICE_USD",

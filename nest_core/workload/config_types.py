@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 
 __all__ = ["TYPES", "Found", "Key", "Reading"]
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from nest_core.units import humanise, humanise_bytes
+from nest_core.documents.units import humanise, humanise_bytes
 from nest_core.workload.graph import SORTED, Dim, Graph, Node, Sizes, Split, count, extent
 from nest_core.workload.operators import Kernel, Operator, masks_fused
 

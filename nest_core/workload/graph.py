@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from nest_core.errors import InputError
-from nest_core.files import read_text
-from nest_core.presets import kept_per_edition, preset_names, preset_path
+from nest_core.documents.errors import InputError
+from nest_core.documents.files import read_text
+from nest_core.documents.presets import kept_per_edition, preset_names, preset_path
 
 __all__ = [
     "KINDS",

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal, cast
 
-from nest_core.errors import InputError
-from nest_core.presets import kept_per_edition
+from nest_core.documents.errors import InputError
+from nest_core.documents.presets import kept_per_edition
 from nest_core.workload.gradients import gradient_bytes
 from nest_core.workload.graph import Graph, Node, Sizes, count
 from nest_core.workload.models import Model, sizes

@@ -14,10 +14,10 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from nest_core.errors import InputError
-from nest_core.files import read_text
-from nest_core.presets import load_toml, named_file
-from nest_core.schema import Name, checked, label
+from nest_core.documents.errors import InputError
+from nest_core.documents.files import read_text
+from nest_core.documents.presets import load_toml, named_file
+from nest_core.documents.schema import Name, checked, label
 from nest_core.workload.hugging_face import read_config, renamed
 from nest_core.workload.models import LARGEST_SIZE, MOST_BLOCKS, Model
 from nest_core.workload.traced import is_trace, traced_model

@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.workload.graph import KINDS, Graph, load_trace
 
 __all__ = ["LARGEST_SIZE", "MOST_BLOCKS", "TRACED", "Model", "sizes"]

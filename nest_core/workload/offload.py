@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 
 __all__ = ["NO_OFFLOAD", "Offload", "offloading"]
 

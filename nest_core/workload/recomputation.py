@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.workload.graph import Graph, Node
 
 __all__ = [

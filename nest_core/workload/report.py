@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from nest_core.errors import InputError
-from nest_core.schema import parameter
+from nest_core.documents.errors import InputError
+from nest_core.documents.schema import parameter
 from nest_core.workload.graph import SYMBOLS, Graph, Node, Sizes, extent
 from nest_core.workload.layers import check_experts
 from nest_core.workload.models import Model, sizes

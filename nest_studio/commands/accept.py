@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from nest_core.text import table
+from nest_core.documents.text import table
 from nest_studio.commands.output import JsonFlag, emit
 
 __all__ = ["accept"]
@@ -32,9 +32,9 @@ def accept(
     as_json: JsonFlag = False,
 ) -> None:
     """Write nccl-tests commands with what they should reach, and judge their logs."""
-    from nest_core.files import read_text
-    from nest_core.measured.acceptance.expected import expected_of, library_of
-    from nest_core.measured.acceptance.verdict import judge, read_runs
+    from nest_core.calibration.acceptance.expected import expected_of, library_of
+    from nest_core.calibration.acceptance.verdict import judge, read_runs
+    from nest_core.documents.files import read_text
     from nest_core.network import collapse
     from nest_core.scenario import load_fabric
 

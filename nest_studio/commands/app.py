@@ -12,12 +12,12 @@ from typing import Annotated
 
 import typer
 
-from nest_core.course import LESSONS_VARIABLE
-from nest_core.errors import InputError
-from nest_studio.guard import PUBLIC_VARIABLE, public_addresses
+from nest_core.documents.errors import InputError
+from nest_core.teaching.course import LESSONS_VARIABLE
+from nest_studio.jobs.workers import GIB, MEMORY_VARIABLE, MINUTES_VARIABLE, USUAL
 from nest_studio.paths import app_script
-from nest_studio.system import PORT_OPTION
-from nest_studio.workers import GIB, MEMORY_VARIABLE, MINUTES_VARIABLE, USUAL
+from nest_studio.server.guard import PUBLIC_VARIABLE, public_addresses
+from nest_studio.server.system import PORT_OPTION
 
 __all__ = ["app"]
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nest_core.overrides import settings
-from nest_core.text import table
-from nest_core.units import format_money, humanise
+from nest_core.documents.overrides import settings
+from nest_core.documents.text import table
+from nest_core.documents.units import format_money, humanise
 from nest_studio.commands.output import JsonFlag, emit
 from nest_studio.commands.plan import Sets
 
@@ -104,8 +104,8 @@ def again_of(
 def _write(file: Path, bills: Sequence[WholeBill], again: str) -> None:
     from datetime import datetime
 
-    from nest_core.files import write_file
-    from nest_core.sheet import decision_sheet
+    from nest_core.documents.files import write_file
+    from nest_core.report.sheet import decision_sheet
 
     write_file(file, decision_sheet(bills, again, datetime.now()), "--sheet")
 

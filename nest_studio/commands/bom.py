@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from nest_core.text import table
+from nest_core.documents.text import table
 from nest_studio.commands.output import JsonFlag, emit
 
 __all__ = ["bom"]

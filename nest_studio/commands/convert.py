@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nest_core.errors import InputError
-from nest_core.overrides import setting
+from nest_core.documents.errors import InputError
+from nest_core.documents.overrides import setting
 from nest_studio.commands.output import JsonFlag, emit
 
 if TYPE_CHECKING:
-    from nest_core.formats import Assumed
+    from nest_core.interop.formats import Assumed
 
 __all__ = ["convert"]
 
@@ -40,13 +40,13 @@ def convert(
 ) -> None:
     """Convert a fabric file, saying what is lost."""
     from nest_core.bill.prices import load_prices
-    from nest_core.files import read_text, write_file
-    from nest_core.formats import read_fabric, write_fabric
-    from nest_core.formats.exchange import MOST_COMPARED, caveats, lost_between
+    from nest_core.documents.files import read_text, write_file
+    from nest_core.documents.presets import preset_names, preset_path
+    from nest_core.documents.schema import FabricFile, checked
+    from nest_core.fabric.files import build_fabric
+    from nest_core.interop.formats import read_fabric, write_fabric
+    from nest_core.interop.formats.exchange import MOST_COMPARED, caveats, lost_between
     from nest_core.network import collapse
-    from nest_core.presets import preset_names, preset_path
-    from nest_core.schema import FabricFile, checked
-    from nest_core.topology.files import build_fabric
 
     preset = source in preset_names("fabrics")
     path = preset_path("fabrics", f"{source}.toml") if preset else Path(source)
@@ -75,7 +75,7 @@ def _assumed(settings: Iterable[str]) -> Assumed:
     """The assumptions with some replaced."""
     from dataclasses import asdict
 
-    from nest_core.formats import Assumed
+    from nest_core.interop.formats import Assumed
 
     figures = asdict(Assumed())
     for text in settings:
@@ -94,7 +94,7 @@ def _assumed(settings: Iterable[str]) -> Assumed:
 
 def _by_ending(target: Path) -> str:
     """The format that OUT's ending names; of several the first."""
-    from nest_core.formats import FORMATS
+    from nest_core.interop.formats import FORMATS
 
     suffix = target.suffix.lower()
     for entry in FORMATS.values():

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nest_core.text import table
-from nest_core.units import percent
+from nest_core.documents.text import table
+from nest_core.documents.units import percent
 from nest_studio.commands.output import JsonFlag, emit
 from nest_studio.commands.sweep import (
     DaskOption,
@@ -37,13 +37,13 @@ def design(
     as_json: JsonFlag = False,
 ) -> None:
     """The fabrics of a design study that no other beats in price, power and days, proven."""
-    from nest_core.store import Database, StoredAnswers, database_url
     from nest_core.studies.design_choice import weigh
     from nest_core.studies.design_growth import ways_to_grow
     from nest_core.studies.design_search import search_designs
     from nest_core.studies.sensitivity import sensitivity
     from nest_core.studies.study import load_study
     from nest_studio.commands.watching import interrupts
+    from nest_studio.session.store import Database, StoredAnswers, database_url
 
     asked = load_study(study, Path())
     answers = StoredAnswers(Database(database_url()))

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from nest_core.text import table
+from nest_core.documents.text import table
 from nest_studio.commands.output import JsonFlag, emit
 
 __all__ = ["exercise"]
@@ -28,11 +28,11 @@ def exercise(
     as_json: JsonFlag = False,
 ) -> None:
     """Draw a question with numbers, a worked solution and a tolerance for every student."""
-    from nest_core.course.exercise import draw
-    from nest_core.course.exercise import mark as marked
-    from nest_core.course.folder import find_lesson
-    from nest_core.course.sheets import FORMATS
-    from nest_core.files import read_text
+    from nest_core.documents.files import read_text
+    from nest_core.teaching.course.exercise import draw
+    from nest_core.teaching.course.exercise import mark as marked
+    from nest_core.teaching.course.folder import find_lesson
+    from nest_core.teaching.course.sheets import FORMATS
 
     asked = find_lesson(lesson, Path())
     marks = () if mark is None else marked(asked, seed, read_text(mark), str(mark))

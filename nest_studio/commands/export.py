@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from nest_core.overrides import settings
+from nest_core.documents.overrides import settings
 from nest_studio.commands.output import JsonFlag, emit
 from nest_studio.commands.plan import Sets
 

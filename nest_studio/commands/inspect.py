@@ -33,8 +33,8 @@ def inspect(
     as_json: JsonFlag = False,
 ) -> None:
     """Join logs of a cluster into a scenario, and list what none of them states."""
-    from nest_core.files import read_text
-    from nest_core.measured.inspection.inspect import inspect as joined
+    from nest_core.calibration.inspection.inspect import inspect as joined
+    from nest_core.documents.files import read_text
 
     found = joined([(path.name, read_text(path)) for path in logs], launch, accelerator)
     fields = {
@@ -56,7 +56,7 @@ def inspect(
 
 def _as_text(fields: Mapping[str, Any]) -> str:
     """A scenario file."""
-    from nest_core.toml_text import toml_document, toml_key, toml_value
+    from nest_core.documents.toml_text import toml_document, toml_key, toml_value
 
     read = ", ".join(f"{name} ({kind})" for name, kind in fields["logs"].items())
     comments = [f"Read: {read}", "", "Assumed, because no log states it:"]

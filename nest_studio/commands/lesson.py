@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from nest_core.text import table
+from nest_core.documents.text import table
 from nest_studio.commands.output import JsonFlag, emit
 
 __all__ = ["lesson"]
@@ -24,9 +24,9 @@ def lesson(
     as_json: JsonFlag = False,
 ) -> None:
     """List the lessons with minutes and aims, or write one as HTML that runs without a network."""
-    from nest_core.course.folder import find_lesson, offered
-    from nest_core.course.page import lesson_page
-    from nest_core.files import check_writable, write_file
+    from nest_core.documents.files import check_writable, write_file
+    from nest_core.teaching.course.folder import find_lesson, offered
+    from nest_core.teaching.course.page import lesson_page
 
     if not lesson:
         there = offered()

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from nest_core.errors import InputError
-from nest_core.overrides import settings
+from nest_core.documents.errors import InputError
+from nest_core.documents.overrides import settings
 from nest_studio.commands.output import JsonFlag, emit
 from nest_studio.commands.plan import Sets
 

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Protocol
 
 import typer
 
-from nest_core.errors import InputError, printable
-from nest_core.text import plain
+from nest_core.documents.errors import InputError, printable
+from nest_core.documents.text import plain
 
 __all__ = ["JsonFlag", "emit", "emit_parts", "require_torch", "show", "unprinted"]
 

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from nest_core.errors import InputError
-from nest_core.overrides import settings
-from nest_core.text import plain
+from nest_core.documents.errors import InputError
+from nest_core.documents.overrides import settings
+from nest_core.documents.text import plain
 from nest_studio.commands.output import JsonFlag, emit, show
 from nest_studio.commands.plan import Sets
 
@@ -35,7 +35,7 @@ def place(
 ) -> None:
     """Name every device's rank, replica, stage and rank on each axis, all counted from 0."""
     import nest_core as nest
-    from nest_core.files import write_file
+    from nest_core.documents.files import write_file
 
     if placement is not None and plan is None:
         raise InputError("--placement", "must come with --plan", str(placement), "add --plan")

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from nest_core.errors import InputError
-from nest_core.overrides import settings
+from nest_core.documents.errors import InputError
+from nest_core.documents.overrides import settings
 from nest_studio.commands.output import JsonFlag, emit
 
 __all__ = ["Sets", "plan"]
@@ -38,8 +38,8 @@ def plan(
     from nest_core.planner import head_room_steps, shadow_prices
     from nest_core.studies.draw_search import checked_draws
     from nest_studio.commands.watching import tell_share, watched
-    from nest_studio.pools import cores, processes
-    from nest_studio.system import peak_bytes
+    from nest_studio.jobs.pools import cores, processes
+    from nest_studio.server.system import peak_bytes
 
     if not 0 <= audit <= 100_000:
         raise InputError("--audit", "must lie between 0 and 100,000", audit, "give another number")

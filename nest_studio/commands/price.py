@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from nest_core.overrides import settings
+from nest_core.documents.overrides import settings
 from nest_studio.commands.output import JsonFlag, show
 from nest_studio.commands.plan import Sets
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
 
 import typer
 
-from nest_core.errors import InputError
-from nest_core.files import check_writable, write_file
-from nest_core.schema import parameter
-from nest_core.text import table
+from nest_core.documents.errors import InputError
+from nest_core.documents.files import check_writable, write_file
+from nest_core.documents.schema import parameter
+from nest_core.documents.text import table
 from nest_studio.commands.output import JsonFlag, emit, require_torch
 
 if TYPE_CHECKING:

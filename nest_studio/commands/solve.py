@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from nest_core.text import table
+from nest_core.documents.text import table
 from nest_studio.commands.output import JsonFlag, emit
 
 __all__ = ["solve"]
@@ -19,8 +19,8 @@ def solve(
     as_json: JsonFlag = False,
 ) -> None:
     """Solve an instance file under the paper's published costs."""
-    from nest_core.published import read_instance
-    from nest_core.published import solve as solve_instance
+    from nest_core.paper.published import read_instance
+    from nest_core.paper.published import solve as solve_instance
 
     emit(solve_instance(read_instance(instance)).to_json(), as_json, _as_text)
 

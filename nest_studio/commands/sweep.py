@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_studio.commands.output import JsonFlag, emit
 
 if TYPE_CHECKING:
@@ -39,11 +39,11 @@ def sweep(
     as_json: JsonFlag = False,
 ) -> None:
     """Plan every point of a study; killed or stopped, the same command goes on where it was."""
-    from nest_core.store import Database, StoredAnswers, database_url
     from nest_core.studies.engine import run
     from nest_core.studies.rows import rows_of
     from nest_core.studies.study import load_study
     from nest_studio.commands.watching import interrupts
+    from nest_studio.session.store import Database, StoredAnswers, database_url
 
     began = time.monotonic()
     asked = load_study(study, Path())
@@ -88,8 +88,8 @@ def _writer(study: Study, file: Path) -> Callable[[list[dict[str, Any]]], None]:
         For another ending, or a folder that cannot be written to.
     """
     from nest_core import __version__
-    from nest_core.files import write_file
-    from nest_core.quoting import csv_text
+    from nest_core.documents.files import write_file
+    from nest_core.documents.quoting import csv_text
     from nest_core.studies.result import to_parquet
 
     if file.suffix not in (".parquet", ".csv"):
@@ -137,7 +137,7 @@ def progress(name: str) -> Iterator[Callable[[int, int], None]]:
 def opened_pool(stop: Any, workers: int | None, dask: str | None) -> WorkerPool:
     """Return the workers that the options name."""
     from nest_core.studies.pool import WorkerPool
-    from nest_studio.pools import cluster, cluster_size, cores, processes
+    from nest_studio.jobs.pools import cluster, cluster_size, cores, processes
 
     if dask is not None:
         return WorkerPool(partial(cluster, dask), cluster_size(dask))

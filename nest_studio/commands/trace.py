@@ -14,8 +14,8 @@ from typing import Annotated, Any
 
 import typer
 
-from nest_core.errors import InputError
-from nest_core.text import table
+from nest_core.documents.errors import InputError
+from nest_core.documents.text import table
 from nest_studio.commands.output import JsonFlag, emit, require_torch
 
 __all__ = ["trace"]
@@ -59,7 +59,7 @@ def trace(
 
 def _own(target: str, strategy: str, output: Path | None) -> dict[str, Any]:
     require_torch("trace a module")
-    from nest_core.files import write_file
+    from nest_core.documents.files import write_file
     from nest_core.workload.graph import graph_of
     from nest_core.workload.report import own_sizes, read_strategy, report_layers
     from nest_core.workload.tracing.own import model_sizes, trace_own
@@ -89,7 +89,7 @@ def _write_presets(*others: object) -> list[str]:
             "--write-presets", "must stand alone", "beside others", "leave the others out"
         )
     require_torch("trace a module")
-    from nest_core.presets import preset_path
+    from nest_core.documents.presets import preset_path
     from nest_core.workload.tracing.shipped import write_presets
 
     return [str(path) for path in write_presets(preset_path("traces"))]

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from threading import Event
 from typing import Any, TextIO
 
+from nest_core.documents.units import humanise_seconds
 from nest_core.planner import Progress
-from nest_core.units import humanise_seconds
 
 __all__ = ["interrupts", "tell_share", "watched"]
 

@@ -26,9 +26,9 @@ from nest_core.costs import (
     stage_costs,
 )
 from nest_core.costs.schedules import iteration_seconds
+from nest_core.fabric import Hierarchical, Tier
 from nest_core.network import collapse
 from nest_core.planner import ORDERS, SearchSpace
-from nest_core.topology import Hierarchical, Tier
 
 __all__ = [
     "Priced",

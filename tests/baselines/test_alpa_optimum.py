@@ -8,9 +8,9 @@ from functools import cache
 import pytest
 from small_problems import Priced, Small, every_cut, every_point, small_problem
 
-from nest_core.baselines import alpa_e
-from nest_core.baselines.blind import mesh, row_length
 from nest_core.costs import Plan, price
+from nest_core.planner.baselines import alpa_e
+from nest_core.planner.baselines.blind import mesh, row_length
 from nest_core.scenario import load_scenario
 
 FAMILIES = {

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from small_problems import small_problem
 
-from nest_core.baselines.blind import flat, mesh, rank_mappings, row_length
 from nest_core.costs import Plan, Point, price
+from nest_core.documents.presets import preset_names
+from nest_core.fabric import Hierarchical, Tier
 from nest_core.network import collapse
 from nest_core.planner import ORDERS
-from nest_core.presets import preset_names
+from nest_core.planner.baselines.blind import flat, mesh, rank_mappings, row_length
 from nest_core.scenario import load_fabric, load_scenario
-from nest_core.topology import Hierarchical, Tier
 
 SEEDS = range(14)
 

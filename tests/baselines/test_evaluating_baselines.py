@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from nest_core.baselines import NAMES, evaluate_baselines
 from nest_core.costs import price
 from nest_core.planner import search
+from nest_core.planner.baselines import NAMES, evaluate_baselines
 from nest_core.scenario import ScenarioValues, load_scenario
 
 RIVALS = tuple(name for name in NAMES if name != "nest")

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 from small_problems import every_point, small_problem
 
-from nest_core.baselines import manual
-from nest_core.baselines.blind import row_length
 from nest_core.costs import Plan, price
 from nest_core.costs.plan import SCHEDULES
-from nest_core.presets import load_toml, preset_names, preset_path
+from nest_core.documents.presets import load_toml, preset_names, preset_path
+from nest_core.planner.baselines import manual
+from nest_core.planner.baselines.blind import row_length
 from nest_core.scenario import load_scenario
 from nest_core.workload import Model
 

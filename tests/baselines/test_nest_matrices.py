@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from small_problems import small_problem
 
-from nest_core.baselines.nest import find, on_levels
 from nest_core.costs import price
 from nest_core.explain.cost_matrices import _levels, cost_matrices
 from nest_core.explain.traffic import traffic_of
 from nest_core.network import collapse
+from nest_core.planner.baselines.nest import find, on_levels
 from nest_core.scenario import load_fabric
 
 _NAMES = {"data": "dp", "expert_data": "edp", "transfers": "pp"}

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from nest_core.baselines import NAMES, Baseline, evaluate_baselines
 from nest_core.costs import check_plan, price
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.documents.presets import preset_names
 from nest_core.planner import search
+from nest_core.planner.baselines import NAMES, Baseline, evaluate_baselines
 from nest_core.planner.space import even_patterns
-from nest_core.presets import preset_names
 from nest_core.scenario import ScenarioValues, load_scenario
 
 SCENARIOS = preset_names("scenarios")

@@ -8,9 +8,9 @@ from dataclasses import fields, replace
 import pytest
 from small_problems import every_cut, every_plan, every_point, fastest, small_problem
 
-from nest_core.baselines import mcmc
-from nest_core.baselines.prices import Prices
 from nest_core.costs import Plan, Point, price
+from nest_core.planner.baselines import mcmc
+from nest_core.planner.baselines.prices import Prices
 
 AXES = {
     "pp": (1, 2, 3, 4), "cp": (1, 2), "ep": (1, 2),

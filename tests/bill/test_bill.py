@@ -11,11 +11,9 @@ from clos_specs import clos
 
 from nest_core.bill.bill import Bill, bill
 from nest_core.bill.prices import Prices, load_prices
-from nest_core.network import collapse
-from nest_core.presets import preset_names
-from nest_core.scenario import load_fabric
-from nest_core.schema import FabricFile, checked
-from nest_core.topology import (
+from nest_core.documents.presets import preset_names
+from nest_core.documents.schema import FabricFile, checked
+from nest_core.fabric import (
     Clos,
     Dragonfly,
     Element,
@@ -26,8 +24,10 @@ from nest_core.topology import (
     Tier,
     Torus,
 )
-from nest_core.topology.drawing import drawing_of
-from nest_core.topology.files import build_fabric
+from nest_core.fabric.drawing import drawing_of
+from nest_core.fabric.files import build_fabric
+from nest_core.network import collapse
+from nest_core.scenario import load_fabric
 
 LIST = load_prices()
 PRESETS = preset_names("fabrics")

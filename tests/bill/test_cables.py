@@ -14,12 +14,12 @@ from clos_specs import clos
 from nest_core.bill.bill import bill, inventory
 from nest_core.bill.cables import COLUMNS, NETBOX_COLUMNS, cable_schedule, csv_lines
 from nest_core.bill.prices import load_prices
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.documents.schema import FabricFile, checked
+from nest_core.fabric import Dragonfly, Fabric, Torus, build_fabric
+from nest_core.fabric.drawing import drawing_of
 from nest_core.network import collapse
 from nest_core.scenario import load_fabric
-from nest_core.schema import FabricFile, checked
-from nest_core.topology import Dragonfly, Fabric, Torus, build_fabric
-from nest_core.topology.drawing import drawing_of
 
 PRICES = load_prices()
 

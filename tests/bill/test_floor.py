@@ -15,8 +15,8 @@ from nest_core.bill.counts import clos_parts, dragonfly_parts
 from nest_core.bill.floor import Hall, node_hall
 from nest_core.bill.inventory import LinkCount
 from nest_core.bill.prices import Prices, load_prices
+from nest_core.fabric import Clos, Dragonfly
 from nest_core.scenario import load_fabric
-from nest_core.topology import Clos, Dragonfly
 
 
 def prices(*settings: str) -> Prices:

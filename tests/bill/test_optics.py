@@ -9,9 +9,9 @@ import pytest
 from nest_core.bill.bill import bill
 from nest_core.bill.ownership import owned
 from nest_core.bill.prices import load_prices
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.fabric.clos import Clos
 from nest_core.scenario import load_fabric
-from nest_core.topology.clos import Clos
 
 LIST = load_prices()
 FABRIC = load_fabric("h100-spine-leaf-64")

@@ -6,7 +6,7 @@ import pytest
 
 from nest_core.bill.own import OWN_PRICES, SOLD, typed_number
 from nest_core.bill.prices import load_prices, prices_of
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 
 FIELDS = {one.name: one for one in (*OWN_PRICES, SOLD)}
 

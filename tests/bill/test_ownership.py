@@ -9,8 +9,8 @@ import pytest
 
 from nest_core.bill.ownership import Owned, owned
 from nest_core.bill.prices import load_prices, prices_of
-from nest_core.errors import InputError
-from nest_core.overrides import settings
+from nest_core.documents.errors import InputError
+from nest_core.documents.overrides import settings
 from nest_core.scenario import load_fabric
 from nest_core.studies.designs import asked_of
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import streamlit as st
 
-from nest_studio.drawing.canvas import canvas, pending
+from nest_studio.components.drawing.canvas import canvas, pending
 
 Document = dict[str, list[dict[str, Any]]]
 

@@ -8,7 +8,7 @@ import pytest
 from canvas_driver import Canvas
 from playwright.sync_api import expect
 
-from nest_core.formats import read_fabric
+from nest_core.interop.formats import read_fabric
 
 pytestmark = pytest.mark.browser
 

@@ -6,9 +6,9 @@ import pytest
 from plan_cards import shown_figures
 
 from nest_core.api.answer import answer
-from nest_core.figures.collectives import bandwidth_figure
-from nest_core.measured.collectives.sweep import sweep
+from nest_core.calibration.collectives.sweep import sweep
 from nest_core.network import collapse
+from nest_core.report.figures.collectives import bandwidth_figure
 from nest_core.scenario import load_fabric, load_scenario
 
 pytestmark = pytest.mark.browser

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from nest_core.api.answer import answer
-from nest_core.figures import level_figure
+from nest_core.report.figures import level_figure
 from nest_core.scenario import load_scenario
 
 pytestmark = pytest.mark.browser

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nest_core.course.page import lesson_page
-from nest_core.lessons import lesson
+from nest_core.teaching.course.page import lesson_page
+from nest_core.teaching.lessons import lesson
 
 pytestmark = pytest.mark.browser
 

@@ -6,8 +6,8 @@ import pytest
 from plan_cards import shown_figures
 
 from nest_core.api.answer import answer
+from nest_core.documents.units import ceil_gib
 from nest_core.scenario import load_scenario
-from nest_core.units import ceil_gib
 
 pytestmark = pytest.mark.browser
 

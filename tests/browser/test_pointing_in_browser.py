@@ -7,11 +7,11 @@ import pytest
 from nest_core.api.answer import answer
 from nest_core.explain.cost_matrices import cost_matrices
 from nest_core.explain.loads import link_loads
-from nest_core.picture import picture
-from nest_core.picture.matrix import matrix_picture
-from nest_core.picture.pointing import pointing
+from nest_core.report.picture import picture
+from nest_core.report.picture.matrix import matrix_picture
+from nest_core.report.picture.pointing import pointing
 from nest_core.scenario import load_scenario
-from nest_studio.browser.fabric import shown
+from nest_studio.components.browser.fabric import shown
 
 pytestmark = pytest.mark.browser
 
@@ -45,7 +45,7 @@ def test_the_picture_and_its_matrix_light_each_other(page, root):
     page.expose_function("laidOut", laid_out)
     page.set_viewport_size({"width": 1280, "height": 900})
     data = laid_out(520.0)
-    code = (root / "nest_studio/browser/assets/fabric.js").read_text("utf-8")
+    code = (root / "nest_studio/components/browser/assets/fabric.js").read_text("utf-8")
     page.set_content('<html lang="en"><body style="margin: 0"></body></html>')
     page.evaluate(START, [code, data])
     page.wait_for_function(WIDE, arg=960)  # of 1,280 beside a matrix of 278, in steps of 40

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nest_studio.rail import page_names
+from nest_studio.server.rail import page_names
 
 pytestmark = pytest.mark.browser
 

@@ -9,7 +9,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from nest_studio.rail import page_names
+from nest_studio.server.rail import page_names
 
 pytestmark = pytest.mark.browser
 

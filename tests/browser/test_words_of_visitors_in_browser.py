@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 
 from nest_core.notebook import new_notebook, pin_cells
-from nest_core.store import Database, Links, Notebooks, database_url
+from nest_studio.session.store import Database, Links, Notebooks, database_url
 
 pytestmark = pytest.mark.browser
 

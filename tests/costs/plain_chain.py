@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from nest_core.costs import LayerTable, Plan, Point, Problem, StateBytes
+from nest_core.fabric import Hierarchical, Tier
 from nest_core.network import collapse
-from nest_core.topology import Hierarchical, Tier
 
 ORDER = ("tp", "cp", "dp", "pp")
 

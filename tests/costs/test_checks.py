@@ -8,7 +8,7 @@ import pytest
 from plain_chain import chain, plan, problem
 
 from nest_core.costs import price
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 
 BAD = [
     ({"tp": 0}, (0, 4), "plan.tp must be at least 1, but is 0"),

@@ -12,9 +12,9 @@ from plain_chain import chain, plan, problem
 
 from nest_core.costs import IDEAL_OVERLAP, Calls, Overlap, StateBytes, price
 from nest_core.costs.overlap import cost
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.fabric import Hierarchical, Tier
 from nest_core.network import collapse
-from nest_core.topology import Hierarchical, Tier
 
 _quick = settings(max_examples=100, deadline=None, derandomize=True, database=None)
 seconds = st.floats(0, 1e3)

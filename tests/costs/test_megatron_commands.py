@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nest_core.costs.parse import read_pasted, read_plan
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 
 LAYERS = 98  # 96 blocks
 

@@ -10,11 +10,11 @@ import pytest
 from nest_core.costs import price
 from nest_core.costs.network_draw import drawn, routing_of, under
 from nest_core.costs.parse import read_plan
+from nest_core.documents.schema import FabricFile, checked
+from nest_core.fabric import build_fabric
 from nest_core.hardware.network_spread import CENTRE, NetworkParameters, load_spread
 from nest_core.network import collapse
 from nest_core.scenario import load_scenario
-from nest_core.schema import FabricFile, checked
-from nest_core.topology import build_fabric
 
 
 def cluster(nics: int, ratio: float, routing: str):

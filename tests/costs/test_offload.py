@@ -10,7 +10,7 @@ import pytest
 import nest_core as nest
 from nest_core.costs.head_room import at_most, spread_of
 from nest_core.costs.parse import read_pasted
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 
 HOST_BPS = 63e9
 PLAN: dict[str, Any] = {"tp": 2, "sp": True, "dp": 4, "zero": 1}

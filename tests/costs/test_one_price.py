@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from nest_core.calibration.collectives.sweep import sweep
 from nest_core.costs import Point
 from nest_core.costs.links import Links
 from nest_core.costs.software import LINKS_ALONE, Software
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.hardware import load_accelerator
 from nest_core.hardware.collectives import load_curve
-from nest_core.measured.collectives.sweep import sweep
 from nest_core.network import MessageTime, collapse, price_phases, transfers
 from nest_core.network.collective import KINDS, collective, member_groups
 from nest_core.network.traffic import ring_reduce_scatter

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from nest_core.costs import Plan, Point, price
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.explain.summary import plan_in_words
-from nest_core.exporters import export_plan
-from nest_core.exporters.values import Refused
+from nest_core.interop.exporters import export_plan
+from nest_core.interop.exporters.values import Refused
 from nest_core.planner import search
 from nest_core.scenario import load_scenario
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from nest_core.costs import Plan, Point, StageStrategy
 from nest_core.costs.parse import even_cuts, parse_plan, read_pasted, read_plan
-from nest_core.errors import InputError
-from nest_core.files import MAX_FILE_BYTES
+from nest_core.documents.errors import InputError
+from nest_core.documents.files import MAX_FILE_BYTES
 
 MEGATRON = ("tp", "cp", "dp", "pp")
 PAPER = ("tp", "cp", "pp", "dp")

@@ -14,8 +14,8 @@ import pytest
 
 from nest_core.costs import LayerTable, Plan, Point, Problem, Report, StateBytes, price, schedules
 from nest_core.costs.schedules import in_flight, paired
+from nest_core.fabric import Hierarchical, Tier
 from nest_core.network import collapse
-from nest_core.topology import Hierarchical, Tier
 
 Pass = tuple[str, int, int]
 """Forward, backward or weights, micro-batch, virtual stage of the whole chain."""

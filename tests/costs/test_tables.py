@@ -10,8 +10,8 @@ import pytest
 from nest_core.costs import RECOMPUTE, StateBytes
 from nest_core.costs.anatomy import anatomy
 from nest_core.costs.tables import element_bytes, layer_table, model_flops, state_bytes
+from nest_core.documents.schema import parameter
 from nest_core.hardware import backward_seconds, forward_seconds, load_accelerator
-from nest_core.schema import parameter
 from nest_core.workload import Graph, Layer, Strategy, chain, load_trace, strategies
 from nest_core.workload.model_files import load_model
 

@@ -10,6 +10,7 @@ from plain_chain import chain, problem
 
 from nest_core.costs import Point
 from nest_core.costs.links import links
+from nest_core.fabric import Clos, Hierarchical, Tier
 from nest_core.network import Dispatch, collapse
 from nest_core.planner.transfer_bounds import (
     RankColumns,
@@ -19,7 +20,6 @@ from nest_core.planner.transfer_bounds import (
     hop_seconds,
 )
 from nest_core.scenario import load_scenario
-from nest_core.topology import Clos, Hierarchical, Tier
 
 BYTES = 1000.0
 

@@ -11,7 +11,7 @@ import pytest
 
 from nest_core.costs import Plan, Point, Report, price
 from nest_core.costs.parse import read_plan
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.planner import search
 from nest_core.planner.space import as_raised
 from nest_core.scenario import load_scenario

@@ -7,11 +7,11 @@ import re
 
 import pytest
 
-from nest_core.course.exercise import draw, mark
-from nest_core.course.sheets import gift, markdown
-from nest_core.errors import InputError
-from nest_core.lessons import LESSONS, lesson
-from nest_core.lessons.quantity import readings
+from nest_core.documents.errors import InputError
+from nest_core.teaching.course.exercise import draw, mark
+from nest_core.teaching.course.sheets import gift, markdown
+from nest_core.teaching.lessons import LESSONS, lesson
+from nest_core.teaching.lessons.quantity import readings
 from nest_studio.cli import run
 
 ASKING = [one for one in LESSONS if one.exercise is not None]

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from nest_core.course import LESSONS_VARIABLE
-from nest_core.course.folder import find_lesson, offered
-from nest_core.course.pinned import find_figure, lesson_file, lesson_text
-from nest_core.errors import InputError
-from nest_core.figures.lessons import lesson_pictures
-from nest_core.files import read_text
-from nest_core.lessons import FIGURES, LESSONS
-from nest_core.lessons.files import read_lesson
+from nest_core.documents.errors import InputError
+from nest_core.documents.files import read_text
+from nest_core.documents.presets import load_toml, preset_names, preset_path
 from nest_core.notebook.cells import KINDS
 from nest_core.notebook.inputs import SCENARIO_KINDS
-from nest_core.presets import load_toml, preset_names, preset_path
+from nest_core.teaching.course import LESSONS_VARIABLE
+from nest_core.teaching.course.folder import find_lesson, offered
+from nest_core.teaching.course.pinned import find_figure, lesson_file, lesson_text
+from nest_core.teaching.drawings import lesson_pictures
+from nest_core.teaching.lessons import FIGURES, LESSONS
+from nest_core.teaching.lessons.files import read_lesson
 
 SENTENCE = re.compile(r"^[^\n]+ must [^\n]+, but is [^\n]+: [^\n]+\.$")
 

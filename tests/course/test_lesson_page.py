@@ -11,15 +11,15 @@ import re
 import pytest
 from plotly.offline import get_plotlyjs
 
-from nest_core.course import page
-from nest_core.course.page import MOST_BYTES, lesson_page
-from nest_core.course.pinned import find_figure
-from nest_core.errors import InputError
-from nest_core.figures.lessons import lesson_pictures
-from nest_core.files import read_text
-from nest_core.lessons import LESSONS, lesson
-from nest_core.lessons.files import read_lesson
-from nest_core.presets import preset_path
+from nest_core.documents.errors import InputError
+from nest_core.documents.files import read_text
+from nest_core.documents.presets import preset_path
+from nest_core.teaching.course import page
+from nest_core.teaching.course.page import MOST_BYTES, lesson_page
+from nest_core.teaching.course.pinned import find_figure
+from nest_core.teaching.drawings import lesson_pictures
+from nest_core.teaching.lessons import LESSONS, lesson
+from nest_core.teaching.lessons.files import read_lesson
 from nest_studio.cli import run
 
 QUICK = {"stash", "experts", "program"}

@@ -12,7 +12,7 @@ import pytest
 from why_cases import DENSE, PLANS, priced, problem, scenario
 
 from nest_core.costs.price import price
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.explain import difference, equations, price_pasted, training
 from nest_core.explain.interval import Interval
 from nest_core.explain.words import (

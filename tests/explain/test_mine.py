@@ -8,11 +8,11 @@ import pytest
 
 from nest_core import explain
 from nest_core.costs import price
-from nest_core.errors import InputError
-from nest_core.exporters.megatron import export_megatron
-from nest_core.exporters.values import Refused
+from nest_core.documents.errors import InputError
+from nest_core.documents.presets import preset_names
+from nest_core.interop.exporters.megatron import export_megatron
+from nest_core.interop.exporters.values import Refused
 from nest_core.planner import search
-from nest_core.presets import preset_names
 from nest_core.scenario import load_scenario, resolve_scenario, scenario_document
 from nest_studio.cli import run
 

@@ -8,8 +8,8 @@ from nest_core.costs import Plan, Point, StageStrategy, price
 from nest_core.costs.placement import rank_mapping_of
 from nest_core.explain.loads import link_loads
 from nest_core.explain.summary import plan_in_words
-from nest_core.exporters import TARGETS, Refused, export_plan
-from nest_core.picture import picture, to_svg
+from nest_core.interop.exporters import TARGETS, Refused, export_plan
+from nest_core.report.picture import picture, to_svg
 from nest_core.scenario import load_scenario
 
 WIDTHS = (8, 8, 8, 8, 8, 8, 8, 2, 6)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nest_core.costs import Plan, Point, price
 from nest_core.costs.price import Report
-from nest_core.exporters import Bundle, export_plan
+from nest_core.interop.exporters import Bundle, export_plan
 from nest_core.scenario import ScenarioValues, load_scenario
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "export"

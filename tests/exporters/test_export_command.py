@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nest_core.exporters import TARGETS
+from nest_core.interop.exporters import TARGETS
 from nest_studio.cli import run
 
 PRESET = "llama2-7b-64-h100"

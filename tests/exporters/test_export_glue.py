@@ -14,10 +14,10 @@ from export_cases import drawn_plans, exported, plan, priced, scenario
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from nest_core.exporters import Refused, export_plan
-from nest_core.exporters.deepspeed import uniform_parts
-from nest_core.exporters.torchtitan import _FLAVOURS, flavour_of
-from nest_core.presets import preset_names
+from nest_core.documents.presets import preset_names
+from nest_core.interop.exporters import Refused, export_plan
+from nest_core.interop.exporters.deepspeed import uniform_parts
+from nest_core.interop.exporters.torchtitan import _FLAVOURS, flavour_of
 
 
 class Recorder(types.SimpleNamespace):

@@ -14,10 +14,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from nest_core.costs import Plan, StageStrategy
-from nest_core.exporters import Refused, export_plan
-from nest_core.exporters.host_mapping import host_mapping
-from nest_core.exporters.slurm import coordinates
-from nest_core.layout import rank_mapping
+from nest_core.costs.layout import rank_mapping
+from nest_core.interop.exporters import Refused, export_plan
+from nest_core.interop.exporters.host_mapping import host_mapping
+from nest_core.interop.exporters.slurm import coordinates
 from nest_core.network import collapse
 
 FABRICS = [

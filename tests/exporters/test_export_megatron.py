@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from nest_core.costs import Plan, Point
 from nest_core.costs.parse import read_pasted, read_plan
 from nest_core.explain.mine import check_job
-from nest_core.exporters import Refused, export_plan
-from nest_core.exporters.astra_workload import groups_of
-from nest_core.exporters.megatron_core import layout_string, stage_options, swapped
+from nest_core.interop.exporters import Refused, export_plan
+from nest_core.interop.exporters.astra_workload import groups_of
+from nest_core.interop.exporters.megatron_core import layout_string, stage_options, swapped
 
 assert DATA.is_dir()
 
@@ -31,7 +31,7 @@ def unrolled(layout: str) -> list[str]:
 
 def cuts_said(options: object, blocks: int, pp: int) -> tuple[int, ...]:
     """The cuts that Megatron Core builds from its options, virtual stage by virtual stage."""
-    from nest_core.exporters.megatron_core import StageOptions
+    from nest_core.interop.exporters.megatron_core import StageOptions
 
     assert isinstance(options, StageOptions)
     virtual_stages = options.virtual_stages * pp

@@ -16,8 +16,8 @@ from export_cases import drawn_plans, exported, known, priced, scenario
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from nest_core.exporters import Refused, export_plan
-from nest_core.presets import preset_names
+from nest_core.documents.presets import preset_names
+from nest_core.interop.exporters import Refused, export_plan
 
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9_-]*")
 MODELS = sorted(preset_names("models"))

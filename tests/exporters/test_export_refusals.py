@@ -8,8 +8,8 @@ import pytest
 from export_cases import exported, plan, priced, scenario
 
 from nest_core.costs import Plan, StageStrategy
-from nest_core.errors import InputError
-from nest_core.exporters import TARGETS, Refused, export_plan
+from nest_core.documents.errors import InputError
+from nest_core.interop.exporters import TARGETS, Refused, export_plan
 
 LAUNCHED = ["megatron", "nemo", "torchtitan", "deepspeed"]
 UNEVEN = [0, 3, 18, 25, 34]

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from nest_core.costs import Point
 from nest_core.costs.schedules import in_flight, iteration_seconds
-from nest_core.exporters import Refused, chakra, export_plan
-from nest_core.exporters.astra_sim import _npus
-from nest_core.exporters.astra_workload import passes
-from nest_core.exporters.host_mapping import host_mapping
+from nest_core.interop.exporters import Refused, chakra, export_plan
+from nest_core.interop.exporters.astra_sim import _npus
+from nest_core.interop.exporters.astra_workload import passes
+from nest_core.interop.exporters.host_mapping import host_mapping
 from nest_core.network import collapse
 
 TAGS = {

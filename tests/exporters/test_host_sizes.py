@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nest_core.costs.plan import Point
-from nest_core.exporters.host_mapping import host_mapping
+from nest_core.documents.schema import FabricFile, checked
+from nest_core.fabric.files import build_fabric
+from nest_core.interop.exporters.host_mapping import host_mapping
 from nest_core.network import collapse
-from nest_core.schema import FabricFile, checked
-from nest_core.topology.files import build_fabric
 from nest_studio.cli import run
 
 HOSTS = {

@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from nest_core.api.answer import Answer, answer
-from nest_core.presets import preset_names
+from nest_core.documents.presets import preset_names
 from nest_core.scenario import load_scenario
 
 # NEST's program, which takes longest, has figures and tests of its own.

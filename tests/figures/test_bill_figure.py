@@ -6,10 +6,16 @@ import pytest
 
 from nest_core.bill.bill import bill
 from nest_core.bill.prices import load_prices
-from nest_core.figures.bill import PART_COLOURS, bill_figure, bill_rows, link_rows, ports_table
-from nest_core.presets import preset_names
+from nest_core.documents.presets import preset_names
+from nest_core.fabric import Clos, Dragonfly
+from nest_core.report.figures.bill import (
+    PART_COLOURS,
+    bill_figure,
+    bill_rows,
+    link_rows,
+    ports_table,
+)
 from nest_core.scenario import load_fabric
-from nest_core.topology import Clos, Dragonfly
 
 PRICES = load_prices()
 FABRICS = {name: load_fabric(name) for name in preset_names("fabrics")}

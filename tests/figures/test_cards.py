@@ -12,17 +12,17 @@ from nest_core.costs.head_room import MemorySpread
 from nest_core.explain.interval import Interval
 from nest_core.explain.iteration import iteration_parts, lost, report_parts
 from nest_core.explain.training import Training
-from nest_core.figures import Entry
-from nest_core.figures.alternatives import alternatives_table
-from nest_core.figures.cards import (
+from nest_core.planner import Certificate, search
+from nest_core.report.figures import Entry
+from nest_core.report.figures.alternatives import alternatives_table
+from nest_core.report.figures.cards import (
     Reference,
     memory_card,
     mfu_card,
     throughput_card,
     training_card,
 )
-from nest_core.figures.plan_parts import iteration_part, plan_pills
-from nest_core.planner import Certificate, search
+from nest_core.report.figures.plan_parts import iteration_part, plan_pills
 from nest_core.scenario import load_scenario
 
 SMALL = "gpt3-175b-64-h100"

@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from nest_core.calibration.collectives.sweep import Measured, Sweep, load_measured, sweep
 from nest_core.costs.software import Software
+from nest_core.documents.presets import preset_names
 from nest_core.explain.fabric_summary import levels_table
-from nest_core.figures.collectives import (
+from nest_core.hardware.collectives.library import load_library
+from nest_core.network import collapse
+from nest_core.report.figures.collectives import (
     bandwidth_figure,
     half_peak_bytes,
     size_label,
     time_figure,
 )
-from nest_core.hardware.collectives.library import load_library
-from nest_core.measured.collectives.sweep import Measured, Sweep, load_measured, sweep
-from nest_core.network import collapse
-from nest_core.presets import preset_names
 from nest_core.scenario import load_fabric
 
 NODES = collapse(load_fabric("h100-spine-leaf-64"))

@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nest_core.baselines import NAMES
+from nest_core.documents.units import humanise, humanise_bytes
 from nest_core.explain.summary import bottleneck, fullest
-from nest_core.figures import (
+from nest_core.planner.baselines import NAMES
+from nest_core.report.figures import (
     Entry,
     balance_figure,
     entries,
@@ -17,8 +18,14 @@ from nest_core.figures import (
     pending_entries,
     throughput_figure,
 )
-from nest_core.figures.style import ACCENT, HATCH, LIMIT, MEMORY_COLOURS, TIME_COLOURS, axis_unit
-from nest_core.units import humanise, humanise_bytes
+from nest_core.report.figures.style import (
+    ACCENT,
+    HATCH,
+    LIMIT,
+    MEMORY_COLOURS,
+    TIME_COLOURS,
+    axis_unit,
+)
 
 
 def rows_of(answer):

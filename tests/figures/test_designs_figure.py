@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nest_core.figures.designs import designs_picture
+from nest_core.report.figures.designs import designs_picture
 from nest_core.studies.design_choice import Contender, DesignChoice
 from nest_core.studies.design_search import DesignCertificate, Designed, Planned, pareto
 from nest_core.studies.design_space import Design

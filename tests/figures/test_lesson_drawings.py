@@ -8,10 +8,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from nest_core.figures.lessons import lesson_drawing
-from nest_core.figures.lessons.drawing import MOVES
-from nest_core.figures.lessons.racks import Racks
-from nest_core.lessons import lesson
+from nest_core.teaching.drawings import lesson_drawing
+from nest_core.teaching.drawings.drawing import MOVES
+from nest_core.teaching.drawings.racks import Racks
+from nest_core.teaching.lessons import lesson
 
 CASES = [
     *[

@@ -9,12 +9,12 @@ import pytest
 
 from nest_core.costs import price
 from nest_core.costs.parse import read_plan
+from nest_core.documents.units import humanise_bytes, percent
 from nest_core.explain.link_names import link_group_name
 from nest_core.explain.loads import link_loads
 from nest_core.explain.traffic import CLASSES
-from nest_core.figures.linkload import linkload_figure
+from nest_core.report.figures.linkload import linkload_figure
 from nest_core.scenario import load_scenario
-from nest_core.units import humanise_bytes, percent
 
 PLANS = {
     "clos": ("llama2-7b-64-h100", "dp=4,tp=4,pp=4,zero=1"),

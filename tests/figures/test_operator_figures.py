@@ -15,7 +15,7 @@ import pytest
 from nest_core.costs import RECOMPUTE
 from nest_core.costs.anatomy import anatomy
 from nest_core.costs.tables import layer_table
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.explain.layer_summary import (
     exchange_rows,
     kept_finding,
@@ -25,10 +25,15 @@ from nest_core.explain.layer_summary import (
     strategy_in_words,
     undivided,
 )
-from nest_core.figures.layered import layered
-from nest_core.figures.operators import BOUND_COLOURS, COMMUNICATION, graph_figure, short_name
-from nest_core.figures.roofline import roofline_figure
 from nest_core.hardware import load_accelerator, seconds
+from nest_core.report.figures.layered import layered
+from nest_core.report.figures.operators import (
+    BOUND_COLOURS,
+    COMMUNICATION,
+    graph_figure,
+    short_name,
+)
+from nest_core.report.figures.roofline import roofline_figure
 from nest_core.workload import Strategy
 from nest_core.workload.model_files import load_model
 
@@ -271,7 +276,7 @@ def test_it_works_without_torch():
     script = (
         "import sys; sys.modules['torch'] = None\n"
         "from nest_core.costs.anatomy import anatomy\n"
-        "from nest_core.figures.operators import graph_figure\n"
+        "from nest_core.report.figures.operators import graph_figure\n"
         "from nest_core.workload.model_files import load_model\n"
         "from nest_core.hardware import load_accelerator\n"
         "from nest_core.workload import Strategy\n"

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 import pytest
 
 from nest_core.costs.timeline import timeline
-from nest_core.figures import (
+from nest_core.report.figures import (
     Picture,
     balance_figure,
     entries,
@@ -19,8 +19,8 @@ from nest_core.figures import (
     memory_figure,
     throughput_figure,
 )
-from nest_core.figures.paper import iterations_picture, strategies_picture
-from nest_core.figures.timeline import timeline_figure
+from nest_core.report.figures.paper import iterations_picture, strategies_picture
+from nest_core.report.figures.timeline import timeline_figure
 
 
 def picture(*traces):

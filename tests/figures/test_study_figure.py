@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from nest_core.figures.study import study_picture
+from nest_core.report.figures.study import study_picture
 from nest_core.studies.study import Study, StudyAxis
 
 AXES = (

@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from nest_core.documents.presets import preset_names
+from nest_core.documents.units import humanise_bytes, humanise_seconds, percent, to_gib
 from nest_core.explain.summary import (
     accelerator_in_words,
     certificate_line,
@@ -15,11 +17,9 @@ from nest_core.explain.summary import (
     quantity,
     stage_rows,
 )
+from nest_core.fabric import Clos
 from nest_core.hardware import load_accelerator
-from nest_core.presets import preset_names
 from nest_core.scenario import load_fabric, load_scenario
-from nest_core.topology import Clos
-from nest_core.units import humanise_bytes, humanise_seconds, percent, to_gib
 from nest_core.workload.model_files import load_model
 
 NAMES = ["Throughput", "Speed-up", "Iteration time", "Pipeline bubble", "Memory head-room"]

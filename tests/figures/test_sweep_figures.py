@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nest_core.calibration.fabric import UNMEASURED_RATIO
 from nest_core.explain.interval import Interval
-from nest_core.figures.ratios import ratio_rows, ratios_finding, ratios_picture
-from nest_core.figures.sweep import pictures
-from nest_core.figures.sweep_cost import pareto_set
-from nest_core.measured.fabric import UNMEASURED_RATIO
 from nest_core.planner import search
+from nest_core.report.figures.ratios import ratio_rows, ratios_finding, ratios_picture
+from nest_core.report.figures.sweep import pictures
+from nest_core.report.figures.sweep_cost import pareto_set
 from nest_core.scenario import Scenario, resolve_scenario, scenario_document
 from nest_core.studies.interval import interval_of
 from nest_core.studies.ratios import Ratios, RatioStep, TierRatios

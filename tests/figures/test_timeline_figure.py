@@ -15,15 +15,15 @@ import pytest
 from nest_core.costs import LayerTable, Plan, Point, Problem, StateBytes, price
 from nest_core.costs.parse import read_plan
 from nest_core.costs.timeline import PARTS, timeline
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.explain.summary import bottleneck, fullest
-from nest_core.figures import balance_figure, memory_figure
-from nest_core.figures.entries import OURS, Entry
-from nest_core.figures.style import MARK, TIME_COLOURS, axis_unit
-from nest_core.figures.timeline import MOST_PASSES, timeline_figure
+from nest_core.fabric import Hierarchical, Tier
 from nest_core.network import collapse
+from nest_core.report.figures import balance_figure, memory_figure
+from nest_core.report.figures.entries import OURS, Entry
+from nest_core.report.figures.style import MARK, TIME_COLOURS, axis_unit
+from nest_core.report.figures.timeline import MOST_PASSES, timeline_figure
 from nest_core.scenario import load_scenario
-from nest_core.topology import Hierarchical, Tier
 
 PLANS = {
     "one stage": "dp=32,tp=2,zero=1",

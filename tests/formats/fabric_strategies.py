@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from nest_core.topology import Element, GraphFabric, Link
+from nest_core.fabric import Element, GraphFabric, Link
 
 # Printable, not only Latin; ids must survive quotes, commas, tags and spaces inside.
 NAMES = (

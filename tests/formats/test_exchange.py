@@ -21,15 +21,15 @@ from nest_core.bill.bill import bill
 from nest_core.bill.prices import load_prices
 from nest_core.costs import price
 from nest_core.costs.parse import read_plan
-from nest_core.formats import FORMATS, read_fabric, write_fabric
-from nest_core.formats.exchange import lost_on_canvas
+from nest_core.documents.presets import preset_names
+from nest_core.documents.schema import FabricFile, checked
+from nest_core.documents.toml_text import toml_document
+from nest_core.fabric.drawing import MAX_DRAWN, drawing_of
+from nest_core.fabric.files import build_fabric
+from nest_core.interop.formats import FORMATS, read_fabric, write_fabric
+from nest_core.interop.formats.exchange import lost_on_canvas
 from nest_core.network import collapse
-from nest_core.presets import preset_names
 from nest_core.scenario import fabric_document, load_fabric, load_scenario
-from nest_core.schema import FabricFile, checked
-from nest_core.toml_text import toml_document
-from nest_core.topology.drawing import MAX_DRAWN, drawing_of
-from nest_core.topology.files import build_fabric
 from nest_studio.cli import run
 
 READ = [name for name, entry in FORMATS.items() if entry.reads and entry.writes]

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nest_core.errors import InputError
-from nest_core.formats import read_fabric, write_fabric
-from nest_core.formats.simai import write_ns3, write_simai
+from nest_core.documents.errors import InputError
+from nest_core.documents.presets import preset_names
+from nest_core.documents.schema import FabricFile, checked
+from nest_core.fabric import Element, Fabric, GraphFabric, Hierarchical, Link, Tier, Torus
+from nest_core.fabric.files import build_fabric
+from nest_core.interop.formats import read_fabric, write_fabric
+from nest_core.interop.formats.simai import write_ns3, write_simai
 from nest_core.network import collapse
-from nest_core.presets import preset_names
 from nest_core.scenario import load_fabric
-from nest_core.schema import FabricFile, checked
-from nest_core.topology import Element, Fabric, GraphFabric, Hierarchical, Link, Tier, Torus
-from nest_core.topology.files import build_fabric
 
 
 def read(text: str) -> Fabric:

@@ -7,9 +7,9 @@ import tomllib
 
 import pytest
 
-from nest_core.presets import preset_path
+from nest_core.documents.presets import preset_path
+from nest_core.fabric import Hierarchical
 from nest_core.scenario import load_fabric, load_scenario
-from nest_core.topology import Hierarchical
 from nest_studio.cli import run
 
 TREE = "SwitchName=s0 Nodes=n[0-3]\nSwitchName=s1 Nodes=n[4-7]\nSwitchName=r Switches=s[0-1]\n"

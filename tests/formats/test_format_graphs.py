@@ -7,13 +7,13 @@ import pytest
 from fabric_strategies import graph_fabrics
 from hypothesis import given, settings
 
-from nest_core.errors import InputError
-from nest_core.files import MAX_FILE_BYTES
-from nest_core.formats import Assumed, read_fabric, write_fabric
+from nest_core.documents.errors import InputError
+from nest_core.documents.files import MAX_FILE_BYTES
+from nest_core.documents.schema import FabricFile, checked
+from nest_core.fabric import Element, Fabric, GraphFabric, Link
+from nest_core.fabric.files import build_fabric
+from nest_core.interop.formats import Assumed, read_fabric, write_fabric
 from nest_core.scenario import load_fabric
-from nest_core.schema import FabricFile, checked
-from nest_core.topology import Element, Fabric, GraphFabric, Link
-from nest_core.topology.files import build_fabric
 
 
 def read(text: str, name: str, **assumed: float) -> Fabric:

@@ -9,13 +9,13 @@ from ibnet_sample import ibnetdiscover_text
 
 from nest_core.bill.bill import bill
 from nest_core.bill.prices import load_prices
-from nest_core.errors import InputError
-from nest_core.formats import Assumed, read_fabric
+from nest_core.documents.errors import InputError
+from nest_core.documents.schema import FabricFile, checked
+from nest_core.fabric import GraphFabric
+from nest_core.fabric.files import build_fabric
+from nest_core.interop.formats import Assumed, read_fabric
 from nest_core.network import collapse
 from nest_core.network.bisection import bisection_Bps
-from nest_core.schema import FabricFile, checked
-from nest_core.topology import GraphFabric
-from nest_core.topology.files import build_fabric
 
 
 def read(text: str, **assumed: float) -> tuple[GraphFabric, tuple[str, ...]]:

@@ -11,16 +11,16 @@ from fabric_strategies import graph_fabrics
 from hypothesis import given, settings
 from ibnet_sample import ibnetdiscover_text
 
-from nest_core.errors import InputError
-from nest_core.files import MAX_FILE_BYTES
-from nest_core.formats import FORMATS, Assumed, format_of, read_fabric, write_fabric
-from nest_core.presets import preset_names, preset_path
+from nest_core.documents.errors import InputError
+from nest_core.documents.files import MAX_FILE_BYTES
+from nest_core.documents.presets import preset_names, preset_path
+from nest_core.documents.schema import FabricFile, checked
+from nest_core.documents.toml_text import toml_document
+from nest_core.documents.units import gigabytes, microseconds
+from nest_core.fabric import Fabric, GraphFabric
+from nest_core.fabric.files import build_fabric
+from nest_core.interop.formats import FORMATS, Assumed, format_of, read_fabric, write_fabric
 from nest_core.scenario import load_fabric
-from nest_core.schema import FabricFile, checked
-from nest_core.toml_text import toml_document
-from nest_core.topology import Fabric, GraphFabric
-from nest_core.topology.files import build_fabric
-from nest_core.units import gigabytes, microseconds
 
 
 def built(document) -> Fabric:
@@ -223,7 +223,7 @@ def test_foreign_parsers_load_only_with_the_formats():
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     ).stdout.split()
     assert "nest_core.scenario" in loaded
-    assert not {"defusedxml", "nest_core.formats"} & set(loaded)
+    assert not {"defusedxml", "nest_core.interop.formats"} & set(loaded)
 
 
 def test_unknown_endings_are_told_by_content():

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nest_core.errors import InputError
-from nest_core.formats import Assumed, read_fabric, write_fabric
-from nest_core.formats.hostlist import compressed, expanded
-from nest_core.formats.values import Source
+from nest_core.documents.errors import InputError
+from nest_core.documents.schema import FabricFile, checked
+from nest_core.fabric import Fabric, Hierarchical, Tier
+from nest_core.fabric.files import build_fabric
+from nest_core.fabric.graph import as_graph
+from nest_core.interop.formats import Assumed, read_fabric, write_fabric
+from nest_core.interop.formats.hostlist import compressed, expanded
+from nest_core.interop.formats.values import Source
 from nest_core.scenario import load_fabric
-from nest_core.schema import FabricFile, checked
-from nest_core.topology import Fabric, Hierarchical, Tier
-from nest_core.topology.files import build_fabric
-from nest_core.topology.graph import as_graph
 
 
 def read(text: str, name: str = "topology.conf", **assumed: float) -> Fabric:

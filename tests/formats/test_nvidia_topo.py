@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from nest_core.errors import InputError
-from nest_core.formats import Assumed
-from nest_core.formats.nvidia_topo import CODES, is_nvidia_topo, read_nvidia_topo
-from nest_core.formats.values import Source
+from nest_core.documents.errors import InputError
+from nest_core.interop.formats import Assumed
+from nest_core.interop.formats.nvidia_topo import CODES, is_nvidia_topo, read_nvidia_topo
+from nest_core.interop.formats.values import Source
 
 # The rows of the grammar: two tabs after NUMA Affinity, none of the tail for NICs, underlined head.
 TEXT = """\

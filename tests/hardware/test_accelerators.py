@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.documents.presets import preset_names, preset_path
 from nest_core.hardware import Accelerator, load_accelerator, load_family
 from nest_core.hardware.stacks import under
-from nest_core.presets import preset_names, preset_path
 from nest_core.scenario import load_scenario
 
 NAMES = preset_names("accelerators")

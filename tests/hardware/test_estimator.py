@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.documents.presets import preset_names
 from nest_core.hardware import (
     Family,
     backward_seconds,
@@ -20,7 +21,6 @@ from nest_core.hardware import (
     load_family,
     seconds,
 )
-from nest_core.presets import preset_names
 from nest_core.workload import Kernel, Operator
 
 FAMILY = replace(

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from nest_core.costs.software import software_of
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.documents.presets import load_toml, preset_path
 from nest_core.hardware import load_accelerator
 from nest_core.hardware.collectives import OPS, load_curve, load_library
 from nest_core.hardware.network_spread import load_spread
 from nest_core.network import collapse
 from nest_core.network.collective import KINDS, collective, member_groups
-from nest_core.presets import load_toml, preset_path
 from nest_core.scenario import load_fabric
 
 

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from nest_core.costs.tables import layer_table
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.documents.presets import load_toml, preset_names, preset_path
 from nest_core.hardware import (
     backward_seconds,
     forward_seconds,
@@ -31,7 +32,6 @@ from nest_core.hardware.profiles import (
     write_profile,
 )
 from nest_core.hardware.stacks import default_stack, under
-from nest_core.presets import load_toml, preset_names, preset_path
 from nest_core.scenario import load_scenario
 from nest_core.workload import Strategy, chain
 from nest_core.workload.model_files import load_model

@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.hardware.profile_cases import cases, check_affordable
 from nest_core.hardware.profiles import load_profile
 from nest_core.workload import Model, Strategy

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.documents.presets import preset_names
+from nest_core.documents.schema import StackFile
 from nest_core.hardware import load_accelerator
 from nest_core.hardware.posterior import PARAMETERS, adjusted, load_posterior
 from nest_core.hardware.stacks import (
@@ -17,9 +19,7 @@ from nest_core.hardware.stacks import (
     under,
     validated,
 )
-from nest_core.presets import preset_names
 from nest_core.scenario import load_scenario
-from nest_core.schema import StackFile
 
 H100 = "llama2-7b-64-h100"
 STACK = """

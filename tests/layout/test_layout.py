@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from nest_core.layout import AXES, Layout
+from nest_core.costs.layout import AXES, Layout
 
 DEGREES = [(1, 1, 1, 1), (2, 1, 3, 4), (4, 2, 3, 1), (1, 3, 1, 5), (3, 2, 2, 2), (8, 1, 16, 1)]
 ORDERS = list(itertools.permutations(AXES))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nest_core.errors import InputError
-from nest_core.layout import DEVICE_ORDERS, Layout, device_order, rank_mapping
+from nest_core.costs.layout import DEVICE_ORDERS, Layout, device_order, rank_mapping
+from nest_core.documents.errors import InputError
+from nest_core.fabric import Clos, Hierarchical, Tier, Torus
 from nest_core.network import collapse
-from nest_core.topology import Clos, Hierarchical, Tier, Torus
 
 TORI = [(4, 4), (8, 8), (4, 4, 4), (3, 5), (16, 2, 3), (8, 4, 2)]
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from nest_core.costs import Plan, Point, StageStrategy, price
+from nest_core.costs.layout import device_order, rank_mapping
 from nest_core.costs.links import links
 from nest_core.costs.parse import read_plan
 from nest_core.costs.placement import COLUMNS, rank_mapping_of, read_placement
-from nest_core.errors import InputError
-from nest_core.layout import device_order, rank_mapping
+from nest_core.documents.errors import InputError
 from nest_core.scenario import load_scenario
 
 ORDERS = (("tp", "cp", "dp", "pp"), ("tp", "cp", "pp", "dp"), ("tp", "dp", "cp", "pp"))

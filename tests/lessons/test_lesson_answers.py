@@ -8,21 +8,21 @@ import math
 
 import pytest
 
-from nest_core.lessons import lesson
-from nest_core.lessons.bubble import played
-from nest_core.lessons.collectives import crossing
-from nest_core.lessons.experts import spreads
-from nest_core.lessons.levels import cells, chosen_cuts
-from nest_core.lessons.oversubscription import widths
-from nest_core.lessons.paper_table import leads
-from nest_core.lessons.program import SECONDS as PROGRAM_SECONDS
-from nest_core.lessons.program import UNITS as PROGRAM_UNITS
-from nest_core.lessons.program import chain, chosen, iteration, path, states
-from nest_core.lessons.stash import priced
-from nest_core.lessons.zero import zero_stages
 from nest_core.planner import SearchSpace, search
 from nest_core.planner.levelwise import PAPER_ORDER, levelwise
 from nest_core.scenario import resolve_scenario
+from nest_core.teaching.lessons import lesson
+from nest_core.teaching.lessons.bubble import played
+from nest_core.teaching.lessons.collectives import crossing
+from nest_core.teaching.lessons.experts import spreads
+from nest_core.teaching.lessons.levels import cells, chosen_cuts
+from nest_core.teaching.lessons.oversubscription import widths
+from nest_core.teaching.lessons.paper_table import leads
+from nest_core.teaching.lessons.program import SECONDS as PROGRAM_SECONDS
+from nest_core.teaching.lessons.program import UNITS as PROGRAM_UNITS
+from nest_core.teaching.lessons.program import chain, chosen, iteration, path, states
+from nest_core.teaching.lessons.stash import priced
+from nest_core.teaching.lessons.zero import zero_stages
 
 GIB = 2.0**30
 

@@ -8,10 +8,10 @@ import re
 
 import pytest
 
-from nest_core.errors import InputError
-from nest_core.figures.lessons import lesson_drawing, lesson_pictures, projected
-from nest_core.lessons import LESSONS, lesson
-from nest_core.lessons.lesson import Choice, Question
+from nest_core.documents.errors import InputError
+from nest_core.teaching.drawings import lesson_drawing, lesson_pictures, projected
+from nest_core.teaching.lessons import LESSONS, lesson
+from nest_core.teaching.lessons.lesson import Choice, Question
 
 EVERY = pytest.mark.parametrize("shown", LESSONS, ids=lambda one: one.key)
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from nest_core.lessons import lesson
-from nest_core.lessons.contents import contents, moves
-from nest_core.lessons.passes import passed
-from nest_core.lessons.teaching import noded
-from nest_core.lessons.tensor import divided
-from nest_core.lessons.walk import FABRICS, walked
 from nest_core.network.collective import collective
 from nest_core.network.steps import steps
+from nest_core.teaching.lessons import lesson
+from nest_core.teaching.lessons.contents import contents, moves
+from nest_core.teaching.lessons.passes import passed
+from nest_core.teaching.lessons.teaching import noded
+from nest_core.teaching.lessons.tensor import divided
+from nest_core.teaching.lessons.walk import FABRICS, walked
 
 
 def _choice(key, which):

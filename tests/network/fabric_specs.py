@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from nest_core.topology import Clos, Fabric, Hierarchical, Tier, Torus
+from nest_core.fabric import Clos, Fabric, Hierarchical, Tier, Torus
 
 __all__ = [
     "CLOS",

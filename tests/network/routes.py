@@ -16,7 +16,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from nest_core.topology import Clos, Hierarchical, Torus
+from nest_core.fabric import Clos, Hierarchical, Torus
 
 __all__ = ["Counter", "cut"]
 

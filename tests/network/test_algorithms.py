@@ -11,7 +11,8 @@ from fabric_specs import CLOS, EVERY, HIERARCHIES, TORI, clos, torus, tree
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.documents.presets import preset_names
 from nest_core.network import IDEAL, Network, collapse, message_time, price_phases
 from nest_core.network.algorithms import (
     ALGORITHMS,
@@ -31,7 +32,6 @@ from nest_core.network.collective import (
 )
 from nest_core.network.groups import exchange
 from nest_core.network.traffic import multi_rail_reduce_scatter
-from nest_core.presets import preset_names
 from nest_core.scenario import load_fabric
 from nest_studio.cli import run
 

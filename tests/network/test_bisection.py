@@ -5,11 +5,8 @@ from __future__ import annotations
 import networkx as nx
 import pytest
 
-from nest_core.network import collapse
-from nest_core.network.bisection import bisection_Bps, full_bisection_Bps, last_half
-from nest_core.presets import preset_names
-from nest_core.scenario import load_fabric
-from nest_core.topology import (
+from nest_core.documents.presets import preset_names
+from nest_core.fabric import (
     Clos,
     Dragonfly,
     Element,
@@ -19,6 +16,9 @@ from nest_core.topology import (
     Tier,
     Torus,
 )
+from nest_core.network import collapse
+from nest_core.network.bisection import bisection_Bps, full_bisection_Bps, last_half
+from nest_core.scenario import load_fabric
 
 FEW = 1200
 

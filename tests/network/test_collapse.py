@@ -27,10 +27,10 @@ from fabric_specs import (
 )
 from routes import Counter, cut
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.fabric import Clos, Fabric, Torus
 from nest_core.network import collapse, transfers
 from nest_core.network.tree import TreeLinkMap
-from nest_core.topology import Clos, Fabric, Torus
 
 
 def pairs(fabric: Fabric, most: int = 400) -> list[tuple[int, int]]:

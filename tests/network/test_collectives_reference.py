@@ -26,13 +26,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nest_core.fabric import Hierarchical, Tier, Torus
 from nest_core.network import Level, Network, collapse, price_phases
 from nest_core.network.algorithms import algorithm_stages
 from nest_core.network.collective import collective
 from nest_core.network.link_map import BoolArray, FloatArray, IntArray, Routes
 from nest_core.network.scale_up import scale_up_link_map
 from nest_core.network.tree import TreeLinkMap, TreeTier
-from nest_core.topology import Hierarchical, Tier, Torus
 
 SAME = 0.01
 """Same algorithm, nothing shared."""

@@ -19,11 +19,11 @@ import numpy as np
 import pytest
 from fabric_specs import tree
 
+from nest_core.fabric import Torus
 from nest_core.network import Network, Phase, collapse, price_phases
 from nest_core.network.clusters import graph_network
 from nest_core.network.graph import GraphLinkMap
 from nest_core.network.patterns import pattern_phases
-from nest_core.topology import Torus
 
 SUBSET = Path(__file__).parent.parent / "data" / "contention_subset.csv"
 ROWS, SUBSET_ROWS = 828, 64

@@ -11,7 +11,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.fabric import Hierarchical, Tier
 from nest_core.network import (
     IDEAL,
     Dispatch,
@@ -20,7 +21,6 @@ from nest_core.network import (
     dispatched,
     message_time,
 )
-from nest_core.topology import Hierarchical, Tier
 
 NODES = Hierarchical(
     "four nodes",

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from fabric_specs import EVERY, TORI, TREES, TWISTED
 
+from nest_core.fabric import Clos, Hierarchical
 from nest_core.network import Network, collapse
-from nest_core.topology import Clos, Hierarchical
 
 
 def table(network: Network) -> np.ndarray:

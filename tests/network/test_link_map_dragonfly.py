@@ -8,12 +8,12 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from nest_core.fabric.dragonfly import Dragonfly
 from nest_core.network import transfers
 from nest_core.network.clusters import graph_network
 from nest_core.network.dragonfly import dragonfly_network, without_detours
 from nest_core.network.error import collapse_error
 from nest_core.network.traffic import message_time
-from nest_core.topology.dragonfly import Dragonfly
 
 
 def dragonfly(a: int, p: int, h: int, **changes: Any) -> Dragonfly:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from fabric_specs import CLOS, EXPLICIT, HIERARCHIES, RAILS, TORI, clos, torus, tree
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.network import Network, collapse, transfers
 from nest_core.network.clusters import graph_network
 from nest_core.network.cuts import Cuts

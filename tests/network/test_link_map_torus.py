@@ -8,10 +8,10 @@ import pytest
 from fabric_specs import EVERY, TORI, TWISTED, torus
 from routes import Counter
 
+from nest_core.fabric import Torus
 from nest_core.network import collapse, collectives, price_phases, transfers
 from nest_core.network.groups import exchange
 from nest_core.network.traffic import multi_ring_reduce_scatter, ring_reduce_scatter
-from nest_core.topology import Torus
 
 GB = 1e9
 US = 1e-6

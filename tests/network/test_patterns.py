@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from fabric_specs import EXPLICIT, tree
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.fabric.dragonfly import Dragonfly
 from nest_core.network import collapse
 from nest_core.network.dragonfly import dragonfly_network
 from nest_core.network.patterns import data_parallel_groups, pipeline_flows, traffic
-from nest_core.topology.dragonfly import Dragonfly
 from nest_studio.cli import run
 
 CASES = [

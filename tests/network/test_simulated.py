@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 from fabric_specs import tree
 
+from nest_core.fabric import Clos, Torus
 from nest_core.network import MessageTime, Network, collapse, price_phases, transfers
 from nest_core.network.traffic import (
     hierarchical_reduce_scatter,
     multi_ring_reduce_scatter,
     ring_reduce_scatter,
 )
-from nest_core.topology import Clos, Torus
 
 DEVICES = 64
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from fabric_specs import clos, rails, torus, tree
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.network import collapse
 from nest_core.network.algorithms import ALGORITHMS, algorithm_phases
 from nest_core.network.collective import collective

@@ -10,6 +10,7 @@ import pytest
 from fabric_specs import CLOS, EVERY, EXPLICIT, HIERARCHIES, clos, torus, tree
 from routes import Counter
 
+from nest_core.fabric import Fabric
 from nest_core.network import (
     MessageTime,
     Protocol,
@@ -26,7 +27,6 @@ from nest_core.network.traffic import (
     ring_reduce_scatter,
     tree_all_reduce,
 )
-from nest_core.topology import Fabric
 
 GB = 1e9
 US = 1e-6

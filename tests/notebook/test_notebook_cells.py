@@ -11,13 +11,13 @@ from nbclient import NotebookClient
 
 import nest_core as nest
 from nest_core.api.layer import LayerRequest
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.notebook import new_notebook, output_of, pin_cells, pinned, table_output
 from nest_core.notebook.cells import KINDS
 from nest_core.report.tables import Table
 from nest_core.scenario import fabric_document
 from nest_core.workload.model_files import load_model, model_table
-from nest_studio.why_view import _PARTS
+from nest_studio.plan.why import _PARTS
 
 PLOT = "application/vnd.plotly.v1+json"
 STUDY = {"schema": 1, "name": "S", "scenario": "llama2-7b-64-h100"}

@@ -8,7 +8,7 @@ import json
 import nbformat
 import pytest
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.notebook import cell_parts, pinned, read_notebook, write_notebook
 
 OTHER = {

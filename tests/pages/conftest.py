@@ -13,8 +13,13 @@ from streamlit.components.v2 import manifest_scanner
 from streamlit.runtime.pages_manager import PagesManager
 from streamlit.testing.v1 import AppTest, app_test
 
-from nest_core.store import Database
-from nest_studio import compare_state, fabric_view, forms, jobs, plan_state, workload_view
+from nest_studio.compare import state as compare_state
+from nest_studio.design import view as fabric_view
+from nest_studio.form import scenario as forms
+from nest_studio.jobs import waiting as jobs
+from nest_studio.plan import state as plan_state
+from nest_studio.session.store import Database
+from nest_studio.workload import view as workload_view
 
 # As servers do before their first visitor (`readiness`): Streamlit and plotly import it when they
 # first need it, the one for a page and the other where a worker's figure arrives, both at once.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nest_studio.arrival import refused
+from nest_studio.server.arrival import refused
 
 SMALL = {"scenario": "llama2-7b-64-h100", "tour": "off"}
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from plan_cards import big_figures
 
-from nest_studio import jobs, plan_state
-from nest_studio.tasks.requests import best_plan
+from nest_studio.jobs import waiting as jobs
+from nest_studio.jobs.tasks.requests import best_plan
+from nest_studio.plan import state as plan_state
 
 HELD = {"scenario": "llama2-7b-64-h100", "workload.global_batch_sequences": "896"}
 PATIENCE_S = 60.0

@@ -12,15 +12,16 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from nest_core.figures.comparison import SCENARIO_COLOURS, pictures
-from nest_core.presets import load_toml, preset_path
+from nest_core.documents.presets import load_toml, preset_path
+from nest_core.report.figures.comparison import SCENARIO_COLOURS, pictures
+from nest_core.report.sheet import weigh
+from nest_core.report.sheet.headline import headline
 from nest_core.scenario import Scenario, scenario_document
-from nest_core.sheet import weigh
-from nest_core.sheet.headline import headline
 from nest_core.studies.comparison import LONGEST_NAME, compared
 from nest_core.studies.solving import never, silent
-from nest_studio import jobs, sure_view
-from nest_studio.compare_state import LONGEST_ADDRESS, READY_MADE
+from nest_studio.compare.state import LONGEST_ADDRESS, READY_MADE
+from nest_studio.jobs import waiting as jobs
+from nest_studio.plan import certainty as sure_view
 
 PAGE = Path(__file__).resolve().parents[2] / "pages" / "compare.py"
 # Workers started with "spawn" import the main script again, which must not draw then.

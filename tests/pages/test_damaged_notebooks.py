@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from nest_core.notebook import new_notebook, pin_cells
-from nest_core.store import Database, Notebooks
+from nest_studio.session.store import Database, Notebooks
 
 
 @pytest.fixture

@@ -13,16 +13,16 @@ from plan_cards import big_figures, shown_figures
 from streamlit.testing.v1 import AppTest
 from streamlit.util import AttributeDictionary
 
-from nest_core.figures.ratios import ratios_finding
-from nest_core.figures.sweep import pictures
 from nest_core.notebook import pinned
+from nest_core.report.figures.ratios import ratios_finding
+from nest_core.report.figures.sweep import pictures
 from nest_core.scenario import Scenario, load_scenario, scenario_document
-from nest_core.store import Database, Notebooks
 from nest_core.studies.ratios import highest_ratios
 from nest_core.studies.sweeps import sweep
-from nest_studio import jobs
-from nest_studio.forms import changes_in_words
-from nest_studio.show import PicturePlace
+from nest_studio.components.show import PicturePlace
+from nest_studio.form.scenario import changes_in_words
+from nest_studio.jobs import waiting as jobs
+from nest_studio.session.store import Database, Notebooks
 
 SMALL = "llama2-7b-64-h100"
 GREY = ".st-key-results-below { opacity: 0.35"

@@ -8,10 +8,10 @@ import zipfile
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from nest_core.exporters import Refused, export_plan
+from nest_core.interop.exporters import Refused, export_plan
 from nest_core.planner import search
 from nest_core.scenario import Scenario, scenario_document
-from nest_studio.tasks.exports import LABELS, plan_exports, zipped
+from nest_studio.jobs.tasks.exports import LABELS, plan_exports, zipped
 
 PINNED = {"search.tp": 2, "search.cp": 1, "search.micro_batch_sequences": 1, "search.zero": 1}
 
@@ -54,7 +54,7 @@ def test_an_archive_has_the_same_bytes_and_scripts_that_run():
 @pytest.mark.usefixtures("at_once")
 def test_the_popover_offers_them(request_of):
     def page(text, best):
-        from nest_studio.plan_export import framework_exports
+        from nest_studio.plan.export import framework_exports
 
         framework_exports(text, best, "mine")
 

@@ -9,15 +9,15 @@ import pytest
 from page_parts import fabrics
 
 from nest_core.bill.bill import Bill
-from nest_core.formats import FORMATS
+from nest_core.fabric.graph import GraphFabric
+from nest_core.interop.formats import FORMATS
 from nest_core.network import Network
 from nest_core.network.collective import CollectiveAnswer
 from nest_core.scenario import fabric_document
-from nest_core.topology.graph import GraphFabric
-from nest_studio import jobs
-from nest_studio.own_fabric import OWN
-from nest_studio.stored import links
-from nest_studio.workers import GIB, Limits
+from nest_studio.jobs import waiting as jobs
+from nest_studio.jobs.workers import GIB, Limits
+from nest_studio.session.own_fabric import OWN
+from nest_studio.session.stored import links
 
 
 @pytest.fixture

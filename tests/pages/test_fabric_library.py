@@ -6,9 +6,9 @@ import html
 
 import pytest
 
-from nest_studio.compare_state import fabric_choices
-from nest_studio.own_fabric import OWN
-from nest_studio.stored import fabrics
+from nest_studio.compare.state import fabric_choices
+from nest_studio.session.own_fabric import OWN
+from nest_studio.session.stored import fabrics
 
 
 def text_of(page):

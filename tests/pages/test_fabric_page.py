@@ -9,18 +9,18 @@ from dataclasses import replace
 import pytest
 from page_parts import components, fabrics
 
-from nest_core.figures.collectives import bandwidth_figure, time_figure
-from nest_core.measured.collectives.sweep import sweep
+from nest_core.calibration.collectives.sweep import sweep
+from nest_core.documents.units import humanise_rate
 from nest_core.network import collapse
 from nest_core.network.bisection import bisection_Bps
-from nest_core.picture import picture
+from nest_core.report.figures.collectives import bandwidth_figure, time_figure
+from nest_core.report.picture import picture
 from nest_core.scenario import load_fabric
 from nest_core.scenario.titles import fabric_title
-from nest_core.units import humanise_rate
-from nest_studio import jobs
-from nest_studio.browser.fabric import USUAL_PX
-from nest_studio.fabric_view import DEFAULT_FABRIC
-from nest_studio.tasks.fabrics import fabric_sweep
+from nest_studio.components.browser.fabric import USUAL_PX
+from nest_studio.design.view import DEFAULT_FABRIC
+from nest_studio.jobs import waiting as jobs
+from nest_studio.jobs.tasks.fabrics import fabric_sweep
 
 CHARTS = 4
 

@@ -19,10 +19,11 @@ from hostile import SMALL, TORUS, VALUES, faults, opened
 
 from nest_core.bill.bill import bill
 from nest_core.bill.prices import load_prices
-from nest_core.errors import InputError
-from nest_core.figures import Picture
-from nest_core.files import decoded
-from nest_core.formats import read_fabric
+from nest_core.documents.errors import InputError
+from nest_core.documents.files import decoded
+from nest_core.documents.presets import load_toml, preset_names
+from nest_core.documents.toml_text import toml_document
+from nest_core.interop.formats import read_fabric
 from nest_core.notebook import (
     PinOutput,
     new_notebook,
@@ -31,12 +32,11 @@ from nest_core.notebook import (
     write_notebook,
 )
 from nest_core.notebook.report import html_report
-from nest_core.presets import load_toml, preset_names
+from nest_core.report.figures import Picture
 from nest_core.scenario import fabric_document, load_fabric, resolve_scenario, scenario_document
-from nest_core.store import Links, Notebooks
-from nest_core.toml_text import toml_document
 from nest_core.workload.hugging_face import read_config
 from nest_core.workload.model_files import load_model, model_table
+from nest_studio.session.store import Links, Notebooks
 
 DOCUMENT = scenario_document(SMALL)[0]
 OVERRIDES = (

@@ -8,7 +8,7 @@ import pytest
 from hostile import SMALL, TEXTS, faults, opened
 from streamlit.testing.v1 import AppTest
 
-from nest_core.lessons import LESSONS
+from nest_core.teaching.lessons import LESSONS
 
 FORM = (
     "scenario",

@@ -10,10 +10,10 @@ import pytest
 from page_parts import components
 from streamlit.testing.v1 import AppTest
 
-from nest_core.course.work import work_brief, work_reveal
-from nest_core.figures.lessons import lesson_drawing, lesson_pictures
-from nest_core.lessons import LESSONS, lesson
-from nest_studio import jobs
+from nest_core.teaching.course.work import work_brief, work_reveal
+from nest_core.teaching.drawings import lesson_drawing, lesson_pictures
+from nest_core.teaching.lessons import LESSONS, lesson
+from nest_studio.jobs import waiting as jobs
 
 PAGE = Path(__file__).resolve().parents[2] / "pages" / "learn.py"
 EVERY = pytest.mark.parametrize("shown", LESSONS, ids=lambda one: one.key)
@@ -225,8 +225,8 @@ def test_a_projector_shows_question_and_figure_and_nothing_for_the_teacher(proje
 def _keyed():
     import streamlit as st
 
-    from nest_core.lessons import lesson
-    from nest_studio.present_view import on_key
+    from nest_core.teaching.lessons import lesson
+    from nest_studio.learn.presentation import on_key
 
     st.session_state.setdefault("steps.step", 0)
     for name in st.query_params.get_all("press"):
@@ -375,7 +375,7 @@ def test_a_link_keeps_its_answer_while_the_question_is_computed(learn_page, slow
 def _toured():
     import streamlit as st
 
-    from nest_studio.tour import tour, tour_button
+    from nest_studio.plan.tour import tour, tour_button
 
     tour()
     tour_button()

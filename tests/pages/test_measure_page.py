@@ -11,9 +11,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from nest_core.api.measurements import Measurements, read_entries
-from nest_core.measured.logs import Given
-from nest_core.store import Database, Links, database_url, kept_measurements
-from nest_studio.own_stack import KEPT_AS, OWN_STACK
+from nest_core.calibration.logs import Given
+from nest_studio.session.own_stack import KEPT_AS, OWN_STACK
+from nest_studio.session.store import Database, Links, database_url, kept_measurements
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "measured" / "logs"))
 from printed_logs import megatron, text

@@ -13,7 +13,7 @@ import pytest
 from hostile import FORGED, SMALL, TEXTS, TORUS, Forger, faults, opened
 from streamlit.testing.v1 import AppTest
 
-from nest_studio import jobs
+from nest_studio.jobs import waiting as jobs
 
 PAGES = ("plan", "design", "workload", "compare", "explore", "learn", "paper", "notebook")
 SCENARIOS = (SMALL, TORUS)
@@ -33,7 +33,7 @@ def quick(at_once, monkeypatch):
         small_plan = function.__name__ == "best_plan" and (
             args[0].values.model.name == "Llama 2 7B"
         )
-        if small_plan or function.__module__ == "nest_studio.tasks.fabrics":
+        if small_plan or function.__module__ == "nest_studio.jobs.tasks.fabrics":
             return done(job_queue, key, function, *args)
         return jobs.Job(key)
 

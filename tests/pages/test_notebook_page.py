@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from nest_core.notebook import new_notebook, pin_cells, pinned, write_notebook
 from nest_core.scenario import scenario_document
-from nest_core.store import Database, Notebooks
+from nest_studio.session.store import Database, Notebooks
 
 SMALL = "llama2-7b-64-h100"
 EVIL = "<script>alert(1)</script><img src=//elsewhere.example/x.png>"
@@ -225,7 +225,7 @@ def test_a_pin_that_was_edited_to_no_scenario_is_shown_without_ways_out(opened, 
 PAGE = """
 from nest_core.notebook import PinOutput
 from nest_core.scenario import scenario_document
-from nest_studio.pins import pin_button
+from nest_studio.notebook.pins import pin_button
 
 document, _ = scenario_document("llama2-7b-64-h100")
 inputs = {"document": document, "overrides": {}}

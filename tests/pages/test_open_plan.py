@@ -8,14 +8,14 @@ from dataclasses import replace
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from nest_core.documents.presets import preset_names
 from nest_core.notebook import new_notebook, pin_cells
-from nest_core.presets import preset_names
 from nest_core.scenario import Scenario, fabric_document, resolve_scenario, scenario_document
 from nest_core.scenario.titles import fabric_title
-from nest_core.store import Database, Notebooks
 from nest_core.workload.model_files import load_model, model_table
-from nest_studio.explore_view import axes_of
-from nest_studio.open_plan import over_preset, unsaid
+from nest_studio.explore.view import axes_of
+from nest_studio.session.open_plan import over_preset, unsaid
+from nest_studio.session.store import Database, Notebooks
 
 SMALL = "llama2-7b-64-h100"
 OTHER = "bert-large-64-v100"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nest_core.measured.acceptance.expected import expected_of, library_of
+from nest_core.calibration.acceptance.expected import expected_of, library_of
 from nest_core.network import collapse
 from nest_core.scenario import load_fabric
 

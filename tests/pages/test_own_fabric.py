@@ -10,17 +10,17 @@ import pytest
 
 from nest_core.bill.bill import bill
 from nest_core.bill.prices import load_prices
-from nest_core.formats import write_fabric
+from nest_core.documents.schema import FabricFile, checked
+from nest_core.documents.units import humanise_rate
+from nest_core.fabric.files import build_fabric
+from nest_core.interop.formats import write_fabric
 from nest_core.network import collapse
 from nest_core.network.bisection import bisection_Bps
 from nest_core.scenario import load_fabric
 from nest_core.scenario.titles import fabric_title
-from nest_core.schema import FabricFile, checked
-from nest_core.topology.files import build_fabric
-from nest_core.units import humanise_rate
-from nest_studio import own_fabric
 from nest_studio.cli import run
-from nest_studio.own_fabric import OWN
+from nest_studio.session import own_fabric
+from nest_studio.session.own_fabric import OWN
 
 
 def values(page):

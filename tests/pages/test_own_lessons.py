@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from nest_core.course import LESSONS_VARIABLE
-from nest_core.files import read_text
-from nest_core.lessons import LESSONS
-from nest_core.presets import preset_path
+from nest_core.documents.files import read_text
+from nest_core.documents.presets import preset_path
+from nest_core.teaching.course import LESSONS_VARIABLE
+from nest_core.teaching.lessons import LESSONS
 
 PAGE = Path(__file__).resolve().parents[2] / "pages" / "learn.py"
 

@@ -12,8 +12,8 @@ from plan_cards import big_figures, shown_figures
 
 from nest_core.scenario import load_scenario, resolve_scenario, scenario_document
 from nest_core.workload.model_files import load_model, model_of
-from nest_studio.model_view import OWN_MODEL
-from nest_studio.scenario_file import scenario_toml
+from nest_studio.form.model import OWN_MODEL
+from nest_studio.session.scenario_file import scenario_toml
 
 CONFIGS = Path(__file__).resolve().parents[1] / "data" / "configs"
 SMALL = "llama2-7b-64-h100"

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from nest_core.figures.paper import models_of, paper_pictures
 from nest_core.paper import NAMES, Reproduction, program, reproduce
 from nest_core.paper.cases import Cell
+from nest_core.report.figures.paper import models_of, paper_pictures
 
 FOUND = reproduce("figure5", "published")
 ORDERS = ("published", "as_published", "right_order")

@@ -11,13 +11,13 @@ from streamlit.testing.v1 import AppTest
 
 from nest_core.costs.timeline import timeline
 from nest_core.explain.loads import link_loads
-from nest_core.figures.linkload import linkload_figure
-from nest_core.figures.timeline import timeline_figure
-from nest_core.picture import picture, to_svg, untitled
 from nest_core.planner import search
+from nest_core.report.figures.linkload import linkload_figure
+from nest_core.report.figures.timeline import timeline_figure
+from nest_core.report.picture import picture, to_svg, untitled
 from nest_core.scenario import load_scenario
-from nest_studio.browser.fabric import USUAL_PX
-from nest_studio.plan_view import PAINTS
+from nest_studio.components.browser.fabric import USUAL_PX
+from nest_studio.plan.view import PAINTS
 
 PIPELINE = "gpt3-175b-64-h100"
 
@@ -26,11 +26,11 @@ def script(name: str, settings: list[str]) -> None:
     """The parts of the plan page without its form."""
     import streamlit as st
 
-    from nest_core.overrides import setting
+    from nest_core.documents.overrides import setting
     from nest_core.scenario import Scenario, scenario_document
-    from nest_studio.plan_state import answer_of
-    from nest_studio.plan_tabs import timeline_part
-    from nest_studio.plan_view import middle, parts_of
+    from nest_studio.plan.state import answer_of
+    from nest_studio.plan.tabs import timeline_part
+    from nest_studio.plan.view import middle, parts_of
 
     scenario = Scenario(scenario_document(name)[0], dict(map(setting, settings)))
     answer = answer_of(scenario)
@@ -155,8 +155,8 @@ def test_a_figure_that_is_drawn_twice_has_one_menu():
     def twice() -> None:
         import plotly.graph_objects as go
 
-        from nest_core.figures import Picture
-        from nest_studio.show import PicturePlace
+        from nest_core.report.figures import Picture
+        from nest_studio.components.show import PicturePlace
 
         place = PicturePlace("twice")
         for title in ("first", "second"):

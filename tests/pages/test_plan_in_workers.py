@@ -12,12 +12,12 @@ from page_parts import fabrics
 from nest_core.costs.problem import Problem
 from nest_core.network import Network
 from nest_core.scenario import fabric_document
-from nest_studio import jobs
-from nest_studio.job_queue import JobQueue
-from nest_studio.own_fabric import OWN
-from nest_studio.stored import links
-from nest_studio.tasks.requests import best_plan
-from nest_studio.workers import GIB, Limits
+from nest_studio.jobs import waiting as jobs
+from nest_studio.jobs.job_queue import JobQueue
+from nest_studio.jobs.tasks.requests import best_plan
+from nest_studio.jobs.workers import GIB, Limits
+from nest_studio.session.own_fabric import OWN
+from nest_studio.session.stored import links
 
 SMALL = {
     "scenario": "llama2-7b-64-h100",

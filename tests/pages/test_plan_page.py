@@ -12,20 +12,21 @@ from page_parts import fabrics
 from plan_cards import big_figures, shown_figures
 
 from nest_core.api.answer import answer
+from nest_core.documents.presets import preset_names
+from nest_core.documents.schema import parameter
+from nest_core.documents.units import humanise
 from nest_core.explain.rests_on import rests_on
 from nest_core.explain.summary import certificate_line
-from nest_core.figures import entries
-from nest_core.figures.alternatives import alternatives_table
-from nest_core.presets import preset_names
+from nest_core.fabric import Clos, GraphFabric, Hierarchical
+from nest_core.report.figures import entries
+from nest_core.report.figures.alternatives import alternatives_table
 from nest_core.scenario import Scenario, load_scenario, resolve_scenario, scenario_document
-from nest_core.schema import parameter
-from nest_core.topology import Clos, GraphFabric, Hierarchical
-from nest_core.units import humanise
-from nest_studio import jobs, plan_state
-from nest_studio.forms import offloads_in_words
-from nest_studio.jobs import Job
-from nest_studio.open_plan import over_preset, unsaid
-from nest_studio.scenario_file import command_line, scenario_toml
+from nest_studio.form.scenario import offloads_in_words
+from nest_studio.jobs import waiting as jobs
+from nest_studio.jobs.waiting import Job
+from nest_studio.plan import state as plan_state
+from nest_studio.session.open_plan import over_preset, unsaid
+from nest_studio.session.scenario_file import command_line, scenario_toml
 
 # One preset of every kind, and what is peculiar among them; `tests/figures` draws them all.
 KINDS = (

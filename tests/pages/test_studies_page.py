@@ -8,11 +8,13 @@ from datetime import UTC, datetime
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from nest_core.store import Database, database_url, kept_studies
 from nest_core.studies import engine
 from nest_core.studies.rows import StudyRow, rows_of
 from nest_core.studies.study import study_of
-from nest_studio import stored, study_runs, study_view
+from nest_studio.explore import studies as study_view
+from nest_studio.jobs import study_runs
+from nest_studio.session import stored
+from nest_studio.session.store import Database, database_url, kept_studies
 
 TINY = """
 schema = 1

@@ -11,6 +11,8 @@ import pytest
 
 from nest_core.costs.placement import rank_mapping_of
 from nest_core.costs.shapes import measured_words
+from nest_core.documents.text import plain
+from nest_core.documents.units import humanise_seconds
 from nest_core.explain import bindings, next_best, training
 from nest_core.explain.words import (
     axes_table,
@@ -22,10 +24,9 @@ from nest_core.planner import head_room_steps, search
 from nest_core.scenario import load_scenario
 from nest_core.studies.interval import interval_of
 from nest_core.studies.recommended import recommend
-from nest_core.text import plain
-from nest_core.units import humanise_seconds
-from nest_studio import plan_export, sure_view
-from nest_studio.jobs import JobQueue
+from nest_studio.jobs.waiting import JobQueue
+from nest_studio.plan import certainty as sure_view
+from nest_studio.plan import export as plan_export
 
 PARTS = (
     "why-binding",

@@ -21,7 +21,7 @@ from nest_core.api.answer import answer
 from nest_core.notebook import new_notebook, output_of, pin_cells
 from nest_core.notebook.report import html_report
 from nest_core.scenario import resolve_scenario
-from nest_core.store import Database, Links, Notebooks, database_url
+from nest_studio.session.store import Database, Links, Notebooks, database_url
 
 APP = Path(__file__).resolve().parents[2] / "app.py"
 SMALL = "llama2-7b-64-h100"

@@ -20,7 +20,7 @@ from nest_core.hardware import load_accelerator
 from nest_core.hardware.stacks import default_stack, under
 from nest_core.workload import Strategy
 from nest_core.workload.model_files import load_model, model_table
-from nest_studio.model_view import OWN_MODEL
+from nest_studio.form.model import OWN_MODEL
 
 CHARTS = 2
 STANDARD = {

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.paper import NAMES, reproduce
 from nest_core.paper.cases import FIGURES
 from nest_core.paper.reproduction import Costs, Reproduction

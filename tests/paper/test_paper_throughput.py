@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from nest_core.paper.cases import FIGURES, Cell, instance_of
+from nest_core.paper.published import StageOrder, evaluate, solve
 from nest_core.paper.throughput import average_gains, search_times, throughput_rows
-from nest_core.published import StageOrder, evaluate, solve
 
 Rows = tuple[dict[str, Any], ...]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nest_core.figures.paper import paper_pictures
 from nest_core.paper.topologies import MESHES, affinity, figure8, figure9, network_of
+from nest_core.report.figures.paper import paper_pictures
 
 
 @pytest.mark.parametrize("preset", MESHES)

@@ -16,7 +16,7 @@ import numpy as np
 
 from nest_core.bill.bill import inventory
 from nest_core.bill.prices import load_prices
-from nest_core.picture import Band, Box, Drawn, Line, Words, to_svg
+from nest_core.report.picture import Band, Box, Drawn, Line, Words, to_svg
 
 __all__ = [
     "counts_wrong",

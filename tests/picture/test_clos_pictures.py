@@ -10,11 +10,11 @@ import pytest
 from clos_specs import clos
 from properties import bill_counts, drawn_counts, everything_wrong, moved
 
-from nest_core.errors import InputError
-from nest_core.picture import Box, Line, picture, to_svg
-from nest_core.presets import preset_names
+from nest_core.documents.errors import InputError
+from nest_core.documents.presets import preset_names
+from nest_core.fabric import Clos
+from nest_core.report.picture import Box, Line, picture, to_svg
 from nest_core.scenario import load_fabric
-from nest_core.topology import Clos
 
 WIDTHS = (216, 448, 640, 900, 1200)
 PRESETS = [name for name in preset_names("fabrics") if isinstance(load_fabric(name), Clos)]

@@ -20,15 +20,15 @@ from nest_core.bill.prices import load_prices
 from nest_core.costs import price
 from nest_core.costs.parse import read_plan
 from nest_core.costs.placement import rank_mapping_of
+from nest_core.documents.presets import preset_names
 from nest_core.explain.loads import link_loads
-from nest_core.picture import Band, Box, Line, picture, to_svg
-from nest_core.picture.folding import folded, ranks_of
-from nest_core.picture.lattice import Blocks
-from nest_core.picture.plan import stage_look
-from nest_core.presets import preset_names
+from nest_core.fabric import Clos, Dragonfly, GraphFabric, Torus
+from nest_core.fabric.graph import Element, Link, as_graph
+from nest_core.report.picture import Band, Box, Line, picture, to_svg
+from nest_core.report.picture.folding import folded, ranks_of
+from nest_core.report.picture.lattice import Blocks
+from nest_core.report.picture.plan import stage_look
 from nest_core.scenario import load_fabric, load_scenario
-from nest_core.topology import Clos, Dragonfly, GraphFabric, Torus
-from nest_core.topology.graph import Element, Link, as_graph
 
 WIDTHS = (216, 448, 640, 900, 1200)
 PRESETS = [name for name in preset_names("fabrics") if not isinstance(load_fabric(name), Clos)]

@@ -14,8 +14,8 @@ from nest_core.costs import price
 from nest_core.costs.parse import read_plan
 from nest_core.costs.placement import rank_mapping_of
 from nest_core.explain.loads import link_loads
-from nest_core.picture import Box, Line, Words, picture
-from nest_core.picture.plan import load_look, shown, stage_look, tier_busy
+from nest_core.report.picture import Box, Line, Words, picture
+from nest_core.report.picture.plan import load_look, shown, stage_look, tier_busy
 from nest_core.scenario import load_scenario
 
 PLANS = {

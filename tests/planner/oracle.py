@@ -544,7 +544,7 @@ class Oracle:
 
     Parameters
     ----------
-    fabric : nest_core.topology.Hierarchical
+    fabric : nest_core.fabric.Hierarchical
         What ``problem.network`` was collapsed from.
     problem : nest_core.costs.Problem
     space : nest_core.planner.SearchSpace

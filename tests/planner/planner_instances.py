@@ -23,10 +23,10 @@ from nest_core.costs import (
     StateBytes,
 )
 from nest_core.costs.software import LINKS_ALONE, Software
+from nest_core.fabric import Hierarchical, Tier
 from nest_core.hardware.collectives import Curve, Regime
 from nest_core.network import collapse
 from nest_core.planner import ORDERS, SearchSpace
-from nest_core.topology import Hierarchical, Tier
 
 Tables = Callable[[int, bool, int, int, int], LayerTable]
 

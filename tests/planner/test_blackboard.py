@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from nest_core.costs import LayerTable, Plan, Point, Problem, StateBytes, price
+from nest_core.fabric import Hierarchical, Tier
 from nest_core.network import collapse
 from nest_core.planner import ORDERS, SearchSpace, search
-from nest_core.topology import Hierarchical, Tier
 
 _PAGE = Path(__file__).resolve().parents[2] / "docs" / "method.md"
 _SECONDS = (6.0, 6.0, 3.0, 5.0)

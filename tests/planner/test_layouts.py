@@ -23,12 +23,12 @@ from nest_core.costs import (
 )
 from nest_core.costs.parse import read_plan
 from nest_core.costs.timeline import timeline
-from nest_core.errors import InputError
-from nest_core.exporters.megatron_core import layout_string
+from nest_core.documents.errors import InputError
+from nest_core.fabric import Hierarchical, Tier
+from nest_core.interop.exporters.megatron_core import layout_string
 from nest_core.network import collapse
 from nest_core.planner import SearchSpace, audit, search
 from nest_core.planner.layouts import even_patterns, uneven_patterns
-from nest_core.topology import Hierarchical, Tier
 
 
 @pytest.mark.parametrize(("layers", "pp", "v"), [(9, 2, 2), (10, 2, 2), (13, 2, 3), (14, 3, 2)])

@@ -1,4 +1,4 @@
-"""The level-wise recurrence on the published costs: the answers of `nest_core.published.solve`.
+"""The level-wise recurrence on the published costs: answers of `nest_core.paper.published`.
 
 The recurrence is told the longest stages that the published tables allow, level by level, and
 nothing else of them. `solve` knows that stages follow one another without gaps, so that levels
@@ -14,15 +14,15 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from nest_core.planner.levelwise.caps import least_objective
-from nest_core.planner.levelwise.recurrence import Longest, Places, reach, suffixes, trace
-from nest_core.published import PAPER_CASES, paper_cells, read_instance, solve
-from nest_core.published.costs import (
+from nest_core.paper.published import PAPER_CASES, paper_cells, read_instance, solve
+from nest_core.paper.published.costs import (
     StageTables,
     boundary_levels,
     synchronisation_levels,
     synchronisation_terms,
 )
+from nest_core.planner.levelwise.caps import least_objective
+from nest_core.planner.levelwise.recurrence import Longest, Places, reach, suffixes, trace
 
 # In no figure of the paper, and so in no preset.
 UNPRINTED = ("h100_spineLeaf_bert_d128_mbs1", "h100_spineLeaf_bert_d1024_mbs1")

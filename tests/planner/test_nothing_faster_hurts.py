@@ -34,10 +34,10 @@ from nest_core.costs import (
     price,
 )
 from nest_core.costs.software import Software
+from nest_core.fabric import Tier
 from nest_core.hardware.collectives import Curve
 from nest_core.network import collapse
 from nest_core.planner import search
-from nest_core.topology import Tier
 
 Quicker = Callable[[Instance, np.random.Generator], Problem]
 

@@ -12,10 +12,10 @@ from planner_instances import Instance, Tables, random_instance
 
 from nest_core.costs import LayerTable
 from nest_core.costs.software import Software
+from nest_core.fabric import Hierarchical, Tier
 from nest_core.hardware.collectives import Curve
 from nest_core.network import Network, collapse, collectives, transfers
 from nest_core.planner import Result, search
-from nest_core.topology import Hierarchical, Tier
 
 pytestmark = pytest.mark.slow
 

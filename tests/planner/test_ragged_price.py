@@ -14,7 +14,7 @@ from planner_instances import Instance, any_choice, any_picks, any_stages, large
 
 from nest_core.costs import Plan, Point, StageStrategy, price
 from nest_core.costs.parse import parse_plan
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 
 pytestmark = pytest.mark.slow
 

@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import pytest
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.documents.units import humanise_seconds
 from nest_core.planner import search
 from nest_core.scenario import load_scenario
-from nest_core.units import humanise_seconds
 from nest_studio.commands.watching import watched
 
 NAME = "llama3-70b-1024-h100-4to1"

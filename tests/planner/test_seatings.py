@@ -10,10 +10,10 @@ from oracle import Choice
 from planner_instances import holed_instance
 
 from nest_core.costs import price
+from nest_core.costs.layout import seated, seatings
 from nest_core.costs.parse import parse_plan
-from nest_core.errors import InputError
-from nest_core.exporters.host_mapping import host_mapping
-from nest_core.layout import seated, seatings
+from nest_core.documents.errors import InputError
+from nest_core.interop.exporters.host_mapping import host_mapping
 from nest_core.planner import audit, search
 from nest_core.scenario import load_scenario
 

@@ -1,7 +1,7 @@
 """The published model once more, over concrete devices and event by event.
 
 Written from the words of the model alone, on the raw JSON document, in plain Python
-loops: it shares no code, no table and no shortcut with `nest_core.published`.
+loops: it shares no code, no table and no shortcut with `nest_core.paper.published`.
 """
 
 from __future__ import annotations

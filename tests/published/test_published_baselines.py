@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from published_tiny import tiny
 
-from nest_core.published import Baseline, StageOrder, evaluate, parse_instance
-from nest_core.published.baselines import partition
+from nest_core.paper.published import Baseline, StageOrder, evaluate, parse_instance
+from nest_core.paper.published.baselines import partition
 
 
 def _baseline(

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from published_tiny import tiny
 
-from nest_core.errors import InputError
-from nest_core.published import Baseline, Instance, parse_instance, read_instance, solve
+from nest_core.documents.errors import InputError
+from nest_core.paper.published import Baseline, Instance, parse_instance, read_instance, solve
 
 Document = dict[str, Any]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from published_oracle import Plan, all_plans
 
-from nest_core.published import parse_instance, solve
+from nest_core.paper.published import parse_instance, solve
 
 _SEEDS = 500
 # Every machine of up to eight devices and three levels that is worth a look.

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nest_core.errors import InputError
-from nest_core.published import (
+from nest_core.documents.errors import InputError
+from nest_core.paper.published import (
     PAPER_CASES,
     Instance,
     StageOrder,

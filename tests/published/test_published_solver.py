@@ -9,7 +9,7 @@ import sys
 import pytest
 from published_tiny import tiny
 
-from nest_core.published import Stage, parse_instance, solve
+from nest_core.paper.published import Stage, parse_instance, solve
 
 # By hand, for `tiny`. Across level 1 a transfer of c bytes takes 2 (c / 10 + 1).
 # One stage: load (1 + 3 + 5) + (2 + 4 + 6) = 21, memory 2 * 60 + 600 = 720.
@@ -158,7 +158,7 @@ def test_the_largest_admitted_instance_is_solved_in_seconds() -> None:
 
 
 def test_the_package_needs_numpy_and_nothing_heavier() -> None:
-    script = "import sys, nest_core.published; print(*sys.modules)"
+    script = "import sys, nest_core.paper.published; print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     ).stdout.split()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.scenario import Scenario, document, scenario_document
 
 PRESET, _ = scenario_document("llama2-7b-64-h100")

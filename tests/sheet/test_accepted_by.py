@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from nest_core.report.sheet.rows import acceptance_table, accepted_by
 from nest_core.scenario import load_scenario, resolve_scenario, scenario_document
-from nest_core.sheet.rows import acceptance_table, accepted_by
 from nest_studio.cli import run
 
 

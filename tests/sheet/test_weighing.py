@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nest_core.sheet.weighing import dearer
+from nest_core.report.sheet.weighing import dearer
 from nest_core.studies.whole_cost import Design, crossing_of_hours, crossing_of_price
 
 DESIGNS = st.builds(

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from nbformat import NotebookNode
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.notebook import new_notebook, pin_cells, read_notebook
-from nest_core.store import Conflict, Database, Links, Notebooks, SavedNotebook
+from nest_studio.session.store import Conflict, Database, Links, Notebooks, SavedNotebook
 
 ODD_TABLES = """
 DROP TABLE notebooks;
@@ -298,7 +298,7 @@ def test_a_folder_in_place_of_the_file_is_one_sentence(tmp_path):
 def test_a_store_that_another_program_holds_is_one_sentence(whole, tmp_path, monkeypatch):
     path = tmp_path / "n.sqlite"
     shutil.copy(whole[0], path)
-    monkeypatch.setattr("nest_core.store.database.PATIENCE_S", 0.1)
+    monkeypatch.setattr("nest_studio.session.store.database.PATIENCE_S", 0.1)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         with pytest.raises(InputError, match="but is 'database is locked'"):

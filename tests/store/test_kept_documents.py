@@ -6,9 +6,9 @@ import sqlite3
 
 import pytest
 
-from nest_core.errors import InputError
-from nest_core.files import MAX_FILE_BYTES
-from nest_core.store import Database, kept_fabrics, kept_measurements
+from nest_core.documents.errors import InputError
+from nest_core.documents.files import MAX_FILE_BYTES
+from nest_studio.session.store import Database, kept_fabrics, kept_measurements
 
 DRAWING = {"schema": 1, "name": "Halle Ä", "kind": "graph", "element": [{"id": "gpu 0"}]}
 

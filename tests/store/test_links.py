@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nest_core.errors import InputError
-from nest_core.store import Database, Links
+from nest_core.documents.errors import InputError
+from nest_studio.session.store import Database, Links
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=8),

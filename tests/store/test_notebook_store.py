@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.notebook import new_notebook, pin_cells
-from nest_core.store import Conflict, Database, Notebooks, database_url
-from nest_core.store.notebooks import VERSIONS_KEPT
+from nest_studio.session.store import Conflict, Database, Notebooks, database_url
+from nest_studio.session.store.notebooks import VERSIONS_KEPT
 
 NOON = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 ROUNDS = 10

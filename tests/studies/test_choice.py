@@ -11,7 +11,6 @@ from inline import Inline
 from studies import CLUSTER, written
 
 from nest_core.scenario import Scenario
-from nest_core.store import Database, StoredAnswers
 from nest_core.studies import sensitivity as module
 from nest_core.studies.design_choice import choose, ties_of, weigh
 from nest_core.studies.design_growth import ROOM, SMALL, ways_to_grow
@@ -23,6 +22,7 @@ from nest_core.studies.pool import WorkerPool
 from nest_core.studies.sensitivity import sensitivity
 from nest_core.studies.stakes import Stakes
 from nest_core.studies.study import load_study
+from nest_studio.session.store import Database, StoredAnswers
 
 MIX = """
 schema = 1

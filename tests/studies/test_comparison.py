@@ -12,9 +12,9 @@ import pytest
 
 from nest_core.bill.bill import bill
 from nest_core.bill.prices import load_prices
-from nest_core.errors import InputError
-from nest_core.figures.comparison import pictures
+from nest_core.documents.errors import InputError
 from nest_core.planner import search
+from nest_core.report.figures.comparison import pictures
 from nest_core.scenario import Scenario, load_scenario, scenario_document
 from nest_core.studies.comparison import MOST, compare, compared
 from nest_core.studies.equal_budget import MOST_DEVICES, Budget, at_budget

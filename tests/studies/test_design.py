@@ -9,16 +9,16 @@ import pytest
 from inline import Inline
 from studies import CLUSTER, written
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.fabric.same_size import KINDS
 from nest_core.planner import search
 from nest_core.scenario import resolve_scenario
-from nest_core.store import Database, StoredAnswers
 from nest_core.studies.design_search import search_designs
 from nest_core.studies.design_space import design_space, non_blocking
 from nest_core.studies.pool import WorkerPool
 from nest_core.studies.rows import StudyRow
 from nest_core.studies.study import load_study
-from nest_core.topology.same_size import KINDS
+from nest_studio.session.store import Database, StoredAnswers
 
 LONG = CLUSTER.replace("1024", "2048").replace("gpt3-1.3b", "llama2-7b")
 MIX = """[[mix]]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from nest_core.errors import InputError
-from nest_core.overrides import assign
-from nest_core.presets import preset_names
+from nest_core.documents.errors import InputError
+from nest_core.documents.overrides import assign
+from nest_core.documents.presets import preset_names
+from nest_core.documents.schema import FabricFile, checked
+from nest_core.fabric.files import build_fabric
 from nest_core.scenario import (
     Scenario,
     expanded,
@@ -14,9 +16,7 @@ from nest_core.scenario import (
     resolve_scenario,
     scenario_document,
 )
-from nest_core.schema import FabricFile, checked
 from nest_core.studies.settings import settings_of
-from nest_core.topology.files import build_fabric
 
 PRESET = "llama2-7b-64-h100"
 CHANGES = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.scenario import load_scenario
 from nest_core.studies.next_runs import Beliefs, chosen_runs, next_runs
 

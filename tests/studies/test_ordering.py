@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.studies.designs import asked_of, whole_bills
 from nest_core.studies.failures import Loss
 from nest_core.studies.ordering import ordered

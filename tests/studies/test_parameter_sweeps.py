@@ -8,9 +8,9 @@ import pytest
 
 from nest_core.bill.bill import bill
 from nest_core.bill.prices import load_prices
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.documents.presets import preset_names
 from nest_core.planner import search
-from nest_core.presets import preset_names
 from nest_core.scenario import Scenario, load_scenario, resolve_scenario, scenario_document
 from nest_core.studies.parameter import parameter_named, parse_values, with_values
 from nest_core.studies.parameters import sweep_parameters

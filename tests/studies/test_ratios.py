@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.planner import search
 from nest_core.scenario import Scenario, load_scenario, scenario_document
 from nest_core.studies.ratios import highest_ratios

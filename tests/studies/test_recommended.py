@@ -11,7 +11,7 @@ import pytest
 import nest_core as nest
 from nest_core.costs import price
 from nest_core.costs.parse import read_plan
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.planner import search
 from nest_core.scenario import load_scenario
 from nest_core.studies import draw_search

@@ -16,14 +16,14 @@ import pytest
 from inline import Inline
 from studies import STUDY, TINY, written
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.scenario import Scenario, resolve_scenario, scenario_document
-from nest_core.store import Database, StoredAnswers
 from nest_core.studies import engine, result
 from nest_core.studies.pool import WorkerPool
 from nest_core.studies.rows import rows_of
 from nest_core.studies.study import load_study
 from nest_core.studies.sweeps import sweep
+from nest_studio.session.store import Database, StoredAnswers
 
 MIX = STUDY.replace(
     'scenario = "tiny.toml"',

@@ -6,13 +6,13 @@ import pytest
 from distributed import LocalCluster
 from studies import written
 
-from nest_core.errors import InputError
-from nest_core.store import Database, StoredAnswers
+from nest_core.documents.errors import InputError
 from nest_core.studies import engine
 from nest_core.studies.pool import WorkerPool
 from nest_core.studies.rows import rows_of
 from nest_core.studies.study import load_study
-from nest_studio.pools import cluster, cluster_size, processes
+from nest_studio.jobs.pools import cluster, cluster_size, processes
+from nest_studio.session.store import Database, StoredAnswers
 
 
 def test_engines_differ_in_nothing(tmp_path):
@@ -38,6 +38,6 @@ def test_engines_differ_in_nothing(tmp_path):
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nonsense", "tcp://"])
 def test_a_dead_scheduler_is_said(address, monkeypatch):
-    monkeypatch.setattr("nest_studio.pools.PATIENCE_S", 0.5)
+    monkeypatch.setattr("nest_studio.jobs.pools.PATIENCE_S", 0.5)
     with pytest.raises(InputError, match="--dask must name a scheduler that answers"):
         cluster_size(address)

@@ -10,7 +10,7 @@ import pytest
 
 from nest_core.costs import price
 from nest_core.costs.parse import parse_plan
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.scenario import load_fabric, load_scenario
 from nest_core.studies.interval import interval_of
 from nest_core.studies.uplinks import check_leaves, uplinks_off

@@ -30,7 +30,7 @@ FAILING = {
     "compare": f"import nest_core.no_such_module_of_ours  # {SECRET}",
     "notebook": "def this is no Python",
     "workload": ASKING.replace("SECRET", SECRET),
-    "explore": "from nest_core.errors import InputError\n"
+    "explore": "from nest_core.documents.errors import InputError\n"
     "raise InputError('radix', 'must be even', 63, 'use 64')",
 }
 

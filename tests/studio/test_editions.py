@@ -8,10 +8,10 @@ import shutil
 import pytest
 from worker_tasks import LONG_S, squared
 
-from nest_core import presets
+from nest_core.documents import presets
 from nest_core.hardware import load_accelerator, load_family
 from nest_core.scenario import Scenario, scenario_document
-from nest_studio.jobs import JobQueue
+from nest_studio.jobs.waiting import JobQueue
 
 SCENARIO = "llama2-7b-64-h100"
 

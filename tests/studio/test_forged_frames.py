@@ -21,7 +21,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 
-from nest_studio.frames import Frames
+from nest_studio.server.frames import Frames
 
 PAGES = {
     "plan": "scenario=llama2-7b-64-h100&tour=off",

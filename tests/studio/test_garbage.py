@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from nest_studio.garbage import EVERY_S, Collector
+from nest_studio.server.garbage import EVERY_S, Collector
 
 
 class Cycle:

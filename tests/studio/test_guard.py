@@ -183,7 +183,7 @@ SCHEMES = st.sampled_from(["http", "https", "ws", "file", "HTTP", ""])
 )
 def test_who_passes_asked_a_name_of_ours_from_that_very_place(hosts, origins):
     """By the standard library's reading of addresses, which shares no code with the guard."""
-    from nest_studio.guard import Names
+    from nest_studio.server.guard import Names
 
     public = "https://studio.example.org"
     asked = [f"{name}{port}" for name, port in hosts]

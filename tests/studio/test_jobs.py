@@ -36,11 +36,12 @@ from worker_tasks import (
     was_early,
 )
 
-from nest_core.errors import InputError
-from nest_studio import system, workers
-from nest_studio.jobs import JobQueue, Stopped, WorkerCrash, _key
-from nest_studio.jobs import job_queue as queue_of_the_server
-from nest_studio.workers import Limits
+from nest_core.documents.errors import InputError
+from nest_studio.jobs import workers
+from nest_studio.jobs.waiting import JobQueue, Stopped, WorkerCrash, _key
+from nest_studio.jobs.waiting import job_queue as queue_of_the_server
+from nest_studio.jobs.workers import Limits
+from nest_studio.server import system
 
 
 @pytest.fixture(autouse=True)
@@ -310,7 +311,7 @@ def test_what_was_cancelled_is_no_answer_for_others(held_queue):
 
 def test_results_are_kept_up_to_a_number_of_bytes(held_queue, monkeypatch):
     """A failure: the server's memory grows with whatever was asked for."""
-    monkeypatch.setattr("nest_studio.job_queue.KEPT_BYTES", 1e6)
+    monkeypatch.setattr("nest_studio.jobs.job_queue.KEPT_BYTES", 1e6)
     jobs = [held_queue.ask(str(number), sized, 300_000) for number in range(8)]
     for job in jobs:
         job.result(LONG_S)
@@ -324,7 +325,7 @@ def test_results_are_kept_up_to_a_number_of_bytes(held_queue, monkeypatch):
 
 def test_long_keys_count_as_what_is_kept(held_queue, monkeypatch):
     """A failure: keys that hold drawn fabrics are kept by the hundred."""
-    monkeypatch.setattr("nest_studio.job_queue.KEPT_BYTES", 1e6)
+    monkeypatch.setattr("nest_studio.jobs.job_queue.KEPT_BYTES", 1e6)
     jobs = [held_queue.ask(f"{number}" * 300_000, sized, 1) for number in range(8)]
     for job in jobs:
         job.result(LONG_S)
@@ -338,7 +339,7 @@ def test_workers_end_with_a_server_that_is_killed(tmp_path, root):
     script.write_text(
         "import sys, time\n"
         "from tests_jobs import patient\n"
-        "from nest_studio.jobs import JobQueue\n"
+        "from nest_studio.jobs.waiting import JobQueue\n"
         "if __name__ == '__main__':\n"
         "    job = JobQueue(workers=1).ask('long', patient)\n"
         "    while not job.share: time.sleep(0.01)\n"

@@ -10,8 +10,8 @@ import pytest
 from starlette.requests import Request
 from streamlit import config, file_util
 
-from nest_studio import shell
-from nest_studio.tasks.requests import import_tasks
+from nest_studio.jobs.tasks.requests import import_tasks
+from nest_studio.server import shell
 
 OWN = Path(file_util.get_static_dir(), "index.html").read_text("utf-8")
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from nest_core.store import Database, StoredAnswers
 from nest_core.studies.pool import WorkerPool
 from nest_core.studies.rows import rows_of
 from nest_core.studies.study import load_study
-from nest_studio import study_runs
-from nest_studio.jobs import JobQueue
+from nest_studio.jobs import study_runs
+from nest_studio.jobs.waiting import JobQueue
+from nest_studio.session.store import Database, StoredAnswers
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "studies"))
 from inline import Inline

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 
 LONG_S = 60.0
 

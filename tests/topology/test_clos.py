@@ -11,8 +11,8 @@ from clos_specs import clos, counts
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from nest_core.errors import InputError
-from nest_core.topology import MAX_DEVICES, Clos
+from nest_core.documents.errors import InputError
+from nest_core.fabric import MAX_DEVICES, Clos
 
 
 @pytest.mark.parametrize("k", [4, 6, 8, 16])

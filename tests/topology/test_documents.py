@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 
 from nest_core.bill.bill import bill
 from nest_core.bill.prices import load_prices
-from nest_core.errors import InputError
-from nest_core.formats import read_fabric, write_fabric
-from nest_core.presets import load_toml, preset_names, preset_path
-from nest_core.schema import FabricFile, checked
-from nest_core.schema.fabric import (
+from nest_core.documents.errors import InputError
+from nest_core.documents.presets import load_toml, preset_names, preset_path
+from nest_core.documents.schema import FabricFile, checked
+from nest_core.documents.schema.fabric import (
     ClosTable,
     DragonflyTable,
     ElementTable,
@@ -30,9 +29,10 @@ from nest_core.schema.fabric import (
     TorusTable,
     TpuSliceTable,
 )
-from nest_core.toml_text import toml_document
-from nest_core.topology import Fabric
-from nest_core.topology.files import build_fabric
+from nest_core.documents.toml_text import toml_document
+from nest_core.fabric import Fabric
+from nest_core.fabric.files import build_fabric
+from nest_core.interop.formats import read_fabric, write_fabric
 
 RATES = st.sampled_from([0.1, 12.5, 50.0, 100 / 3, 450.0, 46.875])
 TIMES = st.sampled_from([0.0, 0.5, 0.6, 1.25, 100 / 7])

@@ -10,8 +10,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from nest_core.errors import InputError
-from nest_core.topology import Dragonfly
+from nest_core.documents.errors import InputError
+from nest_core.fabric import Dragonfly
 
 SHAPES = [(2, 1, 1, 0), (4, 2, 2, 0), (4, 2, 2, 5), (4, 2, 2, 4), (6, 1, 3, 7), (3, 2, 1, 2)]
 

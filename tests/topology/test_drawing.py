@@ -7,13 +7,11 @@ from collections import Counter
 import networkx as nx
 import pytest
 
-from nest_core.errors import InputError
-from nest_core.network import collapse
-from nest_core.presets import preset_names
-from nest_core.scenario import load_fabric
-from nest_core.schema import FabricFile, checked
-from nest_core.topology.arrange import arranged, heights
-from nest_core.topology.drawing import (
+from nest_core.documents.errors import InputError
+from nest_core.documents.presets import preset_names
+from nest_core.documents.schema import FabricFile, checked
+from nest_core.fabric.arrange import arranged, heights
+from nest_core.fabric.drawing import (
     MAX_DRAWN,
     MAX_ELEMENTS,
     drawing_of,
@@ -22,7 +20,9 @@ from nest_core.topology.drawing import (
     empty_drawing,
     tabled,
 )
-from nest_core.topology.files import build_fabric
+from nest_core.fabric.files import build_fabric
+from nest_core.network import collapse
+from nest_core.scenario import load_fabric
 
 FABRICS = {name: load_fabric(name) for name in preset_names("fabrics")}
 DRAWN = [name for name, fabric in FABRICS.items() if fabric.devices <= MAX_DRAWN]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from clos_specs import clos
 
-from nest_core.errors import InputError
-from nest_core.topology import Clos, Hierarchical, Tier, Torus
+from nest_core.documents.errors import InputError
+from nest_core.fabric import Clos, Hierarchical, Tier, Torus
 
 
 def rails(*missing: str, devices: int = 32, radix: int = 8, tiers: int = 2, **changes) -> Clos:

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from nest_core.errors import InputError
-from nest_core.presets import preset_names, preset_path
+from nest_core.documents.errors import InputError
+from nest_core.documents.presets import preset_names, preset_path
+from nest_core.documents.schema import FabricFile, checked
+from nest_core.fabric import Clos, Dragonfly, Fabric, GraphFabric, Hierarchical, Torus
+from nest_core.fabric.files import build_fabric
 from nest_core.scenario import load_fabric
-from nest_core.schema import FabricFile, checked
-from nest_core.topology import Clos, Dragonfly, Fabric, GraphFabric, Hierarchical, Torus
-from nest_core.topology.files import build_fabric
 
 CLOS = """
 [clos]

@@ -7,11 +7,11 @@ from typing import Any
 import networkx as nx
 import pytest
 
-import nest_core.topology.graph as module
-from nest_core.errors import InputError
-from nest_core.presets import preset_names
+import nest_core.fabric.graph as module
+from nest_core.documents.errors import InputError
+from nest_core.documents.presets import preset_names
+from nest_core.fabric import Element, GraphFabric, Link
 from nest_core.scenario import load_fabric
-from nest_core.topology import Element, GraphFabric, Link
 
 ELEMENTS = (
     Element("spine", "switch"),

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from nest_core.errors import InputError
-from nest_core.topology import Hierarchical, Tier
+from nest_core.documents.errors import InputError
+from nest_core.fabric import Hierarchical, Tier
 
 NODE = Tier("node", 8, 900e9, 0.1e-6)
 RACK = Tier("rack", 4, 100e9, 0.2e-6, "child")

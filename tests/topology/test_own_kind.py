@@ -18,22 +18,22 @@ from pydantic import BaseModel, ConfigDict
 
 from nest_core.bill.bill import bill
 from nest_core.bill.prices import load_prices
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.documents.schema import FabricFile, ScenarioFile, checked
 from nest_core.explain.fabric_summary import fabric_headlines
-from nest_core.figures.levels import level_figure
-from nest_core.formats import read_fabric, write_fabric
+from nest_core.fabric import Fabric, Hierarchical, Tier
+from nest_core.fabric.drawing import drawing_of
+from nest_core.fabric.fabric import Document
+from nest_core.fabric.files import KINDS, Kind, build_fabric, register
+from nest_core.interop.formats import read_fabric, write_fabric
 from nest_core.network import Network
 from nest_core.network.bisection import bisection_Bps
 from nest_core.network.collapse import collapse, is_counted
 from nest_core.network.collective import collective
 from nest_core.planner import search
+from nest_core.report.figures.levels import level_figure
 from nest_core.scenario import resolve_scenario, scenario_document
 from nest_core.scenario.titles import fabric_title, scenario_title
-from nest_core.schema import FabricFile, ScenarioFile, checked
-from nest_core.topology import Fabric, Hierarchical, Tier
-from nest_core.topology.drawing import drawing_of
-from nest_core.topology.fabric import Document
-from nest_core.topology.files import KINDS, Kind, build_fabric, register
 
 ROWS, COLUMNS, DEVICES = 2, 3, 4
 DOCUMENT: Document = {

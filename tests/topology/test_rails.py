@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from clos_specs import clos, counts
 
-from nest_core.errors import InputError
-from nest_core.topology import Clos
+from nest_core.documents.errors import InputError
+from nest_core.fabric import Clos
 
 # NVIDIA DGX SuperPOD reference architectures, compute fabric: scalable units, nodes, GPUs,
 # switches (leaf, spine, core), cables (node-leaf, leaf-spine, spine-core).

@@ -6,11 +6,11 @@ import pytest
 
 from nest_core.bill.bill import bill
 from nest_core.bill.prices import load_prices
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.documents.schema import FabricFile, checked
+from nest_core.fabric import Clos, Dragonfly, Torus, build_fabric
+from nest_core.fabric.same_size import KINDS, Shape, Size, same_size, size_of, with_scale_up
 from nest_core.scenario import load_fabric
-from nest_core.schema import FabricFile, checked
-from nest_core.topology import Clos, Dragonfly, Torus, build_fabric
-from nest_core.topology.same_size import KINDS, Shape, Size, same_size, size_of, with_scale_up
 
 LIST = load_prices()
 SIZES = (64, 1024, 2048, 16_384)

@@ -8,8 +8,8 @@ import networkx as nx
 import pytest
 from clos_specs import clos
 
-from nest_core.errors import InputError
-from nest_core.topology import ScaleUp
+from nest_core.documents.errors import InputError
+from nest_core.fabric import ScaleUp
 
 DIRECT = [("mesh", n) for n in (2, 3, 8)] + [("ring", n) for n in (2, 3, 8)]
 DIRECT += [("hybrid_cube_mesh", 8)]

@@ -11,11 +11,11 @@ from clos_specs import clos, counts
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.documents.schema import FabricFile, checked
+from nest_core.fabric import Clos
+from nest_core.fabric.files import build_fabric
 from nest_core.network import collapse
-from nest_core.schema import FabricFile, checked
-from nest_core.topology import Clos
-from nest_core.topology.files import build_fabric
 
 MEANINGS = ("remove_uplinks", "split_radix")
 RATIOS = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 8.0, 15.0, 31.0, 1000.0]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import networkx as nx
 import pytest
 
-from nest_core.errors import InputError
-from nest_core.schema import FabricFile, checked
-from nest_core.topology import GraphFabric, build_fabric
-from nest_core.topology.drawing import Drawing, empty_drawing
-from nest_core.topology.templates import TEMPLATES, Part, added, with_spines
-from nest_core.topology.tiers import open_switches
+from nest_core.documents.errors import InputError
+from nest_core.documents.schema import FabricFile, checked
+from nest_core.fabric import GraphFabric, build_fabric
+from nest_core.fabric.drawing import Drawing, empty_drawing
+from nest_core.fabric.templates import TEMPLATES, Part, added, with_spines
+from nest_core.fabric.tiers import open_switches
 
 
 def built(drawing: Drawing) -> GraphFabric:

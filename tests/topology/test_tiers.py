@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.fabric.drawing import drawing_of, empty_drawing
+from nest_core.fabric.templates import Part, added
+from nest_core.fabric.tiers import oversubscribed, tiers_of, unlinked
 from nest_core.network import collapse
 from nest_core.scenario import load_fabric
-from nest_core.topology.drawing import drawing_of, empty_drawing
-from nest_core.topology.templates import Part, added
-from nest_core.topology.tiers import oversubscribed, tiers_of, unlinked
 
 
 def drawn(name: str):

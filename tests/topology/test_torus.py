@@ -9,9 +9,9 @@ from typing import Any
 import networkx as nx
 import pytest
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.fabric import Torus
 from nest_core.network import collapse
-from nest_core.topology import Torus
 
 SHAPES = [(4, 4), (16, 16), (4, 4, 4), (3, 5, 7), (8, 1), (6, 2), (1, 9), (2, 2, 2)]
 

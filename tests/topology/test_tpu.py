@@ -8,8 +8,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from nest_core.errors import InputError
-from nest_core.topology import Torus, tpu_slice
+from nest_core.documents.errors import InputError
+from nest_core.fabric import Torus, tpu_slice
 
 WRAPS = [
     ("v4", (4, 4, 4), (True, True, True)),

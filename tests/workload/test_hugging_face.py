@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nest_core.errors import InputError
-from nest_core.files import MAX_FILE_BYTES
+from nest_core.documents.errors import InputError
+from nest_core.documents.files import MAX_FILE_BYTES
 from nest_core.scenario import load_scenario, resolve_scenario, scenario_document
 from nest_core.workload.config_types import TYPES
 from nest_core.workload.hugging_face import read_config

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from nest_core.errors import InputError
-from nest_core.presets import preset_names
+from nest_core.documents.errors import InputError
+from nest_core.documents.presets import preset_names
 from nest_core.workload.model_files import load_model, model_of, model_table
 from nest_core.workload.models import Model
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_models import FAMILIES, small
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.workload import Graph, Node, Split, load_trace
 from nest_core.workload.graph import KINDS, SYMBOLS, count, extent, families, graph_of, weight_count
 from nest_core.workload.models import sizes

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nest_core.presets import preset_names
+from nest_core.documents.presets import preset_names
 from nest_core.workload.graph import families
 from nest_core.workload.model_files import load_model
 from nest_core.workload.models import Model

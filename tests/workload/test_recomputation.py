@@ -7,8 +7,8 @@ from itertools import combinations
 
 import pytest
 
-from nest_core.errors import InputError
-from nest_core.presets import preset_names
+from nest_core.documents.errors import InputError
+from nest_core.documents.presets import preset_names
 from nest_core.workload import Layer, Strategy, chain, load_model
 from nest_core.workload.layers import check_modules
 from nest_core.workload.recomputation import MODULES, RECOMPUTE, ordered, recomputation, spelled

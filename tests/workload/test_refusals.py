@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from nest_core.costs.tables import model_flops
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.scenario import load_scenario
 from nest_core.workload import Strategy, chain
 from nest_core.workload.model_files import load_model

@@ -15,7 +15,7 @@ import pytest
 from small_models import DENSE, KINDS, small
 from strategy_cases import BATCH, TOKENS, Run, strategy_of
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.workload import Graph, Node, Split, Strategy, chain, layer_graph, load_trace
 from nest_core.workload.models import sizes
 from nest_core.workload.strategies import STRATEGIES, connected, register, rewritten

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from nest_core.costs.tables import layer_table, model_flops
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.documents.presets import load_toml, preset_path
 from nest_core.hardware import load_accelerator
-from nest_core.presets import load_toml, preset_path
 from nest_core.scenario import resolve_scenario
 from nest_core.workload import Strategy, load_model
 from nest_core.workload.models import sizes

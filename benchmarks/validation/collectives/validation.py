@@ -16,9 +16,9 @@ from benchmarks.validation.collectives.training import (
     left_out,
     training_half,
 )
+from nest_core.calibration.collectives.errors import LARGE_BYTES, SEED, Compared, Group, summarise
 from nest_core.hardware.collectives.library import Library
 from nest_core.hardware.collectives.measurements import OPS, Measurement, Skipped, half
-from nest_core.measured.collectives.errors import LARGE_BYTES, SEED, Compared, Group, summarise
 
 __all__ = [
     "compare",

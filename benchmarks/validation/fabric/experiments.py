@@ -26,10 +26,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from nest_core.calibration.training.cells import NotNumber, figure, whole
+from nest_core.calibration.training.machines import accelerator_of
+from nest_core.calibration.training.predict import plan_of, problem_of
+from nest_core.calibration.training.rows import Unusable, run_of
 from nest_core.costs import LayerTable, Plan, Problem, price
 from nest_core.costs.network_draw import drawn_network, drawn_software, routing_of, under
 from nest_core.costs.parse import read_plan
 from nest_core.costs.software import Software, software_of
+from nest_core.documents.presets import load_toml, preset_path
+from nest_core.documents.schema import FabricFile, checked
+from nest_core.fabric import build_fabric
 from nest_core.hardware import load_accelerator
 from nest_core.hardware.collectives import Curve, load_curve
 from nest_core.hardware.collectives.library import REDUCING
@@ -39,17 +46,10 @@ from nest_core.hardware.network_spread import (
     Transport,
     load_spread,
 )
-from nest_core.measured.training.cells import NotNumber, figure, whole
-from nest_core.measured.training.machines import accelerator_of
-from nest_core.measured.training.predict import plan_of, problem_of
-from nest_core.measured.training.rows import Unusable, run_of
 from nest_core.network import IntArray, Network, collapse
 from nest_core.network.algorithms import check_op
 from nest_core.network.collective import KINDS, Concurrent, collective, member_groups
-from nest_core.presets import load_toml, preset_path
 from nest_core.scenario import load_fabric, load_scenario
-from nest_core.schema import FabricFile, checked
-from nest_core.topology import build_fabric
 
 __all__ = ["COLUMNS", "Experiment", "Side", "Work", "experiment_of", "published"]
 

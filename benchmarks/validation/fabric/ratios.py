@@ -24,11 +24,11 @@ import numpy as np
 from scipy.optimize import brentq
 
 from benchmarks.validation.fabric.experiments import COLUMNS, Experiment, experiment_of, published
-from nest_core.errors import InputError
+from nest_core.calibration.training.cells import NotNumber, figure
+from nest_core.calibration.training.rows import Unusable
+from nest_core.calibration.training.runs import Unread
+from nest_core.documents.errors import InputError
 from nest_core.hardware.network_spread import NetworkDraw, load_spread
-from nest_core.measured.training.cells import NotNumber, figure
-from nest_core.measured.training.rows import Unusable
-from nest_core.measured.training.runs import Unread
 
 __all__ = ["DRAWS", "RATIO_COLUMNS", "NetworkRatio", "predict_ratios"]
 

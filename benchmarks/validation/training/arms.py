@@ -12,8 +12,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from nest_core.measured.training.rows import Unusable, run_of
-from nest_core.measured.training.runs import Run
+from nest_core.calibration.training.rows import Unusable, run_of
+from nest_core.calibration.training.runs import Run
 from nest_core.workload import load_model
 from nest_core.workload.recomputation import spelled
 

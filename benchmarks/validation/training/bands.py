@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable
 
 from benchmarks.validation.training.regions import cells, score
-from nest_core.measured.training.architectures import model_of
-from nest_core.measured.training.bands import Band
-from nest_core.measured.training.predict import Prediction
+from nest_core.calibration.training.architectures import model_of
+from nest_core.calibration.training.bands import Band
+from nest_core.calibration.training.predict import Prediction
 
 __all__ = ["FEWEST", "bands_toml", "measured_bands"]
 

@@ -1,8 +1,8 @@
 """How well runs are predicted whose source the fit has not seen, and whether intervals hold.
 
-Every source is left out as a whole (`nest_core.measured.training.posterior.left_out`), or every
+Every source is left out as a whole (`nest_core.calibration.training.posterior.left_out`), or every
 family of models under one stack. Beside the
-model's intervals stand those of the regions (`nest_core.measured.training.bands`), made from the
+model's intervals stand those of the regions (`nest_core.calibration.training.bands`), made from the
 other sources alone: the quantiles of the errors of runs of the same kind, or of all runs where
 other sources have too few. The interval score is the width of an interval and, for what lies
 outside, ten times by how much, on the logarithm of the time; less is better (Gneiting and Raftery,
@@ -20,12 +20,12 @@ import numpy.typing as npt
 from benchmarks.validation.training.bands import FEWEST
 from benchmarks.validation.training.posterior import Evidence, LeftOut, left_out, source_name
 from benchmarks.validation.training.regions import cell_of
+from nest_core.calibration.training.architectures import family_of
+from nest_core.calibration.training.machines import machine_of
+from nest_core.calibration.training.predict import Prediction
+from nest_core.calibration.training.runs import Run
+from nest_core.documents.text import markdown_table
 from nest_core.hardware.posterior import SHARE, WIDTH
-from nest_core.measured.training.architectures import family_of
-from nest_core.measured.training.machines import machine_of
-from nest_core.measured.training.predict import Prediction
-from nest_core.measured.training.runs import Run
-from nest_core.text import markdown_table
 
 __all__ = ["Blind", "left_out_section", "regional", "scored"]
 

@@ -26,11 +26,11 @@ from benchmarks.validation.training.regions import (
 )
 from benchmarks.validation.training.scatter import Panel, scatter_svg
 from benchmarks.validation.training.settings import SETTINGS_MARK
-from nest_core.measured.training.memory import KINDS
-from nest_core.measured.training.predict import Prediction
-from nest_core.measured.training.runs import Run, Unread
-from nest_core.text import markdown_table
-from nest_core.units import GIB
+from nest_core.calibration.training.memory import KINDS
+from nest_core.calibration.training.predict import Prediction
+from nest_core.calibration.training.runs import Run, Unread
+from nest_core.documents.text import markdown_table
+from nest_core.documents.units import GIB
 
 __all__ = [
     "FABRIC_MARK",
@@ -78,7 +78,7 @@ stack that the run had (`presets/stacks/`). What kernels reach starts from `pres
 "not fitted" leaves these runs out) and was then fitted to all runs of quality A and B together
 (`presets/validation/posterior.toml`), so errors outside "Sources left out" are of fitted rows. The
 form of the model was chosen with all runs in view (`docs/method.md`, "Calibration"). What a row
-does not state takes the same default everywhere (`nest_core/measured/training/`).
+does not state takes the same default everywhere (`nest_core/calibration/training/`).
 """
 
 
@@ -357,7 +357,7 @@ held, or what the driver showed, with its context and the communicators' buffers
 share is one constant (`nest_core.costs.memory.FRAGMENTATION`), the mean of what SimuMax's rows \
 state beside the figure compared here. No other number was fitted, \
 but these errors are not blind: which of a framework's buffers are counted \
-(`nest_core/measured/training/memory.py`), and that unstated memory is what tensors hold, was \
+(`nest_core/calibration/training/memory.py`), and that unstated memory is what tensors hold, was \
 decided with these rows in view. Promised: mean error 6%, worst 20%."""
 
 RESERVED = ("reserved", "device")

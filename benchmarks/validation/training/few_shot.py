@@ -2,10 +2,10 @@
 
 A source stands for a person's own cluster. It is left out of the posterior; then some of its runs
 are taken as measured, and the others predicted from both
-(`nest_core.measured.training.posterior`, whose linear model this conditions on, as
-`nest_core.measured.training.calibration` does for a person's runs). Which runs are taken is decided
-without any measured time: evenly over the source's runs in the order of how much of their time
-matrix products are, so that they differ in what bounds them.
+(`nest_core.calibration.training.posterior`, whose linear model this conditions on, as
+`nest_core.calibration.training.calibration` does for a person's runs). Which runs are taken is
+decided without any measured time: evenly over the source's runs in the order of how much of their
+time matrix products are, so that they differ in what bounds them.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.validation.training.posterior import Evidence, Grouped, grouped_without
+from nest_core.documents.text import markdown_table
 from nest_core.hardware.posterior import PARAMETERS
-from nest_core.text import markdown_table
 
 __all__ = ["COUNTS", "FewShot", "few_shot", "few_shot_section"]
 

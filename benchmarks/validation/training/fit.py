@@ -23,13 +23,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import least_squares
 
+from nest_core.calibration.training.machines import accelerator_of
+from nest_core.calibration.training.predict import plan_of, predict, problem_of
+from nest_core.calibration.training.reading import read_runs
+from nest_core.calibration.training.runs import Row, Run
 from nest_core.costs import RECOMPUTE, links
 from nest_core.costs.stages import layer_seconds
 from nest_core.hardware import Accelerator, Family, load_family
-from nest_core.measured.training.machines import accelerator_of
-from nest_core.measured.training.predict import plan_of, predict, problem_of
-from nest_core.measured.training.reading import read_runs
-from nest_core.measured.training.runs import Row, Run
 
 __all__ = [
     "FIXED",

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nest_core.costs import Point, in_flight, state_bytes
-from nest_core.units import GIB
+from nest_core.documents.units import GIB
 from nest_core.workload import Layer, Model, Strategy, chain
 
 __all__ = ["PRINTED", "TABLE_6", "Compared", "compared"]

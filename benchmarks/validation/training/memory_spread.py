@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from nest_core.calibration.training.predict import Prediction
 from nest_core.costs.head_room import FEWEST, POOLED, MemorySpread
-from nest_core.measured.training.predict import Prediction
 
 __all__ = ["measured_spreads", "spreads_toml"]
 

@@ -25,20 +25,20 @@ from dataclasses import dataclass, replace
 
 from benchmarks.validation.training.memory_spread import measured_spreads
 from benchmarks.validation.training.posterior import source_name
+from nest_core.calibration.training.architectures import model_of
+from nest_core.calibration.training.machines import accelerator_of, fabric_of, machine_of
+from nest_core.calibration.training.posterior import spread
+from nest_core.calibration.training.predict import Prediction, predict, problem_of
+from nest_core.calibration.training.runs import Run, Unread
 from nest_core.costs import Problem, Report, price
 from nest_core.costs.head_room import POOLED, MemorySpread, spread_of
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.documents.schema import SearchTable, WorkloadTable
 from nest_core.hardware.posterior import WIDTH, load_posterior
 from nest_core.hardware.stacks import load_stack
-from nest_core.measured.training.architectures import model_of
-from nest_core.measured.training.machines import accelerator_of, fabric_of, machine_of
-from nest_core.measured.training.posterior import spread
-from nest_core.measured.training.predict import Prediction, predict, problem_of
-from nest_core.measured.training.runs import Run, Unread
 from nest_core.planner import SearchSpace, search
 from nest_core.planner.layouts import even_patterns
 from nest_core.scenario.search_table import search_space
-from nest_core.schema import SearchTable, WorkloadTable
 
 __all__ = [
     "Group",

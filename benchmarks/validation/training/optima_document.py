@@ -13,12 +13,12 @@ from statistics import geometric_mean, median
 from benchmarks.validation.training.optima import TIME_LIMIT_S, Optimum
 from benchmarks.validation.training.posterior import source_name
 from benchmarks.validation.training.regions import cell_of
+from nest_core.calibration.training.machines import accelerator_of
+from nest_core.calibration.training.predict import Prediction
+from nest_core.calibration.training.runs import Unread
 from nest_core.costs import Plan
 from nest_core.costs.head_room import fits_chance
-from nest_core.measured.training.machines import accelerator_of
-from nest_core.measured.training.predict import Prediction
-from nest_core.measured.training.runs import Unread
-from nest_core.text import markdown_table
+from nest_core.documents.text import markdown_table
 
 __all__ = ["OPTIMA_MARK", "optima_part"]
 

@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from benchmarks.validation.training.arms import arm_run
-from nest_core.errors import InputError
-from nest_core.measured.training.predict import Prediction, predict_rows
-from nest_core.measured.training.reading import MAX_ROWS, measured_figure
-from nest_core.measured.training.rows import Unusable
-from nest_core.measured.training.runs import Outcome, Row, Unread
+from nest_core.calibration.training.predict import Prediction, predict_rows
+from nest_core.calibration.training.reading import MAX_ROWS, measured_figure
+from nest_core.calibration.training.rows import Unusable
+from nest_core.calibration.training.runs import Outcome, Row, Unread
+from nest_core.documents.errors import InputError
 
 __all__ = [
     "ARM_COLUMNS",

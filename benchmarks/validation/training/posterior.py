@@ -29,12 +29,12 @@ import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 
-from nest_core.errors import InputError
+from nest_core.calibration.training.machines import accelerator_of, machine_of
+from nest_core.calibration.training.posterior import knowledge_of, slopes_of
+from nest_core.calibration.training.runs import Row, Run
+from nest_core.documents.errors import InputError
 from nest_core.hardware.posterior import PARAMETERS, Effect, Posterior
 from nest_core.hardware.stacks import load_stack
-from nest_core.measured.training.machines import accelerator_of, machine_of
-from nest_core.measured.training.posterior import knowledge_of, slopes_of
-from nest_core.measured.training.runs import Row, Run
 
 __all__ = [
     "Evidence",

@@ -3,7 +3,7 @@
 Two divisions. `REPORTED` are the kinds that the documentation names, some of them with the
 promised mean error. *Cells* are finer and do not overlap: accelerator, how the model is divided,
 dense or mixture, width of the products, one node or several. The error band beside a predicted
-figure comes from the cell that the scenario falls into (`nest_core.measured.training.bands`).
+figure comes from the cell that the scenario falls into (`nest_core.calibration.training.bands`).
 
 Rows of one source, model, number of devices, batch, sequence length and precision form a *group*:
 they differ in the plan alone, so a group asks what a planner is for, which plan is faster. Errors
@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nest_core.measured import spearman
-from nest_core.measured.training.bands import cell, kind_of
-from nest_core.measured.training.machines import machine_of
-from nest_core.measured.training.predict import Prediction
-from nest_core.units import humanise
+from nest_core.calibration import spearman
+from nest_core.calibration.training.bands import cell, kind_of
+from nest_core.calibration.training.machines import machine_of
+from nest_core.calibration.training.predict import Prediction
+from nest_core.documents.units import humanise
 
 __all__ = [
     "REPORTED",

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable
 from itertools import groupby
 
+from nest_core.calibration.training.machines import accelerator_of
+from nest_core.calibration.training.predict import Prediction
 from nest_core.costs.shapes import Shape
-from nest_core.measured.training.machines import accelerator_of
-from nest_core.measured.training.predict import Prediction
 
 __all__ = ["measured_shapes", "shapes_toml"]
 

@@ -38,7 +38,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.hardware.collectives.measurements import OPS
 
 __all__ = ["Curve", "FloatArray", "Regime", "Term", "between_bytes", "sent_bytes", "steps"]

@@ -15,12 +15,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.documents.presets import load_toml, preset_names, preset_path
+from nest_core.documents.toml_text import toml_document
+from nest_core.documents.units import GB, MICROSECOND
 from nest_core.hardware.collectives.curves import Curve, Regime
 from nest_core.hardware.collectives.measurements import OPS, Measurement
-from nest_core.presets import load_toml, preset_names, preset_path
-from nest_core.toml_text import toml_document
-from nest_core.units import GB, MICROSECOND
 
 __all__ = [
     "KIND",

@@ -17,9 +17,9 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.documents.units import MICROSECOND
 from nest_core.hardware.collectives.network_text import UnknownNetwork, device_rate
-from nest_core.units import MICROSECOND
 
 __all__ = ["OPS", "Measurement", "Skipped", "half", "op_name", "read_table"]
 

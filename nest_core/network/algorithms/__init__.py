@@ -9,7 +9,7 @@ The buffer ``m`` is the per-rank input, for all-gather the per-rank output.
 
 from __future__ import annotations
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.network.algorithms.schedules import (
     MOST_FLOWS,
     MOST_IN_ALL,
@@ -174,7 +174,7 @@ def algorithm_phases(op: str, algorithm: str, network: Network, groups: IntArray
     --------
     >>> import numpy as np
     >>> from nest_core.network import collapse, price_phases
-    >>> from nest_core.topology import Hierarchical, Tier
+    >>> from nest_core.fabric import Hierarchical, Tier
     >>> network = collapse(Hierarchical("one", (Tier("node", 8, 100e9, 1e-6),)))
     >>> phases = algorithm_phases("all_reduce", "ring", network, np.arange(8)[None])
     >>> time = price_phases(network.link_map, phases, 1)

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.network.groups import MOST_FLOWS
 from nest_core.network.link_map import FloatArray, IntArray
 

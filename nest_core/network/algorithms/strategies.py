@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.network.algorithms.schedules import (
     Schedule,
     Step,

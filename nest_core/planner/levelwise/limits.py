@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nest_core.compiled import compiled
 from nest_core.costs.methods import KEPT, PEAK, grow
+from nest_core.documents.compiled import compiled
 from nest_core.network import FloatArray, IntArray
 from nest_core.planner.levelwise.caps import Attempt
 from nest_core.planner.levelwise.recurrence import (

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nest_core.compiled import compiled
+from nest_core.documents.compiled import compiled
 from nest_core.network import IntArray
 
 __all__ = ["Longest", "Places", "Suffixes", "reach", "suffixes", "trace"]

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nest_core.compiled import compiled
-from nest_core.layout import DeviceOrder
+from nest_core.costs.layout import DeviceOrder
+from nest_core.documents.compiled import compiled
 from nest_core.network import BoolArray, IntArray, Network
 
 __all__ = ["PAPER_ORDER", "Slots", "Stretch", "slots", "stretch"]
@@ -103,7 +103,7 @@ def stretch(network: Network, dp: int, widths: tuple[int, ...]) -> Stretch:
     Examples
     --------
     >>> from nest_core.network import collapse
-    >>> from nest_core.topology import Hierarchical, Tier
+    >>> from nest_core.fabric import Hierarchical, Tier
     >>> tiers = (Tier("node", 4, 100e9, 1e-6), Tier("rack", 2, 50e9, 2e-6))
     >>> found = stretch(collapse(Hierarchical("two", tiers)), 1, (1, 3))
     >>> found.level.tolist(), found.ends[1].tolist()
@@ -130,7 +130,7 @@ def slots(network: Network, order: tuple[str, ...], dp: int, width: int) -> Slot
     Examples
     --------
     >>> from nest_core.network import collapse
-    >>> from nest_core.topology import Hierarchical, Tier
+    >>> from nest_core.fabric import Hierarchical, Tier
     >>> tiers = (Tier("node", 4, 100e9, 1e-6), Tier("rack", 2, 50e9, 2e-6))
     >>> found = slots(collapse(Hierarchical("two", tiers)), PAPER_ORDER, 1, 3)
     >>> found.devices[:, 0].tolist(), found.level.tolist()

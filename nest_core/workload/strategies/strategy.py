@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 
 __all__ = ["Strategy"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.workload.graph import Graph, Node, Sizes, Split
 from nest_core.workload.strategies.edges import TOKENS, connected
 from nest_core.workload.strategies.strategy import Strategy

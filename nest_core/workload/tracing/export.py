@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 
 __all__ = ["export"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import fx, nn
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.workload.tracing.operators import is_idle
 
 __all__ = ["Group", "fused_groups", "module_path"]

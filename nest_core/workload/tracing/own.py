@@ -22,7 +22,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.workload.graph import KINDS, SYMBOLS
 from nest_core.workload.traced import OF_THE_JOB
 from nest_core.workload.tracing.tracer import trace

@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 from nest_core.workload.tracing.entries import Entry, Shape, as_node, free_name, tidied
 from nest_core.workload.tracing.export import export
 from nest_core.workload.tracing.groups import Group, fused_groups, module_path

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.paper.iterations import PARTS, figure2, figure10
 from benchmarks.paper.scaled_models import table3, table5
-from nest_core.measured.collectives.sweep import load_measured
+from nest_core.calibration.collectives.sweep import load_measured
 
 
 def test_figure_2_s_parts_are_an_iteration() -> None:

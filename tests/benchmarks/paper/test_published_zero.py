@@ -8,8 +8,8 @@ import pytest
 from published_tiny import tiny
 
 from benchmarks.paper.zero import Sharding, StageNeed, sharded_bytes, sharding, stage_needs
-from nest_core.published import parse_instance
-from nest_core.published.costs import StageTables
+from nest_core.paper.published import parse_instance
+from nest_core.paper.published.costs import StageTables
 
 NEED = StageNeed(parameters=100.0, optimizer=600.0, rest=50.0)
 

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from benchmarks.paper.__main__ import COSTS, MODULES, compute, run
+from nest_core.documents.presets import preset_path
 from nest_core.paper.results import STORED, result_document, stored
-from nest_core.presets import preset_path
 
 QUICK = ("figure3", "figure10", "table1", "table3", "table6", "table7")
 TIMED = ("table4", "table5")

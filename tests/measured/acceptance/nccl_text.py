@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nest_core.measured.acceptance.expected import MESSAGE_BYTES, Expected
+from nest_core.calibration.acceptance.expected import MESSAGE_BYTES, Expected
 from nest_core.network.collective import bus_factor
 
 __all__ = ["log_of", "nccl_log"]

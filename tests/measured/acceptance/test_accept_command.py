@@ -7,7 +7,7 @@ import json
 import pytest
 from nccl_text import log_of
 
-from nest_core.measured.acceptance.expected import expected_of, library_of
+from nest_core.calibration.acceptance.expected import expected_of, library_of
 from nest_core.network import collapse
 from nest_core.scenario import load_fabric
 from nest_studio.cli import run

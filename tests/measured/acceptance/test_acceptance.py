@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from nccl_text import log_of, nccl_log
 
-from nest_core.errors import InputError
-from nest_core.measured.acceptance.expected import Expected, expected_of, library_of
-from nest_core.measured.acceptance.scopes import MOST_RANKS, scopes_of
-from nest_core.measured.acceptance.verdict import Verdict, judge, read_runs
+from nest_core.calibration.acceptance.expected import Expected, expected_of, library_of
+from nest_core.calibration.acceptance.scopes import MOST_RANKS, scopes_of
+from nest_core.calibration.acceptance.verdict import Verdict, judge, read_runs
+from nest_core.documents.errors import InputError
+from nest_core.fabric import Fabric
 from nest_core.network import Network, collapse
 from nest_core.scenario import load_fabric
-from nest_core.topology import Fabric
 
 RAILS, PLAIN = "dgx-superpod-h100", "h100-spine-leaf-64"
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.documents.presets import load_toml, preset_names, preset_path
 from nest_core.hardware.collectives.curves import sent_bytes, steps
 from nest_core.hardware.collectives.library import curve_from, curve_toml, load_curve, load_library
 from nest_core.hardware.collectives.measurements import OPS, Measurement
-from nest_core.presets import load_toml, preset_names, preset_path
 
 LOCAL = [curve.name for curve in load_library().curves if curve.link == "nvlink"]
 NETWORKS = [curve.name for curve in load_library().curves if curve.link == "network"]

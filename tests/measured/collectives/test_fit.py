@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nest_core.errors import InputError
+from nest_core.calibration.collectives.fit import _Model, fit_curve, local_sample
+from nest_core.documents.errors import InputError
 from nest_core.hardware.collectives.library import load_curve
 from nest_core.hardware.collectives.measurements import Measurement
-from nest_core.measured.collectives.fit import _Model, fit_curve, local_sample
 
 pytest.importorskip("scipy")
 RATE = 300e9

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from nest_core.errors import InputError
-from nest_core.files import read_text
+from nest_core.calibration.collectives.nccl_log import LogFacts, is_log, read_log
+from nest_core.documents.errors import InputError
+from nest_core.documents.files import read_text
 from nest_core.hardware.collectives.measurements import MAX_ROWS, half, read_table
-from nest_core.measured.collectives.nccl_log import LogFacts, is_log, read_log
 
 LOG = Path(__file__).resolve().parents[2] / "data" / "calibration" / "a100_all_reduce.txt"
 RUNS = "id,accelerator,collective,gpus,nodes,size_bytes,time_us,nccl_algo,inter_link\n"

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from nest_core.calibration.collectives.sweep import LIBRARY_NETWORK, SIZES, load_measured, sweep
 from nest_core.costs.software import Software
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.documents.presets import preset_names
 from nest_core.hardware.collectives.library import load_library
 from nest_core.hardware.collectives.measurements import OPS
-from nest_core.measured.collectives.sweep import LIBRARY_NETWORK, SIZES, load_measured, sweep
 from nest_core.network import collapse
 from nest_core.network.algorithms import ALGORITHMS, IN_NETWORK
 from nest_core.network.collective import collective
-from nest_core.presets import preset_names
 from nest_core.scenario import load_fabric
 
 LIBRARY = load_library()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import count, pairwise
 from typing import Any
 
-from nest_core.topology import Fabric
+from nest_core.fabric import Fabric
 
 SPEEDS = {12.5: "4xEDR", 25.0: "4xHDR", 50.0: "4xNDR", 100.0: "4xXDR"}
 STORAGE = "mlx5_30"

@@ -8,13 +8,13 @@ import random
 import pytest
 from cluster_logs import Printed, nccl, printed
 
-from nest_core.errors import InputError
-from nest_core.measured.inspection.inspect import Inspected, inspect
+from nest_core.calibration.inspection.inspect import Inspected, inspect
+from nest_core.documents.errors import InputError
+from nest_core.documents.schema import FabricFile, checked
+from nest_core.fabric import Fabric, build_fabric
 from nest_core.network import collapse
 from nest_core.network.collective import collective
 from nest_core.scenario import fabric_document, load_fabric, resolve_scenario
-from nest_core.schema import FabricFile, checked
-from nest_core.topology import Fabric, build_fabric
 
 SRUN = "srun -N 8 --ntasks-per-node 8 python train.py"
 

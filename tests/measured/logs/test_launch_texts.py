@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from nest_core.errors import InputError
-from nest_core.measured.logs.launch import said_in
-from nest_core.measured.logs.models import preset_of
-from nest_core.measured.logs.settings import columns_of
+from nest_core.calibration.logs.launch import said_in
+from nest_core.calibration.logs.models import preset_of
+from nest_core.calibration.logs.settings import columns_of
+from nest_core.documents.errors import InputError
 
 SAME = {
     "Megatron-LM": "torchrun --nproc-per-node 8 --nnodes=4 pretrain_gpt.py --seq-length 4096 "

@@ -7,8 +7,8 @@ import random
 import pytest
 from printed_logs import bridge, deepspeed, dump, iteration, megatron, mllog, nemo, text, torchtitan
 
-from nest_core.errors import InputError
-from nest_core.measured.logs import Given, read_run_log
+from nest_core.calibration.logs import Given, read_run_log
+from nest_core.documents.errors import InputError
 
 COMMAND = (
     "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 2 --nnodes 4 --nproc-per-node 8 "

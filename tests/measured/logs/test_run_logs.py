@@ -20,10 +20,10 @@ from printed_logs import (
     torchtitan,
 )
 
-from nest_core.files import log_lines
-from nest_core.measured.logs import Given, read_run_log
-from nest_core.measured.logs.mllog import MllogReader
-from nest_core.units import GB, GIB
+from nest_core.calibration.logs import Given, read_run_log
+from nest_core.calibration.logs.mllog import MllogReader
+from nest_core.documents.files import log_lines
+from nest_core.documents.units import GB, GIB
 
 COMMAND = """torchrun --nnodes 4 --nproc-per-node 8 train.py \\
   --tensor-model-parallel-size 4 --pipeline-model-parallel-size 2 --micro-batch-size 1 --bf16 \\

@@ -8,9 +8,9 @@ import re
 import pytest
 from run_tables import SUBSET, TABLES
 
-from nest_core.errors import InputError
-from nest_core.measured.training import read_runs
-from nest_core.measured.training.architectures import model_of
+from nest_core.calibration.training import read_runs
+from nest_core.calibration.training.architectures import model_of
+from nest_core.documents.errors import InputError
 
 
 def rows_of(path):

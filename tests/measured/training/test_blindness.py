@@ -9,9 +9,9 @@ from dataclasses import fields
 import pytest
 from run_tables import SUBSET, TABLES, as_csv
 
-from nest_core.measured.training import Run, read_runs
-from nest_core.measured.training.predict import predict_rows
-from nest_core.measured.training.reading import MEASURED_COLUMNS
+from nest_core.calibration.training import Run, read_runs
+from nest_core.calibration.training.predict import predict_rows
+from nest_core.calibration.training.reading import MEASURED_COLUMNS
 
 
 def predicted(rows):

@@ -11,12 +11,12 @@ import pytest
 from run_tables import PLAIN, as_csv
 
 from nest_core.costs.software import software_of
+from nest_core.documents.presets import preset_names, preset_path
 from nest_core.hardware import load_accelerator
 from nest_core.hardware.collectives import load_curve
 from nest_core.hardware.stacks import load_stack
 from nest_core.network import collapse
 from nest_core.network.collective import KINDS, collective, member_groups
-from nest_core.presets import preset_names, preset_path
 from nest_core.scenario import load_fabric, load_scenario
 from nest_studio.cli import run
 

@@ -8,14 +8,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from nest_core.errors import InputError
+from nest_core.calibration.training import Outcome, Row
+from nest_core.calibration.training.calibration import calibrated
+from nest_core.calibration.training.machines import accelerator_of
+from nest_core.calibration.training.predict import predict
+from nest_core.calibration.training.stack_file import stack_toml
+from nest_core.documents.errors import InputError
 from nest_core.hardware.posterior import PARAMETERS, RUN_FACTOR, adjusted
 from nest_core.hardware.stacks import known_of, load_stack, under
-from nest_core.measured.training import Outcome, Row
-from nest_core.measured.training.calibration import calibrated
-from nest_core.measured.training.machines import accelerator_of
-from nest_core.measured.training.predict import predict
-from nest_core.measured.training.stack_file import stack_toml
 
 PLANS = (
     {"tp": "1", "pp": "1", "dp": "16", "micro_batch": "1"},
@@ -147,7 +147,7 @@ def test_what_is_known_exactly_stays(runs, monkeypatch):
     """A family that nobody measured has parameters without a spread."""
     nothing = np.zeros((6, 6))
     known = replace(known_of(accelerator_of("A100"), load_stack(runs[0].stack)), covariance=nothing)
-    monkeypatch.setattr("nest_core.measured.training.calibration.known_of", lambda *_: known)
+    monkeypatch.setattr("nest_core.calibration.training.calibration.known_of", lambda *_: known)
     found = calibrated(rows_on(runs, factor=1.2))
     assert all(each.value == each.prior for each in found.parameters[:-1])
     assert value(found, RUN_FACTOR) > 1.1

@@ -19,9 +19,9 @@ from nest_core.api.measured_words import (
 )
 from nest_core.api.measurements import MOST_ENTRIES, Entry, Measurements, fitted, read_entries
 from nest_core.api.scenario import load
-from nest_core.errors import InputError
-from nest_core.figures.measured import errors_picture
-from nest_core.measured.logs import Given
+from nest_core.calibration.logs import Given
+from nest_core.documents.errors import InputError
+from nest_core.report.figures.measured import errors_picture
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "logs"))
 from printed_logs import deepspeed, megatron, text, torchtitan

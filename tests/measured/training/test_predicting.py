@@ -5,11 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from nest_core.calibration.training.machines import (
+    accelerator_of,
+    fabric_of,
+    machine_of,
+    network_of,
+)
+from nest_core.calibration.training.predict import plan_of, predict, problem_of, stack_of
 from nest_core.costs import price
 from nest_core.costs.parse import even_cuts
-from nest_core.errors import InputError
-from nest_core.measured.training.machines import accelerator_of, fabric_of, machine_of, network_of
-from nest_core.measured.training.predict import plan_of, predict, problem_of, stack_of
+from nest_core.documents.errors import InputError
 
 
 def plan(row):

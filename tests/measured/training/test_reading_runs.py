@@ -7,12 +7,12 @@ import csv
 import pytest
 from run_tables import PLAIN, SUBSET, TABLES, as_csv
 
-from nest_core.errors import InputError
+from nest_core.calibration.training import Outcome, read_runs
+from nest_core.calibration.training.predict import problem_of
+from nest_core.calibration.training.reading import MEASURED_COLUMNS, is_training
+from nest_core.calibration.training.rows import DEFAULTS
+from nest_core.documents.errors import InputError
 from nest_core.hardware import load_accelerator
-from nest_core.measured.training import Outcome, read_runs
-from nest_core.measured.training.predict import problem_of
-from nest_core.measured.training.reading import MEASURED_COLUMNS, is_training
-from nest_core.measured.training.rows import DEFAULTS
 
 
 def test_a_plain_row(one):

@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 from run_tables import SUBSET
 
+from nest_core.calibration.training.architectures import model_of
+from nest_core.calibration.training.machines import accelerator_of, fabric_of, machine_of
+from nest_core.calibration.training.predict import plan_of, problem_of
+from nest_core.calibration.training.reading import read_runs
 from nest_core.costs import RECOMPUTE, price
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
+from nest_core.documents.presets import load_toml, preset_path
+from nest_core.documents.units import gigabytes, microseconds
 from nest_core.hardware.stacks import load_stack
-from nest_core.measured.training.architectures import model_of
-from nest_core.measured.training.machines import accelerator_of, fabric_of, machine_of
-from nest_core.measured.training.predict import plan_of, problem_of
-from nest_core.measured.training.reading import read_runs
-from nest_core.presets import load_toml, preset_path
 from nest_core.scenario import resolve_scenario
-from nest_core.units import gigabytes, microseconds
 from nest_core.workload.model_files import model_table
 
 TRAINING = (

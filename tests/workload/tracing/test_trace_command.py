@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from nest_core.presets import preset_names
+from nest_core.documents.presets import preset_names
 from nest_studio.cli import run
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 nn, F = torch.nn, torch.nn.functional

@@ -10,11 +10,11 @@ import numpy as np
 from benchmarks.validation.collectives.training import UNSEEN
 from benchmarks.validation.collectives.validation import held_out
 from nest_core.costs.software import Software
+from nest_core.fabric import Hierarchical, Tier
 from nest_core.hardware.collectives.library import Library
 from nest_core.hardware.collectives.measurements import Measurement
 from nest_core.network import MessageTime, collapse, message_time
 from nest_core.network.collective import KINDS
-from nest_core.topology import Hierarchical, Tier
 
 
 def errors(rows: Sequence[Measurement], library: Library) -> dict[int, list[float]]:

@@ -15,10 +15,10 @@ from benchmarks.validation.collectives.training import (
     training_half,
 )
 from benchmarks.validation.collectives.validation import compare, held_out, held_out_groups
+from nest_core.calibration.collectives.errors import SEED, summarise
+from nest_core.documents.presets import load_toml, preset_path
 from nest_core.hardware.collectives.library import load_curve
 from nest_core.hardware.collectives.measurements import half
-from nest_core.measured.collectives.errors import SEED, summarise
-from nest_core.presets import load_toml, preset_path
 
 SUBSET = Path(__file__).resolve().parents[3] / "data" / "calibration"
 

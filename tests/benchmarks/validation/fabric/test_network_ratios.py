@@ -14,8 +14,8 @@ from benchmarks.validation.__main__ import run
 from benchmarks.validation.fabric.document import fabric_part
 from benchmarks.validation.fabric.experiments import COLUMNS, experiment_of, published
 from benchmarks.validation.fabric.ratios import RATIO_COLUMNS, predict_ratios
-from nest_core.errors import InputError
-from nest_core.measured.fabric import UNMEASURED_RATIO
+from nest_core.calibration.fabric import UNMEASURED_RATIO
+from nest_core.documents.errors import InputError
 
 SUBSET = Path(__file__).parents[3] / "data" / "fidelity" / "fabric_ratios.csv"
 

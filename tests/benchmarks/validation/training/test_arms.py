@@ -9,9 +9,9 @@ import pytest
 from run_tables import SUBSET
 
 from benchmarks.validation.training.arms import arm_run
-from nest_core.measured.training.architectures import model_of
-from nest_core.measured.training.predict import predict
-from nest_core.measured.training.rows import Unusable
+from nest_core.calibration.training.architectures import model_of
+from nest_core.calibration.training.predict import predict
+from nest_core.calibration.training.rows import Unusable
 
 
 def arm(name: str, **changed: str) -> dict[str, str]:

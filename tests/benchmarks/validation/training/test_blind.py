@@ -10,9 +10,9 @@ from run_tables import SUBSET
 
 from benchmarks.validation.training.blind import left_out_section, regional, scored
 from benchmarks.validation.training.posterior import evidence, source_name
+from nest_core.calibration.training import read_runs
+from nest_core.calibration.training.predict import predict_rows
 from nest_core.hardware.posterior import load_posterior
-from nest_core.measured.training import read_runs
-from nest_core.measured.training.predict import predict_rows
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from benchmarks.validation.training.shapes import measured_shapes
-from nest_core.measured.training.predict import predict_rows
+from nest_core.calibration.training.predict import predict_rows
 
 
 def test_runs_are_counted_by_what_they_ran(one):

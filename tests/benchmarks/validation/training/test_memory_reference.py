@@ -8,10 +8,10 @@ import pytest
 
 from benchmarks.validation.training.document import memory_section
 from benchmarks.validation.training.memory_reference import PRINTED, compared
+from nest_core.calibration.training.machines import accelerator_of
+from nest_core.calibration.training.memory import KINDS, counted_bytes
+from nest_core.calibration.training.predict import predict, predict_rows, problem_of
 from nest_core.costs.memory import Memory
-from nest_core.measured.training.machines import accelerator_of
-from nest_core.measured.training.memory import KINDS, counted_bytes
-from nest_core.measured.training.predict import predict, predict_rows, problem_of
 
 GIB = 2**30
 
@@ -187,7 +187,7 @@ def test_torchtitans_loss_and_recomputation(one):
 
 def test_allocated_memory_of_measured_runs_is_met(shared_data):
     """What tensors held: mean error below 6 %, worst below 20 %; the document says the rest."""
-    from nest_core.measured.training import read_runs
+    from nest_core.calibration.training import read_runs
 
     name = "train_measurements.csv"
     rows, _ = read_runs((shared_data / name).read_text(), name)

@@ -8,9 +8,9 @@ import tomllib
 import pytest
 
 from benchmarks.validation.training.memory_spread import measured_spreads, spreads_toml
+from nest_core.calibration.training import Outcome
+from nest_core.calibration.training.predict import Prediction
 from nest_core.costs.head_room import FEWEST, POOLED, MemorySpread, spread_of
-from nest_core.measured.training import Outcome
-from nest_core.measured.training.predict import Prediction
 
 
 def made(one, times, framework="megatron-lm", source="a/b @1"):

@@ -22,12 +22,12 @@ from benchmarks.validation.training.optima import (
     space_of,
 )
 from benchmarks.validation.training.optima_document import OPTIMA_MARK, optima_part
+from nest_core.calibration.training import Row, read_runs
+from nest_core.calibration.training.predict import Prediction, predict, predict_rows
+from nest_core.calibration.training.runs import Outcome, Unread
 from nest_core.costs import Plan
 from nest_core.costs.head_room import MemorySpread, at_most
-from nest_core.errors import InputError
-from nest_core.measured.training import Row, read_runs
-from nest_core.measured.training.predict import Prediction, predict, predict_rows
-from nest_core.measured.training.runs import Outcome, Unread
+from nest_core.documents.errors import InputError
 from nest_core.planner import ORDERS, search
 
 SOME = (

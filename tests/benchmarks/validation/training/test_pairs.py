@@ -11,7 +11,7 @@ from run_tables import SUBSET
 
 from benchmarks.validation.__main__ import run
 from benchmarks.validation.training.pairs import ARM_COLUMNS, predict_pairs
-from nest_core.errors import InputError
+from nest_core.documents.errors import InputError
 
 ARMS = SUBSET / "ab_pairs.csv"
 

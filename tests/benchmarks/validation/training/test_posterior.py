@@ -17,10 +17,10 @@ from benchmarks.validation.training.posterior import (
     refit,
     source_name,
 )
+from nest_core.calibration.training import read_runs
+from nest_core.calibration.training.posterior import spread
+from nest_core.documents.presets import parse_toml
 from nest_core.hardware.posterior import PARAMETERS, load_posterior
-from nest_core.measured.training import read_runs
-from nest_core.measured.training.posterior import spread
-from nest_core.presets import parse_toml
 
 GEMM = PARAMETERS.index("gemm_efficiency")
 
@@ -60,9 +60,9 @@ def gemm_of(posterior, run):
 
 def test_slopes_are_those_of_the_price(real):
     """Twice the step moves a predicted logarithm by twice as much, nearly."""
+    from nest_core.calibration.training.machines import accelerator_of
+    from nest_core.calibration.training.predict import predict
     from nest_core.hardware.stacks import load_stack
-    from nest_core.measured.training.machines import accelerator_of
-    from nest_core.measured.training.predict import predict
 
     for item in real[::12]:
         stack = load_stack(item.run.stack)

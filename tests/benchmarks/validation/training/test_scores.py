@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
 from benchmarks.validation.training.regions import group_scores, score
-from nest_core.measured import spearman
-from nest_core.measured.training import Outcome
-from nest_core.measured.training.predict import Prediction
+from nest_core.calibration import spearman
+from nest_core.calibration.training import Outcome
+from nest_core.calibration.training.predict import Prediction
 
 
 @pytest.fixture

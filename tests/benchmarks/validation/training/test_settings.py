@@ -17,12 +17,12 @@ from benchmarks.validation.training.settings import (
     settings_part,
     settings_toml,
 )
-from nest_core.errors import InputError
+from nest_core.calibration.training.runs import Unread
+from nest_core.calibration.training.settings import PATH, Setting, read_settings
+from nest_core.documents.errors import InputError
+from nest_core.documents.presets import preset_path
+from nest_core.documents.schema import parameter
 from nest_core.explain.settings import setting_in_words, worth_of
-from nest_core.measured.training.runs import Unread
-from nest_core.measured.training.settings import PATH, Setting, read_settings
-from nest_core.presets import preset_path
-from nest_core.schema import parameter
 
 
 def table(*arms: dict[str, str]) -> str:

@@ -1,0 +1,266 @@
+"""Commands of nccl-tests for a fabric, with the bus bandwidth that each should reach.
+
+Expected is what plans are priced by: the accelerator's library on the fabric's links
+(`nest_core.costs.software`). The threshold is the lower end of the interval that holds 80 % of
+healthy networks: the spreads of ``presets/network/spread.toml`` for what leaves a node, and the
+median error of the links' own curve on runs held out for what does not. The logarithm is taken as
+linear in every parameter, as `nest_core.studies.interval` does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+
+from nest_core.calibration.acceptance.scopes import HOST, Scope, scopes_of
+from nest_core.calibration.training.machines import machine_of
+from nest_core.costs.network_draw import drawn_network, drawn_software, routing_of
+from nest_core.costs.software import Software, software_of
+from nest_core.documents.errors import InputError
+from nest_core.documents.presets import load_toml, named_file
+from nest_core.documents.units import GIB
+from nest_core.fabric import Fabric
+from nest_core.hardware import Accelerator, load_accelerator
+from nest_core.hardware.collectives import Curve
+from nest_core.hardware.collectives.library import KIND, OWN
+from nest_core.hardware.network_spread import NetworkParameters, load_spread
+from nest_core.hardware.posterior import WIDTH
+from nest_core.hardware.stacks import load_stack
+from nest_core.network import Network
+from nest_core.network.collective import KINDS, bus_factor
+from nest_core.network.traffic import message_time
+
+__all__ = [
+    "MESSAGE_BYTES",
+    "Expected",
+    "accelerator_in",
+    "expected_of",
+    "library_alone",
+    "library_of",
+    "lowest_of_tiers",
+]
+
+MESSAGE_BYTES = 4 * GIB
+PROGRAMS = {"all_reduce": "all_reduce_perf", "all_to_all": "alltoall_perf"}
+SIZES = "-b 512M -e 4G -f 2"
+_UNMEASURED = 0.1
+"""Assumed spread of links whose curve was not measured."""
+_MEDIAN = 0.6745
+"""Of a normal's absolute value, in standard deviations."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Expected:
+    """One command.
+
+    Parameters
+    ----------
+    scope : Scope
+    command : str
+    where : str
+        On which hosts, and how often.
+    predicted_busbw_Bps, threshold_Bps : float
+        At `MESSAGE_BYTES`, as nccl-tests count it.
+    """
+
+    scope: Scope
+    command: str
+    where: str
+    predicted_busbw_Bps: float
+    threshold_Bps: float
+
+
+def library_of(
+    fabric: Fabric, accelerator: str = "", stack: str = "", folder: Path | None = None
+) -> Software:
+    """What the communication library of a fabric's accelerators makes of its links.
+
+    Parameters
+    ----------
+    fabric : Fabric
+    accelerator : str
+        A preset; by default the one that the fabric's name gives.
+    stack : str
+        Of which the curves that were measured on one's own cluster count.
+    folder : Path, optional
+        Where paths of stacks start; None where they may be presets only.
+
+    Raises
+    ------
+    InputError
+        If neither tells the accelerator, or there is none of the name.
+    """
+    name = accelerator or accelerator_in(fabric.name)
+    if not name:
+        raise InputError(
+            "accelerator",
+            "must be given where the fabric's name tells none",
+            fabric.name,
+            "name a preset of accelerators, such as h100-80gb",
+        )
+    device = load_accelerator(name)
+    if stack:
+        own = load_stack(stack, folder)
+        device = replace(
+            device,
+            links=own.curve("nvlink") or device.links,
+            network=own.curve("network") or device.network,
+        )
+    return library_alone(device)
+
+
+def library_alone(accelerator: Accelerator) -> Software:
+    """What nccl-tests see of an accelerator: the curves, not what whole runs left of them."""
+    return software_of(replace(accelerator, links_reach=1.0, network_reach=1.0))
+
+
+def accelerator_in(name: str) -> str:
+    """The preset of the accelerator that a fabric's name tells; empty where it tells none.
+
+    Examples
+    --------
+    >>> accelerator_in("1,024 H100, 4:1"), accelerator_in("My fabric")
+    ('h100-80gb', '')
+    """
+    try:
+        return machine_of(name).preset
+    except InputError:
+        return ""
+
+
+def expected_of(fabric: Fabric, network: Network, software: Software) -> tuple[Expected, ...]:
+    """Commands from the inside out.
+
+    Parameters
+    ----------
+    fabric : Fabric
+    network : Network
+        What it collapses to.
+    software : Software
+        What the communication library makes of the links.
+
+    Raises
+    ------
+    InputError
+        Where the fabric has no hosts.
+
+    Examples
+    --------
+    >>> from nest_core.network import collapse
+    >>> from nest_core.scenario import load_fabric
+    >>> fabric = load_fabric("h100-spine-leaf-64")
+    >>> found = expected_of(fabric, collapse(fabric), library_of(fabric))
+    >>> [test.scope.tier for test in found]
+    ['host', 'leaf', 'spine']
+    >>> found[0].command
+    'all_reduce_perf -b 512M -e 4G -f 2 -g 8'
+    """
+    return tuple(_expected(network, software, scope) for scope in scopes_of(fabric, network))
+
+
+def lowest_of_tiers(tests: Sequence[Expected]) -> tuple[Expected, ...]:
+    """One command per tier, the one of the lowest threshold; of rails for any device of a host."""
+    found = []
+    for _, alike in groupby(tests, lambda one: one.scope.tier):
+        one = min(alike, key=lambda test: test.threshold_Bps)
+        any_device = one.where.replace(f"device {one.scope.device} of each", "one device of each")
+        found.append(replace(one, where=any_device))
+    return tuple(found)
+
+
+def _command(scope: Scope) -> str:
+    program = PROGRAMS[scope.op]
+    if scope.hosts == 1:
+        return f"{program} {SIZES} -g {scope.per_host}"
+    only = "" if scope.device is None else f" -x NCCL_TESTS_DEVICE={scope.device}"
+    return (
+        f"mpirun -np {len(scope.devices)} --map-by ppr:{scope.per_host}:node "
+        f"--hostfile hosts.txt{only} {program} {SIZES} -g 1"
+    )
+
+
+def _where(scope: Scope, devices: int) -> str:
+    """Which hosts, in words."""
+    turns = f", once for each of {scope.times:,} groups" if scope.times > 1 else ""
+    if scope.hosts == 1:
+        return f"on each of {scope.times:,} hosts" if scope.times > 1 else "on the host"
+    if len(scope.devices) == devices:
+        return f"on all {scope.hosts:,} hosts"
+    if scope.device is not None:
+        return f"on {scope.hosts:,} hosts under one leaf, device {scope.device} of each{turns}"
+    if scope.tier == HOST:
+        return f"on the {scope.hosts:,} hosts of one node{turns}"
+    if scope.whole:
+        return f"on the {scope.hosts:,} hosts that share a {scope.tier}{turns}"
+    return f"on {scope.hosts:,} hosts, whole blocks of the tier below{turns}"
+
+
+def _expected(network: Network, software: Software, scope: Scope) -> Expected:
+    centre = _seconds(network, software, scope)
+    along = [
+        math.log(_seconds(other, drawn, scope) / centre)
+        for other, drawn in _one_sd_worse(network, software, scope)
+    ]
+    bus = bus_factor(scope.op, len(scope.devices)) * MESSAGE_BYTES / centre
+    return Expected(
+        scope,
+        _command(scope),
+        _where(scope, network.devices),
+        bus,
+        bus * math.exp(-WIDTH * math.hypot(*along)),
+    )
+
+
+def _seconds(network: Network, software: Software, scope: Scope) -> float:
+    kind, parts = KINDS[scope.op]
+    groups = scope.devices[None]
+    protocols = software.of_groups(network, kind, groups)
+    time = message_time(network, kind, groups, protocols)
+    return parts * float(time.seconds(MESSAGE_BYTES).max())
+
+
+def _one_sd_worse(
+    network: Network, software: Software, scope: Scope
+) -> Iterator[tuple[Network, Software]]:
+    """One uncertain parameter after the other."""
+    yield network, _inside(software, math.exp(-_inside_spread(software.inside)))
+    if scope.hosts == 1:
+        return
+    spread = load_spread()
+    of = dict(spread.spreads)
+    yield (
+        network,
+        drawn_software(
+            software,
+            NetworkParameters(reach=math.exp(-spread.of_curve(software.between).spread)),
+        ),
+    )
+    if scope.op == "all_to_all":
+        incast = NetworkParameters(incast=math.exp(-of["incast"]))
+        uplinks = NetworkParameters(uplinks=math.exp(-of[f"uplinks.{routing_of(network)}"]))
+        yield network, drawn_software(software, incast)
+        yield drawn_network(network, uplinks), software
+    else:
+        reduction = NetworkParameters(reduction=math.exp(-of["reduction"]))
+        yield network, drawn_software(software, reduction)
+
+
+def _inside(software: Software, factor: float) -> Software:
+    curve = software.inside
+    return (
+        software if curve is None else replace(software, inside=curve.reaching(factor, 1, factor))
+    )
+
+
+def _inside_spread(curve: Curve | None) -> float:
+    """What the curve of links inside a node is off by on runs that it was not fitted to."""
+    if curve is None:
+        return _UNMEASURED
+    if curve.name == OWN:
+        return load_spread().transport("measured").spread
+    facts = load_toml(named_file(KIND, curve.name, None, field="curves")).get("provenance", {})
+    median = facts.get("held_out_median")
+    return _UNMEASURED if median is None else float(median) / _MEDIAN

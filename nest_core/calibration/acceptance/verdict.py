@@ -1,0 +1,227 @@
+"""Logs of nccl-tests beside what a fabric should reach, and the tier that is at fault.
+
+A log belongs to the command that runs the same collective on as many ranks, spread over as many
+hosts, and, for a rail, on the same device of each. Of several logs of one command the slowest
+counts. The tier at fault is the innermost one of which a command stays below its threshold, if
+every command of the tiers inside it was run and reached its own: what is outside it is slow because
+of it, and what is inside it is not the reason.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from nest_core.calibration.acceptance.expected import MESSAGE_BYTES, Expected
+from nest_core.calibration.collectives.nccl_log import (
+    LogFacts,
+    check_whole,
+    is_log,
+    log_devices,
+    log_op,
+    log_ranks,
+    read_log,
+)
+from nest_core.documents.errors import InputError, shortened
+from nest_core.documents.units import humanise, humanise_bytes, plural
+from nest_core.network.collective import bus_factor
+
+__all__ = ["Outcome", "Run", "Verdict", "judge", "read_runs"]
+
+ROUNDED = 0.01
+"""By which a message differs from the one asked for: whole elements per rank."""
+_WORDS = {"all_reduce": "all-reduce", "all_to_all": "all-to-all"}
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a log says.
+
+    Parameters
+    ----------
+    name, op : str
+    ranks, hosts, per_host : int
+    devices : tuple of int
+        Numbers of the devices on their hosts.
+    busbw_Bps : tuple of (float, float)
+        Bytes of every message, and its bus bandwidth.
+    """
+
+    name: str
+    op: str
+    ranks: int
+    hosts: int
+    per_host: int
+    devices: tuple[int, ...]
+    busbw_Bps: tuple[tuple[float, float], ...]
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name} holds an {_WORDS.get(self.op, self.op)} on {self.ranks:,} ranks of "
+            f"{plural(self.hosts, 'host')}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One command and what was measured of it; None where no log is of it.
+
+    Parameters
+    ----------
+    expected : Expected
+    measured_busbw_Bps : float or None
+        The slowest.
+    log : str
+        Of the slowest; empty without one.
+    """
+
+    expected: Expected
+    measured_busbw_Bps: float | None = None
+    log: str = ""
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether the threshold was reached; None without a log."""
+        if self.measured_busbw_Bps is None:
+            return None
+        return self.measured_busbw_Bps >= self.expected.threshold_Bps
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the logs say of a fabric.
+
+    Parameters
+    ----------
+    outcomes : tuple of Outcome
+        From the inside out.
+    fault : str or None
+        The tier at fault.
+    finding : str
+        The same as a sentence.
+    unmatched : tuple of str
+        Logs that are of no command, one sentence each.
+    """
+
+    outcomes: tuple[Outcome, ...]
+    fault: str | None
+    finding: str
+    unmatched: tuple[str, ...]
+
+
+def read_runs(files: Iterable[tuple[str, str]]) -> tuple[Run, ...]:
+    """Runs from the names and texts of files.
+
+    Raises
+    ------
+    InputError
+        For what is no output of nccl-tests, is cut off or failed, or does not say what ran.
+    """
+    return tuple(_run(shortened(name, 60) or "file", text) for name, text in files)
+
+
+def judge(expected: Sequence[Expected], runs: Iterable[Run]) -> Verdict:
+    """Which commands passed, and which tier is at fault."""
+    slowest: dict[int, tuple[float, str]] = {}
+    unmatched = []
+    for run in runs:
+        place = next((at for at, one in enumerate(expected) if _of(one, run)), None)
+        measured = _at_message(run)
+        if place is None:
+            unmatched.append(f"{run}, which no command here asks for: it was left out.")
+        elif measured is None:
+            largest = humanise_bytes(max(size for size, _ in run.busbw_Bps))
+            asked = humanise_bytes(MESSAGE_BYTES)
+            unmatched.append(
+                f"{run} with messages of up to {largest}, the command's is {asked}: it was left "
+                "out."
+            )
+        else:
+            slowest[place] = min(slowest.get(place, (measured, run.name)), (measured, run.name))
+    outcomes = tuple(Outcome(one, *slowest.get(at, ())) for at, one in enumerate(expected))
+    return Verdict(outcomes, *_fault(outcomes), tuple(unmatched))
+
+
+def _run(name: str, text: str) -> Run:
+    if not is_log(text):
+        raise InputError(
+            name,
+            "must be the output of nccl-tests",
+            "another text",
+            "save all that all_reduce_perf or alltoall_perf prints",
+        )
+    check_whole(text, name)
+    ranks = Counter(host for host, _ in log_ranks(text, name))
+    op, total = log_op(text, name), ranks.total()
+    if op is None:
+        raise InputError(
+            name, "must say which collective ran", "silent", "keep the line that names the program"
+        )
+    if total < 2 or len(set(ranks.values())) > 1:
+        raise InputError(
+            name,
+            "must list two ranks or more, as many on every host",
+            f"{total} on {plural(len(ranks), 'host')}",
+            "run it as the command says, and save its whole output",
+        )
+    if op not in _WORDS:
+        rows = [(0.0, 0.0)]
+    else:
+        facts = LogFacts(op, "any", total, len(ranks))
+        rows = [
+            (row.bytes, bus_factor(op, total) * row.bytes / row.seconds)
+            for row in read_log(text, name, facts)
+        ]
+    per_host = total // len(ranks)
+    return Run(name, op, total, len(ranks), per_host, log_devices(text), tuple(rows))
+
+
+def _of(one: Expected, run: Run) -> bool:
+    """Whether a run is of a command."""
+    scope = one.scope
+    same = (scope.op, len(scope.devices), scope.hosts) == (run.op, run.ranks, run.hosts)
+    return same and (scope.device is None or run.devices == (scope.device,))
+
+
+def _at_message(run: Run) -> float | None:
+    """Bus bandwidth of the message that is judged."""
+    near = [rate for size, rate in run.busbw_Bps if abs(size / MESSAGE_BYTES - 1) <= ROUNDED]
+    return min(near, default=None)
+
+
+def _fault(outcomes: Sequence[Outcome]) -> tuple[str | None, str]:
+    tiers = list(dict.fromkeys(outcome.expected.scope.tier for outcome in outcomes))
+    measured = [outcome for outcome in outcomes if outcome.passed is not None]
+    if not measured:
+        return None, "Nothing was measured yet: run the commands from the first to the last."
+    missing = ""
+    for tier in tiers:
+        own = [outcome for outcome in outcomes if outcome.expected.scope.tier == tier]
+        failed = [outcome for outcome in own if outcome.passed is False]
+        if failed and missing:
+            return None, (
+                f"{_slow(failed)}, but {missing} inside it was not run in full: the fault may be "
+                "there; run it first."
+            )
+        if failed:
+            inside = ", and all inside it reach theirs" if tiers.index(tier) else ""
+            return tier, f"The {tier} tier is at fault: {_slow(failed)}{inside}."
+        if not missing and any(outcome.passed is None for outcome in own):
+            missing = tier
+    count = plural(len(measured), "command")
+    if missing:
+        return None, f"No fault in what was run ({count} of {len(outcomes)}); {missing} is to come."
+    return None, f"Accepted: every one of {count} reached its threshold."
+
+
+def _slow(failed: Sequence[Outcome]) -> str:
+    worst = min(
+        failed, key=lambda one: (one.measured_busbw_Bps or 0.0) / one.expected.threshold_Bps
+    )
+    names = " and ".join(dict.fromkeys(one.expected.scope.name for one in failed))
+    return (
+        f"{names} stays below its threshold, in {worst.log} "
+        f"{humanise(worst.measured_busbw_Bps or 0.0, 'B/s')} of "
+        f"{humanise(worst.expected.threshold_Bps, 'B/s')}"
+    )

@@ -1,0 +1,300 @@
+"""Fits a curve to measured collectives: robust, regularised, deterministic.
+
+The parameters are the logarithms of a curve's figures, relative to a *prior* curve (NCCL's own
+tuning constants for the pooled curve, the pooled curve for a family, the family's curve for a
+pasted log). Minimised is::
+
+    sum over rows     weight * soft_l1(log(predicted / measured) / SCALE)
+  + sum over shifts   (shift / SPREAD[kind])^2
+
+so that a handful of points moves what they determine and leaves the rest at the prior. Each
+regime has one shift of its bases and one of its efficiencies that all collectives share, and a
+narrower one per collective; a collective that was not measured moves with the others.
+
+Weights: rows below 64 KiB count half. For a pooled curve every (family, collective) pair counts
+the same, whatever its number of rows.
+
+Host launch: some published runs start collectives one by one from one process, so that short
+ones take as long as the host, not as long as the network (100 µs up to 4 MiB on eight devices).
+That can only lengthen a time. The fit therefore gives every system a floor of its own,
+``max(floor, curve)``, which is dropped afterwards: curves, and all errors reported, are those of
+the collective alone.
+
+The minimum over regimes (and the maximum with the floor) is smoothed by a power mean that
+sharpens in three rounds. Figures are rounded to four digits, as presets store them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from nest_core.documents.errors import InputError
+from nest_core.hardware.collectives.curves import (
+    IN_NETWORK_STEPS,
+    Curve,
+    FloatArray,
+    Regime,
+    between_bytes,
+    sent_bytes,
+    steps,
+)
+from nest_core.hardware.collectives.measurements import OPS, Measurement
+
+__all__ = ["Sample", "fit_curve", "local_sample", "network_sample"]
+
+SMALL_BYTES = 65_536.0
+SMALL_WEIGHT = 0.5
+SCALE = 0.08
+"""Relative error beyond which a row pulls linearly, not quadratically."""
+
+SPREAD = {"base": 0.7, "base_op": 0.25, "step": 0.7, "rate": 0.3, "rate_op": 0.12, "own": 0.7}
+"""Standard deviations of the shifts of logarithms that the prior expects."""
+
+FLOOR_S = 20e-6
+FLOOR_SPREAD = 1.0
+ROUNDS = ((8.0, 4.0), (32.0, 12.0), (math.inf, 40.0))
+"""Exponents of the power means over regimes and with the floor, round by round."""
+
+EVALUATIONS = 60
+"""Of the residuals, most per round."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A measurement reduced to what the fit needs; all rates at full link speed.
+
+    Parameters
+    ----------
+    op : int
+        Index into `OPS`.
+    steps : int
+    start_s : float
+        Added to every regime: steps inside nodes, for a network.
+    transfer_s : float
+        Seconds of sending its bytes.
+    own : float
+        Factor of the curve's ``own_block``.
+    least_transfer_s : float
+        Seconds that another link needs for the same collective at the same time.
+    in_network_s : float
+        The same of in-network reduction; infinite where it is not open.
+    size_bytes, seconds : float
+    system, cell : str
+        Rows of a system share a floor; cells weigh the same if asked.
+    """
+
+    op: int
+    steps: int
+    start_s: float
+    transfer_s: float
+    own: float
+    least_transfer_s: float
+    in_network_s: float
+    size_bytes: float
+    seconds: float
+    system: str
+    cell: str
+
+
+def local_sample(row: Measurement, curve: Curve, bandwidth_Bps: float) -> Sample:
+    """A measurement inside one node, with the facts of its family's curve."""
+    share = curve.share(row.devices)
+    sent = float(sent_bytes(row.op, row.devices, np.asarray(row.bytes)))
+    reduces = row.in_network and curve.reduces_in_network(row.op, row.devices)
+    multicast = row.bytes * (1 + 1 / row.devices) / bandwidth_Bps
+    return Sample(
+        op=OPS.index(row.op),
+        steps=steps(row.op, row.devices)[0],
+        start_s=0.0,
+        transfer_s=sent / (bandwidth_Bps * share),
+        own=share / (row.devices - 1),
+        least_transfer_s=0.0,
+        in_network_s=multicast if reduces else math.inf,
+        size_bytes=row.bytes,
+        seconds=row.seconds,
+        system=f"{row.system}|{curve.name}",
+        cell=f"{curve.name}|{row.op}",
+    )
+
+
+def network_sample(
+    row: Measurement, kind: str, bandwidth_Bps: float, local: Curve, local_bandwidth_Bps: float
+) -> Sample:
+    """A measurement over several nodes; ``kind`` names its network."""
+    start, per_byte = local.inside(row.op, row.devices, row.nodes, local_bandwidth_Bps)
+    return Sample(
+        op=OPS.index(row.op),
+        steps=steps(row.op, row.devices, row.nodes)[1],
+        start_s=start,
+        transfer_s=between_bytes(row.op, row.devices, row.nodes) * row.bytes / bandwidth_Bps,
+        own=1 / (row.devices - 1),
+        least_transfer_s=per_byte * row.bytes,
+        in_network_s=math.inf,
+        size_bytes=row.bytes,
+        seconds=row.seconds,
+        system=f"{row.system}|{kind}",
+        cell=f"{kind}|{row.op}",
+    )
+
+
+def fit_curve(samples: Sequence[Sample], prior: Curve, *, balanced: bool = False) -> Curve:
+    """The prior moved towards the samples; its facts stay as they are.
+
+    Parameters
+    ----------
+    samples : sequence of Sample
+        At least one.
+    prior : Curve
+    balanced : bool
+        Let every cell weigh the same.
+
+    Raises
+    ------
+    InputError
+        If there are no samples, or scipy is not installed.
+    """
+    if not samples:
+        raise InputError("measurements", "must hold a row to fit", 0, "add measurements")
+    least_squares = _solver()
+    model = _Model(samples, prior)
+    weights = np.sqrt(_weights(samples, balanced))
+    shifts = np.zeros(model.size)
+    for over_regimes, with_floor in ROUNDS:
+
+        def residuals(
+            x: FloatArray, regime_power: float = over_regimes, floor_power: float = with_floor
+        ) -> FloatArray:
+            error = np.log(model.observed(x, regime_power, floor_power) / model.measured) / SCALE
+            return np.concatenate([weights * _soft(error), x])
+
+        shifts = least_squares(residuals, shifts, method="trf", max_nfev=EVALUATIONS).x
+    return model.curve(shifts)
+
+
+def _solver() -> Callable[..., Any]:
+    """scipy's least squares, imported only where something is fitted: it is slow to load."""
+    try:
+        solver: Callable[..., Any] = import_module("scipy.optimize").least_squares
+    except ImportError as error:
+        raise InputError(
+            "fit", "must have scipy", "not installed", "install scipy to fit curves"
+        ) from error
+    return solver
+
+
+def _soft(error: FloatArray) -> FloatArray:
+    """Signed square root of soft-l1: quadratic when small, linear when large."""
+    size: FloatArray = np.sqrt(2 * (np.hypot(1, error) - 1))
+    return np.copysign(size, error)
+
+
+def _weights(samples: Sequence[Sample], balanced: bool) -> FloatArray:
+    counts = Counter(sample.cell for sample in samples)
+    share = len(samples) / len(counts)
+    return np.array(
+        [
+            (share / counts[sample.cell] if balanced else 1.0)
+            * (SMALL_WEIGHT if sample.size_bytes < SMALL_BYTES else 1.0)
+            for sample in samples
+        ]
+    )
+
+
+class _Model:
+    """Predictions of all samples from one vector of standardised shifts."""
+
+    def __init__(self, samples: Sequence[Sample], prior: Curve) -> None:
+        self.prior = prior
+        self.measured = _column(samples, "seconds")
+        self.op = np.array([sample.op for sample in samples])
+        self.steps, self.start = _column(samples, "steps"), _column(samples, "start_s")
+        self.transfer, self.own = _column(samples, "transfer_s"), _column(samples, "own")
+        self.least = _column(samples, "least_transfer_s")
+        self.multicast = _column(samples, "in_network_s")
+        self.inner = np.array([regime.algorithm == "in_network" for regime in prior.regimes])
+        names = sorted({sample.system for sample in samples})
+        self.system = np.array([names.index(sample.system) for sample in samples])
+        self.base = _table(prior, "base_s")
+        self.rate = _table(prior, "efficiency")
+        self.step = np.array([regime.step_s for regime in prior.regimes])
+        regimes, ops = self.base.shape
+        sizes = (regimes, regimes * ops, regimes, regimes, regimes * ops, ops, len(names))
+        self.bounds = np.cumsum(sizes)
+        self.size = int(self.bounds[-1])
+
+    def _figures(
+        self, x: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+        base, base_op, step, rate, rate_op, own, floor = np.split(x, self.bounds[:-1])
+        table = self.base.shape
+        bases = SPREAD["base"] * base[:, None] + SPREAD["base_op"] * base_op.reshape(table)
+        rates = SPREAD["rate"] * rate[:, None] + SPREAD["rate_op"] * rate_op.reshape(table)
+        return (
+            self.base * np.exp(bases),
+            self.step * np.exp(SPREAD["step"] * step),
+            self.rate * np.exp(rates),
+            np.array(self.prior.own_block) * np.exp(SPREAD["own"] * own),
+            FLOOR_S * np.exp(FLOOR_SPREAD * floor),
+        )
+
+    def observed(self, x: FloatArray, regime_power: float, floor_power: float) -> FloatArray:
+        """Seconds that the systems would report."""
+        base, step, rate, own, floor = self._figures(x)
+        count = np.where(self.inner[:, None], IN_NETWORK_STEPS, self.steps)
+        alpha = base[:, self.op] + count * (self.prior.latency_s + step[:, None]) + self.start
+        ring = self.transfer * (1 + own[self.op] * self.own)
+        transfer = np.where(self.inner[:, None], self.multicast, ring)
+        with np.errstate(divide="ignore"):
+            seconds = alpha + np.maximum(transfer / rate[:, self.op], self.least)
+        return _largest(_smallest(seconds, regime_power), floor[self.system], floor_power)
+
+    def curve(self, x: FloatArray) -> Curve:
+        """The fitted curve, in the digits that presets keep."""
+        base, step, rate, own, _ = self._figures(x)
+        regimes = tuple(
+            Regime(
+                old.name,
+                old.algorithm,
+                tuple(_rounded(value, 1e-6) for value in base[index]),
+                _rounded(step[index], 1e-6),
+                tuple(_rounded(value) for value in rate[index]),
+            )
+            for index, old in enumerate(self.prior.regimes)
+        )
+        return replace(
+            self.prior, regimes=regimes, own_block=tuple(_rounded(value) for value in own)
+        )
+
+
+def _column(samples: Sequence[Sample], name: str) -> FloatArray:
+    return np.array([getattr(sample, name) for sample in samples], dtype=np.float64)
+
+
+def _table(curve: Curve, name: str) -> FloatArray:
+    return np.array([getattr(regime, name) for regime in curve.regimes], dtype=np.float64)
+
+
+def _smallest(seconds: FloatArray, power: float) -> FloatArray:
+    least: FloatArray = seconds.min(axis=0)
+    if math.isinf(power):
+        return least
+    total: FloatArray = np.sum((least / seconds) ** power, axis=0)
+    return least * total ** (-1 / power)
+
+
+def _largest(first: FloatArray, second: FloatArray, power: float) -> FloatArray:
+    most = np.maximum(first, second)
+    total: FloatArray = (first / most) ** power + (second / most) ** power
+    return most * total ** (1 / power)
+
+
+def _rounded(value: npt.ArrayLike, unit: float = 1.0) -> float:
+    return float(f"{float(np.asarray(value)) / unit:.4g}") * unit

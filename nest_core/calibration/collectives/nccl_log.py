@@ -1,0 +1,257 @@
+"""Reads the output of nccl-tests (``all_reduce_perf`` and its siblings).
+
+Understood are the tables of nccl-tests 2.x as they are printed: ``size count type [redop [root]]``
+and then ``time algbw busbw #wrong`` once (out of place) or twice (then in place), with or without
+times of iterations, time stamps and what rccl-tests add. The out-of-place time is taken. Devices,
+nodes and the accelerator come from the header's ``Rank`` lines, the collective from
+``Collective test starting`` or the program's name; all can be given instead. Runs that failed or
+had wrong results are refused.
+
+Limits: files of 5 MB (`nest_core.documents.files.read_text`), `MAX_ROWS` rows.
+Source: NVIDIA/nccl-tests ``src/common.cu``, ``PERFORMANCE.md``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+from nest_core.documents.errors import InputError
+from nest_core.documents.units import MICROSECOND
+from nest_core.hardware.collectives.measurements import MAX_ROWS, OPS, Measurement, op_name
+
+__all__ = [
+    "LogFacts",
+    "check_whole",
+    "is_log",
+    "log_devices",
+    "log_op",
+    "log_ranks",
+    "read_log",
+]
+
+_RANK = re.compile(
+    r"^#\s+Rank\s+(\d+)\s.*?\bon\s+(\S+)\s+device\s+(\d+)\s+\[[0-9a-fA-Fx:.]+\]\s+(.*?)\s*$"
+)
+_FAILED = re.compile(r"\bTest (?:NCCL |CUDA )?failure\b|^# Out of bounds values .*\bFAILED\b")
+_FOOTER = re.compile(r"(?m)^(?:.{0,40}[ :>])?# Avg bus bandwidth\s*: [\d.]+")
+_PROGRAM = re.compile(r"\b([a-z_]+)_perf\b")
+_PREFIX = re.compile(r"^(?:\[\d+,\d+\]<\w+>:|\d+:)\s*")
+_TIMESTAMP = re.compile(r"\s\"?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*\s*$")
+_PER_ITERATION = 21
+"""Columns with the shortest, longest, 99th percentile and spread of iterations after each group."""
+_RCCL = 16
+"""Columns with algorithm, protocol and channels behind, as AMD's rccl-tests have them."""
+_LARGEST = 2.0**50
+_RATIO = 0.1
+"""Bandwidths are printed with two decimals."""
+
+_Value = TypeVar("_Value", int, str)
+
+
+@dataclass(frozen=True, slots=True)
+class LogFacts:
+    """What a person says about a log; None (or empty) leaves it to the header."""
+
+    op: str | None = None
+    accelerator: str = ""
+    devices: int | None = None
+    nodes: int | None = None
+    network: str = ""
+    network_Bps: float = 0.0
+
+
+def is_log(text: str) -> bool:
+    """Whether a text looks like the output of nccl-tests.
+
+    Examples
+    --------
+    >>> is_log("# nThread 1 nGpus 8 minBytes 8"), is_log("device,op,num_gpus")
+    (True, False)
+    """
+    head = text[:20_000]
+    return "# nThread" in head or ("#wrong" in head and "busbw" in head)
+
+
+def read_log(text: str, name: str, facts: LogFacts | None = None) -> list[Measurement]:
+    """Measurements of a log.
+
+    Parameters
+    ----------
+    text : str
+    name : str
+        What to call it in errors and in the rows' ids.
+    facts : LogFacts, optional
+
+    Raises
+    ------
+    InputError
+        If a row is malformed, nothing was measured, or neither header nor facts say what.
+    """
+    facts = facts or LogFacts()
+    ranks = log_ranks(text, name, whole=not facts.devices)
+    hosts = [host for host, _ in ranks]
+    devices = [device for _, device in ranks]
+    op = facts.op
+    sizes: list[tuple[float, float]] = []
+    for number, line in _lines(text):
+        if _FAILED.search(line):
+            remedy = "mend what its first error names, and run it again"
+            raise InputError(
+                f"{name} line {number}", "must be of a run that ended well", line.strip(), remedy
+            )
+        row = _row(line, f"{name} line {number}")
+        if row is None:
+            program = _PROGRAM.search(line)
+            if op is None and program:
+                op = op_name(program[1]) or program[1]
+        elif len(sizes) == MAX_ROWS:
+            raise InputError(name, f"must have at most {MAX_ROWS:,} rows", "more", "split it")
+        else:
+            sizes.append(row)
+    if not sizes:
+        remedy = "paste the whole output of all_reduce_perf or its siblings"
+        raise InputError(name, "must hold rows of nccl-tests", "a text without any", remedy)
+    count = _known(facts.devices or len(hosts), name, "devices", "the number of devices")
+    nodes = facts.nodes or len(set(hosts)) or 1
+    if count < 2 or nodes < 1 or count % nodes:
+        remedy = "give devices and nodes"
+        raise InputError(
+            name,
+            "must have at least 2 devices, spread evenly over its nodes",
+            f"{count} on {nodes}",
+            remedy,
+        )
+    accelerator = facts.accelerator or (devices[0] if devices else "")
+    chosen = _known(op, name, "op", "the collective")
+    if chosen not in OPS:
+        raise InputError("op", f"must be one of {', '.join(OPS)}", chosen, "choose one")
+    return [
+        Measurement(
+            f"{name}/{int(size)}",
+            chosen,
+            _known(accelerator, name, "accelerator", "the device"),
+            count,
+            nodes,
+            size,
+            seconds,
+            True,
+            facts.network if nodes > 1 else "",
+            facts.network_Bps if nodes > 1 else 0.0,
+            name,
+        )
+        for size, seconds in sizes
+    ]
+
+
+def log_ranks(text: str, name: str, *, whole: bool = True) -> list[tuple[str, str]]:
+    """Host and accelerator of every rank that a log's header lists, rank by rank.
+
+    Raises
+    ------
+    InputError
+        If it leaves ranks out, as that of a very large run does, and has to be ``whole``.
+    """
+    found: dict[int, tuple[str, str]] = {}
+    for rank in _ranks(text):
+        found.setdefault(int(rank[1]), (rank[2], rank[4]))
+    if whole and found and max(found) >= len(found):
+        listed = f"{len(found):,} of {max(found) + 1:,}"
+        raise InputError(name, "must list every rank in its header", listed, "paste all of it")
+    return [found[rank] for rank in sorted(found)]
+
+
+def log_devices(text: str) -> tuple[int, ...]:
+    """Numbers of the devices, on their hosts, that a log's header lists, each once."""
+    return tuple(sorted({int(rank[3]) for rank in _ranks(text)}))
+
+
+def _ranks(text: str) -> Iterator[re.Match[str]]:
+    for _, line in _lines(text):
+        if line.startswith("#") and (rank := _RANK.match(line)):
+            yield rank
+
+
+def check_whole(text: str, name: str) -> None:
+    """Refuse a log without the footer with which nccl-tests end.
+
+    Raises
+    ------
+    InputError
+    """
+    if not _FOOTER.search(text):
+        raise InputError(
+            name,
+            "must end with the average bus bandwidth",
+            "cut off",
+            "paste the whole output, or run it again",
+        )
+
+
+def log_op(text: str, name: str) -> str | None:
+    """The collective that a log names, as nccl-tests or this project spells it; None if not told.
+
+    Logs of older versions do not name their program. Of ``n`` ranks, bus bandwidth is
+    ``2 (n - 1) / n`` of the algorithm's for all-reduce and ``(n - 1) / n`` for what is gathered or
+    scattered; only a reduce-scatter of these has an operation.
+    """
+    last: list[str] = []
+    for _, line in _lines(text):
+        if _row(line, name) is not None:
+            last = line.split()
+        elif program := _PROGRAM.search(line):
+            return op_name(program[1]) or program[1]
+    count = len(log_ranks(text, name))
+    if count < 2 or len(last) < 13:
+        return None
+    ratio = _figure(last[7]) / (_figure(last[6]) or math.nan) * count / (count - 1)
+    if abs(ratio - 2) < _RATIO:
+        return "all_reduce"
+    return "reduce_scatter" if abs(ratio - 1) < _RATIO and last[3] != "none" else None
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """Lines with their numbers, without what mpirun and srun put before them."""
+    for number, printed in enumerate(text.splitlines(), start=1):
+        yield number, _PREFIX.sub("", printed)
+
+
+def _row(line: str, where: str) -> tuple[float, float] | None:
+    """Bytes and seconds of a row; None for a line that is not one."""
+    words = _TIMESTAMP.sub("", line).split()
+    if len(words) == _PER_ITERATION:
+        words = words[:9] + words[13:17]
+    elif len(words) == _RCCL and words[13].isalpha():
+        words = words[:13]
+    if len(words) < 7 or not (words[0].isdecimal() and words[1].isdecimal()):
+        return None
+    figures = words[3:]
+    columns = 8 if len(figures) >= 8 else 4
+    if len(figures) - columns > 2:
+        raise InputError(where, "must have 7 to 13 columns", len(words), "paste the log unchanged")
+    size, microseconds = _figure(words[0]), _figure(figures[-columns])
+    if not (math.isfinite(microseconds) and microseconds > 0 and size <= _LARGEST):
+        raise InputError(
+            where, "must state a positive time", figures[-columns], "paste the log unchanged"
+        )
+    wrong = next((word for word in figures[3 - columns :: 4] if _figure(word) > 0), None)
+    if wrong is not None:
+        remedy = "mend what makes results wrong, and run it again"
+        raise InputError(where, "must have no wrong results", wrong, remedy)
+    return (size, microseconds * MICROSECOND) if size else None
+
+
+def _figure(word: str) -> float:
+    try:
+        return float(word)
+    except (ValueError, OverflowError):
+        return math.nan
+
+
+def _known(value: _Value | None, name: str, option: str, what: str) -> _Value:
+    if not value:
+        raise InputError(name, f"must say {what} in its header", "silent", f"give --{option}")
+    return value

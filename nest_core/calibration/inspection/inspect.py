@@ -1,0 +1,338 @@
+"""Joins what people print of a cluster into a scenario, and says what none of it stated.
+
+A fact comes from the log that measured it: rates between nodes from ibnetdiscover, the inside of a
+node from ``nvidia-smi topo -m``, which hosts are nodes from Slurm, accelerators from the header of
+nccl-tests, numbers of nodes and processes from the launch command. The rest is that of the usual
+machine (`nest_core.calibration.training.machines`), one sentence each.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from nest_core.calibration.inspection.busbw import Compared, compare
+from nest_core.calibration.inspection.cluster import Cluster, cluster_of, short_name
+from nest_core.calibration.inspection.launch import FIELD, Launch, read_launch
+from nest_core.calibration.inspection.logs import Logs, NcclLog, read_logs
+from nest_core.calibration.training.machines import Machine, machine_of
+from nest_core.documents.errors import InputError
+from nest_core.documents.presets import preset_names
+from nest_core.documents.schema import FabricFile, checked
+from nest_core.documents.units import gigabytes, plural, to_gib
+from nest_core.fabric import build_fabric
+from nest_core.hardware import Accelerator, load_accelerator
+from nest_core.hardware.stacks import default_stack
+from nest_core.interop.formats import Assumed
+from nest_core.interop.formats.nvidia_topo import NodeTopology
+
+__all__ = ["Inspected", "inspect"]
+
+NVLINKS = {"V100": 6, "A100": 12, "H100": 18, "H200": 18, "B200": 18, "B300": 18, "GB200": 18,
+           "GB300": 18}  # fmt: skip
+"""Of one device; NVIDIA's data sheets, whose rate per device they share."""
+
+NVL72_HOST = 4
+"""Devices of a compute tray, each a host (NVIDIA DGX SuperPOD GB200)."""
+
+PLACEHOLDERS = ((256.0, "llama3-8b", 8192), (32.0, "gpt3-1.3b", 2048), (0.0, "gpt3-125m", 2048))
+"""From so many GiB of all devices on: a model that is easily trained on them, and its sequence."""
+
+SEQUENCES_PER_DEVICE = 8
+MOST_SEQUENCES = 1_000_000
+
+_MEMORY = re.compile(r"(\d+) ?GB", re.I)
+_OTHER_BOARD = re.compile(r"\b(?:PCIe|NVL)\b", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Inspected:
+    """A scenario from logs.
+
+    Parameters
+    ----------
+    scenario : dict
+        The document of a scenario file, its fabric as tables.
+    assumed : tuple of str
+        One sentence for each fact that was in none of the logs.
+    compared : tuple of Compared
+        Measured bus bandwidths beside those that the scenario's fabric predicts.
+    kinds : dict of str to str
+        What each file was read as.
+    """
+
+    scenario: dict[str, Any]
+    assumed: tuple[str, ...]
+    compared: tuple[Compared, ...]
+    kinds: dict[str, str]
+
+
+def inspect(files: Iterable[tuple[str, str]], launch: str = "", accelerator: str = "") -> Inspected:
+    """A scenario from the names and texts of logs, in any order.
+
+    Parameters
+    ----------
+    files : iterable of (str, str)
+    launch : str
+        The command that starts a job on all of the cluster; empty: not known.
+    accelerator : str
+        A preset or a device's name, where no log of nccl-tests lists it.
+
+    Raises
+    ------
+    InputError
+        For what is no such log, is cut off, failed, or contradicts another.
+    """
+    logs = read_logs(files)
+    asked = read_launch(launch) if launch else Launch(None, None, None)
+    assumed: list[str] = []
+    machine, preset = _accelerator(logs, accelerator, assumed)
+    device = load_accelerator(preset)
+    each = _per_node(logs, asked, machine, assumed)
+    nodes = _nodes(logs, asked, each, assumed)
+    rates = _rates(logs, machine, device, each, nodes, assumed)
+    cluster = cluster_of(logs, rates, nodes, assumed)
+    _check_size(logs, asked, cluster, each, assumed)
+    devices = cluster.nodes * each
+    title = f"{devices:,} {machine.name}, {plural(cluster.nodes, 'node')} of {each}"
+    tables = {key: value for key, value in cluster.tables.items() if key not in ("schema", "name")}
+    document = {"schema": 1, "name": title} | tables
+    fabric = build_fabric(checked(FabricFile, document))
+    stack = default_stack(device.family.name).name
+    assumed.append(
+        f"The software stack is {stack}, the default of {machine.name}: no log states one."
+    )
+    scenario = {
+        "schema": 1,
+        "name": title,
+        "description": "From " + ", ".join(logs.kinds) + ".",
+        "accelerator": preset,
+        "stack": stack,
+        "costs": "own",
+        "workload": _workload(device, devices, assumed),
+        "fabric": document,
+    }
+    compared = tuple(compare(log, fabric, each, device) for log in logs.nccl)
+    return Inspected(scenario, tuple(assumed), compared, logs.kinds)
+
+
+def _accelerator(logs: Logs, asked: str, assumed: list[str]) -> tuple[Machine, str]:
+    """The usual machine of the cluster's devices, and their preset."""
+    listed = {log.accelerator: log.name for log in logs.nccl}
+    if len(listed) > 1:
+        raise InputError(
+            "LOG", "must be of one kind of accelerator", " and ".join(listed), "inspect them apart"
+        )
+    name = asked or next(iter(listed), "")
+    if not name:
+        links = _nvlinks(logs.topo.node) if logs.topo else 0
+        name = next((one for one in ("H100", "A100", "V100") if NVLINKS[one] == links), "H100")
+        why = f", as NV{links} of {logs.topo.name} suggests" if links and logs.topo else ""
+        assumed.append(f"The accelerator is {machine_of(name).preset}{why}: no log names it.")
+    machine = machine_of(name)
+    if not re.search(rf"\b{re.escape(machine.name)}", name, re.I):
+        raise InputError(
+            "accelerator", "must have a preset", name, "name the nearest one with --accelerator"
+        )
+    if name in preset_names("accelerators"):
+        return machine, name
+    memory = _MEMORY.search(name)
+    exact = f"{machine.name.lower()}-{memory[1]}gb" if memory else ""
+    preset = exact if exact in preset_names("accelerators") else machine.preset
+    other = memory and int(memory[1]) != round(to_gib(load_accelerator(preset).memory_bytes))
+    if other or _OTHER_BOARD.search(name):
+        assumed.append(f"{name} is priced as the preset {preset}: there is none of its own.")
+    return machine, preset
+
+
+def _per_node(logs: Logs, asked: Launch, machine: Machine, assumed: list[str]) -> int:
+    """Devices of one node."""
+    topo = logs.topo
+    if topo and asked.per_node and asked.per_node != topo.node.gpus:
+        raise InputError(
+            FIELD,
+            f"must start a process on each of the {plural(topo.node.gpus, 'GPU')} that {topo.name}"
+            " shows",
+            f"{asked.per_node} per node",
+            "correct the command, or inspect the node that it runs on",
+        )
+    most = topo.node.gpus if topo else asked.per_node
+    for log in logs.nccl:
+        ran = max(log.hosts.values())
+        if most and ran > most:
+            source = topo.name if topo else "the launch command"
+            raise InputError(
+                log.name,
+                f"must run on at most the {plural(most, 'device')} of a node of {source}",
+                f"{ran} on one host",
+                "give logs of one cluster",
+            )
+    if most:
+        return most
+    if logs.nccl:
+        ran = max(max(log.hosts.values()) for log in logs.nccl)
+        assumed.append(
+            f"A node has {plural(ran, 'device')}, as many as nccl-tests ran on: no output of"
+            " nvidia-smi topo -m shows all."
+        )
+        return ran
+    usual = min(machine.per_node, NVL72_HOST if machine.name.startswith("GB") else machine.per_node)
+    assumed.append(
+        f"A node has {plural(usual, 'device')}: no log states it, taken from the usual"
+        f" {machine.name} node."
+    )
+    return usual
+
+
+def _nodes(logs: Logs, asked: Launch, each: int, assumed: list[str]) -> int:
+    """How many there are, where no log of the network says so."""
+    if logs.subnet or logs.slurm:
+        return 0
+    if asked.nodes or asked.devices:
+        return asked.nodes or -(-(asked.devices or 0) // each)
+    hosts = {host for log in logs.nccl for host in log.hosts}
+    if not hosts:
+        assumed.append("The cluster is one node: no log names others.")
+    return len(hosts) or 1
+
+
+def _rates(
+    logs: Logs, machine: Machine, device: Accelerator, each: int, nodes: int, assumed: list[str]
+) -> Assumed:
+    """Rates and latencies, from the logs where they state them."""
+    between = gigabytes(machine.inter_Bps)
+    nics = logs.topo.node.nics if logs.topo else 0
+    found = replace(
+        Assumed(),
+        devices_per_node=each,
+        intra_bandwidth_GBps=_intra_GBps(logs, machine, device, assumed),
+        link_bandwidth_GBps=between * min(1.0, nics / each) if nics else between,
+    )
+    if not logs.subnet and nodes != 1:
+        assumed.append(
+            f"The NICs' rate is {between:g} GB/s: no log states it, taken from the usual"
+            f" {machine.name} node."
+        )
+        shared = f"its {plural(nics, 'NIC')}" if nics and nics < each else "a NIC of its own"
+        verb = "share" if nics and nics < each else "have each"
+        assumed.append(f"The {plural(each, 'device')} of a node {verb} {shared}.")
+    assumed.append(
+        f"Latencies are {found.intra_latency_us:g} us inside a node and {found.hop_latency_us:g} us"
+        " per link outside: no log states them, estimates."
+    )
+    if logs.topo and nodes != 1:
+        assumed.append(f"Every node is like the one of {logs.topo.name}.")
+    if machine.name.startswith("GB"):
+        assumed.append(
+            "NVLink joins the devices of one host: no log shows how far it reaches in a rack."
+        )
+    return found
+
+
+def _intra_GBps(logs: Logs, machine: Machine, device: Accelerator, assumed: list[str]) -> float:
+    """What one device reaches inside its node, one direction."""
+    usual = gigabytes(machine.intra_Bps)
+    topo = logs.topo
+    if topo is None:
+        assumed.append(
+            f"The rate inside a node is {usual:g} GB/s per device: no log states it, taken from the"
+            f" usual {machine.name} node."
+        )
+        return usual
+    full, links = NVLINKS.get(machine.name, 0), _nvlinks(topo.node)
+    if full and links > full:
+        raise InputError(
+            topo.name,
+            f"must show at most the {full} NVLinks that {machine.name} has",
+            f"NV{links}",
+            "give logs of one machine, or correct --accelerator",
+        )
+    if links and full:
+        if _direct(topo.node) and topo.node.gpus > 2:
+            assumed.append(
+                f"The {links} NVLinks of a device lead to a switch that blocks nowhere, where"
+                f" {topo.name} shows devices joined directly."
+            )
+        return usual * links / full
+    if topo.node.gpus > 1:
+        rate = gigabytes(device.host_Bps) or gigabytes(machine.inter_Bps)
+        assumed.append(
+            f"The rate inside a node is {rate:g} GB/s per device, that of its host link:"
+            f" {topo.name} shows no NVLink."
+        )
+        return rate
+    return usual
+
+
+def _direct(node: NodeTopology) -> bool:
+    """Whether NVLinks lead to other devices and not to a switch: all fit on one device."""
+    return max(map(sum, node.nvlinks)) <= max(NVLINKS.values())
+
+
+def _nvlinks(node: NodeTopology) -> int:
+    """NVLinks of the device that has fewest."""
+    return min(sum(row) if _direct(node) else max(row) for row in node.nvlinks)
+
+
+def _check_size(logs: Logs, asked: Launch, cluster: Cluster, each: int, assumed: list[str]) -> None:
+    """Refuse a launch command or a log of more than the fabric has, or of other nodes."""
+    devices = cluster.nodes * each
+    network = logs.subnet or logs.slurm
+    where = network.name if network else "the launch command"
+    if (asked.nodes or 0) > cluster.nodes or (asked.devices or 0) > devices:
+        count, noun = (asked.nodes, "node") if asked.nodes else (asked.devices or 0, "rank")
+        raise InputError(
+            FIELD,
+            f"must fit on the {plural(cluster.nodes, 'node')} of {each} that {where} shows",
+            plural(count, noun),
+            "correct the command, or give the files of the whole cluster",
+        )
+    if 0 < (asked.nodes or cluster.nodes) < cluster.nodes:
+        assumed.append(
+            f"The scenario is of all {cluster.nodes:,} nodes that {where} shows: the launch command"
+            f" starts a job on {asked.nodes:,} of them."
+        )
+    for log in logs.nccl:
+        if log.hosts.total() > devices:
+            raise InputError(
+                log.name,
+                f"must run on at most the {plural(devices, 'device')} that {where} shows",
+                plural(log.hosts.total(), "device"),
+                "give logs of one cluster",
+            )
+        _check_hosts(log, where, cluster, assumed)
+
+
+def _check_hosts(log: NcclLog, where: str, cluster: Cluster, assumed: list[str]) -> None:
+    """Refuse a log that ran on hosts of the cluster and on others."""
+    names = {short_name(name) for name in cluster.names}
+    others = [host for host in log.hosts if short_name(host) not in names]
+    if 0 < len(others) < len(log.hosts) and names:
+        raise InputError(
+            log.name, f"must run on hosts of {where}", others[0], "give logs of one cluster"
+        )
+    if others and names:
+        assumed.append(
+            f"{others[0]} and all other hosts of {log.name} are nodes of {where}, which calls them"
+            " otherwise."
+        )
+
+
+def _workload(device: Accelerator, devices: int, assumed: list[str]) -> dict[str, Any]:
+    """A job that stands in for the one that logs of a machine do not state."""
+    memory = to_gib(device.memory_bytes) * devices
+    model, sequence = next((name, size) for least, name, size in PLACEHOLDERS if memory >= least)
+    batch = min(SEQUENCES_PER_DEVICE, MOST_SEQUENCES // devices) * devices or MOST_SEQUENCES
+    precision = "bf16" if "bf16" in device.precisions else "fp16"
+    assumed.append(
+        f"The workload is a placeholder, {model} in {precision} with {batch:,} sequences of"
+        f" {sequence:,} tokens: logs of a machine state none."
+    )
+    return {
+        "model": model,
+        "sequence_length_tokens": sequence,
+        "global_batch_sequences": batch,
+        "precision": precision,
+    }

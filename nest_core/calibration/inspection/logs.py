@@ -1,0 +1,145 @@
+"""What people print of a cluster, recognised by what it says and not by what its file is called."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from nest_core.calibration.collectives.nccl_log import (
+    LogFacts,
+    check_whole,
+    is_log,
+    log_ranks,
+    read_log,
+)
+from nest_core.documents.errors import InputError, shortened
+from nest_core.interop.formats import Assumed, format_of
+from nest_core.interop.formats.nvidia_topo import NodeTopology, is_nvidia_topo, read_nvidia_topo
+from nest_core.interop.formats.slurm import slurm_nodes
+from nest_core.interop.formats.slurm_yaml import slurm_yaml_nodes
+from nest_core.interop.formats.values import Source
+
+__all__ = ["FabricLog", "Logs", "NcclLog", "TopoLog", "read_logs"]
+
+SLURM = ("slurm-tree", "slurm-block", "slurm-yaml")
+KNOWN = "the output of ibnetdiscover, nvidia-smi topo -m or nccl-tests, or a Slurm topology file"
+
+
+@dataclass(frozen=True, slots=True)
+class FabricLog:
+    """A file of a format of `nest_core.interop.formats`, and the nodes that Slurm lists in it."""
+
+    name: str
+    text: str
+    format: str
+    nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TopoLog:
+    """The inside of a node."""
+
+    name: str
+    node: NodeTopology
+
+
+@dataclass(frozen=True, slots=True)
+class NcclLog:
+    """A run of nccl-tests: devices that it ran on each of its hosts, and what they are."""
+
+    name: str
+    text: str
+    hosts: Counter[str]
+    accelerator: str
+
+
+@dataclass(slots=True)
+class Logs:
+    """All that was given, by kind."""
+
+    subnet: FabricLog | None = None
+    slurm: FabricLog | None = None
+    topo: TopoLog | None = None
+    nccl: list[NcclLog] = field(default_factory=list)
+    kinds: dict[str, str] = field(default_factory=dict)
+    """What each file was read as."""
+
+
+def read_logs(files: Iterable[tuple[str, str]]) -> Logs:
+    """Logs from the names and texts of files, in any order.
+
+    Raises
+    ------
+    InputError
+        For what is none of them, is cut off, failed, or is there twice.
+    """
+    logs = Logs()
+    for given, text in files:
+        name = shortened(given, 60) or "file"
+        if not text.strip():
+            raise InputError(name, f"must hold {KNOWN}", "empty", "save the command's output again")
+        topo, nccl = is_nvidia_topo(text), is_log(text)
+        if topo:
+            _add_topo(logs, name, text)
+        if nccl:
+            logs.nccl.append(_nccl(name, text))
+            logs.kinds[name] = "nccl-tests"
+        if not topo and not nccl:
+            _add_fabric(logs, name, text)
+    if not logs.kinds:
+        raise InputError("LOG", f"must be {KNOWN}", "none", "name one at least")
+    return logs
+
+
+def _add_topo(logs: Logs, name: str, text: str) -> None:
+    logs.kinds[name] = "nvidia-smi topo -m"
+    found = TopoLog(name, read_nvidia_topo(Source(text, name, Assumed())))
+    if logs.topo is not None and found.node != logs.topo.node:
+        raise InputError(
+            name,
+            f"must show a node like that of {logs.topo.name}",
+            "another",
+            "inspect one kind of node at a time",
+        )
+    logs.topo = logs.topo or found
+
+
+def _nccl(name: str, text: str) -> NcclLog:
+    # Its rows are read for their faults: of which collective they are does not matter here.
+    read_log(text, name, LogFacts("all_reduce", "any", 2, 1))
+    check_whole(text, name)
+    ranks = log_ranks(text, name)
+    accelerators = dict.fromkeys(accelerator for _, accelerator in ranks)
+    if len(accelerators) != 1:
+        raise InputError(
+            name,
+            "must list ranks on one kind of accelerator",
+            " and ".join(accelerators) or "none",
+            "save the whole output of all_reduce_perf or its siblings on nodes that are alike",
+        )
+    return NcclLog(name, text, Counter(host for host, _ in ranks), next(iter(accelerators)))
+
+
+def _add_fabric(logs: Logs, name: str, text: str) -> None:
+    try:
+        found = format_of("", text)
+    except InputError:
+        found = ""
+    if "\0" in text or found not in (*SLURM, "ibnetdiscover"):
+        what = "binary" if "\0" in text else "something else"
+        raise InputError(name, f"must be {KNOWN}", what, "name the file that such a command wrote")
+    kind = "subnet" if found == "ibnetdiscover" else "slurm"
+    before = logs.subnet if kind == "subnet" else logs.slurm
+    if before is not None:
+        what = "output of ibnetdiscover" if kind == "subnet" else "Slurm topology"
+        raise InputError("LOG", f"must be one {what}", f"{before.name} and {name}", "leave one out")
+    logs.kinds[name] = (
+        "ibnetdiscover" if kind == "subnet" else f"Slurm {found.removeprefix('slurm-')}"
+    )
+    if kind == "subnet":
+        logs.subnet = FabricLog(name, text, found)
+    else:
+        nodes = slurm_yaml_nodes if found == "slurm-yaml" else slurm_nodes
+        listed = tuple(nodes(Source(text, name, Assumed())))
+        logs.slurm = FabricLog(name, text, found, listed)

@@ -1,0 +1,142 @@
+"""What MLPerf's logger prints: events as JSON behind ``:::MLLOG``.
+
+A step is the time between the events of successive steps, so that what lies between steps counts;
+evaluations and blocks part them (what spans one is the first of the next, hence warm-up). Where
+events come only once a block, their ``train_step_time`` is its mean, and where they hold rates
+alone, a step is batch / throughput. ``step`` in the metadata is a count of steps for some and of
+samples for others.
+
+Source: ``mlperf_logging/mllog`` of mlcommons/logging @7bbf7926; ``custom_callbacks.py`` of
+NVIDIA/mlperf-common @85516e5a.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from statistics import median
+from typing import Any
+
+from nest_core.calibration.logs.report import MOST_STEPS, Report
+from nest_core.calibration.logs.steps import WARM_UP, Step
+from nest_core.documents.units import GIB
+
+__all__ = ["MllogReader"]
+
+_TOKEN = ":::MLLOG"
+_DECODER = json.JSONDecoder()
+_PARTING = ("block_start", "run_start", "eval_start", "eval_stop")
+_SAID = (
+    "global_batch_size",
+    "micro_batch_size",
+    "gradient_accumulation_steps",
+    "max_sequence_length",
+    "tensor_parallelism",
+    "pipeline_parallelism",
+    "context_parallelism",
+    "expert_parallelism",
+)
+_SEQUENCES = {"gpt3": "2048"}
+"""Tokens of a sequence where the rules of the benchmark fix them and logs do not say."""
+_PLATFORM = re.compile(r"(\d{1,6}) ?x ?(.+)")
+
+
+class MllogReader:
+    """Takes a log with MLPerf events line by line."""
+
+    def __init__(self) -> None:
+        self._report = Report("MLPerf")
+        self._block = 0
+        self._before: tuple[float, float] | None = None
+        self._between: list[Step] = []
+        self._told: list[Step] = []
+        self._rates: list[float] = []
+
+    def line(self, text: str) -> None:
+        """Take what a line says, if it is one of this printer's."""
+        start = text.find(_TOKEN)
+        if start < 0:
+            return
+        try:
+            event, _ = _DECODER.raw_decode(text, text.index("{", start))
+        except (ValueError, RecursionError):
+            return
+        if isinstance(event, dict) and isinstance(event.get("key"), str):
+            self._event(event["key"], event.get("value"), event)
+
+    def report(self) -> Report:
+        """All that was said."""
+        report, batch = self._report, _figure(self._report.said.get("global_batch_size"))
+        steps = self._between if len(self._between) >= len(self._told) // 2 else self._told
+        if not steps and batch:
+            steps = [
+                Step(0, WARM_UP * number, batch / rate) for number, rate in enumerate(self._rates)
+            ]
+        if batch and steps is self._between and _counts_samples(steps, self._told, batch):
+            steps = [
+                Step(step.block, step.number // int(batch), step.seconds * batch) for step in steps
+            ]
+        report.steps = steps
+        return report
+
+    def _event(self, key: str, value: Any, event: Mapping[str, Any]) -> None:
+        metadata = event.get("metadata")
+        known = metadata if isinstance(metadata, dict) else {}
+        self._block += key in _PARTING
+        if key == "run_start":
+            self._report.runs.append({"run_start": str(event.get("time_ms"))})
+        if key in _SAID and isinstance(value, int | float) and not isinstance(value, bool):
+            self._report.said[key] = f"{value:g}" if value < 1e6 else str(int(value))
+        elif key == "submission_benchmark" and isinstance(value, str):
+            self._report.said["model"] = value
+            if value in _SEQUENCES:
+                self._report.said.setdefault("seq_length", _SEQUENCES[value])
+        elif key == "submission_platform" and isinstance(value, str):
+            found = _PLATFORM.search(value)
+            self._report.device = found[2] if found else value
+        elif key == "tracked_stats" and isinstance(value, dict):
+            self._stats(value, known, _figure(event.get("time_ms")))
+
+    def _stats(self, value: Mapping[str, Any], known: Mapping[str, Any], now: float) -> None:
+        if len(self._told) + len(self._between) + len(self._rates) > MOST_STEPS:
+            return
+        if held := _figure(value.get("max_memory_usage")):
+            self._report.held("allocated", held * GIB)
+        step, told = _figure(known.get("step"), zero=True), _figure(value.get("train_step_time"))
+        if "step" not in known:
+            if told:
+                self._told.append(Step(0, WARM_UP * len(self._told), told))
+        elif told or "reduced_train_loss" in value or "train_loss" in value:
+            if told:
+                self._told.append(Step(self._block, int(step), told))
+            if self._before and now > self._before[0] and step > self._before[1]:
+                seconds = (now - self._before[0]) / 1e3 / (step - self._before[1])
+                self._between.append(Step(self._block, int(step), seconds))
+            self._before = now, step
+        if rate := _figure(value.get("throughput")):
+            self._rates.append(rate)
+
+
+def _counts_samples(steps: list[Step], told: list[Step], batch: float) -> bool:
+    """Whether metadata counts samples.
+
+    Then the time between steps is far below what the events tell; where they tell nothing, every
+    number is a multiple of the batch.
+    """
+    if told and steps:
+        shortest = median(step.seconds for step in told) / 2
+        return median(step.seconds for step in steps) < shortest
+    return batch > 1 and all(step.number % int(batch) == 0 for step in steps)
+
+
+def _figure(value: Any, *, zero: bool = False) -> float:
+    """A positive number; 0 for anything else."""
+    if isinstance(value, str):
+        value = float(value) if re.fullmatch(r"[\d.]{1,15}", value) and value.count(".") < 2 else 0
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return 0.0
+    if isinstance(value, int) and value.bit_length() > 60:
+        return 0.0
+    return float(value) if math.isfinite(value) and (value > 0 or zero) else 0.0

@@ -1,0 +1,411 @@
+"""A log as one row of a table of measured runs.
+
+Every reader of `READERS` sees every line once; whose steps are found is the printer. What the log
+does not say comes from the launch command, then from what a person gives (`Given`); what two of
+them say differently is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from nest_core.calibration.logs.bridge import BridgeReader
+from nest_core.calibration.logs.deepspeed import DeepspeedReader
+from nest_core.calibration.logs.launch import said_in
+from nest_core.calibration.logs.megatron import MegatronReader
+from nest_core.calibration.logs.mllog import MllogReader
+from nest_core.calibration.logs.models import model_columns
+from nest_core.calibration.logs.nemo import NemoReader
+from nest_core.calibration.logs.report import LogReader, Report
+from nest_core.calibration.logs.settings import columns_of
+from nest_core.calibration.logs.steps import Steady, steady_of
+from nest_core.calibration.logs.text import plain_line
+from nest_core.calibration.logs.torchtitan import TorchtitanReader
+from nest_core.calibration.training.machines import machine_of
+from nest_core.calibration.training.reading import row_of
+from nest_core.calibration.training.rows import Unusable
+from nest_core.calibration.training.runs import Row
+from nest_core.documents.errors import InputError
+from nest_core.documents.files import log_lines
+from nest_core.documents.units import GB
+
+__all__ = ["Given", "Printed", "read_command", "read_lines", "read_run_log"]
+
+READERS: tuple[type[LogReader], ...] = (
+    MllogReader,
+    BridgeReader,
+    MegatronReader,
+    NemoReader,
+    TorchtitanReader,
+    DeepspeedReader,
+)
+"""The first whose steps are found is the printer."""
+
+BESIDE: Mapping[str, tuple[str, ...]] = {
+    "MLPerf": ("Megatron-LM", "Megatron-Bridge", "NeMo", "DeepSpeed", "torchtitan"),
+    "Megatron-Bridge": ("Megatron-LM",),
+    "Megatron-LM": ("DeepSpeed",),
+}
+"""By printer: others whose lines may stand in the same run's log."""
+
+SHARDING: Mapping[str, str] = {
+    "MLPerf": "distributed_optimizer",
+    "Megatron-Bridge": "distributed_optimizer",
+    "NeMo": "distributed_optimizer",
+    "torchtitan": "fsdp2(zero3)",
+}
+"""What recipes of a framework shard where nothing is said."""
+
+NEEDED = (
+    ("global_batch_seqs", "its global batch size", "add the launch command with --launch"),
+    ("seq_len", "its sequence length", "add the launch command with --launch"),
+    ("layers", "the sizes of its model", "name it with --model, or add --launch"),
+    ("hidden", "the sizes of its model", "name it with --model, or add --launch"),
+    ("heads", "the sizes of its model", "name it with --model, or add --launch"),
+    ("tp", "its plan", "add the launch command with --launch"),
+    ("pp", "its plan", "add the launch command with --launch"),
+    ("gpus", "how many devices it ran on", "add the launch command with --launch"),
+    ("precision", "its precision", "add the launch command, or bf16=true, with --launch"),
+    ("accelerator", "its accelerator", "name it with --accelerator, or a scenario with --on"),
+)
+"""Columns without which nothing can be predicted, what they are, and who has them."""
+
+
+DEGREES = frozenset(("tp", "pp", "cp", "ep", "dp"))
+"""Who states one of these states a plan: those that are left out are 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a person says beside the log.
+
+    Parameters
+    ----------
+    launch : str
+        The launch command, or a configuration file's text.
+    columns : mapping
+        Columns of the row, such as ``accelerator`` and ``gpus_per_node``; those of the model and
+        the job stand in for what neither log nor command says.
+    model : str
+        A preset.
+    devices : int
+        Of the fabric that the run is on; 0 if that is not given.
+    """
+
+    launch: str = ""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    model: str = ""
+    devices: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """A run as it was read.
+
+    Parameters
+    ----------
+    cells : dict
+        A row of a table of measured runs, by column: `row_of` makes ``row`` of it.
+    row : Row
+    given, assumed : tuple of str
+        Columns that only a person's word beside the log says, and those that nobody does, whose
+        value is what recipes of the framework have.
+    """
+
+    cells: dict[str, str]
+    row: Row
+    given: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
+
+
+def read_run_log(path: Path, given: Given | None = None) -> Row:
+    """The run that a log is of, with what it took.
+
+    Parameters
+    ----------
+    path : Path
+        Of any printer in `READERS`, at most 2 GB.
+    given : Given, optional
+
+    Raises
+    ------
+    InputError
+        If it is no such log, is cut off before its steps are steady, holds several runs, does not
+        say enough, or contradicts the command.
+    """
+    return read_lines(log_lines(path), path.name, given or Given()).row
+
+
+def read_command(command: str, given: Given) -> Printed:
+    """The run that a launch command or a configuration starts, with nothing measured.
+
+    Parameters
+    ----------
+    command : str
+        As `Given.launch`, whose place it takes.
+    given : Given
+
+    Raises
+    ------
+    InputError
+        If it does not say enough, or contradicts itself.
+    """
+    name = "the launch command"
+    report = Report("launch")
+    cells, said = _settings(report, replace(given, launch=command), name)
+    assumed = _complete(cells, report, name)
+    _check_devices(cells, given, name)
+    cells |= {"source": "launch command", "model": cells.get("model") or "own model"}
+    return _printed(cells, name, _only(given, said), assumed)
+
+
+def read_lines(lines: Iterable[str], name: str, given: Given) -> Printed:
+    """The run that a log's lines are of, as `read_run_log` reads a file.
+
+    Parameters
+    ----------
+    lines : iterable of str
+    name : str
+        What messages call the log.
+    given : Given
+    """
+    readers = [reader() for reader in READERS]
+    for line in lines:
+        text = plain_line(line)
+        for reader in readers:
+            reader.line(text)
+    report = _printer([reader.report() for reader in readers], name)
+    if _differ(report.runs):
+        raise InputError(
+            name, "must hold one run", f"{len(report.runs)} runs that differ", "split the file"
+        )
+    cells, said = _settings(report, given, name)
+    steady = steady_of(report.steps, int(cells.get("global_batch_seqs", 0)))
+    if steady is None:
+        raise InputError(
+            name,
+            "must hold steps after warm-up",
+            f"cut off after {len(report.steps)} printed steps",
+            "let the job run for some 30 steps",
+        )
+    if steady.batch and int(cells.setdefault("global_batch_seqs", str(steady.batch))) != (
+        steady.batch
+    ):
+        raise InputError(
+            name,
+            f"must hold steps of its batch of {cells['global_batch_seqs']}",
+            f"of {steady.batch}",
+            "let the ramp end, or correct --launch",
+        )
+    assumed = _complete(cells, report, name)
+    _check_devices(cells, given, name)
+    cells |= _measured(report, steady, cells)
+    return _printed(cells, name, _only(given, said), assumed)
+
+
+def _only(given: Given, said: Collection[str]) -> tuple[str, ...]:
+    return tuple(column for column in given.columns if column not in said)
+
+
+def _check_devices(cells: Mapping[str, str], given: Given, name: str) -> None:
+    if 0 < given.devices < int(cells["gpus"]):
+        raise InputError(
+            name,
+            f"must be of a run on the {given.devices:,} devices of --on",
+            f"of one on {cells['gpus']}",
+            "name the fabric that it ran on",
+        )
+
+
+def _printed(
+    cells: dict[str, str], name: str, given: tuple[str, ...], assumed: tuple[str, ...]
+) -> Printed:
+    try:
+        return Printed(cells, row_of(cells, name), given, assumed)
+    except Unusable as error:
+        raise InputError(
+            name, f"must describe a run (it {error})", "no whole one", "correct --launch"
+        ) from error
+
+
+def _printer(reports: Sequence[Report], name: str) -> Report:
+    """What the framework itself printed, with settings of those that run inside it."""
+    found = [report for report in reports if report.steps]
+    if not found:
+        if units := [report.unit for report in reports if report.unit]:
+            raise InputError(
+                name, "must tell times in ms or s", units[0], "print them as Megatron-LM does"
+            )
+        if any(report.said or report.runs or report.memory_bytes for report in reports):
+            raise InputError(
+                name,
+                "must hold steps of training",
+                "cut off before the first",
+                "let the job run for some 30 steps",
+            )
+        raise InputError(
+            name,
+            "must be what Megatron-LM, Megatron-Bridge, NeMo, torchtitan, DeepSpeed or MLPerf's "
+            "logger prints",
+            "of something else",
+            "name the file that rank 0 and the last rank print to",
+        )
+    first, *others = found
+    beside = BESIDE.get(_base(first), ())
+    for other in others:
+        if _base(other) not in beside:
+            raise InputError(
+                name,
+                "must hold one run",
+                f"printed by {first.framework} and {other.framework}",
+                "split the file",
+            )
+    for other in reports:
+        if other is not first and _base(other) in beside:
+            first.said = other.said | first.said
+            first.memory_bytes = other.memory_bytes | first.memory_bytes
+            first.notes += [note for note in (*other.notes, *_inside(other)) if note]
+    return first
+
+
+def _differ(runs: Sequence[Mapping[str, str]]) -> bool:
+    """Whether configurations say two things of one setting; one may have lost a line."""
+    said: dict[str, str] = {}
+    return any(
+        said.setdefault(name, value) != value
+        for run in runs
+        for name, value in run.items()
+        if value
+    )
+
+
+def _base(report: Report) -> str:
+    return report.framework.partition(" ")[0]
+
+
+def _inside(report: Report) -> tuple[str, ...]:
+    return (report.framework,) if report.said else ()
+
+
+def _settings(report: Report, given: Given, name: str) -> tuple[dict[str, str], Collection[str]]:
+    """Columns of the configuration, each from the surest of those who say it; and which of them
+    log, command or a model's name say.
+
+    Raises
+    ------
+    InputError
+        If log and command contradict each other.
+    """
+    printed = columns_of(report.said)
+    command = said_in(given.launch) if given.launch.strip() else {}
+    launched = columns_of(command)
+    for column, value in launched.items():
+        # a vocabulary is padded, and notes add up
+        if column not in ("vocab", "notes") and printed.get(column, value) != value:
+            raise InputError(
+                "--launch",
+                f"must agree with {name} on {column}",
+                f"{value} beside {printed[column]}",
+                "give the command of this log",
+            )
+    known = {**launched, **printed}
+    planned = known.keys() & DEGREES or launched.keys() & {"gpus", "micro_batch"}
+    if planned or _base(report) in ("torchtitan", "DeepSpeed"):
+        known = {"tp": "1", "pp": "1"} | known
+    model = given.model or report.said.get("model", "") or command.get("model", "")
+    known = {**model_columns(model), **known}
+    cells = {**given.columns, **known}
+    words = (*report.notes, printed.get("notes", ""), launched.get("notes", ""))
+    cells["notes"] = "; ".join(dict.fromkeys(filter(None, words)))
+    if report.device:
+        _check_device(report.device, given, name)
+        cells.setdefault("accelerator", report.device)
+    return cells, known.keys()
+
+
+def _check_device(printed: str, given: Given, name: str) -> None:
+    """Refuse a log of another accelerator than is given, where what it prints is one of ours."""
+    told = given.columns.get("accelerator", "")
+    if not told:
+        return
+    try:
+        machine = machine_of(printed)
+    except InputError:
+        return
+    if machine.preset != machine_of(told).preset:
+        raise InputError(
+            name, f"must be of a run on {told}", f"of one on {printed}", "name its own accelerator"
+        )
+
+
+def _complete(cells: dict[str, str], report: Report, name: str) -> tuple[str, ...]:
+    """Fill in what follows from other columns or is usual, and check that nothing is missing or
+    contradicts; columns whose usual value was taken.
+
+    Raises
+    ------
+    InputError
+    """
+    batch, micro = (int(cells.get(key) or 0) for key in ("global_batch_seqs", "micro_batch"))
+    accumulated = report.said.get("gradient_accumulation_steps", "")
+    if "dp" not in cells and micro and accumulated.isdecimal() and _base(report) == "MLPerf":
+        replicas, rest = divmod(batch, micro * max(1, int(accumulated)))
+        if not rest and replicas:
+            cells["dp"] = str(replicas)
+    degrees = [int(cells.get(key) or 1) for key in ("tp", "pp", "cp", "dp")]
+    if "gpus" not in cells and "dp" in cells and "tp" in cells:
+        cells["gpus"] = str(degrees[0] * degrees[1] * degrees[2] * degrees[3])
+    usual = {"dist_opt_or_zero": SHARDING.get(_base(report), "none")}
+    if _base(report) == "torchtitan":
+        usual["precision"] = "bf16"
+    assumed = tuple(column for column in usual if column not in cells)
+    cells |= {column: usual[column] for column in assumed}
+    for column, what, remedy in NEEDED:
+        if not cells.get(column):
+            raise InputError(name, f"must state {what}", "without", remedy)
+    machine_of(cells["accelerator"])
+    shared = degrees[0] * degrees[1] * degrees[2]
+    devices = int(cells["gpus"])
+    if devices % shared:
+        raise InputError(
+            name,
+            f"must have devices that tp x pp x cp = {shared} divides",
+            devices,
+            "correct --launch",
+        )
+    replicas = devices // shared
+    if micro and batch % (micro * replicas):
+        raise InputError(
+            name,
+            f"must have a batch of whole micro-batches, {micro} x {replicas} replicas",
+            batch,
+            "correct --launch",
+        )
+    return assumed
+
+
+def _measured(report: Report, steady: Steady, cells: Mapping[str, str]) -> dict[str, str]:
+    """Columns of what came of the run, and where they are from."""
+    batch, devices = int(cells["global_batch_seqs"]), int(cells["gpus"])
+    scale = {"step": 1.0, "sample": batch, "token": batch * int(cells["seq_len"]) / devices}
+    left = f"{steady.warm_up} of warm-up and {steady.aside} far from it left out"
+    notes = [cells["notes"], f"median of {steady.used} printed steps, {left}"]
+    found = {
+        "source": f"own run, {report.framework}",
+        "model": cells.get("model") or "own model",
+        "iter_time_s": f"{steady.seconds * scale[report.per]:.6g}",
+        "iter_time_basis": "log",
+    }
+    for kind, words in (
+        ("allocated", "memory max allocated"),
+        ("reserved", "memory max reserved"),
+        ("device", "memory as nvidia-smi shows it"),
+    ):
+        if kind in report.memory_bytes:
+            found["mem_GB_per_gpu"] = f"{report.memory_bytes[kind] / GB:.6g}"
+            notes.append(words)
+            break
+    notes.append(report.framework)
+    return found | {"notes": "; ".join(filter(None, notes))}

@@ -1,0 +1,296 @@
+"""Settings of frameworks as columns of a table of measured runs.
+
+Frameworks call the same thing by few names; `NAMES` holds them for every column, whether a log, a
+launch command or a configuration file said them. What takes more than a name is a function below.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from nest_core.documents.errors import InputError
+from nest_core.workload.recomputation import by_method, spelled
+
+__all__ = ["NAMES", "columns_of", "whole_number", "yes"]
+
+NAMES: Mapping[str, tuple[str, ...]] = {
+    "gpus": ("world_size",),
+    "tp": (
+        "tensor_model_parallel_size",
+        "tensor_parallel_degree",
+        "tensor_model_parallel",
+        "tensor_parallelism",
+        "autotp_size",
+        "tensor_parallel.autotp_size",
+    ),
+    "pp": (
+        "pipeline_model_parallel_size",
+        "pipeline_parallel_degree",
+        "pipeline_model_parallel",
+        "pipeline_parallelism",
+    ),
+    "vp_interleave": (
+        "virtual_pipeline_model_parallel_size",
+        "num_virtual_stages_per_pipeline_rank",
+        "interleaved_pipeline",
+    ),
+    "cp": (
+        "context_parallel_size",
+        "context_parallel_degree",
+        "context_parallel",
+        "context_parallelism",
+    ),
+    "ep": (
+        "expert_model_parallel_size",
+        "expert_parallel_degree",
+        "expert_model_parallel",
+        "expert_parallelism",
+    ),
+    "dp": ("data_parallel_size",),
+    "micro_batch": (
+        "micro_batch_size",
+        "train_micro_batch_size_per_gpu",
+        "pipeline_parallel_microbatch_size",
+        "microbs",
+    ),
+    "global_batch_seqs": ("global_batch_size", "train_batch_size"),
+    "seq_len": ("seq_length", "seq_len", "max_sequence_length", "encoder_seq_length"),
+    "layers": ("num_layers", "n_layers", "num_hidden_layers"),
+    "hidden": ("hidden_size", "dim"),
+    "heads": ("num_attention_heads", "n_heads"),
+    "vocab": ("padded_vocab_size", "vocab_size"),
+    "experts": ("num_experts", "num_moe_experts"),
+    "topk": ("moe_router_topk",),
+}
+"""By column: names of settings that are whole numbers, the surest first."""
+
+NODES = ("nnodes", "num_nodes", "dgxnnodes")
+PER_NODE = ("nproc_per_node", "gpus_per_node", "num_gpus_per_node", "dgxngpu")
+"""Of launchers; their product is how many devices there are."""
+
+FLAGS: Mapping[str, tuple[str, str]] = {
+    "squared_relu": ("squared-relu", ""),
+    "multi_latent_attention": ("MLA", ""),
+    "grad_reduce_in_bf16": ("bf16 grad reduce", ""),
+    "accumulate_allreduce_grads_in_fp32": ("fp32 grad accum", ""),
+    "use_flash_attn": ("flash attention", ""),
+    "overlap_moe_expert_parallel_comm": ("overlap_moe_expert_parallel_comm", ""),
+    "tp_comm_overlap": ("TP overlap on", "no TP overlap"),
+    "overlap_grad_reduce": ("DP overlap on", "no DP overlap"),
+    "account_for_embedding_in_pipeline_split": ("embedding as own pp layer", ""),
+    "moe_enable_deepep": ("DeepEP", ""),
+}
+"""Settings that column ``notes`` states, and its words where they are on and off."""
+
+SCHEDULES = (("interleaved", "interleaved 1f1b"), ("1f1b", "1f1b"), ("zb", "schedule=zb"))
+"""torchtitan's names of schedules, by what they hold, and the words of column ``notes``."""
+
+UNSAID = frozenset({"", "none", "null", "auto", "-1"})
+
+
+def columns_of(said: Mapping[str, str]) -> dict[str, str]:
+    """Columns that settings decide; those that they leave open are missing.
+
+    Parameters
+    ----------
+    said : mapping
+        Settings by name, in lower case with underscores.
+
+    Raises
+    ------
+    InputError
+        For a size that is no whole number, or a recomputation that is none.
+    """
+    columns: dict[str, str] = {}
+    for column, names in NAMES.items():
+        for name in names:
+            if (value := whole_number(said, name)) is not None:
+                columns[column] = str(value)
+                break
+    columns |= _devices(said, columns) | _sizes(said) | _stages(said, columns)
+    columns |= _local_batch(said, columns)
+    columns |= _sharding(said) | _precision(said) | _recomputation(said)
+    for name in ("sequence_parallel", "seq_parallel"):
+        if name in said:
+            columns["seq_parallel"] = str(int(yes(said[name])))
+    if "use_tp_pp_dp_mapping" in said:
+        swapped = yes(said["use_tp_pp_dp_mapping"])
+        columns["rank_order"] = "tp-cp-pp-dp" if swapped else "tp-cp-dp-pp"
+    if notes := "; ".join(_notes(said, columns)):
+        columns["notes"] = notes
+    return columns
+
+
+def whole_number(said: Mapping[str, str], name: str) -> int | None:
+    """A setting's number; None where it is not said, or left to the framework.
+
+    Raises
+    ------
+    InputError
+        If it is no whole number from 1.
+    """
+    text = said.get(name, "").strip().replace("_", "").removesuffix(".0")
+    if text.lower() in UNSAID or (text == "0" and name in ("num_experts", "num_moe_experts")):
+        return None
+    if not (text.isascii() and text.isdecimal() and 0 < len(text) < 10 and int(text) > 0):
+        raise InputError(name, "must be a whole number from 1", said[name], "write the number")
+    return int(text)
+
+
+def yes(text: str) -> bool:
+    """Whether a switch is on."""
+    return text.strip().lower() not in ("", "0", "false", "no", "none", "null", "off")
+
+
+def _first(said: Mapping[str, str], names: tuple[str, ...]) -> int | None:
+    return next((found for name in names if (found := whole_number(said, name))), None)
+
+
+def _devices(said: Mapping[str, str], columns: Mapping[str, str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    nodes, each = _first(said, NODES), _first(said, PER_NODE)
+    if "gpus" not in columns and each is not None:
+        found["gpus"] = str((nodes or 1) * each)
+    replicas = whole_number(said, "data_parallel_replicate_degree") or 1
+    shards = whole_number(said, "data_parallel_shard_degree")
+    if "dp" not in columns and shards is not None:
+        found["dp"] = str(replicas * shards)
+    return found
+
+
+def _local_batch(said: Mapping[str, str], columns: Mapping[str, str]) -> dict[str, str]:
+    """torchtitan's: a replica's sequences, fed at once where no pipeline divides them."""
+    local = whole_number(said, "local_batch_size")
+    if local is None:
+        return {}
+    found = {"micro_batch": str(local)} if columns.get("pp", "1") == "1" else {}
+    if "dp" in columns and "global_batch_seqs" not in columns:
+        found["global_batch_seqs"] = str(local * int(columns["dp"]))
+    return found
+
+
+def _sizes(said: Mapping[str, str]) -> dict[str, str]:
+    """Widths that depend on what kind of block it is."""
+    found: dict[str, str] = {}
+    experts = whole_number(said, "num_experts") or whole_number(said, "num_moe_experts")
+    ffn = ("moe_ffn_hidden_size", "ffn_hidden_size") if experts else ("ffn_hidden_size",)
+    if width := _first(said, (*ffn, "intermediate_size")):
+        found["ffn_hidden"] = str(width)
+    grouped = yes(said.get("group_query_attention", "true"))
+    groups = _first(said, ("num_query_groups", "n_kv_heads", "num_key_value_heads"))
+    if groups and grouped:
+        found["kv_heads"] = str(groups)
+    if "swiglu" in said:
+        found["gated_mlp"] = str(int(yes(said["swiglu"])))
+    return found
+
+
+def _stages(said: Mapping[str, str], columns: Mapping[str, str]) -> dict[str, str]:
+    """Virtual stages where they are given by their layers, or by a layout."""
+    if "vp_interleave" in columns or "pp" not in columns:
+        return {}
+    pp = int(columns["pp"])
+    each = whole_number(said, "num_layers_per_virtual_pipeline_stage")
+    if each and "layers" in columns:
+        return {"vp_interleave": str(max(1, int(columns["layers"]) // (pp * each)))}
+    return {"vp_interleave": "1"} if "virtual_pipeline_model_parallel_size" in said else {}
+
+
+def _sharding(said: Mapping[str, str]) -> dict[str, str]:
+    stage = said.get("zero_stage") or said.get("zero_optimization_stage")
+    stage = said.get("zero_optimization.stage", stage)
+    if stage is not None and yes(said.get("deepspeed", "true")):
+        return {"dist_opt_or_zero": f"zero{stage}" if stage in ("1", "2", "3") else "none"}
+    if yes(said.get("use_megatron_fsdp", "")) or yes(said.get("use_torch_fsdp2", "")):
+        return {"dist_opt_or_zero": "megatron_fsdp"}
+    if "use_distributed_optimizer" in said:
+        distributed = yes(said["use_distributed_optimizer"])
+        return {"dist_opt_or_zero": "distributed_optimizer" if distributed else "none"}
+    if shards := whole_number(said, "data_parallel_shard_degree"):
+        sharded = shards * (whole_number(said, "context_parallel_degree") or 1)
+        return {"dist_opt_or_zero": "fsdp2(zero3)" if sharded > 1 else "none"}
+    return {}
+
+
+def _precision(said: Mapping[str, str]) -> dict[str, str]:
+    """What products are computed in; empty where nothing is said of it."""
+    fp8 = said.get("fp8", said.get("fp8_format", ""))
+    fp4 = said.get("fp4", said.get("fp4_format", ""))
+    if fp4.lower() not in (*UNSAID, "false"):
+        return {"precision": "nvfp4"}
+    if fp8.lower() not in (*UNSAID, "false"):
+        return {"precision": f"fp8({said.get('fp8_recipe', 'delayed')})"}
+    for name, word in (
+        ("bf16", "bf16"),
+        ("bf16.enabled", "bf16"),
+        ("bfloat16_enabled", "bf16"),
+        ("fp16", "fp16-mixed"),
+        ("fp16.enabled", "fp16-mixed"),
+        ("fp16_enabled", "fp16-mixed"),
+    ):
+        if yes(said.get(name, "")):
+            return {"precision": word}
+    return {"precision": "fp32"} if {"bf16", "bfloat16_enabled"} & said.keys() else {}
+
+
+def _recomputation(said: Mapping[str, str]) -> dict[str, str]:
+    granularity = said.get("recompute_granularity", "").lower()
+    if "recompute_granularity" not in said:
+        asked = yes(said.get("recompute_activations", ""))
+        return {"recompute": "selective"} if asked else {}
+    if granularity == "full":
+        method = said.get("recompute_method", "").lower()
+        layers = whole_number(said, "recompute_num_layers")
+        if method in ("uniform", "block") and layers:
+            return {"recompute": by_method(method, layers)}
+        return {"recompute": "full"}
+    if granularity == "selective":
+        modules = re.findall(r"[a-z_]+", said.get("recompute_modules", "").lower())
+        named = [module for module in modules if module != "none"]
+        return {"recompute": spelled(named, "recompute_modules") if named else "selective"}
+    return {"recompute": "none"}
+
+
+def _notes(said: Mapping[str, str], columns: Mapping[str, str]) -> Iterator[str]:
+    for name, (on, off) in FLAGS.items():
+        if name in said and (word := on if yes(said[name]) else off):
+            yield word
+    if said.get("attention_backend", "").lower().rpartition(".")[2] in ("flash", "fused"):
+        yield "flash attention"
+    if "untie_embeddings_and_output_weights" in said and not yes(
+        said["untie_embeddings_and_output_weights"]
+    ):
+        yield "tied embeddings"
+    if said.get("position_embedding_type", "").lower() == "alibi":
+        yield "ALiBi"
+    etp = whole_number(said, "expert_tensor_parallel_size")
+    if etp and "experts" in columns:
+        yield f"etp={etp}"
+    width, heads = whole_number(said, "kv_channels"), int(columns.get("heads", 0))
+    if width and heads and width * heads != int(columns.get("hidden", 0)):
+        yield f"head_dim {width}"
+    if "experts" in columns and "moe_expert_capacity_factor" in said:
+        factor = said["moe_expert_capacity_factor"].lower()
+        yield "dropless" if factor in UNSAID else f"capacity factor {factor}"
+    if dense := _dense_blocks(said.get("moe_layer_freq", "")):
+        yield f"{dense} dense + experts"
+    schedule = said.get("pipeline_parallel_schedule", "").lower()
+    if schedule and columns.get("pp", "1") != "1":
+        yield next((word for key, word in SCHEDULES if key in schedule), "")
+    if "hybridep" in said.get("moe_flex_dispatcher_backend", "").lower():
+        yield "HybridEP"
+
+
+def _dense_blocks(frequency: str) -> int:
+    """Blocks without experts before those with them, as a list or its Python says.
+
+    Examples
+    --------
+    >>> _dense_blocks("[0, 0, 0, 1, 1]"), _dense_blocks("([0]*3+[1]*58)"), _dense_blocks("1")
+    (3, 3, 0)
+    """
+    if times := re.match(r"\(?\[0\]\*(\d{1,4})", frequency):
+        return int(times[1])
+    listed = re.match(r"\[((?:0, ?)+)", frequency)
+    return listed[1].count("0") if listed else 0

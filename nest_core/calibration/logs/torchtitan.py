@@ -1,0 +1,115 @@
+"""What torchtitan prints: a line of rates for every logged step, on every rank.
+
+``tps`` is tokens per second of one device, all kinds of parallelism divided out; ``memory`` is the
+most that PyTorch's allocator reserved since the line before, in GiB. Mesh, model, batch and
+recomputation stand in lines of the start, as releases print them; what is not there comes from the
+launch command.
+
+Source: ``torchtitan/components/metrics.py``, ``train.py``, ``distributed/parallel_dims.py`` of
+pytorch/torchtitan @b5bcd76c and v0.1.0 to v0.2.2.
+"""
+
+from __future__ import annotations
+
+import re
+
+from nest_core.calibration.logs.megatron import number
+from nest_core.calibration.logs.report import Report
+from nest_core.calibration.logs.steps import Step
+from nest_core.documents.units import GIB
+
+__all__ = ["TorchtitanReader"]
+
+_STEP = re.compile(
+    r"(?<!validate )\bstep:\s+(\d{1,12})\s+loss:\s+\S+\s+(?:grad_norm:\s+\S+\s+)?"
+    r"memory:\s+([\d.]{1,12})GiB\([\d.]+%\)\s+tps:\s+([\d,]{1,20})"
+)
+_CAPACITY = re.compile(r"CUDA capacity: (.{1,80}) with [\d.]+GiB memory")
+_MESH = re.compile(r"device mesh with \[([^\]]*)\], \[([\d, ]*)\]")
+_MODEL = re.compile(
+    r"\b(?:Building|Model) ([\w.-]{1,40}) (\d+B(?:-A\d+B)?|\w{0,12}\d+[Bb]\w{0,12}) "
+)
+_START = re.compile(
+    r"Training starts at step \d+(?:, with local batch size (\d+), global batch size (\d+)"
+    r"(?:, gradient accumulation steps \d+)?, sequence length (\d+))?"
+)
+_RECOMPUTE = re.compile(r"Applied (full|selective) activation checkpointing")
+_SCHEDULE = re.compile(r"Using pipeline schedule (\w{1,40})")
+_AT_START = re.compile(
+    r"mesh with|CUDA cap|Training st|Building|Model |Applied|schedule|Compiling|Float8"
+)
+"""Of the lines that a start prints, so that others cost one look."""
+
+_AXES = {
+    "pp": "pipeline_parallel_degree",
+    "tp": "tensor_parallel_degree",
+    "cp": "context_parallel_degree",
+    "ep": "expert_parallel_degree",
+    "dp_replicate": "data_parallel_replicate_degree",
+    "dp_shard": "data_parallel_shard_degree",
+}
+
+
+class TorchtitanReader:
+    """Takes a log of torchtitan line by line."""
+
+    def __init__(self) -> None:
+        self._report = Report("torchtitan", per="token")
+        self._block = 0
+        self._last = -1
+
+    def line(self, text: str) -> None:
+        """Take what a line says, if it is one of this printer's."""
+        said, notes = self._report.said, self._report.notes
+        if "step:" in text:
+            if found := _STEP.search(text):
+                self._step(int(found[1]), found[2], found[3].replace(",", ""))
+        elif not _AT_START.search(text):
+            return
+        elif found := _MESH.search(text):
+            self._mesh(found[1], found[2])
+        elif found := _CAPACITY.search(text):
+            self._report.device = found[1]
+        elif found := _START.search(text):
+            names = ("local_batch_size", "global_batch_size", "seq_len")
+            said |= {name: text for name, text in zip(names, found.groups(), strict=True) if text}
+            self._close()
+        elif found := _MODEL.search(text):
+            said["model"] = f"{found[1]} {found[2]}"
+        elif found := _RECOMPUTE.search(text):
+            said["recompute_granularity"] = found[1]
+        elif found := _SCHEDULE.search(text):
+            said["pipeline_parallel_schedule"] = found[1]
+        elif "Compiling each" in text and "compiled" not in notes:
+            notes.append("compiled")
+        elif "Float8" in text and ("active" in text or "Swapped to" in text):
+            said["fp8"] = "hybrid"
+            said["fp8_recipe"] = "rowwise" if "rowwise" in text else "tensorwise"
+
+    def report(self) -> Report:
+        """All that was said."""
+        return self._report
+
+    def _step(self, at: int, memory: str, rate: str) -> None:
+        tokens, held = number(rate), number(memory)
+        if tokens and at > self._last:  # ranks print one behind another
+            self._report.took(Step(self._block, at, 1.0 / tokens))
+        if held:
+            self._report.held("reserved", held * GIB)
+        self._last = max(at, self._last)
+
+    def _close(self) -> None:
+        if self._report.steps:
+            self._block, self._last = self._block + 1, -1
+
+    def _mesh(self, names: str, sizes: str) -> None:
+        axes = re.findall(r"\w+", names)
+        degrees = re.findall(r"\d+", sizes)
+        if len(axes) != len(degrees) or not set(axes) <= _AXES.keys():
+            return
+        plan = dict.fromkeys(_AXES.values(), "1")
+        plan |= {_AXES[axis]: degree for axis, degree in zip(axes, degrees, strict=True)}
+        del plan["expert_parallel_degree"]  # meshes name it otherwise
+        self._report.said |= plan
+        if plan not in self._report.runs:
+            self._report.runs.append(plan)

@@ -1,0 +1,315 @@
+"""A software stack's parameters for a person's own cluster, from few runs.
+
+What is known of the parameters of the runs' accelerator under their stack
+(`nest_core.hardware.posterior`) is the prior: factors ``x`` on them, as logarithms around its
+centre, with its covariance ``P``. One more, on whole runs, is as wide as sources are apart, since a
+person's cluster is a source. With ``e(x) = ln(predicted / measured)`` and the spread ``s`` between
+the runs of a source the most probable point minimises
+
+    sum over runs of (e / s)^2 + x' P^-1 x
+
+by Gauss-Newton; derivatives are differences of `predict` with one factor moved. In terms of runs,
+with the Jacobian ``J`` and ``S = J P J' + diag(s^2)``, a step goes to ``P J' S^-1 (J x - e)``,
+which holds where ``P`` knows some parameter exactly. There the posterior is taken for normal
+(Laplace): its covariance is ``P - P J' S^-1 J P``, and the error of a run that was left out is
+``e / (1 - h)`` with ``h`` the run's own share of its fitted value, the identity of ridge
+regression. One run alone has nothing to be left out of.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from nest_core.calibration.training.machines import accelerator_of
+from nest_core.calibration.training.predict import predict
+from nest_core.calibration.training.runs import Row, Run, Unread
+from nest_core.documents.errors import InputError
+from nest_core.hardware.collectives import Curve
+from nest_core.hardware.posterior import (
+    BOUNDED,
+    PARAMETERS,
+    RUN_FACTOR,
+    WIDTH,
+    Knowledge,
+)
+from nest_core.hardware.stacks import Stack, known_of, load_stack, under
+
+__all__ = ["Calibrated", "Calibration", "Parameter", "calibrated"]
+
+Array = npt.NDArray[np.float64]
+
+FAR = 5.0
+"""A run that takes so many times what is predicted, or so little, was read wrongly."""
+
+MOST_RUNS = 1_000
+
+_MOVE = 0.05
+_ROUNDS = 8
+_SETTLED = 1e-4
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter before and after.
+
+    Parameters
+    ----------
+    name : str
+    prior, value : float
+    interval : (float, float)
+        Holds 80 %.
+    """
+
+    name: str
+    prior: float
+    value: float
+    interval: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """A run and its three predictions, in seconds.
+
+    Parameters
+    ----------
+    row : Row
+    before, after : float
+    left_out : float or None
+        With parameters from all others; None if there are none.
+    before_spread, after_spread : float
+        Standard deviations of the logarithms of ``before``, for a cluster not seen yet, and of
+        ``after``, for another run of this one.
+    """
+
+    row: Row
+    before: float
+    after: float
+    left_out: float | None
+    before_spread: float
+    after_spread: float
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What runs say about a stack on a family of accelerators.
+
+    Parameters
+    ----------
+    family : str
+    stack : str
+        That most of the runs are of.
+    parameters : tuple of Parameter
+        Figures of the family under the stack, then factors on the network between nodes and on
+        whole runs.
+    covariance : array (n, n)
+        Of the logarithms of factors on `PARAMETERS` and `RUN_FACTOR`.
+    curves : tuple of Curve
+        As given.
+    runs : tuple of Calibrated
+    skipped : tuple of Unread
+    """
+
+    family: str
+    stack: str
+    parameters: tuple[Parameter, ...]
+    covariance: Array
+    curves: tuple[Curve, ...]
+    runs: tuple[Calibrated, ...]
+    skipped: tuple[Unread, ...]
+
+
+def calibrated(rows: Sequence[Row], curves: tuple[Curve, ...] = ()) -> Calibration:
+    """Parameters of the runs' accelerator family, given the runs.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        Of accelerators of one family. Those that were not measured, cannot be predicted or are
+        far from any prediction are skipped.
+    curves : tuple of Curve
+        Measured on the runs' cluster, in place of the shipped ones.
+
+    Raises
+    ------
+    InputError
+        If no run is left, or they are of several families.
+    """
+    if len(rows) > MOST_RUNS:
+        raise InputError("runs", f"must be at most {MOST_RUNS:,}", len(rows), "drop some")
+    kept, skipped = _usable(rows, curves)
+    if not kept:
+        reason = f" ({skipped[0].id}: {skipped[0].reason.rstrip('.')})" if skipped else ""
+        raise InputError(
+            "runs", f"must hold one that can be predicted{reason}", "without one", "correct them"
+        )
+    runs = [row.run for row, _ in kept]
+    families = {accelerator_of(run.accelerator).family.name for run in runs}
+    if len(families) > 1:
+        raise InputError(
+            "runs",
+            "must be of one family of accelerators",
+            ", ".join(sorted(families)),
+            "calibrate each alone",
+        )
+    measured = np.log([row.outcome.seconds or 1.0 for row, _ in kept])
+    stack = Counter(run.stack for run in runs).most_common(1)[0][0]
+    prior = _prior(runs[0], stack, curves)
+
+    def predicted(at: Array) -> Array:
+        """Logarithms of seconds with factors, as logarithms, away from each run's centre."""
+        times = [
+            predict(run, factors=_factors(run, at, curves), curves=curves).iteration_s
+            for run in runs
+        ]
+        return np.asarray(np.log(times), dtype=np.float64)
+
+    noise = np.array([prior.experts_sd if run.experts > 1 else prior.run_sd for run in runs])
+    at, errors, start, jacobian = _most_probable(predicted, measured, prior.covariance, noise)
+    gain = _gain(jacobian, prior.covariance, noise)
+    own = np.einsum("ij,ji->i", jacobian, gain)
+    left = errors / (1.0 - np.minimum(own, 1.0 - 1e-9))
+    covariance = prior.covariance - gain @ jacobian @ prior.covariance
+    return Calibration(
+        next(iter(families)),
+        stack,
+        _parameters(
+            runs[0],
+            replace(load_stack(stack), curves=curves),
+            at,
+            np.sqrt(np.maximum(np.diag(covariance), 0.0)),
+        ),
+        (covariance + covariance.T) / 2.0,
+        curves,
+        tuple(
+            Calibrated(
+                row,
+                seconds,
+                float(np.exp(measured[i] + errors[i])),
+                float(np.exp(measured[i] + left[i])) if len(kept) > 1 else None,
+                _spread(start[i], prior.covariance, noise[i]),
+                _spread(jacobian[i], covariance, noise[i]),
+            )
+            for i, (row, seconds) in enumerate(kept)
+        ),
+        tuple(skipped),
+    )
+
+
+def _prior(run: Run, stack: str, curves: tuple[Curve, ...]) -> Knowledge:
+    """What is known of a stack on a run's accelerator, and of a cluster as a source."""
+    known = known_of(accelerator_of(run.accelerator), replace(load_stack(stack), curves=curves))
+    size = len(known.parameters)
+    covariance = np.zeros((size + 1, size + 1))
+    covariance[:size, :size] = known.covariance
+    covariance[size, size] = known.source_sd**2
+    return replace(
+        known,
+        parameters=(*known.parameters, RUN_FACTOR),
+        centre=np.append(known.centre, 0.0),
+        covariance=covariance,
+    )
+
+
+def _factors(run: Run, at: Array, curves: tuple[Curve, ...]) -> dict[str, float]:
+    """Factors on the parameters of a run under its own stack."""
+    known = _prior(run, run.stack, curves)
+    return known.factors(known.centre + at)
+
+
+def _parameters(run: Run, stack: Stack, at: Array, sd: Array) -> tuple[Parameter, ...]:
+    """Figures under a stack, moved by logarithms; a host that issues nothing has none."""
+    shipped = under(accelerator_of(run.accelerator), stack, run.precision)
+    answer = []
+    for name, step, reach in zip((*PARAMETERS, RUN_FACTOR), at, WIDTH * sd, strict=True):
+        before = shipped.network_reach if name == "network" else getattr(shipped.family, name, 1.0)
+        if before > 0.0:
+            most = 1.0 if name in BOUNDED else math.inf
+            low, value, high = (
+                min(most, before * math.exp(step + side * reach)) for side in (-1, 0, 1)
+            )
+            answer.append(Parameter(name, before, value, (low, high)))
+    return tuple(answer)
+
+
+def _usable(
+    rows: Sequence[Row], curves: tuple[Curve, ...]
+) -> tuple[list[tuple[Row, float]], list[Unread]]:
+    """Measured rows with what is predicted for them, and the others with the reason."""
+    kept: list[tuple[Row, float]] = []
+    skipped: list[Unread] = []
+    for row in rows:
+        reason, seconds = "states no time of an iteration", 0.0
+        if row.outcome.seconds is not None:
+            try:
+                device = accelerator_of(row.run.accelerator)
+                seconds = predict(row.run, device, curves=curves).iteration_s
+                reason = _far(seconds, row.outcome.seconds)
+            except InputError as error:
+                reason = str(error)
+        if reason:
+            skipped.append(Unread(row.run.id, reason))
+        else:
+            kept.append((row, seconds))
+    return kept, skipped
+
+
+def _far(predicted: float, measured: float) -> str:
+    if math.isfinite(predicted) and measured / FAR < predicted < measured * FAR:
+        return ""
+    return (
+        f"takes {measured:.3g} s where {predicted:.3g} s are predicted, more than a factor of "
+        f"{FAR:g} apart: its unit, its accelerator or its plan is another than it says"
+    )
+
+
+def _most_probable(
+    predicted: Callable[[Array], Array], measured: Array, prior: Array, noise: Array
+) -> tuple[Array, Array, Array, Array]:
+    """The point, errors there, Jacobians at the start and there; steps that make it worse are
+    halved.
+
+    A point is ``prior @ pull``, so that ``pull @ point`` is what the prior holds against it.
+    """
+    at = pull = np.zeros(len(prior))
+    errors = predicted(at) - measured
+    cost = float(np.sum((errors / noise) ** 2))
+    start = jacobian = _jacobian(predicted, at, errors + measured)
+    for _ in range(_ROUNDS):
+        among = jacobian @ prior @ jacobian.T + np.diag(noise**2)
+        step = jacobian.T @ np.linalg.solve(among, jacobian @ at - errors) - pull
+        if float(np.abs(prior @ step).max()) < _SETTLED:
+            break
+        for part in (1.0, 0.5, 0.25, 0.125):
+            point = prior @ (pull + part * step)
+            found = predicted(point) - measured
+            value = float(np.sum((found / noise) ** 2) + point @ (pull + part * step))
+            if value < cost:
+                break
+        else:
+            break
+        at, pull, errors, cost = point, pull + part * step, found, value
+        jacobian = _jacobian(predicted, at, errors + measured)
+    return at, errors, start, jacobian
+
+
+def _spread(slopes: Array, covariance: Array, noise: float) -> float:
+    """Standard deviation of the logarithm of a run's time."""
+    return float(np.sqrt(slopes @ covariance @ slopes + noise**2))
+
+
+def _gain(jacobian: Array, prior: Array, noise: Array) -> Array:
+    """What a run's error moves each parameter by, (parameters, runs)."""
+    among = jacobian @ prior @ jacobian.T + np.diag(noise**2)
+    return np.asarray(np.linalg.solve(among, jacobian @ prior).T, dtype=np.float64)
+
+
+def _jacobian(predicted: Callable[[Array], Array], at: Array, here: Array) -> Array:
+    """Derivatives of the logarithms of predicted times, (runs, parameters)."""
+    steps = _MOVE * np.eye(len(at))
+    return np.column_stack([(here - predicted(at - step)) / _MOVE for step in steps])

@@ -1,0 +1,190 @@
+"""The reader of tables of measured training runs.
+
+Three column sets are read:
+
+* ``train_measurements.csv``: published runs, everything in columns of its own (`RUN_COLUMNS`);
+* ``megatron_a100_multinode.csv`` and ``megatron_a100_singlenode.csv`` (`MEGATRON_COLUMNS`), where
+  `MEGATRON` says what their source leaves to be known.
+
+What a row says is read by `nest_core.calibration.training.rows`. One that cannot be read is skipped
+with its reason, a file that is no table of training runs refused.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from nest_core.calibration.training.cells import (
+    MEMORY_KIND,
+    MEMORY_STAGE,
+    MEMORY_UNIT,
+    NotNumber,
+    decide,
+    figure,
+)
+from nest_core.calibration.training.rows import Unusable, run_of
+from nest_core.calibration.training.runs import Outcome, Row, Unread
+from nest_core.documents.errors import InputError
+from nest_core.documents.units import GB, GIB
+
+__all__ = [
+    "MEASURED_COLUMNS",
+    "MEGATRON",
+    "MEGATRON_COLUMNS",
+    "RUN_COLUMNS",
+    "is_training",
+    "measured_figure",
+    "read_cells",
+    "read_runs",
+    "row_of",
+]
+
+MAX_ROWS = 10_000
+
+RUN_COLUMNS = ("model", "layers", "hidden", "heads", "seq_len", "accelerator", "gpus", "tp", "pp")
+"""A table with these is one of published runs; the others may be missing."""
+
+MEGATRON_COLUMNS = (
+    "gpus",
+    "global_batch",
+    "micro_batch",
+    "hidden",
+    "heads",
+    "layers",
+    "seq_len",
+    "tp",
+    "dp",
+    "pp",
+)
+"""A table with these, and none of accelerators, is one of Megatron-LM on A100."""
+
+MEASURED_COLUMNS = (
+    "iter_time_s",
+    "tokens_per_s_per_gpu",
+    "tflops_per_gpu",
+    "mfu_pct",
+    "mem_GB_per_gpu",
+    "iter_time_basis",
+    "iteration_time_ms",
+)
+"""What came of a run; no prediction reads any of them."""
+
+MEGATRON: Mapping[str, str] = {
+    "source": "VIA-Research/vTrain",
+    "accelerator": "A100-80GB",
+    "gpus_per_node": "8",
+    "inter_bw_GBps_per_gpu": "12.5",  # four ports of 200 Gbit/s for the eight devices of a node
+    "vocab": "51200",
+    "gated_mlp": "0",
+    "precision": "fp16-mixed",
+    "recompute": "full",
+    "seq_parallel": "0",
+    "dist_opt_or_zero": "none",
+}
+"""What holds for every row of the Megatron-LM tables, as their source describes the cluster."""
+
+
+def is_training(columns: Sequence[str]) -> bool:
+    """Whether a table's columns are those of training runs."""
+    named = {column.strip() for column in columns}
+    return set(RUN_COLUMNS) <= named or set(MEGATRON_COLUMNS) <= named
+
+
+def read_runs(text: str, name: str, prefix: str = "") -> tuple[list[Row], list[Unread]]:
+    """Rows of a CSV with the columns of one of the three tables.
+
+    Parameters
+    ----------
+    text : str
+        The file.
+    name : str
+        What to call it in errors.
+    prefix : str
+        Before the numbers of rows that have no ``id``.
+
+    Raises
+    ------
+    InputError
+        If it is no CSV, its columns are of no such table, or there are too many rows.
+    """
+    rows: list[Row] = []
+    unread: list[Unread] = []
+    for cells in read_cells(text, name, prefix):
+        identity = cells["id"]
+        try:
+            rows.append(row_of(cells, identity))
+        except Unusable as error:
+            unread.append(Unread(identity, str(error)))
+    return rows, unread
+
+
+def read_cells(text: str, name: str, prefix: str = "") -> Iterator[dict[str, str]]:
+    """Rows of such a CSV as cells that `row_of` takes, each with an ``id``.
+
+    Parameters and errors are those of `read_runs`.
+    """
+    reader = csv.DictReader(io.StringIO(text.lstrip("\ufeff"), newline=""), restkey="", restval="")
+    try:
+        columns = [column.strip() for column in reader.fieldnames or ()]
+        reader.fieldnames = columns
+        convert = _converter(columns, name)
+        for number, cells in enumerate(reader, start=1):
+            if number > MAX_ROWS:
+                raise InputError(name, f"must have at most {MAX_ROWS:,} rows", "more", "split it")
+            identity = (cells.get("id") or "").strip() or f"{prefix}row {number}"
+            yield {**convert(cells), "id": identity}
+    except csv.Error as error:
+        raise InputError(name, "must be a CSV file", str(error), "save it as CSV") from error
+
+
+def row_of(cells: Mapping[str, str], identity: str) -> Row:
+    """One row with columns of ``train_measurements.csv``; see `run_of`."""
+    return Row(run_of(cells, identity), _outcome(cells))
+
+
+def _converter(columns: Sequence[str], name: str) -> Callable[[dict[str, str]], dict[str, str]]:
+    if len(set(columns)) != len(columns):
+        raise InputError(name, "must name every column once", list(columns), "rename columns")
+    if set(RUN_COLUMNS) <= set(columns):
+        return dict
+    if set(MEGATRON_COLUMNS) <= set(columns):
+        return _megatron_cells
+    raise InputError(
+        name,
+        "must have the columns of train_measurements.csv or megatron_a100_multinode.csv",
+        ", ".join(columns) or "empty",
+        f"name at least {', '.join(RUN_COLUMNS)}",
+    )
+
+
+def _megatron_cells(cells: Mapping[str, str]) -> dict[str, str]:
+    size = cells.get("params_billion", "").strip()
+    model = f"GPT-{size}B" if size else f"GPT-{cells['layers']}x{cells['hidden']}"
+    batch = {"global_batch_seqs": cells["global_batch"], "model": model}
+    return {**cells, **batch, **MEGATRON}
+
+
+def _outcome(cells: Mapping[str, str]) -> Outcome:
+    seconds = measured_figure(cells.get("iter_time_s", ""))
+    if seconds is None:
+        milliseconds = measured_figure(cells.get("iteration_time_ms", ""))
+        seconds = None if milliseconds is None else milliseconds / 1e3
+    memory = measured_figure(cells.get("mem_GB_per_gpu", ""))
+    if memory is None:
+        return Outcome(seconds)
+    notes = cells.get("notes") or ""
+    unit = GIB if decide(MEMORY_UNIT, notes) == "GiB" else GB
+    counted = decide(MEMORY_KIND, f"{notes} {cells.get('source') or ''}")
+    first = decide(MEMORY_STAGE, notes) == "first"
+    return Outcome(seconds, memory * unit, counted or "unstated", "first" if first else "fullest")
+
+
+def measured_figure(text: str) -> float | None:
+    """A positive measured figure; anything else counts as not measured."""
+    try:
+        value = figure(text)
+    except NotNumber:
+        return None
+    return value if value is not None and value > 0 else None

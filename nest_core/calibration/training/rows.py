@@ -1,0 +1,350 @@
+"""One row of a table of measured training runs as a run.
+
+What a row leaves unstated takes the defaults of `DEFAULTS`, the same for all rows; a run lists
+which it needed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from nest_core.calibration.training.cells import (
+    FRAMEWORKS,
+    OPTIMIZERS,
+    ORDERS,
+    PRECISIONS,
+    RECOMPUTATIONS,
+    ROWWISE,
+    ZERO,
+    NotNumber,
+    decide,
+    figure,
+    flag,
+    stated,
+    whole,
+)
+from nest_core.calibration.training.machines import accelerator_of
+from nest_core.calibration.training.runs import ZERO_BUBBLE, Run, RunSchedule
+from nest_core.documents.errors import InputError
+from nest_core.documents.units import GB
+from nest_core.hardware.stacks import Stack, all_stacks, load_stack
+from nest_core.workload.recomputation import recomputation
+
+__all__ = ["DEFAULTS", "Unusable", "run_of"]
+
+MAX_DEVICES = 1_048_576
+MAX_LAYERS = 1_998
+MEGATRON_ORDER = ("tp", "cp", "dp", "pp")
+
+DEFAULTS: Mapping[str, str] = {
+    "kv_heads": "as many as heads",
+    "ffn_hidden": "four times hidden",
+    "vocab": "51,200, GPT-2's as Megatron-LM pads it",
+    "gated_mlp": "gated where ffn_hidden is not four times hidden",
+    "gpus_per_node": "the accelerator's usual node",
+    "intra_bw_GBps": "the accelerator's usual links",
+    "inter_bw_GBps_per_gpu": "the accelerator's usual network port",
+    "cp": "1",
+    "ep": "1, and for experts as many as share a node",
+    "dp": "what the other degrees leave of the devices",
+    "vp_interleave": "1, and 2 where the notes name an interleaved schedule",
+    "micro_batch": "1, and under FSDP2's pipelines what makes as many as there are stages",
+    "recompute": "the first of none, selective and full that fits into memory",
+    "seq_parallel": "no",
+}
+"""What an empty cell is taken for.
+
+``nics_stated`` of the MLPerf tables stands for no rate: where one is known, its author filled in
+``inter_bw_GBps_per_gpu``, and what is left names ports of hosts (Gaudi 2), of PCIe (Oracle) or of
+another network ("100GbE InfiniBand": read as 12.5 GB/s, that run comes out 2.4 times too slow).
+"""
+
+T = TypeVar("T")
+
+
+class Unusable(ValueError):
+    """A row that states too little or contradicts itself."""
+
+
+class _Cells:
+    """The cells of one row, read by rule; notes which defaults were needed."""
+
+    def __init__(self, cells: Mapping[str, str]) -> None:
+        self._cells = cells
+        self.assumed: list[str] = []
+
+    def text(self, column: str) -> str:
+        return (self._cells.get(column) or "").strip()
+
+    def size(self, column: str, most: int = 10**9, default: int | None = None) -> int:
+        value = self._read(column, lambda text: whole(text, most))
+        if value is None and default is None:
+            raise Unusable(f"states no {column}")
+        return self._or(column, value, default if default is not None else 0)
+
+    def rate(self, column: str) -> float:
+        value = self._read(column, figure)
+        if value is not None and value <= 0:
+            raise Unusable(f"states {column} as {self.text(column)}, which is not positive")
+        return self._or(column, value, 0.0) * GB
+
+    def yes(self, column: str, default: bool) -> bool:
+        return self._or(column, self._read(column, flag), default)
+
+    def _or(self, column: str, value: T | None, default: T) -> T:
+        if value is None:
+            self.assumed.append(column)
+            return default
+        return value
+
+    def _read(self, column: str, read: Callable[[str], T | None]) -> T | None:
+        try:
+            return read(self.text(column))
+        except NotNumber as error:
+            raise Unusable(f"states {column} as {error}, which is not such a number") from error
+
+
+def run_of(cells: Mapping[str, str], identity: str) -> Run:
+    """The run that a row describes.
+
+    Parameters
+    ----------
+    cells : mapping
+        Columns (`nest_core.calibration.training.reading.RUN_COLUMNS` and those that may be missing)
+        to text.
+    identity : str
+        What to call the run.
+
+    Raises
+    ------
+    Unusable
+        If the row states too little or contradicts itself.
+    """
+    row = _Cells(cells)
+    notes = row.text("notes")
+    precision = decide(PRECISIONS, row.text("precision"))
+    if precision is None:
+        raise Unusable(f"states precision as {row.text('precision')!r}, which is none known")
+    if precision == "fp8" and decide(ROWWISE, f"{row.text('precision')} {notes}"):
+        raise Unusable("states fp8 products scaled row by row, whose kernels and casts are unknown")
+    hidden, heads = row.size("hidden"), row.size("heads")
+    ffn = row.size("ffn_hidden", default=4 * hidden)
+    experts = _experts(row)
+    devices = row.size("gpus", MAX_DEVICES)
+    degrees = _degrees(row, devices, experts[0])
+    degrees["etp"] = _expert_tensor(notes, degrees)
+    schedule, interleave = _schedule(row, notes)
+    fsdp2 = "fsdp2" in row.text("dist_opt_or_zero").lower()
+    batch = row.size("global_batch_seqs")
+    stages = degrees["pp"] * interleave if fsdp2 else 1
+    zero = decide(ZERO, row.text("dist_opt_or_zero"))
+    if zero is None:
+        raise Unusable(f"states dist_opt_or_zero as {row.text('dist_opt_or_zero')!r}")
+    recompute = _recompute(row.text("recompute"))
+    if not recompute:
+        row.assumed.append("recompute")
+    told = (row.text("dist_opt_or_zero"), notes, row.text("accelerator"))
+    framework = decide(FRAMEWORKS, " ".join(told)) or "megatron"
+    stack = _stack(row, framework)
+    facts = (
+        "tied",
+        "activation",
+        "position",
+        "attention kind",
+        "routing",
+        "compiled",
+        "launch",
+        "dispatch",
+        "expert overlap",
+    )
+    return Run(
+        id=identity,
+        source=row.text("source"),
+        model=row.text("model"),
+        layers=row.size("layers", MAX_LAYERS),
+        hidden=hidden,
+        heads=heads,
+        kv_heads=row.size("kv_heads", default=heads),
+        ffn=ffn,
+        gated=row.yes("gated_mlp", ffn != 4 * hidden),
+        vocabulary=row.size("vocab", default=51_200),
+        sequence=row.size("seq_len"),
+        experts=experts[0],
+        top_k=experts[1],
+        accelerator=row.text("accelerator"),
+        devices=devices,
+        per_node=row.size("gpus_per_node", MAX_DEVICES, default=0),
+        intra_Bps=row.rate("intra_bw_GBps"),
+        inter_Bps=row.rate("inter_bw_GBps_per_gpu"),
+        interleave=interleave,
+        micro_batch=row.size("micro_batch", default=_micro_batch(batch // degrees["dp"], stages)),
+        batch=batch,
+        sp=row.yes("seq_parallel", False),
+        precision_name=row.text("precision"),
+        precision=precision,
+        optimizer=decide(OPTIMIZERS, row.text("precision")) or "adam",
+        gradient_bytes=_gradient_bytes(row, notes, framework),
+        recompute=recompute,
+        zero=int(zero),
+        framework=framework,
+        stack=stack.name,
+        attention="flash" if stated("attention", notes) == "flash" else stack.attention,
+        schedule=schedule,
+        embedding_stage=stated("embedding stage", notes) == "yes",
+        overlap=_overlap(notes, stack, precision),
+        order=_order(row, notes),
+        head_dim=_noted(r"head_dim (\d+)", notes),
+        dense_layers=_noted(r"(\d+) dense \+", notes),
+        facts=(
+            *((fact, word) for fact in facts if (word := stated(fact, notes))),
+            *((("in-network reduction", "yes"),) if _reduces(row, notes) else ()),
+            *((("fsdp2", "yes"),) if fsdp2 else ()),
+        ),
+        quality=row.text("quality"),
+        subset=row.text("set"),
+        assumed=tuple(row.assumed),
+        **degrees,
+    )
+
+
+def _recompute(text: str) -> str:
+    """As `nest_core.workload.recomputation` spells it, or in the words of sources."""
+    try:
+        return recomputation(text) if text else ""
+    except InputError:
+        found = decide(RECOMPUTATIONS, text)
+    if found is None:
+        raise Unusable(f"states recompute as {text!r}, which is none known")
+    return found
+
+
+def _experts(row: _Cells) -> tuple[int, int]:
+    if not row.text("experts") or row.text("experts").lower() == "nan":
+        return 1, 1
+    experts, top_k = row.size("experts"), row.size("topk")
+    if top_k > experts:
+        raise Unusable(f"routes to {top_k} of {experts} experts")
+    return experts, top_k
+
+
+def _degrees(row: _Cells, devices: int, experts: int) -> dict[str, int]:
+    degrees = {name: row.size(name, MAX_DEVICES) for name in ("tp", "pp")}
+    degrees["cp"] = row.size("cp", MAX_DEVICES, default=1)
+    rest = degrees["tp"] * degrees["pp"] * degrees["cp"]
+    degrees["dp"] = row.size("dp", MAX_DEVICES, default=max(1, devices // rest))
+    if rest * degrees["dp"] != devices:
+        product = " x ".join(str(degrees[name]) for name in ("tp", "pp", "cp", "dp"))
+        raise Unusable(f"has tp x pp x cp x dp = {product}, which are not its {devices} devices")
+    usual = 1
+    if experts > 1:  # as many as divide the experts and share a node of eight
+        ranks = degrees["dp"] * degrees["cp"]
+        usual = max(n for n in range(1, 9) if experts % n == 0 and ranks % n == 0)
+    degrees["ep"] = row.size("ep", MAX_DEVICES, default=usual)
+    return degrees
+
+
+def _expert_tensor(notes: str, degrees: Mapping[str, int]) -> int:
+    """Ranks that share an expert's width, which no column states.
+
+    What the notes say, else tp, or the largest divisor of it with which ep divides tp x cp x dp.
+
+    Examples
+    --------
+    >>> _expert_tensor("", {"tp": 2, "cp": 1, "dp": 16, "ep": 32})
+    1
+    """
+    told, tp = _noted(r"\betp=(\d+)", notes), degrees["tp"]
+    if told:
+        return told
+    ranks = tp * degrees["cp"] * degrees["dp"]
+    fitting = [n for n in range(1, tp + 1) if tp % n == 0 and ranks % (n * degrees["ep"]) == 0]
+    return max(fitting, default=tp)
+
+
+def _schedule(row: _Cells, notes: str) -> tuple[RunSchedule, int]:
+    named = stated("schedule", notes)
+    interleave = row.size("vp_interleave", 1_000, default=2 if named == "interleaved" else 1)
+    for delayed in ZERO_BUBBLE:
+        if named == delayed:
+            return delayed, interleave
+    return ("interleaved" if interleave > 1 else "1f1b"), interleave
+
+
+def _order(row: _Cells, notes: str) -> tuple[str, ...]:
+    """Along which axes ranks are numbered; Megatron-LM's where nothing is stated."""
+    stated_order = row.text("rank_order")
+    found = decide(ORDERS, f"rank order {stated_order}" if stated_order else notes)
+    if found is None and stated_order:
+        raise Unusable(f"states rank_order as {stated_order!r}, which is none known")
+    return tuple(found.split()) if found else MEGATRON_ORDER
+
+
+def _micro_batch(local_batch: int, stages: int) -> int:
+    """Sequences, where a row does not tell.
+
+    torchtitan of 2024 cuts a replica's batch into as many micro-batches as the pipeline has
+    stages (``--experimental.pipeline_parallel_microbatches``, its help text); others feed one.
+
+    Examples
+    --------
+    >>> _micro_batch(32, 8), _micro_batch(32, 1), _micro_batch(30, 8)
+    (4, 1, 1)
+    """
+    return local_batch // stages if stages > 1 and local_batch % stages == 0 else 1
+
+
+def _gradient_bytes(row: _Cells, notes: str, framework: str) -> float:
+    """Bytes of a gradient as it is reduced, where the row tells; 0 where it does not.
+
+    Mixed precision by autocast under FSDP (``bf16-amp``) reduces in the compute precision.
+    """
+    precision = row.text("precision")
+    told = stated("gradients", precision) or stated("gradients", notes)
+    if told:
+        return float(told)
+    return 2.0 if framework == "fsdp" and "amp" in precision else 0.0
+
+
+def _stack(row: _Cells, framework: str) -> Stack:
+    """The software that a row names, else the one that its source is known for.
+
+    That is the newest stack of its framework on such accelerators one of whose patterns is found
+    in source, notes and way of sharding; else the newest of those; else of the framework.
+    """
+    named = row.text("stack")
+    if named:
+        try:
+            return load_stack(named)
+        except InputError as error:
+            raise Unusable(f"states stack as {named!r}, which is none known") from error
+    told = " | ".join(row.text(column) for column in ("source", "notes", "dist_opt_or_zero"))
+    try:
+        family = accelerator_of(row.text("accelerator")).family.name
+    except InputError:  # which the prediction refuses in words of its own
+        family = ""
+    known = [stack for stack in all_stacks() if stack.framework == framework]
+    able = [stack for stack in known if family in stack.families] or known
+    return next((stack for stack in able if stack.ran(told)), able[0])
+
+
+def _reduces(row: _Cells, notes: str) -> bool:
+    """Whether switches between nodes reduce: what column ``sharp`` says, else the notes."""
+    cell = row.text("sharp")
+    return stated("in-network reduction", f"sharp: {cell}" if cell else notes) == "yes"
+
+
+def _noted(pattern: str, notes: str) -> int:
+    found = re.search(pattern, notes)
+    return int(found[1]) if found and len(found[1]) < 6 else 0
+
+
+def _overlap(notes: str, stack: Stack, precision: str) -> tuple[bool, bool, bool]:
+    """Of tensor-, pipeline- and data-parallel traffic: what the notes say, else the stack."""
+    asked = (stated(f"{kind} overlap", notes) for kind in ("tensor", "pipeline", "data"))
+    tensor, pipeline, data = (
+        stack.overlaps(traffic, precision) if word is None else word == "yes"
+        for word, traffic in zip(asked, ("tp", "pp", "dp"), strict=True)
+    )
+    return tensor, pipeline, data

@@ -1,0 +1,157 @@
+"""Measured training runs: what was run, kept apart from what was measured.
+
+A `Run` is a configuration, an `Outcome` what came of it. Predictions are made from runs alone, so
+nothing measured can enter them. Seconds, bytes and bytes/s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["ZERO_BUBBLE", "Outcome", "Row", "Run", "RunSchedule", "Unread"]
+
+ZeroBubble = Literal["zb_h1", "zb_1p", "zb_2p", "zero-bubble"]
+RunSchedule = Literal["1f1b", "interleaved"] | ZeroBubble
+ZERO_BUBBLE: tuple[ZeroBubble, ...] = ("zb_h1", "zb_1p", "zb_2p", "zero-bubble")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One training configuration, as its row states it.
+
+    Parameters
+    ----------
+    id, source, model, accelerator, precision_name : str
+        As written.
+    layers, hidden, heads, kv_heads, ffn, vocabulary, sequence : int
+        ``layers`` counts transformer blocks; ``ffn`` is one expert's width in a mixture.
+    gated : bool
+    experts, top_k : int
+        1 and 1 for dense models.
+    devices, per_node : int
+        ``per_node`` 0: the accelerator's usual.
+    intra_Bps, inter_Bps : float
+        Per device and direction, inside and between nodes; 0: the accelerator's usual.
+    tp, pp, interleave, cp, ep, etp, dp, micro_batch, batch : int
+    sp : bool
+    precision : {"fp32", "tf32", "bf16", "fp16", "fp8", "int8", "nvfp4"}
+    optimizer : {"adam", "adam_bf16"}
+    gradient_bytes : float
+        Per gradient element; 0: usual for the precision.
+    recompute : str
+        As `nest_core.workload.recomputation` spells it; empty: unstated.
+    zero : int
+    framework : {"megatron", "fsdp", "deepspeed", "jax"}
+    stack : str
+        Of ``presets/stacks``: what software it ran.
+    attention : {"flash", "unfused"}
+    schedule : {"1f1b", "interleaved", "zb_h1", "zb_1p", "zb_2p", "zero-bubble"}
+        The last: a zero-bubble schedule that has no price.
+    order : tuple of str
+        Axes along which ranks are numbered, innermost first.
+    embedding_stage : bool
+        Whether embedding and head count as a layer each where the pipeline is cut.
+    overlap : tuple of bool
+        Whether tensor-, pipeline- and data-parallel communication overlaps compute.
+    head_dim, dense_layers : int
+        Where the notes give them; 0: unstated.
+    facts : tuple of (str, str)
+        Others that the notes state (`nest_core.calibration.training.cells.NOTES`), and ``fsdp2``,
+        the second generation of PyTorch's FSDP, where the run names it.
+    quality, subset : str
+        The table's own marks: how sure a row is, and ``calib15`` where it may be fitted.
+    assumed : tuple of str
+        Columns whose default was needed.
+    """
+
+    id: str
+    source: str
+    model: str
+    layers: int
+    hidden: int
+    heads: int
+    kv_heads: int
+    ffn: int
+    gated: bool
+    vocabulary: int
+    sequence: int
+    experts: int
+    top_k: int
+    accelerator: str
+    devices: int
+    per_node: int
+    intra_Bps: float
+    inter_Bps: float
+    tp: int
+    pp: int
+    interleave: int
+    cp: int
+    ep: int
+    etp: int
+    dp: int
+    micro_batch: int
+    batch: int
+    sp: bool
+    precision_name: str
+    precision: str
+    optimizer: str
+    gradient_bytes: float
+    recompute: str
+    zero: int
+    framework: str
+    stack: str
+    attention: Literal["flash", "unfused"]
+    schedule: RunSchedule
+    embedding_stage: bool
+    overlap: tuple[bool, bool, bool]
+    order: tuple[str, ...] = ("tp", "cp", "dp", "pp")
+    head_dim: int = 0
+    dense_layers: int = 0
+    facts: tuple[tuple[str, str], ...] = ()
+    quality: str = ""
+    subset: str = ""
+    assumed: tuple[str, ...] = ()
+
+    def fact(self, name: str) -> str | None:
+        """What the notes state, if they do."""
+        return dict(self.facts).get(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What was measured.
+
+    Parameters
+    ----------
+    seconds : float or None
+        Of one iteration; None where the row gives none.
+    memory_bytes : float or None
+        On one device, as the source counts it.
+    memory_kind : {"allocated", "reserved", "device", "unstated"}
+        Held by tensors; with what the allocator keeps; with the driver's and the communication
+        library's; or the row does not say.
+    memory_stage : {"fullest", "first"}
+        Whose it is, where the row says that it was read on the first stage only.
+    """
+
+    seconds: float | None = None
+    memory_bytes: float | None = None
+    memory_kind: str = "unstated"
+    memory_stage: Literal["fullest", "first"] = "fullest"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A run with its outcome."""
+
+    run: Run
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A row that is not predicted, and why."""
+
+    id: str
+    reason: str

@@ -1,0 +1,257 @@
+"""The one place where files that people name are opened, read and written.
+
+What is no regular file (a pipe, a device, a socket) is refused before it is opened, because
+reading it may wait forever, never end, or do something. Texts are UTF-8, at most
+`MAX_FILE_BYTES` long.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+from nest_core.documents.errors import InputError
+
+__all__ = [
+    "MAX_FILE_BYTES",
+    "MAX_LOG_BYTES",
+    "check_writable",
+    "content_lines",
+    "decoded",
+    "is_packed",
+    "log_lines",
+    "parsed_json",
+    "read_text",
+    "write_file",
+]
+
+MAX_FILE_BYTES = 5_000_000
+"""Larger files are refused before they are parsed."""
+
+MAX_LOG_BYTES = 2_000_000_000
+"""Of logs, which are read line by line and never held whole."""
+
+_MAX_LINE_BYTES = 65_536
+
+_KINDS = (
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+_PACKED = (
+    (b"\x1f\x8b", "gzip", ".gz"),
+    (b"PK\x03\x04", "zip", ".zip"),
+    (b"BZh", "bzip2", ".bz2"),
+    (b"\xfd7zXZ\0", "xz", ".xz"),
+    (b"\x28\xb5\x2f\xfd", "zstd", ".zst"),
+)
+# Opening a pipe that nobody writes to, or reads from, would wait; Windows has no such flag.
+_AT_ONCE: int = getattr(os, "O_NONBLOCK", 0)
+
+
+def read_text(path: Path) -> str:
+    """The text of a file that a person named.
+
+    Raises
+    ------
+    InputError
+        If it cannot be opened, is no regular file, or is not what `decoded` takes.
+    """
+    name = str(path)
+    try:
+        _check_regular(name, os.stat(path).st_mode)
+        with open(path, "rb", buffering=0, opener=_open_at_once) as file:
+            _check_regular(name, os.fstat(file.fileno()).st_mode)  # it may have been replaced
+            content = bytearray()
+            while len(content) <= MAX_FILE_BYTES:
+                part = file.read(MAX_FILE_BYTES + 1 - len(content))
+                if not part:
+                    break
+                content += part
+    except OSError as error:
+        raise InputError(
+            name, "must be a readable file", error.strerror, "check the path"
+        ) from error
+    except InputError:
+        raise
+    except ValueError as error:  # a NUL in the path, or characters that no path can hold
+        raise InputError(name, "must be a file's path", str(error), "check the path") from error
+    return decoded(bytes(content), name)
+
+
+def log_lines(path: Path) -> Iterator[str]:
+    """The lines of a log that a person named, one at a time, without their ends.
+
+    What is no UTF-8 is replaced: output of many processes breaks characters. Lines of more than
+    64 KiB come in parts, what overwrites its own line (a progress bar) is several lines, and one
+    that the end of the file cuts off is left out.
+
+    Raises
+    ------
+    InputError
+        If it cannot be opened, is no regular file, packed, empty, no text, or too long.
+    """
+    name = str(path)
+    try:
+        _check_regular(name, os.stat(path).st_mode)
+        with open(path, "rb", opener=_open_at_once) as file:
+            _check_regular(name, os.fstat(file.fileno()).st_mode)
+            _check_log(file.peek(4096)[:4096], os.fstat(file.fileno()).st_size, name)
+            yield from _lines_of(file)
+    except OSError as error:
+        raise InputError(
+            name, "must be a readable file", error.strerror, "check the path"
+        ) from error
+    except InputError:
+        raise
+    except ValueError as error:  # a NUL in the path
+        raise InputError(name, "must be a file's path", str(error), "check the path") from error
+
+
+def content_lines(content: bytes, name: str) -> Iterator[str]:
+    """The lines of a log's content, as `log_lines` has those of a file; same errors."""
+    _check_log(content[:4096], len(content), name)
+    yield from _lines_of(io.BytesIO(content))
+
+
+def _lines_of(file: io.BufferedIOBase) -> Iterator[str]:
+    while line := file.readline(_MAX_LINE_BYTES):
+        parts = line.decode("utf-8", "replace").splitlines()
+        whole = line.endswith((b"\n", b"\r")) or len(line) == _MAX_LINE_BYTES
+        yield from parts if whole else parts[:-1]
+
+
+def _check_log(start: bytes, size: int, name: str) -> None:
+    _check_packed(start, name)
+    if not start:
+        raise InputError(name, "must hold a log", "empty", "name the file that the job wrote")
+    if b"\0" in start:
+        raise InputError(name, "must be text", "binary", "name the file that the job printed to")
+    if size > MAX_LOG_BYTES:
+        raise InputError(
+            name,
+            f"must hold at most {MAX_LOG_BYTES:,} bytes",
+            f"{size:,}",
+            "cut it after some steps",
+        )
+
+
+def decoded(content: bytes, name: str) -> str:
+    """The text of a file's content, read or uploaded; a byte order mark is left out.
+
+    Parameters
+    ----------
+    name : str
+        Of the file, for messages.
+
+    Raises
+    ------
+    InputError
+        If it is longer than `MAX_FILE_BYTES`, packed, or not UTF-8.
+    """
+    _check_packed(content, name)
+    if len(content) > MAX_FILE_BYTES:
+        raise InputError(
+            name,
+            f"must hold at most {MAX_FILE_BYTES:,} bytes",
+            "larger",
+            "split the file or name a generated fabric instead of listing it",
+        )
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            name,
+            "must be UTF-8 text",
+            f"{error.reason} at byte {error.start:,}",
+            "save the file as UTF-8",
+        ) from error
+
+
+def _check_packed(content: bytes, name: str) -> None:
+    for start, packer, ending in _PACKED:
+        if content.startswith(start):
+            raise InputError(
+                name,
+                "must be plain text",
+                f"packed with {packer}",
+                f"unpack it and name the file without {ending}",
+            )
+
+
+def parsed_json(text: str, name: str, remedy: str) -> Any:
+    """What a JSON text holds.
+
+    Raises
+    ------
+    InputError
+        If it is none, or nests too deeply to be read.
+    """
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(name, "must be valid JSON", str(error), remedy) from error
+
+
+def is_packed(name: str) -> bool:
+    """Whether a file's ending says that it is packed; `read_text` says what to do."""
+    return name.lower().endswith(tuple(ending for _, _, ending in _PACKED))
+
+
+def check_writable(path: Path, field: str) -> None:
+    """Refuse a file that `write_file` could not write, before the work whose result it is for."""
+    there = os.path.lexists(path)
+    _write(path, "ab", b"", field)
+    if not there:
+        os.unlink(path)
+
+
+def write_file(path: Path, content: str | bytes, field: str) -> None:
+    """Write a file that a person named.
+
+    Parameters
+    ----------
+    content : str or bytes
+        Text is written as UTF-8, its line ends as they are.
+    field : str
+        The option that named it, for messages.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written: a folder, a pipe that nobody reads, a full disk, a bad path.
+    """
+    _write(path, "wb", content, field)
+
+
+def _write(path: Path, mode: Literal["ab", "wb"], content: str | bytes, field: str) -> None:
+    try:
+        with open(path, mode, opener=_open_at_once) as file:
+            if _AT_ONCE:
+                os.set_blocking(file.fileno(), True)
+            file.write(content.encode() if isinstance(content, str) else content)
+    except OSError as error:
+        raise InputError(
+            field, "must be a file that can be written", error.strerror, "check the path"
+        ) from error
+    except ValueError as error:  # a NUL in the path, or characters that no file can hold
+        raise InputError(
+            field, "must be a file that can be written", str(error), "check the path"
+        ) from error
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | _AT_ONCE, 0o666)
+
+
+def _check_regular(name: str, mode: int) -> None:
+    """Refuse what is neither a file nor a folder, which the system itself refuses to open."""
+    found = next((words for is_kind, words in _KINDS if is_kind(mode)), None)
+    if found is not None:
+        raise InputError(name, "must be a regular file", found, "name a file on disk")

@@ -1,0 +1,47 @@
+"""The files people write, checked key by key: fabric and scenario, ``schema = 1``.
+
+The pydantic models (`fabric`, `scenario`, `search`) mirror ``docs/files.md``; human units stand in
+the keys. `checked` turns pydantic's findings into one sentence about the first of them; `parameter`
+is what the tables say of a key.
+"""
+
+from nest_core.documents.schema.checking import MAX_DEPTH, check_plain, checked
+from nest_core.documents.schema.fabric import FabricFile, LevelTable
+from nest_core.documents.schema.fields import LONGEST_NAME, Name, label
+from nest_core.documents.schema.parameters import Parameter, names_of, parameter, value_words
+from nest_core.documents.schema.scenario import (
+    AcceleratorFile,
+    ScenarioFile,
+    StackFile,
+    StudyTable,
+    WorkloadTable,
+    add_kind,
+)
+from nest_core.documents.schema.search import Range, SearchTable
+from nest_core.documents.schema.study import GOALS, METRICS, StudyFile
+
+__all__ = [
+    "GOALS",
+    "LONGEST_NAME",
+    "MAX_DEPTH",
+    "METRICS",
+    "AcceleratorFile",
+    "FabricFile",
+    "LevelTable",
+    "Name",
+    "Parameter",
+    "Range",
+    "ScenarioFile",
+    "SearchTable",
+    "StackFile",
+    "StudyFile",
+    "StudyTable",
+    "WorkloadTable",
+    "add_kind",
+    "check_plain",
+    "checked",
+    "label",
+    "names_of",
+    "parameter",
+    "value_words",
+]

@@ -1,0 +1,198 @@
+"""Documents checked against the tables of their files, in one sentence about the first finding."""
+
+from __future__ import annotations
+
+import difflib
+from types import NoneType, UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from nest_core.documents.errors import InputError
+
+__all__ = ["MAX_DEPTH", "alternatives", "check_plain", "checked", "inside", "sentence"]
+
+MAX_DEPTH = 32
+
+
+def check_plain(where: str, value: object) -> None:
+    """Refuse what Python's readers take and no other: deep nesting, endless numbers, half letters.
+
+    Raises
+    ------
+    InputError
+        For tables and arrays more than `MAX_DEPTH` deep, whole numbers over 64 bits, and text with
+        half of a surrogate pair, which could not be copied, shown or saved.
+    """
+    pending: list[tuple[object, int]] = [(value, 0)]
+    while pending:
+        item, depth = pending.pop()
+        if isinstance(item, int) and not -(2**63) <= item < 2**63:
+            raise InputError(
+                where,
+                "must hold whole numbers of at most 64 bits",
+                f"{item.bit_length()} bits long",
+                "shorten the number",
+            )
+        if isinstance(item, str) and not item.isascii():
+            _check_letters(where, item)
+        inner = _inner(item)
+        if depth == MAX_DEPTH and inner:
+            raise InputError(
+                where, f"must nest at most {MAX_DEPTH} tables and arrays", "deeper", "flatten it"
+            )
+        pending.extend((entry, depth + 1) for entry in inner)
+
+
+def _check_letters(where: str, text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            where,
+            "must hold text of whole characters",
+            f"{text[error.start : error.end]!a} in it",
+            "take it out",
+        ) from error
+
+
+def _inner(item: object) -> list[object]:
+    if isinstance(item, dict):
+        return [*item, *item.values()]
+    return item if isinstance(item, list) else []
+
+
+_T = TypeVar("_T", bound=BaseModel)
+
+
+def checked(kind: type[_T], document: dict[str, Any], where: str = "") -> _T:
+    """Validate a document.
+
+    Parameters
+    ----------
+    where : str
+        Prefix of the field names in messages.
+
+    Raises
+    ------
+    InputError
+        For the first finding: field, rule, value, remedy.
+    """
+    check_plain("the document", document)
+    try:
+        return kind.model_validate(document)
+    except ValidationError as error:
+        raise sentence(kind, error, document, where) from error
+
+
+def sentence(
+    kind: type[BaseModel], error: ValidationError, document: Any, where: str
+) -> InputError:
+    """What pydantic found, as one sentence; ``where`` is the prefix of the field's name."""
+    # Every alternative of a union reports; the deepest finding is about the one that was meant.
+    findings = sorted(
+        error.errors(include_url=False), key=lambda finding: -len(_written(finding, document))
+    )
+    first = findings[0]
+    path = _written(first, document)
+    field = (
+        (where + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path))
+        .removeprefix(".")
+        .replace("..", ".")
+    )
+    if first["type"] == "missing":
+        return InputError(field, "is required", "missing", "add it")
+    if first["type"] == "extra_forbidden":
+        known = _known(kind, path[:-1])
+        near = difflib.get_close_matches(str(path[-1]), known, 1)
+        hint = f"write {near[0]}" if near else "known keys are " + ", ".join(known)
+        return InputError(field, "is not a known key", first["input"], hint)
+    same = [finding for finding in findings if _written(finding, document) == path]
+    # A value out of bounds is of the alternative that it is too large or small for.
+    meant = [f for f in same if not f["type"].endswith(("_type", "literal_error"))]
+    own = next((f for f in same if f["type"] == "value_error"), None)
+    if own is not None:  # a validator's own words, commas and all
+        return InputError(field, f"must be {own['ctx']['error']}", first["input"], "change it")
+    rules = ", ".join(dict.fromkeys(_rule(finding) for finding in meant or same))
+    # One enumeration of all alternatives: 'a', 'b', a table or a list.
+    *others, last = rules.replace(" or ", ", ").split(", ")
+    rule = f"{', '.join(others)} or {last}" if others else last
+    return InputError(field, f"must be {rule}", first["input"], "change it")
+
+
+_RULES = {
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "string_type": "text",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "a table",
+    "model_type": "a table",
+    "finite_number": "a finite number",
+    "greater_than": "above {gt}",
+    "greater_than_equal": "at least {ge}",
+    "less_than": "below {lt}",
+    "less_than_equal": "at most {le}",
+    "too_short": "a list of at least {min_length} entries",
+    "too_long": "a list of at most {max_length} entries",
+    "string_too_short": "text that is not empty",
+    "string_too_long": "text of at most {max_length} characters",
+    "literal_error": "{expected}",
+}
+
+
+def _rule(finding: ErrorDetails) -> str:
+    """What pydantic asks for, in the words of the other messages."""
+    pattern = _RULES.get(finding["type"])
+    if pattern is None:
+        return finding["msg"].removeprefix("Input should be ")
+    return pattern.format(**finding.get("ctx", {}))
+
+
+def _written(finding: ErrorDetails, document: Any) -> tuple[int | str, ...]:
+    """The part of a finding's location that a person wrote; union tags are pydantic's own."""
+    path: list[int | str] = []
+    for part in finding["loc"]:
+        in_table = isinstance(document, dict) and part in document
+        in_list = isinstance(document, list) and isinstance(part, int) and part < len(document)
+        if in_table or in_list:
+            document = document[part]
+            path.append(part)
+    if finding["type"] == "missing":
+        path.append(finding["loc"][-1])
+    return tuple(path)
+
+
+def _known(kind: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
+    """Keys of the table at a path."""
+    field = FieldInfo.from_annotation(kind)
+    for part in path:
+        field = inside(field, part) or field
+    tables = [one.annotation for one in alternatives(field)]
+    return [
+        inner.alias or name
+        for table in tables
+        for name, inner in getattr(table, "model_fields", {}).items()
+    ]
+
+
+def inside(field: FieldInfo, part: int | str) -> FieldInfo | None:
+    """The field under a key of a table, or of a list's entries; None where there is none."""
+    for one in alternatives(field):
+        if get_origin(one.annotation) is list and str(part).isdecimal():
+            return FieldInfo.from_annotation(get_args(one.annotation)[0])
+        for name, inner in getattr(one.annotation, "model_fields", {}).items():
+            if part == (inner.alias or name):
+                found: FieldInfo = inner
+                return found
+    return None
+
+
+def alternatives(field: FieldInfo) -> list[FieldInfo]:
+    """What a field may hold, in order, but for nothing."""
+    if get_origin(field.annotation) not in (Union, UnionType):
+        return [field]
+    each = [one for one in get_args(field.annotation) if one is not NoneType]
+    return [FieldInfo.from_annotation(one) for one in each]

@@ -1,0 +1,255 @@
+"""The catalogue of parameters: what can be set, read off the tables that files are checked by.
+
+A field of a table that says what it is called is a parameter. Forms, addresses, sweeps and
+messages take its bounds, words and refusal from here, so that a value means the same and is refused
+in the same sentence wherever it comes from.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache, reduce
+from operator import or_
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
+
+from nest_core.documents.schema.checking import alternatives, check_plain, inside, sentence
+from nest_core.documents.schema.scenario import ScenarioFile
+from nest_core.documents.units import format_ratio
+
+__all__ = ["Parameter", "names_of", "parameter", "value_words"]
+
+_UNITS = {
+    "GBps": "GB/s",
+    "GiB": "GiB",
+    "TFLOPs": "TFLOP/s",
+    "us": "µs",
+    "s": "s",
+    "sequences": "sequences",
+    "tokens": "tokens",
+    "kW": "kW",
+    "W": "W",
+    "usd": "$",
+}
+"""Of the last part of a key."""
+
+
+_STRICT = ConfigDict(strict=True, allow_inf_nan=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """Something that can be set.
+
+    Parameters
+    ----------
+    key : str
+        Dotted key in a scenario's document, or in what else has a table.
+    name : str
+        What sweeps and the API call it: a short name, or its key's last part without the unit.
+    kind : type
+        int, float, bool or str.
+    low, high : int, float or None
+        Bounds, ends included.
+    usual : float or None
+        Up to where a slider reaches; values beyond it are as good.
+    choices : tuple
+        The only values there are, if there are only some.
+    label, unit, text : str
+        What it is called, what it is counted in, what it does.
+    default : object
+        Where a file leaves it out; None where all values are allowed then.
+    values : tuple
+        Worth a sweep of a scenario, in order.
+    present : int, float, str or None
+        What the scenario has; None where the search chooses.
+    changes : callable (value) -> dict, optional
+        Overrides of the scenario that a value means, where it is not the key's alone.
+    doubling : bool
+        Whether a step is a factor rather than a difference.
+    fabric : bool
+        Whether it changes the fabric.
+    note : str
+        What stays as it is while it varies.
+    """
+
+    key: str
+    name: str
+    kind: type
+    low: float | None
+    high: float | None
+    usual: float | None
+    choices: tuple[Any, ...]
+    label: str
+    unit: str
+    text: str
+    default: Any
+    _adapter: TypeAdapter[Any]
+    _file: TypeAdapter[Any]
+    values: tuple[Any, ...] = ()
+    present: Any = None
+    changes: Callable[[Any], dict[str, Any]] | None = None
+    doubling: bool = False
+    fabric: bool = False
+    note: str = ""
+
+    @property
+    def title(self) -> str:
+        """Label and unit."""
+        return f"{self.label}, {self.unit}" if self.unit else self.label
+
+    @property
+    def options(self) -> tuple[Any, ...]:
+        """Every value that there is, where they are few."""
+        if self.kind is bool:
+            return False, True
+        return self.choices or tuple(range(int(self.low or 0), int(self.high or 0) + 1))
+
+    @property
+    def allowed(self) -> str:
+        """The choices or the range in words."""
+        if self.choices:
+            return " or ".join(map(str, self.choices))
+        return f"{self.low:,.12g} to {self.high:,.12g}"
+
+    def scaled(self, factor: float, unit: str) -> Parameter:
+        """For widgets: the same counted in another unit, ``factor`` of which are one of its own."""
+        low, high = ((end if end is None else factor * end) for end in (self.low, self.high))
+        return replace(self, low=low, high=high, unit=unit)
+
+    def overrides(self, value: object) -> dict[str, Any]:
+        """Return what a value changes in a scenario, as dotted keys and their values.
+
+        Raises
+        ------
+        InputError
+            If it is no value of this parameter, or nothing of this scenario.
+        """
+        checked = self.checked(value)
+        return self.changes(checked) if self.changes else {self.key: checked}
+
+    def words(self, value: Any) -> str:
+        """Return a value as axes and labels show it.
+
+        Examples
+        --------
+        >>> parameter("search.zero").words(3), parameter("fabric.clos.devices").words(1024)
+        ('ZeRO 3', '1,024')
+        """
+        return value_words(self.name, value)
+
+    def checked(self, value: object, field: str = "") -> Any:
+        """The value, as a file's would be read; ``field`` is what messages call it instead.
+
+        Raises
+        ------
+        InputError
+            If it is no value of this parameter.
+        """
+        check_plain(self.key, value)
+        try:
+            return self._adapter.validate_python(value)
+        except ValidationError as error:
+            found = error if field else self._of_files(value) or error
+            field = field or re.sub(r"\.(\d+)", r"[\1]", self.key)
+            raise sentence(ScenarioFile, found, value, field) from error
+
+    def _of_files(self, value: object) -> ValidationError | None:
+        """What is wrong with it in a file, where lists and tables may stand too."""
+        try:
+            self._file.validate_python(value)
+        except ValidationError as error:
+            return error
+        return None
+
+    def read(self, text: str, field: str = "") -> Any:
+        """The value that a text means, likewise; what is no number stays the text that it is."""
+        value: Any = {"true": True, "false": False}.get(text, text) if self.kind is bool else text
+        if self.kind in (int, float):
+            with contextlib.suppress(ValueError):
+                value = float(text)
+                value = int(value) if self.kind is int and value.is_integer() else value
+        return self.checked(value, field)
+
+
+@lru_cache(maxsize=1024)
+def parameter(key: str, table: type[BaseModel] = ScenarioFile) -> Parameter:
+    """A parameter by its key; entries of lists are numbered.
+
+    What people read may stand on a table that the key leads through, as of a price its figure.
+
+    Raises
+    ------
+    KeyError
+        If the table has none of this key, or a table there.
+
+    Examples
+    --------
+    >>> parameter("accelerator.memory_GiB").title
+    'memory per device, GiB'
+    >>> parameter("fabric.clos.oversubscription.0").allowed
+    '1 to 1,000,000'
+    """
+    field = told = FieldInfo.from_annotation(table)
+    last = ""
+    for part in key.split("."):
+        if (inner := inside(field, part)) is None:
+            raise KeyError(key)
+        field = inner
+        if field.title or not told.title:
+            told, last = field, part
+    one, *others = alternatives(field)  # a value, where a list of them or a range may stand
+    kind: Any = one.annotation
+    choices = get_args(kind) if get_origin(kind) is Literal else ()
+    if not choices and kind not in (int, float, bool, str):
+        raise KeyError(key)  # a table of parameters
+    plain = [each for each in others if choices and each.annotation in (int, float, str)]
+    of_files: Any = Annotated[field.annotation, field]
+    values: Any = reduce(or_, (Annotated[each.annotation, each] for each in (one, *plain)))
+    low, high = (
+        next((kind(getattr(rule, end)) for rule in one.metadata if hasattr(rule, end)), None)
+        for end in ("ge", "le")
+    )
+    more: Any = told.json_schema_extra or {}
+    return Parameter(
+        key=key,
+        name=more.get("short") or _without_unit(last),
+        kind=type(choices[0]) if choices else kind,
+        low=low,
+        high=high,
+        usual=more.get("usual"),
+        choices=choices,
+        label=told.title or last,
+        unit=more.get("unit") or _UNITS.get(last.rpartition("_")[2], ""),
+        text=told.description or "",
+        default=None if field.is_required() else field.default,
+        _adapter=TypeAdapter(values, config=_STRICT),
+        _file=TypeAdapter(of_files, config=_STRICT),
+    )
+
+
+def value_words(name: str, value: Any) -> str:
+    """Return a value of the parameter of a name as axes and labels show it."""
+    if name == "zero":
+        return f"ZeRO {value}"
+    if name.startswith("oversubscription") and isinstance(value, int | float):
+        return format_ratio(value, 6)
+    return f"{value:,.12g}" if isinstance(value, int | float) else str(value)
+
+
+def names_of(table: type[BaseModel]) -> Iterator[tuple[str, str]]:
+    """What the fields of a table may be called, with their keys: whole, without unit, in short."""
+    for key, field in table.model_fields.items():
+        more: Any = field.json_schema_extra or {}
+        for name in dict.fromkeys((key, _without_unit(key), more.get("short") or key)):
+            yield name, key
+
+
+def _without_unit(key: str) -> str:
+    name, _, unit = key.rpartition("_")
+    return name if name and unit in _UNITS else key

@@ -1,0 +1,163 @@
+"""A study's file, ``schema = 1``: what is planned, what varies, what is asked of every point."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import Field, model_validator
+
+from nest_core.documents.schema.fabric import Oversubscribe, Ratio
+from nest_core.documents.schema.fields import Count, Name, Positive, Table
+
+__all__ = [
+    "GOALS",
+    "METRICS",
+    "MOST_VALUES",
+    "AxisTable",
+    "BoundTable",
+    "DesignTable",
+    "MemberTable",
+    "NodeTable",
+    "RangeTable",
+    "StudyFile",
+]
+
+Metric = Literal[
+    "tokens_per_s",
+    "iteration_s",
+    "mfu",
+    "bubble",
+    "memory_GiB",
+    "network_usd",
+    "network_kW",
+    "tokens_per_s_per_network_usd",
+    "tokens_per_s_per_network_W",
+    "worst_loss",
+]
+Goal = Literal["days", "tokens_per_network_usd", "tokens_per_usd", "tokens_per_W"]
+GOALS: tuple[Goal, ...] = get_args(Goal)
+"""What the answer of a design is sorted by."""
+METRICS: tuple[Metric, ...] = get_args(Metric)
+"""Every figure that a point may be asked for; units stand in the names."""
+Value = int | float | Annotated[str, Field(max_length=200)]
+MOST_VALUES = 10_000
+
+
+class RangeTable(Table):
+    """Values from one to another, both ends included, by steps or by factors."""
+
+    start: float = Field(alias="from")
+    stop: float = Field(alias="to")
+    step: Positive | None = None
+    factor: Annotated[float, Field(gt=1, le=1e6)] | None = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> RangeTable:
+        if (self.step is None) == (self.factor is None):
+            raise ValueError("a range with a step or a factor, not both")
+        if self.stop < self.start or (self.factor is not None and self.start <= 0):
+            raise ValueError("a range that goes up, from above 0 where by a factor")
+        return self
+
+
+class AxisTable(Table):
+    """One of ``[[axes]]``: a parameter with its values or range, or designs by name."""
+
+    parameter: Name | None = None
+    values: Annotated[list[Value], Field(min_length=1, max_length=MOST_VALUES)] | None = None
+    range: RangeTable | None = None
+    designs: Annotated[list[Name], Field(min_length=1, max_length=1000)] | None = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> AxisTable:
+        given = [self.values is not None, self.range is not None, self.designs is not None]
+        if sum(given) != 1 or (self.parameter is None) != (self.designs is not None):
+            raise ValueError("a parameter with values or a range, or designs alone")
+        return self
+
+
+class MemberTable(Table):
+    """One of ``[[mix]]``: a scenario, and its weight, the tokens that it trains."""
+
+    scenario: Name
+    weight: Positive = 1.0
+
+
+class BoundTable(Table):
+    """What a metric must be at least, at most, or both."""
+
+    least: float | None = Field(default=None, alias="min")
+    most: float | None = Field(default=None, alias="max")
+
+
+class NodeTable(Table):
+    """One of ``[[design.nodes]]``: what a node is; what it does not say is as the scenario has it.
+
+    NICs of each device stay as many, unless it states those of the node.
+    """
+
+    accelerator: Name | None = None
+    devices_per_node: Count | None = None
+    scale_up_GBps: Positive | None = None
+    nics_per_node: Count | None = None
+
+
+class DesignTable(Table):
+    """``[design]``: which fabrics may be bought, with what money, and what for."""
+
+    families: Annotated[list[Name], Field(min_length=1, max_length=16)]
+    ratios: Annotated[list[Ratio], Field(min_length=1, max_length=64)] = [1.0]
+    outer_ratios: Annotated[list[Ratio], Field(min_length=1, max_length=64)] = [1.0]
+    oversubscribe: Annotated[list[Oversubscribe], Field(min_length=1, max_length=2)] = [
+        "remove_uplinks"
+    ]
+    tiers: Annotated[list[Literal[1, 2, 3]], Field(max_length=3)] = []
+    devices: Annotated[list[Count], Field(min_length=1, max_length=64)] | None = None
+    nodes: Annotated[list[NodeTable], Field(min_length=1, max_length=16)] = [NodeTable()]
+    nics_per_node: Annotated[list[Count], Field(min_length=1, max_length=16)] | None = None
+    nic_GBps: Annotated[list[Positive], Field(min_length=1, max_length=16)] | None = None
+    radix: Annotated[list[Count], Field(min_length=1, max_length=16)] | None = None
+    optics: Annotated[list[dict[Name, Name]], Field(min_length=1, max_length=16)] = [{}]
+    phases: Annotated[list[Count], Field(max_length=8)] = []
+    goal: Goal = "days"
+    max_usd: Positive | None = None
+    max_kW: Positive | None = None
+    max_racks: Count | None = None
+    max_cable_m: Positive | None = None
+    tokens_T: Positive | None = None
+
+    @model_validator(mode="after")
+    def _growing(self) -> DesignTable:
+        if any(b <= a for a, b in itertools.pairwise(self.phases)):
+            raise ValueError("a design whose phases grow")
+        if self.phases and self.devices is not None:
+            raise ValueError("a design with devices or with phases, not both")
+        if len(self.phases) > 1 and len(self.outer_ratios) > 1:
+            raise ValueError("a design with one outer ratio where it has phases")
+        return self
+
+
+class StudyFile(Table):
+    """A study: the product of its axes, every point planned for the scenario or for the mix; or
+    the fabrics of ``[design]``, of which those that no other beats are sought.
+    """
+
+    version: Literal[1] = Field(alias="schema")
+    name: Name
+    question: Annotated[str, Field(max_length=1000)] = ""
+    scenario: Name | None = None
+    mix: Annotated[list[MemberTable], Field(max_length=12)] = []
+    overrides: dict[Name, Any] = {}
+    axes: Annotated[list[AxisTable], Field(max_length=8)] = []
+    design: DesignTable | None = None
+    metrics: Annotated[list[Metric], Field(min_length=1)] = list(METRICS[:7])
+    constraints: dict[Metric, BoundTable] = {}
+
+    @model_validator(mode="after")
+    def _one_base(self) -> StudyFile:
+        if (self.scenario is None) == (not self.mix):
+            raise ValueError("a study with a scenario or a mix of them")
+        if (not self.axes) == (self.design is None):
+            raise ValueError("a study with axes, or with a design, not both")
+        return self

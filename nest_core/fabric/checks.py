@@ -1,0 +1,100 @@
+"""Rules that every fabric shares, stated once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from nest_core.documents.errors import InputError
+
+__all__ = [
+    "MAX_DEVICES",
+    "MAX_EXPLICIT_DEVICES",
+    "IntArray",
+    "Routing",
+    "check_devices",
+    "check_explicit_size",
+    "check_hosts",
+    "check_routing",
+    "check_some_left",
+    "positive",
+    "whole",
+]
+
+MAX_DEVICES = 1_048_576
+MAX_EXPLICIT_DEVICES = 16_384
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+Routing = Literal["adaptive", "shortest_path", "ecmp"]
+
+
+def positive(field: str, value: float, *, zero: bool = False) -> None:
+    """Refuse NaN, infinities, negative figures and, unless ``zero``, zero."""
+    if not math.isfinite(value) or value < 0 or (value == 0 and not zero):
+        rule = (
+            "must be a finite number of at least 0" if zero else "must be a finite number above 0"
+        )
+        raise InputError(field, rule, value, "correct the figure")
+
+
+def whole(field: str, value: int, *, least: int = 1) -> None:
+    """Refuse counts below ``least``."""
+    if value < least:
+        raise InputError(field, f"must be a whole number of at least {least}", value, "correct it")
+
+
+def check_hosts(devices_per_host: int, nodes: Sequence[int]) -> None:
+    """Refuse hosts that no node has a whole number of; 0 stands for one host per node."""
+    uneven = next((size for size in nodes if devices_per_host and size % devices_per_host), None)
+    if uneven is not None:
+        raise InputError(
+            "devices_per_host",
+            f"must divide the {uneven} devices of a node",
+            devices_per_host,
+            "correct it, or leave it out where a node is one host",
+        )
+
+
+def check_devices(field: str, devices: int) -> None:
+    """Refuse fabrics over the limit."""
+    if devices > MAX_DEVICES:
+        raise InputError(
+            field, f"must not exceed {MAX_DEVICES:,} devices", devices, "make the fabric smaller"
+        )
+
+
+def check_some_left(missing: Sequence[str], devices: int) -> None:
+    """Refuse missing elements that take every device with them."""
+    if missing and devices == 0:
+        raise InputError(
+            "missing", "must leave at least one device", list(missing), "take entries out"
+        )
+
+
+def check_explicit_size(devices: int) -> None:
+    """Refuse to build link graphs that no one could look at."""
+    if devices > MAX_EXPLICIT_DEVICES:
+        raise InputError(
+            "explicit()",
+            f"builds link graphs of at most {MAX_EXPLICIT_DEVICES:,} devices",
+            devices,
+            "use the collapsed levels, which have no such limit",
+        )
+
+
+def check_routing(routing: str, ecmp_seed: int) -> None:
+    """Refuse unknown routing, and seeds that nothing reads."""
+    if routing not in ("adaptive", "shortest_path", "ecmp"):
+        raise InputError(
+            "routing", "must be adaptive, shortest_path or ecmp", routing, "pick one of them"
+        )
+    whole("ecmp_seed", ecmp_seed, least=0)
+    if ecmp_seed and routing != "ecmp":
+        raise InputError(
+            "ecmp_seed", 'must be absent or 0 unless routing is "ecmp"', ecmp_seed, "remove it"
+        )

@@ -1,0 +1,422 @@
+"""Folded Clos fabrics: leaf-spine, fat-tree, rail-optimised and rail-only, as-built or whole.
+
+Sizing follows NVIDIA's reference architectures (``docs/method.md``, "Sizing"): a leaf gives
+``radix/2`` ports to nodes; oversubscription removes uplinks from it, so the number of
+uplinks is the integer nearest to ``down / ratio`` and the realised ratio may differ from the
+one asked for; or, ``oversubscribe = "split_radix"``, it divides all ports anew. Spines are the
+fewest whose ports suffice and over which a leaf's uplinks spread evenly. A third tier groups
+``radix/2`` leaves into a pod.
+
+All NICs of a node go to one leaf, or, wired rail by rail, NIC ``i`` goes to the leaf of rail
+``i`` of its unit. Rail-only fabrics join the rails nowhere above the node: what crosses rails
+is forwarded inside a node. Planes are identical, disjoint copies of the switches; every NIC
+divides its bandwidth over them (dual-ToR is two planes).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from nest_core.documents.errors import InputError
+from nest_core.documents.schema import FabricFile
+from nest_core.documents.schema.fabric import ClosTable, IntraNodeTable
+from nest_core.documents.units import (
+    format_ratio,
+    from_gbps_bytes,
+    from_microseconds,
+    gigabytes,
+    humanise_rate,
+    microseconds,
+)
+from nest_core.fabric.asbuilt import AsBuilt, as_built, without_failed
+from nest_core.fabric.checks import IntArray
+from nest_core.fabric.clos_plan import ClosPlan
+from nest_core.fabric.fabric import Document, Fabric
+from nest_core.fabric.ports import SwitchPorts
+
+__all__ = ["Clos", "SwitchTier"]
+
+_CALLED = {
+    "leaf_spine": "spine-leaf",
+    "fat_tree": "fat tree",
+    "rail_optimised": "rail-optimised",
+    "rail_only": "rail-only",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchTier:
+    """One switch tier, realised in whole ports, all planes together.
+
+    Parameters
+    ----------
+    name : str
+    height : int
+        1 for leaves.
+    devices_below : int
+        Devices under one full group of this tier.
+    groups : int
+        Leaves at height 1, pods at height 2 of three tiers, otherwise 1 (rail-only: one per
+        rail).
+    switches_per_group : int
+        Physical switches of this tier in one full group.
+    links_from_child : int
+        Parallel links with which one full child group (node, leaf, pod) reaches this tier.
+    oversubscription : float
+        Realised ratio, down : up, of the child's ports; 1 at height 1.
+    """
+
+    name: str
+    height: int
+    devices_below: int
+    groups: int
+    switches_per_group: int
+    links_from_child: int
+    oversubscription: float
+
+
+@dataclass(frozen=True, slots=True)
+class Clos(ClosPlan):
+    """A Clos fabric of equal nodes, some of which (and some switches) may have failed.
+
+    Parameters are those of `ClosPlan`.
+    """
+
+    lost_in_graph = (
+        *Fabric.lost_in_graph,
+        "Switches of a tier that the fabric uses as one are written as one, with their number.",
+    )
+
+    def __post_init__(self) -> None:
+        ClosPlan.__post_init__(self)
+        if not self.missing and not self.installed:
+            return
+        present = self.devices
+        if not self.installed:
+            object.__setattr__(self, "installed", self.devices)
+        left = without_failed(self).devices.size
+        if self.installed != present and left != present:
+            raise InputError(
+                "clos.devices",
+                f"must be what is left of {self.installed} devices ({left})",
+                present,
+                "set installed to 0 and devices to the number if nothing had failed",
+            )
+        object.__setattr__(self, "devices", left)
+
+    @classmethod
+    def from_file(cls, file: FabricFile, clos: ClosTable, inside: IntraNodeTable) -> Clos:
+        """The fabric of a file's ``[clos]`` and ``[intra_node]``."""
+        kind = file.kind
+        if kind not in ("leaf_spine", "fat_tree", "rail_optimised", "rail_only"):
+            raise InputError("kind", "must be one of a Clos", kind, "change it")
+        return cls(
+            name=file.name,
+            kind=kind,
+            devices=clos.devices,
+            devices_per_node=clos.devices_per_node,
+            nics_per_node=clos.nics_per_node,
+            nic_bandwidth_Bps=from_gbps_bytes(clos.nic_bandwidth_GBps),
+            radix=clos.radix,
+            tiers=clos.tiers,
+            oversubscription=tuple(clos.oversubscription),
+            hop_latency_s=from_microseconds(clos.hop_latency_us),
+            intra_bandwidth_Bps=from_gbps_bytes(inside.bandwidth_GBps),
+            intra_latency_s=from_microseconds(inside.latency_us),
+            interconnect=inside.interconnect,
+            planes=clos.planes,
+            rails=clos.rails or 0,
+            pods=clos.pods,
+            oversubscribe=clos.oversubscribe,
+            devices_per_host=file.devices_per_host or 0,
+            routing=file.routing,
+            ecmp_seed=file.ecmp_seed,
+            missing=tuple(file.missing),
+            optics=tuple(file.optics.items()),
+        )
+
+    def tables(self) -> Document:
+        """``[clos]`` and ``[intra_node]``."""
+        clos: Document = {
+            "devices": self.slots,
+            "devices_per_node": self.devices_per_node,
+            "nics_per_node": self.nics_per_node,
+            "nic_bandwidth_GBps": gigabytes(self.nic_bandwidth_Bps),
+            "radix": self.radix,
+            "tiers": self.tiers,
+            "oversubscription": list(self.oversubscription),
+            "hop_latency_us": microseconds(self.hop_latency_s),
+        }
+        more = (
+            ("planes", self.planes, 1),
+            ("rails", self.rails, None if self.kind in ("rail_optimised", "rail_only") else 1),
+            ("pods", self.pods, "units"),
+            ("oversubscribe", self.oversubscribe, "remove_uplinks"),
+        )
+        clos |= {key: value for key, value, default in more if value != default}
+        return {"clos": clos, "intra_node": self.scale_up.table()}
+
+    @property
+    def ratios(self) -> tuple[float, ...]:
+        """Realised in whole ports, of every tier above the leaves."""
+        return tuple(tier.oversubscription for tier in self.switch_tiers[1:])
+
+    def realised_ratios(self) -> tuple[str, ...]:
+        """Whole ports of every tier above the leaves."""
+        return tuple(
+            f"{format_ratio(above.oversubscription)}, "
+            f"{above.links_from_child:,} uplinks per {below.name if below.height == 1 else 'pod'}"
+            for below, above in pairwise(self.switch_tiers)
+        )
+
+    def switch_ports(self) -> tuple[SwitchPorts, ...]:
+        """Ports of every tier's switch with the most links.
+
+        Examples
+        --------
+        >>> from nest_core.scenario import load_fabric
+        >>> for tier in load_fabric("h100-spine-leaf-1024-4to1").switch_ports():
+        ...     print(tier.name, tier.switches, tier.down, tier.up, tier.free)
+        leaf 32 32 8 24
+        spine 4 64 0 0
+        """
+        sizing, asked = self.sizing, self.oversubscription
+        full = max(range(len(sizing.leaves)), key=sizing.leaves.__getitem__, default=0)
+        ports = [(min(sizing.down, self.demand.nodes * self.demand.links), sizing.up)]
+        if self.tiers > 1:
+            spines = sizing.spines[full]
+            ports.append((sizing.leaves[full] * sizing.up // spines, sizing.spine_up[full]))
+        if self.tiers > 2:
+            tops = self.rails if self.kind == "rail_only" else 1
+            ends = sum(s * up for s, up in zip(sizing.spines, sizing.spine_up, strict=True)) // tops
+            ports.append((-(-ends // sizing.cores), 0))
+        return tuple(
+            SwitchPorts(
+                name, count, self.radix, down, up, asked[tier] if tier < len(asked) else None
+            )
+            for tier, (name, count, (down, up)) in enumerate(
+                zip(self.tier_names, self.as_built.switches, ports, strict=True)
+            )
+        )
+
+    def without_switch(self, tier: str) -> tuple[tuple[str, ...], ...]:
+        """The first switch in place; of a leaf, else, the nodes that only it joined as well."""
+        number = 0
+        while f"{tier} {number}" in self.missing:
+            number += 1
+        switch = f"{tier} {number}"
+        if tier != self.tier_names[0]:
+            return ((switch,),)
+        first = number // self.planes // self.sizing.rails * self.sizing.nodes_per_unit
+        end = min(first + self.sizing.nodes_per_unit, self.nodes)
+        nodes = (f"node {node}" for node in range(first, end))
+        return ((switch,), (switch, *(node for node in nodes if node not in self.missing)))
+
+    def arrangement(self) -> str:
+        """What its community calls it, ratios and planes."""
+        return f"{_CALLED[self.kind]}{self.ratio_words()}{self._in_planes()}"
+
+    def _in_planes(self) -> str:
+        return f" in {self.planes} planes" if self.planes > 1 else ""
+
+    def extent(self) -> str:
+        """Nodes and what they hold."""
+        return f"{self.nodes:,} nodes of {self.devices_per_node}{self._hosts()}"
+
+    def _hosts(self) -> str:
+        """Of a node that has several, how many, and what they hold."""
+        each = self.devices_per_host
+        several = 0 < each < self.devices_per_node
+        return f" ({self.devices_per_node // each} hosts of {each})" if several else ""
+
+    def contents(self) -> str:
+        """Nodes, NICs and switches."""
+        switches = ", ".join(f"{count:,} {name}" for name, count in self.switch_counts().items())
+        return (
+            f"{self.nodes:,} nodes of {self.devices_per_node} devices{self._hosts()} with "
+            f"{self.nics_per_node} NICs of {humanise_rate(self.nic_bandwidth_Bps)}; switches "
+            f"of radix {self.radix}{self._in_planes()}: {switches}."
+        )
+
+    @property
+    def as_built(self) -> AsBuilt:
+        """What is left without the failed elements."""
+        return as_built(self)
+
+    @property
+    def switch_tiers(self) -> tuple[SwitchTier, ...]:
+        """The tiers above the node, realised in whole ports and switches, nothing failed."""
+        return _tiers(self)
+
+    def node_of(self) -> IntArray:
+        """Node of every device, shape (devices,); numbers count failed nodes too."""
+        return self.as_built.devices // self.devices_per_node
+
+    def host_of(self) -> IntArray:
+        """Host of every device, shape (devices,); numbers count failed ones too."""
+        return self.as_built.devices // (self.devices_per_host or self.devices_per_node)
+
+    def slot_of(self) -> IntArray:
+        """Place of every device in its node, shape (devices,)."""
+        return self.as_built.devices % self.devices_per_node
+
+    def rail_of(self) -> IntArray:
+        """Rail of every device, shape (devices,); 0 where nodes have one leaf."""
+        return self.slot_of() % self.rails
+
+    def group_of(self, height: int) -> IntArray:
+        """Group of switches at ``height`` (1: leaves) that each device hangs on, shape (devices,).
+
+        Parallel switches of several planes, and all switches of a pod, are one group.
+        """
+        sizing = self.sizing
+        leaf: IntArray = self.node_of() // sizing.nodes_per_unit * self.rails + self.rail_of()
+        if height == 1:
+            return leaf
+        pod: IntArray = np.array(sizing.pod_of, dtype=np.int64)[leaf]
+        if height == 2:
+            return pod
+        top: IntArray = np.array(sizing.top_of, dtype=np.int64)[pod]
+        return top
+
+    def nic_links(self) -> int:
+        """NIC links of one node, all planes, nothing failed."""
+        return self.nics_per_node * self.planes
+
+    def leaf_links(self) -> IntArray:
+        """Links of one node into each of its leaf groups, shape (groups at height 1,).
+
+        All planes together, without those to failed leaves. Rail kinds: of one rail.
+        """
+        return self.as_built.leaf_links
+
+    def uplinks(self, height: int) -> IntArray:
+        """Links of each group at ``height`` into the tier above, shape (groups at ``height``,).
+
+        All planes together, without those of failed switches.
+        """
+        return self.as_built.uplinks[height - 1]
+
+    def switch_counts(self) -> dict[str, int]:
+        """Physical switches in place, by tier name."""
+        return dict(zip(self.tier_names, self.as_built.switches, strict=True))
+
+    def link_counts(self) -> dict[str, int]:
+        """Links in place between a tier and what is below it, by name of the upper tier."""
+        return dict(zip(self.tier_names, self.as_built.links, strict=True))
+
+    def explicit(self) -> nx.Graph[Any]:
+        """The link graph; a group's switches of one tier are drawn as one, with their ``count``.
+
+        Devices are integers; every device hangs on its node's switch (or on the others of its
+        node, where links join them directly) and on the NIC that serves it: its own, one that
+        several devices share, or, where neither number divides the other, a pool of several
+        for several. NICs forward nothing between devices. Edges carry ``bandwidth_Bps`` (one
+        link, one direction), ``count`` and ``latency_s``, switches their ``radix``. Links that
+        nothing is left of are not drawn.
+
+        Raises
+        ------
+        InputError
+            Over 16,384 devices.
+        """
+        graph = self._devices_alone()
+        self._draw_nodes(graph)
+        groups = [self.group_of(height) for height in range(1, self.tiers + 1)]
+        boxes = {
+            (name, group): count
+            for name, counts in zip(self.tier_names, self.as_built.boxes, strict=True)
+            for group, count in enumerate(counts.tolist())
+        }
+        for index, (below, above) in enumerate(pairwise(groups)):
+            uplinks = self.uplinks(index + 1)
+            for a, b in np.unique(np.stack((below, above)), axis=1).T.tolist():
+                if uplinks[a]:
+                    graph.add_edge(
+                        (self.tier_names[index], a),
+                        (self.tier_names[index + 1], b),
+                        bandwidth_Bps=self.link_bandwidth_Bps,
+                        count=int(uplinks[a]),
+                        latency_s=self.hop_latency_s,
+                    )
+        for node, data in graph.nodes(data=True):
+            data.setdefault("role", "switch")
+            if node in boxes:
+                data |= {"radix": self.radix} | ({"count": boxes[node]} if boxes[node] > 1 else {})
+        return graph
+
+    def _draw_nodes(self, graph: nx.Graph[Any]) -> None:
+        """Devices, the insides of nodes, NICs and their links to leaves."""
+        served, links = self.devices_per_node // self.rails, self.nics_per_node // self.rails
+        pools = math.gcd(served, links)
+        sharing, nics = served // pools, links // pools
+        inside: dict[int, dict[int, int]] = {}
+        leaf_of, leaf_links = self.group_of(1).tolist(), self.leaf_links() // links
+        places = zip(self.node_of().tolist(), self.slot_of().tolist(), strict=True)
+        for device, (node, slot) in enumerate(places):
+            inside.setdefault(node, {})[slot] = device
+            place, rail = divmod(slot, self.rails)
+            nic = ("nic", node, rail * pools + place // sharing)
+            graph.add_node(nic, role="nic", **({"count": nics} if nics > 1 else {}))
+            graph.add_edge(
+                device,
+                nic,
+                bandwidth_Bps=self.nic_bandwidth_Bps,
+                count=-(-nics // sharing),
+                latency_s=0.0,
+            )
+            leaf = leaf_of[device]
+            if leaf_links[leaf]:
+                graph.add_edge(
+                    nic,
+                    (self.tier_names[0], leaf),
+                    bandwidth_Bps=self.link_bandwidth_Bps,
+                    count=nics * int(leaf_links[leaf]),
+                    latency_s=self.hop_latency_s,
+                )
+        for node, devices in inside.items():
+            self.scale_up.draw(graph, node, devices)
+
+
+def _tiers(fabric: Clos) -> tuple[SwitchTier, ...]:
+    sizing, planes, names = fabric.sizing, fabric.planes, fabric.tier_names
+    slots, apart = fabric.slots, fabric.rails if fabric.kind == "rail_only" else 1
+    within = fabric.rails if fabric.tiers == 3 and fabric.pods == "rails" else apart
+    per_leaf = min(sizing.nodes_per_unit * fabric.devices_per_node, slots) // fabric.rails
+    leaves = sizing.units * sizing.rails
+    tiers = [SwitchTier(names[0], 1, per_leaf, leaves, planes, fabric.nic_links(), 1.0)]
+    if fabric.tiers == 1:
+        return tuple(tiers)
+    full = max(range(len(sizing.leaves)), key=sizing.leaves.__getitem__)
+    spines, ratio = sizing.spines[full], sizing.down / sizing.up
+    tiers.append(
+        SwitchTier(
+            names[1],
+            2,
+            min(sizing.leaves[full] * per_leaf, slots // within),
+            len(sizing.leaves),
+            spines * planes,
+            sizing.up * planes,
+            ratio,
+        )
+    )
+    if fabric.tiers == 3:
+        down, up = sizing.leaves[full] * sizing.up // spines, sizing.spine_up[full]
+        tiers.append(
+            SwitchTier(
+                names[2],
+                3,
+                slots // apart,
+                apart,
+                sizing.cores * planes,
+                spines * up * planes,
+                down / up,
+            )
+        )
+    return tuple(tiers)

@@ -1,0 +1,249 @@
+"""A folded Clos fabric as it is specified: figures, their rules, and its size in whole ports."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from nest_core.documents.errors import InputError
+from nest_core.documents.schema.fabric import Oversubscribe
+from nest_core.fabric.checks import (
+    Routing,
+    check_devices,
+    check_hosts,
+    check_routing,
+    positive,
+    whole,
+)
+from nest_core.fabric.fabric import Fabric
+from nest_core.fabric.scale_up import Interconnect, ScaleUp
+from nest_core.fabric.sizing import Demand, Sizing, size
+
+__all__ = ["TIER_NAMES", "ClosPlan"]
+
+Kind = Literal["leaf_spine", "fat_tree", "rail_optimised", "rail_only"]
+
+_LEAF = ("leaf", "spine", "core")
+TIER_NAMES: dict[Kind, tuple[str, str, str]] = {
+    "leaf_spine": _LEAF,
+    "fat_tree": ("edge", "aggregation", "core"),
+    "rail_optimised": _LEAF,
+    "rail_only": _LEAF,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ClosPlan(Fabric):
+    """The figures of a Clos fabric, nothing failed.
+
+    Parameters
+    ----------
+    kind : {"leaf_spine", "fat_tree", "rail_optimised", "rail_only"}
+        The first two have the same wiring; each names its tiers as its community does.
+    devices : int
+        Devices if nothing had failed; once built, devices present.
+    devices_per_node, nics_per_node, radix : int
+        ``radix`` counts ports of one link's bandwidth, ``nic_bandwidth_Bps / planes``.
+    nic_bandwidth_Bps : float
+        One NIC, all planes together, one direction.
+    tiers : int
+        Switch tiers above the node, 1 to 3.
+    oversubscription : tuple of float
+        Down : up of every switch tier but the top one, innermost first.
+    hop_latency_s : float
+        One link and the switch behind it.
+    intra_bandwidth_Bps, intra_latency_s, interconnect
+        The node, as in `ScaleUp`.
+    planes : int
+        Identical, disjoint copies of the switches.
+    rails : int
+        Of rail kinds; 0: one per NIC, or the most that divide NICs and devices of a node. A
+        device's rail is its slot modulo rails. 1 for other kinds.
+    pods : {"units", "rails"}
+        In three tiers of a rail-optimised fabric: whether a pod gathers whole units, or leaves
+        of one rail. Rail-only pods are of one rail always.
+    routing, ecmp_seed
+        How flows choose among parallel links.
+    missing : tuple of str
+        ``"node 17"``, ``"device 9"``, ``"leaf 3"``, ``"spine 0"`` (switches by the names of
+        their tier). Switches are numbered group by group, within a group plane by plane.
+    installed : int
+        Left at 0: derived from ``devices``. Not 0 only where something failed.
+    oversubscribe : {"remove_uplinks", "split_radix"}
+        Whether a ratio removes uplinks from a leaf (and a pod) of fixed size, or divides the
+        radix anew, so that leaves and pods hold more.
+    devices_per_host : int
+        Devices that one operating system sees, where a node (what devices reach each other in
+        without a NIC) has several hosts; 0: those of a node.
+    optics : tuple of (str, str)
+        Kind of cable or optics by tier, innermost first; what is not named is as the price list
+        has it. The bill reads it, no time does.
+    """
+
+    noun = "Clos"
+
+    # Without a default: what the base declares is none.
+    kind: Kind = dataclasses.field()
+    devices: int = dataclasses.field()
+    devices_per_node: int
+    nics_per_node: int
+    nic_bandwidth_Bps: float
+    radix: int
+    tiers: int
+    oversubscription: tuple[float, ...]
+    hop_latency_s: float
+    intra_bandwidth_Bps: float
+    intra_latency_s: float
+    interconnect: Interconnect = "switch"
+    planes: int = 1
+    rails: int = 0
+    pods: Literal["units", "rails"] = "units"
+    routing: Routing = "adaptive"
+    ecmp_seed: int = 0
+    missing: tuple[str, ...] = ()
+    installed: int = 0
+    oversubscribe: Oversubscribe = "remove_uplinks"
+    devices_per_host: int = 0
+    optics: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        _check_figures(self)
+        _set_rails(self)
+        _check_optics(self)
+        _ = self.scale_up, self.sizing
+
+    @property
+    def slots(self) -> int:
+        """Devices if nothing had failed."""
+        return self.installed or self.devices
+
+    @property
+    def nodes(self) -> int:
+        """Servers if nothing had failed."""
+        return -(-self.slots // self.devices_per_node)
+
+    @property
+    def link_bandwidth_Bps(self) -> float:
+        """One link of one plane, one direction."""
+        return self.nic_bandwidth_Bps / self.planes
+
+    @property
+    def scale_up(self) -> ScaleUp:
+        """The inside of a node."""
+        return ScaleUp(
+            self.interconnect, self.devices_per_node, self.intra_bandwidth_Bps, self.intra_latency_s
+        )
+
+    @property
+    def demand(self) -> Demand:
+        """What one plane has to carry."""
+        return Demand(
+            nodes=self.nodes,
+            radix=self.radix,
+            tiers=self.tiers,
+            links=self.nics_per_node // self.rails,
+            rails=self.rails,
+            apart=self.kind == "rail_only",
+            pods=self.pods,
+            oversubscription=self.oversubscription,
+            oversubscribe=self.oversubscribe,
+        )
+
+    @property
+    def sizing(self) -> Sizing:
+        """One plane in whole ports, nothing failed."""
+        return size(self.demand)
+
+    @property
+    def tier_names(self) -> tuple[str, ...]:
+        """Names of the switch tiers, innermost first."""
+        return TIER_NAMES[self.kind][: self.tiers]
+
+
+def _check_optics(fabric: ClosPlan) -> None:
+    for tier, _ in fabric.optics:
+        if tier not in fabric.tier_names:
+            raise InputError(
+                f"optics.{tier}",
+                "must name a tier of the fabric",
+                tier,
+                "pick " + ", ".join(fabric.tier_names),
+            )
+
+
+def _check_figures(fabric: ClosPlan) -> None:
+    """Refuse figures that are out of range on their own."""
+    for field in ("devices", "devices_per_node", "nics_per_node", "planes"):
+        whole(f"clos.{field}", getattr(fabric, field))
+    whole("clos.radix", fabric.radix, least=2)
+    whole("clos.rails", fabric.rails, least=0)
+    check_devices("clos.devices", fabric.slots)
+    check_routing(fabric.routing, fabric.ecmp_seed)
+    positive("clos.nic_bandwidth_GBps", fabric.nic_bandwidth_Bps)
+    positive("clos.hop_latency_us", fabric.hop_latency_s, zero=True)
+    if not 1 <= fabric.tiers <= 3:
+        raise InputError("clos.tiers", "must be 1, 2 or 3", fabric.tiers, "add or drop a tier")
+    if fabric.slots % fabric.devices_per_node:
+        raise InputError(
+            "clos.devices",
+            f"must be a multiple of clos.devices_per_node = {fabric.devices_per_node}",
+            fabric.slots,
+            f"use {fabric.nodes * fabric.devices_per_node} or change the node",
+        )
+    check_hosts(fabric.devices_per_host, (fabric.devices_per_node,))
+    if len(fabric.oversubscription) != fabric.tiers - 1:
+        raise InputError(
+            "clos.oversubscription",
+            f"must have one entry per switch tier but the top one ({fabric.tiers - 1})",
+            list(fabric.oversubscription),
+            "give one ratio per tier, innermost first",
+        )
+    if fabric.oversubscribe not in ("remove_uplinks", "split_radix"):
+        raise InputError(
+            "clos.oversubscribe",
+            "must be remove_uplinks or split_radix",
+            fabric.oversubscribe,
+            "pick one of them",
+        )
+    for index, ratio in enumerate(fabric.oversubscription):
+        field = f"clos.oversubscription[{index}]"
+        positive(field, ratio)
+        if ratio < 1:
+            raise InputError(
+                field,
+                "must be at least 1, because a leaf has as many ports up as down",
+                ratio,
+                "use 1 for full bisection",
+            )
+
+
+def _set_rails(fabric: ClosPlan) -> None:
+    """Fill in the default of ``rails``; refuse what does not divide a node."""
+    by_rail = fabric.kind in ("rail_optimised", "rail_only")
+    if fabric.rails == 0:
+        default = math.gcd(fabric.nics_per_node, fabric.devices_per_node) if by_rail else 1
+        object.__setattr__(fabric, "rails", default)
+    if not by_rail and fabric.rails != 1:
+        raise InputError(
+            "clos.rails",
+            f'must be absent for kind = "{fabric.kind}"',
+            fabric.rails,
+            "remove it or use rail_optimised or rail_only",
+        )
+    for field in ("nics_per_node", "devices_per_node"):
+        if getattr(fabric, field) % fabric.rails:
+            raise InputError(
+                "clos.rails",
+                f"must divide clos.{field} = {getattr(fabric, field)}",
+                fabric.rails,
+                "change one of them",
+            )
+    if fabric.kind == "rail_optimised" and fabric.tiers == 1:
+        raise InputError(
+            "clos.tiers",
+            'must be more than 1 for kind = "rail_optimised", whose rails meet in the spine',
+            1,
+            "use 2 tiers, or rail_only",
+        )

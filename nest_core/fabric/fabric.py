@@ -1,0 +1,182 @@
+"""What every kind of fabric answers, whoever asks.
+
+A kind is a subclass that states its devices, its link graph and its document; everything else has
+a default that follows from those and is overridden where the kind knows better. What layers above
+add by kind (levels, parts, formats) they dispatch on the type, with the link graph as default
+(``docs/decisions/fabric-kinds.md``).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import networkx as nx
+
+from nest_core.documents.units import format_ratio
+from nest_core.fabric.checks import Routing, check_explicit_size
+from nest_core.fabric.ports import SwitchPorts
+
+__all__ = ["Document", "Fabric"]
+
+Document = dict[str, Any]
+"""What `nest_core.documents.schema.FabricFile` checks; human units."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fabric(ABC):
+    """A fabric of any kind; devices are numbered from 0.
+
+    Parameters
+    ----------
+    name : str
+    """
+
+    name: str
+
+    noun: ClassVar[str] = "fabric"
+    """What messages call one of this kind."""
+    routed: ClassVar[bool] = True
+    """Whether flows choose among paths; elsewhere ``routing`` is kept for the document."""
+    switched: ClassVar[bool] = True
+    """Whether switches join the devices."""
+    lost_in_graph: ClassVar[tuple[str, ...]] = (
+        "The counts and rules that make up the fabric: it is written element by element, link by"
+        " link; levels, bill and times are found from these, and may differ.",
+    )
+    """What a drawing of the fabric does not say, one sentence each."""
+
+    @property
+    @abstractmethod
+    def kind(self) -> str:
+        """As files name it."""
+
+    @property
+    @abstractmethod
+    def devices(self) -> int:
+        """Number of devices present."""
+
+    @abstractmethod
+    def explicit(self) -> nx.Graph[Any]:
+        """The link graph: devices are integers, other elements strings or tuples with a name.
+
+        Nodes carry ``role`` (device, nic, switch) and, where stated, ``radix`` and ``count``;
+        edges ``bandwidth_Bps`` (one link, one direction), ``count`` and ``latency_s``.
+        """
+
+    def _devices_alone(self) -> nx.Graph[Any]:
+        """The link graph before anything joins the devices; refused where they are too many."""
+        check_explicit_size(self.devices)
+        graph: nx.Graph[Any] = nx.Graph(name=self.name)
+        graph.add_nodes_from(range(self.devices), role="device")
+        return graph
+
+    @abstractmethod
+    def tables(self) -> Document:
+        """The tables of its file, by name."""
+
+    def document(self) -> Document:
+        """What `nest_core.fabric.files.build_fabric` reads back as the same fabric."""
+        stated = {
+            "devices_per_host": self.devices_per_host,
+            "kind": self.kind,
+            "routing": self.routing if self.routed or self.routing != "adaptive" else "",
+            "ecmp_seed": self.ecmp_seed,
+            "missing": list(self.missing),
+            "optics": dict(self.optics),
+        }
+        said = {key: value for key, value in stated.items() if value}
+        return {"schema": 1, "name": self.name} | said | self.tables()
+
+    @property
+    def routing(self) -> Routing:
+        """How flows choose among paths."""
+        return "adaptive"
+
+    @property
+    def ecmp_seed(self) -> int:
+        """Of the hash that spreads flows."""
+        return 0
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Elements that it counts and does not have."""
+        return ()
+
+    @property
+    def optics(self) -> tuple[tuple[str, str], ...]:
+        """Kind of cable or optics by tier, where the fabric names it."""
+        return ()
+
+    @property
+    def devices_per_host(self) -> int:
+        """Devices that one operating system sees, where a node has several hosts; else 0."""
+        return 0
+
+    @property
+    def sizing(self) -> object | None:
+        """What its ratios become in whole ports; None where they are taken as they are."""
+        return None
+
+    @property
+    def tier_names(self) -> tuple[str, ...]:
+        """Tiers of switches that may fail, innermost first."""
+        return ()
+
+    @property
+    def ratios(self) -> tuple[float, ...]:
+        """Realised oversubscription, down : up, of every tier above the innermost."""
+        return ()
+
+    def realised_ratios(self) -> tuple[str, ...]:
+        """What each oversubscription becomes, innermost first: whole ports, or divided uplinks."""
+        return ()
+
+    def switch_ports(self) -> tuple[SwitchPorts, ...]:
+        """Ports of a fully used switch per tier, innermost first; empty if it does not say."""
+        return ()
+
+    def without_switch(self, tier: str) -> tuple[tuple[str, ...], ...]:
+        """What to add to ``missing`` for one switch of a tier to fail, the least first."""
+        return ()
+
+    def barred(self, source: int, target: int) -> Sequence[Any]:
+        """Elements of the link graph that no route between two devices crosses."""
+        return ()
+
+    def arrangement(self) -> str:
+        """Its kind and its realised ratios, as titles have them."""
+        return f"{self.noun}{self.ratio_words()}"
+
+    def ratio_words(self) -> str:
+        """Realised ratios for a title, with a blank before them; empty if there are none."""
+        found = " and ".join(map(format_ratio, self.ratios))
+        return f" {found}" if found else ""
+
+    def extent(self) -> str:
+        """What it counts, in a few words."""
+        return self.arrangement()
+
+    def contents(self) -> str:
+        """What it is made of, in one sentence."""
+        return f"{self.extent()} of {self.devices:,} devices."
+
+    @property
+    def device_ids(self) -> tuple[str, ...]:
+        """What drawings call every device."""
+        return tuple(f"gpu {number}" for number in range(self.devices))
+
+    @property
+    def group_names(self) -> tuple[str, ...]:
+        """What drawings call the blocks that devices nest in, innermost first."""
+        return ("node", "rack", "pod", "hall")
+
+    def drawn_groups(self) -> Mapping[str, str]:
+        """The group of every element by its id, where a person drew it."""
+        return {}
+
+    def drawn_places(self) -> Sequence[tuple[float, float]]:
+        """Where devices stand in a drawing, in steps of its grid; empty: where links put them."""
+        return ()

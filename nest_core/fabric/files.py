@@ -1,0 +1,132 @@
+"""Fabrics from the checked tables of a file: the registry of kinds, and one fabric of one file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pydantic import BaseModel
+
+from nest_core.documents.errors import InputError
+from nest_core.documents.schema import FabricFile, add_kind
+from nest_core.fabric.clos import Clos
+from nest_core.fabric.dragonfly import Dragonfly
+from nest_core.fabric.fabric import Fabric
+from nest_core.fabric.graph import GraphFabric
+from nest_core.fabric.hierarchical import Hierarchical
+from nest_core.fabric.torus import Torus
+from nest_core.fabric.tpu import slice_from_file
+
+__all__ = ["KINDS", "Kind", "build_fabric", "register"]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How the files of a kind are read.
+
+    Parameters
+    ----------
+    read : callable (FabricFile, *tables) -> Fabric
+        Tables, first the required ones, become the fabric, human units SI.
+    tables, optional : tuple of str
+        Those that its files must have, and may have.
+    missing, hosts, optics : bool
+        Whether its files may say ``missing``, ``devices_per_host`` and ``[optics]``.
+    routed : bool
+        As `Fabric.routed`: whether ``routing = "ecmp"`` means something.
+    """
+
+    read: Callable[..., Fabric]
+    tables: tuple[str, ...]
+    optional: tuple[str, ...] = ()
+    missing: bool = False
+    hosts: bool = False
+    optics: bool = False
+    routed: bool = True
+
+
+_CLOS = Kind(Clos.from_file, ("clos", "intra_node"), missing=True, hosts=True, optics=True)
+KINDS: dict[str, Kind] = {
+    "hierarchical": Kind(
+        Hierarchical.from_file, ("level",), missing=True, hosts=True, routed=False
+    ),
+    "leaf_spine": _CLOS,
+    "fat_tree": _CLOS,
+    "rail_optimised": _CLOS,
+    "rail_only": _CLOS,
+    "dragonfly": Kind(Dragonfly.from_file, ("dragonfly",), ("intra_node",), optics=True),
+    "torus": Kind(Torus.from_file, ("torus",), missing=True, routed=False),
+    "tpu_slice": Kind(slice_from_file, ("tpu_slice",), missing=True, routed=False),
+    # A graph of one device has no links.
+    "graph": Kind(GraphFabric.from_file, ("element",), ("link",)),
+}
+
+
+def register(name: str, kind: Kind, tables: Mapping[str, type[BaseModel]]) -> None:
+    """Make files of one more kind readable.
+
+    Parameters
+    ----------
+    name : str
+        What ``kind`` says in such files.
+    tables : mapping of str to type
+        The tables that no kind had before, by their name in the file.
+    """
+    add_kind(name, tables)
+    KINDS[name] = kind
+
+
+def build_fabric(file: FabricFile) -> Fabric:
+    """The fabric that a file describes.
+
+    Raises
+    ------
+    InputError
+        For tables that the kind does not have or lacks, and for what the fabric refuses.
+    """
+    kind = KINDS[file.kind]
+    every = (name for known in KINDS.values() for name in (*known.tables, *known.optional))
+    for name in dict.fromkeys(every):
+        present = getattr(file, name) is not None
+        if name in kind.tables and not present:
+            raise InputError(name, f'is required for kind = "{file.kind}"', "absent", "add it")
+        if present and name not in kind.tables + kind.optional:
+            raise InputError(
+                name,
+                f'must be absent for kind = "{file.kind}"',
+                "present",
+                "remove it or change the kind",
+            )
+    if file.ecmp_seed and file.routing != "ecmp":
+        raise InputError(
+            "ecmp_seed", 'must be absent or 0 unless routing is "ecmp"', file.ecmp_seed, "remove it"
+        )
+    if file.missing and not kind.missing:
+        raise InputError(
+            "missing",
+            f'must be empty for kind = "{file.kind}"',
+            file.missing,
+            "leave the elements out of the tables",
+        )
+    if file.devices_per_host is not None and not kind.hosts:
+        raise InputError(
+            "devices_per_host",
+            f'must be absent for kind = "{file.kind}"',
+            file.devices_per_host,
+            "leave it out: hosts follow from the nodes",
+        )
+    if file.optics and not kind.optics:
+        raise InputError(
+            "optics",
+            f'must be absent for kind = "{file.kind}"',
+            ", ".join(file.optics),
+            "name a kind for all tiers in the price list (cabling.media)",
+        )
+    if file.routing == "ecmp" and not kind.routed:
+        raise InputError(
+            "routing",
+            f'must be adaptive or shortest_path for kind = "{file.kind}"',
+            "ecmp",
+            "hashing needs single links: describe the fabric as a Clos or a graph",
+        )
+    return kind.read(file, *(getattr(file, name) for name in (*kind.tables, *kind.optional)))

@@ -1,0 +1,372 @@
+"""Fabrics drawn element by element: devices, NICs, switches and the links between them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any, Literal
+
+import networkx as nx
+
+from nest_core.documents.errors import InputError
+from nest_core.documents.schema import FabricFile
+from nest_core.documents.schema.fabric import ElementTable, LinkTable
+from nest_core.documents.units import from_gbps_bytes, from_microseconds, gigabytes, microseconds
+from nest_core.fabric.checks import MAX_EXPLICIT_DEVICES, Routing, check_routing, positive, whole
+from nest_core.fabric.fabric import Document, Fabric
+
+__all__ = ["MAX_LINKS", "Element", "GraphFabric", "Link", "as_graph", "node_name"]
+
+MAX_LINKS = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """A device, NIC or switch.
+
+    Parameters
+    ----------
+    id : str
+    role : {"device", "nic", "switch"}
+    radix : int
+        Ports; 0: not stated, never exceeded.
+    group : str
+        What it is drawn inside, outermost first: ``"pod 0/node 3"``. Where there are no NICs it
+        tells the bill what a node is; changes no time.
+    x, y : float or None
+        Where it is drawn, y downwards; changes no cost.
+    count : int
+        Equal NICs or switches that are drawn as one because they are used as one: links spread
+        evenly over them, ``radix`` counts the ports of one. Changes the bill and no time.
+    """
+
+    id: str
+    role: Literal["device", "nic", "switch"]
+    radix: int = 0
+    group: str = ""
+    x: float | None = None
+    y: float | None = None
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """``count`` equal parallel links between two elements, each way.
+
+    Parameters
+    ----------
+    a, b : str
+        Ids of elements.
+    bandwidth_Bps, latency_s : float
+        One link, one direction.
+    """
+
+    a: str
+    b: str
+    bandwidth_Bps: float
+    count: int = 1
+    latency_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class GraphFabric(Fabric):
+    """Any fabric as a link graph; devices are numbered in the order they are listed.
+
+    Parameters
+    ----------
+    elements : tuple of Element
+    links : tuple of Link
+    routing, ecmp_seed
+        How flows choose among paths.
+    """
+
+    kind = "graph"
+    noun = "drawn graph"
+    lost_in_graph = ()
+
+    elements: tuple[Element, ...]
+    links: tuple[Link, ...]
+    routing: Routing = "adaptive"
+    ecmp_seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_routing(self.routing, self.ecmp_seed)
+        self._check_elements()
+        self._check_links()
+        self._check_ports()
+        self._check_connected()
+
+    @classmethod
+    def from_file(
+        cls, file: FabricFile, elements: list[ElementTable], links: list[LinkTable] | None
+    ) -> GraphFabric:
+        """The fabric of a file's elements and links."""
+        return cls(
+            file.name,
+            tuple(
+                Element(
+                    entry.id,
+                    entry.role,
+                    entry.radix or 0,
+                    entry.group,
+                    entry.x,
+                    entry.y,
+                    entry.count,
+                )
+                for entry in elements
+            ),
+            tuple(
+                Link(
+                    entry.a,
+                    entry.b,
+                    from_gbps_bytes(entry.bandwidth_GBps),
+                    entry.count,
+                    from_microseconds(entry.latency_us),
+                )
+                for entry in links or ()
+            ),
+            file.routing,
+            file.ecmp_seed,
+        )
+
+    def tables(self) -> Document:
+        """Elements and, where there are any, links."""
+        every = (
+            {
+                "id": element.id,
+                "role": element.role,
+                "radix": element.radix or None,
+                "count": None if element.count == 1 else element.count,
+                "group": element.group or None,
+                "x": element.x,
+                "y": element.y,
+            }
+            for element in self.elements
+        )
+        elements = [
+            {key: value for key, value in entry.items() if value is not None} for entry in every
+        ]
+        links = [
+            {
+                "a": link.a,
+                "b": link.b,
+                "bandwidth_GBps": gigabytes(link.bandwidth_Bps),
+                "count": link.count,
+                "latency_us": microseconds(link.latency_s),
+            }
+            for link in self.links
+        ]
+        return {"element": elements} | ({"link": links} if links else {})
+
+    def arrangement(self) -> str:
+        """That somebody drew it."""
+        return "drawn"
+
+    def extent(self) -> str:
+        """Elements and links."""
+        return f"{len(self.elements):,} elements, {len(self.links):,} links"
+
+    def contents(self) -> str:
+        """Elements by their role, and links."""
+        count = dict.fromkeys(("device", "NIC", "switch"), 0)
+        for element in self.elements:
+            count["NIC" if element.role == "nic" else element.role] += element.count
+        count["link"] = len(self.links)
+        plurals = {"switch": "switches"}
+        parts = [
+            f"{number:,} {name if number == 1 else plurals.get(name, f'{name}s')}"
+            for name, number in count.items()
+        ]
+        return f"Drawn: {', '.join(parts)}."
+
+    def drawn_groups(self) -> dict[str, str]:
+        """What every element is drawn inside."""
+        return {element.id: element.group for element in self.elements}
+
+    @property
+    def devices(self) -> int:
+        """Number of devices."""
+        return sum(element.role == "device" for element in self.elements)
+
+    @property
+    def device_ids(self) -> tuple[str, ...]:
+        """Id of every device, by number."""
+        return tuple(element.id for element in self.elements if element.role == "device")
+
+    def explicit(self) -> nx.Graph[Any]:
+        """The link graph: devices are integers, other elements their ids.
+
+        Elements carry ``role`` and, where stated, ``radix`` and ``count``; edges carry
+        ``bandwidth_Bps`` (one link, one direction), ``count`` and ``latency_s``.
+        """
+        graph: nx.Graph[Any] = nx.Graph(name=self.name)
+        names: dict[str, Any] = {element.id: element.id for element in self.elements}
+        names |= {name: number for number, name in enumerate(self.device_ids)}
+        for element in self.elements:
+            stated = {"radix": element.radix} if element.radix else {}
+            stated |= {"count": element.count} if element.count > 1 else {}
+            graph.add_node(names[element.id], role=element.role, **stated)
+        for link in self.links:
+            graph.add_edge(
+                names[link.a],
+                names[link.b],
+                bandwidth_Bps=link.bandwidth_Bps,
+                count=link.count,
+                latency_s=link.latency_s,
+            )
+        return graph
+
+    def _check_elements(self) -> None:
+        if self.devices == 0:
+            raise InputError(
+                "element",
+                "must list at least one device",
+                0,
+                'draw or list one, its role = "device"',
+            )
+        if self.devices > MAX_EXPLICIT_DEVICES:
+            raise InputError(
+                "element",
+                f"must list at most {MAX_EXPLICIT_DEVICES:,} devices",
+                self.devices,
+                "describe the fabric by a kind that is counted, not listed",
+            )
+        seen: set[str] = set()
+        for index, element in enumerate(self.elements):
+            if element.role not in ("device", "nic", "switch"):
+                raise InputError(
+                    f"element[{index}].role",
+                    "must be device, nic or switch",
+                    element.role,
+                    "pick one of them",
+                )
+            whole(f"element[{index}].radix", element.radix, least=0)
+            whole(f"element[{index}].count", element.count)
+            if element.role == "device" and element.count > 1:
+                raise InputError(
+                    f"element[{index}].count",
+                    "must be 1 for a device, which has a rank",
+                    element.count,
+                    "draw every device",
+                )
+            if element.id in seen:
+                raise InputError(
+                    f"element[{index}].id", "must be used once only", element.id, "rename it"
+                )
+            seen.add(element.id)
+
+    def _check_links(self) -> None:
+        if len(self.links) > MAX_LINKS:
+            raise InputError(
+                "link",
+                f"must list at most {MAX_LINKS:,} links",
+                len(self.links),
+                "join parallel links with count",
+            )
+        known = {element.id for element in self.elements}
+        joined: set[frozenset[str]] = set()
+        for index, link in enumerate(self.links):
+            field = f"link[{index}]"
+            for end in ("a", "b"):
+                if getattr(link, end) not in known:
+                    raise InputError(
+                        f"{field}.{end}",
+                        "must be the id of an element",
+                        getattr(link, end),
+                        "list the element or correct the id",
+                    )
+            if link.a == link.b:
+                raise InputError(
+                    f"{field}.b", "must be another element than a", link.b, "remove the link"
+                )
+            pair = frozenset((link.a, link.b))
+            if pair in joined:
+                raise InputError(
+                    field,
+                    "must be the only one between its ends",
+                    f"{link.a} - {link.b}",
+                    "state parallel links once, with count",
+                )
+            joined.add(pair)
+            positive(f"{field}.bandwidth_GBps", link.bandwidth_Bps)
+            whole(f"{field}.count", link.count)
+            positive(f"{field}.latency_us", link.latency_s, zero=True)
+
+    def _check_ports(self) -> None:
+        ports: Counter[str] = Counter()
+        for link in self.links:
+            ports[link.a] += link.count
+            ports[link.b] += link.count
+        for index, element in enumerate(self.elements):
+            if 0 < element.radix * element.count < ports[element.id]:
+                least = -(-ports[element.id] // element.count)
+                share = "" if element.count == 1 else f" over its {element.count} switches"
+                raise InputError(
+                    f"element[{index}].radix",
+                    f"must be at least {least}, the links of {element.id}{share}",
+                    element.radix,
+                    "remove links or use a larger switch",
+                )
+
+    def _check_connected(self) -> None:
+        graph = self.explicit()
+        reached = nx.node_connected_component(graph, 0)
+        for number, name in enumerate(self.device_ids):
+            if number not in reached:
+                raise InputError(
+                    "link",
+                    f"must connect all devices, {name} with {self.device_ids[0]}",
+                    "no path",
+                    "add links or remove the device",
+                )
+
+
+@singledispatch
+def as_graph(fabric: Fabric) -> GraphFabric:
+    """Any fabric as named elements and links.
+
+    Devices become ``gpu0``, ``gpu1``, ...; NICs and switches are named after their place, as
+    in ``explicit()``: ``nic3.1``, ``leaf0``.
+
+    Raises
+    ------
+    InputError
+        Over 16,384 devices.
+    """
+    if fabric.devices > MAX_EXPLICIT_DEVICES:
+        raise InputError(
+            "fabric",
+            f"must have at most {MAX_EXPLICIT_DEVICES:,} devices to be written link by link",
+            fabric.devices,
+            "choose TOML, or a format of groups",
+        )
+    graph = fabric.explicit()
+    names = {n: f"gpu{n}" if isinstance(n, int) else node_name(n) for n in graph}
+    if len(set(names.values())) < len(names) or max(map(len, names.values())) > 200:
+        # Two tiers of one name, one that is called gpu, or one with a very long name.
+        for number, (node, role) in enumerate(graph.nodes(data="role")):
+            names[node] = f"{'gpu' if role == 'device' else role}{number}"
+    elements = tuple(
+        Element(names[node], data["role"], data.get("radix", 0), count=data.get("count", 1))
+        for node, data in graph.nodes(data=True)
+    )
+    links = tuple(
+        Link(names[a], names[b], data["bandwidth_Bps"], int(data["count"]), data["latency_s"])
+        for a, b, data in graph.edges(data=True)
+    )
+    routing = (fabric.routing, fabric.ecmp_seed) if fabric.routed else ()
+    return GraphFabric(fabric.name, elements, links, *routing)
+
+
+@as_graph.register
+def _(fabric: GraphFabric) -> GraphFabric:
+    return fabric
+
+
+def node_name(node: Any, between: str = "") -> str:
+    """``("nic", 3, 1)`` is nic3.1; hierarchies put a tier's number before its name."""
+    if isinstance(node, str):
+        return node
+    words = node[1:] if isinstance(node[0], int) else node
+    return f"{words[0]}{between}{'.'.join(map(str, words[1:]))}"

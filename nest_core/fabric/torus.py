@@ -1,0 +1,366 @@
+"""Two- and three-dimensional tori and meshes, whole or with failed chips, plain or twisted.
+
+A twisted torus of k x k x 2k closes its short dimensions with a shift of k along the long one,
+one of k x 2k x 2k its short dimension with a shift of k along both long ones: the face- and
+body-centred cubic lattices of Camarero, Martinez and Beivide, "Lattice Graphs for High-Scale
+Interconnection Topologies" (IEEE TPDS 2015), which TPU v4 offers (Jouppi et al., ISCA 2023).
+All links are then equivalent, and none of the three directions is a bottleneck.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from nest_core.documents.errors import InputError
+from nest_core.documents.schema import FabricFile
+from nest_core.documents.schema.fabric import TorusTable
+from nest_core.documents.units import (
+    from_gbps_bytes,
+    from_microseconds,
+    gigabytes,
+    humanise_rate,
+    microseconds,
+)
+from nest_core.fabric.checks import (
+    IntArray,
+    Routing,
+    check_devices,
+    check_explicit_size,
+    check_some_left,
+    positive,
+    whole,
+)
+from nest_core.fabric.fabric import Document, Fabric
+from nest_core.fabric.failed import parse_failed
+
+__all__ = ["MAX_DIAMETER", "Torus"]
+
+MAX_DIAMETER = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Torus(Fabric):
+    """A torus or mesh; device ids count the first dimension fastest.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Two or three sizes.
+    wrap : tuple of bool
+        Whether a dimension closes into a ring; a mesh closes none.
+    link_bandwidth_Bps, hop_latency_s : float
+        One link in one direction; one hop.
+    twisted : bool
+        Shapes k x k x 2k and k x 2k x 2k in any order, all dimensions wrapped.
+    missing : tuple of str
+        ``"device 9"``: devices that take no part. Their routers still forward.
+    routing : {"adaptive", "shortest_path"}
+        Kept for the document; routes go dimension by dimension whatever it says.
+    nics_per_device : int
+        NICs whose ports, broken out, are the links; 0: the links are the devices' own.
+    nic_bandwidth_Bps : float
+        One NIC, one direction.
+    devices_per_node : int
+        Devices of a server, where links are NICs'. The bill reads it: no link joins devices of a
+        server in another way.
+    """
+
+    kind = "torus"
+    noun = "torus"
+    routed = False
+    switched = False
+
+    shape: tuple[int, ...]
+    wrap: tuple[bool, ...]
+    link_bandwidth_Bps: float
+    hop_latency_s: float
+    twisted: bool = False
+    missing: tuple[str, ...] = ()
+    routing: Routing = "adaptive"
+    nics_per_device: int = 0
+    nic_bandwidth_Bps: float = 0.0
+    devices_per_node: int = 1
+
+    def __post_init__(self) -> None:
+        if len(self.shape) not in (2, 3):
+            raise InputError(
+                "torus.shape",
+                "must have two or three dimensions",
+                list(self.shape),
+                "add or drop one",
+            )
+        for index, size in enumerate(self.shape):
+            whole(f"torus.shape[{index}]", size)
+        if len(self.wrap) != len(self.shape):
+            raise InputError(
+                "torus.wrap",
+                f"must have one entry per dimension ({len(self.shape)})",
+                list(self.wrap),
+                "say true or false for every dimension",
+            )
+        if self.places < 2:
+            raise InputError(
+                "torus.shape", "must hold at least two devices", list(self.shape), "enlarge it"
+            )
+        check_devices("torus.shape", self.places)
+        if sum(self.shape) > MAX_DIAMETER:
+            raise InputError(
+                "torus.shape",
+                f"must have sizes that add up to at most {MAX_DIAMETER:,}, one level per hop",
+                list(self.shape),
+                "make it squarer",
+            )
+        positive("torus.link_bandwidth_GBps", self.link_bandwidth_Bps)
+        positive("torus.hop_latency_us", self.hop_latency_s, zero=True)
+        if self.twisted:
+            self._check_twist()
+        check_some_left(self.missing, self.devices)
+        self._check_nics()
+
+    def _check_nics(self) -> None:
+        whole("torus.devices_per_node", self.devices_per_node)
+        if (self.nics_per_device == 0) != (self.nic_bandwidth_Bps == 0):
+            raise InputError(
+                "torus.nics_per_device",
+                "must be given together with torus.nic_bandwidth_GBps",
+                self.nics_per_device,
+                "give both, or neither where the links are the devices' own",
+            )
+        rate, links = self.nics_per_device * self.nic_bandwidth_Bps, 2 * len(self.shape)
+        if rate and links * self.link_bandwidth_Bps > rate * (1 + 1e-9):
+            raise InputError(
+                "torus.link_bandwidth_GBps",
+                f"must be at most {gigabytes(rate / links):g}, a device's NICs over {links} links",
+                gigabytes(self.link_bandwidth_Bps),
+                "lower it, or give more NICs",
+            )
+
+    def _check_twist(self) -> None:
+        short, middle, long = sorted(self.shape) if len(self.shape) == 3 else (0, 0, 0)
+        if short < 2 or long != 2 * short or middle not in (short, long):
+            raise InputError(
+                "torus.twisted",
+                "must be false unless the shape is k x k x 2k or k x 2k x 2k, k at least 2",
+                list(self.shape),
+                "change the shape, or leave the torus plain",
+            )
+        if not all(self.wrap):
+            raise InputError(
+                "torus.wrap",
+                "must be true in every dimension of a twisted torus",
+                list(self.wrap),
+                "close all dimensions",
+            )
+
+    @classmethod
+    def from_file(cls, file: FabricFile, table: TorusTable) -> Torus:
+        """The fabric of a file's ``[torus]``."""
+        return cls(
+            file.name,
+            tuple(table.shape),
+            tuple(table.wrap),
+            from_gbps_bytes(table.link_bandwidth_GBps),
+            from_microseconds(table.hop_latency_us),
+            table.twisted,
+            tuple(file.missing),
+            file.routing,
+            table.nics_per_device or 0,
+            from_gbps_bytes(table.nic_bandwidth_GBps) if table.nic_bandwidth_GBps else 0.0,
+            table.devices_per_node,
+        )
+
+    def tables(self) -> Document:
+        """``[torus]``, whatever it was read from."""
+        torus: Document = {
+            "shape": list(self.shape),
+            "wrap": list(self.wrap),
+            "link_bandwidth_GBps": gigabytes(self.link_bandwidth_Bps),
+            "hop_latency_us": microseconds(self.hop_latency_s),
+        }
+        if self.nics_per_device:
+            torus["nics_per_device"] = self.nics_per_device
+            torus["nic_bandwidth_GBps"] = gigabytes(self.nic_bandwidth_Bps)
+        if self.devices_per_node > 1:
+            torus["devices_per_node"] = self.devices_per_node
+        return {"torus": torus | ({"twisted": True} if self.twisted else {})}
+
+    def _called(self) -> str:
+        return "torus" if any(self.wrap) else "mesh"
+
+    def arrangement(self) -> str:
+        """Shape, twist and whether anything wraps."""
+        twisted = "twisted " if self.twisted else ""
+        return f"{'×'.join(map(str, self.shape))} {twisted}{self._called()}"
+
+    def extent(self) -> str:
+        """Its shape."""
+        return f"{' × '.join(map(str, self.shape))} {self._called()}"
+
+    def contents(self) -> str:
+        """Shape, wraps and links."""
+        wraps = "every dimension wraps" if all(self.wrap) else "not every dimension wraps"
+        wraps = wraps if any(self.wrap) else "no dimension wraps"
+        twisted = ", twisted" if self.twisted else ""
+        rate = humanise_rate(self.link_bandwidth_Bps)
+        return f"{self.extent()}{twisted}, {wraps}; links of {rate} one way."
+
+    @property
+    def group_names(self) -> tuple[str, ...]:
+        """Its dimensions."""
+        return ("row", "plane", "all")
+
+    def drawn_places(self) -> list[tuple[float, float]]:
+        """Where devices sit: planes of the third dimension side by side."""
+        across, down = self.shape[:2]
+        place = self.place_of()
+        x, y = place % across, place // across % down
+        return list(
+            zip((x + place // (across * down) * (across + 2)).tolist(), y.tolist(), strict=True)
+        )
+
+    @property
+    def places(self) -> int:
+        """Devices if nothing had failed."""
+        return math.prod(self.shape)
+
+    @property
+    def devices(self) -> int:
+        """Number of devices present."""
+        return self.places - len(self._failed())
+
+    @property
+    def shifts(self) -> tuple[tuple[int, ...], ...]:
+        """Per dimension, what its wrap-around link adds to every coordinate; 0 if plain."""
+        none = (0,) * len(self.shape)
+        if not self.twisted:
+            return (none,) * len(self.shape)
+        short, long = min(self.shape), max(self.shape)
+        along = tuple(short if size == long else 0 for size in self.shape)
+        return tuple(along if size == short else none for size in self.shape)
+
+    def place_of(self) -> IntArray:
+        """Place of every device, first dimension fastest, shape (devices,)."""
+        present = np.ones(self.places, dtype=bool)
+        present[list(self._failed())] = False
+        return np.flatnonzero(present).astype(np.int64)
+
+    def hops(self, a: IntArray, b: IntArray) -> IntArray:
+        """Links on a shortest path between devices, element by element."""
+        place = self.place_of() if self.missing else None
+        if place is not None:
+            a, b = place[a], place[b]
+        apart = []
+        for size in self.shape:
+            apart.append(b % size - a % size)
+            a, b = a // size, b // size
+        if self.twisted:
+            return self._twisted_hops(apart)
+        hops = np.zeros(np.shape(apart[0]), dtype=np.int64)
+        for gap, size, wrapped in zip(apart, self.shape, self.wrap, strict=True):
+            gap = np.abs(gap)
+            hops = hops + (np.minimum(gap, size - gap) if wrapped else gap)
+        return hops
+
+    def _twisted_hops(self, apart: list[IntArray]) -> IntArray:
+        """The least over going round each short dimension once more, or not.
+
+        Twice round is no shift and a detour, so nothing shorter is left out.
+        """
+        short = min(self.shape)
+        rounds = [(0, 1) if any(shifts) else (0,) for shifts in self.shifts]
+        best: IntArray | None = None
+        for turns in itertools.product(*rounds):
+            hops = np.zeros(np.shape(apart[0]), dtype=np.int64)
+            for axis, (gap, size) in enumerate(zip(apart, self.shape, strict=True)):
+                if size == short:
+                    # Steps of a short dimension below 0 have gone round it already.
+                    hops = hops + np.abs(gap % size - turns[axis] * size)
+                    continue
+                shift = sum(
+                    (turns[other] - near // short) * self.shifts[other][axis]
+                    for other, near in enumerate(apart)
+                )
+                around = (gap + shift) % size
+                hops = hops + np.minimum(around, size - around)
+            best = hops if best is None else np.minimum(best, hops)
+        return np.zeros(0, dtype=np.int64) if best is None else best
+
+    def bisection_Bps(self) -> float:
+        """Bandwidth across the middle of a dimension, one direction, the least of all of them.
+
+        ``2 N / n_max`` links, half as many where that dimension does not wrap (for odd sizes
+        across the same plane, which is not quite a bisection); ``2 N / n_min`` if twisted.
+        """
+        if self.twisted:
+            return 2 * self.places // min(self.shape) * self.link_bandwidth_Bps
+        links = min(
+            self.places // size * (2 if wrapped and size > 2 else 1)
+            for size, wrapped in zip(self.shape, self.wrap, strict=True)
+            if size > 1
+        )
+        return links * self.link_bandwidth_Bps
+
+    def explicit(self) -> nx.Graph[Any]:
+        """The link graph; devices are integers and forward one another's traffic.
+
+        Where a device failed stands its router, ``("router", place)``.
+
+        Raises
+        ------
+        InputError
+            Over 16,384 devices.
+        """
+        check_explicit_size(self.places)
+        graph: nx.Graph[Any] = nx.Graph(name=self.name)
+        names: list[Any] = [("router", place) for place in range(self.places)]
+        for device, place in enumerate(self.place_of().tolist()):
+            names[place] = device
+        graph.add_nodes_from(range(self.devices), role="device")
+        graph.add_nodes_from((name for name in names if isinstance(name, tuple)), role="switch")
+        # Place by place, the last dimension fastest, as people list them.
+        links = self.link_places()
+        tails = np.concatenate([a for a, *_ in links])
+        heads = np.concatenate([b for _, b, *_ in links])
+        rank = np.arange(self.places).reshape(self.shape).reshape(-1, order="F")
+        order = np.argsort(rank[tails], kind="stable")
+        for a, b in zip(tails[order].tolist(), heads[order].tolist(), strict=True):
+            graph.add_edge(
+                names[a],
+                names[b],
+                bandwidth_Bps=self.link_bandwidth_Bps,
+                count=1,
+                latency_s=self.hop_latency_s,
+            )
+        return graph
+
+    def link_places(self) -> list[tuple[IntArray, IntArray, int, bool]]:
+        """Places at both ends of links, the dimension that they run along, and if they close it."""
+        place = np.arange(self.places)
+        coordinates, rest = [], place
+        for size in self.shape:
+            coordinates.append(rest % size)
+            rest = rest // size
+        strides = np.cumprod((1, *self.shape[:-1])).tolist()
+        found = []
+        for axis, (size, wrapped) in enumerate(zip(self.shape, self.wrap, strict=True)):
+            inner = np.flatnonzero(coordinates[axis] < size - 1)
+            if len(inner):
+                found.append((inner, inner + strides[axis], axis, False))
+            shifts = self.shifts[axis]
+            if wrapped and (any(shifts) or size > 2):
+                edge = np.flatnonzero(coordinates[axis] == size - 1)
+                ahead = np.zeros(len(edge), dtype=np.int64)
+                for other, (length, stride) in enumerate(zip(self.shape, strides, strict=True)):
+                    at = np.zeros_like(ahead) if other == axis else coordinates[other][edge]
+                    ahead += (at + shifts[other]) % length * stride
+                found.append((edge, ahead, axis, True))
+        return found
+
+    def _failed(self) -> tuple[int, ...]:
+        return parse_failed(self.missing, {"device": self.places}).get("device", ())

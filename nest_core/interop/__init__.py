@@ -1,0 +1,1 @@
+"""Foreign files in and out: fabrics of other programs, and plans for frameworks and schedulers."""

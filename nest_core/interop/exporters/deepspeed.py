@@ -1,0 +1,342 @@
+"""DeepSpeed: its JSON configuration, a host file, the glue that needs Python, a launch script.
+
+Keys and options of DeepSpeed 0.19.8 (``runtime/config.py`` and the sections it reads,
+``launcher/runner.py``). A pipeline is a ``PipelineModule`` whose topology gives ranks their
+coordinates; it has no tensor-parallel layers, allows ZeRO 0 and 1, runs 1F1B, and cuts layers as
+evenly as they go or so that every stage has as many of one class. Without a pipeline tensor
+parallelism is AutoTP's and expert parallelism AutoEP's, on Hugging Face models; the latter keeps
+experts whole.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+from nest_core.costs import Plan, Point, Report, state_bytes
+from nest_core.interop.exporters.host_mapping import HostMapping, host_mapping
+from nest_core.interop.exporters.values import (
+    Bundle,
+    Refused,
+    check_launcher,
+    check_order,
+    check_plain_experts,
+    check_uniform,
+    check_whole_batch,
+    common_recomputation,
+    header,
+    pipelined,
+    refuse_if,
+)
+from nest_core.network import collapse
+from nest_core.scenario import ScenarioValues
+
+__all__ = ["VERSION", "export_deepspeed", "uniform_parts"]
+
+VERSION = "DeepSpeed 0.19.8"
+_NAME = "DeepSpeed"
+_ORDERS = (("tp", "cp", "dp", "pp"), ("tp", "cp", "pp", "dp"))
+_PRESETS = {
+    "mixtral": "mixtral",
+    "qwen3_moe": "qwen3_moe",
+    "deepseek_v2": "deepseek_v2",
+    "deepseek_v3": "deepseek_v3",
+}
+
+_PIPELINE = '''\
+"""Ranks, stages and recomputation of the plan, for a model given as a list of layers."""
+
+import deepspeed
+from deepspeed.pipe import PipelineModule
+from deepspeed.runtime.pipe.topology import ProcessTopology
+
+AXES = {axes}
+DIMS = {dims}
+
+
+def engine(layers, block, loss_fn):
+    """The engine of the plan.
+
+    ``layers`` are {count} layers or LayerSpecs: the embedding, {blocks} of class ``block``, the
+    head.
+    """
+    deepspeed.init_distributed()
+    module = PipelineModule(
+        layers=layers,
+        topology=ProcessTopology(axes=AXES, dims=DIMS),
+        loss_fn=loss_fn,
+        partition_method={method},
+        activation_checkpoint_interval={interval},
+        checkpointable_layers=[block.__name__],
+    )
+    return deepspeed.initialize(
+        model=module, model_parameters=module.parameters(), config="ds_config.json"
+    )[0]
+'''
+_PLAIN = '''\
+"""The engine of the plan, for a Hugging Face model."""
+
+import deepspeed
+
+
+def engine(model):
+    """The engine of the plan."""
+{recompute}    return deepspeed.initialize(
+        model=model, model_parameters=model.parameters(), config="ds_config.json"
+    )[0]
+'''
+
+
+def export_deepspeed(scenario: ScenarioValues, report: Report) -> Bundle:
+    """Configuration, host file, Python glue and launch script of a priced plan.
+
+    Raises
+    ------
+    Refused
+        Where DeepSpeed cannot express the plan.
+    """
+    plan = report.plan
+    rank_mapping = host_mapping(collapse(scenario.fabric), plan.point)
+    check_uniform(plan, _NAME)
+    check_whole_batch(scenario.batch, plan.point, _NAME)
+    recompute = common_recomputation(plan, _NAME)
+    check_order(plan.point, _ORDERS, _NAME)
+    check_launcher(rank_mapping, plan.point, _NAME, even=False)
+    _check_axes(scenario, plan.point)
+    _check_sharding(plan.point)
+    _check_training(scenario, plan.point, recompute)
+    _check_offload(scenario, plan)
+    top = header(scenario, plan, VERSION)
+    launch = (
+        "#!/usr/bin/env bash\n" + top + "# Arguments: the training script, which imports engine()"
+        " from nest_plan.py, and its own.\n"
+        "set -euo pipefail\n"
+        'HERE="$(cd -- "$(dirname -- "$0")" && pwd)"\n'
+        'cd -- "$HERE"\n'
+        'export PYTHONPATH="$HERE${PYTHONPATH:+:$PYTHONPATH}"\n'
+        'exec deepspeed --hostfile "$HERE/hostfile" --master_port "${MASTER_PORT:-29500}" "$@"\n'
+    )
+    return Bundle(
+        {
+            "ds_config.json": json.dumps(_config(scenario, plan), indent=2) + "\n",
+            "hostfile": top + _host_file(rank_mapping),
+            "nest_plan.py": top + _glue(plan, recompute),
+            "launch.sh": launch,
+        },
+        ("Host names in hostfile are places: put the cluster's own there, in the same order.",),
+    )
+
+
+def _host_file(rank_mapping: HostMapping) -> str:
+    return "".join(
+        f"node{host:04d} slots={ranks}\n"
+        for host, ranks in zip(rank_mapping.used_hosts, rank_mapping.per_host, strict=True)
+    )
+
+
+def _offload(plan: Plan) -> dict[str, object]:
+    """ZeRO's options for an optimizer on the host."""
+    share = plan.offload.optimizer
+    if not share:
+        return {}
+    part = {"ratio": share} if plan.point.zero == 3 else {}
+    return {"offload_optimizer": {"device": "cpu", "pin_memory": True, **part}}
+
+
+def _check_offload(scenario: ScenarioValues, plan: Plan) -> None:
+    """Refuse what DeepSpeed does not offload: ZeRO's Adam, and parts of it at stage 3 only."""
+    share = plan.offload.optimizer
+    refuse_if(
+        plan.offload.activations > 0
+        or (share > 0 and (plan.point.zero == 0 or scenario.optimizer != "adam"))
+        or (0 < share < 1 and plan.point.zero < 3),
+        "plan.offload",
+        f"must be none or all of the optimizer, of Adam at ZeRO 1 and above, or a part at ZeRO 3, "
+        f"for {_NAME}",
+        plan.offload.spelled,
+        "pin search.offload",
+    )
+
+
+def _config(scenario: ScenarioValues, plan: Plan) -> dict[str, object]:
+    point = plan.point
+    state = state_bytes(scenario.precision, scenario.optimizer, scenario.gradient_bytes)
+    gradients = "fp32" if state.gradients == 4.0 else scenario.precision
+    adam = {"lr": 1e-4, "betas": [0.9, 0.95], "eps": 1e-8, "weight_decay": 0.1}
+    config: dict[str, object] = {
+        "train_batch_size": scenario.batch,
+        "train_micro_batch_size_per_gpu": point.micro_batch,
+        "gradient_accumulation_steps": point.micro_batches(scenario.batch),
+        "gradient_clipping": 1.0,
+        "optimizer": (
+            {"type": "SGD", "params": {"lr": 1e-4}}
+            if scenario.optimizer == "sgd"
+            else {"type": "AdamW", "params": adam}
+        ),
+        "zero_optimization": {
+            "stage": point.zero,
+            "overlap_comm": scenario.overlap != "none",
+            **_offload(plan),
+        },
+        "data_types": {"grad_accum_dtype": gradients},
+    }
+    if scenario.precision != "fp32":
+        config[scenario.precision] = {"enabled": True}
+    if point.tp > 1:
+        config["tensor_parallel"] = {"autotp_size": point.tp}
+    if point.ep > 1:
+        config["expert_parallel"] = {
+            "enabled": True,
+            "autoep_size": point.ep,
+            "preset_model": _PRESETS[scenario.model.family],
+        }
+    return config
+
+
+def _glue(plan: Plan, recompute: str) -> str:
+    point = plan.point
+    if not pipelined(point):
+        line = "    model.gradient_checkpointing_enable()\n" if recompute == "full" else ""
+        return _PLAIN.format(recompute=line)
+    outer = [axis for axis in reversed(point.order) if axis in ("dp", "pp")]
+    names = {"dp": "data", "pp": "pipe"}
+    layers = plan.cuts[-1]
+    return _PIPELINE.format(
+        axes=[names[axis] for axis in outer],
+        dims=[getattr(point, axis) for axis in outer],
+        count=layers,
+        blocks=layers - 2,
+        method=_method(plan),
+        interval=1 if recompute == "full" else 0,
+    )
+
+
+def uniform_parts(layers: int, parts: int) -> tuple[int, ...]:
+    """Cuts of the method ``uniform``: the first parts are one layer longer.
+
+    Examples
+    --------
+    >>> uniform_parts(10, 4)
+    (0, 3, 6, 8, 10)
+    """
+    size, longer = divmod(layers, parts)
+    return tuple(part * size + min(part, longer) for part in range(parts + 1))
+
+
+def _method(plan: Plan) -> str:
+    """The expression that gives the plan's cuts."""
+    layers, pp = plan.cuts[-1], plan.point.pp
+    if plan.cuts == uniform_parts(layers, pp):
+        return '"uniform"'
+    blocks = {min(b, layers - 1) - max(a, 1) for a, b in pairwise(plan.cuts)}
+    if len(blocks) == 1 and blocks != {0}:
+        return 'f"type:{block.__name__}"'
+    raise Refused(
+        "plan.cuts",
+        f"must be even in layers or in blocks for {_NAME}",
+        list(plan.cuts),
+        "choose a pp that divides the blocks, or export with --to megatron",
+    )
+
+
+def _check_axes(scenario: ScenarioValues, point: Point) -> None:
+    refuse_if(
+        point.cp > 1,
+        "plan.cp",
+        f"must be 1 for {_NAME}, whose sequence parallelism exchanges heads",
+        point.cp,
+        "pin search.cp to 1",
+    )
+    refuse_if(
+        point.sp,
+        "plan.sp",
+        f"must be false for {_NAME}, whose AutoTP keeps norms whole",
+        point.sp,
+        "pin search.sp to false",
+    )
+    if pipelined(point):
+        _check_pipeline(point)
+    check_plain_experts(scenario, point, _NAME)
+    refuse_if(
+        scenario.model.experts > 1 and max(point.tp, point.etp) > 1,
+        "plan.tp",
+        f"must be 1 with experts for {_NAME}, whose AutoEP keeps them whole",
+        point.tp,
+        "pin search.tp to 1",
+    )
+    refuse_if(
+        point.ep > 1 and scenario.model.family not in _PRESETS,
+        "plan.ep",
+        f"must be 1 for this family, since {_NAME}'s AutoEP knows " + ", ".join(_PRESETS),
+        point.ep,
+        "pin search.ep to 1",
+    )
+
+
+def _check_sharding(point: Point) -> None:
+    refuse_if(
+        point.instances > 1,
+        "plan.zero_group",
+        f"must be all for {_NAME}, which shards over all data-parallel ranks: its hpZ keeps a copy "
+        "of the weights in every node, and of nothing else",
+        point.zero_group,
+        "pin search.zero_group to all",
+    )
+
+
+def _check_pipeline(point: Point) -> None:
+    refuse_if(
+        point.zero > 1,
+        "plan.zero",
+        f"must be 0 or 1 with a pipeline for {_NAME}",
+        point.zero,
+        "pin search.zero to 0 and 1",
+    )
+    refuse_if(
+        point.schedule != "1f1b",
+        "plan.schedule",
+        f"must be 1f1b for {_NAME}",
+        point.schedule,
+        "pin search.schedule",
+    )
+    for axis in ("tp", "ep"):
+        refuse_if(
+            getattr(point, axis) > 1,
+            f"plan.{axis}",
+            f"must be 1 with a pipeline for {_NAME}, whose PipelineModule has "
+            "no such layers of its own",
+            getattr(point, axis),
+            f"pin search.{axis} to 1",
+        )
+
+
+def _check_training(scenario: ScenarioValues, point: Point, recompute: str) -> None:
+    refuse_if(
+        recompute not in ("none", "full"),
+        "plan.recompute",
+        f"must be none or full for {_NAME}, which recomputes whole layers",
+        recompute,
+        "pin search.recompute",
+    )
+    refuse_if(
+        scenario.precision not in ("bf16", "fp16", "fp32"),
+        "workload.precision",
+        f"must be bf16, fp16 or fp32 for {_NAME}",
+        scenario.precision,
+        "choose one of them",
+    )
+    refuse_if(
+        scenario.optimizer not in ("adam", "sgd"),
+        "workload.optimizer",
+        f"must be adam or sgd for {_NAME}",
+        scenario.optimizer,
+        "choose one of them",
+    )
+    state = state_bytes(scenario.precision, scenario.optimizer, scenario.gradient_bytes)
+    refuse_if(
+        point.zero == 0 and state.weights == 2.0 and state.gradients == 4.0,
+        "plan.zero",
+        f"must be 1 or more where gradients are wider than weights for {_NAME}",
+        point.zero,
+        "pin search.zero, or set workload.gradient_bytes to 2",
+    )

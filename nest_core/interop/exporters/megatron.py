@@ -1,0 +1,284 @@
+"""Megatron-LM: arguments of ``pretrain_gpt.py`` (``pretrain_bert.py``) and a script to start it.
+
+Options as of Megatron-LM commit 4393d2b9 (Megatron Core 0.16), ``megatron/training/arguments.py``
+and ``megatron/training/config``; models, stages and the rules that its checks impose in
+`nest_core.interop.exporters.megatron_core`. ZeRO 1 is its distributed optimizer, ZeRO 2 and 3 its
+fully sharded data parallelism.
+
+References
+----------
+.. [1] Megatron Core developer guide, "Megatron FSDP": its four options, and that it composes with
+       tensor, expert and context parallelism.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+
+from nest_core.costs import Plan, Report
+from nest_core.costs.megatron import SHARDING
+from nest_core.interop.exporters.host_mapping import host_mapping
+from nest_core.interop.exporters.megatron_core import (
+    Value,
+    architecture,
+    check_megatron,
+    overlap_fields,
+    recompute_fields,
+    stage_fields,
+    swapped,
+)
+from nest_core.interop.exporters.values import Bundle, array, exports, header, refuse_if, torchrun
+from nest_core.network import collapse
+from nest_core.scenario import ScenarioValues
+from nest_core.workload.recomputation import modules_of
+
+__all__ = ["VERSION", "export_megatron"]
+
+VERSION = "Megatron-LM commit 4393d2b9 (Megatron Core 0.16)"
+_NAME = "Megatron-LM"
+
+Words = tuple[str, ...]
+
+_RENAMED = {
+    "num_moe_experts": "--num-experts",
+    "layernorm_zero_centered_gamma": "--apply-layernorm-1p",
+    "virtual_pipeline_model_parallel_size": "--num-virtual-stages-per-pipeline-rank",
+    "num_layers_in_first_pipeline_stage": "--decoder-first-pipeline-num-layers",
+    "num_layers_in_last_pipeline_stage": "--decoder-last-pipeline-num-layers",
+}
+_ACTIVATIONS = {
+    "gelu": (),
+    "swiglu": (("--swiglu",),),
+    "squared_relu": (("--squared-relu",),),
+    "quick_geglu": (("--quick-geglu",),),
+}
+_PRECISION: Mapping[str, tuple[Words, ...]] = {
+    "bf16": (("--bf16",),),
+    "fp16": (("--fp16",),),
+    "fp32": (),
+    "fp8": (("--bf16",), ("--fp8-format", "hybrid")),
+}
+
+
+def export_megatron(scenario: ScenarioValues, report: Report, steps: int = 100) -> Bundle:
+    """Launch script and plan arguments of a priced plan.
+
+    Parameters
+    ----------
+    scenario : ScenarioValues
+    report : Report
+    steps : int
+        Iterations that the script runs.
+
+    Raises
+    ------
+    Refused
+        Where Megatron-LM cannot express the plan.
+    """
+    plan = report.plan
+    rank_mapping = host_mapping(collapse(scenario.fabric), plan.point)
+    check_megatron(scenario, plan, rank_mapping, _NAME)
+    refuse_if(
+        scenario.precision == "fp8" and {"moe_act", "layernorm"} & {*modules_of(plan.recompute[0])},
+        "plan.recompute",
+        f"must name neither moe_act nor layernorm in fp8 for {_NAME}, whose delayed scaling "
+        "excludes them",
+        plan.recompute[0],
+        "pin search.recompute",
+    )
+    _check_offload(scenario, plan)
+    chosen = plan_words(plan, scenario.batch)
+    model = _model_words(architecture(scenario, _NAME))
+    bert = scenario.model.family == "bert"
+    program = "pretrain_bert.py" if bert else "pretrain_gpt.py"
+    mock = array("DATA", _mock_data(scenario))
+    data = (
+        ': "${1:?the data and tokenizer options of pretrain_bert.py}"\nDATA=("$@")\n'
+        if bert
+        else f'if (($#)); then DATA=("$@"); else {mock.rstrip()}; fi\n'
+    )
+    script = (
+        "#!/usr/bin/env bash\n"
+        + header(scenario, plan, VERSION)
+        + "# Run on every node from Megatron-LM's folder; its arguments replace the data options.\n"
+        "set -euo pipefail\n"
+        + exports(_environment(scenario, plan))
+        + array("PLAN", chosen)
+        + array("MODEL", model)
+        + array("TRAINING", _training_words(scenario, plan, steps))
+        + data
+        + torchrun(
+            rank_mapping,
+            [program, *(f'"${{{name}[@]}}"' for name in ("PLAN", "MODEL", "TRAINING", "DATA"))],
+        )
+    )
+    pasted = "".join(f"{shlex.join(words)}\n" for words in chosen)
+    return Bundle(
+        {"launch.sh": script, "plan.args": pasted},
+        (
+            "Rotary base, norm epsilon, learning rate and router losses are Megatron-LM's "
+            "defaults or placeholders: the scenario does not hold them.",
+        ),
+    )
+
+
+def _check_offload(scenario: ScenarioValues, plan: Plan) -> None:
+    """Refuse what Megatron-LM does not offload."""
+    layers = plan.offload.activations * scenario.model.blocks
+    refuse_if(
+        bool(layers) and (layers != round(layers) or layers >= scenario.model.blocks),
+        "plan.offload",
+        f"must name activations of whole layers, fewer than all {scenario.model.blocks}, for "
+        f"{_NAME}",
+        plan.offload.spelled,
+        "choose another share",
+    )
+    refuse_if(
+        bool(layers) and plan.point.pp > 1,
+        "plan.pp",
+        f"must be 1 where activations are offloaded for {_NAME}",
+        plan.point.pp,
+        "pin search.pp to 1",
+    )
+    refuse_if(
+        bool(plan.offload.optimizer)
+        and (plan.point.zero != 1 or scenario.optimizer != "adam" or scenario.precision == "fp32"),
+        "plan.offload",
+        f"must leave the optimizer on the device but for Adam at ZeRO 1 in 16 or 8 bits for "
+        f"{_NAME}, which offloads its precision-aware optimizer only",
+        plan.offload.spelled,
+        "pin search.zero to 1, or search.offload to none",
+    )
+
+
+def plan_words(plan: Plan, batch: int) -> list[Words]:
+    """The options that say the plan, one with its value each."""
+    point = plan.point
+    words: list[Words] = [
+        ("--tensor-model-parallel-size", str(point.tp)),
+        ("--pipeline-model-parallel-size", str(point.pp)),
+        ("--context-parallel-size", str(point.cp)),
+        ("--expert-model-parallel-size", str(point.ep)),
+        ("--micro-batch-size", str(point.micro_batch)),
+        ("--global-batch-size", str(batch)),
+    ]
+    if point.etp != point.tp:
+        words.append(("--expert-tensor-parallel-size", str(point.etp)))
+    if point.sp:
+        words.append(("--sequence-parallel",))
+    stages = stage_fields(plan)
+    if "pipeline_model_parallel_layout" in stages:  # which has the chunks in it
+        stages.pop("virtual_pipeline_model_parallel_size", None)
+    words += _options(stages)
+    if swapped(point):
+        words.append(("--use-tp-pp-dp-mapping",))
+    words += _options(recompute_fields(plan))
+    if plan.offload.activations:
+        layers = round(plan.offload.activations * (plan.cuts[-1] - 2))
+        words.append(("--cpu-offloading-num-layers", str(layers)))
+    if plan.offload.optimizer:
+        words += [
+            ("--optimizer-cpu-offload",),
+            ("--optimizer-offload-fraction", f"{plan.offload.optimizer:g}"),
+            ("--use-precision-aware-optimizer",),
+        ]
+    if point.zero:
+        words.append(("--use-distributed-optimizer",))
+    if point.instances > 1:
+        words.append(("--num-distributed-optimizer-instances", str(point.instances)))
+    if point.zero > 1:
+        words += [
+            ("--use-megatron-fsdp",),
+            ("--data-parallel-sharding-strategy", SHARDING[point.zero]),
+            ("--no-gradient-accumulation-fusion",),
+            ("--ckpt-format", "fsdp_dtensor"),
+        ]
+    return words
+
+
+def _model_words(fields: Mapping[str, Value]) -> list[Words]:
+    words: list[Words] = []
+    for name, value in fields.items():
+        if name == "activation":
+            words += _ACTIVATIONS[str(value)]
+        elif name == "tied":
+            words += [] if value else [("--untie-embeddings-and-output-weights",)]
+        elif name == "add_bias_linear":
+            words += [] if value else [("--disable-bias-linear",)]
+        elif name == "num_query_groups":
+            words += [("--group-query-attention",), ("--num-query-groups", str(value))]
+        elif name == "vocab_size":
+            continue  # the tokenizer's
+        else:
+            words += _options({name: value})
+    return words
+
+
+def _options(fields: Mapping[str, Value]) -> list[Words]:
+    """Configuration fields as the flags that set them."""
+    return [
+        words
+        for name, value in fields.items()
+        for words in _option(_RENAMED.get(name, "--" + name.replace("_", "-")), value)
+    ]
+
+
+def _option(flag: str, value: Value) -> list[Words]:
+    if isinstance(value, bool):
+        return [(flag,)] if value else []
+    if flag == "--moe-layer-freq" and isinstance(value, tuple):
+        return [(flag, f"([0]*{value.count(0)}+[1]*{value.count(1)})")]
+    if flag == "--recompute-modules" and isinstance(value, tuple):
+        return [(flag, *map(str, value))]
+    shown = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return [(flag, shown)]
+
+
+def _training_words(scenario: ScenarioValues, plan: Plan, steps: int) -> list[Words]:
+    point = plan.point
+    words = list(_PRECISION[scenario.precision])
+    words.append(("--optimizer", "sgd" if scenario.optimizer == "sgd" else "adam"))
+    if scenario.optimizer == "adam_8bit":
+        words += [
+            ("--use-precision-aware-optimizer",),
+            ("--exp-avg-dtype", "fp8"),
+            ("--exp-avg-sq-dtype", "fp8"),
+        ]
+    if scenario.gradient_bytes == 2.0 and scenario.precision in ("bf16", "fp8"):
+        words.append(("--grad-reduce-in-bf16",))
+    if scenario.gradient_bytes == 4.0 and scenario.precision == "fp16":
+        words.append(("--accumulate-allreduce-grads-in-fp32",))
+    words.append(("--attention-backend", scenario.attention))
+    if point.cp > 1:
+        words.append(("--cp-comm-type", "p2p" if scenario.context == "ring" else "all_gather"))
+    if scenario.overlap != "none" and point.sharers > 1:
+        words.append(("--overlap-grad-reduce",))
+        if point.zero:
+            words.append(("--overlap-param-gather",))
+    words += _options(overlap_fields(scenario))
+    words += [
+        ("--lr", "1.0e-4"),
+        ("--train-iters", str(steps)),
+        ("--eval-iters", "0"),
+        ("--log-interval", "1"),
+        ("--log-throughput",),
+    ]
+    return words
+
+
+def _mock_data(scenario: ScenarioValues) -> list[Words]:
+    """Without a corpus; the tokenizer adds an end-of-document token to the given number."""
+    return [
+        ("--mock-data",),
+        ("--tokenizer-type", "NullTokenizer"),
+        ("--vocab-size", str(scenario.model.vocabulary - 1)),
+    ]
+
+
+def _environment(scenario: ScenarioValues, plan: Plan) -> dict[str, str]:
+    """One queue to the device keeps collectives before the kernels; sharding forbids it, and
+    passes that run beside one another need several."""
+    if overlap_fields(scenario):
+        return {"CUDA_DEVICE_MAX_CONNECTIONS": "32"}
+    return {"CUDA_DEVICE_MAX_CONNECTIONS": "" if plan.point.zero > 1 else "1"}

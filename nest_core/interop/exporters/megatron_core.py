@@ -1,0 +1,470 @@
+"""Megatron Core's words and rules, for Megatron-LM and NeMo's Megatron-Bridge alike.
+
+*Models* are named as in ``TransformerConfig`` and the GPT model. What the scenario does not hold
+(rotary base and scaling, norm epsilon, router losses) is left to the framework's defaults.
+Families whose blocks Megatron Core has no options for are refused: ALiBi is not among its position
+embeddings, and there is no norm behind attention and MLP.
+
+*Stages*: Megatron Core 0.16 puts the embedding before the first block and the loss after the last,
+and knows four ways to say where blocks go (``transformer_config.py``, ``transformer_block.py`` and
+``pipeline_parallel_layer_layout.py`` of the release):
+
+* nothing: as many blocks in every virtual stage;
+* embedding and loss counted as one layer each, then as many layers in every virtual stage;
+* other numbers in the first and the last stage, as many blocks in all between;
+* a layout string, one letter per layer (``E`` embedding, ``t`` block, ``L`` loss), virtual stages
+  parted by ``|`` in the order in which a micro-batch passes them; ``x*n`` repeats a letter.
+
+`stage_options` picks the first that says a plan's cuts.
+
+*Rank order* (``parallel_state.py`` of Megatron Core 0.16.1): tp-cp-ep-dp-pp, or tp-cp-ep-pp-dp
+under ``use_tp_pp_dp_mapping``. Expert groups are numbered in the same order with the
+context-parallel axis left out, so they are neighbours among the ranks of a stage, as in a plan;
+they are built for models without experts too, and the mapping asserts that their data-parallel
+degree is that of the rest, hence ep x etp = cp x tp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from nest_core.costs import Plan, Point
+from nest_core.interop.exporters.host_mapping import HostMapping
+from nest_core.interop.exporters.values import (
+    Refused,
+    agrees,
+    check_launcher,
+    check_order,
+    check_uniform,
+    check_whole_batch,
+    common_recomputation,
+    pipelined,
+    refuse_if,
+)
+from nest_core.scenario import ScenarioValues
+from nest_core.workload import Model
+from nest_core.workload.recomputation import method_of, modules_of
+
+__all__ = [
+    "ORDER",
+    "SWAPPED",
+    "StageOptions",
+    "Value",
+    "architecture",
+    "check_megatron",
+    "layout_string",
+    "overlap_fields",
+    "recompute_fields",
+    "stage_fields",
+    "stage_options",
+    "swapped",
+]
+
+ORDER = ("tp", "cp", "dp", "pp")
+SWAPPED = ("tp", "cp", "pp", "dp")
+
+
+def swapped(point: Point) -> bool:
+    """Whether ranks follow the mapping with data parallelism outermost."""
+    return not agrees(point, ORDER)
+
+
+def check_megatron(
+    scenario: ScenarioValues, plan: Plan, rank_mapping: HostMapping, framework: str
+) -> None:
+    """Refuse plans that Megatron Core's own checks or groups rule out.
+
+    Raises
+    ------
+    Refused
+        For the first part that cannot be expressed.
+    """
+    point = plan.point
+    check_uniform(plan, framework)
+    check_whole_batch(scenario.batch, plan.point, framework)
+    refuse_if(
+        "moe_act" in modules_of(common_recomputation(plan, framework))
+        and scenario.precision not in ("bf16", "fp8"),
+        "plan.recompute",
+        f"must not name moe_act outside bf16 and fp8 for {framework}, whose grouped products it "
+        "belongs to",
+        plan.recompute[0],
+        "pin search.recompute",
+    )
+    refuse_if(
+        point.schedule not in ("1f1b", "interleaved") and pipelined(point),
+        "plan.schedule",
+        f"must be 1f1b or interleaved for {framework}",
+        point.schedule,
+        "pin search.schedule",
+    )
+    check_order(point, (ORDER, SWAPPED), framework)
+    refuse_if(
+        swapped(point) and point.ep * point.etp != point.cp * point.tp,
+        "plan.order",
+        f"must be {'-'.join(ORDER)} for {framework} unless ep x etp = cp x tp, since it "
+        "wants as many data-parallel ranks for experts as for the rest",
+        "-".join(point.order),
+        "pin search.order, or search.cp to 1",
+    )
+    check_launcher(rank_mapping, point, framework)
+    _check_sharding(point, framework)
+    _check_training(scenario, point, framework)
+    if scenario.model.experts > 1:
+        _check_experts(scenario, point, framework)
+        if scenario.expert_overlap:
+            _check_expert_overlap(scenario, plan, framework)
+    refuse_if(
+        point.cp > 1 and scenario.sequence % (2 * point.cp),
+        "workload.sequence_length_tokens",
+        f"must be a multiple of 2 cp = {2 * point.cp} for {framework}",
+        scenario.sequence,
+        "choose another cp",
+    )
+
+
+def _check_sharding(point: Point, framework: str) -> None:
+    if point.zero < 2:
+        return
+    refuse_if(
+        point.pp > 1,
+        "plan.zero",
+        f"must be 0 or 1 with a pipeline for {framework}, whose fully sharded "
+        "data parallelism is documented for tp, cp and ep",
+        point.zero,
+        "pin search.zero to 0 and 1",
+    )
+    refuse_if(
+        swapped(point),
+        "plan.order",
+        f"must be {'-'.join(ORDER)} with ZeRO {point.zero} for {framework}",
+        "-".join(point.order),
+        "pin search.order",
+    )
+
+
+def _check_training(scenario: ScenarioValues, point: Point, framework: str) -> None:
+    refuse_if(
+        scenario.precision not in ("fp32", "fp16", "bf16", "fp8"),
+        "workload.precision",
+        f"must be fp32, fp16, bf16 or fp8 for {framework}",
+        scenario.precision,
+        "choose one of them",
+    )
+    if scenario.optimizer == "adam_bf16" or (scenario.optimizer == "adam_8bit" and not point.zero):
+        rule = "must be adam or sgd" + ("" if point.zero else " without ZeRO")
+        raise Refused(
+            "workload.optimizer",
+            f"{rule} for {framework}, whose narrow moments need its "
+            "distributed optimizer and keep master weights",
+            scenario.optimizer,
+            "choose adam, or adam_8bit with ZeRO 1",
+        )
+    refuse_if(
+        scenario.model.family == "bert" and (point.cp > 1 or point.interleave > 1),
+        "plan.cp" if point.cp > 1 else "plan.interleave",
+        f"must be 1 for an encoder in {framework}",
+        point.cp if point.cp > 1 else point.interleave,
+        "pin it to 1",
+    )
+
+
+def _check_experts(scenario: ScenarioValues, point: Point, framework: str) -> None:
+    refuse_if(
+        point.tp > 1 and not point.sp,
+        "plan.sp",
+        f"must be true where experts meet tensor parallelism in {framework}",
+        point.sp,
+        "pin search.sp to true",
+    )
+    refuse_if(
+        point.etp > 1 and scenario.model.family == "gpt_oss",
+        "plan.etp",
+        f"must be 1 for {framework}, which has no experts with bias divided by tensor parallelism",
+        point.etp,
+        "pin search.etp to 1",
+    )
+    refuse_if(
+        point.ep > 1 and scenario.precision == "fp16",
+        "plan.ep",
+        f"must be 1 in fp16 training for {framework}",
+        point.ep,
+        "train in bf16",
+    )
+
+
+def _check_expert_overlap(scenario: ScenarioValues, plan: Plan, framework: str) -> None:
+    point, recompute = plan.point, plan.recompute[0]
+    refused = (
+        ("spread experts (ep above 1)", point.ep == 1),
+        ("interleaved stages in a pipeline", point.pp > 1 and point.interleave == 1),
+        ("bf16, fp16 or fp8", scenario.precision not in ("bf16", "fp16", "fp8")),
+        ("recomputation of single modules other than moe, or none", _replays_experts(recompute)),
+    )
+    for needed, lacking in refused:
+        refuse_if(
+            lacking,
+            "workload.expert_overlap",
+            f"must be false for {framework} without {needed}",
+            True,
+            "pin the search to it, or leave expert_overlap out",
+        )
+
+
+def _replays_experts(recompute: str) -> bool:
+    return recompute == "full" or method_of(recompute)[0] != "" or "moe" in modules_of(recompute)
+
+
+Value = bool | int | float | str | tuple[int, ...] | tuple[str, ...]
+
+_LLAMA: dict[str, Value] = {
+    "normalization": "RMSNorm",
+    "activation": "swiglu",
+    "add_bias_linear": False,
+    "position_embedding_type": "rope",
+    "attention_dropout": 0.0,
+    "hidden_dropout": 0.0,
+}
+_GPT: dict[str, Value] = {
+    "normalization": "LayerNorm",
+    "activation": "gelu",
+    "add_bias_linear": True,
+    "position_embedding_type": "learned_absolute",
+}
+_FAMILIES: Mapping[str, Mapping[str, Value]] = {
+    "gpt": _GPT,
+    "bert": _GPT,
+    "llama": _LLAMA,
+    "mixtral": _LLAMA,
+    "qwen2": _LLAMA | {"add_qkv_bias": True},
+    "qwen3": _LLAMA | {"qk_layernorm": True},
+    "qwen3_moe": _LLAMA | {"qk_layernorm": True},
+    "nemotron": _LLAMA
+    | {
+        "normalization": "LayerNorm",
+        "layernorm_zero_centered_gamma": True,
+        "activation": "squared_relu",
+        "rotary_percent": 0.5,
+    },
+    "deepseek_v2": _LLAMA | {"qk_layernorm": True},
+    "deepseek_v3": _LLAMA
+    | {
+        "qk_layernorm": True,
+        "moe_router_score_function": "sigmoid",
+        "moe_router_enable_expert_bias": True,
+    },
+    "gpt_oss": _LLAMA
+    | {
+        "activation": "quick_geglu",
+        "add_bias_linear": True,
+        "softmax_type": "learnable",
+        "window_size": (127, 0),
+        "window_attn_skip_freq": 2,
+        "glu_linear_offset": 1.0,
+        "activation_func_clamp_value": 7.0,
+    },
+}
+_MISSING = {
+    "bloom": "ALiBi",
+    "mpt": "ALiBi",
+    "grok1": "norms behind attention and MLP",
+}
+
+
+def architecture(scenario: ScenarioValues, framework: str) -> dict[str, Value]:
+    """Field names and values of the scenario's model.
+
+    ``activation`` stands for ``activation_func`` and ``gated_linear_unit``, ``tied`` for
+    ``share_embeddings_and_output_weights``.
+
+    Raises
+    ------
+    Refused
+        For families with parts that Megatron Core has no option for.
+    """
+    model = scenario.model
+    if model.family not in _FAMILIES:
+        what = _MISSING.get(model.family, "parts it does not know")
+        raise Refused(
+            "workload.model",
+            f"must not need {what} for {framework}",
+            model.name,
+            "export with --to slurm or astra-sim",
+        )
+    fields: dict[str, Value] = {
+        "num_layers": model.blocks,
+        "hidden_size": model.hidden,
+        "num_attention_heads": model.heads,
+        "ffn_hidden_size": model.ffn or model.expert_ffn,
+        "seq_length": scenario.sequence,
+        "max_position_embeddings": max(model.positions, scenario.sequence),
+        "vocab_size": model.vocabulary,
+        "tied": model.tied,
+        **_FAMILIES[model.family],
+        **_attention(model),
+        **_experts(scenario),
+    }
+    if model.window:
+        fields["window_size"] = (model.window - 1, 0)
+    return fields
+
+
+def _attention(model: Model) -> dict[str, Value]:
+    if model.kv_rank:
+        latent: dict[str, Value] = {
+            "multi_latent_attention": True,
+            "kv_lora_rank": model.kv_rank,
+            "qk_head_dim": model.head_dim,
+            "qk_pos_emb_head_dim": model.rope_dim,
+            "v_head_dim": model.value_dim,
+        }
+        return latent | ({"q_lora_rank": model.q_rank} if model.q_rank else {})
+    fields: dict[str, Value] = {"kv_channels": model.head_dim}
+    if model.kv_heads != model.heads:
+        fields["num_query_groups"] = model.kv_heads
+    return fields
+
+
+_BACKENDS = {"once_per_node": "deepep", "hybrid": "hybridep"}
+
+
+def overlap_fields(scenario: ScenarioValues) -> dict[str, Value]:
+    """What lets passes of different micro-batches run beside one another; see `check_megatron`."""
+    if not scenario.expert_overlap or scenario.model.experts == 1:
+        return {}
+    return {"overlap_moe_expert_parallel_comm": True, "delay_wgrad_compute": True}
+
+
+def _experts(scenario: ScenarioValues) -> dict[str, Value]:
+    model = scenario.model
+    if model.experts == 1:
+        return {}
+    fields: dict[str, Value] = {
+        "num_moe_experts": model.experts,
+        "moe_router_topk": model.top_k,
+        "moe_ffn_hidden_size": model.expert_ffn,
+        "moe_token_dispatcher_type": "alltoall",
+        "moe_grouped_gemm": scenario.precision in ("bf16", "fp8"),
+    }
+    if scenario.dispatch != "all_to_all":
+        fields["moe_token_dispatcher_type"] = "flex"
+        fields["moe_flex_dispatcher_backend"] = _BACKENDS[scenario.dispatch]
+    if model.expert_groups > 1:
+        fields["moe_router_num_groups"] = model.expert_groups
+        fields["moe_router_group_topk"] = model.top_groups
+    if model.shared_ffn:
+        fields["moe_shared_expert_intermediate_size"] = model.shared_ffn
+    if model.dense_blocks:
+        sparse = model.blocks - model.dense_blocks
+        fields["moe_layer_freq"] = (0,) * model.dense_blocks + (1,) * sparse
+    if scenario.capacity:
+        fields["moe_expert_capacity_factor"] = scenario.capacity
+        fields["moe_pad_expert_input_to_capacity"] = True
+    return fields
+
+
+@dataclass(frozen=True, slots=True)
+class StageOptions:
+    """What says a plan's cuts; at most one of the last three is set.
+
+    Parameters
+    ----------
+    virtual_stages : int
+        Per stage; 1 without interleaving. Part of the layout where there is one.
+    ends_counted : bool
+        Embedding and loss count as a layer each.
+    first, last : int
+        Blocks of the first and the last stage where they differ from the rest; 0: unset.
+    layout : str
+        Empty: unset.
+    """
+
+    virtual_stages: int = 1
+    ends_counted: bool = False
+    first: int = 0
+    last: int = 0
+    layout: str = ""
+
+
+def stage_options(plan: Plan) -> StageOptions:
+    """The options that say a plan's cuts.
+
+    Examples
+    --------
+    >>> from nest_core.costs.plan import Point
+    >>> def of(pp, cuts):
+    ...     point = Point(1, False, 1, pp, 1, 0, ("tp", "cp", "dp", "pp"))
+    ...     return stage_options(Plan(point, cuts, ("none",) * pp))
+    >>> of(2, (0, 5, 10))
+    StageOptions(virtual_stages=1, ends_counted=False, first=0, last=0, layout='')
+    >>> of(3, (0, 4, 8, 12)).ends_counted, of(2, (0, 3, 10)).first, of(4, (0, 2, 4, 7, 10)).layout
+    (True, 2, 'Et|t*2|t*3|t*2L')
+    >>> of(3, (0, 1, 2, 3)).layout  # no layer of the ends is counted away to nothing
+    'E|t|L'
+    """
+    v, pp = plan.point.interleave, plan.point.pp
+    blocks = _blocks(plan.cuts)
+    if pp == 1 or len(set(blocks)) == 1:
+        return StageOptions(virtual_stages=v)
+    layers = {b - a for a, b in pairwise(plan.cuts)}
+    if len(layers) == 1 and min(blocks) > 0:
+        return StageOptions(virtual_stages=v, ends_counted=True)
+    middle = set(blocks[1:-1])
+    if v == 1 and len(middle) < 2 and min(blocks[0], blocks[-1], *middle) > 0:
+        return StageOptions(first=blocks[0], last=blocks[-1])
+    return StageOptions(virtual_stages=v, layout=layout_string(plan.cuts))
+
+
+def stage_fields(plan: Plan) -> dict[str, Value]:
+    """What says a plan's cuts, by the names of configuration fields."""
+    options = stage_options(plan)
+    fields: dict[str, Value] = {
+        "virtual_pipeline_model_parallel_size": options.virtual_stages
+        if options.virtual_stages > 1
+        else 0,
+        "account_for_embedding_in_pipeline_split": options.ends_counted,
+        "account_for_loss_in_pipeline_split": options.ends_counted,
+        "num_layers_in_first_pipeline_stage": options.first,
+        "num_layers_in_last_pipeline_stage": options.last,
+        "pipeline_model_parallel_layout": options.layout,
+    }
+    return {name: value for name, value in fields.items() if value}
+
+
+def recompute_fields(plan: Plan) -> dict[str, Value]:
+    """What every stage recomputes, by the names of configuration fields."""
+    if plan.recompute[0] == "none":
+        return {}
+    method, layers = method_of(plan.recompute[0])
+    if method or plan.recompute[0] == "full":
+        return {
+            "recompute_granularity": "full",
+            "recompute_method": method or "uniform",
+            "recompute_num_layers": layers or 1,
+        }
+    fields: dict[str, Value] = {"recompute_granularity": "selective"}
+    if plan.recompute[0] != "selective":
+        fields["recompute_modules"] = modules_of(plan.recompute[0])
+    return fields
+
+
+def layout_string(cuts: tuple[int, ...]) -> str:
+    """Virtual stages as letters.
+
+    Examples
+    --------
+    >>> layout_string((0, 1, 4, 7, 8))
+    'E|t*3|t*3|L'
+    """
+    parts = [("t" if n == 1 else f"t*{n}") if n else "" for n in _blocks(cuts)]
+    parts[0] = "E" + parts[0]
+    parts[-1] += "L"
+    return "|".join(parts)
+
+
+def _blocks(cuts: tuple[int, ...]) -> list[int]:
+    """Transformer blocks of every virtual stage; the first layer embeds, the last has the loss."""
+    last = cuts[-1] - 1
+    return [min(b, last) - max(a, 1) for a, b in pairwise(cuts)]

@@ -1,0 +1,272 @@
+"""NeMo: a training script for Megatron-Bridge, the library behind NeMo 2's Megatron models.
+
+Fields of the configuration classes of Megatron-Bridge 0.3.1 on Megatron Core 0.16.1
+(``training/config.py``, ``models/gpt_provider.py``, ``models/mla_provider.py``,
+``training/mixed_precision.py``). The script builds the model from the scenario's sizes on mock
+data; ranks and rules are Megatron Core's (`nest_core.interop.exporters.megatron_core`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nest_core.costs import Plan, Report
+from nest_core.costs.megatron import SHARDING
+from nest_core.interop.exporters.host_mapping import host_mapping
+from nest_core.interop.exporters.megatron_core import (
+    Value,
+    architecture,
+    check_megatron,
+    overlap_fields,
+    recompute_fields,
+    stage_fields,
+    swapped,
+)
+from nest_core.interop.exporters.values import Bundle, exports, header, refuse_if, torchrun
+from nest_core.network import collapse
+from nest_core.scenario import ScenarioValues
+
+__all__ = ["VERSION", "export_nemo"]
+
+VERSION = "Megatron-Bridge 0.3.1 (Megatron Core 0.16.1)"
+_NAME = "Megatron-Bridge"
+
+Fields = dict[str, str]
+"""Field names and the Python expressions that give them."""
+
+_ACTIVATIONS = {
+    "gelu": ("F.gelu", False),
+    "swiglu": ("F.silu", True),
+    "squared_relu": ("squared_relu", False),
+    "quick_geglu": ("quick_gelu", True),
+}
+_PRECISION = {
+    "bf16": "bf16_mixed",
+    "fp16": "fp16_mixed",
+    "fp8": "bf16_with_fp8_current_scaling_mixed",
+}
+_DTYPE = {"bf16": "torch.bfloat16", "fp16": "torch.float16", "fp8": "torch.bfloat16"}
+
+_SCRIPT = """\
+import torch
+import torch.nn.functional as F
+from megatron.bridge.models.gpt_provider import GPTModelProvider
+from megatron.bridge.models.mla_provider import MLAModelProvider
+from megatron.bridge.training.config import (
+    CheckpointConfig,
+    ConfigContainer,
+    DistributedDataParallelConfig,
+    DistributedInitConfig,
+    LoggerConfig,
+    MockGPTDatasetConfig,
+    OptimizerConfig,
+    RNGConfig,
+    SchedulerConfig,
+    TokenizerConfig,
+    TrainingConfig,
+)
+from megatron.bridge.training.gpt_step import forward_step
+from megatron.bridge.training.mixed_precision import get_mixed_precision_config
+from megatron.bridge.training.pretrain import pretrain
+from megatron.core.activations import squared_relu
+from megatron.core.fusions.fused_bias_geglu import quick_gelu
+from megatron.core.transformer.enums import AttnBackend
+
+
+"""
+
+
+def export_nemo(scenario: ScenarioValues, report: Report) -> Bundle:
+    """Training script and launch script of a priced plan.
+
+    Raises
+    ------
+    Refused
+        Where Megatron-Bridge cannot express the plan.
+    """
+    plan = report.plan
+    refuse_if(
+        scenario.model.family == "bert",
+        "workload.model",
+        f"must be a decoder for {_NAME}",
+        scenario.model.name,
+        "export with --to megatron",
+    )
+    rank_mapping = host_mapping(collapse(scenario.fabric), plan.point)
+    check_megatron(scenario, plan, rank_mapping, _NAME)
+    top = header(scenario, plan, VERSION)
+    script = top + _SCRIPT + _configuration(scenario, plan)
+    launch = (
+        "#!/usr/bin/env bash\n" + top + "# Run on every node.\nset -euo pipefail\n"
+        'cd -- "$(dirname -- "$0")"\n'
+        + exports({"CUDA_DEVICE_MAX_CONNECTIONS": "" if plan.point.zero > 1 else "1"})
+        + torchrun(rank_mapping, ["train.py"])
+    )
+    return Bundle(
+        {"train.py": script, "launch.sh": launch},
+        (
+            "The script trains on mock data with a placeholder learning rate; rotary base and "
+            "norm epsilon are Megatron Core's defaults.",
+        ),
+    )
+
+
+def _configuration(scenario: ScenarioValues, plan: Plan) -> str:
+    fields = architecture(scenario, _NAME)
+    provider = "MLAModelProvider" if fields.get("multi_latent_attention") else "GPTModelProvider"
+    calls = {
+        "model": (provider, _model(fields) | _parallel(scenario, plan)),
+        "train": ("TrainingConfig", _train(scenario, plan)),
+        "optimizer": ("OptimizerConfig", _optimizer(scenario, plan)),
+        "scheduler": (
+            "SchedulerConfig",
+            {"lr_decay_style": '"cosine"', "lr_warmup_iters": "2"},
+        ),
+        "dataset": ("MockGPTDatasetConfig", _dataset(scenario)),
+        "ddp": ("DistributedDataParallelConfig", _ddp(scenario, plan)),
+        "dist": ("DistributedInitConfig", _dist(plan)),
+        "logger": ("LoggerConfig", {"log_interval": "1"}),
+        "tokenizer": (
+            "TokenizerConfig",
+            {
+                "tokenizer_type": '"NullTokenizer"',
+                "vocab_size": str(scenario.model.vocabulary - 1),
+            },
+        ),
+        "checkpoint": (
+            "CheckpointConfig",
+            {"ckpt_format": '"fsdp_dtensor"' if plan.point.zero > 1 else '"torch_dist"'},
+        ),
+        "rng": ("RNGConfig", {"seed": "1234"}),
+    }
+    body = "".join(f"        {name}={_call(*call)},\n" for name, call in calls.items())
+    if scenario.precision in _PRECISION:
+        body += "        mixed_precision=precision,\n"
+    return (
+        "def config():\n"
+        + _precision(scenario)
+        + f"    return ConfigContainer(\n{body}    )\n\n\n"
+        + 'if __name__ == "__main__":\n'
+        "    pretrain(config=config(), forward_step_func=forward_step)\n"
+    )
+
+
+def _call(name: str, fields: Mapping[str, str]) -> str:
+    inner = "".join(f"            {key}={value},\n" for key, value in fields.items())
+    return f"{name}(\n{inner}        )"
+
+
+def _precision(scenario: ScenarioValues) -> str:
+    if scenario.precision not in _PRECISION:
+        return ""
+    lines = f'    precision = get_mixed_precision_config("{_PRECISION[scenario.precision]}")\n'
+    half = scenario.precision == "fp16"
+    wide = scenario.gradient_bytes == 4.0 or (not scenario.gradient_bytes and not half)
+    return lines + f"    precision.grad_reduce_in_fp32 = {wide}\n"
+
+
+def _model(fields: Mapping[str, Value]) -> Fields:
+    result: Fields = {}
+    for name, value in fields.items():
+        if name == "activation":
+            function, gated = _ACTIVATIONS[str(value)]
+            result |= {"activation_func": function, "gated_linear_unit": str(gated)}
+        elif name == "tied":
+            result["share_embeddings_and_output_weights"] = str(value)
+        elif name == "moe_layer_freq" and isinstance(value, tuple):
+            result[name] = f"[0] * {value.count(0)} + [1] * {value.count(1)}"
+        elif name not in ("max_position_embeddings", "multi_latent_attention"):
+            result[name] = _literal(value)
+    if fields.get("position_embedding_type") == "learned_absolute":
+        result.pop("position_embedding_type")  # the provider's default
+    result["should_pad_vocab"] = "True"
+    return result
+
+
+def _literal(value: Value) -> str:
+    if isinstance(value, tuple) and isinstance(value[0], str):
+        return "[" + ", ".join(f'"{entry}"' for entry in value) + "]"
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+def _parallel(scenario: ScenarioValues, plan: Plan) -> Fields:
+    point = plan.point
+    fields: Fields = {
+        "tensor_model_parallel_size": str(point.tp),
+        "pipeline_model_parallel_size": str(point.pp),
+        "context_parallel_size": str(point.cp),
+        "expert_model_parallel_size": str(point.ep),
+        "sequence_parallel": str(point.sp),
+        "pipeline_dtype": _DTYPE.get(scenario.precision, "torch.float32"),
+        "attention_backend": f"AttnBackend.{scenario.attention}",
+    }
+    if point.etp != point.tp:
+        fields["expert_tensor_parallel_size"] = str(point.etp)
+    stages = stage_fields(plan) | recompute_fields(plan) | overlap_fields(scenario)
+    fields |= {name: _literal(value) for name, value in stages.items()}
+    if point.cp > 1:
+        fields["cp_comm_type"] = '"p2p"' if scenario.context == "ring" else '"all_gather"'
+    if point.zero > 1:
+        fields["gradient_accumulation_fusion"] = "False"
+    return fields
+
+
+def _train(scenario: ScenarioValues, plan: Plan) -> Fields:
+    return {
+        "micro_batch_size": str(plan.point.micro_batch),
+        "global_batch_size": str(scenario.batch),
+        "train_iters": "100",
+        "eval_iters": "0",
+    }
+
+
+def _optimizer(scenario: ScenarioValues, plan: Plan) -> Fields:
+    fields: Fields = {
+        "optimizer": '"sgd"' if scenario.optimizer == "sgd" else '"adam"',
+        "lr": "1.0e-4",
+        "min_lr": "1.0e-5",
+        "use_distributed_optimizer": str(plan.point.zero > 0),
+    }
+    if scenario.optimizer == "adam_8bit":
+        fields |= {
+            "use_precision_aware_optimizer": "True",
+            "exp_avg_dtype": "torch.uint8",
+            "exp_avg_sq_dtype": "torch.uint8",
+        }
+    return fields
+
+
+def _dataset(scenario: ScenarioValues) -> Fields:
+    return {
+        "seq_length": str(scenario.sequence),
+        "random_seed": "1234",
+        "reset_position_ids": "False",
+        "reset_attention_mask": "False",
+        "eod_mask_loss": "False",
+        "num_dataset_builder_threads": "1",
+        "split": '"9999,8,2"',
+        "dataloader_type": '"single"',
+    }
+
+
+def _ddp(scenario: ScenarioValues, plan: Plan) -> Fields:
+    point = plan.point
+    overlaps = scenario.overlap != "none" and point.sharers > 1
+    fields: Fields = {
+        "use_distributed_optimizer": str(point.zero > 0),
+        "overlap_grad_reduce": str(overlaps),
+        "overlap_param_gather": str(overlaps and point.zero > 0),
+    }
+    if point.instances > 1:
+        fields["num_distributed_optimizer_instances"] = str(point.instances)
+    if point.zero > 1:
+        fields["use_megatron_fsdp"] = "True"
+        fields["data_parallel_sharding_strategy"] = f'"{SHARDING[point.zero]}"'
+    return fields
+
+
+def _dist(plan: Plan) -> Fields:
+    fields: Fields = {"use_tp_pp_dp_mapping": str(swapped(plan.point))}
+    if plan.point.zero > 1:
+        fields["use_megatron_fsdp"] = "True"
+    return fields

@@ -1,0 +1,175 @@
+"""Slurm: a batch script that gives every rank of a plan its node and its device.
+
+Options of ``sbatch`` and ``srun`` as of Slurm 22.05.8's manual pages.
+Where ranks fill node after node, ``--distribution=block`` numbers them as the plan does.
+Otherwise a rank file says for every rank its node (an index into the job's list of nodes, which
+Slurm sorts by name) and its device; the script turns it into the host file that
+``--distribution=arbitrary`` reads, one line per rank [1]_.
+
+A task finds ``RANK``, ``WORLD_SIZE``, ``LOCAL_RANK`` (its device), ``LOCAL_WORLD_SIZE``,
+``MASTER_ADDR`` and ``MASTER_PORT``, which is what ``torch.distributed`` reads; it sees all devices
+of its node. Ranks are numbered along the plan's axis order: the framework must number them alike.
+
+References
+----------
+.. [1] srun(1), "-m, --distribution", "arbitrary".
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from nest_core.costs import Plan, Report
+from nest_core.interop.exporters.host_mapping import HostMapping, host_mapping
+from nest_core.interop.exporters.values import Bundle, header, refuse_if
+from nest_core.network import collapse
+from nest_core.scenario import ScenarioValues
+from nest_core.scenario.titles import scenario_title
+
+__all__ = ["VERSION", "coordinates", "export_slurm"]
+
+VERSION = "Slurm 22.05.8 (sbatch and srun)"
+
+_TASK = """\
+#!/usr/bin/env bash
+{top}# One rank: its number from Slurm, its device {source}.
+set -euo pipefail
+export RANK="$SLURM_PROCID" WORLD_SIZE="$SLURM_NTASKS"
+{device}export LOCAL_RANK="$device"
+exec "$@"
+"""
+_FROM_FILE = """\
+read -r _ _ device LOCAL_WORLD_SIZE _ < <(awk -v rank="$RANK" '$1 == rank' "$NEST_RANKS")
+export LOCAL_WORLD_SIZE
+"""
+_FROM_SLURM = """\
+device="$SLURM_LOCALID"
+export LOCAL_WORLD_SIZE="{per_node}"
+"""
+_NODES = """\
+mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
+"""
+_HOSTS = """\
+SLURM_HOSTFILE="$(mktemp "$PWD/hostfile.XXXXXX")"
+export SLURM_HOSTFILE
+trap 'rm -f -- "$SLURM_HOSTFILE"' EXIT
+while read -r rank node _; do
+  [[ $rank == \\#* ]] || echo "${nodes[$node]}"
+done < "$NEST_RANKS" > "$SLURM_HOSTFILE"
+MASTER_ADDR="$(head -n 1 "$SLURM_HOSTFILE")"
+"""
+_FIRST = 'MASTER_ADDR="${nodes[0]}"\n'
+
+
+def export_slurm(scenario: ScenarioValues, report: Report) -> Bundle:
+    """Batch script, task script and, where it is needed, rank file of a priced plan.
+
+    Raises
+    ------
+    Refused
+        If stages divide their layers so differently that a rank has no single place.
+    """
+    plan = report.plan
+    rank_mapping = host_mapping(collapse(scenario.fabric), plan.point)
+    places = coordinates(plan)
+    plain = rank_mapping.in_order and rank_mapping.even
+    files = {
+        "job.sbatch": _job(scenario, plan, rank_mapping, plain),
+        "task.sh": _TASK.format(
+            top=header(scenario, plan, VERSION),
+            source="too" if plain else "from the rank file",
+            device=_FROM_SLURM.format(per_node=int(rank_mapping.per_host[0]))
+            if plain
+            else _FROM_FILE,
+        ),
+    }
+    if not plain:
+        files["ranks.txt"] = _ranks(scenario, plan, rank_mapping, places)
+    nodes = len(rank_mapping.used_hosts)
+    notes = [f"The job's {nodes} nodes, sorted by name, stand for the fabric's in its numbering."]
+    if len(rank_mapping.host_sizes) > nodes:
+        notes.append("Nodes that the plan leaves idle are not asked for.")
+    return Bundle(files, tuple(notes))
+
+
+def coordinates(plan: Plan) -> dict[str, list[int]]:
+    """Place of every rank on each axis.
+
+    Raises
+    ------
+    Refused
+        Where stages differ in width and the axes lie so that a rank belongs to two stages.
+    """
+    point = plan.point
+    places = {axis: np.zeros(point.devices_used, dtype=np.int64) for axis in point.order}
+    for stage in range(point.pp):
+        layout = plan.stage_point(stage).layout
+        own = layout.stage_of(point.devices_used) == stage
+        refuse_if(
+            not np.array_equal(own, point.layout.stage_of(point.devices_used) == stage),
+            "plan.stage_strategies",
+            f"must leave every rank to one stage under the order {'-'.join(point.order)} for Slurm",
+            f"stage {stage + 1}",
+            "pin search.order so that pp does not lie between tp and cp",
+        )
+        ranks = np.flatnonzero(own)
+        for axis in point.order:
+            places[axis][ranks] = ranks // layout.stride(axis) % getattr(layout, axis)
+    return {axis: place.tolist() for axis, place in places.items()}
+
+
+def _job(scenario: ScenarioValues, plan: Plan, rank_mapping: HostMapping, plain: bool) -> str:
+    nodes = len(rank_mapping.used_hosts)
+    name = re.sub(r"[^A-Za-z0-9]+", "-", scenario_title(scenario)).strip("-")[:40]
+    per_node = int(rank_mapping.host_sizes[rank_mapping.used_hosts].max())
+    options = [
+        f"--job-name={name}",
+        f"--nodes={nodes}",
+        f"--ntasks={rank_mapping.ranks}",
+        f"--gpus-per-node={per_node}",
+        "--exclusive",
+    ]
+    if plain:
+        options.append(f"--ntasks-per-node={int(rank_mapping.per_host[0])}")
+    directives = "".join(f"#SBATCH {option}\n" for option in options)
+    distribution = "block" if plain else "arbitrary"
+    step = (
+        f"srun --nodes={nodes} --ntasks={rank_mapping.ranks} --distribution={distribution} "
+        "--gpu-bind=none --kill-on-bad-exit=1 \\\n"
+        '  bash "$NEST_FOLDER/task.sh" "$@"\n'
+    )
+    return (
+        "#!/usr/bin/env bash\n"
+        + directives
+        + header(scenario, plan, VERSION)
+        + "# Submit from the folder of these files: sbatch job.sbatch PROGRAM [ARGUMENT]...\n"
+        "set -euo pipefail\n"
+        ': "${1:?the program that every rank runs}"\n'
+        'export NEST_FOLDER="${NEST_FOLDER:-$SLURM_SUBMIT_DIR}"\n'
+        + ("" if plain else 'export NEST_RANKS="$NEST_FOLDER/ranks.txt"\n')
+        + _NODES
+        + (_FIRST if plain else _HOSTS)
+        + 'export MASTER_ADDR MASTER_PORT="${MASTER_PORT:-29500}"\n'
+        + step
+    )
+
+
+def _ranks(
+    scenario: ScenarioValues, plan: Plan, rank_mapping: HostMapping, places: dict[str, list[int]]
+) -> str:
+    axes = ("tp", "cp", "dp", "pp")
+    used = {int(host): index for index, host in enumerate(rank_mapping.used_hosts)}
+    crowd = dict(zip(used, map(int, rank_mapping.per_host), strict=True))
+    rows = zip(
+        rank_mapping.hosts.tolist(),
+        rank_mapping.slots.tolist(),
+        *(places[axis] for axis in axes),
+        strict=True,
+    )
+    head = header(scenario, plan, VERSION) + f"# rank node device on_node {' '.join(axes)}\n"
+    return head + "".join(
+        f"{rank} {used[host]} {slot} {crowd[host]} {' '.join(map(str, place))}\n"
+        for rank, (host, slot, *place) in enumerate(rows)
+    )

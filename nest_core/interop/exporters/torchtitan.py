@@ -1,0 +1,340 @@
+"""torchtitan: a configuration function and a script to start it.
+
+Fields of ``torchtitan/config/configs.py``, rules of ``distributed/parallel_dims.py``,
+``distributed/pipeline_parallel.py`` and ``distributed/activation_checkpoint.py`` in release
+0.3.0. ``--module`` takes any importable module, so the plan is one; it starts from the
+configuration that torchtitan ships for the model and sets what the plan says.
+
+Its mesh is pp, dp, cp, tp from the outside in. ZeRO 3 is its fully sharded data parallelism,
+ZeRO 2 the same with parameters kept after the forward pass, ZeRO 0 replication; context-parallel
+ranks always shard. Groups of ZeRO's are its hybrid sharding: replicas of whole shard degrees.
+
+Models are those of ``torchtitan/models/*/__init__.py``; a configuration function of the same
+tokenizer lends everything that the scenario does not hold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from nest_core.costs import Plan, Point, Report
+from nest_core.costs.schedules import DELAYS
+from nest_core.interop.exporters.host_mapping import host_mapping
+from nest_core.interop.exporters.values import (
+    Bundle,
+    Refused,
+    check_launcher,
+    check_order,
+    check_plain_experts,
+    check_uniform,
+    check_whole_batch,
+    common_recomputation,
+    header,
+    pipelined,
+    refuse_if,
+    torchrun,
+)
+from nest_core.network import collapse
+from nest_core.scenario import ScenarioValues
+from nest_core.workload import Model
+
+__all__ = ["VERSION", "Flavour", "export_torchtitan", "flavour_of"]
+
+VERSION = "torchtitan 0.3.0"
+_NAME = "torchtitan"
+_ORDER = ("tp", "cp", "dp", "pp")
+_SCHEDULES = {"1f1b": "1F1B", "gpipe": "GPipe", "interleaved": "Interleaved1F1B"}
+
+
+def export_torchtitan(scenario: ScenarioValues, report: Report) -> Bundle:
+    """Configuration module and launch script of a priced plan.
+
+    Raises
+    ------
+    Refused
+        Where torchtitan cannot express the plan.
+    """
+    plan = report.plan
+    rank_mapping = host_mapping(collapse(scenario.fabric), plan.point)
+    flavour = flavour_of(scenario.model)
+    check_uniform(plan, _NAME)
+    check_whole_batch(scenario.batch, plan.point, _NAME)
+    recompute = common_recomputation(plan, _NAME)
+    refuse_if(
+        plan.point.schedule in DELAYS and pipelined(plan.point),
+        "plan.schedule",
+        f"must be 1f1b, gpipe or interleaved for {_NAME}, whose zero-bubble schedules want two or "
+        "more virtual stages per stage",
+        plan.point.schedule,
+        "pin search.schedule",
+    )
+    check_order(plan.point, (_ORDER,), _NAME)
+    check_launcher(rank_mapping, plan.point, _NAME)
+    _check_sharding(plan.point)
+    _check_rest(scenario, plan.point, recompute)
+    top = header(scenario, plan, VERSION)
+    lines = [
+        f"config.{name} = {value}" for name, value in _settings(scenario, plan, recompute).items()
+    ]
+    module = (
+        top + "from torchtitan.distributed.activation_checkpoint import FullAC\n"
+        f"from torchtitan.models.{flavour.module} import model_registry\n"
+        f"from torchtitan.models.{flavour.module}.config_registry import {flavour.base}\n\n\n"
+        "def plan():\n"
+        f"    config = {flavour.base}()\n"
+        f'    config.model_spec = model_registry("{flavour.name}")\n'
+        + "".join(f"    {line}\n" for line in lines)
+        + "    return config\n"
+    )
+    launch = (
+        "#!/usr/bin/env bash\n" + top + "# Run on every node; arguments go to torchtitan.\n"
+        "set -euo pipefail\n"
+        'PYTHONPATH="$(cd -- "$(dirname -- "$0")" && pwd)${PYTHONPATH:+:$PYTHONPATH}"\n'
+        "export PYTHONPATH\n"
+        + torchrun(rank_mapping, ["-m torchtitan.train --module nest_plan --config plan", '"$@"'])
+    )
+    return Bundle(
+        {"nest_plan.py": module, "launch.sh": launch},
+        (
+            f"Tokenizer, data and learning rate are those of torchtitan's {flavour.base}.",
+            *_reductions(scenario, plan.point),
+        ),
+    )
+
+
+def _reductions(scenario: ScenarioValues, point: Point) -> tuple[str, ...]:
+    """What torchtitan does otherwise than is priced."""
+    if point.instances == 1 or point.pp > 1 or point.micro_batches(scenario.batch) == 1:
+        return ()
+    return (
+        "Between its replicas torchtitan reduces gradients after every micro-batch unless "
+        "set_requires_all_reduce defers it; priced is once per iteration.",
+    )
+
+
+def _settings(scenario: ScenarioValues, plan: Plan, recompute: str) -> dict[str, str]:
+    point = plan.point
+    replicas = point.instances if point.zero >= 2 else point.dp
+    micro_batches = point.micro_batches(scenario.batch)
+    # With a pipeline all micro-batches of a replica are one step; without, they add up.
+    local = point.micro_batch * (micro_batches if point.pp > 1 else 1)
+    fields = {
+        "training.seq_len": str(scenario.sequence),
+        "training.local_batch_size": str(local),
+        "training.global_batch_size": str(scenario.batch),
+        "training.dtype": '"float32"',
+        "training.mixed_precision_param": (
+            '"bfloat16"' if scenario.precision == "bf16" else '"float32"'
+        ),
+        "parallelism.data_parallel_replicate_degree": str(replicas),
+        "parallelism.data_parallel_shard_degree": str(point.dp // replicas),
+        "parallelism.fsdp_reshard_after_forward": '"always"' if point.zero == 3 else '"never"',
+        "parallelism.tensor_parallel_degree": str(point.tp),
+        "parallelism.enable_sequence_parallel": str(point.sp),
+        "parallelism.context_parallel_degree": str(point.cp),
+        "parallelism.pipeline_parallel_degree": str(point.pp),
+        "parallelism.expert_parallel_degree": str(point.ep),
+        "activation_checkpoint": "FullAC.Config()" if recompute == "full" else "None",
+        "compile.enable_async_tensor_parallel": "False",
+    }
+    if pipelined(point):
+        fields |= {
+            "parallelism.pipeline_parallel_schedule": f'"{_SCHEDULES[point.schedule]}"',
+            "parallelism.pipeline_parallel_microbatch_size": str(point.micro_batch),
+            "parallelism.module_fqns_per_model_part": _parts(plan),
+        }
+    return fields
+
+
+def _parts(plan: Plan) -> str:
+    """Modules of every virtual stage, in the order in which a micro-batch passes them."""
+    last = plan.cuts[-1] - 1
+    rows = []
+    for first, end in pairwise(plan.cuts):
+        blocks = range(max(first, 1) - 1, min(end, last) - 1)
+        names = ["tok_embeddings"] if first == 0 else []
+        names += [f"layers.{block}" for block in blocks]
+        names += ["norm", "lm_head"] if end == plan.cuts[-1] else []
+        rows.append("        [" + ", ".join(f'"{name}"' for name in names) + "],\n")
+    return "[\n" + "".join(rows) + "    ]"
+
+
+def _check_sharding(point: Point) -> None:
+    refuse_if(
+        point.zero == 1 and point.sharers > 1,
+        "plan.zero",
+        f"must be 0, 2 or 3 for {_NAME}, which shards gradients with the optimizer's states",
+        point.zero,
+        "pin search.zero",
+    )
+    refuse_if(
+        point.zero == 0 and point.cp > 1,
+        "plan.zero",
+        f"must be 2 or 3 with context parallelism for {_NAME}, whose context-parallel ranks shard",
+        point.zero,
+        "pin search.zero",
+    )
+    refuse_if(
+        point.zero_group % point.cp > 0,
+        "plan.zero_group",
+        f"must be a multiple of cp = {point.cp} for {_NAME}, whose context-parallel ranks shard",
+        point.zero_group,
+        "pin search.zero_group",
+    )
+
+
+def _check_rest(scenario: ScenarioValues, point: Point, recompute: str) -> None:
+    refuse_if(
+        recompute not in ("none", "full"),
+        "plan.recompute",
+        f"must be none or full for {_NAME}, whose selective mode saves every second matrix product",
+        recompute,
+        "pin search.recompute",
+    )
+    refuse_if(
+        scenario.precision not in ("bf16", "fp32"),
+        "workload.precision",
+        f"must be bf16 or fp32 for {_NAME}",
+        scenario.precision,
+        "choose one of them",
+    )
+    refuse_if(
+        scenario.optimizer != "adam",
+        "workload.optimizer",
+        f"must be adam for {_NAME}",
+        scenario.optimizer,
+        "choose adam",
+    )
+    refuse_if(
+        scenario.gradient_bytes == 2.0,
+        "workload.gradient_bytes",
+        f"must be 4 for {_NAME}, which reduces in fp32",
+        2,
+        "leave it out",
+    )
+    check_plain_experts(scenario, point, _NAME)
+    refuse_if(
+        scenario.model.experts > 1 and max(point.tp, point.etp) > 1,
+        "plan.tp",
+        f"must be 1 with experts for {_NAME}, whose expert groups take tensor-parallel ranks in",
+        point.tp,
+        "pin search.tp to 1",
+    )
+    refuse_if(
+        point.ep > 1 and point.zero == 0,
+        "plan.zero",
+        f"must be 2 or 3 with expert parallelism for {_NAME}, which takes its "
+        "ranks from the sharded ones",
+        point.zero,
+        "pin search.zero",
+    )
+    refuse_if(
+        scenario.context == "ring" and point.cp > 1 and scenario.sequence % (2 * point.cp),
+        "workload.sequence_length_tokens",
+        f"must be a multiple of 2 cp = {2 * point.cp} for {_NAME}",
+        scenario.sequence,
+        "choose another cp",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Flavour:
+    """A model of torchtitan.
+
+    Parameters
+    ----------
+    module, name, base : str
+        Package of ``torchtitan.models``, key of its ``model_registry``, and function of its
+        ``config_registry``.
+    family : str
+    blocks, hidden, heads, kv_heads, ffn, vocabulary : int
+        ``ffn``: inner width of the dense MLP, 0 without one.
+    experts, top_k, expert_ffn, shared_ffn, dense_blocks : int
+    tied : bool
+    """
+
+    module: str
+    name: str
+    base: str
+    family: str
+    blocks: int
+    hidden: int
+    heads: int
+    kv_heads: int
+    ffn: int
+    vocabulary: int
+    experts: int = 1
+    top_k: int = 1
+    expert_ffn: int = 0
+    shared_ffn: int = 0
+    dense_blocks: int = 0
+    tied: bool = False
+
+
+_LLAMA, _QWEN, _DEEPSEEK = 128256, 151936, "deepseek_v3_16b"
+_FLAVOURS = (
+    Flavour("llama3", "1B", "llama3_8b", "llama", 16, 2048, 32, 8, 8192, _LLAMA, tied=True),
+    Flavour("llama3", "3B", "llama3_8b", "llama", 28, 3072, 24, 8, 8192, _LLAMA, tied=True),
+    Flavour("llama3", "8B", "llama3_8b", "llama", 32, 4096, 32, 8, 14336, _LLAMA),
+    Flavour("llama3", "70B", "llama3_70b", "llama", 80, 8192, 64, 8, 28672, _LLAMA),
+    Flavour("llama3", "405B", "llama3_70b", "llama", 126, 16384, 128, 8, 53248, _LLAMA),
+    Flavour("qwen3", "0.6B", "qwen3_0_6b", "qwen3", 28, 1024, 16, 8, 3072, _QWEN, tied=True),
+    Flavour("qwen3", "1.7B", "qwen3_1_7b", "qwen3", 28, 2048, 16, 8, 6144, _QWEN, tied=True),
+    Flavour("qwen3", "4B", "qwen3_1_7b", "qwen3", 36, 2560, 32, 8, 9728, _QWEN, tied=True),
+    Flavour("qwen3", "8B", "qwen3_14b", "qwen3", 36, 4096, 32, 8, 12288, _QWEN),
+    Flavour("qwen3", "14B", "qwen3_14b", "qwen3", 40, 5120, 40, 8, 17408, _QWEN),
+    Flavour("qwen3", "32B", "qwen3_32b", "qwen3", 64, 5120, 64, 8, 25600, _QWEN),
+    Flavour(
+        "qwen3", "30B-A3B", "qwen3_30b_a3b", "qwen3_moe", 48, 2048, 32, 4, 0, _QWEN, 128, 8, 768
+    ),
+    Flavour(
+        "qwen3", "235B-A22B", "qwen3_30b_a3b", "qwen3_moe", 94, 4096, 64, 4, 0, _QWEN, 128, 8, 1536
+    ),
+    Flavour(
+        "deepseek_v3", "236B", _DEEPSEEK, "deepseek_v2", 60, 5120, 128, 128, 12288, 102400,
+        160, 6, 1536, 3072, 1,
+    ),
+    Flavour(
+        "deepseek_v3", "671B", "deepseek_v3_671b", "deepseek_v3", 61, 7168, 128, 128, 18432, 129280,
+        256, 8, 2048, 2048, 3,
+    ),
+    Flavour(
+        "gpt_oss", "120b", "gpt_oss_120b", "gpt_oss", 36, 2880, 64, 8, 0, 201088, 128, 4, 2880
+    ),
+    Flavour("gpt_oss", "20b", "gpt_oss_20b", "gpt_oss", 24, 2880, 64, 8, 0, 201088, 32, 4, 2880),
+)  # fmt: skip
+_SIZES = (
+    "family",
+    "blocks",
+    "hidden",
+    "heads",
+    "kv_heads",
+    "ffn",
+    "vocabulary",
+    "experts",
+    "top_k",
+    "expert_ffn",
+    "shared_ffn",
+    "dense_blocks",
+    "tied",
+)
+
+
+def flavour_of(model: Model) -> Flavour:
+    """The flavour with a model's sizes.
+
+    Raises
+    ------
+    Refused
+        If torchtitan ships none.
+    """
+    for flavour in _FLAVOURS:
+        if not model.window and all(getattr(flavour, n) == getattr(model, n) for n in _SIZES):
+            return flavour
+    raise Refused(
+        "workload.model",
+        "must have the sizes of a model that torchtitan ships",
+        model.name,
+        "pick a Llama 3, Qwen3, DeepSeek or GPT-OSS model, or export with --to megatron",
+    )

@@ -1,0 +1,237 @@
+"""What exporters share: the files of an export, what frameworks cannot express, and shell scripts.
+
+``torchrun`` of PyTorch 2.13 numbers ranks node after node and, within one, by local rank, which
+is also the device. The caller says which node it is on and where node 0 is: ``NODE_RANK`` (under
+Slurm ``SLURM_NODEID``), ``MASTER_ADDR``, ``MASTER_PORT``.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from nest_core.costs import Plan, Point
+from nest_core.documents.errors import InputError
+from nest_core.interop.exporters.host_mapping import HostMapping
+from nest_core.scenario import ScenarioValues
+from nest_core.scenario.titles import scenario_title
+
+__all__ = [
+    "Bundle",
+    "Refused",
+    "agrees",
+    "array",
+    "check_launcher",
+    "check_order",
+    "check_plain_experts",
+    "check_uniform",
+    "check_whole_batch",
+    "common_recomputation",
+    "exports",
+    "header",
+    "pipelined",
+    "refuse_if",
+    "torchrun",
+]
+
+Content = str | bytes
+
+
+class Refused(InputError):
+    """A plan that a framework cannot express; the sentence says which part and why."""
+
+
+def refuse_if(wrong: object, field: str, rule: str, value: object, remedy: str) -> None:
+    """Refuse a plan for a part that a framework cannot express.
+
+    Raises
+    ------
+    Refused
+        If that is so.
+    """
+    if wrong:
+        raise Refused(field, rule, value, remedy)
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """Files of one export.
+
+    Parameters
+    ----------
+    files : mapping of str to str or bytes
+        Contents by name; text is UTF-8 with Unix line ends.
+    notes : tuple of str
+        One sentence each: what the framework decides for itself, or what is left out.
+    """
+
+    files: Mapping[str, Content]
+    notes: tuple[str, ...] = ()
+
+
+def header(scenario: ScenarioValues, plan: Plan, version: str, comment: str = "# ") -> str:
+    """Comment lines that say what a file is, for which version, and of which plan."""
+    lines = (
+        f"{scenario_title(scenario)}: {plan.words}.",
+        f"Checked against {version}.",
+    )
+    return "".join(f"{comment}{' '.join(line.split())}\n" for line in lines)
+
+
+def pipelined(point: Point) -> bool:
+    """Whether the schedule matters."""
+    return point.pp > 1
+
+
+def check_whole_batch(batch: int, point: Point, framework: str) -> None:
+    """Refuse a padded batch: a framework would train other sequences than were asked for."""
+    refuse_if(
+        batch % (point.dp * point.micro_batch),
+        "plan.dp",
+        f"times micro_batch = {point.micro_batch} must divide the batch of {batch} for {framework}",
+        point.dp,
+        "plan with search.pad_batch = false",
+    )
+
+
+def check_plain_experts(scenario: ScenarioValues, point: Point, framework: str) -> None:
+    """Refuse experts that are reached otherwise than by plain all-to-alls, one by one."""
+    spread = scenario.model.experts > 1 and point.ep > 1
+    refuse_if(
+        spread and scenario.dispatch != "all_to_all",
+        "workload.dispatch",
+        f"must be all_to_all for {framework}, which sends a token once per expert",
+        scenario.dispatch,
+        "leave it out",
+    )
+    refuse_if(
+        spread and scenario.expert_overlap,
+        "workload.expert_overlap",
+        f"must be false for {framework}, which runs one micro-batch at a time",
+        True,
+        "leave it out",
+    )
+
+
+def check_uniform(plan: Plan, framework: str) -> None:
+    """Refuse stages that divide their layers differently."""
+    different = sorted(
+        {str((s.tp, s.sp, s.cp, s.ep, s.etp, s.zero, s.zero_group)) for s in plan.strategies}
+    )
+    refuse_if(
+        len(different) > 1,
+        "plan.stage_strategies",
+        f"must be the same in every stage for {framework}",
+        ", ".join(different),
+        "plan with search.stage_strategies uniform",
+    )
+
+
+def common_recomputation(plan: Plan, framework: str) -> str:
+    """What every stage recomputes; refused where stages differ."""
+    refuse_if(
+        len(set(plan.recompute)) > 1,
+        "plan.recompute",
+        f"must be the same in every stage for {framework}",
+        ", ".join(plan.recompute),
+        "pin search.recompute to one choice",
+    )
+    return plan.recompute[0]
+
+
+def agrees(point: Point, order: Sequence[str]) -> bool:
+    """Whether an order gives ranks the same coordinates, axes of degree 1 left out.
+
+    Examples
+    --------
+    >>> point = Point(8, True, 4, 1, 1, 0, ("tp", "cp", "pp", "dp"))
+    >>> agrees(point, ("tp", "cp", "dp", "pp"))
+    True
+    """
+    return [a for a in point.order if getattr(point, a) > 1] == [
+        a for a in order if getattr(point, a) > 1
+    ]
+
+
+def check_order(point: Point, orders: Sequence[Sequence[str]], framework: str) -> None:
+    """Refuse axis orders that a framework has no ranks for."""
+    if not any(agrees(point, order) for order in orders):
+        known = " or ".join("-".join(order) for order in orders)
+        raise Refused(
+            "plan.order",
+            f"must be {known} for {framework}, apart from axes of degree 1",
+            "-".join(point.order),
+            "pin search.order to one of them",
+        )
+
+
+def check_launcher(
+    rank_mapping: HostMapping, point: Point, framework: str, *, even: bool = True
+) -> None:
+    """Refuse a rank mapping that a launcher without a rank file does not give.
+
+    Parameters
+    ----------
+    even : bool
+        Whether hosts must carry as many ranks each.
+    """
+    refuse_if(
+        not rank_mapping.in_order,
+        "plan.device_order",
+        f"must fill node after node for {framework}'s launcher",
+        point.device_order,
+        "export with --to slurm, whose rank file carries it, or pin search.seating to consecutive "
+        "and search.device_order to natural",
+    )
+    if even and not rank_mapping.even:
+        counts = ", ".join(map(str, sorted({int(n) for n in rank_mapping.per_host})))
+        raise Refused(
+            "plan.devices_used",
+            f"must put as many ranks on every node for {framework}'s launcher",
+            counts,
+            "use whole nodes, or export with --to slurm",
+        )
+
+
+def array(name: str, words: Iterable[Sequence[str]]) -> str:
+    """A bash array, one option with its values per line.
+
+    Examples
+    --------
+    >>> print(array("PLAN", [("--a", "1"), ("--b",)]), end="")
+    PLAN=(
+      --a 1
+      --b
+    )
+    """
+    lines = "".join(f"  {shlex.join(group)}\n" for group in words)
+    return f"{name}=(\n{lines})\n"
+
+
+def exports(variables: Mapping[str, str]) -> str:
+    """Environment variables; an empty value unsets."""
+    return "".join(
+        f"export {name}={shlex.quote(value)}\n" if value else f"unset {name}\n"
+        for name, value in variables.items()
+    )
+
+
+def torchrun(rank_mapping: HostMapping, script: Sequence[str]) -> str:
+    """The launching lines; ``script`` is what follows torchrun's own options, quoted already."""
+    nodes = len(rank_mapping.per_host)
+    own = [f"--nnodes {nodes}", f"--nproc-per-node {int(rank_mapping.per_host[0])}"]
+    setup = ""
+    if nodes > 1:
+        setup = (
+            'NODE_RANK="${NODE_RANK:-${SLURM_NODEID:?number of this node, from 0}}"\n'
+            ': "${MASTER_ADDR:?host name of node 0}"\n'
+        )
+        own += [
+            '--node-rank "$NODE_RANK"',
+            '--master-addr "$MASTER_ADDR"',
+            '--master-port "${MASTER_PORT:-29500}"',
+        ]
+    else:
+        own.append("--standalone")
+    return setup + " \\\n  ".join(["exec torchrun", *own, *script]) + "\n"

@@ -1,0 +1,243 @@
+"""A graph document in the making: readers add elements, hosts and links one by one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from nest_core.documents.units import plural
+from nest_core.fabric import MAX_EXPLICIT_DEVICES, MAX_LINKS
+from nest_core.interop.formats.values import Document, Source
+
+__all__ = ["Draft", "served", "title"]
+
+Role = Literal["device", "nic", "switch"]
+
+MAX_ELEMENTS = 100_000
+_DEVICE = re.compile(r"(gpu|device|npu|host)(?![a-z])", re.IGNORECASE)
+_NIC = re.compile(r"nic(?![a-z])", re.IGNORECASE)
+
+
+class Draft:
+    """Elements and links of a fabric of kind ``graph``, refused as soon as they are wrong.
+
+    Parameters
+    ----------
+    source : Source
+        Where they come from: names the file in messages.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.notes: list[str] = []
+        self._elements: dict[str, dict[str, Any]] = {}
+        self._links: dict[tuple[str, str], dict[str, Any]] = {}
+        self._devices = 0
+        self._unrated = self._untimed = self._inferred = 0
+        self._both_ways: set[tuple[str, str]] = set()
+        self._left_out: dict[str, None] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._elements
+
+    def element(
+        self, where: int | str, name: str, role: str | None, radix: int = 0, **drawn: Any
+    ) -> None:
+        """Add an element; without a role, what its name says.
+
+        Parameters
+        ----------
+        **drawn
+            ``count``, ``group``, ``x`` and ``y`` where the file has them.
+        """
+        wrong = self.source.wrong
+        _check_name(self.source, where, name)
+        if name in self._elements:
+            raise wrong(where, "must list an element once", name, "remove the second one")
+        if role is None:
+            role, self._inferred = role_of(name), self._inferred + 1
+        if role not in ("device", "nic", "switch"):
+            raise wrong(where, "must have device, nic or switch as role", role, "pick one of them")
+        self._devices += role == "device"
+        if self._devices > MAX_EXPLICIT_DEVICES:
+            raise wrong(
+                where,
+                f"must draw at most {MAX_EXPLICIT_DEVICES:,} devices",
+                "more",
+                "describe the fabric by a kind that is counted, not listed",
+            )
+        if len(self._elements) >= MAX_ELEMENTS:
+            raise wrong(
+                where, f"must list at most {MAX_ELEMENTS:,} elements", "more", "leave some out"
+            )
+        entry = {"id": name, "role": role} | ({"radix": radix} if radix else {})
+        self._elements[name] = entry | {key: value for key, value in drawn.items() if value != ""}
+
+    def link(
+        self,
+        where: int | str,
+        a: str,
+        b: str,
+        bandwidth_GBps: float | None,
+        latency_us: float | None,
+        count: int = 1,
+    ) -> None:
+        """Add links between two elements; None: the file states none, so assume it.
+
+        Parallel links are one entry with their count, and have to be alike.
+        """
+        wrong, assumed = self.source.wrong, self.source.assumed
+        for end in (a, b):
+            if end not in self._elements:
+                raise wrong(
+                    where, "must join elements that are listed", end, "list it or correct its name"
+                )
+        if a == b:
+            raise wrong(where, "must join two different elements", a, "remove the link")
+        if bandwidth_GBps is None:
+            bandwidth_GBps, self._unrated = assumed.link_bandwidth_GBps, self._unrated + count
+        if latency_us is None:
+            latency_us, self._untimed = assumed.hop_latency_us, self._untimed + count
+        key = (a, b) if a < b else (b, a)
+        known = self._links.get(key)
+        if known is None:
+            if len(self._links) >= MAX_LINKS:
+                raise wrong(where, f"must list at most {MAX_LINKS:,} links", "more", "join some")
+            self._links[key] = {
+                "a": a,
+                "b": b,
+                "bandwidth_GBps": bandwidth_GBps,
+                "count": count,
+                "latency_us": latency_us,
+            }
+            return
+        if (known["bandwidth_GBps"], known["latency_us"]) != (bandwidth_GBps, latency_us):
+            raise wrong(
+                where,
+                "must have parallel links of the same rate and latency",
+                f"{a} - {b}",
+                "make them alike, or put a switch between",
+            )
+        known["count"] += count
+        if known["a"] != a:
+            self._both_ways.add(key)
+
+    def note(self, count: int, noun: str, words: str) -> None:
+        """Say what was assumed of so many things, if there are any."""
+        if count:
+            self.notes.append(f"{plural(count, noun)}{words}")
+
+    def leave_out(self, attributes: Iterable[str]) -> None:
+        """Remember attributes that mean nothing here, to say so."""
+        self._left_out.update(dict.fromkeys(attributes))
+
+    def host(self, where: int | str, name: str, nics: dict[str, float], latency_us: float) -> None:
+        """Add a host: its devices on a switch of its own, and on its NICs in blocks by rail.
+
+        Parameters
+        ----------
+        nics : dict of str to float
+            NIC's id to its rate in GB/s, rail by rail; may be empty.
+        latency_us : float
+            Of the link between a device and its NIC.
+        """
+        assumed, group = self.source.assumed, name
+        devices = [f"{name} gpu{place}" for place in range(assumed.devices_per_node)]
+        for device in devices:
+            self.element(where, device, "device", group=group)
+        self.element(where, name, "switch", group=group)
+        for device in devices:
+            self.link(
+                where, device, name, assumed.intra_bandwidth_GBps, assumed.intra_latency_us / 2
+            )
+        rails = list(nics)
+        for nic in rails:
+            self.element(where, nic, "nic", group=group)
+        for place, device in enumerate(devices):
+            for rail in served(place, len(devices), len(rails)):
+                self.link(where, device, rails[rail], nics[rails[rail]], latency_us)
+
+    def document(self, name: str) -> tuple[Document, tuple[str, ...]]:
+        """The document, and the notes on what was assumed."""
+        if self._devices == 0:
+            raise self.source.wrong(
+                "",
+                "must have a device",
+                f"{plural(len(self._elements), 'element')} without one",
+                "give roles, or names that start with gpu, npu, device or host",
+            )
+        assumed = self.source.assumed
+        notes = list(self.notes)
+        if self._inferred:
+            notes.append(
+                f"Roles of {plural(self._inferred, 'element')} follow from their names: gpu, npu,"
+                " device and host are devices, nic is a NIC, the rest switches."
+            )
+        if self._unrated:
+            notes.append(
+                f"{plural(self._unrated, 'link')} without a rate:"
+                f" {assumed.link_bandwidth_GBps:g} GB/s assumed."
+            )
+        if self._untimed:
+            notes.append(
+                f"{plural(self._untimed, 'link')} without a latency:"
+                f" {assumed.hop_latency_us:g} us assumed."
+            )
+        if self._both_ways:
+            pairs = plural(len(self._both_ways), "pair")
+            notes.append(
+                f"{pairs} of elements with links listed in both directions: each is a link of its"
+                " own, and works both ways."
+            )
+        if self._left_out:
+            names = [repr(name[:40]) for name in self._left_out]
+            more = f" and {len(names) - 8:,} more" if len(names) > 8 else ""
+            notes.append(f"Attributes left out: {', '.join(names[:8])}{more}.")
+        document: Document = {
+            "schema": 1,
+            "name": title(name),
+            "kind": "graph",
+            "element": list(self._elements.values()),
+            "link": list(self._links.values()),
+        }
+        return document, tuple(notes)
+
+
+def role_of(name: str) -> Role:
+    """The role that an element's name suggests.
+
+    Examples
+    --------
+    >>> role_of("gpu12"), role_of("NIC-3"), role_of("hostel"), role_of("leaf0")
+    ('device', 'nic', 'switch', 'switch')
+    """
+    if _DEVICE.match(name):
+        return "device"
+    return "nic" if _NIC.match(name) else "switch"
+
+
+def title(name: str) -> str:
+    """A fabric's name from a file's: never empty, at most 200 characters."""
+    return name.strip()[:200] or "imported"
+
+
+def _check_name(source: Source, where: int | str, name: str) -> None:
+    if not 1 <= len(name) <= 200:
+        raise source.wrong(
+            where, "must have names of 1 to 200 characters", name, "rename the element"
+        )
+    source.check_text(where, "names", name)
+
+
+def served(place: int, devices: int, nics: int) -> range | tuple[int, ...]:
+    """Places of the NICs that one of so many devices uses where they are spread in order.
+
+    Examples
+    --------
+    >>> [tuple(served(place, 4, 2)) for place in range(4)], tuple(served(1, 2, 4))
+    ([(0,), (0,), (1,), (1,)], (2, 3))
+    """
+    if nics <= devices:
+        return (place * nics // devices,) if nics else ()
+    return range(-(-place * nics // devices), -(-(place + 1) * nics // devices))

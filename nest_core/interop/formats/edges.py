@@ -1,0 +1,178 @@
+"""Edge lists: CSV with one link per row.
+
+Columns ``a``, ``b``, ``bandwidth_GBps``, ``count``, ``latency_us`` and, for roles, ``a_role``,
+``b_role``; all but the first two are optional and may be empty. Semicolons or tabs may stand for
+the commas; ``from`` and ``to``, ``source`` and ``target``, ``src`` and ``dst`` for ``a`` and
+``b``. Devices are numbered in the order in which rows name them.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+
+from nest_core.documents.errors import InputError
+from nest_core.documents.quoting import csv_text, of_cell
+from nest_core.documents.units import gigabytes, microseconds, plural
+from nest_core.fabric import Fabric, GraphFabric, Link, as_graph
+from nest_core.interop.formats.draft import Draft
+from nest_core.interop.formats.drawn import check_plain_names, unsaid_counts
+from nest_core.interop.formats.values import Document, Exported, Source
+
+__all__ = ["COLUMNS", "read_edges", "write_edges"]
+
+COLUMNS = ("a", "b", "bandwidth_GBps", "count", "latency_us", "a_role", "b_role")
+_ALSO = {"from": "a", "source": "a", "src": "a", "to": "b", "target": "b", "dst": "b"}
+
+
+def read_edges(source: Source) -> tuple[Document, tuple[str, ...]]:
+    """A graph from rows of links."""
+    rows = list(_rows(source))
+    draft = Draft(source)
+    roles: dict[str, str] = {}
+    for line, row in rows:
+        for end in ("a", "b"):
+            role = row.get(f"{end}_role", "")
+            if role and roles.setdefault(row[end], role) != role:
+                raise source.wrong(
+                    line,
+                    f"must give {row[end]} the role {roles[row[end]]} that it has above",
+                    role,
+                    "make the rows agree",
+                )
+    for line, row in rows:
+        for end in ("a", "b"):
+            if row[end] not in draft:
+                draft.element(line, row[end], roles.get(row[end]))
+        rate, latency = row.get("bandwidth_GBps"), row.get("latency_us")
+        draft.link(
+            line,
+            row["a"],
+            row["b"],
+            source.rate(line, "bandwidth_GBps", rate) if rate else None,
+            source.number(line, "latency_us", latency, zero=True) if latency else None,
+            int(source.number(line, "count", row.get("count") or 1, whole=True)),
+        )
+    return draft.document(source.name)
+
+
+def write_edges(fabric: Fabric) -> Exported:
+    """The links of a fabric, one per row.
+
+    Raises
+    ------
+    InputError
+        For a fabric without links, of which nothing would be left.
+    """
+    graph, lost = as_graph(fabric), fabric.lost_in_graph
+    check_plain_names(graph, "CSV")
+    if not graph.links:
+        raise InputError(
+            "link",
+            "must list at least one link to be written as an edge list",
+            0,
+            "use another format",
+        )
+    spaced = [element.id for element in graph.elements if element.id != element.id.strip()]
+    if spaced:
+        raise InputError(
+            "element.id",
+            "must not begin or end with a space in an edge list",
+            spaced[0],
+            "rename the element",
+        )
+    roles = {element.id: element.role for element in graph.elements}
+    ordered = _in_order(graph)
+    rows = (
+        [
+            a,
+            b,
+            gigabytes(link.bandwidth_Bps),
+            link.count,
+            microseconds(link.latency_s),
+            roles[a],
+            roles[b],
+        ]
+        for a, b, link in ordered
+    )
+    named = list(dict.fromkeys(end for a, b, _ in ordered for end in (a, b)))
+    return Exported(csv_text(COLUMNS, rows), lost + _lost(graph, named))
+
+
+def _in_order(graph: GraphFabric) -> list[tuple[str, str, Link]]:
+    """Ends and links so that rows name devices in the order of their numbers, if that can be.
+
+    It cannot where a device is linked to later ones only.
+    """
+    number = {name: at for at, name in enumerate(graph.device_ids)}
+
+    def at(name: str) -> int:
+        return number.get(name, -1)
+
+    rows: list[tuple[str, str, Link]] = []
+    for link in graph.links:
+        first, second = sorted((link.a, link.b), key=at)
+        rows.append((first, second, link))
+    return sorted(rows, key=lambda row: at(row[1]))
+
+
+def _lost(graph: GraphFabric, named: list[str]) -> tuple[str, ...]:
+    roles = {element.id: element.role for element in graph.elements}
+    lost = ["The fabric's name."]
+    if tuple(name for name in named if roles[name] == "device") != graph.device_ids:
+        lost.append("The order in which devices are numbered: rows of links decide it.")
+    loose = len(graph.elements) - len(named)
+    if loose:
+        lost.append(f"{plural(loose, 'element')} without links.")
+    lost += unsaid_counts(graph)
+    if graph.routing != "adaptive":
+        lost.append(f"Routing, which is {graph.routing}.")
+    if any(entry.group or entry.x is not None or entry.y is not None for entry in graph.elements):
+        lost.append("Where elements are drawn, and in which groups.")
+    return tuple(lost)
+
+
+def _rows(source: Source) -> Iterator[tuple[int, dict[str, str]]]:
+    """Line numbers and cells by column."""
+    text = io.StringIO(source.text, newline=None)  # any line ends
+    first = next((line for line in text if line.strip()), "")
+    separator = next((sign for sign in ",;\t" if sign in first), ",")
+    text.seek(0)
+    reader = csv.reader(text, delimiter=separator, skipinitialspace=True, strict=True)
+    header: list[str] = []
+    try:
+        for cells in reader:
+            row = [of_cell(cell.strip()) for cell in cells]
+            if not any(row):
+                continue
+            if not header:
+                header = _header(source, reader.line_num, row)
+                continue
+            if len(row) != len(header):
+                raise source.wrong(
+                    reader.line_num,
+                    f"must have {plural(len(header), 'cell')} as the header has",
+                    len(row),
+                    "complete the row",
+                )
+            yield reader.line_num, dict(zip(header, row, strict=True))
+    except csv.Error as error:
+        raise source.wrong(
+            reader.line_num, "must be valid CSV", str(error), "correct the quotes"
+        ) from error
+    if not header:
+        raise source.wrong("", "must have a header", "empty", "start with " + ",".join(COLUMNS[:5]))
+
+
+def _header(source: Source, line: int, row: list[str]) -> list[str]:
+    row = [_ALSO.get(name.lower(), name) for name in row]
+    for name in row:
+        if name not in COLUMNS or row.count(name) > 1:
+            raise source.wrong(
+                line, "must name known columns, each once", name, "known are " + ", ".join(COLUMNS)
+            )
+    for name in ("a", "b"):
+        if name not in row:
+            raise source.wrong(line, "must have the columns a and b", ",".join(row), f"add {name}")
+    return row

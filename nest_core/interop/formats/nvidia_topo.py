@@ -1,0 +1,152 @@
+"""What ``nvidia-smi topo -m`` prints of one host: how GPUs and NICs hang together.
+
+A matrix: a header of names, a row for each of them with one code per name and then the affinity
+of its processor, a legend, and one that says which adapter a NIC is. The program is closed; its
+own legend says what the codes mean, from near to far: X itself, NV# so many bonded NVLinks, PIX
+one PCIe bridge, PXB several, PHB a host bridge, NODE those of one NUMA node, SYS beyond it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from nest_core.interop.formats.values import Source
+
+__all__ = ["NodeTopology", "is_nvidia_topo", "read_nvidia_topo"]
+
+CODES = ("X", "NV", "PIX", "PXB", "PHB", "NODE", "SYS")
+"""From near to far."""
+
+MAX_NAMES = 512
+
+# The header is underlined even where it is piped into a file.
+_STYLE = re.compile(r"\x1b\[[0-9;]*m")
+_HEADER = re.compile(r"(?m)^[ \t]*GPU0[ \t]+(?:GPU1\b|[^\n]*\bCPU Affinity)")
+_NAME = re.compile(r"(?:GPU|NIC)\d{1,6}")
+_CODE = re.compile(r"X|NV\d{1,4}|PIX|PXB|PHB|NODE|SYS")
+_ADAPTER = re.compile(r"\s+(NIC\d{1,6}): (\S+)\s*$")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTopology:
+    """One host.
+
+    Parameters
+    ----------
+    nvlinks : tuple of tuple of int
+        NVLinks between each two GPUs, as bonded; 0: none.
+    adapters : tuple of str
+        Of every NIC; empty where the legend names none.
+    distances : tuple of tuple of int, shape (GPUs, NICs)
+        Place in `CODES` of what lies between a GPU and a NIC.
+    """
+
+    nvlinks: tuple[tuple[int, ...], ...]
+    adapters: tuple[str, ...]
+    distances: tuple[tuple[int, ...], ...]
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of the host."""
+        return len(self.nvlinks)
+
+    @property
+    def nics(self) -> int:
+        """NICs that the host's driver knows, on any network."""
+        return len(self.adapters)
+
+
+def is_nvidia_topo(text: str) -> bool:
+    """Whether a text holds the header of the matrix.
+
+    Examples
+    --------
+    >>> is_nvidia_topo("\\tGPU0\\tGPU1\\tCPU Affinity\\tNUMA Affinity\\n"), is_nvidia_topo("GPU0")
+    (True, False)
+    """
+    return bool(_HEADER.search(_STYLE.sub("", text)))
+
+
+def read_nvidia_topo(source: Source) -> NodeTopology:
+    """The host of the first matrix in a text.
+
+    Raises
+    ------
+    InputError
+        If rows are missing, too short or contradict one another.
+    """
+    names: list[str] = []
+    rows: dict[str, list[str]] = {}
+    adapters: dict[str, str] = {}
+    listed = False
+    for number, line in enumerate(_STYLE.sub("", source.text).splitlines(), start=1):
+        words = line.split()
+        listed |= line.strip() == "NIC Legend:"
+        if not names and _HEADER.match(line):
+            names = [word for word in words if _NAME.fullmatch(word)]
+            if len(names) > MAX_NAMES or len(set(names)) < len(names):
+                rule = f"must name at most {MAX_NAMES} GPUs and NICs, each once"
+                raise source.wrong(number, rule, f"{len(names)}", "save its output unchanged")
+        elif words and words[0] in names and words[0] not in rows:
+            rows[words[0]] = codes = words[1 : len(names) + 1]
+            if len(codes) < len(names) or not all(map(_CODE.fullmatch, codes)):
+                raise source.wrong(
+                    number,
+                    f"must have {len(names)} codes such as NV18, PIX or SYS",
+                    " ".join(words),
+                    "save the whole output of nvidia-smi topo -m",
+                )
+        elif found := _ADAPTER.fullmatch(line):
+            adapters.setdefault(found[1], found[2])
+    _check(source, names, rows)
+    nics = [name for name in names if name.startswith("NIC")]
+    if listed and not adapters.keys() >= set(nics):
+        raise source.wrong(
+            "NIC Legend",
+            "must name every NIC",
+            f"{len(adapters)} of {len(nics)}",
+            "save the whole output of nvidia-smi topo -m",
+        )
+    gpus = [place for place, name in enumerate(names) if name.startswith("GPU")]
+    ports = [place for place, name in enumerate(names) if name.startswith("NIC")]
+    cells = [rows[names[gpu]] for gpu in gpus]
+    return NodeTopology(
+        tuple(tuple(_nvlinks(row[other]) for other in gpus) for row in cells),
+        tuple(adapters.get(name, "") for name in nics),
+        tuple(
+            tuple(CODES.index(row[port].rstrip("0123456789")) for port in ports) for row in cells
+        ),
+    )
+
+
+def _check(source: Source, names: list[str], rows: dict[str, list[str]]) -> None:
+    """Refuse a matrix that lacks rows, or is not the same from both sides."""
+    if not names:
+        raise source.wrong(
+            "", "must have a header of GPUs", "none", "save the output of nvidia-smi topo -m"
+        )
+    for number, name in enumerate(names):
+        if name not in rows:
+            raise source.wrong(
+                "",
+                "must have a row for every GPU and NIC of its header",
+                f"none for {name}",
+                "save the whole output of nvidia-smi topo -m",
+            )
+        for place, other in enumerate(names[:number]):
+            if rows[name][place] != rows[other][number]:
+                raise source.wrong(
+                    "",
+                    f"must say the same of {other} and {name} in both rows",
+                    f"{rows[other][number]} and {rows[name][place]}",
+                    "save its output unchanged",
+                )
+        if rows[name][number] != "X":
+            raise source.wrong(
+                name, "must have X on its diagonal", rows[name][number], "save its output unchanged"
+            )
+
+
+def _nvlinks(code: str) -> int:
+    return int(code[2:]) if code.startswith("NV") else 0

@@ -1,0 +1,264 @@
+"""Slurm's topology.conf: the tree and block plugins (SchedMD, topology.conf(5)).
+
+Keys are case-insensitive, ``#`` starts a comment, a backslash continues a line. A tree cannot
+say that a switch has several parents, nor any rate: writing one leaves a logical parent per
+level, as slurmibtopology and NVIDIA's topograph do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from nest_core.documents.units import plural
+from nest_core.fabric import MAX_DEVICES, Fabric, IntArray
+from nest_core.interop.formats.hostlist import compressed, expanded
+from nest_core.interop.formats.trees import (
+    Hosts,
+    Switch,
+    block_document,
+    host_groups,
+    tree_document,
+)
+from nest_core.interop.formats.values import Document, Exported, Source
+
+__all__ = [
+    "check_block_sizes",
+    "read_slurm",
+    "slurm_nodes",
+    "write_slurm_block",
+    "write_slurm_tree",
+]
+
+_KEYS = ("switchname", "switches", "nodes", "linkspeed", "blockname", "blocksizes", "ringname")
+# As Slurm's own parser has it: blanks around the sign, values in double quotes.
+_PAIR = re.compile(r"\s*([A-Za-z]+)\s*=\s*(?:\"([^\"]*)\"|([^\s\"]+))(?=\s|$)")
+_BETWEEN = re.compile(r"\s*,\s*|\s+")
+_NAMES = ("leaf", "spine", "core")
+
+Line = tuple[int, dict[str, str]]
+
+
+def read_slurm(source: Source) -> tuple[Document, tuple[str, ...]]:
+    """Levels from a tree or from blocks."""
+    lines = list(_lines(source))
+    kinds = {key for _, line in lines for key in line if key.endswith(("name", "sizes"))}
+    if "ringname" in kinds:
+        raise source.wrong(
+            "", "must define switches or blocks", "rings", "write a ring as topology.yaml"
+        )
+    if "switchname" in kinds and len(kinds) > 1:
+        raise source.wrong("", "must define either switches or blocks", "both", "split the file")
+    return _blocks(source, lines) if kinds & {"blockname", "blocksizes"} else _tree(source, lines)
+
+
+def slurm_nodes(source: Source) -> list[str]:
+    """Names of the nodes in a topology.conf, in its order."""
+    lists = (
+        expanded(source, number, line["nodes"])
+        for number, line in _lines(source)
+        if "nodes" in line
+    )
+    return list(dict.fromkeys(name for names in lists for name in names))
+
+
+def write_slurm_tree(fabric: Fabric) -> Exported:
+    """The fabric as a tree of switches and hosts; hosts are ``node0000``, ``node0001``, ..."""
+    hosts = host_groups(fabric, "a Slurm tree")
+    names = _host_names(hosts)
+    lines = []
+    below, key = names, "Nodes"
+    members = np.arange(len(names))
+    for height, group in enumerate(hosts.groups):
+        stem = _NAMES[height] if height < len(_NAMES) else f"tier{height + 1}s"
+        # One member speaks for each child: children are whole groups.
+        switches = [f"{stem}{number}" for number in range(int(group.max()) + 1)]
+        children: list[list[str]] = [[] for _ in switches]
+        for child, member in enumerate(members.tolist()):
+            children[group[member]].append(below[child])
+        lines += [
+            f"SwitchName={switch} {key}={compressed(inside)}"
+            for switch, inside in zip(switches, children, strict=True)
+        ]
+        members = np.unique(group, return_index=True)[1]
+        below, key = switches, "Switches"
+    return Exported("\n".join(lines) + "\n", _lost(fabric, hosts))
+
+
+def write_slurm_block(fabric: Fabric) -> Exported:
+    """The fabric as blocks: hosts under one leaf, and sizes that gather equal numbers of blocks.
+
+    Raises
+    ------
+    InputError
+        For tori, and for hosts that no switch gathers.
+    """
+    hosts = host_groups(fabric, "Slurm blocks")
+    names = np.array(_host_names(hosts))
+    block = hosts.groups[0]
+    sizes = np.bincount(block)
+    lines = _block_lines(names, block)
+    base, lost = int(sizes.min()), []
+    block_sizes = [base]
+    first = np.unique(block, return_index=True)[1]
+    for group in hosts.groups[1:]:
+        each = np.bincount(group[first])
+        # The outermost gathers all; a size is written where it is a power of two of blocks.
+        step = int(each.max())
+        equal = (each[:-1] == step).all() and _consecutive(group[first])
+        if step & (step - 1) == 0 and equal:
+            if base * step > block_sizes[-1]:
+                block_sizes.append(base * step)
+        elif each.size > 1:
+            lost.append(
+                f"Groups of {plural(step, 'block')}, because sizes are powers of two of blocks in a"
+                " row."
+            )
+    lines.append("BlockSizes=" + ",".join(map(str, block_sizes)))
+    return Exported("\n".join(lines) + "\n", _lost(fabric, hosts) + tuple(lost))
+
+
+def _block_lines(names: npt.NDArray[np.str_], block: IntArray) -> list[str]:
+    order = np.argsort(block, kind="stable")
+    cuts = np.flatnonzero(np.diff(block[order])) + 1
+    return [
+        f"BlockName=block{number} Nodes={compressed(inside.tolist())}"
+        for number, inside in enumerate(np.split(names[order], cuts))
+    ]
+
+
+def _consecutive(group: IntArray) -> bool:
+    return bool((np.diff(group) >= 0).all())
+
+
+def check_block_sizes(source: Source, where: int | str, sizes: list[int]) -> None:
+    """Refuse sizes that are no powers of two of the first."""
+    for size in sizes:
+        times = size // sizes[0] if sizes[0] else 0
+        if size != times * sizes[0] or times < 1 or times & (times - 1):
+            raise source.wrong(
+                where,
+                "must have block sizes that are the first one times powers of two",
+                size,
+                "correct BlockSizes",
+            )
+    if sorted(set(sizes)) != sizes:
+        raise source.wrong(where, "must have block sizes that ascend", sizes, "sort them")
+
+
+def _host_names(hosts: Hosts) -> list[str]:
+    count = int(hosts.host_of.max()) + 1
+    width = max(4, len(str(count - 1)))
+    return [f"node{number:0{width}d}" for number in range(count)]
+
+
+def _lost(fabric: Fabric, hosts: Hosts) -> tuple[str, ...]:
+    devices = np.bincount(hosts.host_of)
+    each = (
+        f"{devices.min()}"
+        if devices.min() == devices.max()
+        else (f"{devices.min()} to {devices.max()}")
+    )
+    return (
+        "Rates, latencies, numbers of links and oversubscription: Slurm states none.",
+        f"The inside of nodes: each holds {each} of the {plural(fabric.devices, 'device')}.",
+        "Names: hosts are numbered node0000 and on, in the order of their devices.",
+        *hosts.lost,
+    )
+
+
+def _tree(source: Source, lines: list[Line]) -> tuple[Document, tuple[str, ...]]:
+    switches: dict[str, Switch] = {}
+    left = MAX_DEVICES
+    speeds = 0
+    for number, line in lines:
+        name = _required(source, number, line, "switchname", ("switches", "nodes", "linkspeed"))
+        if name in switches:
+            raise source.wrong(number, "must define a switch once", name, "remove the second one")
+        children = expanded(source, number, line["switches"], left) if "switches" in line else []
+        left -= len(children)
+        nodes = expanded(source, number, line["nodes"], left) if "nodes" in line else []
+        left -= len(nodes)
+        speeds += "linkspeed" in line
+        switches[name] = Switch(number, tuple(children), tuple(nodes))
+    document, notes = tree_document(source, switches)
+    if speeds:
+        notes += ("LinkSpeed left out: Slurm gives it no unit and does not use it.",)
+    return document, notes
+
+
+def _blocks(source: Source, lines: list[Line]) -> tuple[Document, tuple[str, ...]]:
+    blocks: dict[str, Switch] = {}
+    sizes: list[int] = []
+    left = MAX_DEVICES
+    for number, line in lines:
+        if "blocksizes" in line:
+            texts = line["blocksizes"].split(",")
+            sizes = [int(source.number(number, "BlockSizes", text, whole=True)) for text in texts]
+            check_block_sizes(source, number, sizes)
+            continue
+        name = _required(source, number, line, "blockname", ("nodes",))
+        if name in blocks:
+            raise source.wrong(number, "must define a block once", name, "remove the second one")
+        if "nodes" not in line:
+            raise source.wrong(number, "must give a block its nodes", name, "add Nodes=...")
+        nodes = expanded(source, number, line["nodes"], left)
+        left -= len(nodes)
+        blocks[name] = Switch(number, nodes=tuple(nodes))
+    if not blocks:
+        raise source.wrong("", "must define a block", "none", "add a line BlockName=... Nodes=...")
+    return block_document(source, blocks, sizes)
+
+
+def _required(
+    source: Source, number: int, line: dict[str, str], key: str, others: tuple[str, ...]
+) -> str:
+    for other in line:
+        if other != key and other not in others:
+            raise source.wrong(
+                number, "must have keys that belong together", other, "split the line"
+            )
+    if key not in line:
+        raise source.wrong(
+            number, f"must start with {key}=", " ".join(line), "name what the line defines"
+        )
+    return line[key]
+
+
+def _lines(source: Source) -> Iterator[Line]:
+    """Numbers and pairs of the lines that say something."""
+    pending, first = "", 0
+    for number, raw in enumerate(source.text.splitlines(), start=1):
+        text = raw.partition("#")[0].rstrip()
+        first = first if pending else number
+        pending += text.removesuffix("\\") + (" " if text.endswith("\\") else "")
+        if text.endswith("\\"):
+            continue
+        line, pending = pending.strip(), ""
+        if not line:
+            continue
+        pairs: dict[str, str] = {}
+        at = 0
+        while at < len(line):
+            match = _PAIR.match(line, at)
+            key = match[1].lower() if match else ""
+            value = _BETWEEN.sub(",", (match[2] or match[3] or "").strip()) if match else ""
+            if match is None or key not in _KEYS or not value:
+                raise source.wrong(
+                    first,
+                    "must consist of keys of topology.conf and their values",
+                    line[at:].split(maxsplit=1)[0],
+                    "write it as in SwitchName=leaf0 Nodes=node[1-8]",
+                )
+            if key in pairs:
+                raise source.wrong(first, "must state a key once", match[1], "remove one")
+            pairs[key] = value
+            at = match.end()
+        yield first, pairs
+    if pending:
+        raise source.wrong(
+            first, "must end after its last line", "a backslash", "complete the file"
+        )

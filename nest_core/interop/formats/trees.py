@@ -1,0 +1,375 @@
+"""Trees of hosts, as schedulers have them, and hierarchies of levels.
+
+`tree_document` and `block_document` turn what Slurm says into levels; `host_groups` says which
+hosts of a fabric a scheduler should keep together. Between hosts every device is taken to own
+one uplink per level, because schedulers state neither rates nor numbers of links.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from nest_core.documents.errors import InputError
+from nest_core.documents.units import plural
+from nest_core.fabric import MAX_DEVICES, Clos, Dragonfly, Fabric, Hierarchical, IntArray
+from nest_core.fabric.hops import heights
+from nest_core.interop.formats.draft import title
+from nest_core.interop.formats.values import Document, Source
+from nest_core.network.groups import numbered
+
+__all__ = ["Hosts", "Switch", "block_document", "host_groups", "tree_document"]
+
+MAX_LEVELS = 15
+_NAMES = ("leaf", "spine", "core")
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """A switch of a file: either switches hang on it, or hosts."""
+
+    where: int | str
+    switches: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
+
+
+def tree_document(
+    source: Source, switches: Mapping[str, Switch]
+) -> tuple[Document, tuple[str, ...]]:
+    """Levels from a tree of switches.
+
+    Leaves at unequal depth get a switch of one child between, which changes no grouping.
+    """
+    root = _check_tree(source, switches)
+    height: dict[str, int] = {}
+    pending = [root]
+    while pending:
+        below = [name for name in switches[pending[-1]].switches if name not in height]
+        if below:
+            pending += below
+            continue
+        name = pending.pop()
+        height[name] = 1 + max((height[child] for child in switches[name].switches), default=0)
+    if height[root] > MAX_LEVELS:
+        raise source.wrong(
+            switches[root].where,
+            f"must have at most {MAX_LEVELS} switches above each other",
+            height[root],
+            "flatten the tree",
+        )
+    sizes: list[list[int]] = []
+    row = [root]
+    padded = False
+    for level in range(height[root], 1, -1):
+        below_row: list[str] = []
+        row_sizes = []
+        for name in row:
+            children = switches[name].switches if height[name] == level else (name,)
+            padded |= height[name] < level
+            below_row += children
+            row_sizes.append(len(children))
+        sizes.append(row_sizes)
+        row = below_row
+    sizes.append([len(switches[name].nodes) for name in row])
+    notes = ["Slurm states no rates, latencies or numbers of links: no oversubscription assumed."]
+    if padded:
+        notes.append("Leaves hang at unequal depth: switches of one child were put between.")
+    return _levels(source, sizes[::-1], _NAMES, tuple(notes))
+
+
+def block_document(
+    source: Source, blocks: Mapping[str, Switch], block_sizes: Sequence[int]
+) -> tuple[Document, tuple[str, ...]]:
+    """Levels from blocks: one level of blocks, one per further size that gathers them, and all.
+
+    A block is what hangs on a switch of its own.
+    """
+    _check_alone(source, blocks, "into one block")
+    sizes = [[len(block.nodes) for block in blocks.values()]]
+    names = ["block"]
+    base, count = (block_sizes[0] if block_sizes else 1), len(blocks)
+    gathered = 1
+    for size in block_sizes[1:]:
+        step = size // base // gathered
+        gathered *= step
+        if step > 1 and count > step:
+            row = [step] * (count // step) + ([count % step] if count % step else [])
+            sizes.append(row)
+            names.append(f"{gathered} blocks")
+            count = len(row)
+    if count > 1:
+        sizes.append([count])
+        names.append("cluster")
+    notes = ["Slurm states no rates, latencies or numbers of links: no oversubscription assumed."]
+    small = sum(len(block.nodes) < base for block in blocks.values())
+    if small:
+        notes.append(
+            f"{plural(small, 'block')} with fewer nodes than the base block size of {base:,}, which"
+            " Slurm's block plugin refuses: read as it stands."
+        )
+    return _levels(source, sizes, names, tuple(notes))
+
+
+def _check_tree(source: Source, switches: Mapping[str, Switch]) -> str:
+    """The root; refuses what is no tree."""
+    wrong = source.wrong
+    above: dict[str, str] = {}
+    for name, switch in switches.items():
+        if bool(switch.switches) == bool(switch.nodes):
+            raise wrong(
+                switch.where,
+                "must give a switch either switches or nodes",
+                f"{name} with {'both' if switch.nodes else 'neither'}",
+                "give leaves their nodes, other switches their children",
+            )
+        for child in switch.switches:
+            if child not in switches:
+                raise wrong(
+                    switch.where,
+                    f"must list switches that exist below {name}",
+                    child,
+                    "define it or correct its name",
+                )
+            if above.setdefault(child, name) != name:
+                raise wrong(
+                    switch.where,
+                    f"must give {child} one parent",
+                    f"{above[child]} and {name}",
+                    "Slurm's trees have one logical parent per switch",
+                )
+    _check_alone(source, switches, "under one switch")
+    roots = [name for name in switches if name not in above]
+    if not switches:
+        raise wrong("", "must define a switch", "none", "add a line SwitchName=... Nodes=...")
+    if not roots:
+        raise wrong("", "must have a switch without a parent", "a cycle", "break the cycle")
+    if len(roots) > 1:
+        raise wrong(
+            "",
+            "must join all switches under one",
+            f"{len(roots)} roots: " + ", ".join(roots[:8]),
+            "add a switch above them, or take the others out",
+        )
+    reached, pending = {roots[0]}, [roots[0]]
+    while pending:
+        below = switches[pending.pop()].switches
+        reached.update(below)
+        pending += below
+    if len(reached) < len(switches):
+        lost = next(name for name in switches if name not in reached)
+        raise wrong(
+            switches[lost].where, "must hang on the root", f"{lost}, on a cycle", "break it"
+        )
+    return roots[0]
+
+
+def _check_alone(source: Source, switches: Mapping[str, Switch], place: str) -> None:
+    """Refuse a node that hangs on two."""
+    owner: dict[str, str] = {}
+    for name, switch in switches.items():
+        for node in switch.nodes:
+            if owner.setdefault(node, name) != name:
+                raise source.wrong(
+                    switch.where,
+                    f"must put node {node} {place}",
+                    f"{owner[node]} and {name}",
+                    "remove it from one of them",
+                )
+
+
+def _levels(
+    source: Source, sizes: list[list[int]], names: Sequence[str], notes: tuple[str, ...]
+) -> tuple[Document, tuple[str, ...]]:
+    assumed = source.assumed
+    hosts = sum(sizes[0])
+    if hosts * assumed.devices_per_node > MAX_DEVICES:
+        raise source.wrong(
+            "",
+            f"must have at most {MAX_DEVICES:,} devices",
+            f"{hosts:,} nodes of {assumed.devices_per_node}",
+            "leave nodes out",
+        )
+    levels: list[Document] = []
+    if assumed.devices_per_node > 1:
+        levels.append(
+            {
+                "name": "node",
+                "group_size": assumed.devices_per_node,
+                "uplink_per": "device",
+                "bandwidth_GBps": assumed.intra_bandwidth_GBps,
+                "latency_us": assumed.intra_latency_us,
+            }
+        )
+    for height, row in enumerate(sizes, start=1):
+        name = names[height - 1] if height <= len(names) else f"tier {height}"
+        size: Document = {"group_size": row[0]} if len(set(row)) == 1 else {"group_sizes": row}
+        levels.append(
+            {"name": name}
+            | size
+            | {
+                "uplink_per": "device",
+                "bandwidth_GBps": assumed.link_bandwidth_GBps,
+                "latency_us": 2 * height * assumed.hop_latency_us,
+            }
+        )
+    inside = (
+        f" at {assumed.intra_bandwidth_GBps:g} GB/s and {assumed.intra_latency_us:g} us inside it"
+        if assumed.devices_per_node > 1
+        else ""
+    )
+    notes += (
+        f"{plural(assumed.devices_per_node, 'device')} per node{inside}, and"
+        f" {assumed.link_bandwidth_GBps:g} GB/s per device and {assumed.hop_latency_us:g} us per"
+        " hop between nodes, assumed.",
+        "Names of nodes and switches are left out: devices are numbered along the tree.",
+    )
+    head = {"schema": 1, "name": title(source.name), "kind": "hierarchical"}
+    return head | {"level": levels}, notes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hosts:
+    """Hosts of a fabric and what keeps them together, innermost first.
+
+    Parameters
+    ----------
+    host_of : int array, shape (devices,)
+        Host of every device, numbered from 0 in the order of their first devices.
+    groups : tuple of int array, each of shape (hosts,)
+        Group of every host per level, nested; the outermost is one group.
+    lost : tuple of str
+        What of the fabric a tree of hosts does not say.
+    """
+
+    host_of: IntArray
+    groups: tuple[IntArray, ...]
+    lost: tuple[str, ...]
+
+
+def host_groups(fabric: Fabric, target: str) -> Hosts:
+    """The tree of hosts that a scheduler sees of a fabric.
+
+    The innermost level of a hierarchy counts as a host, unless it says how many devices a host
+    has, of a drawn fabric what stands between
+    devices and NICs, or, without NICs, the fastest and nearest switches.
+
+    Where a switch has several parents (any Clos), the switches of one tier that the same hosts
+    reach count as one: the usual logical parent per level.
+
+    Raises
+    ------
+    InputError
+        For fabrics without switches, such as tori.
+    """
+    if not fabric.switched:
+        raise InputError(
+            "fabric",
+            f"must have switches to be written as {target}",
+            f"a {fabric.noun}",
+            "choose a graph format, or TOML",
+        )
+    rows, lost = _rows(fabric)
+    host_of, first = numbered(rows[0])
+    groups: list[IntArray] = []
+    for row in [*rows[1:], np.zeros_like(rows[0])]:
+        group, _ = numbered(row[first])
+        if not groups or group.max() < groups[-1].max():
+            groups.append(group)
+    return Hosts(host_of, tuple(groups), lost)
+
+
+@singledispatch
+def _rows(fabric: Fabric) -> tuple[list[IntArray], tuple[str, ...]]:
+    """Groups of devices from the host outwards, and what they do not say of the fabric."""
+    return _graph_rows(fabric), (
+        "Elements and links one by one: switches that the same hosts reach are one.",
+    )
+
+
+@_rows.register
+def _(fabric: Hierarchical) -> tuple[list[IntArray], tuple[str, ...]]:
+    return [*_hosts(fabric), *map(fabric.group_of, range(len(fabric.tiers)))], ()
+
+
+@_rows.register
+def _(fabric: Dragonfly) -> tuple[list[IntArray], tuple[str, ...]]:
+    return [fabric.node_of(), fabric.router_of(), fabric.group_of()], (
+        "Links between routers and groups: only which hosts they gather is kept.",
+    )
+
+
+@_rows.register
+def _(fabric: Clos) -> tuple[list[IntArray], tuple[str, ...]]:
+    lost = ("The switches of a tier are one logical parent per group of hosts.",)
+    return [*_hosts(fabric), *_clos_rows(fabric)], lost
+
+
+def _hosts(fabric: Clos | Hierarchical) -> list[IntArray]:
+    """Where a node, or an innermost group, has several."""
+    return [fabric.host_of()] if fabric.devices_per_host else []
+
+
+def _clos_rows(fabric: Clos) -> list[IntArray]:
+    node = fabric.node_of()
+    rows = [node, node // fabric.sizing.nodes_per_unit]
+    if fabric.tiers == 3 and fabric.kind != "rail_only" and fabric.pods == "units":
+        rows.append(fabric.group_of(2))
+    return rows
+
+
+def _graph_rows(fabric: Fabric) -> list[IntArray]:
+    """Devices that are joined once all switches up to a tier are there, tier by tier.
+
+    A tier is a distance from the nearest device; of switches at one distance those with faster
+    links downwards come first (a node's switch before a leaf that devices hang on directly),
+    then those that are sooner reached.
+    """
+    graph = fabric.explicit()
+    devices = list(range(fabric.devices))
+    height = heights(graph, devices)
+    rate: dict[Any, float] = {}
+    far: dict[Any, float] = {}
+    for node in sorted(graph, key=height.__getitem__):
+        below = [other for other in graph[node] if height[other] < height[node]]
+        edges = [graph.edges[node, other] for other in below]
+        rate[node] = max((edge["bandwidth_Bps"] for edge in edges), default=0.0)
+        reached = (far[o] + e["latency_s"] for o, e in zip(below, edges, strict=True))
+        far[node] = round(min(reached, default=0.0), 12)
+    # NICs forward nothing between the devices of different hosts: they come with the devices.
+    rank: dict[Any, tuple[float, ...]] = {
+        node: (height[node], -rate[node], far[node]) if data["role"] == "switch" else (0,)
+        for node, data in graph.nodes(data=True)
+    }
+    joined = nx.utils.UnionFind(graph.nodes)
+    rows: list[IntArray] = []
+    outside = False
+
+    def row() -> IntArray:
+        number: dict[Any, int] = {}
+        return np.array([number.setdefault(joined[device], len(number)) for device in devices])
+
+    tiers: dict[tuple[float, ...], list[Any]] = {}
+    for node in graph:
+        tiers.setdefault(rank[node], []).append(node)
+    for tier in sorted(tiers):
+        nics = (
+            graph.nodes[other]["role"] == "nic" for node in tiers[tier] for other in graph[node]
+        )
+        if tier > (0,) and not outside and any(nics):
+            # What NICs reach is outside of hosts, also where a host has one device; what joined
+            # devices before, such as a NIC of two, is the inside of one.
+            rows, outside = [row()], True
+        for node in tiers[tier]:
+            joined.union(node, *(other for other in graph[node] if rank[other] <= tier))
+        found = row()
+        if found.max() < (rows[-1].max() if rows else len(devices) - 1):
+            rows.append(found)
+    if len(rows) < 2:
+        # One switch, or none, for all: every device is a host of its own.
+        rows.insert(0, np.arange(fabric.devices, dtype=np.int64))
+    return rows[: MAX_LEVELS - 1]

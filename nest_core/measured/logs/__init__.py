@@ -1,5 +1,0 @@
-"""What frameworks print while they train, read as measured runs."""
-
-from nest_core.measured.logs.run_log import Given, read_run_log
-
-__all__ = ["Given", "read_run_log"]

@@ -1,0 +1,104 @@
+"""All baselines by name: found, then priced like our plan."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from nest_core.costs import Problem, price
+from nest_core.documents.errors import InputError
+from nest_core.planner import SearchSpace
+from nest_core.planner.baselines import alpa_e, manual, mcmc, mist, nest, phaze
+from nest_core.planner.baselines.baseline import NAMES, Baseline, Found
+from nest_core.planner.baselines.paper_space import paper_space
+from nest_core.workload import Model
+
+__all__ = ["evaluate_baselines"]
+
+
+def evaluate_baselines(
+    problem: Problem,
+    space: SearchSpace,
+    model: Model,
+    names: tuple[str, ...],
+    *,
+    seed: int = 0,
+    as_in_paper: bool = False,
+    time_limit_s: float = float("inf"),
+    ours_s: float | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> tuple[Baseline, ...]:
+    """What the named methods choose, priced on the true costs.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Keys of `NAMES`; an unknown one is answered with the reason.
+    seed : int
+        Of the random walks.
+    as_in_paper : bool
+        Whether each method has the axes that it has in the paper (`paper_space`), or the whole
+        space.
+    time_limit_s : float
+        For each exact search of a method that has one; what it has by then counts.
+    ours_s : float, optional
+        Our plan's seconds, where it is known, for what explains NEST's; else it is searched for.
+    clock : callable
+        Seconds; passed in so that tests need not wait.
+
+    Notes
+    -----
+    No method sees our plan, another's, or the certificate; ours sees none of theirs. Uneven
+    layouts are not among what they choose from.
+    """
+    even = replace(space, layouts="even")
+    seated = even.seated_on(problem.network)
+    methods: dict[str, Callable[[SearchSpace], Found]] = {
+        "nest": lambda own: nest.find(problem, own, time_limit_s),
+        "manual": lambda own: manual.find(problem, own, model),
+        "mcmc": lambda own: mcmc.find(problem, own, seed),
+        "phaze": lambda own: phaze.find(problem, own, time_limit_s),
+        "alpa_e": lambda own: alpa_e.find(problem, own),
+        "mist": lambda own: mist.find(problem, own, time_limit_s),
+    }
+    found = (
+        _evaluate(
+            problem,
+            paper_space(name, even) if as_in_paper else seated,
+            name,
+            methods.get(name),
+            clock,
+        )
+        for name in names
+    )
+    return tuple(
+        replace(entry, waterfall=nest.waterfall(problem, space, entry, ours_s, time_limit_s))
+        if entry.name == "nest"
+        else entry
+        for entry in found
+    )
+
+
+def _evaluate(
+    problem: Problem,
+    space: SearchSpace,
+    name: str,
+    method: Callable[[SearchSpace], Found] | None,
+    clock: Callable[[], float],
+) -> Baseline:
+    began = clock()
+    label = NAMES.get(name, name)
+    if method is None:
+        return Baseline(name, label, "", None, f"evaluated are {', '.join(NAMES)}", 0.0)
+    try:
+        found = method(space)
+    except InputError as error:  # the limits leave this method no point; others may have some
+        return Baseline(name, label, "", None, str(error), clock() - began)
+    seconds = clock() - began
+    if found.plan is None:
+        return Baseline(name, label, found.origin, None, found.reason, seconds)
+    report = price(problem, found.plan)
+    return Baseline(
+        name, label, found.origin, report, report.reason, seconds, promised_s=found.promised_s
+    )

@@ -1,0 +1,137 @@
+"""NEST: the paper's level-wise dynamic program, on own costs.
+
+**The original** collapses the fabric into levels, prices stages by the level of their link, and
+finds cuts, sub-graph strategies, devices and ZeRO with the least ``(m + S - 1) max t + max e`` by a
+recurrence over level, layer, devices and stages, memory inside.
+
+**Here** it is `nest_core.planner.levelwise` on the fabric's levels
+(`nest_core.network.error.levels_only`). The plans that it promises most of are priced on the
+fabric, and the fastest of them is its answer, shown with what it promised.
+
+**Simplified**: unequal widths are tried in the paper's own axis order only.
+
+**Why that is fair to it**: it has every axis that our search has but other schedules than 1F1B,
+which the paper's memory and time assume, the same layer costs, and of its best promises the one
+that turns out fastest on the fabric.
+
+References
+----------
+.. [1] NEST, MLSys 2026, Algorithm 1 and section 4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from nest_core.costs import Plan, Problem, price
+from nest_core.costs.layout import device_order
+from nest_core.documents.errors import InputError
+from nest_core.network.error import levels_only
+from nest_core.planner import SearchSpace, search
+from nest_core.planner.baselines.baseline import Baseline, Found, Waterfall
+from nest_core.planner.levelwise import levelwise
+
+__all__ = ["TOP", "find", "on_levels", "waterfall"]
+
+TOP = 4
+"""Promises that are priced on the fabric."""
+
+
+def on_levels(problem: Problem) -> Problem:
+    """The same problem on its fabric's levels alone."""
+    return replace(problem, network=levels_only(problem.network))
+
+
+def find(problem: Problem, space: SearchSpace, time_limit_s: float = float("inf")) -> Found:
+    """The program's plan, and what it promised.
+
+    Raises
+    ------
+    InputError
+        If the limits leave it no schedule.
+    """
+    _check(space)
+    found = levelwise(on_levels(problem), space, top=TOP, time_limit_s=time_limit_s)
+    origin = "level-wise program of the paper"
+    if not found.best:
+        late = "the time limit was over before any plan was found: raise time_limit_s"
+        none = "no plan fits into memory under 1F1B"
+        return Found(None, origin, none if found.proven else late)
+    chosen = min(found.best, key=lambda promise: _seconds(problem, promise.plan))
+    if not found.proven:
+        gap = 1.0 - found.lower_bound_s / chosen.seconds
+        origin += f", searched in part: none is promised in over {gap:.1%} less"
+    if chosen.plan.ragged:
+        origin += ", stages of unequal width"
+    return Found(chosen.plan, origin, promised_s=chosen.seconds)
+
+
+def waterfall(
+    problem: Problem,
+    space: SearchSpace,
+    entry: Baseline,
+    ours_s: float | None = None,
+    time_limit_s: float = float("inf"),
+) -> Waterfall | None:
+    """What makes the program's plan slower than the exact search's; None without either.
+
+    Unequal widths, which the exact search has not, are taken away first. Then restrictions are
+    lifted one after another: the memory rule (the program without it, at its plan's data-parallel
+    degree and micro-batch), the objective (the exact search on levels under 1F1B), levels (the
+    same on links), the schedule. Every plan on the way is priced on the fabric.
+    """
+    if not entry.feasible or entry.report is None or entry.promised_s is None:
+        return None
+    view, plain = on_levels(problem), replace(space, schedules=("1f1b",))
+    plan, took, within = entry.report.plan, entry.report.iteration_s, entry.promised_s
+    alike = took
+    if plan.ragged:
+        equal = levelwise(view, space, unequal=False, top=TOP, time_limit_s=time_limit_s)
+        if not equal.best:
+            return None
+        chosen = min(equal.best, key=lambda promise: _seconds(problem, promise.plan))
+        plan, within = chosen.plan, chosen.seconds
+        alike = _seconds(problem, plan)
+    here = replace(space, dp=(plan.point.dp,), micro_batch=(plan.point.micro_batch,))
+    free = levelwise(
+        view, here, rule=False, unequal=False, within_s=within, time_limit_s=time_limit_s
+    )
+    lifted = min([alike, *(_seconds(problem, promise.plan) for promise in free.best)])
+    # Curves along a torus mean nothing on levels.
+    orders = space.device_orders if problem.network.torus is None else ("natural",)
+    seen = replace(plain, device_orders=orders)
+    on_view = search(view, seen, time_limit_s=time_limit_s).best
+    on_links = search(problem, plain, time_limit_s=time_limit_s).best
+    if ours_s is None:
+        best = search(problem, space, time_limit_s=time_limit_s).best
+        ours_s = best.iteration_s if best else None
+    if on_view is None or on_links is None or ours_s is None:
+        return None
+    by_levels = _seconds(problem, _placed(on_view.plan, view))
+    return Waterfall(
+        schedule=on_links.iteration_s - ours_s,
+        memory_rule=alike - lifted,
+        objective=lifted - by_levels,
+        levels=by_levels - on_links.iteration_s,
+        widths=took - alike,
+    )
+
+
+def _placed(plan: Plan, view: Problem) -> Plan:
+    """The plan on its devices by number: levels may call a seating otherwise than the fabric."""
+    devices = device_order(view.network, plan.point.device_order)[: plan.devices_used]
+    return replace(plan, point=replace(plan.point, device_order=tuple(devices.tolist())))
+
+
+def _seconds(problem: Problem, plan: Plan) -> float:
+    return price(problem, plan).iteration_s
+
+
+def _check(space: SearchSpace) -> None:
+    if "1f1b" not in space.schedules:
+        raise InputError(
+            "search.schedule",
+            "must allow 1f1b for NEST's level-wise program",
+            list(space.schedules),
+            "add 1f1b, or leave nest out of the baselines",
+        )

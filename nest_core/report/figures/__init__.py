@@ -1,0 +1,22 @@
+"""Plotly figures of core values, as pure functions: for pages, notebooks and reports alike."""
+
+from nest_core.report.figures.entries import Entry, entries, pending_entries
+from nest_core.report.figures.levels import level_figure
+from nest_core.report.figures.linkload import linkload_figure
+from nest_core.report.figures.stages import balance_figure, memory_figure
+from nest_core.report.figures.style import Picture
+from nest_core.report.figures.throughput import throughput_figure
+from nest_core.report.figures.timeline import timeline_figure
+
+__all__ = [
+    "Entry",
+    "Picture",
+    "balance_figure",
+    "entries",
+    "level_figure",
+    "linkload_figure",
+    "memory_figure",
+    "pending_entries",
+    "throughput_figure",
+    "timeline_figure",
+]

@@ -1,0 +1,216 @@
+"""The bill of a fabric: what it costs by role and tier, as a figure and as table rows."""
+
+from __future__ import annotations
+
+import plotly.graph_objects as go
+
+from nest_core.bill.bill import Bill
+from nest_core.bill.lines import NO_SOURCE, Line
+from nest_core.bill.prices import Range
+from nest_core.documents.units import NOTHING, format_money, format_ratio, humanise, percent
+from nest_core.fabric import Fabric
+from nest_core.report.figures.style import FAINT, Picture, axis_unit, frame, rows_axis, value_axis
+from nest_core.report.tables import Table
+
+__all__ = [
+    "PART_COLOURS",
+    "bill_figure",
+    "bill_rows",
+    "link_rows",
+    "ports_table",
+    "spread",
+    "watts",
+]
+
+PART_COLOURS = {
+    "switch": "#0072B2",
+    "nic": "#009E73",
+    "transceiver": "#CC79A7",
+    "cable": "#56B4E9",
+}
+"""Okabe and Ito's; orange and vermilion are kept for communication and limits."""
+
+_NAMES = {
+    "switch": "switches",
+    "nic": "NICs",
+    "transceiver": "transceivers",
+    "cable": "cables",
+}
+_BAR_HEIGHT = 40
+
+
+def watts(value: float) -> str:
+    """Watts with three significant digits: ``92.7 kW``."""
+    return humanise(value, "W")
+
+
+def spread(value: Range, write: str = "dollars") -> str:
+    """A range in words: the typical figure, and its ends where they differ.
+
+    Examples
+    --------
+    >>> spread(Range(5.2e6, 6.5e6, 7.3e6)), spread(Range(10, 10, 10))
+    ('$6.50 M ($5.20 M to $7.30 M)', '$10.0')
+    """
+    words = format_money if write == "dollars" else watts
+    if value.low == value.high:
+        return words(value.typical)
+    return f"{words(value.typical)} ({words(value.low)} to {words(value.high)})"
+
+
+def bill_rows(bill: Bill) -> list[dict[str, str]]:
+    """One row per line; units stand in the column names."""
+    return [
+        {
+            "part": line.item,
+            "for": line.place,
+            "number": f"{line.count:,}",
+            **_price_cells(line),
+            "power, W": f"{line.power_W.typical:,.0f}" if line.powered else NO_SOURCE,
+            "figures": "estimate" if line.estimate else "listed",
+            "source of the price": line.source,
+        }
+        for line in bill.lines
+    ]
+
+
+def _price_cells(line: Line) -> dict[str, str]:
+    if not line.priced:
+        return dict.fromkeys(("each, $", "together, $", "low to high, $"), NO_SOURCE)
+    return {
+        "each, $": f"{line.unit_usd.typical:,.0f}",
+        "together, $": f"{line.price_usd.typical:,.0f}",
+        "low to high, $": f"{line.price_usd.low:,.0f} to {line.price_usd.high:,.0f}",
+    }
+
+
+def link_rows(bill: Bill) -> list[dict[str, str]]:
+    """One row per tier and kind of cable."""
+    return [
+        {
+            "links to": total.tier,
+            "cable": run.item,
+            "number": f"{run.count:,}",
+            "rate, Gb/s": f"{total.rate_Gbps:.4g}",
+            "longest, m": f"{run.longest_m}",
+            "together, m": f"{run.metres:,}",
+            "delay of the longest, ns": f"{run.latency_s * 1e9:.3g}",
+        }
+        for total in bill.links
+        for run in total.runs
+    ]
+
+
+def ports_table(fabric: Fabric) -> Table | None:
+    """Return whole ports down, up and free of every tier's switches, asked and realised ratio.
+
+    None for kinds of fabric that do not say which switches they have.
+    """
+    tiers = fabric.switch_ports()
+    if not tiers:
+        return None
+    rows = [
+        {
+            "switches": tier.name,
+            "number": f"{tier.switches:,}",
+            "ports": f"{tier.radix:,}",
+            "down": f"{tier.down:,}",
+            "up": f"{tier.up:,}",
+            "free": f"{tier.free:,}",
+            "asked, down : up": NOTHING if tier.asked is None else format_ratio(tier.asked),
+            "realised": NOTHING if tier.realised is None else format_ratio(tier.realised),
+        }
+        for tier in tiers
+    ]
+    free = f", {tiers[0].free} free" if tiers[0].free else ""
+    finding = f"A {tiers[0].name} has {tiers[0].down} ports down and {tiers[0].up} up{free}"
+    return Table(finding, "Whole ports of the fullest switch", rows)
+
+
+def bill_figure(bill: Bill) -> Picture:
+    """Cost by role and tier, one bar each, stacked by part; whiskers from low to high."""
+    places = list(dict.fromkeys(line.place for line in bill.lines))
+    sums = {place: Range(0.0, 0.0, 0.0) for place in places}
+    for line in bill.lines:
+        sums[line.place] += line.price_usd
+    largest = max((total.high for total in sums.values()), default=1.0)
+    scale, unit = axis_unit(largest, "$")
+    parts = [part for part in PART_COLOURS if any(line.part == part for line in bill.lines)]
+    bars = [_bar(bill, part, places, scale) for part in parts]
+    layout = frame(
+        60 + _BAR_HEIGHT * max(len(places), 1),
+        (116, 24, 4, 46),
+        barmode="stack",
+        xaxis=value_axis(f"price, {unit}") | {"range": [0, 1.12 * largest / scale or 1]},
+        yaxis=rows_axis([f"{place} " for place in places]),
+    )
+    return Picture(
+        _finding(bill, sums),
+        f"Price of the network by role and tier, {unit}; {percent(bill.estimated_share)} of it is "
+        "estimated",
+        "A bar is what one tier costs with the cables that lead to it; the grey line runs from "
+        "the low to the high end of its figures.",
+        go.Figure(data=[*bars, _whiskers(sums, scale)], layout=layout),
+        tuple((_NAMES[part], PART_COLOURS[part]) for part in parts),
+    )
+
+
+def _bar(bill: Bill, part: str, places: list[str], scale: float) -> dict[str, object]:
+    lines = [
+        [line for line in bill.lines if line.part == part and line.place == place]
+        for place in places
+    ]
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "name": _NAMES[part],
+        "x": [sum(line.price_usd.typical for line in found) / scale for found in lines],
+        "y": list(range(len(places))),
+        "width": 0.6,
+        "marker": {"color": PART_COLOURS[part], "line": {"width": 0}},
+        "customdata": [
+            "<br>".join(
+                f"{line.count:,} {line.item}: {spread(line.price_usd)}, "
+                f"{watts(line.power_W.typical)}"
+                for line in found
+            )
+            for found in lines
+        ],
+        "hovertemplate": "%{customdata}<extra></extra>",
+    }
+
+
+def _whiskers(sums: dict[str, Range], scale: float) -> dict[str, object]:
+    totals = list(sums.values())
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "showlegend": False,
+        "x": [total.typical / scale for total in totals],
+        "y": list(range(len(totals))),
+        "marker": {"size": 1, "color": FAINT},
+        "error_x": {
+            "type": "data",
+            "symmetric": False,
+            "array": [(total.high - total.typical) / scale for total in totals],
+            "arrayminus": [(total.typical - total.low) / scale for total in totals],
+            "color": "rgba(128, 132, 138, 1)",
+            "thickness": 1.5,
+            "width": 4,
+        },
+        "hoverinfo": "skip",
+    }
+
+
+def _finding(bill: Bill, sums: dict[str, Range]) -> str:
+    total = bill.price_usd.typical
+    if not total:
+        return "There is no network to buy"
+    by_part: dict[str, float] = {}
+    for line in bill.lines:
+        by_part[line.part] = by_part.get(line.part, 0.0) + line.price_usd.typical
+    part = max(by_part, key=by_part.__getitem__)
+    return (
+        f"The network costs {format_money(total)}, {percent(by_part[part] / total)} of it "
+        f"{_NAMES[part]}, and draws {watts(bill.power_W.typical)}"
+    )

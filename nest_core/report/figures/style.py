@@ -1,0 +1,385 @@
+"""How every figure looks: colours by meaning, units by size, and the frame around a plot.
+
+Colours are Okabe and Ito's (2008), safe for colour-blind readers; one meaning has one colour
+everywhere. Nothing here fixes text or background colours: those come from the page's light or
+dark theme, so shades that must work on both are translucent greys.
+
+A reason why there is no plan is a sentence of any length: beside a bar stand its first words, the
+whole of it is told where the row is pointed at.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import plotly.graph_objects as go
+
+from nest_core.documents.quoting import as_plot, csv_text
+from nest_core.report.figures.data import plot_rows
+
+__all__ = [
+    "ACCENT",
+    "BALANCED",
+    "FAINT",
+    "HATCH",
+    "LIMIT",
+    "MARK",
+    "MEMORY_COLOURS",
+    "MUTED",
+    "STALE_OPACITY",
+    "STASH_OUTLINE",
+    "TIME_COLOURS",
+    "Picture",
+    "axis_names",
+    "axis_unit",
+    "broken",
+    "empty",
+    "frame",
+    "hidden_axis",
+    "note",
+    "plain",
+    "pointed_rows",
+    "rows_axis",
+    "ruler",
+    "shade",
+    "shortened",
+    "stepped_scale",
+    "value_axis",
+    "wrapped",
+]
+
+ACCENT = "#0072B2"
+MUTED = "rgba(128, 132, 138, 0.75)"
+FAINT = "rgba(128, 132, 138, 0.25)"
+LIMIT = "#D55E00"
+HATCH = "/"
+STALE_OPACITY = 0.3
+STASH_OUTLINE = "#8C8400"
+MARK = "▼"
+"""Stands at the stage that binds: the slowest one, or where memory is shown the fullest."""
+
+BALANCED = 0.005
+"""A slowest stage that is no further above the mean carries no mark."""
+
+TIME_COLOURS = {
+    "compute": "#0072B2",
+    "recomputation": "#56B4E9",
+    "communication": "#E69F00",
+    "idle": "rgba(128, 132, 138, 0.28)",
+}
+MEMORY_COLOURS = {
+    "weights": "#0072B2",
+    "gradients": "#56B4E9",
+    "optimizer": "#CC79A7",
+    "activations": "#009E73",
+    "stash": "#F0E442",
+    "buffers": "rgba(128, 132, 138, 0.6)",
+}
+
+_NAME_LENGTH = 60
+
+_UNITS: Mapping[str, tuple[tuple[float, str], ...]] = {
+    "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")),
+    "B": ((2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB")),
+    "tokens/s": (
+        (1e9, "G tokens/s"),
+        (1e6, "M tokens/s"),
+        (1e3, "k tokens/s"),
+        (1.0, "tokens/s"),
+    ),
+    "$": ((1e9, "G$"), (1e6, "M$"), (1e3, "k$"), (1.0, "$")),
+    "W": ((1e6, "MW"), (1e3, "kW"), (1.0, "W")),
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Picture:
+    """A plot with the words around it.
+
+    Parameters
+    ----------
+    title : str
+        The finding, computed from the data.
+    subtitle : str
+        Quantity and unit.
+    reading : str
+        One sentence that says how to read it.
+    plot : plotly.graph_objects.Figure
+        Without a title of its own; its height is fixed, its width follows the page.
+    legend : tuple of (str, str)
+        What each colour means where the plot does not say it itself: name and colour.
+    table : callable, optional
+        The data as rows, where what the plot draws says less: logarithms, names of places.
+    """
+
+    title: str
+    subtitle: str
+    reading: str
+    plot: go.Figure
+    legend: tuple[tuple[str, str], ...] = ()
+    table: Callable[[], list[dict[str, Any]]] | None = None
+
+    @property
+    def file_name(self) -> str:
+        """The title as a file's name, without an ending.
+
+        Examples
+        --------
+        >>> Picture("Stage 4 is slow, 12 % above", "time, s", "", go.Figure()).file_name
+        'stage-4-is-slow-12-above'
+        """
+        words = re.findall(r"[a-z0-9.]+", self.title.lower())
+        return "-".join(words)[:_NAME_LENGTH].strip("-.") or "figure"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The data, or what the plot draws (`nest_core.report.figures.data`); equal columns."""
+        return self.table() if self.table else plot_rows(self.plot)
+
+    def to_csv(self) -> str:
+        """The rows with a header."""
+        rows = self.rows()
+        return csv_text(list(rows[0]), (list(row.values()) for row in rows)) if rows else ""
+
+    def drawn(self) -> go.Figure:
+        """The plot as whoever draws it gets it: names in it are text (`quoting.as_plot`)."""
+        plain = json.loads(self.plot.to_json())
+        quoted = as_plot(plain)
+        return self.plot if quoted == plain else go.Figure(quoted)
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
+        """What a notebook shows: the plot with its title, the reading help as text."""
+        figure = json.loads(self.titled().to_json())
+        return {
+            "application/vnd.plotly.v1+json": figure,
+            "text/plain": f"{self.title}\n{self.subtitle}\n{self.reading}",
+        }
+
+    def titled(self) -> go.Figure:
+        """The plot with title, subtitle and legend inside, for notebooks and reports."""
+        room = 90 if self.legend else 60
+        figure = go.Figure(self.drawn())
+        figure.update_layout(
+            title={
+                "text": as_plot(self.title),
+                "subtitle": {"text": as_plot(self.subtitle)},
+                "x": 0.0,
+                "pad_l": 8,
+            },
+            margin_t=(self.plot.layout.margin.t or 0) + room,
+            height=(self.plot.layout.height or 450) + room,
+            showlegend=bool(self.legend),
+        )
+        return figure
+
+
+LABEL_PX = 12
+"""No text of a figure is smaller."""
+
+
+def axis_unit(largest: float, base: str) -> tuple[float, str]:
+    """Divisor and unit that bring the largest value of an axis to 1 or above.
+
+    Examples
+    --------
+    >>> axis_unit(0.02, "s"), axis_unit(1.2e6, "tokens/s")
+    ((0.001, 'ms'), (1000000.0, 'M tokens/s'))
+    """
+    scales = _UNITS[base]
+    return next((pair for pair in scales if largest >= pair[0]), scales[-1])
+
+
+def frame(height: int, margin: tuple[int, int, int, int], **layout: Any) -> dict[str, Any]:
+    """The layout that all figures share; ``margin`` is left, right, top, bottom in pixels.
+
+    Sizes of type are stated: a page's theme has smaller ones for ticks.
+    """
+    axes = {
+        name: {"tickfont": {"size": LABEL_PX}} | axis
+        for name, axis in layout.items()
+        if name.startswith(("xaxis", "yaxis"))
+    }
+    return {
+        "template": "none",
+        "font": {"size": LABEL_PX},
+        "height": height,
+        "margin": dict(zip("lrtb", margin, strict=True)) | {"pad": 0},
+        "hovermode": "closest",
+        "dragmode": False,
+        "showlegend": False,
+        "legend": {
+            "orientation": "h",
+            "x": 0,
+            "y": 1.02,
+            "yanchor": "bottom",
+            "font": {"size": LABEL_PX},
+        },
+    } | (layout | axes)
+
+
+def broken(
+    lines: Iterable[tuple[Sequence[float], Sequence[float]]],
+) -> dict[str, list[float | None]]:
+    """Lines, each its places across and up, as the one trace that plotly draws fastest."""
+    x: list[float | None] = []
+    y: list[float | None] = []
+    for across, up in lines:
+        x += [*across, None]
+        y += [*up, None]
+    return {"x": x, "y": y}
+
+
+def rows_axis(labels: Sequence[str]) -> dict[str, Any]:
+    """An axis of rows with their labels, the first at the top."""
+    return {
+        "range": [len(labels) - 0.5, -0.5],
+        "tickvals": list(range(len(labels))),
+        "ticktext": list(labels),
+        "showgrid": False,
+        "zeroline": False,
+        "fixedrange": True,
+    }
+
+
+def hidden_axis() -> dict[str, Any]:
+    """An axis that is not drawn."""
+    return {"visible": False, "fixedrange": True}
+
+
+def empty(title: str, subtitle: str, height: int, margin: tuple[int, int, int, int]) -> Picture:
+    """A picture of nothing: the title says why."""
+    layout = frame(height, margin, xaxis=hidden_axis(), yaxis=hidden_axis())
+    return Picture(title, subtitle, "", go.Figure(layout=layout))
+
+
+def plain(name: str) -> str:
+    """A person's text without what plotly would take for a tag."""
+    return name.replace("&", "&amp;").replace("<", "&lt;")
+
+
+def value_axis(title: str = "") -> dict[str, Any]:
+    """An axis for quantities: starts at zero, few ticks, a faint grid."""
+    return {
+        "title": {"text": title, "standoff": 8, "font": {"size": 12}},
+        "gridcolor": FAINT,
+        "gridwidth": 0.5,
+        "showgrid": True,
+        "zeroline": False,
+        "nticks": 5,
+        "fixedrange": True,
+    }
+
+
+def ruler(height: float, colour: str = LIMIT, width: float = 1.5, **more: Any) -> dict[str, Any]:
+    """A line across the plot at a height of its vertical axis; ``more`` are plotly's own fields."""
+    return {
+        "type": "line",
+        "xref": "paper",
+        "x0": 0,
+        "x1": 1,
+        "y0": height,
+        "y1": height,
+        "line": {"color": colour, "width": width, "dash": "dash"},
+    } | more
+
+
+def note(text: str, x: float, y: float, **more: Any) -> dict[str, Any]:
+    """Words in the plot; ``more`` are plotly's own fields."""
+    words = {"text": text, "x": x, "y": y, "showarrow": False, "font": {"size": 12}}
+    return words | more
+
+
+def axis_names(number: int) -> tuple[str, str]:
+    """Plotly's names of the axes of the part with a number, from 0."""
+    suffix = "" if number == 0 else str(number + 1)
+    return f"x{suffix}", f"y{suffix}"
+
+
+def shade(low: Sequence[int], high: Sequence[int], share: float) -> str:
+    """The colour at a share of the way from one to another, each red, green and blue."""
+    mixed = (round(a + share * (b - a)) for a, b in zip(low, high, strict=True))
+    return "rgb({}, {}, {})".format(*mixed)
+
+
+def stepped_scale(colours: Sequence[str]) -> list[tuple[float, str]]:
+    """A colour scale of equal steps, one per class."""
+    count = len(colours)
+    return [
+        (edge / count, colour)
+        for index, colour in enumerate(colours)
+        for edge in (index, index + 1)
+    ]
+
+
+def class_bar(positions: Iterable[int], labels: list[str]) -> dict[str, Any]:
+    """A flat colour bar below a map of classes, with the classes' names on it."""
+    return {
+        "orientation": "h",
+        "tickvals": list(positions),
+        "ticktext": labels,
+        "thickness": 12,
+        "outlinewidth": 0,
+        "len": 1.0,
+        "yref": "container",
+        "y": 0.03,
+        "yanchor": "bottom",
+        "ypad": 0,
+        "ticks": "",
+        "tickfont": {"size": LABEL_PX},
+    }
+
+
+_SHORT = 48
+_WIDE = 70
+
+
+def shortened(reason: str) -> str:
+    """What a reason says before its first colon, cut between words after 48 characters.
+
+    Examples
+    --------
+    >>> shortened("no plan fits into memory: the leanest found needs 90 GiB")
+    'no plan fits into memory'
+    """
+    return textwrap.shorten(reason.partition(":")[0], _SHORT, placeholder=" …")
+
+
+def wrapped(reason: str) -> str:
+    """A reason in lines of 70 characters at most, as plotly breaks them.
+
+    Examples
+    --------
+    >>> wrapped("no plan fits into memory")
+    'no plan fits into memory'
+    """
+    return "<br>".join(textwrap.wrap(reason, _WIDE))
+
+
+def pointed_rows(told: Mapping[int, str], end: float) -> list[dict[str, Any]]:
+    """Invisible bars over whole rows, which a bar of no length cannot be pointed at.
+
+    Parameters
+    ----------
+    told : mapping of int to str
+        What the pointer is told, by row.
+    end : float
+        Where the axis ends.
+    """
+    if not told:
+        return []
+    return [
+        {
+            "type": "bar",
+            "name": "reasons",
+            "orientation": "h",
+            "x": [end] * len(told),
+            "y": list(told),
+            "opacity": 0,
+            "customdata": list(told.values()),
+            "hovertemplate": "%{customdata}<extra></extra>",
+        }
+    ]

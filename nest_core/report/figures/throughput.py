@@ -1,0 +1,174 @@
+"""Throughput of every method side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import plotly.graph_objects as go
+
+from nest_core.explain import quantity
+from nest_core.explain.interval import Interval, Span, span_in_words
+from nest_core.hardware.posterior import SHARE
+from nest_core.planner.baselines import NAMES
+from nest_core.report.figures.entries import Entry
+from nest_core.report.figures.style import (
+    ACCENT,
+    HATCH,
+    MUTED,
+    STALE_OPACITY,
+    Picture,
+    axis_unit,
+    frame,
+    pointed_rows,
+    rows_axis,
+    value_axis,
+    wrapped,
+)
+
+__all__ = ["throughput_figure"]
+
+_BAR_HEIGHT = 40
+_SAME = 0.005
+_BAND_OFFSET = 0.42
+
+
+def throughput_figure(
+    entries: Sequence[Entry], tokens: int, interval: Interval | None = None
+) -> Picture:
+    """One bar per method; infeasible plans are hatched and say why.
+
+    Parameters
+    ----------
+    entries : sequence of Entry
+    tokens : int
+        Per sequence.
+    interval : Interval or None
+        Of our plan's time; those of the others are as wide, as they share its software.
+    """
+    rates = [e.report.samples_per_s * tokens if e.report else 0.0 for e in entries]
+    spans = [_span(e, rate, interval) for e, rate in zip(entries, rates, strict=True)]
+    largest = max([*rates, *(high for _, high in filter(None, spans)), 1.0])
+    scale, unit = axis_unit(largest, "tokens/s")
+    bars = {
+        "type": "bar",
+        "orientation": "h",
+        "x": [rate / scale for rate in rates],
+        "y": list(range(len(entries))),
+        "width": 0.64,
+        "marker": {
+            "color": [ACCENT if e.ours else MUTED for e in entries],
+            "opacity": [STALE_OPACITY if e.stale else 1.0 for e in entries],
+            "line": {"width": 0},
+            "pattern": {
+                "shape": ["" if e.feasible or not e.report else HATCH for e in entries],
+                "size": 6,
+                "solidity": 0.25,
+            },
+        },
+        "text": [_label(e, rate, rates[0]) for e, rate in zip(entries, rates, strict=True)],
+        "textposition": "outside",
+        "textfont": {"size": 13},
+        "cliponaxis": False,
+        "customdata": [
+            _hover(e, rate, span) for e, rate, span in zip(entries, rates, spans, strict=True)
+        ],
+        "hovertemplate": "%{customdata}<extra></extra>",
+    }
+    end = 1.3 * largest / scale
+    layout = frame(
+        50 + _BAR_HEIGHT * len(entries),
+        (232, 24, 4, 46),
+        barmode="overlay",
+        xaxis=value_axis(f"throughput, {unit}") | {"range": [0, end]},
+        yaxis=rows_axis([_tick(e) for e in entries]),
+        shapes=[
+            _line(row, low / scale, high / scale)
+            for row, span in enumerate(spans)
+            if span
+            for low, high in (span,)
+        ],
+    )
+    unplanned = {
+        row: _hover(e, 0.0, None) for row, e in enumerate(entries) if e.report is None and e.reason
+    }
+    reading = "Longer is better; every method is priced by the same costs on the same devices."
+    if any(spans):
+        reading += f" The line below a bar is its {SHARE:.0%} interval."
+    return Picture(
+        _finding(entries),
+        f"Training throughput, {unit}",
+        reading,
+        go.Figure(data=[bars, *pointed_rows(unplanned, end)], layout=layout),
+    )
+
+
+def _span(entry: Entry, rate: float, interval: Interval | None) -> Span | None:
+    """Between which rates a row's plan would be measured; None where that is unknown."""
+    if interval is None or not entry.feasible or entry.stale:
+        return None
+    return interval.around(rate)
+
+
+def _line(row: int, low: float, high: float) -> dict[str, object]:
+    return {
+        "type": "line",
+        "x0": low,
+        "x1": high,
+        "y0": row + _BAND_OFFSET,
+        "y1": row + _BAND_OFFSET,
+        "line": {"color": MUTED, "width": 3},
+    }
+
+
+def _tick(entry: Entry) -> str:
+    name = f"<b>{entry.name}</b>" if entry.ours else entry.name
+    return f"{name} <br><span style='font-size:12px'>{entry.degrees} </span>"
+
+
+def _label(entry: Entry, rate: float, ours: float) -> str:
+    if entry.stale:
+        return "being priced"
+    if entry.shortfall:
+        return entry.shortfall
+    if entry.ours or not ours:
+        return quantity(rate, "tokens/s")
+    return f"{quantity(rate, 'tokens/s')}, {rate / ours:.2f} × ours"
+
+
+def _hover(entry: Entry, rate: float, span: Span | None) -> str:
+    why = wrapped(entry.reason)
+    if entry.report is None:
+        return f"{entry.name}: no plan<br>{why}"
+    told = f"{entry.name}: {quantity(rate, 'tokens/s')}"
+    if span:
+        told += f", {span_in_words(span, lambda end: quantity(end, 'tokens/s'))}"
+    return f"{told}<br>{why}" if why else told
+
+
+def _finding(entries: Sequence[Entry]) -> str:
+    ours = next((e.report for e in entries if e.ours), None)
+    if ours is None:
+        return "No plan fits this request"
+    if any(e.stale for e in entries):
+        return "Our plan is found; the baselines are being priced"
+    rivals = [(e.report.samples_per_s, e.name) for e in entries if _runs(e) and e.report]
+    if not rivals:
+        if not any(e.report for e in entries if not e.ours):
+            return "No baseline has a placement here to compare with"
+        return "Ours is the only feasible plan"
+    program = next((e.report for e in entries if e.name == NAMES["nest"] and e.feasible), None)
+    if program and program.plan.ragged and program.samples_per_s > ours.samples_per_s:
+        percent = 100 * (program.samples_per_s / ours.samples_per_s - 1)
+        return f"NEST's program is {percent:.3g} % faster than our plan: its stages differ in width"
+    rate, name = max(rivals, key=lambda rival: rival[0])
+    ratio = ours.samples_per_s / rate
+    if abs(ratio - 1) < _SAME:
+        return f"The best baseline, {name}, is as fast as our plan"
+    if ratio < 1:
+        return f"{name} is {1 / ratio:.2f} × as fast as our plan"
+    return f"Our plan is {ratio:.2f} × as fast as the best baseline, {name}"
+
+
+def _runs(entry: Entry) -> bool:
+    """Whether it is a rival that can be run; NEST's program is a planner of this product."""
+    return not entry.ours and entry.feasible and entry.name != NAMES["nest"]

@@ -1,0 +1,242 @@
+"""What a drawn fabric consists of: boxes, lines, words, and what each of them stands for.
+
+Lengths are pixels, from the upper left corner. Every element and every bundle of links has a key
+that is the same in all pictures of a fabric (``"spine 3"``, a tile of sixteen ``"spine 16-31"``);
+links have the keys of their ends. `stands` says how much of the bill a mark is: pairs of a class
+(``"spine"``, ``"node"``, ``"device"``, ``"links spine"``) and a number. Summed over the marks of a
+picture, those whose look says ``gone`` apart, they are the fabric's inventory; what repeats others
+stands for nothing.
+
+Looks are words of the style sheet in `nest_core.report.picture.svg`, several divided by blanks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = [
+    "Band",
+    "Box",
+    "Drawn",
+    "Line",
+    "Mark",
+    "Point",
+    "Said",
+    "Stands",
+    "Swatch",
+    "Words",
+    "between",
+]
+
+Point = tuple[float, float]
+Stands = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """An element, a tile of several, or a frame around others.
+
+    Parameters
+    ----------
+    key, look : str
+        Plates and badges, which are no element, have no key.
+    x, y, width, height : float
+        Upper left corner and size.
+    inside : str
+        Key of the box that it is nested in; else it overlaps no other.
+    stands : Stands
+    head, foot : float or None
+        Of a switch: width of its upper and lower edge, that is capacity up and down, where they
+        are not both ``width``. They are centred; the larger one is ``width``.
+    radius : float
+        Of its corners.
+    """
+
+    key: str
+    look: str
+    x: float
+    y: float
+    width: float
+    height: float
+    inside: str = ""
+    stands: Stands = ()
+    head: float | None = None
+    foot: float | None = None
+    radius: float = 0.0
+
+    @property
+    def centre(self) -> Point:
+        """Its middle."""
+        return self.x + self.width / 2, self.y + self.height / 2
+
+    @property
+    def outline(self) -> tuple[Point, Point, Point, Point]:
+        """Its corners: the upper edge from left to right, the lower from right to left."""
+        middle, bottom = self.x + self.width / 2, self.y + self.height
+        head = (self.width if self.head is None else self.head) / 2
+        foot = (self.width if self.foot is None else self.foot) / 2
+        return (
+            (middle - head, self.y),
+            (middle + head, self.y),
+            (middle + foot, bottom),
+            (middle - foot, bottom),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """Many links as one area: parallel ones at their true width, or a mesh too dense for lines.
+
+    Parameters
+    ----------
+    key, look : str
+    points : tuple of Point
+        The polygon.
+    ends : tuple of str
+        Keys of the boxes that it joins; none for a mesh between two whole rows, and for areas that
+        are no links (the tint of a rail, the beam of a lens).
+    stands : Stands
+    """
+
+    key: str
+    look: str
+    points: tuple[Point, ...]
+    ends: tuple[str, ...] = ()
+    stands: Stands = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One link, or the links between one pair of boxes.
+
+    Parameters
+    ----------
+    key, look : str
+    points : tuple of Point
+        From the first end to the last.
+    width : float
+    ends : tuple of str
+        Keys of the boxes that it ends on; none for what is no link (a bracket, a cross).
+    stands : Stands
+    opacity : float
+    """
+
+    key: str
+    look: str
+    points: tuple[Point, ...]
+    width: float
+    ends: tuple[str, ...] = ()
+    stands: Stands = ()
+    opacity: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """One line of text.
+
+    Parameters
+    ----------
+    text, look : str
+    x, y : float
+        Of its anchor on the base line.
+    size : float
+        Of the font; 12 or more.
+    anchor : {"start", "middle", "end"}
+    key : str
+        Of what it names, so that pointing at the one lights the other.
+    """
+
+    text: str
+    look: str
+    x: float
+    y: float
+    size: float = 12.0
+    anchor: Literal["start", "middle", "end"] = "start"
+    key: str = ""
+
+
+Mark = Box | Band | Line | Words
+
+
+@dataclass(frozen=True, slots=True)
+class Swatch:
+    """An entry of the legend.
+
+    Parameters
+    ----------
+    form : {"box", "line", "funnel", "ramp"}
+    look, words : str
+    """
+
+    form: Literal["box", "line", "funnel", "ramp"]
+    look: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The words of one tier or one class of links, which stand beside its part of the drawing.
+
+    Parameters
+    ----------
+    what : str
+        Class of the bill: ``"spine"``, ``"links spine"``, ``"node"``.
+    count : int
+        How many there are, by the inventory.
+    head : str
+        ``"16 spines"``; empty where words alone are enough.
+    words : tuple of str
+        Further lines, each wrapped where it is too long.
+    top, bottom : float
+        The part of the drawing.
+    gone : int
+        How many more there were if nothing had failed.
+    ratio : float or None
+        Oversubscription, down : up, of what the links climb from.
+    """
+
+    what: str
+    count: int
+    head: str
+    words: tuple[str, ...]
+    top: float
+    bottom: float
+    gone: int = 0
+    ratio: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A picture: marks in the order in which they are painted, and the same in words.
+
+    Parameters
+    ----------
+    title, subtitle : str
+        The finding; what one line and one width mean.
+    width, height : float
+    marks : tuple of Mark
+        All of them, title, gutter and legend included.
+    legend : tuple of Swatch
+    said : tuple of Said
+        Top tier first: the table for who does not see the picture.
+    """
+
+    title: str
+    subtitle: str
+    width: float
+    height: float
+    marks: tuple[Mark, ...]
+    legend: tuple[Swatch, ...] = ()
+    said: tuple[Said, ...] = ()
+
+
+def between(one: str, other: str) -> str:
+    """The key of the links between two boxes.
+
+    Examples
+    --------
+    >>> between("leaf 3", "spine 0")
+    'leaf 3 | spine 0'
+    """
+    return f"{one} | {other}"

@@ -1,0 +1,1 @@
+"""Lessons, their figures, and courses with exercises."""

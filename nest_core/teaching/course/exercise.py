@@ -1,0 +1,195 @@
+"""Exercises: one question per student, each with other numbers, and their marks.
+
+Numbers are drawn from what a lesson's file gives, by seed and student: the same seed gives the same
+numbers, and a student's do not depend on how many others there are. Students come in their order,
+and as long as there are other numbers left nobody is asked what somebody before was asked.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import math
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from nest_core.documents.errors import InputError
+from nest_core.teaching.lessons.lesson import Asked, Exercise, Lesson, Value
+from nest_core.teaching.lessons.quantity import readings
+
+__all__ = ["MOST_STUDENTS", "Mark", "Sheet", "draw", "mark"]
+
+MOST_STUDENTS = 10_000
+_TRIES = 100
+_SLACK = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """What one student is asked.
+
+    Parameters
+    ----------
+    student : int
+        From 1.
+    asked : Asked
+    """
+
+    student: int
+    asked: Asked
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One row of answers.
+
+    Parameters
+    ----------
+    row : int
+        Of the file; its first row of answers is 2.
+    student : int or None
+        None where the row does not say.
+    answer : str
+        As it was written.
+    right : bool or None
+        None where it could not be marked.
+    expected : float or None
+        In the unit that was asked for.
+    note : str
+        One sentence where something is odd; else empty.
+    """
+
+    row: int
+    student: int | None
+    answer: str
+    right: bool | None
+    expected: float | None
+    note: str = ""
+
+
+def draw(lesson: Lesson, seed: int, students: int) -> tuple[Sheet, ...]:
+    """The questions of so many students.
+
+    Raises
+    ------
+    InputError
+        If the lesson asks for no number, or there are too many students.
+    """
+    exercise = lesson.exercise
+    if exercise is None:
+        raise InputError(
+            "LESSON", "must have an exercise", lesson.key, "add [exercise] to its file"
+        )
+    if not 1 <= students <= MOST_STUDENTS:
+        raise InputError(
+            "--students", f"must be from 1 to {MOST_STUDENTS:,}", students, "change it"
+        )
+    drawn = itertools.islice(_given(lesson.key, exercise, seed), students)
+    return tuple(
+        Sheet(student, exercise.ask(given)) for student, given in enumerate(drawn, start=1)
+    )
+
+
+def _given(key: str, exercise: Exercise, seed: int) -> Iterator[dict[str, Value]]:
+    """Every student's numbers; the same again only when tries have found no others."""
+    seen: set[tuple[Value, ...]] = set()
+    room = math.prod(len(values) for values in exercise.given.values())
+    for student in itertools.count(1):
+        chance = random.Random(f"{key} {seed} {student}")
+        for _ in range(_TRIES):
+            picked = {name: chance.choice(values) for name, values in exercise.given.items()}
+            if tuple(picked.values()) not in seen:
+                break
+        seen.add(tuple(picked.values()))
+        if len(seen) == room:
+            seen.clear()
+        yield picked
+
+
+def mark(lesson: Lesson, seed: int, text: str, name: str) -> tuple[Mark, ...]:
+    """Marks of answers, row by row.
+
+    Parameters
+    ----------
+    lesson : Lesson
+    seed : int
+        That the questions were drawn with.
+    text : str
+        CSV with columns ``student`` and ``answer``, separated by commas, semicolons or tabs.
+    name : str
+        Of the file, for messages.
+
+    Raises
+    ------
+    InputError
+        If the file has no such columns. What is odd about a row is said in its mark.
+    """
+    rows = _rows(text, name)
+    numbers = [int(student) for student, _ in rows if _is_student(student)]
+    sheets = draw(lesson, seed, max(numbers, default=1))
+    seen: dict[int, int] = {}
+    marks = []
+    for row, (student, answer) in enumerate(rows, start=2):
+        if not student and not answer:
+            continue
+        marks.append(_marked(row, student, answer, sheets, seen))
+    return tuple(marks)
+
+
+def _is_student(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and 1 <= int(text[:9]) <= MOST_STUDENTS
+
+
+def _marked(
+    row: int, student: str, answer: str, sheets: Sequence[Sheet], seen: dict[int, int]
+) -> Mark:
+    if not _is_student(student):
+        rule = f"must be a student's number, 1 to {MOST_STUDENTS:,}"
+        error = InputError(f"row {row}, student", rule, student, "write the number of the question")
+        return Mark(row, None, answer, None, None, str(error))
+    number = int(student)
+    asked = sheets[number - 1].asked
+    if number in seen:
+        note = f"Student {number} answered in row {seen[number]} already: that one counts."
+        return Mark(row, number, answer, None, asked.answer, note)
+    seen[number] = row
+    try:
+        found = readings(answer, asked.unit, f"row {row}, answer")
+    except InputError as error:
+        return Mark(row, number, answer, None, asked.answer, str(error))
+    slack = asked.tolerance + _SLACK * abs(asked.answer)
+    fits = [one for one in found if abs(one - asked.answer) <= slack]
+    note = ""
+    if len(found) > 1 and fits and fits[0] != found[0]:
+        note = f"Read as {fits[0]:g} {asked.unit}".rstrip() + f", not as {found[0]:g}."
+    return Mark(row, number, answer, bool(fits), asked.answer, note)
+
+
+def _rows(text: str, name: str) -> list[tuple[str, str]]:
+    """Student and answer of every row below the header."""
+    header = text.splitlines()[0] if text.strip() else ""
+    mark_between = max(",;\t", key=header.count)
+    table = list(csv.reader(io.StringIO(text), delimiter=mark_between))
+    columns = [cell.strip().lower() for cell in table[0]] if table else []
+    for column in ("student", "answer"):
+        if column not in columns:
+            raise InputError(
+                name,
+                f"must have a column {column}",
+                ", ".join(columns) or "an empty file",
+                "begin it with student,answer",
+            )
+    who, what = columns.index("student"), columns.index("answer")
+    found = []
+    for cells in table[1:]:
+        # A decimal comma that nobody quoted makes one cell too many.
+        last = what == len(columns) - 1 and len(cells) > len(columns)
+        answer = mark_between.join(cells[what:]) if last else _cell(cells, what)
+        found.append((_cell(cells, who), answer.strip()))
+    return found
+
+
+def _cell(cells: list[str], place: int) -> str:
+    return cells[place].strip() if place < len(cells) else ""

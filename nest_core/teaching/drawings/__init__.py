@@ -1,0 +1,145 @@
+"""Figures of the lessons: from what a lesson computed to pictures, on a screen or on a wall."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import plotly.graph_objects as go
+
+from nest_core.report.figures.style import Picture
+from nest_core.teaching.drawings.curves import crossing_picture, ratio_picture
+from nest_core.teaching.drawings.drawing import Drawing
+from nest_core.teaching.drawings.dynamic_table import mapping_picture, table_picture
+from nest_core.teaching.drawings.pass_drawing import pass_drawing
+from nest_core.teaching.drawings.program_drawing import program_drawing
+from nest_core.teaching.drawings.program_table import (
+    program_devices_picture,
+    program_table_picture,
+)
+from nest_core.teaching.drawings.stacks import (
+    expert_memory_picture,
+    expert_time_picture,
+    leads_picture,
+    stash_picture,
+    tensor_picture,
+    widths_picture,
+    zero_memory_picture,
+    zero_traffic_picture,
+)
+from nest_core.teaching.drawings.timeline import timeline_picture
+from nest_core.teaching.drawings.walk_drawing import walk_drawing
+from nest_core.teaching.lessons.bubble import Bubble
+from nest_core.teaching.lessons.collectives import Crossing
+from nest_core.teaching.lessons.experts import Spreads
+from nest_core.teaching.lessons.levels import DynamicTable
+from nest_core.teaching.lessons.oversubscription import Widths
+from nest_core.teaching.lessons.paper_table import Leads
+from nest_core.teaching.lessons.passes import PassWalk
+from nest_core.teaching.lessons.program import Fill
+from nest_core.teaching.lessons.stash import Stash
+from nest_core.teaching.lessons.tensor import Blocks
+from nest_core.teaching.lessons.walk import Walk
+from nest_core.teaching.lessons.zero import ZeroStages
+
+__all__ = ["Drawing", "lesson_drawing", "lesson_pictures", "projected"]
+
+
+_PICTURES: dict[type[Any], tuple[Callable[[Any], Picture], ...]] = {
+    Bubble: (timeline_picture,),
+    DynamicTable: (mapping_picture, table_picture),
+    Stash: (stash_picture,),
+    ZeroStages: (zero_memory_picture, zero_traffic_picture),
+    Crossing: (crossing_picture, ratio_picture),
+    Widths: (widths_picture,),
+    Blocks: (tensor_picture,),
+    Spreads: (expert_memory_picture, expert_time_picture),
+    Leads: (leads_picture,),
+    Fill: (program_devices_picture, program_table_picture),
+}
+
+_DRAWINGS: dict[type[Any], Callable[..., Drawing]] = {
+    Walk: walk_drawing,
+    PassWalk: pass_drawing,
+    Fill: program_drawing,
+}
+
+PROJECTOR = 4 / 3
+"""How much larger text and lines are on a wall: 16 pixels for 12."""
+
+_USUAL_TEXT = 12
+_LENGTHS = {"size", "width", "standoff", "xshift", "yshift", "ticklen", "l", "r", "t", "b", "pad"}
+_HOLDERS = {
+    "font",
+    "textfont",
+    "insidetextfont",
+    "outsidetextfont",
+    "tickfont",
+    "margin",
+    "line",
+    "marker",
+    "pattern",
+    "title",
+    "annotations",
+    "shapes",
+    "xaxis",
+    "yaxis",
+}
+
+
+def lesson_pictures(found: object) -> tuple[Picture, ...]:
+    """The figures of a lesson's `Reveal.found`, side by side or one above the other.
+
+    What a pin computed is pictures already.
+    """
+    if isinstance(found, tuple):
+        return found
+    return tuple(draw(found) for draw in _PICTURES.get(type(found), ()))
+
+
+def lesson_drawing(found: object, width: float, *, wall: bool) -> Drawing | None:
+    """What lessons that walk through a fabric draw, some only on a wall; None for others.
+
+    Parameters
+    ----------
+    found : object
+        Of a `nest_core.teaching.lessons.Reveal`.
+    width : float
+        Pixels.
+    wall : bool
+        Whether text has a projector's size.
+    """
+    draw = _DRAWINGS.get(type(found))
+    return None if draw is None else draw(found, width, wall=wall)
+
+
+def projected(shown: Picture, height: float) -> Picture:
+    """The same picture for a wall: text of 16 pixels and more, no higher than there is room."""
+    document = shown.plot.to_plotly_json()
+    layout = _grown(document["layout"], PROJECTOR)
+    layout["height"] = round(min(height, PROJECTOR * document["layout"]["height"]))
+    text = {"size": PROJECTOR * _USUAL_TEXT}
+    layout["font"] = text | layout.get("font", {})
+    for axis in [key for key in layout if key.startswith(("xaxis", "yaxis"))]:
+        layout[axis] = {"tickfont": text} | layout[axis]
+    traces = [_grown(trace, PROJECTOR) for trace in document["data"]]
+    return replace(shown, plot=go.Figure(data=traces, layout=layout))
+
+
+def _grown(part: Any, factor: float) -> Any:
+    """A trace's or layout's lengths in pixels multiplied; positions on axes are none."""
+    if isinstance(part, list | tuple):
+        return [_grown(one, factor) for one in part]
+    if not isinstance(part, dict):
+        return part
+    grown: dict[str, Any] = {}
+    for key, value in part.items():
+        axis = key.rstrip("0123456789")
+        if key in _LENGTHS and isinstance(value, int | float) and part.get("type") != "bar":
+            grown[key] = factor * value
+        elif axis in _HOLDERS:
+            grown[key] = _grown(value, factor)
+        else:
+            grown[key] = value
+    return grown

@@ -1,0 +1,155 @@
+"""A pipeline at one of its steps: stages on their nodes, messages on NICs, passes so far."""
+
+from __future__ import annotations
+
+from nest_core.documents.units import from_gbps_bytes, humanise_seconds
+from nest_core.teaching.drawings.drawing import COMPUTE, IDLE, MOVES, Drawing, Pen, load_colour
+from nest_core.teaching.drawings.racks import Racks
+from nest_core.teaching.lessons.passes import PER_NODE, PassWalk
+from nest_core.teaching.lessons.teaching import NODE_GBPS
+from nest_core.teaching.lessons.walk import bytes_in_words
+
+__all__ = ["pass_drawing"]
+
+_TEXT = {False: 13, True: 16}
+_GUTTER = 84.0
+_ROWS_PX = 176.0
+_WAYS = ("forward", "backward", "weights")
+
+
+def pass_drawing(walk: PassWalk, width: float = 648, *, wall: bool = True) -> Drawing:
+    """Draw a step of an iteration.
+
+    Parameters
+    ----------
+    walk : PassWalk
+    width : float
+        Pixels.
+    wall : bool
+        Whether text has a projector's size.
+    """
+    pen = Pen(_TEXT[wall])
+    stages = walk.steps.timeline.stages
+    racks = Racks(width, stages, PER_NODE, (from_gbps_bytes(NODE_GBPS), walk.nic_Bps), short=True)
+    pen.switch(*racks.leaf, "leaf")
+    for stage in range(stages):
+        _stage(pen, walk, racks, stage)
+    _messages(pen, walk, racks)
+    height = _timeline(pen, walk, racks.bottom + 24, width)
+    title = finding(walk)
+    subtitle = (
+        f"Blue: computes, low forward, high backward; orange: sends, "
+        f"{bytes_in_words(walk.steps.message_bytes)} a device; grey: waits"
+    )
+    reading = "Step forward: the right arrow, or the button. Point at a pass for what it is."
+    return Drawing(title, subtitle, reading, pen.svg(width, height, title))
+
+
+def finding(walk: PassWalk) -> str:
+    """Who works, and how much was waiting so far."""
+    states, stages = walk.steps.states, walk.steps.timeline.stages
+    if walk.step == 0:
+        return f"Before the first of {len(states)} steps, nothing runs"
+    now = states[walk.step - 1]
+    waited = f"{100 * walk.waited:.0f} % of the stages' time so far was waiting"
+    if walk.step == len(states):
+        return f"All {len(states)} steps, {humanise_seconds(now.seconds)}: {waited}"
+    busy = int((now.running >= 0).sum())
+    return f"Step {walk.step} of {len(states)}: {busy} of {stages} stages work; {waited}"
+
+
+def _running(walk: PassWalk, stage: int) -> int:
+    return int(walk.steps.states[walk.step - 1].running[stage]) if walk.step else -1
+
+
+def _stage(pen: Pen, walk: PassWalk, racks: Racks, stage: int) -> None:
+    played, place = walk.steps.timeline, _running(walk, stage)
+    x, width = racks.node_x(stage), racks.node_width
+    pen.panel(x, racks.top, width, racks.bottom - racks.top)
+    pen.text(x + width / 2, racks.top + 24, f"stage {stage}", bold=True)
+    box, height = racks.box
+    for device in range(stage * PER_NODE, (stage + 1) * PER_NODE):
+        left, top = racks.place(device)
+        pen.frame(left, top, box, height)
+        if place >= 0:
+            share = 0.6 if played.way[stage, place] == 0 else 1.0
+            tall = share * (height - 6)
+            pen.rect(left + 3, top + height - 3 - tall, box - 6, tall, COMPUTE)
+    words = "waits"
+    if place >= 0:
+        batch = int(played.micro_batch[stage, place])
+        way = _WAYS[int(played.way[stage, place])]
+        words = f"{way} {batch}" if width > 110 else f"{way[0].upper()}{batch}"
+        if played.report.plan.point.interleave > 1 and width > 150:
+            words += f", piece {int(played.virtual_stage[stage, place])}"
+    pen.text(x + width / 2, racks.bottom - 10, words, quiet=place < 0)
+
+
+def _messages(pen: Pen, walk: PassWalk, racks: Racks) -> None:
+    """NICs; those are orange over which a message goes out or comes in as the step ends."""
+    sent = walk.steps.states[walk.step - 1].sent if walk.step else ()
+    goes, comes = {a for a, _ in sent}, {b for _, b in sent}
+    links = walk.steps
+    thick = racks.thick(walk.nic_Bps)
+    leaf = racks.leaf[1] + racks.leaf[3]
+    for stage in range(links.timeline.stages):
+        count = _counts(walk, stage)
+        for device in range(stage * PER_NODE, (stage + 1) * PER_NODE):
+            for out in (True, False):
+                active = stage in (goes if out else comes)
+                x, y = racks.nic(device, out=out)
+                way = "out" if out else "in"
+                size = bytes_in_words(count[0 if out else 1] * walk.steps.message_bytes)
+                told = f"NIC {way} of device {device}: {size} so far"
+                colour = load_colour(1.0 if active else 0.0)
+                pen.line((x, x), (leaf, y), colour, thick, told=told)
+                if active:
+                    tip = leaf if out else y
+                    pen.head(x, tip, up=out, colour=colour, size=max(2.5, thick + 1))
+
+
+def _counts(walk: PassWalk, stage: int) -> tuple[int, int]:
+    """Messages that each device of a stage has sent and received."""
+    pairs = [pair for one in walk.steps.states[: walk.step] for pair in one.sent]
+    return sum(a == stage for a, _ in pairs), sum(b == stage for _, b in pairs)
+
+
+def _timeline(pen: Pen, walk: PassWalk, top: float, width: float) -> float:
+    """A row per stage, with its passes; those to come are pale."""
+    played = walk.steps.timeline
+    total, room = played.seconds, width - _GUTTER
+    now = walk.steps.states[walk.step - 1].seconds if walk.step else 0.0
+    pitch = min(40.0, _ROWS_PX / played.stages)
+    tall = pitch - 4
+    begins, ends, parts = played.start_s, played.end_s, played.pass_parts_s
+    for stage in range(played.stages):
+        y = top + pitch * stage
+        pen.text(0, y + tall / 2 + 6, f"stage {stage}", anchor="start", bold=True)
+        pen.track(_GUTTER, y, room, tall)
+        for place in range(begins.shape[1]):
+            start, end = float(begins[stage, place]), float(ends[stage, place])
+            x, long = _GUTTER + room * start / total, room * (end - start) / total
+            begun, forward = start < now * (1 - 1e-9), played.way[stage, place] == 0
+            high = tall * (0.6 if forward else 1.0)
+            sends = long * float(parts[stage, place, 0]) / max(end - start, 1e-300)
+            told = (
+                f"stage {stage}, {_WAYS[int(played.way[stage, place])]} of micro-batch "
+                f"{int(played.micro_batch[stage, place])}: {humanise_seconds(end - start)}, of it "
+                f"{humanise_seconds(float(parts[stage, place, 0]))} sending"
+            )
+            low = y + tall - high
+            pen.rect(x + 0.4, low, max(0.4, long - 0.8), high, IDLE, told=told)
+            if not begun:
+                continue
+            here = min(long - 0.8, _GUTTER + room * now / total - x)  # what of it is over
+            pen.rect(x + 0.4, low, max(0.4, min(here, long - sends - 0.8)), high, COMPUTE)
+            if here > long - sends - 0.8:
+                pen.rect(x + long - sends - 0.4, low, here - long + sends + 0.8, high, MOVES)
+    bottom = top + pitch * played.stages
+    x = _GUTTER + room * now / total
+    pen.line((x, x), (top - 6, bottom + 6), "currentColor", 2)
+    pen.text(width, bottom + 24, humanise_seconds(total), anchor="end", quiet=True)
+    if x < width - 130:
+        clock = humanise_seconds(now) if walk.step else "0"
+        pen.text(max(x, _GUTTER), bottom + 24, clock, bold=True)
+    return bottom + 32

@@ -1,0 +1,103 @@
+"""Guided lessons: predict, reveal, explain.
+
+Their words are files of ``presets/lessons``; what they show is one of `FIGURES`.
+
+Examples
+--------
+>>> bubble = lesson("bubble")
+>>> bubble.brief().question.right
+'c'
+>>> bubble.reveal({"pp": 4, "m": 4}).formulas[1].numbers
+'(4 - 1) / 4 = 75 %'
+"""
+
+from __future__ import annotations
+
+from nest_core.documents.errors import InputError
+from nest_core.documents.files import read_text
+from nest_core.documents.presets import preset_path
+from nest_core.teaching.lessons.bubble import BUBBLE
+from nest_core.teaching.lessons.collectives import COLLECTIVES
+from nest_core.teaching.lessons.experts import EXPERTS
+from nest_core.teaching.lessons.figure import Figure
+from nest_core.teaching.lessons.files import among, read_lesson
+from nest_core.teaching.lessons.lesson import (
+    Brief,
+    Control,
+    Formula,
+    Lesson,
+    Notes,
+    Question,
+    Reveal,
+    Settings,
+    Value,
+)
+from nest_core.teaching.lessons.levels import LEVELS
+from nest_core.teaching.lessons.oversubscription import OVERSUBSCRIPTION
+from nest_core.teaching.lessons.paper_table import PAPER_TABLE
+from nest_core.teaching.lessons.passes import PASSES
+from nest_core.teaching.lessons.program import PROGRAM
+from nest_core.teaching.lessons.stash import STASH
+from nest_core.teaching.lessons.tensor import TENSOR
+from nest_core.teaching.lessons.walk import STEPS
+from nest_core.teaching.lessons.zero import ZERO
+
+__all__ = [
+    "FIGURES",
+    "LESSONS",
+    "Brief",
+    "Control",
+    "Figure",
+    "Formula",
+    "Lesson",
+    "Notes",
+    "Question",
+    "Reveal",
+    "Settings",
+    "Value",
+    "lesson",
+]
+
+FIGURES: dict[str, Figure] = {
+    figure.key: figure
+    for figure in (
+        BUBBLE,
+        PASSES,
+        LEVELS,
+        STASH,
+        ZERO,
+        STEPS,
+        COLLECTIVES,
+        TENSOR,
+        OVERSUBSCRIPTION,
+        EXPERTS,
+        PAPER_TABLE,
+        PROGRAM,
+    )
+}
+"""What a lesson's file can name."""
+
+
+def _shipped(key: str) -> Lesson:
+    text = read_text(preset_path("lessons", f"{key}.toml"))
+    return read_lesson(text, key, among(FIGURES), own=False)
+
+
+LESSONS = tuple(map(_shipped, FIGURES))
+"""In the order in which they are taught."""
+
+
+def lesson(key: str) -> Lesson:
+    """One lesson by its key.
+
+    Raises
+    ------
+    InputError
+        For another key.
+    """
+    for one in LESSONS:
+        if one.key == key:
+            return one
+    raise InputError(
+        "lesson", "must be one of the lessons", key, "pick " + ", ".join(x.key for x in LESSONS)
+    )

@@ -1,0 +1,154 @@
+"""What every device holds while a collective runs: parts of its buffer, and how far they are.
+
+The moves follow the order in which the schedules of `nest_core.network.algorithms` hand parts on;
+that they send the flows and bytes of the priced steps is tested.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nest_core.documents.errors import InputError
+from nest_core.network import BoolArray, IntArray
+from nest_core.network.algorithms.spread import columns
+from nest_core.network.steps import Steps
+
+__all__ = ["Contents", "Move", "contents", "moves"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Contents:
+    """Parts of the buffers of all devices, before the first step and after each.
+
+    Parameters
+    ----------
+    added : int array (steps + 1, devices, parts)
+        Devices whose values a part adds up; of an all-to-all 1 where the block has arrived.
+    just : bool array (steps + 1, devices, parts)
+        Whether the step before brought it.
+    full : int
+        What a part has at the end.
+    """
+
+    added: IntArray
+    just: BoolArray
+    full: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Move:
+    """Parts that go from one device to another in one step; added up there, or put in place."""
+
+    source: int
+    target: int
+    parts: IntArray
+    adds: bool
+
+
+def contents(found: Steps) -> Contents:
+    """Follow the parts of the buffers through a collective of one group.
+
+    Parameters
+    ----------
+    found : Steps
+        An all-reduce by ``ring``, ``hierarchical_ring`` or ``double_binary_tree``, or a
+        ``pairwise`` all-to-all.
+
+    Raises
+    ------
+    InputError
+        For other algorithms, and for blocks of unequal size.
+    """
+    if found.algorithm == "double_binary_tree":
+        return _streamed(found)
+    devices, size = found.network.devices, found.groups.shape[1]
+    rounds = moves(found)
+    exchange = found.op == "all_to_all"
+    now = np.zeros((devices, size), dtype=np.int64)
+    if exchange:
+        now[found.groups[0], np.arange(size)] = 1
+    else:
+        now[found.groups[0]] = 1
+    added, just = [now], [np.zeros(now.shape, dtype=bool)]
+    for entries in rounds:
+        before, now = now, now.copy()
+        fresh = np.zeros(now.shape, dtype=bool)
+        for one in entries:
+            gone = np.ones(len(one.parts), np.int64) if exchange else before[one.source, one.parts]
+            now[one.target, one.parts] = gone + (before[one.target, one.parts] if one.adds else 0)
+            fresh[one.target, one.parts] = True
+        added.append(now)
+        just.append(fresh)
+    return Contents(np.array(added), np.array(just), 1 if exchange else size)
+
+
+def moves(found: Steps) -> list[list[Move]]:
+    """Step by step, which parts go where; see `contents`."""
+    group = found.groups[0]
+    if found.algorithm == "pairwise":
+        size = len(group)
+        return [
+            [
+                Move(int(group[i]), int(group[(i + apart) % size]), np.array([i]), adds=False)
+                for i in range(size)
+            ]
+            for apart in range(1, size)
+        ]
+    if found.algorithm == "ring":
+        levels = [[group]]
+    elif found.algorithm == "hierarchical_ring":
+        climbed = columns(found.groups, found.network.nesting)
+        levels = [[row for entry in level for row in entry.members] for level in climbed]
+    else:
+        raise InputError(
+            "algorithm",
+            "must be one whose parts can be followed: ring, hierarchical_ring, pairwise",
+            found.algorithm,
+            "choose one",
+        )
+    if any(len({len(row) for row in level}) > 1 for level in levels):
+        raise InputError("groups", "must fill equal blocks", "unequal ones", "use whole nodes")
+    return _rings(levels, len(group))
+
+
+def _rings(levels: list[list[IntArray]], size: int) -> list[list[Move]]:
+    """Scatter level by level and gather back, round the rings of every level."""
+    held = {int(one): np.arange(size) for level in levels for row in level for one in row}
+    there: list[list[Move]] = []
+    back: list[list[Move]] = []
+    for level in levels:
+        turns = range(len(level[0]) - 1)
+        blocks = [np.split(held[int(row[0])], len(row)) for row in level]
+        there += [_turned(level, blocks, turn + 1, adds=True) for turn in turns]
+        back = [*(_turned(level, blocks, turn, adds=False) for turn in turns), *back]
+        for row, parts in zip(level, blocks, strict=True):
+            held.update({int(one): part for one, part in zip(row, parts, strict=True)})
+    return [*there, *back]
+
+
+def _turned(
+    level: list[IntArray], blocks: list[list[IntArray]], late: int, *, adds: bool
+) -> list[Move]:
+    """One step round all rings of a level: everyone hands on the block so many before its own."""
+    return [
+        Move(int(row[i]), int(row[(i + 1) % len(row)]), parts[(i - late) % len(row)], adds)
+        for row, parts in zip(level, blocks, strict=True)
+        for i in range(len(row))
+    ]
+
+
+def _streamed(found: Steps) -> Contents:
+    """Small chunks follow one another along the trees: as many parts as steps, one after another.
+
+    A part is on its way while its step lasts, and after it every device has it added up.
+    """
+    count, size = len(found.states), found.groups.shape[1]
+    shape = (count + 1, found.network.devices, count)
+    added, just = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=bool)
+    done = np.arange(count + 1)[:, None, None] > np.arange(count)[None, None, :]
+    added[:, found.groups[0]] = np.where(done, size, 1)
+    for step in range(1, count + 1):
+        just[step, found.groups[0], step - 1] = True
+    return Contents(added, just, size)

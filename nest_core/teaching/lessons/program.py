@@ -1,0 +1,422 @@
+"""Lesson 9, NEST's level-wise program on eight devices, state by state.
+
+Two nodes of four devices, four layers, stages two devices wide. The table is the paper's
+``dp[l][i][k][e]``: the least slowest stage of ``e`` stages that hold layers ``i`` to the end on
+``k`` devices counted from the far end, the producer at level ``l``. What a unit of data takes at a
+level is read from the matrices of `nest_core.planner.levelwise`; which levels are real follows
+from its slots: the producer of a stage that ends a node is in the other one, and a nearer stage
+can be that far only by leaving devices idle.
+
+References
+----------
+NEST, MLSys 2026, section 4 and algorithm 1.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from functools import cache
+
+from nest_core.costs import Point, Problem
+from nest_core.documents.units import plural
+from nest_core.fabric import Hierarchical, Tier
+from nest_core.network import Network, collapse
+from nest_core.planner.levelwise import PAPER_ORDER, Slots, level_links, slots
+from nest_core.report.tables import Table
+from nest_core.teaching.lessons.figure import Figure, Given
+from nest_core.teaching.lessons.lesson import Control, Formula, Reveal, Settings
+from nest_core.teaching.lessons.teaching import LEVEL_NAMES, bare_chain
+
+__all__ = [
+    "LAYERS",
+    "PROGRAM",
+    "SECONDS",
+    "UNITS",
+    "WIDTH",
+    "Fill",
+    "State",
+    "Way",
+    "chain",
+    "chosen",
+    "hop_seconds",
+    "iteration",
+    "path",
+    "places",
+    "states",
+]
+
+SECONDS = (6.0, 4.0, 8.0, 8.0)
+"""Of a micro-batch on two devices, forward and backward, their own traffic included."""
+UNITS = (0.0, 3.0, 2.0, 1.0, 0.0)
+"""Data that enters layer ``i``; none at either end."""
+LAYERS = len(SECONDS)
+WIDTH = 2
+MICRO_BATCHES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way to fill a state.
+
+    Parameters
+    ----------
+    end : int
+        The stage takes the layers up to this one, exclusive.
+    after : tuple of int or None
+        Stages and level of the state that it goes on with; None for the last stage.
+    load : float
+        Seconds of the stage.
+    rest : float
+        What that state holds; 0 after the last stage.
+    """
+
+    end: int
+    after: tuple[int, int] | None
+    load: float
+    rest: float
+
+    @property
+    def slowest(self) -> float:
+        """Seconds of the slowest stage from here on."""
+        return max(self.load, self.rest)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A cell of the table.
+
+    Parameters
+    ----------
+    stages : int
+        That hold layers ``first`` to the end.
+    level : int or None
+        Of the link to their producer; None where they hold all layers.
+    first : int
+    slot, producer : int
+        Where their first stage sits, and where its producer would: slots from the far end.
+    ways : tuple of Way
+    """
+
+    stages: int
+    level: int | None
+    first: int
+    slot: int
+    producer: int
+    ways: tuple[Way, ...]
+
+    @property
+    def best(self) -> Way:
+        """The least; the earliest cut among equals."""
+        return min(self.ways, key=lambda one: one.slowest)
+
+    @property
+    def devices(self) -> int:
+        """Devices used and passed over before the producer's, or in all without one."""
+        return WIDTH * (self.slot + 1 if self.level is None else self.producer)
+
+
+@cache
+def network() -> Network:
+    """Two nodes of four devices; a "byte" is a unit of data."""
+    tiers = (Tier("node", 4, 2.0, 0.0, "device"), Tier("rack", 2, 1.0, 0.0, "child"))
+    return collapse(Hierarchical("eight devices", tiers))
+
+
+@cache
+def chain() -> Problem:
+    """The layers on these devices."""
+    return bare_chain(network(), SECONDS, (0.0,) * LAYERS, UNITS, MICRO_BATCHES)
+
+
+@cache
+def places() -> Slots:
+    """Where stages may sit, from the far end."""
+    found = slots(network(), PAPER_ORDER, 1, WIDTH)
+    if found is None:
+        raise ValueError("two devices fit into a node of four")
+    return found
+
+
+@cache
+def hop_seconds() -> tuple[float, ...]:
+    """Seconds of a unit of data over a link of each level, as the program reads them."""
+    point = Point(WIDTH, True, 1, len(places()), 1, 0, PAPER_ORDER)
+    forward = level_links(chain(), point, places()).forward.seconds(1.0)
+    return tuple(forward[1:].tolist())
+
+
+def _level(slot: int, producer: int) -> int:
+    return int(places().level[slot + 1 : producer + 1].max())
+
+
+@cache
+def states() -> tuple[State, ...]:
+    """The table in the order in which it is filled: fewest stages first, last layers first.
+
+    Of states that differ in their devices alone, the one with the fewest is kept.
+    """
+    found: list[State] = []
+    for stages in range(1, min(len(places()), LAYERS) + 1):
+        # Where the first of so many stages may sit, and what it goes on with there.
+        before = {one.level: one.producer for one in found if one.stages == stages - 1}
+        before.pop(None, None)
+        sits: dict[int, list[int | None]] = {0: [None]} if stages == 1 else {}
+        for level, slot in before.items():
+            sits.setdefault(slot, []).append(level)
+        for level in range(len(hop_seconds())):
+            fewest = [
+                (producer, slot)
+                for slot in sits
+                for producer in range(slot + 1, len(places()))
+                if _level(slot, producer) == level
+            ]
+            if fewest:
+                producer, slot = min(fewest)
+                for first in reversed(range(1, LAYERS - stages + 1)):
+                    ways = _ways(found, stages, first, level, sits[slot])
+                    found.append(State(stages, level, first, slot, producer, ways))
+        every = [(slot, level) for slot in sits for level in sits[slot]]
+        ways = _ways(found, stages, 0, None, [level for _, level in every])
+        best = min(ways, key=lambda one: one.slowest)
+        slot = next(slot for slot, level in every if _after(stages, level) == best.after)
+        found.append(State(stages, None, 0, slot, slot, ways))
+    return tuple(found)
+
+
+def _after(stages: int, level: int | None) -> tuple[int, int] | None:
+    return None if level is None else (stages - 1, level)
+
+
+def _ways(
+    found: list[State], stages: int, first: int, level: int | None, afters: list[int | None]
+) -> tuple[Way, ...]:
+    ways = []
+    for after in afters:
+        rest = {
+            one.first: one.best.slowest
+            for one in found
+            if after is not None and (one.stages, one.level) == (stages - 1, after)
+        }
+        ends = [LAYERS] if stages == 1 else [end for end in sorted(rest) if end > first]
+        for end in ends:
+            load = _load(first, end, level, after)
+            ways.append(Way(end, _after(stages, after), load, rest.get(end, 0.0)))
+    return tuple(ways)
+
+
+def _load(first: int, end: int, before: int | None, after: int | None) -> float:
+    hops = hop_seconds()
+    arrives = hops[before] * UNITS[first] if before is not None else 0.0
+    returns = hops[after] * UNITS[end] if after is not None else 0.0
+    return sum(SECONDS[first:end]) + arrives + returns
+
+
+def path(state: State) -> tuple[State, ...]:
+    """A state and those that it goes on with, down to the last stage."""
+    found = [state]
+    while (best := found[-1].best).after is not None:
+        stages, level = best.after
+        found.append(
+            next(
+                one
+                for one in states()
+                if (one.stages, one.level, one.first) == (stages, level, best.end)
+            )
+        )
+    return tuple(found)
+
+
+def iteration(state: State) -> float:
+    """Seconds of an iteration of a state that holds all layers: the paper's objective."""
+    return (MICRO_BATCHES + state.stages - 1) * state.best.slowest
+
+
+def chosen() -> State:
+    """The state with the shortest iteration, the fewest stages among equals."""
+    return min((one for one in states() if one.level is None), key=iteration)
+
+
+_STEPS = tuple(range(len(states()) + 2))
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """The table so far.
+
+    Parameters
+    ----------
+    filled : tuple of State
+        In order; the last is the one just filled.
+    shown : tuple of State
+        What devices and layers show: the path of the state just filled, or of the answer.
+    done : bool
+        Whether the answer is traced back.
+    """
+
+    filled: tuple[State, ...]
+    shown: tuple[State, ...]
+    done: bool
+
+
+def _show(settings: Settings) -> Reveal:
+    step, whole = int(settings["step"]), states()
+    filled, done = whole[:step], step > len(whole)
+    last = chosen() if done else filled[-1] if filled else None
+    found = Fill(filled, path(last) if last else (), done)
+    formulas = [_recurrence(last)] if last else []
+    tables: tuple[Table, ...] = ()
+    if done:
+        tables = (_objective(),)
+    elif last:
+        tables = (_compared(last),)
+    return Reveal(found, _told(found, last), (*formulas, _matrices()), tables)
+
+
+def _told(found: Fill, last: State | None) -> tuple[str, ...]:
+    if last is None:
+        return (
+            "The table is filled from the last stage to the first. Layers and devices are counted "
+            "from the far end, so that what is known never moves.",
+            "Step forward to fill the first state.",
+        )
+    if found.done:
+        best = found.shown[0]
+        idle = WIDTH * (best.slot + 1 - best.stages)
+        return (
+            f"The shortest iteration has {best.stages} stages on {WIDTH * best.stages} devices"
+            + (f" and leaves {idle} idle between them" if idle else "")
+            + f": {iteration(best):g} s. It is read back along the outlined states.",
+            "The plan is exact for what the program counts: the slowest stage. The exact search "
+            "weighs the sum of the stages too, and links in place of levels.",
+        )
+    many = plural(last.stages, "stage")
+    if last.level is None:
+        return (
+            f"All layers on {many}: there is no producer, and this row can be an answer.",
+            f"The slowest stage takes {last.best.slowest:g} s: an iteration of {MICRO_BATCHES} "
+            f"micro-batches {iteration(last):g} s.",
+        )
+    skipped = WIDTH * (last.producer - last.slot - 1)
+    return (
+        f"{many} from layer {last.first + 1} on; the stage before sits in the "
+        f"{LEVEL_NAMES[last.level]}, {last.devices} devices from the far end.",
+        f"To have it that far, {skipped} devices stay idle."
+        if skipped
+        else "That is the next free place, so no device is passed over.",
+    )
+
+
+def _recurrence(last: State) -> Formula:
+    best = last.best
+    producer = "–" if last.level is None else str(last.level)
+    rest = f", {best.rest:g}" if best.after else ""
+    return Formula(
+        "The state just filled, seconds" if last.level is not None else "All layers, seconds",
+        "dp[l][i][k][e] = min over j, l' of max(load(i..j-1; l, l'), dp[l'][j][k - a][e - 1])",
+        f"dp[{producer}][{last.first}][{last.devices}][{last.stages}] = max({best.load:g}{rest}) = "
+        f"{best.slowest:g}, with j = {best.end}",
+        "NEST, MLSys 2026, algorithm 1; a = 2 devices per stage",
+    )
+
+
+def _matrices() -> Formula:
+    inside, across = hop_seconds()
+    return Formula(
+        "What the program knows of the fabric",
+        "seconds of a unit of data, by level",
+        f"{LEVEL_NAMES[0]}: {inside:g}; {LEVEL_NAMES[1]}: {across:g}, as both devices of a stage "
+        "share their node's uplink",
+        "method.md, NEST's level-wise cost matrices",
+    )
+
+
+def _compared(last: State) -> Table:
+    lines = tuple(
+        {
+            "stage takes layers": f"{last.first + 1}"
+            + (f" to {one.end}" if one.end > last.first + 1 else ""),
+            "consumer": LEVEL_NAMES[one.after[1]] if one.after else "none",
+            "its load, s": f"{one.load:g}",
+            "goes on with, s": f"{one.rest:g}" if one.after else "–",
+            "slowest, s": f"{one.slowest:g}",
+            "": "least" if one == last.best else "",
+        }
+        for one in last.ways
+    )
+    return Table("What the state was the least of", "One line per cut and level of the link", lines)
+
+
+def _objective() -> Table:
+    best = chosen()
+    lines = tuple(
+        {
+            "stages": str(one.stages),
+            "slowest, s": f"{one.best.slowest:g}",
+            "(m + S - 1) max t, s": f"{iteration(one):g}",
+            "": "chosen" if one == best else "",
+        }
+        for one in states()
+        if one.level is None
+    )
+    return Table("Which answer is taken", f"m = {MICRO_BATCHES} micro-batches", lines)
+
+
+def _packed() -> float:
+    """The best of as many stages as chosen, with no device idle between them."""
+    count, between = chosen().stages, places().level.tolist()
+    every = [
+        max(
+            _load(
+                first,
+                end,
+                between[count - place] if place else None,
+                between[count - 1 - place] if place < count - 1 else None,
+            )
+            for place, (first, end) in enumerate(itertools.pairwise((0, *inner, LAYERS)))
+        )
+        for inner in itertools.combinations(range(1, LAYERS), count - 1)
+    ]
+    return (MICRO_BATCHES + count - 1) * min(every)
+
+
+def _objective_of(given: Settings) -> float:
+    """An iteration by the paper's objective, of three stages."""
+    times = [float(given[name]) for name in ("t1", "t2", "t3")]
+    return (int(given["micro_batches"]) + len(times) - 1) * max(times)
+
+
+PROGRAM = Figure(
+    "program",
+    (
+        Control(
+            "step",
+            "Step",
+            _STEPS,
+            0,
+            f"States filled: 0 to {_STEPS[-2]}, last stage first; then the answer is read back.",
+            stepped=True,
+        ),
+    ),
+    _show,
+    {
+        "t1": Given(8.0, 0, 1e6),
+        "t2": Given(8.0, 0, 1e6),
+        "t3": Given(8.0, 0, 1e6),
+        "micro_batches": Given(MICRO_BATCHES, 1, 4096),
+    },
+    {
+        "layers": lambda given: LAYERS,
+        "times": lambda given: ", ".join(f"{one:g}" for one in SECONDS),
+        "data": lambda given: ", ".join(f"{one:g}" for one in UNITS[1:-1]),
+        "inside": lambda given: hop_seconds()[0],
+        "across": lambda given: hop_seconds()[1],
+        "m": lambda given: MICRO_BATCHES,
+        "working": lambda given: WIDTH * chosen().stages,
+        "best_stages": lambda given: chosen().stages,
+        "idle": lambda given: network().devices - WIDTH * chosen().stages,
+        "packed": lambda given: _packed(),
+        "best": lambda given: iteration(chosen()),
+        "objective": _objective_of,
+    },
+)

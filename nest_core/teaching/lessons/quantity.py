@@ -1,0 +1,107 @@
+"""Units in which people answer, and answers as they write them.
+
+An answer may have a unit of the same kind as the one that was asked for, a decimal comma, and
+marks between thousands. Where it can be read in two ways, both count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from nest_core.documents.errors import InputError
+
+__all__ = ["UNITS", "readings", "scale"]
+
+UNITS: Mapping[str, Mapping[str, float]] = {
+    "share": {"%": 0.01, "percent": 0.01},
+    "time": {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "us": 1e-6, "min": 60.0, "h": 3600.0},
+    "size": {
+        "B": 1.0,
+        "bytes": 1.0,
+        "kB": 1e3,
+        "MB": 1e6,
+        "GB": 1e9,
+        "TB": 1e12,
+        "KiB": 2.0**10,
+        "MiB": 2.0**20,
+        "GiB": 2.0**30,
+        "TiB": 2.0**40,
+    },
+    "rate": {"B/s": 1.0, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12},
+}
+"""SI per unit, by kind; what stands nowhere here is a count of its own."""
+
+_WRITTEN = re.compile(r"([+\u2212-]?[\d.,'\u2019]*\d[\d.,]*(?:[eE][+\u2212-]?\d+)?)\s*(.*)")
+
+
+def scale(unit: str) -> float:
+    """SI per unit; 1 for counts.
+
+    Examples
+    --------
+    >>> scale("%"), scale("GiB") == 2**30, scale("micro-batches")
+    (0.01, True, 1.0)
+    """
+    return next((units[unit] for units in UNITS.values() if unit in units), 1.0)
+
+
+def readings(text: str, unit: str, where: str = "answer") -> tuple[float, ...]:
+    """What an answer can mean, in ``unit``; the usual reading first.
+
+    Parameters
+    ----------
+    text : str
+        As a student wrote it.
+    unit : str
+        That was asked for; counts where none is written.
+    where : str
+        What messages call it.
+
+    Raises
+    ------
+    InputError
+        If it is no number, or has a unit of another kind.
+
+    Examples
+    --------
+    >>> readings("42,9 %", "%"), readings("1.5 s", "ms"), readings("1,234", "ms")
+    ((42.9,), (1500.0,), (1.234, 1234.0))
+    >>> readings("0.429", "%")
+    (0.429, 42.9)
+    """
+    found = _WRITTEN.fullmatch(re.sub(r"(?<=\d)[\s_](?=\d{3}\b)", "", " ".join(text.split())))
+    numbers = _numbers(found[1].replace("\u2212", "-")) if found else ()
+    if not found or not numbers:
+        raise InputError(where, "must be a number", text, f"write one in {unit or 'digits'}")
+    written = found[2].rstrip(".").strip()
+    if not written or written.lower() == unit.lower():
+        shares = [100 * one for one in numbers if unit == "%" and not written and abs(one) <= 1]
+        return (*numbers, *shares)
+    kind = next((units for units in UNITS.values() if unit in units), {unit: 1.0})
+    near = kind.get(written) or {name.lower(): size for name, size in kind.items()}.get(
+        written.lower()
+    )
+    if near is None:
+        rule = f"must be in {unit}" if unit else "must be a plain number"
+        raise InputError(where, rule, text, "use " + ", ".join(kind) if unit else "leave it out")
+    return tuple(one * near / scale(unit) for one in numbers)
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    """A number's readings: the last mark of two kinds is the decimal one."""
+    plain = text.replace("'", "").replace("\u2019", "")
+    marks = re.findall(r"[.,]", plain)
+    if len(set(marks)) == 2:
+        last = marks[-1]
+        tries = [plain.replace("." if last == "," else ",", "").replace(",", ".")]
+    elif len(marks) > 1:
+        tries = [plain.replace(marks[0], "")]
+    else:
+        tries = [plain.replace(",", ".")]
+        if re.fullmatch(r"[+-]?\d{1,3},\d{3}", plain):
+            tries.append(plain.replace(",", ""))
+    try:
+        return tuple(float(one) for one in tries)
+    except ValueError:  # several decimal marks
+        return ()

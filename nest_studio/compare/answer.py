@@ -1,0 +1,227 @@
+"""The answer of the Compare page: the break-even as title, fabrics as pictures, four figures."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import streamlit as st
+
+from nest_core.api.studies import Compared
+from nest_core.documents.errors import InputError
+from nest_core.documents.quoting import as_markdown
+from nest_core.documents.units import percent
+from nest_core.notebook import output_of
+from nest_core.report.figures.comparison_words import unlike
+from nest_core.report.picture import Drawn, to_svg
+from nest_core.report.sheet import decision_sheet, weigh
+from nest_core.report.sheet.bars import bill_chart, throughput_chart
+from nest_core.report.sheet.charts import curve_chart
+from nest_core.report.sheet.differences import differences, differences_html, differences_title
+from nest_core.report.sheet.headline import headline, rests_on_price
+from nest_core.report.sheet.weighing import Weighing
+from nest_core.studies.comparison import Comparison
+from nest_core.studies.ordering import ordered
+from nest_core.studies.whole_bill import WholeBill
+from nest_studio.components.browser.svg import show_svg
+from nest_studio.jobs.tasks.plans import design_pictures
+from nest_studio.jobs.waiting import awaited
+from nest_studio.notebook.pins import pin_button
+
+__all__ = ["answer"]
+
+_STYLE = """
+<style>
+.nest-answer { font-size: 24px; line-height: 32px; font-weight: 600; letter-spacing: -0.2px; }
+.nest-below { font-size: 14px; line-height: 20px; opacity: 0.85; }
+.nest-figure-title { font-size: 14px; line-height: 20px; font-weight: 600; }
+.nest-figure-sub { font-size: 12px; line-height: 16px; opacity: 0.8; }
+.nest-design { font-size: 14px; line-height: 20px; }
+.nest-design b { font-weight: 600; margin-right: 8px; }
+.nest-plan-line { font-size: 12px; line-height: 16px; opacity: 0.85; min-height: 16px; }
+.nest-silhouette svg { height: 132px; width: auto; }
+.nest-by-width-narrow { display: block; } .nest-by-width-wide { display: none; }
+@media (min-width: 1400px) {
+  .nest-by-width-narrow { display: none; } .nest-by-width-wide { display: block; } }
+@media (max-width: 1250px) {
+  .st-key-compare-figures [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }
+  .st-key-compare-figures [data-testid="stColumn"] { flex: 1 1 484px; min-width: 484px; } }
+.nest-apart { width: 100%; border-collapse: collapse; font-size: 14px; line-height: 20px;
+  font-variant-numeric: tabular-nums; }
+.nest-apart :is(th, td) { padding: 8px 0 8px 8px; text-align: right; font-weight: 400;
+  border-bottom: 1px solid rgba(128, 132, 138, 0.3); vertical-align: baseline; }
+.nest-apart :is(th, td):first-child { text-align: left; padding-left: 0; }
+.nest-apart thead th, .nest-apart td.ours { font-weight: 600; }
+.nest-apart small { font-size: 12px; opacity: 0.8; margin-right: 6px; white-space: nowrap; }
+.st-key-compare-answer { gap: 12px; }
+</style>
+"""
+_SILHOUETTE_PX = 298.0
+_NARROW_PX, _WIDE_PX = 484.0, 548.0
+"""Of figures: half of the page at a window of 1280 and of 1440 pixels."""
+_ABREAST = 3
+_HEADS = 2
+
+
+def answer(
+    comparison: Comparison,
+    inputs: Mapping[str, Any],
+    *,
+    hours: float,
+    order: str,
+    prices: Mapping[str, float | str],
+) -> None:
+    """Title, pictures and figures; a sentence in their place where nothing can be weighed.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        Under the prices of the rail.
+    inputs : mapping
+        What it was asked, for a notebook.
+    hours : float
+        Share of the hours that train this model.
+    order : str
+        Of the designs below the first; empty: as listed.
+    prices : mapping
+        What the rail changes of the price list.
+    """
+    st.html(_STYLE)
+    try:
+        found = weigh(comparison.candidates, against_first=True, hours=hours)
+    except InputError as error:
+        st.html('<h1 class="nest-answer">No design here has a plan</h1>')
+        st.error(as_markdown(error))
+        _pictures(comparison.candidates)
+        return
+    bills = _in_order(found, order)
+    words, buttons = st.columns([5, 2], vertical_alignment="top")
+    told = unlike(comparison)
+    title = headline(found) if comparison.one_job else "They do not train the same job"
+    words.html(f'<h1 class="nest-answer">{html.escape(title)}</h1>')
+    with buttons, st.container(horizontal=True, horizontal_alignment="right", gap="small"):
+        _buttons(comparison, found, inputs, prices)
+    below = " ".join([*told, rests_on_price(found)] if comparison.one_job else told)
+    st.html(f'<div class="nest-below">{html.escape(below)}</div>')
+    _pictures([*bills, *found.left_out])
+    with st.container(key="compare-figures"):
+        _figures(found, bills)
+
+
+def _figures(found: Weighing, bills: Sequence[WholeBill]) -> None:
+    """Two by two, and one below another where the window is narrow."""
+    widths = (_NARROW_PX, _WIDE_PX)
+    left, right = st.columns(2, gap="medium")
+    with left:
+        _figure("curve", [curve_chart(found, px, 224.0) for px in widths])
+    with right:
+        _figure("speed", [throughput_chart(found, bills, px) for px in widths])
+    left, right = st.columns(2, gap="medium")
+    with left:
+        _figure("bill", [bill_chart(found, bills, px) for px in widths])
+    with right:
+        _head(
+            differences_title(found, bills),
+            f"Differences to {found.choice.name} before each figure; inside the paired interval "
+            "they are ties",
+        )
+        st.html(differences_html(found, bills, differences(found, bills)))
+
+
+def _in_order(found: Weighing, order: str) -> list[WholeBill]:
+    others = [one for one in found.bills if one is not found.choice]
+    if order:
+        places = {row.name: place for place, row in enumerate(ordered(found.bills, order))}
+        others.sort(key=lambda one: places[one.name])
+    return [found.choice, *others]
+
+
+def _buttons(
+    comparison: Comparison,
+    found: Weighing,
+    inputs: Mapping[str, Any],
+    prices: Mapping[str, float | str],
+) -> None:
+    names = " or ".join(one.name for one in found.bills)
+    asked = {**inputs, "prices": dict(prices)} if prices else dict(inputs)
+    pin_button(
+        "comparison", names, asked, key="compare", output=lambda: output_of(Compared(comparison))
+    )
+    st.download_button(
+        "Decision sheet",
+        lambda: _sheet(comparison),
+        "decision-sheet.html",
+        "text/html",
+        on_click="ignore",
+        type="primary",
+        key="compare-sheet",
+        help="One page for a committee and one of sources, to print from the browser.",
+    )
+
+
+def _sheet(comparison: Comparison) -> str:
+    again = f"Compare in Nest Studio: {', '.join(one.name for one in comparison.candidates)}"
+    return decision_sheet(comparison.candidates, again, datetime.now())
+
+
+def _pictures(bills: Sequence[WholeBill]) -> None:
+    """The fabrics abreast, each with its plan in a line."""
+    known = [one for one in bills if one.scenario is not None]
+    designs = tuple(
+        (one.scenario.fabric, one.report.plan if one.report else None)
+        for one in known
+        if one.scenario is not None
+    )
+    found: tuple[Drawn, ...] | None = awaited(
+        design_pictures, designs, _SILHOUETTE_PX, what="Drawing the fabrics", key="designs"
+    )
+    for start in range(0, len(known), _ABREAST):
+        columns = st.columns(_ABREAST, gap="medium")
+        abreast = range(start, min(start + _ABREAST, len(known)))
+        for column, place in zip(columns, abreast, strict=False):
+            with column:
+                _picture(known[place], found[place] if found else None, first=place == 0)
+
+
+def _picture(one: WholeBill, drawn: Drawn | None, *, first: bool) -> None:
+    ours = ' style="color: var(--accentink, #0072B2)"' if first else ""
+    name = f"<b{ours}>{html.escape(one.name)}</b>"
+    st.html(f'<div class="nest-design">{name}{html.escape(_made_of(one, drawn))}</div>')
+    if drawn is not None:
+        show_svg(f'<div class="nest-silhouette">{to_svg(drawn)}</div>', key=f"picture-{one.name}")
+    st.html(f'<div class="nest-plan-line">{html.escape(_plan_line(one))}</div>')
+
+
+def _made_of(one: WholeBill, drawn: Drawn | None) -> str:
+    """Its upper tiers and its ratio."""
+    if drawn is None or one.scenario is None:
+        return ""
+    parts = [said.head for said in drawn.said[:_HEADS] if said.head]
+    ratio = one.scenario.fabric.ratio_words().strip()
+    return ", ".join([*parts, f"{ratio} down : up"] if ratio else parts)
+
+
+def _plan_line(one: WholeBill) -> str:
+    if one.report is None:
+        return f"No plan: {one.reason}"
+    gap = f"; up to {percent(one.gap)} from the best" if one.gap else ""
+    return f"Best plan: {one.report.plan.words}{gap}"
+
+
+def _figure(key: str, drawn: Sequence[Drawn]) -> None:
+    """A chart for narrow windows and one for wide ones, so that words keep their size."""
+    _head(drawn[0].title, drawn[0].subtitle)
+    parts = zip(("narrow", "wide"), drawn, strict=True)
+    show_svg(
+        "".join(f'<div class="nest-by-width-{name}">{to_svg(one)}</div>' for name, one in parts),
+        key=f"compare-{key}",
+    )
+
+
+def _head(title: str, subtitle: str) -> None:
+    st.html(
+        f'<div class="nest-figure-title">{html.escape(title)}</div>'
+        f'<div class="nest-figure-sub">{html.escape(subtitle)}</div>'
+    )

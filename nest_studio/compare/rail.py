@@ -1,0 +1,249 @@
+"""What is compared, in Compare's rail: names, order, ways to take one out and to add another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+
+from nest_core.documents.presets import preset_names
+from nest_core.documents.quoting import as_markdown
+from nest_core.report.figures.comparison import SCENARIO_COLOURS
+from nest_core.studies.comparison import FEWEST, LONGEST_NAME, MOST
+from nest_studio.compare.state import (
+    AS_ON_PLAN,
+    BUDGET,
+    BUDGETS,
+    READY_MADE,
+    SAME_SIZE,
+    THOUSAND,
+    Entry,
+    add,
+    add_same_size,
+    can_undo,
+    described,
+    entries,
+    fabric_choices,
+    move,
+    refused,
+    remove,
+    rename,
+    same_size_words,
+    start_over,
+    undo,
+    use_set,
+)
+from nest_studio.form.fields import ADDRESS, Choice, field_of, number_of, settle
+from nest_studio.form.folds import fold
+from nest_studio.session.open_plan import open_plan, unsaid
+
+__all__ = ["chosen_budget", "chosen_failures", "chosen_level_wise", "compared_list", "more_to_find"]
+
+_STYLE = """
+<style>
+.st-key-compare-rows { gap: 4px; }
+.st-key-compare-rows .stButton button { padding: 0; min-height: 28px; min-width: 24px; }
+.st-key-compare-rows [data-testid="stHorizontalBlock"] { gap: 4px; flex-wrap: nowrap; }
+.st-key-compare-rows [data-testid="stColumn"] { min-width: 0; }
+.nest-swatch { width: 12px; height: 12px; border-radius: 2px;
+  border: 1px solid rgba(128, 132, 138, 0.5); }
+</style>
+"""
+_ADD = "compare-add-as"
+
+
+def compared_list(drawn: Sequence[Entry]) -> None:
+    """The list, how to take a change back, and one click for another topology of the same size.
+
+    Parameters
+    ----------
+    drawn : sequence of Entry
+        Those that figures have, whose colours they are; the others have none.
+    """
+    st.html(_STYLE)
+    head, back, again = st.columns([1.6, 0.8, 1.2], vertical_alignment="center", gap="small")
+    head.html('<div class="nest-title">Compared</div>')
+    back.button(
+        "Undo",
+        on_click=undo,
+        disabled=not can_undo(),
+        key="compare-undo",
+        type="tertiary",
+        help="Take the last change of the list back.",
+    )
+    again.button(
+        "Start over",
+        on_click=start_over,
+        key="compare-start-over",
+        type="tertiary",
+        help="The Plan page's job at three ratios.",
+    )
+    every = entries()
+    colours = {one["id"]: colour for one, colour in zip(drawn, SCENARIO_COLOURS, strict=False)}
+    with st.container(key="compare-rows"):
+        for place, one in enumerate(every):
+            _row(place, one, len(every), colours.get(one["id"], "transparent"))
+    with st.popover("Open in Plan", type="tertiary", key="compare-open"):
+        for one in every:
+            st.button(
+                as_markdown(one["name"]),
+                key=f"compare-plan-{one['id']}",
+                on_click=open_plan,
+                args=(one["scenario"],),
+                width="stretch",
+                help=as_markdown(f"{described(one)}. {unsaid(one['scenario'])}"),
+            )
+    settle(_ADD, Choice(SAME_SIZE, empty=True))
+    st.selectbox(
+        f"Add {as_markdown(same_size_words())} as …",
+        SAME_SIZE,
+        index=None,
+        key=_ADD,
+        placeholder="topology or ratio",
+        on_change=add_same_size,
+        args=(_ADD,),
+        disabled=len(every) >= MOST,
+        help="The first scenario's job, devices, NICs and rates in another topology at full "
+        "bisection wherever it allows that, or at another ratio of its innermost tier.",
+    )
+    if why := refused():
+        st.error(as_markdown(why))
+
+
+def _row(place: int, one: Entry, count: int, colour: str) -> None:
+    swatch, name, up, down, out = st.columns(
+        [12, 92, 24, 24, 24], vertical_alignment="center", gap="small"
+    )
+    number, key = one["id"], f"compare-name-{one['id']}"
+    swatch.html(f'<div class="nest-swatch" style="background: {colour}"></div>')
+    if st.session_state.get(key, one["name"]) != one["name"]:
+        st.session_state[key] = one["name"]  # told apart from another, or taken back
+    name.text_input(
+        f"Name of scenario {place + 1}",
+        one["name"],
+        max_chars=LONGEST_NAME,
+        key=key,
+        on_change=rename,
+        args=(number, key),
+        label_visibility="collapsed",
+        help=as_markdown(described(one)),
+    )
+    up.button(
+        "↑",
+        key=f"compare-up-{number}",
+        on_click=move,
+        args=(number, -1),
+        disabled=place == 0,
+        type="tertiary",
+        help=as_markdown(f"Move {one['name']} up; others are read against the first."),
+    )
+    down.button(
+        "↓",
+        key=f"compare-down-{number}",
+        on_click=move,
+        args=(number, 1),
+        disabled=place == count - 1,
+        type="tertiary",
+        help=as_markdown(f"Move {one['name']} down."),
+    )
+    out.button(
+        "×",
+        key=f"compare-remove-{number}",
+        on_click=remove,
+        args=(number,),
+        type="tertiary",
+        help=as_markdown(f"Take {one['name']} out."),
+    )
+
+
+def more_to_find() -> tuple[dict[str, Any] | None, bool, bool]:
+    """Other scenarios, folded; then budget, failures and NEST's program, for `inputs_of`."""
+    with fold("Other scenarios", "fold-scenarios") as summary:
+        summary("presets, fabrics")
+        _other_scenarios()
+    with fold("Also find", "fold-find") as summary:
+        budget, failures, level_wise = chosen_budget(), chosen_failures(), chosen_level_wise()
+        summary("budget, failures")
+    return budget, failures, level_wise
+
+
+def _other_scenarios() -> None:
+    st.selectbox(
+        "Ready-made",
+        tuple(READY_MADE),
+        index=None,
+        key="compare-set",
+        placeholder="Choose a comparison",
+        on_change=use_set,
+        args=("compare-set",),
+        help="Replaces what is compared; Undo brings it back.",
+    )
+    source = st.selectbox(
+        "Scenario",
+        (AS_ON_PLAN, *preset_names("scenarios")),
+        key="compare-add-scenario",
+        help="A preset, or what the Plan page last showed, with its changes.",
+    )
+    fabric = st.selectbox(
+        "On the fabric",
+        fabric_choices(),
+        key="compare-add-fabric",
+        help="Its own, or the same job on another fabric as that stands in its preset.",
+    )
+    st.button(
+        "Add",
+        on_click=add,
+        args=(source, fabric),
+        disabled=len(entries()) >= MOST,
+        key="compare-add",
+        width="stretch",
+        help=f"{FEWEST} to {MOST} scenarios.",
+    )
+
+
+def chosen_budget() -> dict[str, Any] | None:
+    """The budget that is asked for, as `run` takes it."""
+    picked = st.selectbox(
+        "Equal budget",
+        tuple(BUDGETS),
+        key="compare.budget",
+        bind=ADDRESS,
+        help="How many nodes each design joins for the same network price or power, and what "
+        "the job reaches on them.",
+    )
+    kind = BUDGETS[picked]
+    if kind is None:
+        return None
+    of, key = BUDGET[kind], "compare.budget_value"
+    settle(key, field_of(of, empty=True))
+    value = number_of(of, None, 100.0, key=key, placeholder="as the first network")
+    return {"kind": kind, "value": None if value is None else value * THOUSAND}
+
+
+def chosen_failures() -> bool:
+    """Whether the loss of a switch is asked for."""
+    return bool(
+        st.toggle(
+            "One switch failed",
+            True,
+            key="compare.failures",
+            bind=ADDRESS,
+            help="Each Clos without its first leaf, and without its first spine: the same plan, "
+            "and planned anew.",
+        )
+    )
+
+
+def chosen_level_wise() -> bool:
+    """Whether NEST's program is asked for."""
+    return bool(
+        st.toggle(
+            "NEST's level-wise program",
+            False,
+            key="compare.level_wise",
+            bind=ADDRESS,
+            help="The paper's own program beside the exact search: what it promised, what it "
+            "takes, and what the difference comes from. Some seconds for each scenario.",
+        )
+    )

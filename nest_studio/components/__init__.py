@@ -1,0 +1,1 @@
+"""Parts that several pages show: the drawing canvas, fabric pictures, keys, notices, tables."""

@@ -1,0 +1,218 @@
+"""What the fabric is made of and what it costs: whole ports, the bill, the price list behind it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import streamlit as st
+
+from nest_core.bill.bill import Bill
+from nest_core.bill.prices import Prices, load_prices
+from nest_core.documents.schema import parameter
+from nest_core.documents.units import format_money
+from nest_core.report.figures.bill import bill_figure, bill_rows, link_rows, watts
+from nest_core.report.tables import Table
+from nest_core.scenario import Scenario
+from nest_studio.components.show import PicturePlace, facts, told
+from nest_studio.form.fields import Choice, Edits, field_of, label_of, number_of, said, settle
+from nest_studio.jobs.tasks.fabrics import FabricAnswer, fabric_bill
+from nest_studio.jobs.waiting import Job, submitted, there
+
+__all__ = ["bill_figures", "bill_job", "bill_section", "price_settings"]
+
+SETTINGS = "price settings"
+MEDIA = "prices.media"
+LIMIT = "prices.rack_power"
+TABLE = "prices.table"
+SHOWN = "price rows"
+CABLING = "cabling.media"
+RACK_LIMIT = "floor.rack_power_limit_kW.typical"
+RACK_POWER, PRICE = (parameter(key, Prices) for key in (RACK_LIMIT, "switch.0.price_usd.typical"))
+LISTS = ("switch", "nic", "transceiver", "cable")
+COLUMNS = {
+    key.split(".")[2]: parameter(f"{key}.typical", Prices).title
+    for key in ("switch.0.price_usd", "cable.0.price_usd_per_m", "switch.0.power_W")
+}
+
+
+def bill_job(scenario: Scenario, place: str) -> Job:
+    """The bill of a fabric, on the price list as the session has it."""
+    return submitted(fabric_bill, scenario, price_settings(), place=place)
+
+
+def price_settings() -> tuple[str, ...]:
+    """What the session changed in the price list, as settings over it."""
+    return tuple(f"{key}={json.dumps(value)}" for key, value in _settings().items())
+
+
+def _settings() -> dict[str, Any]:
+    """What differs from the listed prices, by dotted key; widgets are gone on other pages."""
+    return dict(st.session_state.get(SETTINGS, {}))
+
+
+def bill_figures(found: Bill) -> dict[str, str]:
+    """The bill in a few figures, for fabrics side by side."""
+    return {
+        "Switches": f"{sum(total.count for total in found.switches):,}",
+        "Links outside nodes": f"{sum(total.count for total in found.links):,}",
+        "Transceivers": f"{found.transceivers:,}",
+        "Network price": format_money(found.price_usd.typical),
+        "Network power": watts(found.power_W.typical),
+        "Racks": f"{found.racks:,} + {found.network_racks:,} of switches",
+    }
+
+
+def bill_section(scenario: Scenario, answer: FabricAnswer) -> None:
+    """Ports, the bill's finding and lines, racks and what exceeds a limit."""
+    st.subheader("Bill of materials")
+    job = bill_job(scenario, "bill")
+    with told():
+        if there(job, "Counting its parts", key="bill"):
+            _bill(job.result(0), answer)
+    _price_list()
+
+
+def _bill(found: Bill, answer: FabricAnswer) -> None:
+    left, right = st.columns([2, 3], gap="medium")
+    with left:
+        PicturePlace("bill").draw(bill_figure(found))
+        facts(_racks(found), kind="nest-quiet")
+        for check in found.checks:
+            facts(f"⚠ {check}")
+    with right:
+        if answer.ports:
+            st.html(answer.ports.to_html())
+        st.html(
+            Table(_cables_finding(found), "Cables by tier and reach", link_rows(found)).to_html()
+        )
+    with st.expander("Every line of the bill, with its source"):
+        st.html(
+            Table(
+                f"{100 * found.estimated_share:.0f} % of the price rests on estimates",
+                f"{answer.title}; figures gathered for {found.prices}",
+                bill_rows(found),
+            ).to_html()
+        )
+
+
+def _racks(found: Bill) -> str:
+    racks = "1 rack" if found.racks == 1 else f"{found.racks:,} racks"
+    return (
+        f"{racks} of {found.nodes_per_rack} nodes at {watts(found.rack_power_W)} "
+        f"({found.server}: {watts(found.node_power_W)}), {found.network_racks:,} of switches. "
+        "Accelerators and servers are not in the price; low and high ends add up as if all came "
+        "together."
+    )
+
+
+def _cables_finding(found: Bill) -> str:
+    longest = max((run.longest_m for total in found.links for run in total.runs), default=0)
+    return f"{found.cables:,} cables, the longest {longest} m"
+
+
+def _price_list() -> None:
+    """The price list to be edited; changes hold for this session and every fabric in it."""
+    with st.expander("Price list"):
+        facts(
+            "Type over a figure: it replaces the listed one with its range. Sources stand at the "
+            "right; what is marked estimate or recalled deserves your own quote.",
+            kind="nest-quiet",
+        )
+        prices, settings = load_prices(), _settings()
+        media = _media()
+        settle(MEDIA, Choice(media))
+        settle(LIMIT, field_of(RACK_POWER))
+        left, right = st.columns(2)
+        cabling = parameter(CABLING, Prices)
+        left.selectbox(
+            label_of(cabling),
+            media,
+            media.index(settings.get(CABLING, prices.cabling.media)),
+            key=MEDIA,
+            on_change=_apply,
+            help=cabling.text,
+        )
+        number_of(
+            RACK_POWER,
+            settings.get(RACK_LIMIT, prices.floor.rack_power_limit_kW.typical),
+            1.0,
+            key=LIMIT,
+            place=right,
+            on_change=_apply,
+            bind=None,
+        )
+        if TABLE not in st.session_state:
+            st.session_state[SHOWN] = _price_rows(settings)
+        settle(TABLE, _edits())
+        st.data_editor(
+            [
+                {name: value for name, value in row.items() if name != "key"}
+                for row in st.session_state[SHOWN]
+            ],
+            key=TABLE,
+            on_change=_apply,
+            hide_index=True,
+            height=360,
+            disabled=["part", "item", "kind", "source"],
+            column_config={
+                label: st.column_config.NumberColumn(min_value=PRICE.low)
+                for label in COLUMNS.values()
+            },
+        )
+
+
+def _media() -> tuple[str, ...]:
+    return ("optical", "cheapest", *sorted({cable.kind for cable in load_prices().cable}))
+
+
+def _edits() -> Edits:
+    cell = field_of(PRICE, empty=True)
+    return Edits(len(st.session_state.get(SHOWN, ())), dict.fromkeys(COLUMNS.values(), cell))
+
+
+def _price_rows(settings: dict[str, Any]) -> list[dict[str, Any]]:
+    """The price list with these settings over it."""
+    prices = load_prices()
+    rows = []
+    for name in LISTS:
+        for index, entry in enumerate(getattr(prices, name)):
+            figures = {}
+            for key, label in COLUMNS.items():
+                figure = getattr(entry, key, None)
+                listed = figure and figure.typical
+                figures[label] = settings.get(f"{name}.{index}.{key}.typical", listed)
+            price = entry.price_usd
+            rows.append(
+                {"key": f"{name}.{index}", "part": name, "item": entry.name}
+                | figures
+                | {
+                    "kind": price.kind if price else "no source",
+                    "source": f"{price.date}: {price.source}" if price else "",
+                }
+            )
+    return rows
+
+
+def _apply() -> None:
+    """Keep what differs from the listed prices, as settings over the list.
+
+    Where the list is no longer drawn, for want of a bill, its widgets say nothing and what was
+    kept stays.
+    """
+    media, limit = said(MEDIA, Choice(_media())), said(LIMIT, field_of(RACK_POWER))
+    edits = said(TABLE, _edits())
+    if media is None or limit is None or edits is None:
+        return
+    prices, settings = load_prices(), dict[str, Any]()
+    for index, listed in enumerate(_price_rows({})):
+        row = st.session_state[SHOWN][index] | edits["edited_rows"].get(index, {})
+        for key, label in COLUMNS.items():
+            price = field_of(PRICE).held(row[label])
+            if price and listed[label] is not None and price[0] != listed[label]:
+                settings[f"{row['key']}.{key}.typical"] = price[0]
+    if media != prices.cabling.media:
+        settings[CABLING] = media
+    if limit != prices.floor.rack_power_limit_kW.typical:
+        settings[RACK_LIMIT] = limit
+    st.session_state[SETTINGS] = settings

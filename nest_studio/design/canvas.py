@@ -1,0 +1,308 @@
+"""The drawing on the fabric page: the canvas, the tables beside it, and what edits do.
+
+A preset is shown to be looked at; `OWN` is edited. Every edit, by mouse or in a table, is a new
+document in `nest_studio.session.own_fabric`, so that undo knows them all.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import pandas as pd
+import streamlit as st
+
+from nest_core.documents.errors import InputError
+from nest_core.documents.quoting import as_markdown
+from nest_core.fabric.arrange import arranged
+from nest_core.fabric.drawing import (
+    MAX_DRAWN,
+    Drawing,
+    duplicated,
+    edited,
+    empty_drawing,
+    named,
+    tabled,
+)
+from nest_core.scenario import Scenario
+from nest_studio.components.drawing.canvas import CanvasResult, canvas, pending
+from nest_studio.components.show import facts
+from nest_studio.design.template import drawing_forms
+from nest_studio.form.fabric import reset_fabric
+from nest_studio.form.fields import Edits, Field, Number, Text, said, settle
+from nest_studio.jobs.tasks.fabrics import FabricAnswer, fabric_losses
+from nest_studio.jobs.waiting import WorkerCrash, submitted
+from nest_studio.session.own_fabric import (
+    OWN,
+    can_undo,
+    change,
+    is_drawing,
+    own_document,
+    redo,
+    revision,
+    start,
+    undo,
+)
+
+__all__ = ["drawing_section", "edit_button", "new_drawing", "own_from", "take_up_edits"]
+
+CANVAS = "canvas"
+HEIGHT = 560
+ROLES = ("device", "nic", "switch")
+COLUMNS = {
+    "id": "string",
+    "role": "string",
+    "radix": "Int64",
+    "group": "string",
+    "a": "string",
+    "b": "string",
+    "bandwidth_GBps": "float64",
+    "count": "Int64",
+    "latency_us": "float64",
+}
+
+_ANY, _WHOLE = Number(-1e300, 1e300, empty=True), Number(-(2**53), 2**53, empty=True)
+_CELLS: dict[str, Field] = {"string": Text(), "Int64": _WHOLE, "float64": _ANY}
+
+Table = Literal["element", "link"]
+
+
+def take_up_edits() -> None:
+    """Bring the person's own fabric up to date with what was done on the canvas."""
+    if is_drawing(own_document()):
+        try:
+            _take_up(pending(CANVAS))
+        except InputError as error:
+            st.session_state["drawing problem"] = str(error)
+
+
+def new_drawing() -> None:
+    """Begin with an empty canvas; a button's callback."""
+    own_from(empty_drawing(OWN))
+
+
+def own_from(document: dict[str, Any], about: tuple[str, ...] = ()) -> None:
+    """Make a document the person's own fabric and show it; for callbacks."""
+    start(document, about)
+    reset_fabric()
+
+
+def drawing_section(answer: FabricAnswer | None, *, own: bool) -> None:
+    """The canvas with the chosen fabric, and its tables where it can be edited.
+
+    Parameters
+    ----------
+    answer : FabricAnswer or None
+        What the figures are about; None where there is none.
+    own : bool
+        Whether the form's fabric is a person's own.
+    """
+    document = own_document() if own else None
+    problem = st.session_state.pop("drawing problem", None)
+    if problem:
+        st.warning(as_markdown(problem))
+    if document is not None and is_drawing(document):
+        _show(document | {"name": ""}, revision(), editable=True)  # edits leave its name behind
+        drawing_forms(document)
+        _tables(document)
+        return
+    if answer is None:
+        return
+    if not answer.drawing:
+        facts(
+            f"Not drawn: more than {MAX_DRAWN:,} devices. Levels, ports and the bill below are "
+            "counted, not drawn; choose a smaller size to see its links.",
+            kind="nest-quiet",
+        )
+        return
+    # A person's own drawing has revisions from 1; those of presets lie far above.
+    shown = 2**31 + zlib.crc32(answer.drawing.encode())
+    _show(json.loads(answer.drawing), shown, editable=False)
+    if answer.clos:
+        facts(
+            "Switches that reach the same places are drawn as one, their links added up, and the "
+            "links inside a node as one switch; ports and bill count every switch.",
+            kind="nest-quiet",
+        )
+
+
+def edit_button(scenario: Scenario, answer: FabricAnswer, *, own: bool) -> None:
+    """Copy the shown fabric onto a canvas of one's own, where that can be drawn; or go back."""
+    if own and not is_drawing(own_document()) and can_undo():
+        st.button(
+            "Undo import",
+            on_click=_undo_import,
+            help="Back to your fabric as it was before; a drawing has this on its canvas.",
+        )
+    if (own and is_drawing(own_document())) or not answer.drawing:
+        return
+    st.button(
+        "Edit as my own drawing",
+        on_click=_draw_preset,
+        args=(scenario, answer),
+        help="Copies this fabric, element by element, to be changed on the canvas and in tables. "
+        "Switches of a tier that is used as one become one element with their number.",
+    )
+
+
+def _undo_import() -> None:
+    undo()
+    reset_fabric()
+
+
+def _draw_preset(scenario: Scenario, answer: FabricAnswer) -> None:
+    try:
+        lost = " ".join(submitted(fabric_losses, scenario, place="losses").result())
+    except WorkerCrash as error:
+        st.session_state["drawing problem"] = f"The fabric was not copied: {error}."
+        return
+    origin = f"{answer.title}, as a drawing"
+    about = (origin, f"Left out: {lost}") if lost else (origin,)
+    own_from(json.loads(answer.drawing), about)
+
+
+def _show(drawing: Drawing, shown: int, *, editable: bool) -> None:
+    canvas(
+        {
+            "revision": shown,
+            "name": drawing["name"],
+            "elements": [
+                {
+                    "id": str(entry.get("id", "")),
+                    "role": entry.get("role", "switch"),
+                    "radix": entry.get("radix", 0),
+                    "count": entry.get("count", 1),
+                    "group": entry.get("group", ""),
+                    "x": entry.get("x"),
+                    "y": entry.get("y"),
+                }
+                for entry in drawing.get("element", ())
+            ],
+            "links": [
+                {
+                    "a": str(link.get("a", "")),
+                    "b": str(link.get("b", "")),
+                    "bandwidth_GBps": link.get("bandwidth_GBps", 0.0),
+                    "count": link.get("count", 1),
+                    "latency_us": link.get("latency_us", 0.0),
+                }
+                for link in drawing.get("link", ())
+            ],
+        },
+        key=CANVAS,
+        height=HEIGHT,
+        editable=editable,
+    )
+
+
+def _take_up(sent: CanvasResult) -> None:
+    if sent.drawing:
+        change(edited(own_document() or {}, sent.drawing["elements"], sent.drawing["links"]))
+    if not sent.action:
+        return
+    document = own_document() or {}
+    ids = [one for one in sent.action["ids"] if isinstance(one, str)]
+    match sent.action["name"]:
+        case "undo":
+            undo()
+            reset_fabric()
+        case "redo":
+            redo()
+            reset_fabric()
+        case "duplicate":
+            change(duplicated(named(document), ids)[0])
+        case "arrange":
+            change(arranged(named(document)))
+
+
+def _tables(drawing: Drawing) -> None:
+    with st.expander("Elements and links as tables"):
+        facts(
+            "The same drawing by keyboard: type in a cell, add a row at the end, select rows and "
+            "press Delete.",
+            kind="nest-quiet",
+        )
+        left, right = st.columns(2, gap="medium")
+        with left:
+            _table(
+                drawing,
+                "element",
+                {
+                    "id": st.column_config.TextColumn("element", required=True),
+                    "role": st.column_config.SelectboxColumn("role", options=ROLES, required=True),
+                    "radix": st.column_config.NumberColumn("radix, ports", min_value=1, step=1),
+                    "count": st.column_config.NumberColumn(
+                        "alike",
+                        min_value=1,
+                        step=1,
+                        help="Equal switches or NICs that are drawn as one; empty: 1.",
+                    ),
+                    "group": st.column_config.TextColumn("group", help="rack 0/node 3"),
+                },
+            )
+        with right:
+            _table(
+                drawing,
+                "link",
+                {
+                    "a": st.column_config.TextColumn("from", required=True),
+                    "b": st.column_config.TextColumn("to", required=True),
+                    "bandwidth_GBps": st.column_config.NumberColumn(
+                        "GB/s of one link", help="One way.", format="%.4g"
+                    ),
+                    "count": st.column_config.NumberColumn("links", min_value=1, step=1),
+                    "latency_us": st.column_config.NumberColumn("latency, µs", format="%.4g"),
+                },
+            )
+
+
+def _table(drawing: Drawing, table: Table, columns: dict[str, Any]) -> None:
+    """One table; it keeps its focus while it is the only one that changes the drawing."""
+    memory = f"{table} table"
+    state = st.session_state.get(memory)
+    if state is None or state["revision"] != revision():
+        serial = state["serial"] + 1 if state else 0
+        state = {"revision": revision(), "base": drawing, "serial": serial}
+        st.session_state[memory] = state
+    key = f"{table}s {state['serial']}"
+    rows = state["base"][table]
+    settle(key, _edits(rows, columns))
+    st.data_editor(
+        _frame(rows, tuple(columns)),
+        column_config=columns,
+        num_rows="dynamic",
+        hide_index=True,
+        height=320,
+        key=key,
+        on_change=_table_edited,
+        args=(table, key, tuple(columns)),
+    )
+
+
+def _edits(rows: Sequence[Any], names: Iterable[str]) -> Edits:
+    return Edits(len(rows), {name: _CELLS[COLUMNS[name]] for name in names}, grows=True)
+
+
+def _frame(entries: list[dict[str, Any]], names: tuple[str, ...]) -> pd.DataFrame:
+    """Typed columns, also where there are no rows yet."""
+    return pd.DataFrame(
+        {
+            name: pd.Series([entry.get(name) for entry in entries], dtype=COLUMNS[name])
+            for name in names
+        }
+    )
+
+
+def _table_edited(table: Table, key: str, names: Sequence[str]) -> None:
+    memory = f"{table} table"
+    state = st.session_state.get(memory)
+    edits = said(key, _edits(state["base"][table], names)) if state else None
+    if state is None or edits is None:
+        return
+    try:
+        change(tabled(state["base"], table, edits))
+    except InputError as error:
+        st.session_state["drawing problem"] = str(error)
+    st.session_state[memory] = state | {"revision": revision()}

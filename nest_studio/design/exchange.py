@@ -1,0 +1,154 @@
+"""Bringing a fabric as a file, and taking one along in another program's format."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+
+import streamlit as st
+
+from nest_core.documents.errors import InputError
+from nest_core.documents.quoting import as_markdown
+from nest_core.interop.formats import FORMATS, Assumed, Exported, Imported
+from nest_core.scenario import Scenario
+from nest_core.scenario.titles import file_stem
+from nest_studio.components.show import facts, told
+from nest_studio.design.canvas import new_drawing, own_from
+from nest_studio.form.fabric import is_own
+from nest_studio.form.fields import upload
+from nest_studio.jobs.tasks.fabrics import FabricAnswer, fabric_export, fabric_import
+from nest_studio.jobs.waiting import WorkerCrash, awaited, forget, submitted
+from nest_studio.session.own_fabric import forget_places, notes, own_document, revision
+
+__all__ = ["bring_controls", "take_along", "what_was_read"]
+
+UPLOAD = "fabric file"
+ASSUMED = {
+    "devices_per_node": ("Node size, devices", 1, 1024),
+    "intra_bandwidth_GBps": ("Inside nodes, GB/s per device", 0.001, 1e6),
+    "link_bandwidth_GBps": ("Links without a rate, GB/s", 0.001, 1e6),
+    "hop_latency_us": ("Latency per link, µs", 0.0, 1e6),
+}
+
+
+def bring_controls() -> None:
+    """Import a file or begin an empty drawing; below the form's fabric."""
+    with st.container(horizontal=True, gap="small"):
+        with st.popover("Import a file", width="stretch"):
+            _import()
+        st.button(
+            "New drawing",
+            on_click=new_drawing,
+            width="stretch",
+            help="An empty canvas on this page; it becomes your fabric on every page.",
+        )
+    failed = st.session_state.get("import problem")
+    if failed:
+        st.error(as_markdown(failed))
+
+
+def what_was_read(answer: FabricAnswer, *, own: bool) -> None:
+    """What was assumed or left out in reading the person's fabric, and what its prices miss."""
+    about = notes()
+    if own and about:
+        facts("As read: " + " ".join(_sentence(note) for note in about), kind="nest-quiet")
+    for caveat in answer.caveats:
+        facts(caveat, kind="nest-quiet")
+
+
+def take_along(scenario: Scenario, answer: FabricAnswer) -> None:
+    """Downloads in every format, with what each cannot hold."""
+    with st.popover("Export"):
+        names = [name for name, entry in FORMATS.items() if entry.writes]
+        format_ = st.selectbox(
+            "Format",
+            names,
+            key="export.format",
+            format_func=lambda name: FORMATS[name].label,
+            help="What the chosen format cannot hold stands below.",
+        )
+        exported: Exported | None = None
+        with told(st.info):
+            exported = awaited(
+                fabric_export,
+                _as_drawn(scenario),
+                format_,
+                what="Writing it and reading it again to compare",
+                key="export",
+                place="export",
+                urgent=False,
+            )
+        if exported is None:
+            return
+        lost = [_sentence(loss) for loss in exported.lost]
+        facts(*(["Left out:", *lost] if lost else ["Holds everything."]), kind="nest-quiet")
+        st.download_button(
+            "↓ Download",
+            lambda: exported.text,
+            f"{file_stem(answer.title)}{FORMATS[format_].suffixes[0]}",
+            on_click="ignore",
+        )
+
+
+def _as_drawn(scenario: Scenario) -> Scenario:
+    """The scenario with the places of its elements, unless it is not what is being drawn now."""
+    own = own_document() if is_own(scenario) else None
+    if own is None or forget_places(own) != scenario.document["fabric"]:
+        return scenario
+    return replace(scenario, document={"fabric": own})
+
+
+def _import() -> None:
+    readable = [entry for entry in FORMATS.values() if entry.reads]
+    facts("Read: " + ", ".join(entry.label for entry in readable) + ".", kind="nest-quiet")
+    for name, (label, least, most) in ASSUMED.items():
+        standard = getattr(Assumed(), name)
+        st.number_input(
+            label,
+            type(standard)(least),
+            type(standard)(most),
+            standard,
+            key=f"assumed.{name}",
+            on_change=_read_again,
+            help=f"{least:g} to {most:,.0f}; assumed where the file does not say.",
+        )
+    st.file_uploader(
+        "Fabric file",
+        key=UPLOAD,
+        on_change=_read,
+        help="At most 5 MB. The file stays on this machine.",
+    )
+
+
+def _read() -> None:
+    """Read the uploaded file anew; what is there stays if it cannot be read."""
+    st.session_state.pop("import problem", None)
+    file = upload(st.session_state.get(UPLOAD))
+    if file is None:
+        return
+    standard = asdict(Assumed())
+    figures = {name: st.session_state.get(f"assumed.{name}", standard[name]) for name in ASSUMED}
+    assumed = Assumed(**figures)
+    job = submitted(fabric_import, file.getvalue(), file.name, assumed, place="import")
+    try:
+        found: Imported = job.result()
+    except InputError as error:
+        st.session_state["import problem"] = str(error)
+        return
+    except WorkerCrash as error:
+        st.session_state["import problem"] = f"{file.name} was not read: {error}."
+        return
+    finally:
+        forget(job)  # the document is the session's now
+    origin = f"{FORMATS[found.format].label}, {file.name}"
+    own_from(found.document, (origin, *found.notes))
+    st.session_state["imported revision"] = revision()
+
+
+def _read_again() -> None:
+    """Read the file with other assumptions, unless what it gave was edited since."""
+    if st.session_state.get("imported revision", revision()) == revision():
+        _read()
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith(".") else f"{text}."

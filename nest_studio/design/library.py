@@ -1,0 +1,104 @@
+"""The library of fabrics by the form: save the shown one, open, rename and delete."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from nest_core.documents.errors import InputError
+from nest_core.documents.quoting import as_markdown
+from nest_core.scenario import Scenario
+from nest_studio.components.show import facts
+from nest_studio.form.fabric import is_own, reset_fabric
+from nest_studio.form.fields import Choice, Text, said, settle
+from nest_studio.session.library import kept_names, open_from_library, opened_name, remember
+from nest_studio.session.own_fabric import is_drawing, own_document
+from nest_studio.session.store.documents import LONGEST
+from nest_studio.session.stored import fabrics
+
+__all__ = ["library_controls"]
+
+_SAVE, _PICK, _RENAME = "library.save", "library.pick", "library.rename"
+_PROBLEM, _SHOWN = "library problem", "library shown"
+
+
+def library_controls(shown: Scenario) -> None:
+    """A box with the library; what was refused stands below it."""
+    st.session_state[_SHOWN] = shown
+    with st.popover("Library", width="stretch"):
+        facts("Fabrics kept by name, to be chosen on Plan and Compare too.", kind="nest-quiet")
+        settle(_SAVE, Text())
+        st.text_input(
+            f"Name, 1 to {LONGEST} characters",
+            opened_name(),
+            max_chars=LONGEST,
+            key=_SAVE,
+            help="The one that is open is saved over under its own name; no other is.",
+        )
+        st.button("Save the shown fabric", on_click=_save, width="stretch", key="library.saving")
+        names = kept_names()
+        if names:
+            settle(_PICK, Choice(names))
+            st.selectbox("Kept", names, key=_PICK, help="Opened, it becomes your own fabric.")
+            with st.container(horizontal=True, gap="small"):
+                st.button("Open", on_click=_open, key="library.open")
+                st.button("Delete", on_click=_delete, key="library.delete")
+            settle(_RENAME, Text())
+            st.text_input("New name", max_chars=LONGEST, key=_RENAME)
+            st.button("Rename", on_click=_rename, key="library.renaming")
+        else:
+            facts("Nothing is kept yet.", kind="nest-quiet")
+    if problem := st.session_state.get(_PROBLEM):
+        st.error(as_markdown(problem))
+
+
+def _told(act: Callable[[], None]) -> None:
+    st.session_state.pop(_PROBLEM, None)
+    try:
+        act()
+    except InputError as error:
+        st.session_state[_PROBLEM] = str(error)
+
+
+def _save() -> None:
+    name = said(_SAVE, Text()) or ""
+    shown: Scenario | None = st.session_state.get(_SHOWN)
+    if shown is None:
+        return
+    document = own_document() if is_own(shown) else None
+    if document is None or not is_drawing(document):
+        document = shown.fabric_table
+
+    def act() -> None:
+        remember(fabrics().save(name, document, replace=name.strip() == opened_name()))
+
+    _told(act)
+
+
+def _open() -> None:
+    name = said(_PICK, Choice(kept_names()))
+    if name is not None:
+        st.session_state.pop(_PROBLEM, None)
+        open_from_library(name)
+        reset_fabric()
+        st.session_state[_SAVE] = name
+
+
+def _rename() -> None:
+    old, new = said(_PICK, Choice(kept_names())), said(_RENAME, Text()) or ""
+
+    def act() -> None:
+        name = fabrics().rename(old, new)
+        if opened_name() == old:
+            remember(name)
+        st.session_state[_PICK] = name
+
+    if old is not None:
+        _told(act)
+
+
+def _delete() -> None:
+    name = said(_PICK, Choice(kept_names()))
+    if name is not None:
+        _told(lambda: fabrics().delete(name))

@@ -1,0 +1,166 @@
+"""Forms beside the canvas: parts to add to a drawing, and the ratio of a drawn tier."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from nest_core.documents.errors import InputError
+from nest_core.documents.quoting import as_markdown
+from nest_core.documents.units import format_ratio
+from nest_core.fabric.drawing import Drawing, named
+from nest_core.fabric.templates import TEMPLATES, Part, added, with_spines
+from nest_core.fabric.tiers import DrawnTier, oversubscribed, tiers_of, unlinked
+from nest_studio.components.show import facts
+from nest_studio.form.fabric import reset_fabric
+from nest_studio.form.fields import Choice, Field, Number, Text, said, settle
+from nest_studio.session.own_fabric import change, own_document, revision
+
+__all__ = ["drawing_forms"]
+
+PROBLEM = "template problem"
+EVERY = "all"
+_FIELDS: dict[str, tuple[str, Field, int | float | str]] = {
+    "copies": ("Copies, number", Number(1, 1024), 4),
+    "word": ("Names", Text(), "rack"),
+    "nodes": ("Servers in each, number", Number(1, 1024), 4),
+    "devices": ("Devices of a server, number", Number(1, 256), 8),
+    "nic_GBps": ("NIC of a device, GB/s", Number(0.001, 1e6), 50.0),
+    "inside_GBps": ("Inside servers, GB/s per device", Number(0.001, 1e6), 450.0),
+    "radix": ("Ports of a switch, number", Number(2, 65_536), 64),
+}
+_SPINES: dict[str, tuple[str, Field, int | float | str]] = {
+    "switches": ("Spines, number", Number(1, 65_536), 4),
+    "ratio": ("Oversubscription below them, down : up", Number(0.01, 1e3), 1.0),
+    "link_GBps": ("Link, GB/s", Number(0.001, 1e6), 50.0),
+    "word": ("Names", Text(), "spine"),
+}
+
+
+def drawing_forms(drawing: Drawing) -> None:
+    """Templates, spines and ratios; what was refused or hangs loose stands below them."""
+    with st.container(horizontal=True, gap="small"):
+        with st.popover("Add racks, rails or pods"):
+            settle("template", Choice(tuple(TEMPLATES)))
+            st.selectbox(
+                "Each is",
+                tuple(TEMPLATES),
+                key="template",
+                format_func=lambda name: f"{name}: {TEMPLATES[name][0]}",
+                help="What is added as often as asked, beside what is drawn.",
+            )
+            _inputs("template", _FIELDS)
+            st.button("Add to the drawing", on_click=_add, key="template.add")
+        with st.popover("Add spines"):
+            facts("Over every switch that nothing is above.", kind="nest-quiet")
+            _inputs("spines", _SPINES)
+            st.button("Add to the drawing", on_click=_add_spines, key="spines.add")
+    try:
+        tiers = tiers_of(named(drawing))
+    except InputError as error:
+        facts(str(error))
+        return
+    if tiers:
+        _ratio(tiers)
+    if problem := st.session_state.pop(PROBLEM, None):
+        st.error(as_markdown(problem))
+    if loose := unlinked(drawing):
+        others = f" and {len(loose) - 1:,} more have" if len(loose) > 1 else " has"
+        st.warning(as_markdown(f"{loose[0]}{others} no link: draw one, or delete it."))
+
+
+def _inputs(form: str, fields: dict[str, tuple[str, Field, int | float | str]]) -> None:
+    for name, (label, field, standard) in fields.items():
+        key = f"{form}.{name}"
+        settle(key, field)
+        if isinstance(field, Number) and not isinstance(standard, str):
+            kind = type(standard)
+            least, most = kind(field.least), kind(field.most)
+            text = f"{least:g} to {most:,.0f}."
+            st.number_input(label, least, most, standard, key=key, help=text)
+        else:
+            st.text_input(label, str(standard), max_chars=40, key=key, help="Numbers are added.")
+
+
+def _answers(
+    form: str, fields: dict[str, tuple[str, Field, int | float | str]]
+) -> dict[str, int | float | str]:
+    found = {}
+    for name, (_, field, standard) in fields.items():
+        answer = said(f"{form}.{name}", field)
+        found[name] = standard if answer is None else type(standard)(answer)
+    return found
+
+
+def _put(make: Callable[[Drawing], Drawing]) -> None:
+    """Change the drawing, or say why not; for callbacks."""
+    document = own_document()
+    if document is None:
+        return
+    try:
+        change(make(named(document)))
+    except InputError as error:
+        st.session_state[PROBLEM] = str(error)
+        return
+    reset_fabric()
+
+
+def _add() -> None:
+    template = said("template", Choice(tuple(TEMPLATES)))
+    answers = _answers("template", _FIELDS)
+    _put(lambda drawing: added(drawing, Part(template or "rack", **answers)))  # type: ignore[arg-type]  # of the types of their standards
+
+
+def _add_spines() -> None:
+    answers = _answers("spines", _SPINES)
+    _put(lambda drawing: with_spines(drawing, **answers))  # type: ignore[arg-type]  # as above
+
+
+def _ratio(tiers: tuple[DrawnTier, ...]) -> None:
+    """Choose a tier, all of it or a group's, and say its ratio."""
+    left, middle, right = st.columns([2, 2, 2], vertical_alignment="bottom")
+    names = tuple(f"{tier.name} ({len(tier.switches):,})" for tier in tiers)
+    settle("tier", Choice(names))
+    at = names.index(
+        left.selectbox("Drawn tier", names, key="tier", help="Switches with links up.")
+    )
+    groups = (EVERY, *tiers[at].groups)
+    settle("tier.group", Choice(groups))
+    group = middle.selectbox("Of it", groups, key="tier.group", help="All, or those of a group.")
+    tier = tiers[at]
+    key = f"tier.ratio.{revision()}.{at}.{group}"
+    settle(key, Number(0.01, 1e4))
+    right.number_input(
+        "Oversubscription, down : up",
+        0.01,
+        1e4,
+        round(tier.ratio, 3),
+        key=key,
+        on_change=_oversubscribe,
+        args=(key, tier.name, at, group),
+        help="0.01 to 10,000. Links up are added or removed whole; what it became stands below.",
+    )
+    fewest, most = tier.links_up
+    links = f"{fewest:,}" if fewest == most else f"{fewest:,} to {most:,}"
+    facts(
+        f"Realised {format_ratio(tier.ratio)} at most, {links} links up from each of "
+        f"{len(tier.switches):,} {tier.name} switches.",
+        kind="nest-quiet",
+    )
+
+
+def _oversubscribe(key: str, name: str, at: int, group: str) -> None:
+    ratio = said(key, Number(0.01, 1e4))
+    if ratio is None:
+        return
+
+    def make(drawing: Drawing) -> Drawing:
+        tiers = tiers_of(drawing)
+        if at >= len(tiers) or tiers[at].name != name:
+            raise InputError("ratio", "must be of a tier of the drawing", name, "choose again")
+        own = {e["id"]: (e.get("group") or "").split("/")[0] for e in drawing["element"]}
+        chosen = [one for one in tiers[at].switches if group in (EVERY, own[one])]
+        return oversubscribed(drawing, chosen, ratio)
+
+    _put(make)

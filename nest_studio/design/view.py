@@ -1,0 +1,318 @@
+"""The parts of the fabric page: its form, and the answer from the top down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import streamlit as st
+
+from nest_core.calibration.collectives.sweep import LIBRARY_NETWORK, Measured, Sweep, load_measured
+from nest_core.documents.errors import InputError
+from nest_core.documents.presets import edition, load_toml, named_file
+from nest_core.documents.quoting import as_markdown
+from nest_core.explain.cost_matrices import CostMatrices
+from nest_core.explain.summary import Headline
+from nest_core.hardware.collectives.library import KIND, Library, load_library
+from nest_core.network.algorithms import ALGORITHMS, OPS
+from nest_core.notebook import PinOutput, table_output
+from nest_core.report.figures.collectives import bandwidth_figure, size_label, time_figure
+from nest_core.report.picture.matrix import matrix_picture
+from nest_core.report.picture.pointing import pointing
+from nest_core.scenario import Scenario, scenario_document
+from nest_studio.components.browser.fabric import show_fabric, shown_width
+from nest_studio.components.show import HeadlineRow, PicturePlace, facts, mark_results
+from nest_studio.form.fabric import (
+    fabric_document,
+    fabric_group,
+    fabric_scenario,
+    fabric_standards,
+    is_own,
+)
+from nest_studio.form.fields import ADDRESS, Choice, said
+from nest_studio.form.scenario import DEFAULT_SCENARIO, changes_in_words
+from nest_studio.jobs.tasks.fabrics import (
+    CollectiveRequest,
+    FabricAnswer,
+    fabric_drawn,
+    fabric_sweep,
+)
+from nest_studio.jobs.tasks.plans import level_matrices
+from nest_studio.jobs.waiting import Job, awaited, submitted, there
+from nest_studio.session.own_fabric import OWN
+
+__all__ = [
+    "DEFAULT_FABRIC",
+    "explorer",
+    "fabric_form",
+    "fabric_picture",
+    "heading",
+    "levels",
+    "no_heading",
+    "pin_output",
+]
+
+IDEAL_LINKS = "ideal links"
+DEFAULT_FABRIC = "h100-spine-leaf-1024"
+LARGEST_GROUP = 1_048_576
+# Options are what the address says, so they are words and not names of the code.
+LIBRARY, FASTEST = "as plans", "fastest"
+OPERATIONS = {name.replace("_", "-"): name for name in OPS}
+CONCURRENT = ("one", "all")
+SWEPT = "last sweep"
+FABRIC = "design-fabric"
+DRAWN = "fabric drawn"
+MATRICES = "Running NEST's level-wise program"
+MEASURED_NONE = "There are no measured runs of this group."
+
+
+def fabric_form(ratio_notes: list[Any], bring: Callable[[], None]) -> Scenario:
+    """Draw the form and return the fabric that it asks for.
+
+    Parameters
+    ----------
+    ratio_notes : list
+        Receives one empty slot per oversubscription slider, for what the ratio becomes.
+    bring : callable
+        Draws the ways to bring a fabric of one's own.
+    """
+    chosen: dict[str, Any] = {}
+    fabric_group(chosen, {"fabric": DEFAULT_FABRIC}, ratio_notes)
+    bring()
+    choice = chosen.pop("fabric")
+    standard = fabric_standards(fabric_document(choice))
+    overrides = {key: value for key, value in chosen.items() if value != standard[key]}
+    return fabric_scenario(choice, overrides)
+
+
+def heading(scenario: Scenario, answer: FabricAnswer, lacking: str = "") -> None:
+    """What fabric this is, and what it is made of; or why the figures are earlier ones."""
+    changes = changes_in_words(scenario.overrides)
+    facts(answer.title, kind="nest-scenario")
+    if lacking:
+        line = f"The figures are those of the last whole fabric: {lacking}"
+    elif changes:
+        line = f"{answer.contents} Changed: {changes}."
+    else:
+        line = f"{answer.contents}{'' if is_own(scenario) else ' As in the preset.'}"
+    facts(line, kind="nest-quiet")
+
+
+def no_heading(lacking: str) -> None:
+    """The same places while a drawing is not a fabric yet, so that the canvas stays put."""
+    facts(OWN, kind="nest-scenario")
+    facts(f"Not a fabric yet: {lacking}", kind="nest-quiet")
+    names = ("Devices", "Levels", "Bisection", "Of full bisection", "Collapse error")
+    HeadlineRow(tuple(Headline(name, "–", "once it is a fabric", ()) for name in names))
+
+
+def levels(answer: FabricAnswer) -> None:
+    """The levels as a table, and as a map of who meets whom where."""
+    left, right = st.columns([3, 2], gap="medium")
+    left.html(answer.levels.to_html())
+    PicturePlace("fabric-levels", right).draw(answer.map)
+
+
+def pin_output(answer: FabricAnswer) -> PinOutput:
+    """Return the levels as a notebook shows them, with the map of who meets whom where."""
+    return table_output(answer.levels, (answer.map,))
+
+
+@st.fragment
+def fabric_picture(scenario: Scenario) -> None:
+    """The fabric by its kind's rule, beside the cost matrix of the job that was planned last."""
+    job = submitted(fabric_drawn, scenario, shown_width(FABRIC), place="fabric-drawn")
+    with st.container(key="waiting-drawn"):
+        is_there = there(job, "Drawing the fabric", key="fabric-drawn")
+    if is_there:
+        st.session_state[DRAWN] = scenario, job.result(0)
+    of, drawn = st.session_state.get(DRAWN, (None, None))
+    if drawn is None or of != scenario:
+        return
+    title, read, reason = _matrices(scenario)
+    matrix = matrix_picture(read, drawn.said, drawn.height) if read and read.ranks else None
+    show_fabric(drawn, matrix, pointing(drawn, read), key=FABRIC)
+    job_words = f"Job: {title}, as planned last or as the Plan page begins." if title else ""
+    facts(reason or job_words, kind="nest-quiet")
+
+
+def _matrices(scenario: Scenario) -> tuple[str, CostMatrices | None, str]:
+    """Title, level-wise cost matrix and why there is none, of the job that was planned last."""
+    planned: Scenario = st.session_state.get("last good") or Scenario(
+        scenario_document(DEFAULT_SCENARIO)[0]
+    )
+    overrides = {
+        key: value for key, value in planned.overrides.items() if not key.startswith("fabric")
+    }
+    try:
+        overrides["fabric"] = scenario.fabric_table
+        job = _matrices_job(Scenario(planned.document, overrides))
+        with st.container(key="waiting-matrices"):
+            is_there = there(job, MATRICES, key="level-costs")
+        if not is_there:
+            return "", None, f"{MATRICES} …"
+        found: tuple[str, CostMatrices | None, str] = job.result(0)
+    except InputError as error:
+        return "", None, f"No cost matrix: {error}"
+    title, read, reason = found
+    return title, read, "" if read else f"No cost matrix: {reason}"
+
+
+def _matrices_job(scenario: Scenario) -> Job:
+    return submitted(level_matrices, scenario, urgent=False, place="level-costs")
+
+
+def explorer(scenario: Scenario, answer: FabricAnswer) -> None:
+    """What a collective costs: controls, time and bus bandwidth, what it waits for."""
+    st.subheader("Collective explorer")
+    asked = _controls()
+    with st.container(key="charts"):
+        if answer.devices < 2:
+            st.info("No times: a collective needs two devices, and this fabric has one.")
+            return
+        try:
+            swept = awaited(
+                fabric_sweep,
+                scenario,
+                asked,
+                what="Pricing every algorithm at every size",
+                key="collective",
+                place="collective",
+            )
+        except InputError as error:
+            group = "group " if error.field == "size" else ""
+            st.info(as_markdown(f"No times for this choice: {group}{error}"))
+            return
+        if swept is not None:
+            st.session_state[SWEPT] = scenario, asked.library, *swept
+        of, library, found, waits = st.session_state.get(SWEPT, (None, "", None, ()))
+        if of != scenario:
+            return
+        mark_results(earlier=swept is None, places=("swept",))
+        measured = _measured_of(scenario.fabric_table["name"], found, library)
+        with st.container(key="swept"):
+            left, right = st.columns(2, gap="medium")
+            PicturePlace("collective-time", left).draw(time_figure(found, measured))
+            PicturePlace("collective-bandwidth", right).draw(bandwidth_figure(found, measured))
+            source = f"Measured: {measured.source}." if measured else MEASURED_NONE
+            facts(_waits(found, waits), f"{_library_note(library)} {source}")
+
+
+def _controls() -> CollectiveRequest:
+    operation, devices, between, groups, algorithms, libraries = st.columns(
+        [1.05, 1, 0.85, 0.85, 1.2, 1.15], gap="small"
+    )
+    op = OPERATIONS[
+        operation.selectbox(
+            "Operation",
+            tuple(OPERATIONS),
+            key="collective.op",
+            bind=ADDRESS,
+            on_change=_fit_algorithm,
+            help="Message sizes count as in nccl-tests: what a device puts in, for all-gather "
+            "what it gets out.",
+        )
+    ]
+    size = devices.number_input(
+        "Group size, devices",
+        2,
+        LARGEST_GROUP,
+        8,
+        1,
+        key="collective.devices",
+        bind=ADDRESS,
+        help="2 to the number of devices.",
+    )
+    stride = between.number_input(
+        "Stride, devices",
+        1,
+        LARGEST_GROUP,
+        1,
+        1,
+        key="collective.stride",
+        bind=ADDRESS,
+        help="1 to the number of devices: a group has members 0, s, 2s, …",
+    )
+    concurrent = groups.selectbox(
+        "Groups",
+        CONCURRENT,
+        key="collective.groups",
+        bind=ADDRESS,
+        help="One group alone, or all groups that tile the fabric at once, on shared links.",
+    )
+    algorithm = algorithms.selectbox(
+        "Algorithm",
+        tuple(_algorithms(op)),
+        key="collective.algorithm",
+        bind=ADDRESS,
+        help="What libraries run and plans are priced by, the fastest of all, or one of them.",
+    )
+    library = libraries.selectbox(
+        "Library",
+        (IDEAL_LINKS, *_families()),
+        key="collective.library",
+        bind=ADDRESS,
+        help="What a library makes of the links: curves fitted to measured runs.",
+    )
+    chosen = _algorithms(op)[algorithm]
+    curve = "" if library == IDEAL_LINKS else library
+    return CollectiveRequest(op, size, stride, concurrent, chosen, curve)
+
+
+def _algorithms(op: str) -> dict[str, str]:
+    """Options to what the core calls them."""
+    named = {name.replace("_", " "): name for name in ALGORITHMS[op]}
+    return {LIBRARY: "library", FASTEST: "fastest"} | named
+
+
+def _fit_algorithm() -> None:
+    op = OPERATIONS.get(said("collective.op", Choice(tuple(OPERATIONS))))
+    if op and st.session_state.get("collective.algorithm") not in _algorithms(op):
+        st.session_state["collective.algorithm"] = LIBRARY
+
+
+def _waits(found: Sweep, waits: tuple[str, str]) -> str:
+    """What the smallest and the largest message wait for."""
+    ends = []
+    for end, reason in zip((0, -1), waits, strict=True):
+        name, size = found.algorithms[end], float(found.size_bytes[end])
+        ends.append(f"{size_label(size)} ({name.replace('_', ' ')}) wait for {reason}")
+    return f"On the links {'; '.join(ends)}."
+
+
+def _measured_of(name: str, found: Sweep, library: str) -> Measured | None:
+    """Measured runs of the chosen family, or of the accelerator that the fabric's name gives."""
+    if found.nodes != 1:
+        return None
+    if not library:
+        known = _library_of(edition()).local(name)
+        if known is None:
+            return None
+        library = known[0].name
+    return load_measured(library, found.op, found.devices)
+
+
+def _families() -> tuple[str, ...]:
+    """Curves of accelerator families."""
+    own = [entry.name for entry in _library_of(edition()).curves if entry.link == "nvlink"]
+    return tuple(name for name in own if name != "start")
+
+
+def _library_note(library: str) -> str:
+    """Where the chosen curve comes from, in one sentence."""
+    if not library:
+        return "Ideal links: the fabric's latencies and all of its bandwidth, no software."
+    facts = load_toml(named_file(KIND, library, None, field="curves")).get("provenance", {})
+    rows, median = facts.get("rows_fitted"), facts.get("held_out_median")
+    fit = f"{library}: {facts.get('status', 'not fitted')}"
+    if rows:
+        fit += f" to {rows:,} measured runs"
+    if median:
+        fit += f", {100 * median:.2g} % off in the median on runs held out"
+    return f"{fit}; between nodes {LIBRARY_NETWORK}, assumed and not fitted."
+
+
+@st.cache_resource(max_entries=2, show_spinner=False)
+def _library_of(of: str) -> Library:
+    """The shipped curves as an edition of the presets has them."""
+    return load_library()

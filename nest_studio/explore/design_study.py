@@ -1,0 +1,162 @@
+"""The answer of a design study: the Pareto set, a fabric and its plan, what the choice rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import streamlit as st
+
+from nest_core.documents.presets import preset_names
+from nest_core.documents.units import percent
+from nest_core.report.figures.designs import choice_rows, designs_picture, tornado_picture
+from nest_core.report.picture import picture, to_svg
+from nest_core.report.sheet import decision_sheet
+from nest_core.report.tables import Table
+from nest_core.scenario import Scenario
+from nest_core.studies.design_choice import Contender, DesignChoice, in_words
+from nest_core.studies.design_growth import Way, ways_to_grow
+from nest_core.studies.design_search import Designed
+from nest_core.studies.sensitivity import Sensitivity
+from nest_core.studies.study import Study
+from nest_studio.components.browser.svg import show_svg
+from nest_studio.components.show import PicturePlace, facts
+from nest_studio.form.fields import Choice as OneOf
+from nest_studio.form.fields import settle
+from nest_studio.session.open_plan import open_plan
+
+__all__ = ["show_design"]
+
+PICKED = "design.picked"
+_PICTURE_PX = 640
+_MOST_ON_SHEET = 4
+
+
+def show_design(study: Study, found: Designed, choice: DesignChoice, rests_on: Sensitivity) -> None:
+    """Draw all of it."""
+    names = tuple(one.name for one in choice.contenders)
+    settle(PICKED, OneOf(names))
+
+    def pick(carried: Any) -> None:
+        place = carried[0] if isinstance(carried, list) else carried
+        if isinstance(place, int | float) and 0 <= int(place) < len(names):
+            st.session_state[PICKED] = names[int(place)]
+
+    PicturePlace("design", on_pick=pick).draw(designs_picture(found, choice))
+    proof = found.certificate
+    verdict = "no other design beats these" if proof.proven else f"open, gap {percent(proof.gap)}"
+    facts(f"Certificate: {verdict}.", kind="nest-quiet")
+    left, right = st.columns([1, 1], gap="medium")
+    with left:
+        name = st.selectbox("Design", names, key=PICKED, help="Click a point above, or pick one.")
+        one = next(each for each in choice.contenders if each.name == name)
+        _contender(study, choice, one)
+    with right:
+        bill = one.bills[0]
+        plan = bill.report.plan if bill.report else None
+        drawn = picture(one.planned.design.fabric, plan, width=_PICTURE_PX)
+        show_svg(to_svg(drawn), key="design-picture")
+    _order(choice)
+    left, right = st.columns([1, 1], gap="medium")
+    with left:
+        PicturePlace("tornado").draw(tornado_picture(rests_on))
+    with right:
+        st.html('<div class="nest-title">What decides</div>')
+        facts(*rests_on.sentences)
+        if rests_on.information:
+            st.html(
+                Table(
+                    "What it is worth to know before choosing",
+                    "Expected saving, as a share of the goal's cost",
+                    [
+                        {"unknown": one.name, "worth": percent(one.worth), "how": one.measure}
+                        for one in rests_on.information
+                    ],
+                ).to_html()
+            )
+    _growth(ways_to_grow(study, [one.planned.design for one in choice.contenders if one.rank == 1]))
+    if found.refused:
+        with st.expander(f"{len(found.refused):,} designs that cannot be, or break a limit"):
+            st.dataframe([{"design": one.name, "reason": one.reason} for one in found.refused])
+
+
+def _contender(study: Study, choice: DesignChoice, one: Contender) -> None:
+    worst = one.worst_loss
+    design = one.planned.design
+    facts(
+        "" if choice.goal == "days" else f"{in_words(choice.goal, one.value)}.",
+        f"{one.planned.days:.3g} days ({one.span[0]:.3g} to {one.span[1]:.3g}).",
+        f"${design.price_usd / 1e6:,.4g} M, {design.power_W / 1e3:,.4g} kW.",
+        f"{percent(worst[0])} of the throughput is lost to {worst[1]}." if worst else "",
+        f"Plan: {one.planned.plan}",
+        f"Ties with {len(one.ties)} others." if one.ties else "",
+        f"In no price for want of a source: {', '.join(design.owned.missing)}."
+        if design.owned.missing
+        else "",
+    )
+    member = study.members[0]
+    row = st.container(horizontal=True)
+    row.button(
+        "Open in Plan",
+        key="design-open",
+        disabled=member.name not in preset_names("scenarios"),
+        on_click=open_plan,
+        args=(Scenario(member.document, design.changes), one.name),
+        help="Sets the form to this design and shows its plan; of a mix, that of its first model.",
+    )
+    row.download_button(
+        "Decision sheet",
+        lambda: _sheet(study, choice, one),
+        "decision-sheet.html",
+        "text/html",
+        on_click="ignore",
+        type="primary",
+        key="design-sheet",
+        help="This design against those that tie with it, for a committee.",
+    )
+
+
+def _sheet(study: Study, choice: DesignChoice, one: Contender) -> str:
+    others = [each for each in choice.contenders if each.rank == 1 and each is not one]
+    bills = [each.bills[0] for each in (one, *others[: _MOST_ON_SHEET - 1])]
+    return decision_sheet(bills, f"Explore, Studies, in Nest Studio: {study.name}", datetime.now())
+
+
+def _order(choice: DesignChoice) -> None:
+    rows = choice_rows(choice)
+    numbers = [name for name, value in rows[0].items() if isinstance(value, float)]
+    st.dataframe(
+        rows,
+        hide_index=True,
+        column_config={key: st.column_config.NumberColumn(format="%.4g") for key in numbers}
+        | {
+            "price, $": st.column_config.NumberColumn(format="localized"),
+            "worst failure, share": st.column_config.NumberColumn(format="percent"),
+        },
+    )
+    facts("One rank: the interval does not tell them apart; cheapest first.", kind="nest-quiet")
+
+
+def _growth(ways: Sequence[Way]) -> None:
+    if not ways:
+        return
+    rows = [
+        {
+            "design": one.design,
+            "built": one.how,
+            "M$ by phase": " + ".join(f"{phase.paid_usd / 1e6:,.4g}" for phase in one.phases),
+            "links recabled": " + ".join(f"{phase.recabled:,}" for phase in one.phases[1:]),
+            "regret, M$": f"{one.regret_usd / 1e6:,.3g}",
+            "in all, M$": "–" if one.reason else f"{one.total_usd / 1e6:,.4g}",
+            "note": one.reason,
+        }
+        for one in ways
+    ]
+    st.html(
+        Table(
+            "What to buy now, if more devices come",
+            "Regret: what is paid now beyond the cheapest, lost if growth does not come",
+            rows,
+        ).to_html()
+    )

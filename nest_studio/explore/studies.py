@@ -1,0 +1,373 @@
+"""Studies on the Explore page: make one or open one, run it, watch it, and read its result."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+import tomllib
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import pandas as pd
+import streamlit as st
+
+from nest_core import __version__
+from nest_core.api.study import Chosen, Studied
+from nest_core.documents.errors import InputError
+from nest_core.documents.presets import preset_names
+from nest_core.documents.quoting import as_markdown, csv_text
+from nest_core.documents.toml_text import toml_document
+from nest_core.documents.units import capital, humanise_seconds
+from nest_core.notebook import PinOutput, output_of
+from nest_core.report.figures.study import METRIC_WORDS, is_better_low, study_picture
+from nest_core.scenario import Scenario
+from nest_core.studies.design_choice import DesignChoice, weigh
+from nest_core.studies.design_search import Designed, search_designs
+from nest_core.studies.engine import Ended
+from nest_core.studies.pool import WorkerPool
+from nest_core.studies.result import rows_from, to_parquet
+from nest_core.studies.rows import RowCache, rows_of
+from nest_core.studies.sensitivity import Sensitivity, sensitivity
+from nest_core.studies.study import Study, study_of, study_text
+from nest_studio.components.show import PicturePlace, download, facts, local_time, told
+from nest_studio.explore.design_study import show_design
+from nest_studio.explore.view import Swept
+from nest_studio.form.fields import ADDRESS, settle
+from nest_studio.form.fields import Choice as OneOf
+from nest_studio.jobs.study_runs import StudyRun, begin, running, swept
+from nest_studio.jobs.waiting import job_queue
+from nest_studio.notebook.pins import pin_button
+from nest_studio.session.open_plan import open_plan, over_preset
+from nest_studio.session.stored import answers, kept_studies
+
+__all__ = ["MINE", "studies_part"]
+
+MINE = "this form's own"
+NAME, TEXT, METRIC, POINT = (f"study.{part}" for part in ("name", "text", "metric", "point"))
+_Answer: TypeAlias = tuple[Designed, DesignChoice, Sensitivity]
+POLL_S = 1.0
+PATIENCE = 5.0
+"""Rows are read again after so many times what reading them took."""
+MOST_ROWS = 5_000
+"""Of a table; a file has all."""
+
+
+def studies_part(scenario: Scenario, turned: Sequence[Swept], problem: Any, top: Any) -> None:
+    """Draw everything below the question, and the study's name at the top."""
+    with told(problem.error):
+        text = _text(scenario, turned)
+        try:
+            document = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise InputError("study", "must be TOML", str(error), "correct its text") from error
+        study = study_of(document)
+        with top:
+            left, right = st.columns([12, 1], vertical_alignment="bottom")
+            with left:
+                _heading(study, kept_studies().changed(str(st.session_state[NAME])))
+            with right:
+                pin_button(
+                    "study",
+                    study.name,
+                    {"study": document},
+                    key="study",
+                    output=lambda: _pin_output(study, document),
+                )
+        _run(study, document)
+
+
+def _pin_output(study: Study, document: Mapping[str, Any]) -> PinOutput | None:
+    """What there is of a study's answer; None before it was run."""
+    run = running(_run_key(document))
+    if study.design:
+        done = run is not None and run.ended and run.result is not None
+        return output_of(Chosen(study.name, *run.result)) if run and done else None
+    rows = _rows(study, run)
+    return output_of(Studied(study, tuple(rows))) if rows else None
+
+
+def _run_key(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, sort_keys=True, default=str)
+
+
+def _text(scenario: Scenario, turned: Sequence[Swept]) -> str:
+    """The study that is open, as its file has it: picked, made of the form, or edited."""
+    kept = kept_studies().names()
+    options = (*preset_names("studies"), *kept, MINE)
+    settle(NAME, OneOf(options))
+    left, right = st.columns([3, 4], vertical_alignment="bottom", gap="small")
+    name = left.selectbox(
+        "Study",
+        options,
+        key=NAME,
+        bind=ADDRESS,
+        on_change=lambda: st.session_state.pop(TEXT, None),
+        help="Shipped, kept here, or the sweep of this page's form as a study.",
+    )
+    if name == MINE:
+        usual = _of_form(scenario, turned)
+    elif name in kept:
+        usual = str((kept_studies().open(name) or {}).get("toml", ""))
+    else:
+        usual = study_text(name)
+    if st.session_state.get("study opened") != (name, usual):
+        st.session_state["study opened"] = (name, usual)
+        st.session_state[TEXT] = usual
+        st.session_state.pop(POINT, None)
+    with right.popover("Edit, save, upload"):
+        brought = st.file_uploader("Open a file", type="toml", key="study.upload")
+        if brought is not None and st.session_state.get("study brought") != brought.file_id:
+            st.session_state["study brought"] = brought.file_id
+            _bring(brought.getvalue())
+        st.text_area("The study's file", key=TEXT, height=340)
+        own = st.text_input("Keep it as", key="study.own", max_chars=100)
+        row = st.container(horizontal=True)
+        row.button("Save", on_click=_save, args=(own,), disabled=not own.strip())
+        if name in kept:
+            row.button("Delete", on_click=_delete, args=(name,))
+        download_text = str(st.session_state[TEXT])
+        download("↓ File (TOML)", lambda: download_text, "study.toml", "application/toml")
+    return str(st.session_state[TEXT])
+
+
+def _bring(data: bytes) -> None:
+    try:
+        st.session_state[TEXT] = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            "study", "must be text in UTF-8", f"not, at byte {error.start}", "save it so"
+        ) from error
+
+
+def _of_form(scenario: Scenario, turned: Sequence[Swept]) -> str:
+    """The form's scenario with the parameters that this page turned last."""
+    preset, overrides = over_preset(scenario)
+    axes = [{"parameter": parameter.name, "values": list(values)} for parameter, values in turned]
+    return toml_document(
+        {
+            "schema": 1,
+            "name": f"Of {preset}",
+            "scenario": preset,
+            "overrides": overrides,
+            "axes": axes or [{"parameter": "zero", "values": [0, 1, 2, 3]}],
+        }
+    )
+
+
+def _save(name: str) -> None:
+    try:
+        own = kept_studies().save(name, {"toml": st.session_state[TEXT]}, replace=True)
+    except InputError as error:
+        st.toast(as_markdown(error))
+        return
+    st.session_state[NAME] = own
+
+
+def _delete(name: str) -> None:
+    kept_studies().delete(name)
+    st.session_state.pop(NAME, None)
+
+
+def _heading(study: Study, kept: str) -> None:
+    base = ", ".join(f"{member.name} ({member.weight:.0%})" for member in study.members)
+    axes = "; ".join(f"{axis.title}: {len(axis.values):,} values" for axis in study.axes)
+    what = f"{len(study):,} points. {axes}" if not study.design else "Fabrics under a budget"
+    facts(study.name, kind="nest-scenario")
+    dated = f" Kept {local_time(kept)}." if kept else ""
+    facts(study.question, f"Base: {base}. {what}.{dated}", kind="nest-quiet")
+
+
+def _run(study: Study, document: Mapping[str, Any]) -> None:
+    """Begin, watch, cancel, go on; below, what there is."""
+    key = _run_key(document)
+    run = running(key)
+    if run is not None and not run.ended:
+        _watch(run)
+    elif (label := _label(study, run)) and st.button(label, key="study-run", type="primary"):
+        begin(key, job_queue(), answers(), _work(study))
+        st.rerun()
+    if run is not None and run.error is not None:
+        if isinstance(run.error, InputError):
+            raise run.error
+        st.error(as_markdown(f"The study ended: {run.error}"))
+    if study.design:
+        if run is not None and run.ended and run.result is not None:
+            show_design(study, *run.result)
+        return
+    _result(study, run)
+
+
+def _failures(run: StudyRun | None, rows: Sequence[Mapping[str, Any]]) -> None:
+    """What of the last run failed, and why the first of it did."""
+    if run is None or not isinstance(run.result, Ended) or not run.result.failed:
+        return
+    why = next((row["reason"] for row in rows if row["status"] == "failed"), "")
+    st.warning(as_markdown(f"{run.result.failed:,} points failed; the first: {why}"))
+
+
+def _label(study: Study, run: StudyRun | None) -> str:
+    """What the button that begins it says; empty where nothing is left to do."""
+    if study.design:
+        whole = run is not None and run.error is None and not run.cancelled
+        return "" if whole else "Go on" if run else "Run"
+    there = sum(row["status"] != "failed" for row in _rows(study, run))
+    return "" if there >= len(study) else "Go on" if there else "Run"
+
+
+def _work(study: Study) -> Any:
+    """What a study computes, as `study_runs.begin` takes it."""
+    if not study.design:
+        return swept(study)
+
+    def designed(pool: WorkerPool, cache: RowCache, tell: Any, stop: Any) -> _Answer | None:
+        found = search_designs(study, cache, pool, tell=tell, stop=stop)
+        if stop():
+            return None
+        choice = weigh(study, found, pool)
+        return found, choice, sensitivity(study, choice)
+
+    return designed
+
+
+def _watch(run: StudyRun) -> None:
+    @st.fragment(run_every=POLL_S)
+    def progress() -> None:
+        if run.ended:
+            st.session_state.pop("study rows", None)
+            st.rerun()
+        left, middle, right = st.columns([6, 1, 1], vertical_alignment="center")
+        share = run.answered / run.points if run.points else 0.0
+        words = f"{run.answered:,} of {run.points:,}"
+        if run.left_s is not None:
+            words += f", {humanise_seconds(run.left_s)} to go"
+        left.progress(min(share, 1.0), as_markdown(words))
+        if middle.button("Show", key="study-show", help="What is there so far."):
+            st.rerun()
+        if right.button("Cancel", key="study-cancel", help="What is there stays."):
+            run.cancel()
+            run.wait(POLL_S)
+            st.rerun()
+
+    progress()
+
+
+def _rows(study: Study, run: StudyRun | None) -> list[dict[str, Any]]:
+    """The rows that there are; where some were missing they are read again, but not at once."""
+    members = tuple(study.key(member, {}) for member in study.members)
+    key = members, study.axes, study.metrics, str(study.constraints)
+    known, rows, until = st.session_state.get("study rows", (None, [], 0.0))
+    if known == key and (len(rows) == len(study) or time.monotonic() < until):
+        return list(rows)
+    began = time.monotonic()
+    rows = list(rows_of(study, run.cache if run else answers()))
+    ended = time.monotonic()
+    st.session_state["study rows"] = key, rows, ended + PATIENCE * (ended - began)
+    return rows
+
+
+def _brought(study: Study) -> list[dict[str, Any]]:
+    """The rows of a result that was uploaded, if one was."""
+    with st.expander("Open a result that was made elsewhere"):
+        file = st.file_uploader(
+            "Result (Parquet)", type="parquet", key="study.result", label_visibility="collapsed"
+        )
+    return rows_from(study, file.getvalue(), __version__) if file is not None else []
+
+
+def _result(study: Study, run: StudyRun | None) -> None:
+    """Figure, point, table, files."""
+    rows = _brought(study) or _rows(study, run)
+    _failures(run, rows)
+    if not rows:
+        facts("No point is answered yet.", kind="nest-quiet")
+        return
+    shown = _filtered(study, rows)
+    names = study.metrics
+    settle(METRIC, OneOf(names))
+    metric = st.selectbox(
+        "Metric",
+        names,
+        key=METRIC,
+        format_func=lambda name: METRIC_WORDS[name],
+        width=360,
+    )
+    place = PicturePlace("study", on_pick=lambda carried: _pick(carried))
+    place.draw(study_picture(study, shown, metric))
+    _point(study, shown, metric)
+    _table(study, shown, rows)
+
+
+def _filtered(study: Study, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows that are asked for; axes after the third stand at their first value."""
+    found = list(rows)
+    with st.expander("Filter"):
+        if study.constraints and st.toggle("Meets the constraints", key="study.meets"):
+            found = [row for row in found if row["meets"]]
+        for place, axis in enumerate(study.axes):
+            usual = list(axis.values[:1]) if place > 2 else []
+            picked = st.multiselect(
+                as_markdown(axis.title),
+                axis.values,
+                usual,
+                key=f"study.only.{study.name}.{axis.key}",
+            )
+            if picked:
+                found = [row for row in found if row[axis.key] in picked]
+    return found
+
+
+def _pick(carried: Any) -> None:
+    number = carried[0] if isinstance(carried, list) else carried
+    if isinstance(number, int | float):
+        st.session_state[POINT] = int(number)
+
+
+def _point(study: Study, rows: Sequence[Mapping[str, Any]], metric: str) -> None:
+    """One point in words, and the way to its plan: the one pointed at, else the best."""
+    by_number = {row["point"]: row for row in rows}
+    if not by_number:
+        return
+    sign = -1.0 if is_better_low(metric) else 1.0
+    best = max(rows, key=lambda row: sign * row[metric] if row[metric] is not None else -math.inf)
+    row = by_number.get(st.session_state.get(POINT), best)
+    values = ", ".join(axis.named(row[axis.key]) for axis in study.axes)
+    left, right = st.columns([6, 1.4], vertical_alignment="center")
+    with left:
+        facts(f"{capital(values)}.", row["plan"] or row["reason"])
+    member = study.members[0]
+    right.button(
+        "Open in Plan",
+        key="study-open",
+        width="stretch",
+        disabled=member.name not in preset_names("scenarios"),
+        on_click=_open,
+        args=(member.document, study, row["point"]),
+        help="Sets the form to this point and shows its plan; of a mix, that of its first model.",
+    )
+
+
+def _open(document: Mapping[str, Any], study: Study, number: int) -> None:
+    open_plan(Scenario(document, study.overrides(number)), study.name)
+
+
+def _table(study: Study, shown: Sequence[dict[str, Any]], rows: Sequence[dict[str, Any]]) -> None:
+    frame = pd.DataFrame(shown[:MOST_ROWS])
+    numbers = frame.select_dtypes("float").columns
+    with st.expander(f"{len(shown):,} of {len(study):,} points in figures", expanded=True):
+        st.dataframe(
+            frame,
+            hide_index=True,
+            column_config={key: st.column_config.NumberColumn(format="%.4g") for key in numbers},
+        )
+        if len(shown) > MOST_ROWS:
+            facts(f"The first {MOST_ROWS:,} are shown; the files have all.", kind="nest-quiet")
+        row = st.container(horizontal=True)
+        with row:
+            download("↓ CSV", lambda: _csv(rows), "study.csv", "text/csv")
+            file = "study.parquet", "application/vnd.apache.parquet"
+            download("↓ Parquet", lambda: to_parquet(study, rows, __version__), *file)
+
+
+def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    return csv_text(list(rows[0]), [list(row.values()) for row in rows])

@@ -1,0 +1,435 @@
+"""The parts of the Explore page: which parameter to turn how far, and what came of it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+
+from nest_core.api import studies
+from nest_core.documents.errors import InputError
+from nest_core.documents.presets import preset_names
+from nest_core.documents.quoting import as_markdown, csv_text
+from nest_core.documents.schema import Parameter, StudyTable, parameter
+from nest_core.documents.units import capital
+from nest_core.notebook import output_of
+from nest_core.report.figures.ratios import ratio_rows, ratios_finding, ratios_picture
+from nest_core.report.figures.sweep import pictures
+from nest_core.report.tables import Table
+from nest_core.scenario import Scenario
+from nest_core.studies.parameter import (
+    Value,
+    parameter_named,
+    parse_values,
+    with_values,
+)
+from nest_core.studies.parameters import sweep_parameters
+from nest_core.studies.ratios import MOST_MODELS, Ratios
+from nest_core.studies.sweeps import Sweep
+from nest_studio.components.show import PicturePlace, download, facts, told
+from nest_studio.form.fields import (
+    ADDRESS,
+    Choice,
+    Number,
+    Several,
+    field_of,
+    hold,
+    number_of,
+    settle,
+)
+from nest_studio.notebook.pins import pin_button
+from nest_studio.session.open_plan import open_plan, open_scenario
+
+__all__ = [
+    "ASKS",
+    "BY_PARAMETERS",
+    "DEFAULTS",
+    "MIX",
+    "MODELS",
+    "PARTS",
+    "RATIOS",
+    "STUDIES",
+    "SWEEP",
+    "Swept",
+    "axes_of",
+    "inputs_of",
+    "mix_controls",
+    "opening_controls",
+    "openings",
+    "questions",
+    "reopen",
+    "reopens",
+    "show_ratios",
+    "show_sweep",
+    "turn_controls",
+    "values_of",
+]
+
+ASKS, QUESTION, FIRST, SECOND, POINT, MODELS, LOSS = (
+    f"explore.{name}" for name in ("asks", "question", "x", "y", "point", "models", "loss")
+)
+SWEEP, RATIOS, STUDIES = "Sweep parameters", "Highest ratios", "Studies"
+WHICH_RATIO, WHICH_ZERO = "How much oversubscription?", "Which micro-batch and ZeRO stage?"
+BY_PARAMETERS = (QUESTION, FIRST, SECOND)
+DEFAULTS = "explore defaults"
+MIX = Several(preset_names("models"), MOST_MODELS)
+PERCENT = parameter("loss", StudyTable).scaled(100, "%")
+PARTS = parameter("share", StudyTable)
+OWN_QUESTION = "a question of my own"
+_PLANE = "Micro-batch × ZeRO"
+NOTHING_ELSE = "none"
+
+
+Swept = tuple[Parameter, tuple[Value, ...]]
+"""A parameter with the values to try."""
+
+
+def inputs_of(scenario: Scenario) -> dict[str, Any]:
+    """A scenario as the plain values that studies take."""
+    return {"document": scenario.document, "overrides": scenario.overrides}
+
+
+def axes_of(turned: Sequence[Swept]) -> list[tuple[str, tuple[Value, ...]]]:
+    """Return parameters and values as a sweep takes them."""
+    return [(parameter.name, values) for parameter, values in turned]
+
+
+def questions(found: Sequence[Parameter]) -> dict[str, tuple[str, str]]:
+    """Ready-made questions and the parameters that they turn, as labels."""
+    label = {parameter.name: parameter.label for parameter in found}
+    ratios = [
+        parameter.name for parameter in found if parameter.name.startswith("oversubscription.")
+    ]
+    speeds = [parameter.name for parameter in found if parameter.name.startswith("speed.")]
+    ready = {capital(label[key]): (label[key], NOTHING_ELSE) for key in ratios}
+    if len(ratios) > 1:
+        first, second = ratios[-2:]
+        ready["Two tiers at once"] = (label[first], label[second])
+    ready[_PLANE] = (label["zero"], label["micro_batch"])
+    if "devices" in label:
+        ready["Scaling"] = (label["devices"], NOTHING_ELSE)
+    ready["Memory per device"] = (label["memory"], NOTHING_ELSE)
+    ready["Sequence length × recomputation"] = (label["sequence"], label["recompute"])
+    if speeds:
+        fastest = "speed.nic" if "speed.nic" in label else speeds[-1]
+        ready[capital(label[fastest])] = (label[fastest], NOTHING_ELSE)
+    if "node" in label:
+        ready["Node size"] = (label["node"], NOTHING_ELSE)
+    return ready
+
+
+def openings(found: Sequence[Parameter]) -> dict[str, tuple[str, str]]:
+    """The questions that the page opens with, the first where nothing else is asked, and the
+    parameters that they turn, as labels."""
+    ready = questions(found)
+    first = next(iter(ready))
+    asked = {} if first == _PLANE else {WHICH_RATIO: ready[first]}
+    return asked | {WHICH_ZERO: ready[_PLANE]}
+
+
+def opening_controls(
+    found: Sequence[Parameter], labels: tuple[str, str]
+) -> list[tuple[Parameter, str]]:
+    """An opening question's parameters, and the text of their values."""
+    by_label = {parameter.label: parameter for parameter in found}
+    turned = [by_label[label] for label in labels if label in by_label]
+    columns = st.columns(2, gap="small")
+    texts = []
+    for place, (one, column) in enumerate(zip(turned, columns, strict=False)):
+        with column:
+            texts.append((one, _values_text(one, place)))
+    return texts
+
+
+def turn_controls(found: Sequence[Parameter]) -> list[tuple[Parameter, str]]:
+    """The question, its parameters, and the text of their values."""
+    ready = questions(found)
+    by_label = {parameter.label: parameter for parameter in found}
+    options = (*ready, OWN_QUESTION)
+    settle(QUESTION, Choice(options))
+    left, middle, right = st.columns([2.4, 2.4, 3.2], gap="small")
+    picked = left.selectbox(
+        "Question",
+        options,
+        key=QUESTION,
+        bind=ADDRESS,
+        on_change=_take,
+        args=(ready,),
+        help="Sets the parameters; their values can be changed.",
+    )
+    standard = ready.get(picked, next(iter(ready.values())))
+    turned: list[tuple[Parameter, str]] = []
+    for place, (key, label) in enumerate(((FIRST, "Parameter"), (SECOND, "Second parameter"))):
+        taken = turned[0][0].label if turned else ""
+        free = (name for name in by_label if name != taken)
+        names = (NOTHING_ELSE, *free) if place else tuple(free)
+        settle(key, Choice(names))
+        default = standard[place] if standard[place] in names else names[0]
+        name = middle.selectbox(
+            label,
+            names,
+            index=names.index(default),
+            key=key,
+            bind=ADDRESS,
+            on_change=hold,
+            args=(QUESTION, OWN_QUESTION),
+            help="What is swept; everything else stays as in the form.",
+        )
+        if name in by_label:
+            with right:
+                turned.append((by_label[name], _values_text(by_label[name], place)))
+    return turned
+
+
+def values_of(turned: list[tuple[Parameter, str]]) -> list[Swept]:
+    """The values that the texts give; InputError where one gives none."""
+    return [(parameter, parse_values(parameter, text)) for parameter, text in turned]
+
+
+def _values_text(parameter: Parameter, place: int) -> str:
+    """The values to try; a parameter's own where nothing else was written."""
+    key = values_key(parameter)
+    usual = values_text(parameter.values)
+    seen = st.session_state.get(DEFAULTS, {})
+    if key in st.session_state and st.session_state[key] in ("", seen.get(key)):
+        st.session_state[key] = usual  # the scenario changed, and with it what is worth trying
+    st.session_state[DEFAULTS] = {**seen, key: usual}
+    note = f" {capital(parameter.note)}." if parameter.note else ""
+    text: str = st.text_input(
+        f"Values of {as_markdown(parameter.title)}",
+        usual,
+        key=key,
+        bind=ADDRESS,
+        help=as_markdown(f"{capital(parameter.allowed)}, with commas between.{note}"),
+    )
+    return text or usual
+
+
+def values_key(parameter: Parameter) -> str:
+    """The key of the field with a parameter's values."""
+    return f"explore.{parameter.name}"
+
+
+def values_text(values: Sequence[Value]) -> str:
+    """Values as that field has them."""
+    return ", ".join(value if isinstance(value, str) else f"{value:.12g}" for value in values)
+
+
+def share_key(model: str) -> str:
+    """The key of the field with a model's parts of a mix."""
+    return f"explore.share.{model}"
+
+
+def _take(ready: dict[str, tuple[str, str]]) -> None:
+    if (parameters := ready.get(st.session_state.get(QUESTION, ""))) is not None:
+        st.session_state[FIRST], st.session_state[SECOND] = parameters
+
+
+def show_sweep(sweep: Sweep, turned: Sequence[Swept], scenario: Scenario, pins: Any) -> None:
+    """Figures, the point that was pointed at, and all points as a table.
+
+    ``pins`` is where the way into a notebook stands.
+    """
+    if not sweep.points:
+        facts("No point was planned before it was cancelled.")
+        return
+    first, *others = pictures(sweep)
+    settle(POINT, Choice(tuple(sweep.named(point) for point in sweep.points)))
+    with pins:
+        axes = ({"parameter": key, "values": list(values)} for key, values in axes_of(turned))
+        inputs = inputs_of(scenario) | dict(itertools.zip_longest("xy", axes))
+        shown = studies.Swept(sweep)
+        pin_button("sweep", first.title, inputs, key="explore", output=lambda: output_of(shown))
+    first = replace(first, reading=f"{first.reading} Click a point.")
+    PicturePlace("explore", on_pick=lambda carried: _point_at(sweep, carried)).draw(first)
+    _point(sweep, turned, scenario)
+    columns = st.columns(min(2, max(1, len(others))), gap="medium")
+    for number, picture in enumerate(others):
+        PicturePlace(f"explore-{number}", columns[number % len(columns)]).draw(picture)
+    _points_table(sweep)
+
+
+def _point_at(sweep: Sweep, carried: Any) -> None:
+    """Take up the point that was clicked."""
+    number = carried[0] if isinstance(carried, list) else carried
+    if Number(0, len(sweep.points) - 1).held(number):
+        st.session_state[POINT] = sweep.named(sweep.points[int(number)])
+
+
+def _point(sweep: Sweep, turned: Sequence[Swept], scenario: Scenario) -> None:
+    """One point in words, and the way to its plan."""
+    names = {sweep.named(point): point for point in sweep.points}
+    best = max(sweep.points, key=lambda point: point.tokens_per_s or 0.0)
+    left, middle, right = st.columns([2.4, 4.0, 1.6], vertical_alignment="center", gap="small")
+    name = left.selectbox(
+        "Point",
+        tuple(names),
+        index=list(names.values()).index(best),
+        key=POINT,
+        help="Click a point above, or pick one here.",
+    )
+    point = names[name]
+    pairs = tuple(zip((parameter for parameter, _ in turned), point.values, strict=True))
+    with middle:
+        facts(point.words or point.reason)
+        note = "; ".join(point.realised)
+        facts(capital(note) + "." if note else "", kind="nest-quiet")
+    right.button(
+        "Open in Plan",
+        on_click=_open_point,
+        args=(scenario, pairs),
+        width="stretch",
+        disabled=point.status == "invalid",
+        key="explore-open",
+        help="Sets the form to this point and shows its plan.",
+    )
+
+
+def _open_point(scenario: Scenario, pairs: tuple[tuple[Parameter, Value], ...]) -> None:
+    """Have a point opened on the Plan page."""
+    said = ", ".join(
+        f"{parameter.label} {parameter.words(value)} {parameter.unit}".strip()
+        for parameter, value in pairs
+        if parameter.fabric
+    )
+    moved = with_values(scenario.overrides, pairs)
+    open_plan(Scenario(scenario.document, moved), said)
+
+
+def _points_table(sweep: Sweep) -> None:
+    with st.expander(f"All {len(sweep.points)} points in figures"):
+        rows = sweep.rows()
+        numbers = [key for key in rows[0] if any(isinstance(row[key], float) for row in rows)]
+        st.dataframe(
+            rows,
+            hide_index=True,
+            column_config={key: st.column_config.NumberColumn(format="%.4g") for key in numbers},
+        )
+        _csv_button("↓ Points (CSV)", rows, "points.csv")
+
+
+def mix_controls(scenario: Scenario) -> tuple[list[dict[str, Any]], float]:
+    """The models, their shares of the time, and what may be lost."""
+    own = str(scenario.overrides.get("workload.model", scenario.document["workload"]["model"]))
+    names = preset_names("models")
+    settle(MODELS, MIX)
+    settle(LOSS, field_of(PERCENT))
+    left, right = st.columns([5, 1.4], gap="small")
+    models = left.multiselect(
+        "Models of the mix",
+        names,
+        [own] if own in names else [names[0]],
+        key=MODELS,
+        bind=ADDRESS,
+        max_selections=MOST_MODELS,
+        help=f"1 to {MOST_MODELS}; each trains with the form's batch and sequence length.",
+    )
+    loss = number_of(PERCENT, 2.0, 0.5, key=LOSS, place=right, format="%.1f")
+    if not models:
+        raise InputError("models of the mix", "must name one at least", "none", "pick a model")
+    shares = {models[0]: 1.0}
+    if len(models) > 1:
+        for column, model in zip(st.columns(MOST_MODELS), models, strict=False):
+            settle(share_key(model), field_of(PARTS))
+            shares[model] = number_of(
+                PARTS,
+                1.0,
+                1.0,
+                key=share_key(model),
+                place=column,
+                label=f"{as_markdown(model)}, {PARTS.unit}",
+                format="%.1f",
+            )
+    mix = [{"model": model, "share": shares[model]} for model in models]
+    return mix, loss / 100
+
+
+def show_ratios(found: Ratios, inputs: dict[str, Any], pins: Any) -> None:
+    """What every tier bears, as a table and as a figure; ``pins`` as in `show_sweep`."""
+    if not found.tiers:
+        facts("No tier was tried to its end before it was cancelled.")
+        return
+    with pins:
+        shown = studies.HighestRatios(found)
+        title = ratios_finding(found)
+        pin_button("ratios", title, inputs, key="ratios", output=lambda: output_of(shown))
+    subtitle = "One tier at a time, the others as in the form"
+    st.html(Table(ratios_finding(found), subtitle, ratio_rows(found)).to_html())
+    PicturePlace("explore-ratios").draw(ratios_picture(found))
+    with st.expander("Every ratio that was tried"):
+        rows = found.rows()
+        st.dataframe(rows, hide_index=True)
+        _csv_button("↓ Ratios (CSV)", rows, "ratios.csv")
+
+
+def _csv_button(label: str, rows: list[dict[str, Any]], name: str) -> None:
+    download(
+        label,
+        lambda: csv_text(list(rows[0]), [list(row.values()) for row in rows]),
+        name,
+        "text/csv",
+        help="One row per point, units in the column names.",
+    )
+
+
+# Questions of notebooks' cells, asked again here: the page's widgets, by key.
+
+
+def reopens(inputs: Mapping[str, Any]) -> bool:
+    """Whether the page can ask what a study was asked; its mixes are of presets."""
+    mix = inputs.get("mix", ())
+    return "x" in inputs or (bool(mix) and all(isinstance(one["model"], str) for one in mix))
+
+
+def reopen(scenario: Scenario, inputs: Mapping[str, Any]) -> None:
+    """Have a study's question opened on Explore, for callbacks; what cannot be is said.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        What its form is to say.
+    inputs : mapping
+        What the study was asked (`nest_core.notebook.inputs`), which `reopens` took.
+    """
+    with told(st.toast):
+        asked = _widgets_of_mix(inputs) if "mix" in inputs else _widgets_of_sweep(scenario, inputs)
+        st.session_state.pop(DEFAULTS, None)  # texts were worth a try there, and are asked here
+        open_scenario("explore", scenario, asked)
+
+
+def _widgets_of_sweep(scenario: Scenario, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    found = sweep_parameters(scenario)
+    turned = [(parameter_named(found, one["parameter"]), one["values"]) for one in _both(inputs)]
+    labels = (*(parameter.label for parameter, _ in turned), NOTHING_ELSE)[:2]
+    ready = {turns: question for question, turns in questions(found).items()}
+    return {
+        ASKS: SWEEP,
+        QUESTION: ready.get((labels[0], labels[1]), OWN_QUESTION),
+        FIRST: labels[0],
+        SECOND: labels[1],
+        **{values_key(parameter): values_text(values) for parameter, values in turned},
+    }
+
+
+def _both(inputs: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [one for one in (inputs["x"], inputs.get("y")) if one]
+
+
+def _widgets_of_mix(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    mix, loss = inputs["mix"], 100 * inputs["loss"]
+    models = [one["model"] for one in mix]
+    parts = {share_key(one["model"]): one["share"] for one in mix if len(mix) > 1}
+    askable = MIX.held(models) and field_of(PERCENT).held(loss)
+    if not (askable and all(map(field_of(PARTS).held, parts.values()))):
+        raise InputError(
+            "the mix",
+            f"must be of different presets, {PARTS.allowed} parts each, and lose "
+            f"{PERCENT.allowed} % for the form",
+            parts or models,
+            "open its scenario and ask anew",
+        )
+    held = {key: float(part) for key, part in parts.items()}
+    return {ASKS: RATIOS, MODELS: models, LOSS: float(loss), **held}

@@ -1,0 +1,295 @@
+"""Who works on what: jobs, two queues of them, and the workers of each.
+
+What somebody waits for and what may take long have a queue each, and every queue two places, each
+with a process. The first place is kept for what is quick: a job that takes longer there, while
+another waits and the second place is taken, makes way, and is begun anew in the second, in turn.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+from nest_core.documents.presets import edition
+from nest_studio.jobs.queued import Job, Queue, Task
+from nest_studio.jobs.workers import USUAL, Answer, Limits, Worker, WorkerCrash, WorkerDied
+
+__all__ = ["JobQueue"]
+
+WORKERS = 2
+TRIES = 2
+"""A job whose worker died is tried so often."""
+KEPT = 512
+KEPT_BYTES = 64e6
+"""Results are kept, the last ones first, as long as they and their keys have so few bytes."""
+LOOKS_EVERY_S = 1.0
+ABSENT_S = 10.0
+"""A visitor who is away for longer has gone: a browser that lost its line comes back in less."""
+
+
+class JobQueue:
+    """Hands jobs to worker processes and remembers the last results.
+
+    Parameters
+    ----------
+    workers : int
+        Processes for each of the two queues, each started with its first job, or by `start`.
+    limits : Limits
+        What one job may take.
+    present : callable (holder) -> bool
+        Whether who wants jobs is still there.
+    """
+
+    def __init__(
+        self,
+        workers: int = WORKERS,
+        limits: Limits = USUAL,
+        present: Callable[[Any], bool] = lambda _: True,
+    ) -> None:
+        self.limits = limits
+        self._each = workers
+        self._present = present
+        self._threads: list[threading.Thread] = []
+        self._workers: dict[tuple[bool, int], Worker] = {}
+        self._queues = {True: Queue(by_turns=False), False: Queue(by_turns=True)}
+        self._jobs: OrderedDict[str, Job] = OrderedDict()
+        self._wishes: dict[Hashable, dict[str, Job]] = {}
+        self._absent: dict[Hashable, float] = {}
+        self._changed = threading.Condition()
+        self._closed = threading.Event()
+        atexit.register(self.close)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nobody waits: what is not wanted yet may be computed."""
+        with self._changed:
+            return not self._queues[True].busy
+
+    def start(self, function: Callable[..., Any]) -> None:
+        """Have every worker do something before its first job, which then need not wait for it."""
+        with self._changed:
+            self._begin(function)
+
+    def ask(
+        self,
+        key: str,
+        function: Callable[..., Any],
+        *args: Any,
+        urgent: bool = True,
+        wanted_by: tuple[Hashable, str] | None = None,
+    ) -> Job:
+        """The job of a key, old or new.
+
+        Parameters
+        ----------
+        key : str
+            Says everything that the result depends on.
+        function : callable (\\*args, progress, stop)
+            Importable without Streamlit. ``progress(share, words)`` tells how far it is;
+            ``stop()`` is true once nobody wants the result: what it then returns is the result
+            all the same, None for nothing.
+        urgent : bool
+            Whether somebody waits for it, as for a plan: all else has workers of its own.
+        wanted_by : (holder, place), optional
+            Who wants it from now on, in place of what was wanted there.
+        """
+        with self._changed:
+            job = self._jobs.get(key)
+            if job is None:
+                job = self._jobs[key] = Job(key)
+                self._queues[urgent].put(Task(job, function, args), begun=False)
+                self._begin()
+                self._changed.notify_all()
+            self._jobs.move_to_end(key)
+            self._make_room()
+            if wanted_by is not None:
+                self._want(*wanted_by, job)
+            return job
+
+    def forget(self, key: str) -> None:
+        """Begin anew when the key is asked for again; what is not done yet goes on."""
+        with self._changed:
+            if key in self._jobs and self._jobs[key].ended:
+                del self._jobs[key]
+
+    def cancel(self, holder: Hashable, job: Job) -> Job:
+        """A holder no longer wants a job; what the holder has of it.
+
+        That is the job itself, which ends, if nobody else wants it; else one without a result.
+        """
+        with self._changed:
+            for place, wish in tuple(self._wishes.get(holder, {}).items()):
+                if wish is job:
+                    self.give_up(holder, place)
+            if not job._wanted:
+                self._stop(job)
+                return job
+        mine = Job(job.key)
+        mine.stop()
+        mine.end(Answer())
+        return mine
+
+    def give_up(self, holder: Hashable, place: str) -> None:
+        """A holder wants nothing any more in a place."""
+        with self._changed:
+            wishes = self._wishes.get(holder, {})
+            job = wishes.pop(place, None)
+            if not wishes:
+                self._wishes.pop(holder, None)
+            if job is not None:
+                job._wanted.discard((holder, place))
+                if not job._wanted:
+                    self._stop(job)
+
+    def look(self, at: float) -> None:
+        """Take back the wishes of those who have gone; ``at`` is a clock's time, seconds."""
+        with self._changed:
+            away = [holder for holder in self._wishes if not self._present(holder)]
+            self._absent = {holder: self._absent.get(holder, at) for holder in away}
+            for holder, since in self._absent.items():
+                if at > since + ABSENT_S:
+                    for place in tuple(self._wishes[holder]):
+                        self.give_up(holder, place)
+
+    def close(self) -> None:
+        """End all workers; what waits never begins."""
+        with self._changed:
+            self._closed.set()
+            self._changed.notify_all()
+        for worker in self._workers.values():
+            worker.end()
+
+    def _want(self, holder: Hashable, place: str, job: Job) -> None:
+        if self._wishes.get(holder, {}).get(place) is job:
+            return
+        if not job.ended:
+            job._wanted.add((holder, place))
+        self.give_up(holder, place)
+        if not job.ended:
+            self._wishes.setdefault(holder, {})[place] = job
+
+    def _stop(self, job: Job) -> None:
+        """Nobody wants it: it ends, and is begun anew when it is asked for again."""
+        if job.ended:
+            return
+        job.stop()
+        if self._jobs.get(job.key) is job:
+            del self._jobs[job.key]
+        if any(queue.drop(job) for queue in self._queues.values()):
+            job.end(Answer())
+
+    def _make_room(self) -> None:
+        """Forget the oldest results, if there are too many or too large ones."""
+        ended = [job for job in self._jobs.values() if job.ended]
+        size = sum(job.takes for job in ended)
+        for job in ended[:-1]:
+            if len(self._jobs) <= KEPT and size <= KEPT_BYTES:
+                return
+            size -= job.takes
+            del self._jobs[job.key]
+
+    def _begin(self, first: Callable[..., Any] | None = None) -> None:
+        """Start who serves."""
+        if self._threads:
+            return
+        for urgent in self._queues:
+            for place in range(self._each):
+                args = urgent, place, first
+                self._threads.append(threading.Thread(target=self._serve, args=args, daemon=True))
+        self._threads.append(threading.Thread(target=self._look_on, daemon=True))
+        for thread in self._threads:
+            thread.start()
+
+    def _look_on(self) -> None:
+        while not self._closed.wait(LOOKS_EVERY_S):
+            self.look(time.monotonic())
+
+    def _serve(self, urgent: bool, place: int, first: Callable[..., Any] | None) -> None:
+        """One place's work, job by job."""
+        queue = self._queues[urgent]
+        if first is not None:
+            self._answer(Task(Job("first"), first, ()), urgent, place)
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._closed.is_set() or queue.waits_for(place))
+                if self._closed.is_set():
+                    return
+                task = queue.take(place)
+                self._changed.notify_all()
+            answer = self._answer(task, urgent, place)
+            with self._changed:
+                queue.taken.discard(place)
+                if answer is None and not task.job.stopped:
+                    queue.put(task, begun=True)
+                else:
+                    self._end(task.job, answer or Answer())
+                self._changed.notify_all()
+
+    def _end(self, job: Job, answer: Answer) -> None:
+        job.end(answer)
+        for holder, place in tuple(job._wanted):
+            self.give_up(holder, place)
+
+    def _answer(self, task: Task, urgent: bool, place: int) -> Answer | None:
+        """What the worker at a place found; None where the task is to be taken up again."""
+        if task.job.stopped:
+            return Answer()
+        run = _Run(task.job, self._queues[urgent], place, self)
+        task.tries += 1
+        try:
+            worker = self._worker(urgent, place)
+            answer = worker.do(task.function, task.args, run)
+        except WorkerDied:
+            if task.tries < TRIES:
+                task.job.words = "its worker process ended, it begins once more"
+                return None
+            return Answer(
+                error=WorkerCrash("its worker process ended twice, perhaps for want of memory")
+            )
+        except Exception as error:  # no worker to be had, or its task cannot be written
+            return Answer(error=error)
+        if run.makes_way:
+            task.tries -= 1
+            task.job.words = "waiting: it made way for quicker work and begins again"
+            return None
+        return answer
+
+    def _worker(self, urgent: bool, place: int) -> Worker:
+        """The worker of a place, which has read the presets as they are."""
+        worker, now = self._workers.get((urgent, place)), edition()
+        if worker is not None and worker.alive and worker.edition == now:
+            return worker
+        if worker is not None:
+            worker.end()
+        worker = self._workers[urgent, place] = Worker(not urgent, self.limits, now)
+        return worker
+
+
+@dataclass(slots=True)
+class _Run:
+    """What a job's worker is told, and tells."""
+
+    job: Job
+    queue: Queue
+    place: int
+    job_queue: JobQueue
+    makes_way: bool = False
+    since: float = field(default_factory=time.monotonic)
+
+    def progress(self, share: float, words: str) -> None:
+        self.job.share, self.job.words = share, words
+
+    def must_stop(self) -> bool:
+        """Whether nobody wants it any more, or it takes long in the place for what is quick."""
+        quick_place = self.place == 0 and self.job_queue._each > 1
+        if quick_place and time.monotonic() > self.since + self.job_queue.limits.quick_s:
+            with self.job_queue._changed:
+                self.makes_way = not self.job.stopped and self.queue.in_need_of(
+                    self.job_queue._each
+                )
+        return self.job.stopped or self.makes_way

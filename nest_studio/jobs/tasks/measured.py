@@ -1,0 +1,135 @@
+"""What worker processes do for the Measurements page: read logs, fit a stack, choose next runs.
+
+Tasks are as those of `nest_studio.jobs.tasks.requests`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from nest_core.api.calibrate import given_by
+from nest_core.api.measured_words import errors_in_words, next_table, parameter_table, run_table
+from nest_core.api.measurements import Entry, Measurements, fitted, read_entries
+from nest_core.api.next_runs import next_runs
+from nest_core.calibration.logs import Given
+from nest_core.report.figures import Picture
+from nest_core.report.figures.measured import errors_picture
+from nest_core.report.tables import Table
+from nest_core.scenario import Scenario
+from nest_studio.jobs.tasks.requests import announced
+
+__all__ = ["Beside", "FitAnswer", "NextAnswer", "chosen_runs", "fit_measured", "read_measured"]
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What a person says beside a log.
+
+    Parameters
+    ----------
+    launch : str
+        The launch command or a configuration.
+    model, accelerator : str
+        Presets; empty: as the log says.
+    """
+
+    launch: str = ""
+    model: str = ""
+    accelerator: str = ""
+
+
+@announced("reading it")
+def read_measured(
+    content: bytes, name: str, beside: Beside, scenario: Scenario | None
+) -> tuple[Entry, ...]:
+    """What a file holds; without one, what the launch command says.
+
+    Fabric, accelerator and model of the runs are the scenario's, if there is one.
+    """
+    given = given_by(scenario.values) if scenario else Given()
+    told = {"accelerator": beside.accelerator} if beside.accelerator else {}
+    given = replace(
+        given,
+        launch=beside.launch,
+        model=beside.model,
+        columns={**given.columns, **told},
+    )
+    return read_entries(content, name, given)
+
+
+@dataclass(frozen=True, slots=True)
+class FitAnswer:
+    """What a set of measurements comes to, ready to be shown.
+
+    Parameters
+    ----------
+    runs : Table
+        As read, beside what is predicted under the shipped stack.
+    skipped : tuple of (str, str)
+        Names of those that are not, and why.
+    unfitted : str
+        Why there is no stack; empty where there is one.
+    stack : dict or None
+        As a scenario's table.
+    toml : str
+        The stack's file.
+    words : str
+        Errors before and after.
+    errors : Picture or None
+        The same, run by run.
+    parameters : Table or None
+    """
+
+    runs: Table
+    skipped: tuple[tuple[str, str], ...]
+    unfitted: str
+    stack: Mapping[str, Any] | None = None
+    toml: str = ""
+    words: str = ""
+    errors: Picture | None = None
+    parameters: Table | None = None
+
+
+@announced("fitting the stack's figures to your runs")
+def fit_measured(text: str) -> FitAnswer:
+    """Predict and fit a set of measurements, given as JSON."""
+    found = fitted(Measurements.from_json(json.loads(text)))
+    answer = FitAnswer(run_table(found), found.skipped, found.unfitted)
+    if found.own is None:
+        return answer
+    return replace(
+        answer,
+        stack=found.stack,
+        toml=found.own.toml,
+        words=errors_in_words(found.own),
+        errors=errors_picture(found.own.calibration.runs),
+        parameters=parameter_table(found.own),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class NextAnswer:
+    """The next runs worth making.
+
+    Parameters
+    ----------
+    table : Table
+    refused : tuple of str
+        Why plans that might be the fastest cannot be run.
+    files : mapping of str to str
+        The job.
+    """
+
+    table: Table
+    refused: tuple[str, ...]
+    files: Mapping[str, str]
+
+
+@announced("asking which runs tell most")
+def chosen_runs(scenario: Scenario, runs: int) -> NextAnswer:
+    """The runs of a scenario's plans that narrow the choice most, as a job of Slurm's."""
+    found = next_runs(scenario, runs, to="slurm")
+    return NextAnswer(next_table(found, scenario.values), found.refused, found.files)

@@ -1,0 +1,211 @@
+"""What worker processes do for the Plan page once a plan is there: its pictures, and why.
+
+A scenario and its plan in, what is shown out; tasks are as those of
+`nest_studio.jobs.tasks.requests`. Apart from them, as plans need no drawing: a worker that finds
+one imports none of this.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nest_core.costs.placement import RankMapping, rank_mapping_of
+from nest_core.costs.plan import Plan
+from nest_core.costs.price import Report
+from nest_core.costs.timeline import timeline
+from nest_core.documents.errors import InputError
+from nest_core.explain import Equation, Mine, StageBinding, bindings, equations, price_pasted
+from nest_core.explain.cost_matrices import CostMatrices, cost_matrices
+from nest_core.explain.iteration import Part, iteration_parts
+from nest_core.explain.loads import link_loads
+from nest_core.fabric import Fabric
+from nest_core.planner.baselines import Baseline, evaluate_baselines, nest
+from nest_core.report.figures import Picture, level_figure, timeline_figure
+from nest_core.report.figures.cost_matrices import cost_matrices_figure
+from nest_core.report.figures.linkload import linkload_figure
+from nest_core.report.figures.waterfall import waterfall_figure
+from nest_core.report.picture import Drawn, picture, untitled
+from nest_core.report.picture.matrix import matrix_picture
+from nest_core.report.picture.pointing import Pointing, pointing
+from nest_core.scenario import Scenario
+from nest_core.scenario.titles import scenario_title
+from nest_studio.jobs.tasks.requests import (
+    LONGEST_BASELINE_S,
+    Stop,
+    Tell,
+    announced,
+    problem_of,
+)
+
+__all__ = [
+    "Levelwise",
+    "PlanFabric",
+    "PlanPictures",
+    "design_pictures",
+    "level_matrices",
+    "levelwise_program",
+    "plan_bindings",
+    "plan_equations",
+    "plan_fabric",
+    "plan_parts",
+    "plan_pictures",
+    "plan_rank_mapping",
+    "priced_mine",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanPictures:
+    """A plan, or that there is none, in pictures.
+
+    Parameters
+    ----------
+    timeline : Picture
+        One iteration, pass by pass.
+    beside : Picture
+        The level matrix, or the load on links where that is what is asked for.
+    """
+
+    timeline: Picture
+    beside: Picture
+
+
+def plan_pictures(
+    scenario: Scenario, best: Report | None, busy: bool, *, progress: Tell, stop: Stop
+) -> PlanPictures | None:
+    """The pictures of a plan, with the load on links if ``busy``; None once stopped."""
+    progress(0.0, "collapsing the fabric into levels")
+    network = problem_of(scenario).network
+    if stop():
+        return None
+    progress(0.4, "drawing it")
+    if best is None:
+        return PlanPictures(timeline_figure(None), level_figure(network))
+    loads = link_loads(problem_of(scenario), best) if busy else None
+    return PlanPictures(
+        _played(scenario, best), linkload_figure(loads) if loads else level_figure(network)
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlanFabric:
+    """The fabric with a plan on it, beside the cost matrix that it collapses to.
+
+    Parameters
+    ----------
+    drawn : Drawn
+    matrix : Drawn or None
+        None without a plan.
+    pointed : Pointing
+    """
+
+    drawn: Drawn
+    matrix: Drawn | None
+    pointed: Pointing
+
+
+@announced("drawing the fabric")
+def plan_fabric(scenario: Scenario, best: Report | None, busy: bool, width: float) -> PlanFabric:
+    """The fabric of a scenario, so many pixels wide, links coloured by load if ``busy``."""
+    fabric = scenario.fabric
+    if best is None:
+        drawn = untitled(picture(fabric, width=width))
+        return PlanFabric(drawn, None, pointing(drawn, None))
+    problem = problem_of(scenario)
+    loads, read = link_loads(problem, best), cost_matrices(problem, best.plan)
+    asked = picture(fabric, best.plan, width=width, loads=loads if busy else None)
+    drawn = untitled(asked)
+    matrix = matrix_picture(read, drawn.said, drawn.height) if read.ranks else None
+    return PlanFabric(drawn, matrix, pointing(drawn, read, loads))
+
+
+@announced("drawing the fabrics")
+def design_pictures(
+    designs: tuple[tuple[Fabric, Plan | None], ...], width: float
+) -> tuple[Drawn, ...]:
+    """Fabrics with the plans on them, all of one width."""
+    return tuple(picture(fabric, plan, width=width) for fabric, plan in designs)
+
+
+@announced("taking one iteration apart")
+def plan_parts(scenario: Scenario, best: Report) -> tuple[Part, ...]:
+    """One iteration of a plan's slowest stage, part by part."""
+    return iteration_parts(problem_of(scenario), best)
+
+
+@dataclass(frozen=True, slots=True)
+class Levelwise:
+    """NEST's level-wise program beside the exact search.
+
+    Parameters
+    ----------
+    baseline : Baseline
+    matrices : Picture
+        What the program read.
+    waterfall : Picture
+        What it promised, takes, and loses by.
+    """
+
+    baseline: Baseline
+    matrices: Picture
+    waterfall: Picture
+
+
+@announced("running NEST's level-wise program")
+def levelwise_program(scenario: Scenario, ours_s: float | None) -> Levelwise:
+    """NEST's program on a scenario, beside the seconds of our plan; None: there is none."""
+    values, problem = scenario.values, problem_of(scenario)
+    (found,) = evaluate_baselines(
+        problem,
+        values.space,
+        values.model,
+        ("nest",),
+        as_in_paper=values.baseline_space == "paper",
+        time_limit_s=min(values.time_limit_s, LONGEST_BASELINE_S),
+        ours_s=ours_s,
+    )
+    read = cost_matrices(problem, found.report.plan) if found.report else None
+    return Levelwise(
+        found, cost_matrices_figure(read, found.reason), waterfall_figure(found, ours_s)
+    )
+
+
+@announced("running NEST's level-wise program")
+def level_matrices(scenario: Scenario) -> tuple[str, CostMatrices | None, str]:
+    """A scenario's title, the cost matrices of NEST's program on it, and why there are none."""
+    values, problem = scenario.values, problem_of(scenario)
+    limit_s = min(values.time_limit_s, LONGEST_BASELINE_S)
+    found = nest.find(problem, values.space.seated_on(problem.network), limit_s)
+    read = cost_matrices(problem, found.plan) if found.plan else None
+    return scenario_title(values), read, found.reason
+
+
+@announced("pricing it with more of each resource")
+def plan_bindings(scenario: Scenario, best: Report) -> tuple[StageBinding, ...]:
+    """What binds every stage of a plan."""
+    return bindings(problem_of(scenario), best)
+
+
+@announced("filling in its figures")
+def plan_equations(scenario: Scenario, best: Report) -> tuple[Equation, ...]:
+    """The equations behind a plan."""
+    return equations(problem_of(scenario), best)
+
+
+@announced("placing its ranks")
+def plan_rank_mapping(scenario: Scenario, best: Report) -> RankMapping:
+    """Who sits where under a plan."""
+    return rank_mapping_of(problem_of(scenario).network, best.plan)
+
+
+@announced("reading and pricing it")
+def priced_mine(scenario: Scenario, pasted: str, placement: str) -> Mine:
+    """A pasted plan priced on a scenario; InputError where it is none."""
+    return price_pasted(scenario.values, pasted, placement)
+
+
+def _played(scenario: Scenario, best: Report) -> Picture:
+    try:
+        return timeline_figure(timeline(problem_of(scenario), best))
+    except InputError as error:
+        return timeline_figure(None, str(error))

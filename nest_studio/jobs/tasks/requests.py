@@ -1,0 +1,164 @@
+"""What worker processes do for pages: scenarios in, values out.
+
+Names in a page's scenario lead to presets alone. Every task takes ``progress`` (a share from 0 to
+1, and words) and ``stop`` (whether nobody waits any more).
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from functools import lru_cache, wraps
+from typing import Any, TypeVar
+
+from nest_core.costs.price import Report
+from nest_core.costs.problem import Problem
+from nest_core.documents.units import humanise_seconds
+from nest_core.explain import Gain, NextBest, gains, next_best
+from nest_core.explain.interval import Interval
+from nest_core.explain.other_stacks import name_stack_for_search
+from nest_core.network import Outline
+from nest_core.paper import Reproduction, reproduce
+from nest_core.paper.reproduction import Costs
+from nest_core.planner import (
+    HeadRoom,
+    Progress,
+    Result,
+    head_room_steps,
+    search,
+    shadow_prices,
+)
+from nest_core.planner.baselines import Baseline, evaluate_baselines
+from nest_core.scenario import Scenario
+from nest_core.studies.interval import interval_of
+
+__all__ = [
+    "LONGEST_BASELINE_S",
+    "announced",
+    "best_plan",
+    "import_tasks",
+    "next_best_choices",
+    "paper_result",
+    "priced_baselines",
+    "problem_of",
+    "worth_of_head_room",
+    "worth_of_more",
+]
+
+KEPT = 4
+"""Problems that a worker keeps: those of a drawing may be large."""
+LONGEST_BASELINE_S = 60.0
+"""What one baseline may take, whatever a scenario asks for: it does not hear that it should end."""
+
+Tell = Callable[[float, str], None]
+Stop = Callable[[], bool]
+
+Found = TypeVar("Found")
+
+
+def announced(words: str) -> Callable[[Callable[..., Found]], Callable[..., Found]]:
+    """A task made of work that goes in one step, which can be neither watched nor stopped."""
+
+    def task_of(work: Callable[..., Found]) -> Callable[..., Found]:
+        @wraps(work)
+        def task(*args: Any, progress: Tell, stop: Stop) -> Found:
+            progress(0.0, words)
+            return work(*args)
+
+        return task
+
+    return task_of
+
+
+def import_tasks(*, progress: Tell, stop: Stop) -> None:
+    """Import what the first task would wait for, this module before those that draw."""
+    for name in ("nest_studio.jobs.tasks.plans", "nest_studio.jobs.tasks.fabrics"):
+        importlib.import_module(name)
+
+
+@lru_cache(maxsize=KEPT)
+def problem_of(scenario: Scenario) -> Problem:
+    """Return what plans of a scenario are priced from: for workers, as the arrays may be large."""
+    return scenario.values.problem()
+
+
+def best_plan(
+    scenario: Scenario, *, progress: Tell, stop: Stop
+) -> tuple[Result, Outline, Interval | None]:
+    """The search's result, once stopped the best plan so far with its gap; its network; and where
+    the plan's time will lie."""
+    values, problem = scenario.values, problem_of(scenario)
+
+    def tell(found: Progress) -> None:
+        known = found.solved + found.bounded + found.infeasible
+        best = humanise_seconds(found.best_s) if found.best_s < float("inf") else "none yet"
+        progress(known / found.points, f"{found.solved:,} points solved, best {best}")
+
+    result = search(
+        problem,
+        values.space,
+        top=values.top,
+        time_limit_s=values.time_limit_s,
+        progress=tell,
+        stop=stop,
+    )
+    result = name_stack_for_search(values, result)
+    best = result.best
+    interval = interval_of(values, problem, best) if best else None
+    return result, problem.network.outline, interval
+
+
+def priced_baselines(
+    scenario: Scenario, *, progress: Tell, stop: Stop
+) -> tuple[Baseline, ...] | None:
+    """The baselines of a scenario but NEST's program, one after another; None once stopped."""
+    values, problem = scenario.values, problem_of(scenario)
+    found: list[Baseline] = []
+    names = [name for name in values.baselines if name != "nest"]
+    for number, name in enumerate(names):
+        if stop():
+            return None
+        progress(number / len(names), name)
+        found += evaluate_baselines(
+            problem,
+            values.space,
+            values.model,
+            (name,),
+            seed=values.seed,
+            as_in_paper=values.baseline_space == "paper",
+            time_limit_s=min(values.time_limit_s, LONGEST_BASELINE_S),
+        )
+    return tuple(found)
+
+
+@announced("computing")
+def paper_result(name: str, costs: Costs) -> Reproduction:
+    """A figure or table of the paper beside ours."""
+    return reproduce(name, costs)
+
+
+@announced("planning without each choice")
+def next_best_choices(scenario: Scenario, best: Report, limit_s: float) -> tuple[NextBest, ...]:
+    """The next best plan on every axis."""
+    values = scenario.values
+    limit = min(limit_s, values.time_limit_s)
+    return next_best(problem_of(scenario), values.space, best, time_limit_s=limit)
+
+
+@announced("planning with 1 % more of each resource")
+def worth_of_more(
+    scenario: Scenario, best: Report, limit_s: float
+) -> tuple[dict[str, float | None], dict[str, Gain]]:
+    """Shadow prices, and what the plan as it is would gain."""
+    values, problem = scenario.values, problem_of(scenario)
+    limit = min(limit_s, values.time_limit_s)
+    prices = shadow_prices(problem, values.space, best.iteration_s, limit)
+    return prices, gains(problem, best.plan)
+
+
+@announced("planning with more and less head-room")
+def worth_of_head_room(scenario: Scenario, best: Report, limit_s: float) -> tuple[HeadRoom, ...]:
+    """The best plan at each certainty of fitting."""
+    values = scenario.values
+    limit = min(limit_s, values.time_limit_s)
+    return head_room_steps(problem_of(scenario), values.space, (best,), limit)

@@ -1,0 +1,267 @@
+"""A lesson at a projector: question and figure side by side, hands counted, keys step.
+
+Laid out for 1280 x 720 pixels without scrolling; type of 32, 20 and 16 pixels. What the page shows
+elsewhere and a class does not need (formulas, notes for the teacher, downloads) is left out.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import Any
+
+import streamlit as st
+
+from nest_core.teaching.drawings import lesson_drawing, lesson_pictures, projected
+from nest_core.teaching.lessons import Lesson, Question, Reveal
+from nest_core.teaching.lessons.lesson import Choice as Answer
+from nest_studio.components.browser.keys import listen
+from nest_studio.components.browser.svg import show_svg
+from nest_studio.form.fields import Number, hold, settle
+from nest_studio.learn.course import lessons
+from nest_studio.learn.view import (
+    ADDRESS,
+    KEYS,
+    asked,
+    found_by,
+    lesson_controls,
+    pressed,
+    stepped,
+)
+from nest_studio.server.rail import PRESENT, present
+
+__all__ = ["on_key", "present_button", "show_presented"]
+
+_FIGURE_PX, _FIGURES_PX = 648, 490
+_LONG = 110  # letters that stand as a heading in four lines
+_MOST_HANDS = 999
+
+_STYLE = """
+<style>
+.stMainBlockContainer { padding: 32px 40px 0; max-width: 1440px; margin: 0 auto; }
+.stMain { overflow: hidden auto; outline: none; box-shadow: none; }
+[data-testid="stLayoutWrapper"]:has(> [class*="st-key-unseen"]) { display: none; }
+.wall-ask { font-size: 32px; line-height: 40px; font-weight: 600; letter-spacing: -0.3px; }
+.wall-text { font-size: 20px; line-height: 28px; }
+.wall-text b { font-weight: 600; }
+.wall-small { font-size: 16px; line-height: 24px; color: var(--ink3); }
+.wall-small.nest-legend { font-size: 16px; }
+.wall-title { font-size: 20px; line-height: 28px; font-weight: 600; }
+.wall-hands { text-align: right; border-top: 1px solid var(--line); padding-top: 8px; }
+.wall-option { display: grid; grid-template-columns: 32px minmax(0, 1fr) 152px; gap: 8px;
+  align-items: center; font-size: 20px; line-height: 24px; min-height: 56px; }
+.wall-option.wall-bare { grid-template-columns: 32px minmax(0, 1fr); }
+.wall-option b { font-weight: 600; }
+.wall-option i { display: block; height: 16px; background: var(--fill); }
+.wall-right { color: var(--accentink); font-weight: 600; }
+.wall-right i { background: var(--accent); }
+[class*="st-key-hand-"] { border-top: 1px solid var(--line); flex-wrap: nowrap; gap: 8px; }
+[class*="st-key-hand-"] input { font-size: 20px; text-align: right; padding: 4px 8px; }
+[class*="st-key-hand-"] [data-testid="stNumberInputStepUp"],
+[class*="st-key-hand-"] [data-testid="stNumberInputStepDown"] { display: none; }
+.st-key-wall-question [data-testid="stVerticalBlock"] { gap: 0; }
+.st-key-wall-question, .st-key-wall-figure { gap: 8px; }
+.st-key-wall-controls [class*="st-key-stepped"] { display: none; }
+.st-key-wall-controls label p, .st-key-wall-controls button p { font-size: 16px; }
+[data-testid="stLayoutWrapper"]:has(> :is(.st-key-wall-controls, .st-key-wall-ways))
+  { position: fixed; bottom: 8px; width: auto; background: var(--bg); z-index: 9; }
+[data-testid="stLayoutWrapper"]:has(> .st-key-wall-controls) { right: 40px; }
+[data-testid="stLayoutWrapper"]:has(> .st-key-wall-ways) { left: 40px; }
+.st-key-wall-controls [data-testid="stButtonGroup"] > label { min-height: 20px; }
+.st-key-wall-ways button p, .st-key-wall-show button p { font-size: 16px; }
+</style>
+"""
+
+
+def present_button() -> None:
+    """The way to the projector."""
+    st.button("Present", on_click=_open, help="Question and figure alone, for a projector.")
+
+
+def _open() -> None:
+    present(True)
+    st.query_params[PRESENT] = "on"
+
+
+def show_presented(shown: Lesson) -> None:
+    """A lesson alone on the screen."""
+    st.html(_STYLE)
+    brief = asked(shown)
+    key = f"{shown.key}.show"
+    with st.container(key="unseen-show"):
+        opened = st.toggle("Show me", key=key, bind=ADDRESS)
+    if brief is None:
+        return
+    left, right = st.columns([496, 648], gap="large")
+    with left.container(key="wall-question"):
+        _question(shown, brief.question, opened=opened)
+    with right.container(key="wall-figure"):
+        if opened:
+            reveal = _figure(shown, brief.notes.discuss[0])
+        else:
+            reveal = None
+            _before(shown)
+    if reveal is not None:
+        with left:
+            _told(brief.question, reveal)
+    _ways(shown, opened=opened)
+    listen(
+        {**KEYS, "Enter": "show", "Escape": "leave", "n": "following", "p": "previous"},
+        lambda name: on_key(shown, name),
+        [f"{shown.key}.show", *(f"{shown.key}.{one.key}" for one in shown.controls)],
+        key="wall-keys",
+    )
+
+
+def _question(shown: Lesson, question: Question, *, opened: bool) -> None:
+    """The question, what hands are raised for, and how many were."""
+    st.html(_asked_html(question.text))
+    counts: dict[str, int] = {}
+    rows = []
+    for choice in question.hands:
+        with st.container(horizontal=True, key=f"hand-{choice.key}", vertical_alignment="center"):
+            rows.append((choice, st.empty()))
+            counts[choice.key] = _hands(shown, choice)
+    most, total = max(counts.values(), default=0), sum(counts.values())
+    for choice, place in rows:
+        share = counts[choice.key] / most if most and opened else 0.0
+        right = opened and choice.key == question.right_hand
+        place.html(_option_html(choice, share, right=right, counted=opened and total > 0))
+    words = "hand" if total == 1 else "hands"
+    st.html(
+        f'<div class="wall-small wall-hands">{total} {words}</div>'
+        if total
+        else '<div class="wall-small wall-hands">Hands are counted at the right.</div>'
+    )
+
+
+def _hands(shown: Lesson, choice: Answer) -> int:
+    key = f"{shown.key}.hands.{choice.key}"
+    settle(key, Number(0, _MOST_HANDS))
+    return int(
+        st.number_input(
+            f"Hands for {choice.key.upper()}",
+            0,
+            _MOST_HANDS,
+            0,
+            key=key,
+            bind=ADDRESS,
+            label_visibility="collapsed",
+            width=64,
+        )
+    )
+
+
+def _asked_html(text: str) -> str:
+    """The question in large type; where it is long, what leads to it in the smaller one."""
+    sentences = re.split(r"(?<=[.:?!]) ", text)
+    lead, ask = ([], text) if len(text) <= _LONG else (sentences[:-1], sentences[-1])
+    before = f'<div class="wall-text">{html.escape(" ".join(lead))}</div>' if lead else ""
+    return f'{before}<div class="wall-ask">{html.escape(ask)}</div>'
+
+
+def _option_html(choice: Answer, share: float, *, right: bool, counted: bool) -> str:
+    mark = " ✓" if right else ""
+    bar = f'<i style="width: {152 * share:.0f}px"></i>' if counted else ""
+    kind = f"wall-option{' wall-right' if right else ''}{'' if counted else ' wall-bare'}"
+    return (
+        f'<div class="{kind}"><b>{choice.key.upper()}</b>'
+        f"<span>{html.escape(choice.text)}{mark}</span>{bar}</div>"
+    )
+
+
+def _before(shown: Lesson) -> None:
+    """What to know, and the fabric before anything moves."""
+    st.html(f'<div class="wall-text">{html.escape(shown.lead)}</div>')
+    if not shown.slow:
+        first = {one.key: one.values[0] for one in shown.controls if one.stepped}
+        drawn = lesson_drawing(shown.reveal(first).found, _FIGURE_PX, wall=True)
+        if drawn is not None:
+            show_svg(drawn.svg, key="wall-drawing")
+
+
+def _figure(shown: Lesson, following: str) -> Reveal | None:
+    """Controls and the figure."""
+    with st.container(key="wall-controls"):
+        settings = lesson_controls(shown, rows=True)
+    found = found_by(shown, settings)
+    if found is None:
+        return None
+    drawn = lesson_drawing(found.found, _FIGURE_PX, wall=True)
+    if drawn is not None:
+        _titles(drawn.title, drawn.subtitle)
+        show_svg(drawn.svg, key="wall-drawing")
+    pictures = () if drawn is not None else lesson_pictures(found.found)
+    natural = sum(picture.plot.layout.height for picture in pictures)
+    room = _FIGURES_PX - 64 * (len(pictures) - 1)
+    for number, picture in enumerate(pictures):
+        few = len(pictures) == 1
+        _titles(picture.title, picture.subtitle if few else "", picture.legend)
+        wide = projected(picture, room * picture.plot.layout.height / natural)
+        st.plotly_chart(
+            wide.drawn(),
+            key=f"wall-{shown.key}-{number}",
+            config={"displayModeBar": False},
+            alt=f"{picture.title}. {picture.subtitle}.",
+        )
+    st.html(f'<div class="wall-text"><b>Next:</b> {html.escape(following)}</div>')
+    return found
+
+
+def _titles(title: str, subtitle: str, legend: tuple[tuple[str, str], ...] = ()) -> None:
+    colours = "".join(
+        f'<span><i style="background: {colour}"></i>{html.escape(name)}</span>'
+        for name, colour in legend
+    )
+    below = f'<div class="wall-small">{html.escape(subtitle)}</div>' if subtitle else ""
+    below += f'<div class="wall-small nest-legend">{colours}</div>' if colours else ""
+    st.html(f'<div class="wall-title">{html.escape(title)}</div>{below}')
+
+
+def _told(question: Question, found: Reveal) -> None:
+    """The answer, and why."""
+    st.html(
+        f'<div class="wall-text"><b>{html.escape(question.answer)}</b> '
+        f"{html.escape(found.texts[0] if found.texts else '')}</div>"
+    )
+
+
+def _ways(shown: Lesson, *, opened: bool) -> None:
+    """What keys do, for a mouse."""
+    with st.container(horizontal=True, key="wall-ways", gap="small"):
+        st.button(
+            "Ask again" if opened else "Reveal (Enter)",
+            key="wall-show",
+            type="tertiary",
+            on_click=hold,
+            args=(f"{shown.key}.show", not opened),
+        )
+        st.button("Leave (Esc)", key="wall-leave", type="tertiary", on_click=present, args=(False,))
+
+
+def on_key(shown: Lesson, name: str) -> None:
+    """What a key does: arrows reveal first, then step."""
+    show = f"{shown.key}.show"
+    opened = bool(st.session_state.get(show, False))
+    there = lessons()
+    place = there.index(shown) + {"following": 1, "previous": -1}.get(name, 0)
+    if name == "leave":
+        present(False)
+    elif name in ("following", "previous"):
+        if 0 <= place < len(there):
+            hold("lesson", there[place].key)
+    elif name == "show" or (name == "next" and not opened):
+        st.session_state[show] = True
+    elif opened:
+        _step(shown, name)
+
+
+def _step(shown: Lesson, name: str) -> None:
+    """A step on or back; back from the first one closes the reveal."""
+    control = stepped(shown)
+    key = f"{shown.key}.{control.key}" if control else ""
+    now: Any = st.session_state.get(key, control.standard if control else None)
+    if name == "back" and control is not None and now == control.values[0]:
+        st.session_state[f"{shown.key}.show"] = False
+    else:
+        pressed(shown, name)

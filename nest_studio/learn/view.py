@@ -1,0 +1,390 @@
+"""The parts of the lessons page: predict, reveal, explain, and the teacher's notes.
+
+Answers and controls are widgets bound to the address, so a link opens a lesson as it stands.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from typing import Any, Final
+
+import streamlit as st
+
+from nest_core.notebook import PinOutput, table_output
+from nest_core.report.tables import Table
+from nest_core.teaching.course.work import work_brief, work_reveal
+from nest_core.teaching.drawings import Drawing, lesson_drawing, lesson_pictures
+from nest_core.teaching.lessons import (
+    Brief,
+    Control,
+    Formula,
+    Lesson,
+    Notes,
+    Question,
+    Reveal,
+    Value,
+)
+from nest_studio.components.browser.keys import listen
+from nest_studio.components.browser.svg import show_svg
+from nest_studio.components.show import PicturePlace, download, facts, told
+from nest_studio.form.fields import Choice, hold, one_of, said, settle
+from nest_studio.jobs.waiting import awaited
+from nest_studio.learn.course import course_foot, lessons
+from nest_studio.notebook.pins import pin_button
+
+__all__ = [
+    "ADDRESS",
+    "KEYS",
+    "asked",
+    "drawing",
+    "found_by",
+    "learn_style",
+    "lesson_bar",
+    "lesson_controls",
+    "pressed",
+    "show_lesson",
+    "stepped",
+    "walk",
+]
+
+ADDRESS: Final = "query-params"
+LESSON = "lesson"
+WIDTH = 1000
+"""Of a drawing, in pixels."""
+
+_STYLE = """
+<style>
+.learn-lead { font-size: 1rem; line-height: 1.5; max-width: 62rem; }
+.learn-question { font-size: 1.1rem; line-height: 1.45; font-weight: 600; max-width: 62rem; }
+.learn-verdict { font-size: 1.05rem; line-height: 1.45; font-weight: 600; max-width: 62rem;
+  border-left: 0.25rem solid #0072B2; padding-left: 0.7rem; }
+.learn-step { font-size: var(--small); text-transform: uppercase; letter-spacing: 0.06em;
+  opacity: 0.75; }
+.learn-text { font-size: 0.95rem; line-height: 1.5; max-width: 62rem; margin-bottom: 0.4rem; }
+.learn-drawing { margin: 8px 0; }
+.learn-formulas { display: grid; grid-template-columns: repeat(auto-fit, minmax(19rem, 1fr));
+  gap: 0.6rem 1.6rem; }
+.learn-formulas div { border-top: 1px solid rgba(128, 132, 138, 0.35); padding-top: 0.35rem;
+  line-height: 1.45; }
+.learn-formulas b { display: block; font-size: var(--small); font-weight: 600; }
+.learn-formulas code { display: block; font-size: var(--small); background: none; padding: 0;
+  white-space: normal; color: inherit; }
+.learn-formulas i { display: block; font-size: var(--small); font-style: normal; opacity: 0.75; }
+[class*="st-key-ask-"] [data-testid="stNumberInputStepUp"],
+[class*="st-key-ask-"] [data-testid="stNumberInputStepDown"] { display: none; }
+[class*="st-key-ask-"] [role="radiogroup"] p { font-size: 1rem; }
+</style>
+"""
+
+
+def learn_style() -> None:
+    """The page's own style."""
+    st.html(_STYLE)
+
+
+def lesson_bar() -> Lesson:
+    """All lessons in a row; returns the one that is open."""
+    there = {one.key: one for one in lessons()}
+    keys = list(there)
+    names = {key: one.short for key, one in there.items()}
+    chosen = one_of(
+        st,
+        "Lesson",
+        keys,
+        keys[0],
+        LESSON,
+        format_func=names.__getitem__,
+        wrap=True,
+        bind=ADDRESS,
+        label_visibility="collapsed",
+    )
+    return there[chosen]
+
+
+def show_lesson(shown: Lesson) -> None:
+    """A lesson from its question to its neighbours."""
+    there = lessons()
+    number = there.index(shown) + 1
+    facts(f"Lesson {number} of {len(there)}", kind="learn-step")
+    facts(shown.title, kind="nest-scenario")
+    facts(shown.lead, kind="learn-lead")
+    with told():
+        brief = asked(shown)
+        if brief is not None:
+            prediction, open_now = _predict(shown, brief.question)
+            if open_now:
+                _reveal(shown, brief.question, prediction)
+            _teacher(shown, brief)
+    _neighbours(there, number)
+    course_foot(shown)
+
+
+def asked(shown: Lesson) -> Brief | None:
+    """The lesson's question and notes; None while they are computed elsewhere."""
+    if not shown.slow:
+        return shown.brief()
+    return awaited(
+        work_brief, shown.key, shown.text, what="Question", key="lesson-brief", place="lesson"
+    )
+
+
+def found_by(shown: Lesson, settings: Mapping[str, Value]) -> Reveal | None:
+    """What the lesson shows; None while it is computed elsewhere."""
+    if not shown.slow:
+        return shown.reveal(settings)
+    return awaited(
+        work_reveal,
+        shown.key,
+        shown.text,
+        dict(settings),
+        what="Planning",
+        key="lesson-reveal",
+        place="lesson",
+    )
+
+
+def _predict(shown: Lesson, question: Question) -> tuple[str | float | None, bool]:
+    """The question; what was predicted, and whether the answer may be seen."""
+    guess, show = f"{shown.key}.guess", f"{shown.key}.show"
+    with st.container(border=True, key=f"ask-{shown.key}"):
+        facts("Predict", kind="learn-step")
+        facts(question.text, kind="learn-question")
+        prediction = _guess(question, guess)
+        if prediction is not None:
+            st.button("Ask again", key=f"{shown.key}.again", on_click=_forget, args=(guess, show))
+            return prediction, True
+        opened = st.toggle(
+            "Show me", key=show, bind=ADDRESS, help="Opens the reveal without a prediction."
+        )
+        if not opened:
+            facts("The figure appears when you have answered.", kind="nest-quiet")
+    return None, opened
+
+
+def _guess(question: Question, key: str) -> str | float | None:
+    if not question.choices:
+        most = question.most
+        number = st.number_input(
+            f"Your answer, {question.unit}",
+            0.0,
+            most,
+            None,
+            key=key,
+            bind=ADDRESS,
+            format="%g",
+            placeholder="a number, then Enter",
+            width=380,
+            help=f"0 to {most:g} {question.unit}.",
+        )
+        return None if number is None else float(number)
+    texts = {choice.key: choice.text for choice in question.choices}
+    picked: str | None = st.radio(
+        "Your answer",
+        list(texts),
+        index=None,
+        format_func=texts.__getitem__,
+        key=key,
+        bind=ADDRESS,
+        label_visibility="collapsed",
+    )
+    return picked
+
+
+def _pin_output(found: Reveal) -> PinOutput:
+    """The first table below the texts, and the pictures."""
+    pictures = lesson_pictures(found.found)
+    if not found.tables:
+        return PinOutput("\n".join(found.texts), pictures=pictures)
+    return table_output(found.tables[0], pictures)
+
+
+def _forget(guess: str, show: str) -> None:
+    st.session_state[guess] = None
+    st.session_state[show] = False
+
+
+def _reveal(shown: Lesson, question: Question, prediction: str | float | None) -> None:
+    facts("Reveal", kind="learn-step")
+    facts(question.verdict(prediction), kind="learn-verdict")
+    settings = lesson_controls(shown)
+    found = found_by(shown, settings)
+    if found is None:
+        return
+    if not shown.text:  # a notebook has no folder of lessons
+        inputs = {"lesson": shown.key, "settings": dict(settings)}
+        pin_button("lesson", shown.title, inputs, key="lesson", output=lambda: _pin_output(found))
+    _pictures(shown, found)
+    for rows in found.tables:
+        st.html(rows.to_html())
+    control = stepped(shown)
+    if control is not None and control.stepped:
+        moved = [f"{shown.key}.{control.key}"]
+        listen(KEYS, lambda name: pressed(shown, name), moved, key="learn-keys")
+    facts("Explain", kind="learn-step")
+    facts(*found.texts, kind="learn-text")
+    st.html(_formulas(found.formulas))
+
+
+def _pictures(shown: Lesson, found: Reveal) -> None:
+    """Side by side where they are small, else one above the other."""
+    pictures = lesson_pictures(found.found)
+    drawn = None if pictures else lesson_drawing(found.found, WIDTH, wall=False)
+    if drawn is not None:
+        drawing(shown, drawn)
+    beside = len(pictures) > 1 and shown.key not in ("levels", "program")
+    places = st.columns(len(pictures)) if beside else [st.container() for _ in pictures]
+    for number, (place, picture) in enumerate(zip(places, pictures, strict=True)):
+        PicturePlace(f"{shown.key}-{number}", place).draw(picture)
+
+
+def drawing(shown: Lesson, drawn: Drawing) -> None:
+    """A drawing below its finding, with a way to keep it."""
+    st.html(
+        f'<div class="nest-title">{html.escape(drawn.title)}</div>'
+        f'<div class="nest-subtitle">{html.escape(drawn.subtitle)}</div>'
+    )
+    show_svg(drawn.svg, key=f"{shown.key}.drawn")
+    facts(drawn.reading, kind="nest-reading")
+    download(
+        "Save the drawing (SVG)",
+        lambda: drawn.svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1),
+        f"{shown.key}.svg",
+        "image/svg+xml",
+        key=f"{shown.key}.svg",
+    )
+
+
+def lesson_controls(shown: Lesson, *, rows: bool = False) -> Mapping[str, Value]:
+    """Draw the controls in a row, and return what they say.
+
+    Parameters
+    ----------
+    shown : Lesson
+    rows : bool
+        Whether all values of what is not stepped stand in sight.
+    """
+    settings: dict[str, Value] = dict(shown.standard)
+    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+        for control in shown.controls:
+            offered = control.offered(settings)
+            if control.stepped:
+                with st.container(
+                    horizontal=True,
+                    key=f"stepped-{shown.key}-{control.key}",
+                    width="content",
+                    vertical_alignment="bottom",
+                ):
+                    settings[control.key] = _control(shown, control, offered, row=rows)
+            else:
+                settings[control.key] = _control(shown, control, offered, row=rows)
+    return settings
+
+
+def stepped(shown: Lesson) -> Control | None:
+    """The control that arrows walk through: one that is made for it, else the first."""
+    return next((one for one in shown.controls if one.stepped), next(iter(shown.controls), None))
+
+
+def _control(
+    shown: Lesson, control: Control, offered: tuple[Value, ...], *, row: bool = False
+) -> Any:
+    key = f"{shown.key}.{control.key}"
+    ways = st.container(horizontal=True, width="content") if control.stepped else None
+    words = row or isinstance(control.standard, str) or bool(control.names)
+    if words and not control.stepped:
+        return one_of(
+            st,
+            control.label,
+            offered,
+            control.standard,
+            key,
+            format_func=control.name,
+            bind=ADDRESS,
+            help=control.help,
+        )
+    settle(key, Choice(offered))
+    value = st.select_slider(
+        control.label,
+        offered,
+        control.standard,
+        format_func=control.name,
+        key=key,
+        bind=ADDRESS,
+        help=control.help,
+        width=210,
+    )
+    if ways is not None:
+        for label, by, end in (("Back", -1, offered[0]), ("Forward", 1, offered[-1])):
+            ways.button(
+                label,
+                key=f"{key}.{label.lower()}",
+                on_click=walk,
+                args=(shown, control, by),
+                disabled=value == end,
+            )
+    return value
+
+
+def walk(shown: Lesson, control: Control, by: int) -> None:
+    """Move a control so many values on, for callbacks."""
+    said_by = {
+        one.key: said(f"{shown.key}.{one.key}", Choice(one.values)) for one in shown.controls
+    }
+    settings = {key: value for key, value in said_by.items() if value is not None}
+    offered = control.offered({**shown.standard, **settings})
+    now = settings.get(control.key, control.standard)
+    here = offered.index(now) if now in offered else len(offered) - 1
+    st.session_state[f"{shown.key}.{control.key}"] = offered[
+        min(max(here + by, 0), len(offered) - 1)
+    ]
+
+
+KEYS = {"ArrowRight": "next", "PageDown": "next", "ArrowLeft": "back", "PageUp": "back"}
+"""Keys that step, those of a presenter's remote too."""
+
+
+def pressed(shown: Lesson, name: str) -> None:
+    """Step for a key."""
+    control = stepped(shown)
+    if control is not None:
+        walk(shown, control, {"next": 1, "back": -1}.get(name, 0))
+
+
+def _formulas(formulas: tuple[Formula, ...]) -> str:
+    parts = "".join(
+        f"<div><b>{html.escape(one.name)}</b><code>{html.escape(one.symbols)}</code>"
+        f"<code>{html.escape(one.numbers)}</code><i>{html.escape(one.source)}</i></div>"
+        for one in formulas
+    )
+    return f'<div class="learn-formulas">{parts}</div>'
+
+
+def _teacher(shown: Lesson, brief: Brief) -> None:
+    notes: Notes = brief.notes
+    with st.expander("Teacher's notes", key=f"notes-{shown.key}"):
+        facts(f"About {notes.minutes} minutes. Expected: {notes.expected}", kind="learn-text")
+        st.html(
+            Table(
+                "Typical wrong answers",
+                "",
+                [{"answer": wrong, "what it overlooks": why} for wrong, why in notes.mistakes],
+            ).to_html()
+        )
+        facts("Go on with", kind="learn-step")
+        facts(*notes.discuss, kind="learn-text")
+
+
+def _neighbours(lessons: tuple[Lesson, ...], number: int) -> None:
+    """Ways to the lessons before and after."""
+    with st.container(horizontal=True, horizontal_alignment="distribute"):
+        for label, place in (("Previous", number - 2), ("Next", number)):
+            there = 0 <= place < len(lessons)
+            text = f"{label}: {lessons[place].short}" if there else label
+            st.button(
+                text,
+                key=f"learn-{label.lower()}",
+                disabled=not there,
+                on_click=hold,
+                args=(LESSON, lessons[place].key if there else ""),
+            )

@@ -1,0 +1,353 @@
+"""The parts of the Measurements page, from the top down."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import streamlit as st
+
+from nest_core.api.answer import Answer
+from nest_core.api.measured_words import moved_table
+from nest_core.api.measurements import Measurements
+from nest_core.documents.errors import InputError
+from nest_core.documents.presets import preset_names
+from nest_core.documents.quoting import as_markdown
+from nest_core.report.tables import Table
+from nest_core.scenario import Scenario
+from nest_studio.components.show import PicturePlace, download, facts
+from nest_studio.form.fields import Choice, Number, settle
+from nest_studio.jobs.tasks.measured import (
+    Beside,
+    FitAnswer,
+    NextAnswer,
+    chosen_runs,
+    fit_measured,
+    read_measured,
+)
+from nest_studio.jobs.tasks.requests import best_plan
+from nest_studio.jobs.waiting import awaited
+from nest_studio.measure.state import (
+    add,
+    brought_again,
+    current,
+    delete_kept,
+    in_page_words,
+    keep_as,
+    kept_names,
+    leave_out,
+    open_kept,
+    rename_kept,
+    start_anew,
+)
+from nest_studio.session.open_plan import open_plan
+
+__all__ = [
+    "bring_controls",
+    "heading",
+    "next_part",
+    "no_measurements",
+    "plan_part",
+    "runs_part",
+    "stack_part",
+]
+
+FILES, LAUNCH, MODEL, DEVICE, OURS, OPENED, RUNS = (
+    f"measure.{name}" for name in ("files", "launch", "model", "device", "ours", "kept", "runs")
+)
+AS_PRINTED = "as the log says"
+MOST_NEXT = 20
+PROGRAMS = "Megatron-LM, Megatron-Bridge, NeMo, torchtitan, DeepSpeed, MLPerf's logger, nccl-tests"
+
+
+def heading(measurements: Measurements, fit: FitAnswer | None, scenario: Scenario) -> None:
+    """What the measurements come to, and the ways to keep them and take them along."""
+    left, right = st.columns([9, 8], vertical_alignment="bottom")
+    with left:
+        facts(f"Measurements: {measurements.name}", kind="nest-scenario")
+        facts(fit.words if fit else "", kind="nest-quiet")
+    with right, st.container(horizontal=True, horizontal_alignment="right", gap="small"):
+        _shelf(measurements)
+        _keep(measurements, fit)
+        _export(measurements, fit)
+        st.button(
+            "Use on Plan",
+            key="measure-use",
+            on_click=_use,
+            args=(scenario, fit),
+            disabled=fit is None or fit.stack is None,
+            help="Keeps the stack under its name and plans the scenario at the left under it.",
+        )
+
+
+def bring_controls(scenario: Scenario) -> None:
+    """Where logs and commands come in; what cannot be read is said beside its field."""
+    for key, options in ((MODEL, preset_names("models")), (DEVICE, preset_names("accelerators"))):
+        settle(key, Choice((AS_PRINTED, *options)))
+    settle(OURS, Choice((False, True)))
+    left, middle, right = st.columns([4, 4, 3], gap="medium")
+    files = left.file_uploader(
+        "Logs of jobs, or tables of runs",
+        accept_multiple_files=True,
+        key=FILES,
+        help=f"Printed by {PROGRAMS}; or a CSV with the columns of measured runs. At most 5 MB "
+        "each; they stay on this machine.",
+    )
+    launch = middle.text_area(
+        "Launch command or configuration",
+        key=LAUNCH,
+        height=130,
+        max_chars=100_000,
+        help="What the logs do not say themselves; without a log it is read by itself. A command, "
+        "a script, TOML, YAML, or DeepSpeed's JSON.",
+    )
+    with right:
+        model = st.selectbox("Model", (AS_PRINTED, *preset_names("models")), key=MODEL)
+        device = st.selectbox(
+            "Accelerator", (AS_PRINTED, *preset_names("accelerators")), key=DEVICE
+        )
+        ours = st.checkbox(
+            "The rest as in the scenario",
+            key=OURS,
+            help="Nodes, links, accelerator and the model's sizes of the form at the left, where a "
+            "log does not say them.",
+        )
+    beside = Beside(
+        (launch or "").strip(),
+        "" if model == AS_PRINTED else model,
+        "" if device == AS_PRINTED else device,
+    )
+    given = beside, scenario if ours else None
+    files = [file for file in files or () if file is not None]
+    brought_again({file.name for file in files})
+    for number, file in enumerate(files):
+        _read(left, (file.getvalue(), file.name, *given), f"file-{number}")
+    if beside.launch and not files:
+        _read(middle, (b"", "", *given), "command")
+
+
+def _read(place: Any, source: tuple[bytes, str, Beside, Scenario | None], key: str) -> None:
+    """Read a file, given its content and name and what is given beside it."""
+    with place:
+        try:
+            found = awaited(
+                read_measured,
+                *source,
+                what=f"Reading {source[1] or 'the command'}",
+                key=f"measure-{key}",
+                place=f"measure-{key}",
+            )
+            if found is not None:
+                add(found)
+        except InputError as error:
+            st.error(as_markdown(in_page_words(error)))
+
+
+def no_measurements() -> None:
+    """What the page is for, where nothing was brought yet."""
+    facts(
+        "Drop what your jobs printed, some 30 steps each, under plans that differ; or paste a "
+        "launch command. Plan, time and memory are read from it and stand beside what is "
+        "predicted; the software stack is fitted to the runs, and Plan and the command line use "
+        "it under its name.",
+        f"Read are logs of {PROGRAMS}.",
+        kind="nest-quiet",
+    )
+
+
+def runs_part(measurements: Measurements) -> FitAnswer | None:
+    """Runs as read, what was assumed, and what could not be used; the fit, once it is there."""
+    text = json.dumps(measurements.to_json(), sort_keys=True)
+    fit = awaited(
+        fit_measured,
+        text,
+        what="Fitting the stack",
+        key="measure-fit",
+        place="measure-fit",
+    )
+    if fit is None:
+        return None
+    if fit.runs.rows:
+        _show(fit.runs)
+    for name, reason in fit.skipped:
+        st.warning(as_markdown(f"{name} is left out: {reason}"))
+    logs = [each.name for each in measurements.entries if each.kind == "nccl"]
+    if logs:
+        facts(f"Logs of nccl-tests: {', '.join(logs)}.")
+    with st.container(horizontal=True, gap="small"):
+        _assumed(measurements)
+        with st.popover("Leave one out", type="tertiary"):
+            for each in measurements.entries:
+                st.button(
+                    as_markdown(each.name),
+                    key=f"measure-out-{each.kind}-{each.name}",
+                    on_click=leave_out,
+                    args=(each.name,),
+                )
+    return fit
+
+
+def _assumed(measurements: Measurements) -> None:
+    """Sentences on what logs do not say, each with the runs that it is of."""
+    said: dict[str, list[str]] = {}
+    for each in measurements.entries:
+        for sentence in each.assumed:
+            said.setdefault(sentence, []).append(each.name)
+    rows = [{"assumed": one, "of": ", ".join(names)} for one, names in said.items()]
+    with st.expander(f"What was assumed or given ({len(rows)})"):
+        if rows:
+            st.html(Table("What no log says", "Each with the runs that it is of", rows).to_html())
+        else:
+            facts("Logs and tables say all that is needed.")
+
+
+def stack_part(fit: FitAnswer) -> None:
+    """Errors before and after, run by run, beside the figures that moved."""
+    if fit.unfitted:
+        st.info(as_markdown(fit.unfitted))
+        return
+    left, right = st.columns([6, 5], gap="medium")
+    if fit.errors is not None:
+        PicturePlace("measured-errors", left).draw(fit.errors)
+    if fit.parameters is not None:
+        _show(fit.parameters, right)
+
+
+def plan_part(fit: FitAnswer, scenario: Scenario) -> None:
+    """What Plan's figures of the scenario at the left become under the fitted stack."""
+    usual = {key: value for key, value in scenario.overrides.items() if key != "stack"}
+    stacks = {"old": None, "new": fit.stack}
+    try:
+        answers = [
+            _answer(Scenario(scenario.document, {**usual, "stack": stack}), name)
+            for name, stack in stacks.items()
+        ]
+    except InputError as error:
+        st.info(as_markdown(f"The scenario at the left is not planned under it: {error}"))
+        return
+    before, after = answers
+    if before is not None and after is not None:
+        _show(moved_table(before, after))
+
+
+def _answer(scenario: Scenario, name: str) -> Answer | None:
+    values = scenario.values
+    found = awaited(
+        best_plan,
+        scenario,
+        what=f"Planning under {values.stack.name}",
+        key=f"measure-{name}",
+        place=f"measure-{name}",
+    )
+    if found is None:
+        return None
+    result, network, interval = found
+    return Answer(values, network, result, (), interval)
+
+
+def next_part(fit: FitAnswer, scenario: Scenario) -> None:
+    """The next runs worth making, as a job of Slurm's; computed when it is opened."""
+    settle(RUNS, Number(1, MOST_NEXT))
+    box = st.expander("Which runs to make next", key="measure-next", on_change="rerun")
+    if not box.open:
+        return
+    under_fit = Scenario(scenario.document, {**scenario.overrides, "stack": fit.stack})
+    with box:
+        runs = st.number_input(
+            "Runs, at most", 1, MOST_NEXT, 4, key=RUNS, width=160, help=f"1 to {MOST_NEXT}."
+        )
+        try:
+            found: NextAnswer | None = awaited(
+                chosen_runs,
+                under_fit,
+                int(runs),
+                what="Choosing the next runs",
+                key="measure-next-runs",
+                place="measure-next-runs",
+                urgent=False,
+            )
+        except InputError as error:
+            st.info(as_markdown(error))
+            return
+        if found is None:
+            return
+        _show(found.table)
+        for reason in found.refused:
+            facts(f"Not run: {reason}", kind="nest-quiet")
+        for name, content in found.files.items():
+            download(
+                f"↓ {name}",
+                lambda content=content: content,
+                name,
+                "text/x-shellscript",
+                help="One job array of Slurm's: 30 steps of every run, launched with Megatron-LM; "
+                "drop its logs above.",
+            )
+
+
+def _shelf(measurements: Measurements) -> None:
+    """Open, rename and delete kept sets."""
+    with st.popover("Kept", type="tertiary", key="measure-shelf"):
+        try:
+            names = kept_names()
+        except InputError as error:
+            st.error(as_markdown(error))
+            return
+        if not names:
+            facts("None is kept yet.")
+        settle(OPENED, Choice(names, empty=True))
+        name = st.selectbox("Measurements", names, index=None, key=OPENED)
+        with st.container(horizontal=True, gap="small"):
+            known = name is not None
+            st.button("Open", on_click=open_kept, args=(name,), disabled=not known)
+            st.button("Delete", on_click=delete_kept, args=(name,), disabled=not known)
+            st.button("Start anew", on_click=start_anew, disabled=not measurements.entries)
+        to = st.text_input("New name", name or "", max_chars=100, key=f"measure-name-{name}")
+        st.button("Rename", on_click=rename_kept, args=(name, to), disabled=not known or to == name)
+
+
+def _keep(measurements: Measurements, fit: FitAnswer | None) -> None:
+    with st.popover("Keep", type="tertiary", key="measure-keep", disabled=fit is None):
+        name = st.text_input(
+            "Name", measurements.name, max_chars=100, key=f"measure-keep-{measurements.name}"
+        )
+        over = st.checkbox("Replace what has this name", key="measure-over")
+        st.button(
+            "Keep under this name",
+            key="measure-keep-do",
+            on_click=_kept,
+            args=(name, fit, over),
+            help="In this server's store: Plan offers its stack under this name.",
+        )
+
+
+def _kept(name: str, fit: FitAnswer, over: bool) -> None:
+    keep_as(name, _stack_of(fit), over=over)
+
+
+def _stack_of(fit: FitAnswer) -> dict[str, Any]:
+    """The stack, as it is kept."""
+    return {"stack": dict(fit.stack) if fit.stack else None, "toml": fit.toml}
+
+
+def _export(measurements: Measurements, fit: FitAnswer | None) -> None:
+    with st.popover("Export", type="tertiary", key="measure-export", disabled=fit is None):
+        name = measurements.name
+        if fit is not None and fit.stack is not None:
+            download("↓ Stack (TOML)", lambda: fit.toml, f"{name}.toml", "application/toml")
+            st.code(f"nest-studio plan SCENARIO --set 'stack=\"{name}.toml\"'", "sh")
+        if measurements.runs:
+            download("↓ Runs (CSV)", measurements.to_csv, f"{name}.csv", "text/csv")
+            st.code(f"nest-studio calibrate {name}.csv --name {name}", "sh")
+
+
+def _use(scenario: Scenario, fit: FitAnswer) -> None:
+    """Keep the stack under its name, and have the scenario planned under it."""
+    name = current().name
+    if keep_as(name, _stack_of(fit), over=True):
+        stack = {**(fit.stack or {}), "name": name}
+        open_plan(Scenario(scenario.document, {**scenario.overrides, "stack": stack}))
+
+
+def _show(found: Table, place: Any = st) -> None:
+    place.html(found.to_html())

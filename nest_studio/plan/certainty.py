@@ -1,0 +1,162 @@
+"""How sure a plan is, and a difference between two: draws, searched when a part is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import streamlit as st
+
+from nest_core.api.answer import Answer
+from nest_core.costs.price import Report
+from nest_core.costs.shapes import measured_words
+from nest_core.documents.units import humanise_seconds
+from nest_core.explain.summary import plan_in_words
+from nest_core.hardware.posterior import SHARE
+from nest_core.report.tables import Table
+from nest_core.scenario import Scenario, ScenarioValues
+from nest_core.studies.candidate import Candidate
+from nest_core.studies.recommended import Recommended, difference
+from nest_studio.components.show import facts
+from nest_studio.jobs.tasks.draws import recommended_plan, searched_draws
+from nest_studio.jobs.waiting import awaited, submitted, there
+
+__all__ = ["shown_recommendation", "sure_difference", "sure_plan"]
+
+PARTS = ((0, 15), (15, 30))
+"""Draws that are searched anew, by two workers at once."""
+_SHOWN = "what draws recommended"
+_INSIDE = f"{100 * SHARE:.0f} % of draws"
+
+
+def sure_plan(answer: Answer, best: Report, scenario: Scenario) -> None:
+    """In how many draws the plan is best, what is recommended, and what cannot be told from it."""
+    part = st.expander("How sure: the plan under other parameters", key="sure", on_change="rerun")
+    if not part.open:
+        return
+    with part:
+        found = _recommended(scenario, best, "Searching draws", "sure")
+        if found is None:
+            return
+        st.session_state[_SHOWN] = scenario, found
+        values = answer.scenario
+        facts(f"{_which(found, best)} {found.in_words}.")
+        if found.report.plan != best.plan:
+            facts(_words(found.report, values))
+        facts(
+            f"Expected {humanise_seconds(found.expected_s)} per iteration, four runs of five "
+            f"between {_between(found, humanise_seconds)}. "
+            + measured_words(found.measured, values.accelerator.family.name, values.stack.name),
+            "Drawn: what kernels and the network reach, how much more memory plans hold than "
+            "predicted, and the error of the model, which similar plans share.",
+            kind="nest-quiet",
+        )
+        _equals(found, values)
+
+
+def shown_recommendation(scenario: Scenario) -> Recommended | None:
+    """What `sure_plan` last showed, if that was of this scenario."""
+    of, found = st.session_state.get(_SHOWN, (None, None))
+    return found if of == scenario else None
+
+
+def sure_difference(scenarios: Sequence[Scenario], candidates: Sequence[Candidate]) -> None:
+    """How sure others are slower or faster than the first, whose draws they share.
+
+    Parameters
+    ----------
+    scenarios : sequence of Scenario
+        Of the candidates.
+    """
+    planned = [
+        (scenario, one.name, one.report)
+        for scenario, one in zip(scenarios, candidates, strict=True)
+        if one.report is not None
+    ]
+    if len(planned) < 2:
+        return
+    part = st.expander(
+        "How sure: the differences under other parameters", key="sure", on_change="rerun"
+    )
+    if not part.open:
+        return
+    with part:
+        every = []
+        for place, (scenario, name, report) in enumerate(planned):
+            found = _recommended(scenario, report, f"Searching draws for {name}", f"sure-{place}")
+            if found is None:
+                return
+            every.append((name, found))
+        base_name, base = every[0]
+        rows = [
+            {
+                "scenario": name,
+                "expected, s": f"{found.expected_s:.4g}",
+                "four runs of five, s": _between(found, "{:.4g}".format, "to"),
+                f"beside {base_name}": difference(base, found).in_words if place else "",
+            }
+            for place, (name, found) in enumerate(every)
+        ]
+        title = f"Beside {base_name}, draw by draw: what both share cancels"
+        st.html(
+            Table(title, "The recommended plan of each; the same draws for all", rows).to_html()
+        )
+
+
+def _recommended(scenario: Scenario, best: Report, what: str, key: str) -> Recommended | None:
+    """What draws recommend; None while they are searched, which stands here."""
+    jobs = [
+        submitted(searched_draws, scenario, best, *part, urgent=False, place=f"{key} {part[0]}")
+        for part in PARTS
+    ]
+    for place, job in enumerate(jobs):
+        if not there(job, what, key=f"{key}-{place}"):
+            return None
+    parts = [job.result(0) for job in jobs]
+    return awaited(
+        recommended_plan,
+        scenario,
+        best,
+        parts,
+        what="Pricing what won",
+        key=f"{key}-priced",
+        place=f"{key} priced",
+        urgent=False,
+    )
+
+
+def _between(found: Recommended, words: Callable[[float], str], joined: str = "and") -> str:
+    return f"{words(found.interval.low_s)} {joined} {words(found.interval.high_s)}"
+
+
+def _which(found: Recommended, best: Report) -> str:
+    if found.report.plan == best.plan:
+        return "This plan is also the one expected to take least."
+    return "Another plan is expected to take least:"
+
+
+def _words(report: Report, scenario: ScenarioValues) -> str:
+    return plan_in_words(report, scenario.batch, scenario.fabric.devices)
+
+
+def _equals(found: Recommended, scenario: ScenarioValues) -> None:
+    if not found.equals:
+        facts("No other plan that won a draw is as good as far as the model can tell.")
+        return
+    rows = [
+        {
+            "plan": _words(one.report, scenario),
+            "expected, s": f"{one.expected_s:.4g}",
+            f"slower by, {_INSIDE}": "{:+.2g} to {:+.2g} %".format(
+                *(100 * value for value in one.slower)
+            ),
+            "runs of its shape": f"{one.measured:,}",
+        }
+        for one in found.equals
+    ]
+    count = len(rows)
+    title = f"{count} other plan{'s' if count > 1 else ''} that the model cannot tell from it"
+    st.html(
+        Table(
+            title, "Of the plans that won a draw; the shape that was measured most first", rows
+        ).to_html()
+    )

@@ -1,0 +1,99 @@
+"""What a plan is taken along as: scenario, plan, command, files of frameworks and schedulers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import partial
+
+import streamlit as st
+
+from nest_core.costs import Report
+from nest_core.documents.quoting import as_markdown
+from nest_core.documents.text import plain
+from nest_core.scenario import Scenario
+from nest_core.scenario.titles import file_stem
+from nest_studio.components.show import download, facts
+from nest_studio.jobs.tasks.exports import plan_exports, zipped
+from nest_studio.jobs.waiting import awaited
+from nest_studio.plan.certainty import shown_recommendation
+from nest_studio.plan.state import answer_of, every_baseline
+from nest_studio.session.open_plan import over_preset
+from nest_studio.session.scenario_file import command_line, scenario_toml
+
+__all__ = ["export_popover", "framework_exports"]
+
+
+def export_popover(scenario: Scenario, best: Report | None) -> None:
+    """Downloads, the command that asks for the same, and files for who launches it."""
+    title = scenario.title
+    preset, overrides = over_preset(scenario)
+    file = file_stem(title) if overrides else preset
+    box = st.popover("Export", key="export", on_change="rerun")
+    if not box.open:
+        return
+    with box:
+        download(
+            "↓ Scenario (TOML)",
+            lambda: scenario_toml(scenario.document, scenario.overrides, title),
+            f"{file}.toml",
+            "application/toml",
+            help="The scenario file that asks for this.",
+        )
+        download(
+            "↓ Plan (JSON)",
+            lambda: _plan_json(scenario),
+            f"{file}-plan.json",
+            "application/json",
+            help="What the command prints: plan, stages, certificate, baselines; what draws "
+            "recommend once they were searched here.",
+        )
+        if best is not None:
+            framework_exports(scenario, best, file)
+        facts("Command", kind="nest-title")
+        if isinstance(overrides.get("fabric"), dict):
+            facts("The downloaded scenario holds your fabric.", kind="nest-quiet")
+            command = f"nest-studio plan {file}.toml"
+        else:
+            command = command_line(preset, overrides)
+        st.code(command, "sh", wrap_lines=True)
+
+
+@st.fragment
+def framework_exports(scenario: Scenario, best: Report, name: str) -> None:
+    """Every target with its files as one download, or the sentence that says why it cannot.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    best : Report
+        Its plan.
+    name : str
+        Stem of the archives' names.
+    """
+    found = awaited(
+        plan_exports,
+        scenario,
+        best,
+        what="Writing it for every framework",
+        key="export-files",
+        place="export-files",
+    )
+    for each in found or ():
+        if each.refused:
+            facts(f"{each.label}: {each.refused}", kind="nest-quiet")
+        else:
+            download(
+                f"↓ {each.label} (zip)",
+                partial(zipped, each.files),
+                f"{name}-{each.target}.zip",
+                "application/zip",
+                key=f"export-{each.target}",
+                help=as_markdown(" ".join((f"{', '.join(each.files)}.", *each.notes))[:1000]),
+            )
+
+
+def _plan_json(scenario: Scenario) -> str:
+    answer = answer_of(scenario, every_baseline(scenario))
+    answer = replace(answer, recommended=shown_recommendation(scenario))
+    return json.dumps(plain(answer.to_json()), indent=2, allow_nan=False)

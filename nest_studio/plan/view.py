@@ -1,0 +1,248 @@
+"""The parts of the plan page, from the top down."""
+
+from __future__ import annotations
+
+import html
+
+import streamlit as st
+
+from nest_core.api.answer import Answer
+from nest_core.costs.head_room import spread_of
+from nest_core.costs.tables import mfu_convention
+from nest_core.documents.quoting import as_markdown
+from nest_core.documents.units import ceil_gib
+from nest_core.explain import training
+from nest_core.explain.iteration import Part, lost
+from nest_core.explain.rests_on import rests_on
+from nest_core.explain.summary import fullest
+from nest_core.explain.validity import calibration_in_words, overlap_in_words
+from nest_core.notebook import output_of
+from nest_core.planner.baselines import Baseline
+from nest_core.report.figures.cards import (
+    Reference,
+    empty_card,
+    memory_card,
+    mfu_card,
+    throughput_card,
+    training_card,
+)
+from nest_core.report.figures.plan_parts import iteration_part, plan_pills
+from nest_core.scenario import Scenario, ScenarioValues
+from nest_core.scenario.titles import page_title
+from nest_studio.components.browser.fabric import show_fabric, shown_width
+from nest_studio.components.show import facts
+from nest_studio.form.fields import one_of
+from nest_studio.form.scenario import changes_in_words, pinned_title, use_memory
+from nest_studio.jobs.tasks.plans import (
+    PlanFabric,
+    PlanPictures,
+    plan_fabric,
+    plan_parts,
+    plan_pictures,
+)
+from nest_studio.jobs.waiting import submitted, there
+from nest_studio.notebook.pins import pin_button
+from nest_studio.plan.chips import chips
+from nest_studio.plan.export import export_popover
+from nest_studio.plan.state import answer_of, baselines_of
+from nest_studio.server.rail import head
+from nest_studio.session.training_run import Run
+
+__all__ = ["Cards", "cards_of", "drawn_plan", "heading", "middle", "parts_of", "plan_line"]
+
+LAST, LAST_FABRIC = "last pictures", "last fabric picture"
+FABRIC = "plan-fabric"
+PAINTS = ("stage", "link load")
+"""What devices, or links, are coloured by."""
+_NAMES = ("Throughput", "Time to train", "MFU", "Chance that memory fits")
+_PRINTED = {"megatron": "Megatron-LM"}
+"""Whose log prints the utilisation as it is counted here."""
+
+
+def heading(scenario: Scenario, answer: Answer) -> None:
+    """What is planned, as title and chips, and the ways to take it along."""
+    head(page_title(answer.scenario))
+    with st.container(horizontal=True, gap="small", vertical_alignment="center", key="chips"):
+        with st.container(horizontal=True, gap="xsmall", key="chips-what"):
+            chips(answer.scenario)
+        box = st.container(
+            horizontal=True,
+            horizontal_alignment="right",
+            gap="xsmall",
+            width="content",
+            key="chips-take",
+        )
+    with box:
+        if st.button("Compare", key="to-compare", help="Beside other fabrics and scenarios."):
+            st.switch_page("pages/compare.py", query_params={})
+        inputs = {"document": scenario.document, "overrides": scenario.overrides}
+        pin_button(
+            "plan",
+            pinned_title(scenario.title, scenario.overrides),
+            inputs,
+            key="plan",
+            output=lambda: output_of(answer_of(scenario, baselines_of(scenario))),
+        )
+        export_popover(scenario, answer.best)
+    changes = changes_in_words(scenario.overrides)
+    # Always there: what comes after an element that comes or goes is built anew and jumps.
+    facts(f"Changed: {changes}" if changes else "", kind="nest-quiet nest-changed")
+
+
+class Cards:
+    """Throughput, training run, utilisation and memory; drawn again as baselines come."""
+
+    def __init__(self) -> None:
+        with st.container(key="cards"):
+            self._places = [st.empty() for _ in _NAMES]
+        self._shown = [""] * len(_NAMES)
+
+    def draw(
+        self,
+        answer: Answer,
+        run: Run,
+        parts: tuple[Part, ...] | None,
+        baselines: tuple[Baseline, ...] | None,
+    ) -> None:
+        """Draw what changed; without a plan, that there is none."""
+        for place, card in enumerate(cards_of(answer, run, parts, baselines)):
+            if card != self._shown[place]:
+                self._places[place].html(card)
+                self._shown[place] = card
+
+
+def cards_of(
+    answer: Answer,
+    run: Run,
+    parts: tuple[Part, ...] | None,
+    baselines: tuple[Baseline, ...] | None,
+) -> tuple[str, ...]:
+    """The four cards; where there is no plan, that there is none."""
+    best, interval, scenario = answer.best, answer.interval, answer.scenario
+    if best is None or interval is None:
+        return tuple(empty_card(name, "no feasible plan") for name in _NAMES)
+    beside = _reference(scenario, run, baselines)
+    found = training(scenario, best, run.tokens_of(scenario), interval)
+    counted = mfu_convention(scenario.model).startswith("as Megatron")
+    printed = _PRINTED.get(scenario.stack.framework, "") if counted else ""
+    number, stage = fullest(best)
+    return (
+        throughput_card(found.tokens_per_s, interval, beside),
+        training_card(found, scenario.fabric.devices, run.usd_per_hour, beside),
+        mfu_card(
+            best.mfu,
+            interval.around(best.mfu),
+            scenario.accelerator.peak(scenario.precision),
+            lost(best, parts) if parts else (),
+            printed,
+        ),
+        memory_card(
+            stage.memory.total,
+            best.memory_limit_bytes,
+            spread_of(scenario.stack.framework),
+            number + 1,
+        ),
+    )
+
+
+def _reference(
+    scenario: ScenarioValues, run: Run, baselines: tuple[Baseline, ...] | None
+) -> Reference:
+    if baselines is None:
+        return Reference(run.called, pending=True)
+    held = next((one for one in baselines if one.name == run.reference), None)
+    if held is None or not held.feasible or held.report is None:
+        return Reference(run.called)
+    return Reference(run.called, held.report.samples_per_s * scenario.sequence)
+
+
+def parts_of(answer: Answer, scenario: Scenario) -> tuple[Part, ...] | None:
+    """One iteration, part by part; None without a plan, or while it is awaited."""
+    if answer.best is None:
+        return None
+    job = submitted(plan_parts, scenario, answer.best, place="parts")
+    with st.container(key="waiting-parts"):
+        is_there = there(job, "Taking one iteration apart", key="parts")
+    found: tuple[Part, ...] | None = job.result(0) if is_there else None
+    return found
+
+
+def plan_line(answer: Answer) -> None:
+    """The plan as pills or why there is none, and what the answer rests on."""
+    result, best = answer.result, answer.best
+    if best is None:
+        st.error(as_markdown(f"{_sentence(result.reason)} {_sentence(answer.advice)}"))
+        if result.needed_bytes:
+            needed = ceil_gib(result.needed_bytes)
+            st.button(f"Set memory to {needed:,.1f} GiB", on_click=use_memory, args=(needed,))
+    else:
+        st.html(plan_pills(best, answer.scenario.fabric.devices))
+    basis = rests_on(answer.validity_of(best) if best else None, result)
+    if answer.scenario.stack.parameters:  # a stack of one's own
+        basis += f" {calibration_in_words(answer.scenario)}"
+    st.html(f'<div class="nest-rests"><b>Rests on</b> <span>{html.escape(basis)}</span></div>')
+
+
+def middle(answer: Answer, scenario: Scenario, parts: tuple[Part, ...] | None) -> None:
+    """The fabric with the plan on it, beside its cost matrix, and one iteration."""
+    with st.container(key="middle"):
+        left, right = st.columns([832, 304], gap="medium")
+    with left:
+        fabric_picture(answer, scenario)
+    if answer.best is not None and parts is not None:
+        with right:
+            hidden = overlap_in_words(answer.overlap, answer.scenario.accelerator)
+            st.html(iteration_part(parts, answer.best.iteration_s, hidden))
+
+
+@st.fragment
+def fabric_picture(answer: Answer, scenario: Scenario) -> None:
+    """The one place that draws the fabric with the plan on it."""
+    place = st.container(key="drawn-fabric")
+    asked = scenario, answer.best, is_busy(), shown_width(FABRIC)
+    job = submitted(plan_fabric, *asked, place="fabric")
+    with st.container(key="waiting-fabric"):
+        is_there = there(job, "Drawing the fabric", key="fabric-picture")
+    if is_there:
+        st.session_state[LAST_FABRIC] = job.result(0)
+    found: PlanFabric | None = st.session_state.get(LAST_FABRIC)
+    if found is not None and not (job.ended and not is_there):
+        with place:
+            show_fabric(found.drawn, found.matrix, found.pointed, key=FABRIC)
+    one_of(
+        st,
+        "Colour by",
+        PAINTS,
+        PAINTS[0],
+        "paint",
+        bind="query-params",
+        disabled=answer.best is None,
+        label_visibility="collapsed",
+        help="Stage: whose part of the model devices hold. Link load: how busy links are.",
+    )
+
+
+def is_busy() -> bool:
+    """Whether the load on links is asked for, before its field is drawn."""
+    asked = st.session_state.get("paint") or st.query_params.get("paint")
+    return asked == PAINTS[1]
+
+
+def drawn_plan(answer: Answer, scenario: Scenario, place: str) -> PlanPictures | None:
+    """A plan's pictures; the last ones while they are awaited, None where there are none.
+
+    ``place`` tells where on the page they are waited for.
+    """
+    job = submitted(plan_pictures, scenario, answer.best, is_busy(), place="pictures")
+    with st.container(key=f"waiting-pictures-{place}"):
+        is_there = there(job, "Drawing the plan", key=f"pictures-{place}")
+    if is_there:
+        st.session_state[LAST] = job.result(0)
+    elif job.ended:
+        return None
+    found: PlanPictures | None = st.session_state.get(LAST)
+    return found
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}." if text else ""

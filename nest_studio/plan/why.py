@@ -1,0 +1,328 @@
+"""The section below a plan that says why: what binds it, what else there was, and your own plan."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import streamlit as st
+
+from nest_core.api.answer import Answer
+from nest_core.costs.megatron_job import Setting
+from nest_core.costs.placement import RankMapping
+from nest_core.costs.price import Report
+from nest_core.documents.errors import InputError
+from nest_core.documents.files import decoded
+from nest_core.documents.quoting import as_markdown
+from nest_core.documents.text import plain
+from nest_core.documents.units import humanise, humanise_bytes, humanise_seconds
+from nest_core.explain import OtherJob, difference, training, withheld
+from nest_core.explain.interval import Interval
+from nest_core.explain.words import (
+    axes_table,
+    binding_table,
+    equation_table,
+    head_room_table,
+    memory_table,
+    shadow_table,
+    terms_table,
+    training_headline,
+    why_line,
+)
+from nest_core.notebook import table_output
+from nest_core.report.tables import Table
+from nest_core.scenario import Scenario
+from nest_core.scenario.titles import file_stem, scenario_title
+from nest_core.workload.model_files import model_of, model_table
+from nest_studio.components.show import HeadlineRow, download, facts
+from nest_studio.form.fields import upload
+from nest_studio.form.model import OWN_MODEL, use_model
+from nest_studio.jobs.tasks.plans import (
+    plan_bindings,
+    plan_equations,
+    plan_rank_mapping,
+    priced_mine,
+)
+from nest_studio.jobs.tasks.requests import next_best_choices, worth_of_head_room, worth_of_more
+from nest_studio.jobs.waiting import awaited, submitted
+from nest_studio.notebook.pins import pin_button
+from nest_studio.plan.certainty import sure_plan
+
+__all__ = ["why_section"]
+
+_SIZES = "workload.model."
+FORM_KEYS = (
+    "workload.global_batch_sequences",
+    "workload.sequence_length_tokens",
+    "workload.precision",
+    "workload.optimizer",
+    "workload.attention",
+)
+EXAMPLE = """dp=16, tp=8, pp=8, micro_batch=1, zero=1, sp=true
+
+or a Megatron-LM command: torchrun … --tensor-model-parallel-size 8 --sequence-parallel …"""
+PATIENCE_S = 30.0
+"""What all searches for one part of the page may take together."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """An explanation that is computed when it is opened; what is not urgent searches."""
+
+    title: str
+    key: str
+    what: str
+    task: Callable[..., Any]
+    drawn: Callable[[Any, Report], Table]
+    urgent: bool = True
+
+
+_PARTS = (
+    _Part(
+        "What binds each stage",
+        "binding",
+        "Pricing it with more of each resource",
+        plan_bindings,
+        binding_table,
+    ),
+    _Part(
+        "What the next-best choice on each axis costs",
+        "axes",
+        "Planning without each choice",
+        next_best_choices,
+        lambda found, _: axes_table(found),
+        urgent=False,
+    ),
+    _Part(
+        "What 1 % more of each resource is worth",
+        "shadow",
+        "Planning with 1 % more of each resource",
+        worth_of_more,
+        lambda found, _: shadow_table(*found),
+        urgent=False,
+    ),
+    _Part(
+        "What one step of memory head-room costs",
+        "head-room",
+        "Planning with more and less head-room",
+        worth_of_head_room,
+        head_room_table,
+        urgent=False,
+    ),
+    _Part(
+        "The equation behind each term",
+        "equations",
+        "Filling in the equations",
+        plan_equations,
+        equation_table,
+    ),
+)
+
+
+@st.fragment
+def why_section(answer: Answer, scenario: Scenario, tokens: float) -> None:
+    """Training time, and explanations that are computed when they are opened.
+
+    Parameters
+    ----------
+    answer : Answer
+    scenario : Scenario
+    tokens : float
+        Of the training run.
+    """
+    best = answer.result.best
+    st.space("small")
+    facts("Why this plan" if best else "Your own plan", kind="nest-title")
+    if best is not None and answer.interval is not None:
+        facts(f"{why_line(best)}. What follows is computed when it is opened.", kind="nest-quiet")
+        _training(answer, best, answer.interval, scenario, tokens)
+        sure_plan(answer, best, scenario)
+        _explanations(best, scenario)
+    _mine(answer, scenario)
+
+
+def _training(
+    answer: Answer, best: Report, interval: Interval, scenario: Scenario, tokens: float
+) -> None:
+    """Days to train as a headline, and the placement to take along."""
+    headline, placement = st.columns([1, 3], gap="medium")
+    with headline:
+        found = training(answer.scenario, best, tokens, interval)
+        HeadlineRow((training_headline(found),), spans=True)
+    with placement:
+        facts(
+            "Rank mapping: rank, replica, stage and rank on each axis of every device; change "
+            "it and price it with nest-studio price --placement."
+        )
+        name = file_stem(scenario_title(answer.scenario))
+        with st.container(horizontal=True, gap="small"):
+            download(
+                "↓ Placement (CSV)",
+                lambda: _rank_mapping(scenario, best).to_csv(),
+                f"{name}-placement.csv",
+                "text/csv",
+                help="One row per device; cells of idle devices are empty.",
+            )
+            download(
+                "↓ Placement (JSON)",
+                lambda: _placement_json(scenario, best),
+                f"{name}-placement.json",
+                "application/json",
+                help="The plan and one row per device.",
+            )
+
+
+def _rank_mapping(scenario: Scenario, best: Report) -> RankMapping:
+    """Who sits where, for downloads, which nobody can cancel."""
+    found: RankMapping = submitted(plan_rank_mapping, scenario, best).result()
+    return found
+
+
+def _placement_json(scenario: Scenario, best: Report) -> str:
+    rows = _rank_mapping(scenario, best).rows()
+    return json.dumps({"plan": plain(best.plan.to_json()), "placement": rows})
+
+
+def _explanations(best: Report, scenario: Scenario) -> None:
+    """Parts that are computed when they are opened."""
+    for part in _PARTS:
+        box = st.expander(part.title, key=f"why-{part.key}", on_change="rerun")
+        if not box.open:
+            continue
+        with box:
+            limit = () if part.urgent else (PATIENCE_S,)
+            found = awaited(
+                part.task,
+                scenario,
+                best,
+                *limit,
+                what=part.what,
+                key=part.key,
+                place=part.key,
+                urgent=part.urgent,
+            )
+            if found is not None:
+                shown = part.drawn(found, best)
+                _show(shown)
+                inputs = {"document": scenario.document, "overrides": scenario.overrides}
+                pin_button(
+                    "why",
+                    shown.title,
+                    {**inputs, "part": part.key},
+                    key=f"why-{part.key}",
+                    output=partial(table_output, shown),
+                )
+
+
+def _mine(answer: Answer, scenario: Scenario) -> None:
+    """A person's own plan beside ours."""
+    part = st.expander("Why not mine?", key="why-mine-part", on_change="rerun")
+    if not part.open:
+        return
+    with part:
+        pasted = st.text_area(
+            "Your plan",
+            key="why-mine",
+            height=120,
+            placeholder=EXAMPLE,
+            max_chars=100_000,
+            help="Fields as nest-studio plan prints them, or a Megatron-LM command or script; "
+            "one that trains something else can be taken over into the form.",
+        )
+        rank_mapping = upload(
+            st.file_uploader(
+                "Rank mapping, CSV or JSON",
+                ["csv", "json"],
+                key="why-mine-mapping",
+                help="Optional. Rows of rank and device, or of device and tp, cp, dp, pp, from 0: "
+                "the placement above, changed.",
+            )
+        )
+        if not (pasted or "").strip():
+            facts(
+                "What is left out takes its default: degree 1, ZeRO 0, no recomputation, even "
+                "stages; Megatron-LM flags leave dp to the rest.",
+                kind="nest-quiet",
+            )
+            return
+        try:
+            own_mapping = decoded(rank_mapping.getvalue(), "placement") if rank_mapping else ""
+            mine = awaited(
+                priced_mine,
+                scenario,
+                pasted,
+                own_mapping,
+                what="Pricing your plan",
+                key="mine",
+                place="mine",
+            )
+        except OtherJob as error:
+            st.error(as_markdown(error))
+            _offer(error, scenario)
+            return
+        except InputError as error:
+            st.error(as_markdown(error))
+            return
+        if mine is None:
+            return
+        report, best = mine.report, answer.result.best
+        unsure = withheld(mine.pasted)
+        facts(unsure or _verdict(report), *mine.pasted.notes)
+        if mine.pasted.ignored:
+            facts("Ignored: " + ", ".join(mine.pasted.ignored) + ".", kind="nest-quiet")
+        if best is None or unsure is not None:
+            return
+        found = difference(best, report)
+        left, right = st.columns(2, gap="medium")
+        _show(terms_table(found), left)
+        _show(memory_table(found, report.memory_limit_bytes), right)
+
+
+def _offer(error: OtherJob, scenario: Scenario) -> None:
+    """A button that plans what the command trains."""
+    left = [key for key in error.settings if not key.startswith(_SIZES) and key not in FORM_KEYS]
+    if left:
+        facts(f"The form cannot say {', '.join(left)}; a scenario file can.", kind="nest-quiet")
+    if len(left) < len(error.settings) and st.button(
+        "Take over what the command trains",
+        key="why-mine-take",
+        on_click=_take_over,
+        args=(error.settings, scenario),
+        help="Sets model sizes, batch, sequence, precision and optimizer in the form.",
+    ):
+        st.rerun()
+
+
+def _take_over(settings: Mapping[str, Setting], scenario: Scenario) -> None:
+    sizes = {
+        key.removeprefix(_SIZES): value for key, value in settings.items() if key.startswith(_SIZES)
+    }
+    if sizes:
+        whole = model_table(scenario.values.model)
+        try:
+            use_model(model_table(model_of({**whole, **sizes, "name": OWN_MODEL}, "your command")))
+        except InputError as error:
+            st.toast(as_markdown(error))
+            return
+        st.session_state["workload.model"] = OWN_MODEL
+    st.session_state.update({key: settings[key] for key in FORM_KEYS if key in settings})
+
+
+def _verdict(report: Report) -> str:
+    fullest = max(stage.memory.total for stage in report.stages)
+    fits = (
+        f"Fits: {humanise_bytes(fullest)} of {humanise_bytes(report.memory_limit_bytes)}."
+        if report.feasible
+        else f"Does not fit: {report.reason}."
+    )
+    return (
+        f"{humanise_seconds(report.iteration_s)} per iteration, "
+        f"{humanise(report.samples_per_s)} sequences/s. {fits}"
+    )
+
+
+def _show(found: Table, place: Any = st) -> None:
+    place.html(found.to_html())

@@ -1,0 +1,200 @@
+"""Pages that open by an address: what a link asked for stays, and what it could not have is said.
+
+The address that a session arrives with is kept until its first page stands. Widgets drop what
+they do not take without a word: what then differs from the address was refused, and is said until
+its field is set to something else or the word dismissed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import streamlit as st
+from streamlit.errors import StreamlitAPIException
+
+from nest_core.documents.errors import InputError
+from nest_core.documents.quoting import as_markdown
+from nest_core.documents.schema import parameter
+from nest_studio.form.fields import hold
+from nest_studio.form.scenario import FORM
+from nest_studio.session.history import held
+
+__all__ = ["arrive", "refused", "say_refused"]
+
+LONGEST = 60
+_ASKED = "address on arrival"
+_REFUSED = "refused of the address"
+_PAGE = "page shown"
+
+
+def arrive(page: Any) -> None:
+    """Note what the address says, if this is a page's first run; before anything is drawn.
+
+    What an address set in a page's only run, Streamlit still holds when the next page is drawn,
+    but does not tell that page's widgets. So it is set for them again; and so is what no page that
+    was shown has had a widget for.
+
+    Parameters
+    ----------
+    page : StreamlitPage
+        The page that is about to be drawn.
+    """
+    asked = {key: tuple(st.query_params.get_all(key)) for key in st.query_params}
+    st.session_state.setdefault(_ASKED, asked)
+    _without_endless(asked)
+    before, seeded = st.session_state.get(_PAGE, (None, {}))
+    if before == page.title:
+        had_its_widgets = "scenario" in st.session_state  # what then was not taken was refused
+        unread = {key: texts for key, texts in seeded.items() if key not in st.session_state}
+        st.session_state[_PAGE] = page.title, {} if had_its_widgets else unread
+        return
+    form = held() if seeded else {}
+    if "fabric" in form:  # of its preset: another page has another standard
+        seeded = {"fabric": (form["fabric"],), **seeded}
+    carried = {
+        key: texts
+        for key, texts in seeded.items()
+        if key not in asked and (key in FORM or key.startswith("fabric"))
+    }
+    st.session_state[_PAGE] = page.title, carried | asked
+    values = {key: st.session_state.get(key, form.get(key)) for key in carried}
+    known = {key: value for key, value in values.items() if value is not None}
+    st.session_state.update(known)
+    if carried.keys() - known.keys():  # which only an address tells to widgets
+        st.switch_page(page, query_params=carried | asked)
+    # Refused where the page before still has their widgets, which Streamlit then follows.
+    with contextlib.suppress(StreamlitAPIException):
+        st.query_params.update({key: carried[key] for key in known})
+
+
+def _without_endless(asked: Mapping[str, Sequence[str]]) -> None:
+    """Run anew without numbers that are none, which Streamlit's fields of whole numbers fail on."""
+    endless = [key for key, texts in asked.items() if "." in key and any(map(_endless, texts))]
+    for key in endless:
+        # Refused where a field holds the word, which then is one of text and takes it.
+        with contextlib.suppress(StreamlitAPIException):
+            del st.query_params[key]
+    if any(key not in st.query_params for key in endless):
+        st.rerun()
+
+
+def _endless(text: str) -> bool:
+    try:
+        return not math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def say_refused(place: Any) -> None:
+    """Say what was not taken, once the page stands.
+
+    Parameters
+    ----------
+    place : container
+        Where to, above the page.
+    """
+    if asked := st.session_state[_ASKED]:
+        st.session_state[_ASKED] = {}
+        shown = {key: tuple(st.query_params.get_all(key)) for key in st.query_params}
+        st.session_state[_REFUSED] = refused(asked, shown, st.session_state.to_dict())
+    told = {
+        key: entry
+        for key, entry in st.session_state.get(_REFUSED, {}).items()
+        if st.session_state.get(key) == entry[0]
+    }
+    st.session_state[_REFUSED] = told
+    if told:
+        with place:
+            st.warning("  \n".join(sentence for _, sentence in told.values()))
+            st.button(
+                "Dismiss",
+                type="tertiary",
+                on_click=hold,
+                args=(_REFUSED, {}),
+                key="refused-dismiss",
+            )
+
+
+def refused(
+    asked: Mapping[str, Sequence[str]],
+    shown: Mapping[str, Sequence[str]],
+    held: Mapping[str, Any],
+) -> dict[str, tuple[Any, str]]:
+    """Settings of an address that the page did not take.
+
+    Parameters
+    ----------
+    asked : mapping of str to sequence of str
+        Keys and texts of the address on arrival.
+    shown : mapping of str to sequence of str
+        Those of the address afterwards; what equals a preset's value is left out there.
+    held : mapping of str to object
+        What widgets hold afterwards, by key.
+
+    Returns
+    -------
+    dict of str to (object, str)
+        By key, what its widget holds instead (None where there is no such widget) and a sentence.
+    """
+    groups = {key.split(".")[0] for key in held if "." in key}
+    found: dict[str, tuple[Any, str]] = {}
+    for key, texts in asked.items():
+        text, named = _quoted(", ".join(texts)), as_markdown(key[:LONGEST])
+        if key in held:
+            if tuple(shown.get(key, ())) != tuple(texts) and not _says(texts, held[key]):
+                why = _why_not(key, texts) or (
+                    f"{named} must be a value that its field offers, not {text}:"
+                )
+                stands = f"{_quoted(_word(held[key]))} stands there until another is set."
+                found[key] = held[key], f"The link's {why} {stands}"
+        elif "." in key and key.split(".")[0] in groups:
+            found[key] = (
+                None,
+                (
+                    f"The link's {named} must be a setting of what is chosen here, and none has "
+                    f"that name: its value {text} changes nothing."
+                ),
+            )
+    return found
+
+
+def _why_not(key: str, texts: Sequence[str]) -> str:
+    """What the catalogue has against the value of a parameter; empty where it has nothing."""
+    with contextlib.suppress(KeyError):  # a key that is none of a scenario's
+        try:
+            for text in texts:
+                parameter(key).read(text)
+        except InputError as error:
+            return as_markdown(error)
+    return ""
+
+
+def _says(texts: Sequence[str], value: Any) -> bool:
+    """Whether the texts of an address mean the value."""
+    if isinstance(value, (list, tuple)):
+        return sorted(texts) == sorted(map(_word, value))
+    if not texts:
+        return value is None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return texts[-1].lower() == _word(value).lower()
+    try:
+        return math.isclose(float(texts[-1]), value)
+    except ValueError:
+        return False
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(_word, value))
+    return "" if value is None else str(value)
+
+
+def _quoted(text: str) -> str:
+    """A text of any length and content within a sentence of Markdown."""
+    plain = " ".join(text.replace("`", "'").split())
+    if len(plain) > LONGEST:
+        plain = f"{plain[:LONGEST]}…"
+    return f"`{plain}`" if plain else "nothing"

@@ -1,0 +1,31 @@
+"""What outlives the server: notebooks, fabrics, measurements by name; long addresses by key.
+
+An SQLite file in the person's data folder, or the database that ``NEST_STUDIO_DATABASE`` names.
+"""
+
+from nest_studio.session.store.answers import StoredAnswers
+from nest_studio.session.store.database import DATABASE_VARIABLE, Database, database_url
+from nest_studio.session.store.documents import (
+    Documents,
+    kept_fabrics,
+    kept_measurements,
+    kept_studies,
+)
+from nest_studio.session.store.links import Links
+from nest_studio.session.store.notebooks import Conflict, NotebookEntry, Notebooks, SavedNotebook
+
+__all__ = [
+    "DATABASE_VARIABLE",
+    "Conflict",
+    "Database",
+    "Documents",
+    "Links",
+    "NotebookEntry",
+    "Notebooks",
+    "SavedNotebook",
+    "StoredAnswers",
+    "database_url",
+    "kept_fabrics",
+    "kept_measurements",
+    "kept_studies",
+]

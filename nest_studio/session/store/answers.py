@@ -1,0 +1,59 @@
+"""Rows of studies, by the key of everything that they depend on."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable, Mapping
+
+from sqlalchemy import delete, insert, select
+
+from nest_core.studies.rows import TRANSIENT, StudyRow
+from nest_studio.session.store.database import ANSWERS, Database
+
+__all__ = ["StoredAnswers"]
+
+_AT_ONCE = 500
+"""Keys of one question: SQLite takes 999 parameters at least."""
+
+
+class StoredAnswers:
+    """The rows of a database (`RowCache`); what is `TRANSIENT` is this run's alone.
+
+    Parameters
+    ----------
+    database : Database
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._own: dict[str, StudyRow] = {}
+
+    def get(self, keys: Iterable[str]) -> dict[str, StudyRow]:
+        """Return the stored rows among ``keys``."""
+        found: dict[str, StudyRow] = {}
+        rest = iter(keys)
+        while part := list(itertools.islice(rest, _AT_ONCE)):
+            asked = select(ANSWERS.c.key, ANSWERS.c.answer).where(ANSWERS.c.key.in_(part))
+            with self._database.transaction() as connection:
+                rows = connection.execute(asked).all()
+            found |= {key: StudyRow.from_json(json.loads(answer)) for key, answer in rows}
+            found |= {key: self._own[key] for key in part if key in self._own}
+        return found
+
+    def put(self, rows: Mapping[str, StudyRow]) -> None:
+        """Store rows in one transaction; those that are `TRANSIENT` for this run alone."""
+        self._own |= {key: row for key, row in rows.items() if row.status in TRANSIENT}
+        lasting = [
+            {"key": key, "answer": json.dumps(row.to_json())}
+            for key, row in rows.items()
+            if row.status not in TRANSIENT
+        ]
+        if not lasting:
+            return
+        with self._database.transaction() as connection:
+            own = [row["key"] for row in lasting]
+            for first in range(0, len(own), _AT_ONCE):  # another run may have come first
+                part = own[first : first + _AT_ONCE]
+                connection.execute(delete(ANSWERS).where(ANSWERS.c.key.in_(part)))
+            connection.execute(insert(ANSWERS), lasting)
