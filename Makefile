@@ -18,7 +18,7 @@ REF ?= HEAD
 IN_BROWSER := tests/browser tests/notebook --reruns 2 \
   --only-rerun TargetClosedError --only-rerun TimeoutError
 # The rules of the house and the spine; no pages, no servers, no command line.
-SPINE := tests/test_house.py $(addprefix tests/,topology network workload hardware layout costs planner)
+SPINE := tests/test_house.py $(addprefix tests/,fabric network workload hardware layout costs planner)
 PYTEST := .venv/bin/python -m pytest -n auto --dist worksteal
 PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
 
