@@ -61,7 +61,7 @@ __all__ = [
 
 _HOMES = {
     "Answer": "api.answer",
-    "InputError": "errors",
+    "InputError": "documents.errors",
     "Scenario": "scenario",
     "calibrate": "api.calibrate",
     "compare": "api.studies",
