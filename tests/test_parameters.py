@@ -178,11 +178,11 @@ def test_resolved_scenarios_take_what_the_catalogue_takes():
 
 
 @pytest.mark.parametrize(
-    "page", ["bill_view", "compare_view", "compare_state", "explore_view", "model_view"]
+    "module", ["design/bill", "compare/view", "compare/state", "explore/view", "form/model"]
 )
-def test_bounds_of_fields_come_from_the_catalogue(page):
+def test_bounds_of_fields_come_from_the_catalogue(module):
     """No page writes a bound down: it draws `number_of` a parameter and takes its `field_of`."""
-    path = Path(__file__).parent.parent / "nest_studio" / f"{page}.py"
+    path = Path(__file__).parent.parent / "nest_studio" / f"{module}.py"
     calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
     called = [(getattr(call.func, "attr", getattr(call.func, "id", "")), call) for call in calls]
     assert "number_input" not in [name for name, _ in called]

@@ -169,7 +169,7 @@ def test_an_engineers_hour(watched, root, tmp_path):
     assert "--tensor-model-parallel-size" in arguments
     page.keyboard.press("Escape")
 
-    sys.path.append(str(root / "tests" / "measured" / "logs"))
+    sys.path.append(str(root / "tests" / "calibration" / "logs"))
     from printed_logs import megatron, text
 
     window.go(f"measure?{SMALL}&{PINS}", "Drop what your jobs printed")

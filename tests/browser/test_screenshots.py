@@ -95,7 +95,7 @@ def _hands_and_steps(page):
 def _log(page, root):
     import sys
 
-    sys.path.append(str(root / "tests" / "measured" / "logs"))
+    sys.path.append(str(root / "tests" / "calibration" / "logs"))
     from printed_logs import megatron, text
 
     page.get_by_role("combobox", name="Accelerator", exact=True).click()

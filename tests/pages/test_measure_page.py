@@ -15,7 +15,7 @@ from nest_core.calibration.logs import Given
 from nest_studio.session.own_stack import KEPT_AS, OWN_STACK
 from nest_studio.session.store import Database, Links, database_url, kept_measurements
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "measured" / "logs"))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "calibration" / "logs"))
 from printed_logs import megatron, text
 
 SMALL = "llama2-7b-64-h100"

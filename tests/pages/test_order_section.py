@@ -22,7 +22,7 @@ def text_of(page):
 
 def printed():
     """Logs of the fabric with a spine that carries half."""
-    place = Path(__file__).parents[1] / "measured" / "acceptance" / "nccl_text.py"
+    place = Path(__file__).parents[1] / "calibration" / "acceptance" / "nccl_text.py"
     spec = importlib.util.spec_from_file_location("nccl_text", place)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
