@@ -73,7 +73,7 @@ def opened(browser, harness) -> Iterator[Any]:
 
 
 def test_the_shipped_asset_is_built_from_the_shipped_sources(root):
-    folder = root / "nest_studio" / "drawing"
+    folder = root / "nest_studio" / "components" / "drawing"
     frontend = folder / "frontend"
     names = ["build.mjs", "package-lock.json", "package.json"]
     names += [f"src/{path.name}" for path in (frontend / "src").iterdir()]
