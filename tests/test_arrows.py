@@ -75,7 +75,6 @@ ABOVE_DOCUMENTS = {
     "interop.exporters": {
         "costs",
         "costs.layout",
-        "interop.formats",
         "network",
         "scenario",
         "workload",

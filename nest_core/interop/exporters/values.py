@@ -35,8 +35,6 @@ __all__ = [
     "torchrun",
 ]
 
-Content = str | bytes
-
 
 class Refused(InputError):
     """A plan that a framework cannot express; the sentence says which part and why."""
@@ -60,13 +58,13 @@ class Bundle:
 
     Parameters
     ----------
-    files : mapping of str to str or bytes
-        Contents by name; text is UTF-8 with Unix line ends.
+    files : mapping of str to str
+        Contents by name, UTF-8 with Unix line ends.
     notes : tuple of str
         One sentence each: what the framework decides for itself, or what is left out.
     """
 
-    files: Mapping[str, Content]
+    files: Mapping[str, str]
     notes: tuple[str, ...] = ()
 
 
