@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.validation.collectives.tables import read_table
 from nest_core.hardware.collectives.library import Library, load_library
-from nest_core.hardware.collectives.measurements import Measurement, read_table
+from nest_core.hardware.collectives.measurements import Measurement
 
 SUBSET = Path(__file__).resolve().parent / "data" / "calibration"
 FILES = ("nccl_measured.csv", "collectives_measured.csv")

@@ -29,6 +29,7 @@ from typing import Annotated
 import typer
 
 from benchmarks.validation import validate_fabric, validate_training
+from benchmarks.validation.collectives.curve_file import curve_toml
 from benchmarks.validation.collectives.report import notes, report
 from benchmarks.validation.collectives.training import fit_library, training_half
 from benchmarks.validation.collectives.validation import compare, held_out, left_out_groups
@@ -57,7 +58,7 @@ from nest_core.documents.errors import InputError
 from nest_core.documents.files import read_text
 from nest_core.documents.presets import load_toml, look_again, preset_path
 from nest_core.hardware import UNCALIBRATED
-from nest_core.hardware.collectives.library import KIND, Library, curve_toml, load_library
+from nest_core.hardware.collectives.library import KIND, Library, load_library
 from nest_core.hardware.collectives.measurements import Measurement
 from nest_core.hardware.posterior import Posterior, load_posterior
 from nest_studio.commands.output import JsonFlag, emit

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.validation.collectives.curve_file import curve_toml
+from benchmarks.validation.collectives.errors import SEED, Compared, Group, summarise
+from benchmarks.validation.collectives.tables import Skipped, half, read_table
 from benchmarks.validation.collectives.training import UNSEEN, training_half
 from benchmarks.validation.collectives.validation import (
     compare,
@@ -13,20 +16,15 @@ from benchmarks.validation.collectives.validation import (
     held_out_groups,
     left_out_groups,
 )
-from nest_core.calibration.collectives.errors import SEED, Compared, Group, summarise
+from nest_core.calibration.collectives.fit import fit_curve
 from nest_core.calibration.collectives.nccl_log import LogFacts, read_log
-from nest_core.calibration.collectives.own import fit_own
+from nest_core.calibration.collectives.own import fit_own, fit_problem
 from nest_core.documents.errors import InputError
 from nest_core.documents.files import read_text
 from nest_core.documents.text import table
-from nest_core.hardware.collectives.library import curve_toml, load_library
-from nest_core.hardware.collectives.measurements import (
-    OPS,
-    Measurement,
-    Skipped,
-    half,
-    read_table,
-)
+from nest_core.hardware.collectives.curves import Curve
+from nest_core.hardware.collectives.library import load_library
+from nest_core.hardware.collectives.measurements import OPS, Measurement
 
 __all__ = [
     "FILES",
@@ -40,6 +38,8 @@ __all__ = [
 CHECKOUT = Path(__file__).resolve().parents[2]
 DATA = (CHECKOUT.parent / "shared" / "data", CHECKOUT / "tests" / "data" / "calibration")
 FILES = ("nccl_measured.csv", "collectives_measured.csv")
+ENOUGH_ROWS = 8
+"""With fewer, half of them say nothing about the other half."""
 
 
 def measured_collectives() -> tuple[list[Measurement], list[Skipped], bool]:
@@ -92,16 +92,29 @@ def collective_table(text: str, name: str) -> dict[str, object]:
 
 def collective_log(text: str, name: str, facts: LogFacts, link_rate: float) -> dict[str, object]:
     """A log of nccl-tests, fitted on top of the shipped curve."""
-    rows = read_log(text, name, facts)
-    own = fit_own(rows, load_library(), link_rate or None)
+    rows, library, rate = read_log(text, name, facts), load_library(), link_rate or None
+    own = fit_own(rows, library, rate)
+    samples, prior, seconds = fit_problem(rows, library, rate)
+
+    def against(curve: Curve, chosen: Sequence[Measurement]) -> list[Compared]:
+        return [Compared(row, curve.name, seconds(curve, row)) for row in chosen]
+
+    compared = against(own.curve, rows)
+    before, after = summarise("shipped", against(prior, rows)), summarise("fitted", compared)
+    is_tested = [half(row, SEED) == 1 for row in rows]
+    tested = [row for row, held_back in zip(rows, is_tested, strict=True) if held_back]
+    held_out_errors = None
+    if len(rows) >= ENOUGH_ROWS and 0 < len(tested) < len(rows):
+        fitted = [s for s, held_back in zip(samples, is_tested, strict=True) if not held_back]
+        held_out_errors = summarise("held out", against(fit_curve(fitted, prior), tested))
     kept = {
         "status": "fitted to a log of nccl-tests",
         "source": name,
         "prior": own.prior,
         "rows_fitted": len(rows),
-        "median_error": own.after.median,
+        "median_error": after.median,
     }
-    fields = _fields(list(own.compared), [own.before, own.after], [])
+    fields = _fields(compared, [before, after], [])
     fields["fit"] = {
         "prior": own.prior,
         "regimes": [
@@ -114,7 +127,7 @@ def collective_log(text: str, name: str, facts: LogFacts, link_rate: float) -> d
             }
             for regime in own.curve.regimes
         ],
-        "held_out": _group(own.held_out) if own.held_out else None,
+        "held_out": _group(held_out_errors) if held_out_errors else None,
         "toml": curve_toml(own.curve, kept, f"those of {own.prior}"),
     }
     return fields

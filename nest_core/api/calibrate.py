@@ -283,8 +283,8 @@ def _curve(fit: OwnFit) -> dict[str, object]:
         "link": fit.curve.link,
         "prior": fit.prior,
         "rate": [load_curve(fit.prior).top, fit.curve.top],
-        "error": [fit.before.median, fit.after.median],
-        "rows": len(fit.compared),
+        "error": [fit.before, fit.after],
+        "rows": fit.rows,
     }
 
 

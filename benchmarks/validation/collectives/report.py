@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from benchmarks.validation.collectives.errors import SEED, Compared, Group, summarise
+from benchmarks.validation.collectives.tables import Skipped
 from benchmarks.validation.collectives.training import UNSEEN, curve_name, training_half
 from benchmarks.validation.collectives.validation import held_out_groups
-from nest_core.calibration.collectives.errors import SEED, Compared, Group, summarise
 from nest_core.documents.text import markdown_table
 from nest_core.hardware.collectives.library import POOLED, Library
-from nest_core.hardware.collectives.measurements import Measurement, Skipped
+from nest_core.hardware.collectives.measurements import Measurement
 
 __all__ = ["notes", "report"]
 

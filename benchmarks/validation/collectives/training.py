@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from nest_core.calibration.collectives.errors import SEED
+from benchmarks.validation.collectives.errors import SEED
+from benchmarks.validation.collectives.tables import half
 from nest_core.calibration.collectives.fit import Sample, fit_curve, local_sample, network_sample
 from nest_core.hardware.collectives.curves import Curve
 from nest_core.hardware.collectives.library import POOLED, START, Library
-from nest_core.hardware.collectives.measurements import Measurement, half
+from nest_core.hardware.collectives.measurements import Measurement
 
 __all__ = ["UNSEEN", "curve_name", "fit_library", "left_out", "training_half"]
 

@@ -10,21 +10,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
+from benchmarks.validation.collectives.errors import LARGE_BYTES, SEED, Compared, Group, summarise
+from benchmarks.validation.collectives.tables import Skipped, half
 from benchmarks.validation.collectives.training import (
     UNSEEN,
     curve_name,
     left_out,
     training_half,
 )
-from nest_core.calibration.collectives.errors import LARGE_BYTES, SEED, Compared, Group, summarise
-from nest_core.hardware.collectives.library import Library
-from nest_core.hardware.collectives.measurements import OPS, Measurement, Skipped, half
+from nest_core.hardware.collectives.library import KIND, Library
+from nest_core.hardware.collectives.measurements import OPS, Measurement
 
 __all__ = [
     "compare",
     "held_out",
     "held_out_groups",
     "left_out_groups",
+    "predicted_seconds",
 ]
 
 SIZES = (
@@ -36,12 +38,32 @@ SIZES = (
 )
 
 
+def predicted_seconds(row: Measurement, library: Library) -> float | str:
+    """Return the seconds that a library's curves give a row, or why there is no prediction."""
+    local = library.local(row.accelerator)
+    if local is None:
+        return f"the link rate of {row.accelerator} is not in any preset of {KIND}"
+    curve, bandwidth = local
+    if row.nodes == 1:
+        seconds = curve.seconds(
+            row.op, row.devices, row.bytes, bandwidth, in_network=row.in_network
+        )
+        return float(seconds)
+    between = library.network(row.network, row.network_Bps)
+    if between is None:
+        return f"the rate per device of the network {row.network!r} is not stated"
+    network, rate = between
+    return float(
+        network.seconds_between(row.op, row.devices, row.nodes, row.bytes, rate, curve, bandwidth)
+    )
+
+
 def compare(rows: Iterable[Measurement], library: Library) -> tuple[list[Compared], list[Skipped]]:
     """Predictions of the library, and the rows for which it has none."""
     found: list[Compared] = []
     skipped: list[Skipped] = []
     for row in rows:
-        predicted = library.predict(row)
+        predicted = predicted_seconds(row, library)
         if isinstance(predicted, str):
             skipped.append(Skipped(row.id, predicted))
         else:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nest_core.calibration import spearman
+from benchmarks.validation.ranks import spearman
 from nest_core.calibration.training.bands import cell, kind_of
 from nest_core.calibration.training.machines import machine_of
 from nest_core.calibration.training.predict import Prediction

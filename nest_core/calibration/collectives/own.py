@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 
-from nest_core.calibration.collectives.errors import SEED, Compared, Group, summarise
-from nest_core.calibration.collectives.fit import fit_curve, local_sample, network_sample
+from nest_core.calibration.collectives.fit import Sample, fit_curve, local_sample, network_sample
 from nest_core.documents.errors import InputError
 from nest_core.hardware.collectives.curves import Curve
 from nest_core.hardware.collectives.library import OWN, POOLED, Library
-from nest_core.hardware.collectives.measurements import Measurement, half
+from nest_core.hardware.collectives.measurements import Measurement
 
-__all__ = ["OwnFit", "fit_own"]
-
-ENOUGH_ROWS = 8
-"""With fewer, half of them say nothing about the other half."""
+__all__ = ["OwnFit", "fit_own", "fit_problem"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,20 +26,16 @@ class OwnFit:
         Named ``own``.
     prior : str
         The shipped curve that it started from.
-    before, after : Group
-        Errors of the shipped and of the fitted curve on all rows.
-    held_out : Group or None
-        Errors on a seeded half of the rows of a fit to the other half.
-    compared : tuple of Compared
-        All rows beside the fitted curve.
+    rows : int
+    before, after : float
+        Median absolute relative errors of the shipped and of the fitted curve on all rows.
     """
 
     curve: Curve
     prior: str
-    before: Group
-    after: Group
-    held_out: Group | None
-    compared: tuple[Compared, ...]
+    rows: int
+    before: float
+    after: float
 
 
 def fit_own(
@@ -63,70 +56,63 @@ def fit_own(
     InputError
         If a link rate is needed and unknown.
     """
+    samples, prior, seconds = fit_problem(rows, library, bandwidth_Bps)
+    fitted = replace(fit_curve(samples, prior), name=OWN)
+    if rows[0].nodes == 1 and library.local(rows[0].accelerator) is None and bandwidth_Bps:
+        fitted = replace(fitted, bandwidths=((_word(rows[0].accelerator), bandwidth_Bps),))
+    before, after = (
+        median(abs(seconds(curve, row) / row.seconds - 1) for row in rows)
+        for curve in (prior, fitted)
+    )
+    return OwnFit(fitted, prior.name, len(rows), before, after)
+
+
+def fit_problem(
+    rows: Sequence[Measurement], library: Library, bandwidth_Bps: float | None = None
+) -> tuple[list[Sample], Curve, Callable[[Curve, Measurement], float]]:
+    """Return what a fit reads of the rows, where it starts, and the seconds of a row by a curve.
+
+    Parameters and errors are those of `fit_own`.
+    """
     first = rows[0]
-    found = library.local(first.accelerator)
-    if bandwidth_Bps is not None:
-        local, rate = (found[0] if found else library[POOLED["nvlink"]]), bandwidth_Bps
-    elif found is None:
+    known = library.local(first.accelerator)
+    if known is None and bandwidth_Bps is None:
         raise InputError(
             "accelerator",
             "must be one whose link rate is known",
             first.accelerator,
             "give --link-rate in GB/s",
         )
-    else:
-        local, rate = found
+    local, shipped_Bps = known or (library[POOLED["nvlink"]], 0.0)
+    rate = shipped_Bps if bandwidth_Bps is None else bandwidth_Bps
     if first.nodes == 1:
-        prior = local
         samples = [local_sample(row, local, rate) for row in rows]
-    else:
-        between = library.network(first.network, first.network_Bps)
-        if between is None:
-            raise InputError(
-                "network",
-                "must be one whose rate per device is known",
-                first.network,
-                "give --network-rate in GB/s",
-            )
-        prior, network_rate = between
-        samples = [network_sample(row, prior.name, network_rate, local, rate) for row in rows]
-
-    def against(curve: Curve, chosen: Sequence[Measurement]) -> list[Compared]:
-        return [Compared(row, curve.name, seconds(curve, row)) for row in chosen]
-
-    def seconds(curve: Curve, row: Measurement) -> float:
-        if row.nodes == 1:
-            return float(curve.seconds(row.op, row.devices, row.bytes, rate))
-        return float(
-            curve.seconds_between(
-                row.op, row.devices, row.nodes, row.bytes, network_rate, local, rate
-            )
+        return (
+            samples,
+            local,
+            lambda curve, row: float(curve.seconds(row.op, row.devices, row.bytes, rate)),
         )
-
-    fitted = replace(fit_curve(samples, prior), name=OWN)
-    if first.nodes == 1 and found is None:
-        fitted = replace(fitted, bandwidths=((_word(first.accelerator), rate),))
-    in_other_half = [half(row, SEED) for row in rows]
-    held_out = None
-    if len(rows) >= ENOUGH_ROWS and 0 < sum(in_other_half) < len(rows):
-        partial = fit_curve(
-            [s for s, other in zip(samples, in_other_half, strict=True) if not other], prior
+    between = library.network(first.network, first.network_Bps)
+    if between is None:
+        raise InputError(
+            "network",
+            "must be one whose rate per device is known",
+            first.network,
+            "give --network-rate in GB/s",
         )
-        tested = [row for row, other in zip(rows, in_other_half, strict=True) if other]
-        held_out = summarise("held out", against(partial, tested))
-    compared = against(fitted, rows)
-    return OwnFit(
-        curve=fitted,
-        prior=prior.name,
-        before=summarise("shipped", against(prior, rows)),
-        after=summarise("fitted", compared),
-        held_out=held_out,
-        compared=tuple(compared),
+    prior, port = between
+    samples = [network_sample(row, prior.name, port, local, rate) for row in rows]
+    return (
+        samples,
+        prior,
+        lambda curve, row: float(
+            curve.seconds_between(row.op, row.devices, row.nodes, row.bytes, port, local, rate)
+        ),
     )
 
 
 def _word(accelerator: str) -> str:
-    """The word of a name that tells accelerators apart: the first with a digit.
+    """Return the word of a name that tells accelerators apart: the first with a digit.
 
     Examples
     --------

@@ -17,10 +17,9 @@ from typing import Any
 
 from nest_core.documents.errors import InputError
 from nest_core.documents.presets import load_toml, preset_names, preset_path
-from nest_core.documents.toml_text import toml_document
 from nest_core.documents.units import GB, MICROSECOND
 from nest_core.hardware.collectives.curves import Curve, Regime
-from nest_core.hardware.collectives.measurements import OPS, Measurement
+from nest_core.hardware.collectives.measurements import OPS
 
 __all__ = [
     "KIND",
@@ -29,7 +28,6 @@ __all__ = [
     "Library",
     "curve_document",
     "curve_from",
-    "curve_toml",
     "load_curve",
     "load_library",
 ]
@@ -87,27 +85,6 @@ class Library:
                     if word.lower() in words:
                         return curve, bandwidth
         return None
-
-    def predict(self, row: Measurement) -> float | str:
-        """Seconds of a measured collective, or why there is no prediction."""
-        found = self.local(row.accelerator)
-        if found is None:
-            return f"the link rate of {row.accelerator} is not in any preset of {KIND}"
-        curve, bandwidth = found
-        if row.nodes == 1:
-            seconds = curve.seconds(
-                row.op, row.devices, row.bytes, bandwidth, in_network=row.in_network
-            )
-            return float(seconds)
-        between = self.network(row.network, row.network_Bps)
-        if between is None:
-            return f"the rate per device of the network {row.network!r} is not stated"
-        network, rate = between
-        return float(
-            network.seconds_between(
-                row.op, row.devices, row.nodes, row.bytes, rate, curve, bandwidth
-            )
-        )
 
 
 def load_library() -> Library:
@@ -206,21 +183,6 @@ def curve_document(curve: Curve) -> dict[str, Any]:
             for regime in curve.regimes
         ],
     }
-
-
-def curve_toml(curve: Curve, notes: Mapping[str, object], facts: str) -> str:
-    """A curve as the text of a preset; `curve_from` reads it back.
-
-    Parameters
-    ----------
-    curve : Curve
-    notes : Mapping
-        Provenance: keys to strings, numbers or lists of them.
-    facts : str
-        Where link rates and the like come from.
-    """
-    said = {key: _digits(item) if isinstance(item, float) else item for key, item in notes.items()}
-    return toml_document(curve_document(curve) | {"facts": facts, "provenance": said})
 
 
 def _of_ops(values: Iterable[float], unit: float = 1.0) -> dict[str, float]:

@@ -11,9 +11,15 @@ from hypothesis import strategies as st
 
 from nest_core.documents.errors import InputError
 from nest_core.documents.presets import load_toml, preset_names, preset_path
+from nest_core.documents.toml_text import toml_document
 from nest_core.hardware.collectives.curves import sent_bytes, steps
-from nest_core.hardware.collectives.library import curve_from, curve_toml, load_curve, load_library
-from nest_core.hardware.collectives.measurements import OPS, Measurement
+from nest_core.hardware.collectives.library import (
+    curve_document,
+    curve_from,
+    load_curve,
+    load_library,
+)
+from nest_core.hardware.collectives.measurements import OPS
 
 LOCAL = [curve.name for curve in load_library().curves if curve.link == "nvlink"]
 NETWORKS = [curve.name for curve in load_library().curves if curve.link == "network"]
@@ -127,7 +133,7 @@ def test_presets_survive_being_written(name, tmp_path):
     """TOML and back changes nothing."""
     curve = load_curve(name)
     path = tmp_path / "curve.toml"
-    path.write_text(curve_toml(curve, {"rows": 3, "who": ['a "b"', "c\\d"]}, "facts\n"))
+    path.write_text(toml_document(curve_document(curve)))
     assert curve_from(load_toml(path), name) == curve
 
 
@@ -160,13 +166,6 @@ def test_presets_say_where_they_come_from(name):
 def test_accelerators_find_their_family(name, family, library):
     found = library.local(name)
     assert (found and found[0].name) == family
-
-
-def test_what_has_no_prediction_says_why(library):
-    row = Measurement("a", "all_reduce", "RTX 4090", 8, 1, 1e6, 1e-3)
-    assert "link rate of RTX 4090" in library.predict(row)
-    row = Measurement("a", "all_reduce", "H100", 16, 2, 1e6, 1e-3, network="carrier pigeon")
-    assert "rate per device" in library.predict(row)
 
 
 @pytest.mark.parametrize(

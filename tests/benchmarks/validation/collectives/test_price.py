@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 
 from benchmarks.validation.collectives.training import UNSEEN
-from benchmarks.validation.collectives.validation import held_out
+from benchmarks.validation.collectives.validation import held_out, predicted_seconds
 from nest_core.costs.software import Software
 from nest_core.fabric import Hierarchical, Tier
 from nest_core.hardware.collectives.library import Library
@@ -35,7 +35,8 @@ def errors(rows: Sequence[Measurement], library: Library) -> dict[int, list[floa
 
     found: dict[int, list[float]] = {}
     for row in held_out(rows):
-        if row.accelerator in UNSEEN or not row.in_network or isinstance(library.predict(row), str):
+        unknown = isinstance(predicted_seconds(row, library), str)
+        if row.accelerator in UNSEEN or not row.in_network or unknown:
             continue
         sent = time(
             row.op, row.devices, row.nodes, row.accelerator, row.network, row.network_Bps

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.validation.collectives.errors import SEED, summarise
+from benchmarks.validation.collectives.tables import half, point_key
 from benchmarks.validation.collectives.training import (
     UNSEEN,
     _samples,
@@ -14,11 +16,15 @@ from benchmarks.validation.collectives.training import (
     fit_library,
     training_half,
 )
-from benchmarks.validation.collectives.validation import compare, held_out, held_out_groups
-from nest_core.calibration.collectives.errors import SEED, summarise
+from benchmarks.validation.collectives.validation import (
+    compare,
+    held_out,
+    held_out_groups,
+    predicted_seconds,
+)
 from nest_core.documents.presets import load_toml, preset_path
 from nest_core.hardware.collectives.library import load_curve
-from nest_core.hardware.collectives.measurements import half
+from nest_core.hardware.collectives.measurements import Measurement
 
 SUBSET = Path(__file__).resolve().parents[3] / "data" / "calibration"
 
@@ -61,7 +67,7 @@ def test_the_halves_share_nothing(whole):
     """No point is in both halves, repeated runs included; both are about a half."""
     fitted, tested = training_half(whole), held_out(whole)
     assert len(fitted) + len(tested) == len(whole)
-    assert not {row.key for row in fitted} & {row.key for row in tested}
+    assert not {point_key(row) for row in fitted} & {point_key(row) for row in tested}
     assert 0.45 < len(fitted) / len(whole) < 0.55
     assert all(half(row, SEED) == half(replace(row, seconds=1.0, id="z"), SEED) for row in whole)
 
@@ -111,3 +117,10 @@ def test_unmeasured_networks_are_marked():
     document = load_toml(preset_path("collectives", "network-infiniband.toml"))
     assert "assumed" in document["provenance"]["status"]
     assert load_curve("network-infiniband").bandwidths
+
+
+def test_what_has_no_prediction_says_why(library):
+    row = Measurement("a", "all_reduce", "RTX 4090", 8, 1, 1e6, 1e-3)
+    assert "link rate of RTX 4090" in predicted_seconds(row, library)
+    row = Measurement("a", "all_reduce", "H100", 16, 2, 1e6, 1e-3, network="carrier pigeon")
+    assert "rate per device" in predicted_seconds(row, library)

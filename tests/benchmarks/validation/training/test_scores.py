@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
+from benchmarks.validation.ranks import spearman
 from benchmarks.validation.training.regions import group_scores, score
-from nest_core.calibration import spearman
 from nest_core.calibration.training import Outcome
 from nest_core.calibration.training.predict import Prediction
 

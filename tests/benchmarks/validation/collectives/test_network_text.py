@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nest_core.hardware.collectives.measurements import read_table
+from benchmarks.validation.collectives.tables import read_table
 
 COLUMNS = "id,accelerator,collective,gpus,nodes,size_bytes,time_us,nccl_algo,inter_link\n"
 

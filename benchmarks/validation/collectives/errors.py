@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nest_core.calibration import spearman
+from benchmarks.validation.ranks import spearman
 from nest_core.hardware.collectives.measurements import Measurement
 
 __all__ = ["LARGE_BYTES", "SEED", "Compared", "Group", "summarise"]
