@@ -10,7 +10,7 @@ import nest_core as nest
 from nest_core.costs import Plan, Point, Report, price
 from nest_core.documents.errors import InputError
 from nest_core.documents.presets import load_toml, preset_path
-from nest_core.scenario import ScenarioValues, resolve_scenario
+from nest_core.scenario import Scenario, ScenarioValues
 
 PROXY = load_toml(preset_path("models", "deepseek-v3.toml")) | {"blocks": 14}
 POINT = Point(
@@ -35,7 +35,7 @@ def asked(model: object = PROXY, **workload: object) -> ScenarioValues:
             **workload,
         },
     }
-    return resolve_scenario(document)
+    return Scenario(document).values
 
 
 def priced(recompute: str = "full", point: Point = POINT, **workload: object) -> Report:

@@ -22,13 +22,7 @@ from nest_core.documents.files import read_text
 from nest_core.documents.presets import load_toml, preset_path
 from nest_core.hardware import load_accelerator, load_profile
 from nest_core.notebook.inputs import checked_inputs
-from nest_core.scenario import (
-    Scenario,
-    fabric_document,
-    load_scenario,
-    resolve_scenario,
-    scenario_document,
-)
+from nest_core.scenario import Scenario, fabric_document, load_scenario, scenario_document
 from nest_core.studies.comparison import compare
 from nest_core.studies.parameters import sweep_parameters
 from nest_core.studies.ratios import highest_ratios
@@ -74,9 +68,9 @@ def _dotted(document, key, value):
 
 # Ways in which a name of somebody else's reaches the core.
 WAYS = {
-    "an override": lambda d, key, name: resolve_scenario(d, {key: name}),
-    "the document": lambda d, key, name: resolve_scenario(_dotted(d, key, name)),
-    "its overrides": lambda d, key, name: resolve_scenario(d | {"override": {key: name}}),
+    "an override": lambda d, key, name: Scenario(d, {key: name}).values,
+    "the document": lambda d, key, name: Scenario(_dotted(d, key, name)).values,
+    "its overrides": lambda d, key, name: Scenario(d | {"override": {key: name}}).values,
     "parameters": lambda d, key, name: sweep_parameters(Scenario(d, {key: name})),
     "a sweep": lambda d, key, name: sweep(Scenario(d, {key: name}), [("zero", [0])]),
     "a comparison": lambda d, key, name: compare([(n, Scenario(d, {key: name})) for n in "ab"]),

@@ -28,13 +28,7 @@ from nest_core.documents.schema import (
 from nest_core.documents.schema.checking import alternatives
 from nest_core.documents.toml_text import toml_document, toml_value
 from nest_core.notebook.inputs import checked_inputs
-from nest_core.scenario import (
-    Scenario,
-    expanded,
-    load_scenario,
-    resolve_scenario,
-    scenario_document,
-)
+from nest_core.scenario import Scenario, expanded, load_scenario, scenario_document
 from nest_core.studies.parameter import distinct, parse_values
 from nest_core.studies.parameters import sweep_parameters
 from nest_studio.form.fabric import fabric_fields
@@ -174,7 +168,7 @@ def test_a_parameter_that_no_file_has_is_none():
 
 def test_resolved_scenarios_take_what_the_catalogue_takes():
     document, _ = scenario_document(SMALL)
-    assert resolve_scenario(document, {"search.zero": 3}).space.zero == (3,)
+    assert Scenario(document, {"search.zero": 3}).values.space.zero == (3,)
 
 
 @pytest.mark.parametrize(

@@ -22,10 +22,10 @@ from nest_core.documents.presets import load_toml, preset_names, preset_path
 from nest_core.fabric import Clos, Hierarchical, Torus
 from nest_core.network import collapse
 from nest_core.scenario import (
+    Scenario,
     ScenarioValues,
     load_fabric,
     load_scenario,
-    resolve_scenario,
     scenario_document,
 )
 from nest_core.workload.model_files import load_model
@@ -267,7 +267,7 @@ def test_resolving_changes_none_of_its_arguments():
     inline = load_toml(preset_path("fabrics", "v100-pods-64.toml"))
     overrides = {"fabric": inline, "fabric.level.0.group_size": 4, "search.tp": [1, 2]}
     before = copy.deepcopy((document, overrides))
-    scenario = resolve_scenario(document, overrides, folder)
+    scenario = Scenario(document, overrides, folder).values
     assert scenario.fabric.devices == 32
     assert (document, overrides) == before
 
@@ -643,7 +643,7 @@ quick = settings(max_examples=300, derandomize=True, database=None, deadline=tim
 def test_a_changed_document_is_a_scenario_or_a_sentence(document):
     """RecursionError, KeyError, OverflowError and their like are defects."""
     found: list[ScenarioValues] = []
-    message = refusal(lambda: found.append(resolve_scenario(document)))
+    message = refusal(lambda: found.append(Scenario(document).values))
     if found:
         assert collapse(found[0].fabric).devices == found[0].fabric.devices
     else:

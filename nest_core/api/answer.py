@@ -103,7 +103,7 @@ class Answer:
     @property
     def overlap(self) -> Overlap:
         """What is taken to hide behind compute."""
-        return self.scenario.job.hidden
+        return self.scenario.hidden
 
     @property
     def advice(self) -> str:

@@ -128,7 +128,7 @@ def profile_json(scenario: ScenarioValues, best: Report | None) -> dict[str, Any
     coverage = None
     if best is not None:
         at = best.plan.point
-        strategy = scenario.job.strategy(at.tp, at.sp, at.micro_batch, at.cp, at.ep, at.etp)
+        strategy = scenario.strategy(at.tp, at.sp, at.micro_batch, at.cp, at.ep, at.etp)
         runs = chain(scenario.model, strategy).runs
         coverage = measured_share(
             ((operator, times) for layer, times in runs for operator in layer.operators),

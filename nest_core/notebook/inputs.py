@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from nest_core.documents.errors import InputError
 from nest_core.documents.schema import check_plain, checked
-from nest_core.scenario import resolve_scenario
+from nest_core.scenario import Scenario
 from nest_core.studies.parameter import renamed
 
 __all__ = ["SCENARIO_KINDS", "checked_inputs"]
@@ -101,5 +101,5 @@ def checked_inputs(kind: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
     scenarios = result["entries"] if kind == "comparison" else [result]
     for scenario in scenarios:
         scenario.setdefault("overrides", {})
-        resolve_scenario(scenario["document"], scenario["overrides"])
+        _ = Scenario(scenario["document"], scenario["overrides"]).values  # which checks it
     return result

@@ -19,7 +19,7 @@ from nest_core.paper.settings import settings
 from nest_core.planner import Result, search
 from nest_core.planner.baselines import NAMES as BASELINES
 from nest_core.planner.baselines import Baseline, evaluate_baselines
-from nest_core.scenario import ScenarioValues, resolve_scenario
+from nest_core.scenario import Scenario, ScenarioValues
 
 __all__ = [
     "degrees",
@@ -128,7 +128,7 @@ def own_scenario(
     batch: int = BATCH,
 ) -> ScenarioValues:
     """The scenario of a case, with overrides by dotted key."""
-    return resolve_scenario(own_document(setup, model, devices, micro_batch, batch), overrides)
+    return Scenario(own_document(setup, model, devices, micro_batch, batch), overrides or {}).values
 
 
 def own_result(scenario: ScenarioValues) -> Result:

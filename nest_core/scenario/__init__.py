@@ -1,14 +1,12 @@
 """What people write becomes what the core works on: scenarios, jobs, titles."""
 
-from nest_core.scenario.document import Scenario, as_written
+from nest_core.scenario.document import Scenario, as_written, load_scenario
 from nest_core.scenario.values import (
     OF_PRICES,
     ScenarioValues,
     expanded,
     fabric_document,
     load_fabric,
-    load_scenario,
-    resolve_scenario,
     scenario_document,
 )
 
@@ -21,6 +19,5 @@ __all__ = [
     "fabric_document",
     "load_fabric",
     "load_scenario",
-    "resolve_scenario",
     "scenario_document",
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -18,14 +18,20 @@ from typing import Any, get_args
 from pydantic import BaseModel
 
 from nest_core.documents.errors import InputError
-from nest_core.documents.overrides import assign
+from nest_core.documents.overrides import assign, settings
 from nest_core.documents.presets import edition
 from nest_core.documents.schema import FabricFile, ScenarioFile, check_plain, checked, names_of
 from nest_core.fabric import Fabric, build_fabric
 from nest_core.scenario.titles import scenario_title
-from nest_core.scenario.values import ScenarioValues, expanded, resolve_scenario
+from nest_core.scenario.values import (
+    HERE,
+    ScenarioValues,
+    expanded,
+    scenario_document,
+    values_of,
+)
 
-__all__ = ["Scenario", "as_written"]
+__all__ = ["Scenario", "as_written", "load_scenario"]
 
 _OF_FILES = frozenset({"version", "name", "kind", "source", "names"})
 
@@ -62,7 +68,7 @@ class Scenario:
     def values(self) -> ScenarioValues:
         """Return what it comes to, in SI units; InputError for what is no scenario."""
         if self.folder is not None:  # files that paths lead to may change
-            return resolve_scenario(self.document, self.overrides, self.folder)
+            return values_of(self.document, self.overrides, self.folder)
         return _resolved(self)
 
     @cached_property
@@ -178,9 +184,30 @@ class Scenario:
         yield from (("fabric", "fabric"), ("accelerator", "accelerator"))
 
 
+def load_scenario(
+    name: str, sets: Iterable[str] = (), folder: Path | None = HERE
+) -> ScenarioValues:
+    """Return what a scenario preset or file comes to with ``KEY=VALUE`` settings.
+
+    Parameters
+    ----------
+    name : str
+    sets : iterable of str
+    folder : Path, optional
+        Where a relative path starts; None where names may be presets' only.
+
+    Raises
+    ------
+    InputError
+        For anything that keeps it from being a scenario.
+    """
+    document, inside = scenario_document(name, folder)
+    return Scenario(document, settings(sets), inside).values
+
+
 @lru_cache(maxsize=32)
 def _resolved(scenario: Scenario) -> ScenarioValues:
-    return resolve_scenario(scenario.document, scenario.overrides)
+    return values_of(scenario.document, scenario.overrides, None)
 
 
 def as_written(field: str, value: object) -> Any:

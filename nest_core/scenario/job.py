@@ -1,7 +1,7 @@
 """A training job: model, device, batch and software, without any plan or fabric.
 
 A scenario (`nest_core.scenario`) is a job and a search space; a measured run
-(`nest_core.calibration.training`) is a job and the plan that was run. `Job.problem` is the only
+(`nest_core.calibration.training`) is a job and the plan that was run. `Job.problem_on` is the only
 function that makes a `Problem` of either.
 """
 
@@ -141,7 +141,7 @@ class Job:
             self.stack.memory,
         )
 
-    def problem(self, fabric: Fabric | Network) -> Problem:
+    def problem_on(self, fabric: Fabric | Network) -> Problem:
         """Return the arrays that plans for this job are priced from.
 
         Parameters

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from nest_core.costs import Problem
 from nest_core.documents.errors import InputError, printable
 from nest_core.documents.files import read_text
-from nest_core.documents.overrides import assign, settings
+from nest_core.documents.overrides import assign
 from nest_core.documents.presets import load_toml, looks_like_path, named_file, preset_names
 from nest_core.documents.schema import FabricFile, ScenarioFile, StackFile, check_plain, checked
 from nest_core.documents.units import to_gib
@@ -35,20 +35,20 @@ from nest_core.network import Network
 from nest_core.planner import SearchSpace
 from nest_core.scenario.job import Job
 from nest_core.scenario.search_table import search_space
-from nest_core.workload import Model, load_model
+from nest_core.workload import load_model
 from nest_core.workload.layers import check_modules
 from nest_core.workload.model_files import model_table
 from nest_core.workload.recomputation import ordered
 
 __all__ = [
+    "HERE",
     "OF_PRICES",
     "ScenarioValues",
     "expanded",
     "fabric_document",
     "load_fabric",
-    "load_scenario",
-    "resolve_scenario",
     "scenario_document",
+    "values_of",
 ]
 
 _LOG = logging.getLogger(__name__)
@@ -60,24 +60,14 @@ HERE = Path()
 """The folder in which a person's command or program runs."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScenarioValues:
-    """Everything a plan depends on, as core values.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScenarioValues(Job):
+    """Everything a plan depends on, as core values: a job, its fabric and the search space.
 
     Parameters
     ----------
     name, description : str
     fabric : Fabric
-    accelerator : Accelerator
-        As it is under the stack.
-    stack : Stack
-    model : Model
-    sequence, batch : int
-        Tokens per sequence, sequences per iteration.
-    precision, optimizer, attention : str
-    context, imbalance, capacity, overlap, gradient_bytes, pad_batch, dispatch, expert_overlap,
-    collectives
-        See `Job`.
     expert_tensor : bool
         Whether tensor parallelism divides experts where neither the search nor a plan says.
     space : SearchSpace
@@ -93,33 +83,16 @@ class ScenarioValues:
     name: str
     description: str
     fabric: Fabric
-    accelerator: Accelerator
-    stack: Stack
-    model: Model
-    sequence: int
-    batch: int
-    precision: str
-    optimizer: str
-    attention: Literal["flash", "unfused"]
-    context: Literal["ring", "all_gather"]
     expert_tensor: bool
-    imbalance: float
-    capacity: float
-    overlap: Literal["none", "ideal", "fitted"]
     space: SearchSpace
     time_limit_s: float
     top: int
     baselines: tuple[str, ...]
-    gradient_bytes: float = 0.0
-    pad_batch: bool = False
     seed: int = 0
     baseline_space: Literal["own", "paper"] = "own"
-    dispatch: Literal["all_to_all", "once_per_node", "hybrid"] = "all_to_all"
-    expert_overlap: bool = False
-    collectives: str = "library"
 
     def problem(self, recompute: Iterable[str] = (), network: Network | None = None) -> Problem:
-        """The arrays that this scenario's plans are priced from.
+        """Return the arrays that this scenario's plans are priced from.
 
         Parameters
         ----------
@@ -135,52 +108,8 @@ class ScenarioValues:
         """
         more = tuple(recompute)
         check_modules(self.model, more, "plan.recompute")
-        named = ordered((*self.space.recompute, *more))
-        return replace(self.job, recomputations=named).problem(network or self.fabric)
-
-    @property
-    def job(self) -> Job:
-        """What is trained, without the fabric and the search space."""
-        return Job(
-            self.accelerator,
-            self.stack,
-            self.model,
-            self.sequence,
-            self.batch,
-            self.precision,
-            self.optimizer,
-            self.attention,
-            self.context,
-            self.imbalance,
-            self.capacity,
-            self.overlap,
-            self.gradient_bytes,
-            self.pad_batch,
-            dispatch=self.dispatch,
-            expert_overlap=self.expert_overlap,
-            collectives=self.collectives,
-        )
-
-
-def load_scenario(
-    name: str, sets: Iterable[str] = (), folder: Path | None = HERE
-) -> ScenarioValues:
-    """A scenario preset or file, with ``KEY=VALUE`` settings applied.
-
-    Parameters
-    ----------
-    name : str
-    sets : iterable of str
-    folder : Path, optional
-        Where a relative path starts; None where names may be presets' only.
-
-    Raises
-    ------
-    InputError
-        For anything that keeps it from being a scenario.
-    """
-    document, inside = scenario_document(name, folder)
-    return resolve_scenario(document, settings(sets), inside)
+        names = ordered((*self.space.recompute, *more))
+        return replace(self, recomputations=names).problem_on(network or self.fabric)
 
 
 def scenario_document(name: str, folder: Path | None = None) -> tuple[dict[str, Any], Path | None]:
@@ -199,24 +128,10 @@ def scenario_document(name: str, folder: Path | None = None) -> tuple[dict[str, 
     return load_toml(path), None if folder is None else path.parent
 
 
-def resolve_scenario(
-    document: Mapping[str, Any],
-    overrides: Mapping[str, Any] | None = None,
-    folder: Path | None = None,
+def values_of(
+    document: Mapping[str, Any], overrides: Mapping[str, Any], folder: Path | None
 ) -> ScenarioValues:
-    """A document with overrides by dotted key, checked and turned into core values.
-
-    Parameters
-    ----------
-    document, overrides : mapping
-    folder : Path, optional
-        Where paths in them start; without it every name in them must be a preset's.
-
-    Raises
-    ------
-    InputError
-        For anything that keeps them from being a scenario.
-    """
+    """Return what a `Scenario` of these comes to; InputError for what is no scenario."""
     merged, changes = expanded(document, overrides, folder)
     if any(key.startswith("workload.model.") for key in changes):
         _name_to_sizes(merged, changes, folder)
@@ -236,7 +151,7 @@ def expanded(
     Parameters
     ----------
     document, overrides, folder
-        As `resolve_scenario` takes them.
+        As of a `Scenario`.
 
     Returns
     -------

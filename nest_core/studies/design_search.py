@@ -17,7 +17,7 @@ from typing import Any
 
 from nest_core.documents.errors import InputError
 from nest_core.explain.training import DAY_S, usual_tokens
-from nest_core.scenario import resolve_scenario
+from nest_core.scenario import Scenario
 from nest_core.studies.design_space import Bought, Design, Refused, design_space, non_blocking
 from nest_core.studies.engine import run
 from nest_core.studies.pool import WorkerPool
@@ -296,4 +296,4 @@ def tokens_of(study: Study) -> float:
     if study.design and study.design.tokens_T:
         return study.design.tokens_T * 1e12
     member = study.members[0]
-    return usual_tokens(resolve_scenario(member.document, {}, member.folder))
+    return usual_tokens(Scenario(member.document, {}, member.folder).values)

@@ -28,7 +28,7 @@ from nest_core.fabric.same_size import (
     size_of,
     with_scale_up,
 )
-from nest_core.scenario import Scenario, resolve_scenario
+from nest_core.scenario import Scenario
 from nest_core.studies.study import Study
 from nest_core.studies.whole_bill import scenario_prices
 
@@ -230,7 +230,7 @@ def _asked_for(
         preset = node.accelerator or ""
         if preset not in bases:
             asked = {"accelerator": preset} if preset else {}
-            scenario = resolve_scenario(member.document, asked, member.folder)
+            scenario = Scenario(member.document, asked, member.folder).values
             bases[preset] = size_of(scenario.fabric)
             names[preset] = scenario.accelerator.name
         base = bases[preset]

@@ -22,7 +22,7 @@ def _layer(tp, cp, sp, nic_GBps=50, nodes=4):
     device = under(device, default_stack(device.family.name), "bf16")
     job = Job(device, default_stack("h100"), load_model("llama3-70b"), 4096, 1, "bf16", "adam")
     found = anatomy(job.model, "block", job.strategy(tp, sp, 1, cp, 1, tp), device, "bf16", "none")
-    return job.problem(noded(nodes, 8, nic_GBps)), found
+    return job.problem_on(noded(nodes, 8, nic_GBps)), found
 
 
 @pytest.mark.parametrize(("tp", "cp", "sp"), [(8, 1, True), (8, 1, False), (4, 4, True)])

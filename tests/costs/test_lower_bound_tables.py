@@ -59,5 +59,5 @@ def test_a_device_with_a_profile_has_no_lower_bound():
     scenario = load_scenario("llama3-70b-1024-h100")
     assert scenario.problem().lower_bound is not None
     measured = replace(scenario.accelerator, profile=SimpleNamespace(seconds=None))
-    job = replace(scenario.job, accelerator=measured)
-    assert job.problem(scenario.fabric).lower_bound is None
+    without = replace(scenario, accelerator=measured)
+    assert without.problem().lower_bound is None

@@ -13,7 +13,7 @@ from nest_core.documents.presets import preset_names
 from nest_core.interop.exporters.megatron import export_megatron
 from nest_core.interop.exporters.values import Refused
 from nest_core.planner import search
-from nest_core.scenario import load_scenario, resolve_scenario, scenario_document
+from nest_core.scenario import Scenario, load_scenario, scenario_document
 from nest_studio.cli import run
 
 NAME = "llama2-7b-64-h100"
@@ -91,7 +91,7 @@ def test_a_command_for_another_job_is_refused_and_can_be_taken_over(flags, capsy
     document, folder = scenario_document(NAME)
     sizes = {"workload.model.head_dim": 128, "workload.model.kv_heads": 40}
     taken = OTHER[flags] | (sizes if "workload.model.heads" in OTHER[flags] else {})
-    taken_over = resolve_scenario(document, taken, folder)
+    taken_over = Scenario(document, taken, folder).values
     assert explain.price_pasted(taken_over, f"{PLAN} {flags}").pasted.settings
 
 

@@ -32,7 +32,7 @@ from nest_core.network.collapse import collapse, is_counted
 from nest_core.network.collective import collective
 from nest_core.planner import search
 from nest_core.report.figures.levels import level_figure
-from nest_core.scenario import resolve_scenario, scenario_document
+from nest_core.scenario import Scenario, scenario_document
 from nest_core.scenario.titles import fabric_title, scenario_title
 
 ROWS, COLUMNS, DEVICES = 2, 3, 4
@@ -183,7 +183,7 @@ def test_it_is_planned_on(hyperx):
     pinned = {"tp": DEVICES, "cp": 1, "pp": [1, 2], "micro_batch_sequences": 1, "zero": 1}
     small = document["workload"] | {"global_batch_sequences": 48}
     asked = document | {"fabric": DOCUMENT, "search": pinned, "workload": small}
-    scenario = resolve_scenario(asked)
+    scenario = Scenario(asked).values
     assert scenario_title(scenario).startswith("Llama 2 7B on 24 H100 SXM 80 GB, HyperX, batch")
     problem = scenario.problem()
     best = search(problem, scenario.space, time_limit_s=60).best

@@ -15,7 +15,7 @@ from nest_core.planner import search
 from nest_core.report.figures.ratios import ratio_rows, ratios_finding, ratios_picture
 from nest_core.report.figures.sweep import pictures
 from nest_core.report.figures.sweep_cost import pareto_set
-from nest_core.scenario import Scenario, resolve_scenario, scenario_document
+from nest_core.scenario import Scenario, scenario_document
 from nest_core.studies.interval import interval_of
 from nest_core.studies.ratios import Ratios, RatioStep, TierRatios
 from nest_core.studies.rows import StudyRow
@@ -308,7 +308,7 @@ def test_a_sweep_has_the_interval_that_a_plan_has():
     document, _ = scenario_document("llama2-7b-64-h100")
     pinned = {"search.tp": 1, "search.cp": 1, "search.micro_batch_sequences": 1}
     found = sweep(Scenario(document, pinned), [("zero", [1])])
-    scenario = resolve_scenario(document, {**pinned, "search.zero": 1})
+    scenario = Scenario(document, {**pinned, "search.zero": 1}).values
     problem = scenario.problem()
     best = search(problem, scenario.space).best
     (point,) = found.points

@@ -276,7 +276,7 @@ def test_a_scenario_names_its_profile(tmp_path):
 
 def test_a_plan_says_how_much_of_it_was_measured(tmp_path, capsys):
     asked = load_scenario(SMALL)
-    strategy = asked.job.strategy(4, False, 1, 1, 1, 4)
+    strategy = asked.strategy(4, False, 1, 1, 1, 4)
     whole = of_everything(asked.model, [strategy], 1.0)
     products = [entry for entry in whole.measured if entry.signature.unit == "gemm"]
     times, shares = [], []

@@ -131,7 +131,7 @@ def test_a_scenario_runs_under_the_stack_that_it_names(tmp_path):
 def test_pytorchs_checkpoints_run_less_of_a_block_again():
     """A stack's way to recompute reaches the tables that its scenarios are priced from."""
     sets = ['search.recompute=["none", "full"]', 'stack="torchtitan-2025"']
-    jobs = [load_scenario(H100, sets[:n]).job for n in (1, 2)]
+    jobs = [load_scenario(H100, sets[:n]) for n in (1, 2)]
     assert [job.strategy(1, False, 1, 1, 1, 1).checkpoint for job in jobs] == [
         "whole",
         "per_operator",

@@ -10,7 +10,7 @@ import pytest
 
 from nest_core.planner import SearchSpace, search
 from nest_core.planner.levelwise import PAPER_ORDER, levelwise
-from nest_core.scenario import resolve_scenario
+from nest_core.scenario import Scenario
 from nest_core.teaching.lessons import lesson
 from nest_core.teaching.lessons.bubble import played
 from nest_core.teaching.lessons.collectives import crossing
@@ -235,7 +235,7 @@ def _planned_width(ratio):
             },
         ],
     }  # fmt: skip
-    scenario = resolve_scenario(
+    scenario = Scenario(
         {
             "schema": 1, "name": "lesson", "costs": "own", "fabric": fabric,
             "accelerator": "h100-80gb",
@@ -248,7 +248,7 @@ def _planned_width(ratio):
                 "zero": [0, 1], "recompute": ["none", "full"], "idle_devices": False,
             },
         }
-    )  # fmt: skip
+    ).values  # fmt: skip
     best = search(scenario.problem(), scenario.space).best
     assert best is not None
     return best.plan.point.tp

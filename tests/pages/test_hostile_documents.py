@@ -33,7 +33,7 @@ from nest_core.notebook import (
 )
 from nest_core.notebook.report import html_report
 from nest_core.report.figures import Picture
-from nest_core.scenario import fabric_document, load_fabric, resolve_scenario, scenario_document
+from nest_core.scenario import Scenario, fabric_document, load_fabric, scenario_document
 from nest_core.workload.hugging_face import read_config
 from nest_core.workload.model_files import load_model, model_table
 from nest_studio.session.store import Links, Notebooks
@@ -148,12 +148,18 @@ def refuses(read: Any) -> str:
 @pytest.mark.parametrize(
     "read",
     [
-        lambda rng: resolve_scenario(
-            spoiled(DOCUMENT, rng), {rng.choice(OVERRIDES): rng.choice(VALUES)}
+        lambda rng: (
+            Scenario(spoiled(DOCUMENT, rng), {rng.choice(OVERRIDES): rng.choice(VALUES)}).values
         ),
-        lambda rng: resolve_scenario(
-            DOCUMENT
-            | {"fabric": spoiled(fabric_document(rng.choice(preset_names("fabrics")[:20])), rng)}
+        lambda rng: (
+            Scenario(
+                DOCUMENT
+                | {
+                    "fabric": spoiled(
+                        fabric_document(rng.choice(preset_names("fabrics")[:20])), rng
+                    )
+                }
+            ).values
         ),
         lambda rng: read_notebook(json.dumps(spoiled(NOTEBOOK, rng))),
         lambda rng: read_notebook(json.dumps(spoiled(OLD_NOTEBOOK, rng))),

@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from nest_core.documents.presets import preset_names
 from nest_core.notebook import new_notebook, pin_cells
-from nest_core.scenario import Scenario, fabric_document, resolve_scenario, scenario_document
+from nest_core.scenario import Scenario, fabric_document, scenario_document
 from nest_core.scenario.titles import fabric_title
 from nest_core.workload.model_files import load_model, model_table
 from nest_studio.explore.view import axes_of
@@ -106,8 +106,8 @@ def test_a_plan_cell_opens_exactly_its_scenario(studio, store, overrides):
     request = request_of(page)
     assert (over_preset(request)[0], request.overrides) == (SMALL, overrides)
     document, _ = scenario_document(SMALL)
-    shown = resolve_scenario(request.document, request.overrides)
-    assert shown == resolve_scenario(document, overrides)
+    shown = Scenario(request.document, request.overrides).values
+    assert shown == Scenario(document, overrides).values
 
 
 def test_what_the_form_cannot_say_is_said_and_the_rest_opened(studio, store):
@@ -133,10 +133,10 @@ def test_what_the_form_cannot_say_is_said_and_the_rest_opened(studio, store):
 def test_a_fabric_that_no_widget_makes_opens_as_ones_own(studio, store):
     faster = {"fabric.clos.nic_bandwidth_GBps": 25.0, LEAF: 1.25}
     document, _ = scenario_document(SMALL)
-    whole = resolve_scenario(document, faster).fabric
+    whole = Scenario(document, faster).values.fabric
     store.save("N", plan(faster))
     request = request_of(press(studio("notebook", notebook="N"), "open-p"))
-    opened = resolve_scenario(request.document, request.overrides).fabric
+    opened = Scenario(request.document, request.overrides).values.fabric
     assert opened == replace(whole, name=fabric_title(whole))
 
 

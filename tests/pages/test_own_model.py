@@ -10,7 +10,7 @@ import pytest
 from our_plan import our_plan
 from plan_cards import big_figures, shown_figures
 
-from nest_core.scenario import load_scenario, resolve_scenario, scenario_document
+from nest_core.scenario import Scenario, load_scenario, scenario_document
 from nest_core.workload.model_files import load_model, model_of
 from nest_studio.form.model import OWN_MODEL
 from nest_studio.session.scenario_file import scenario_toml
@@ -186,10 +186,10 @@ def test_the_downloaded_scenario_holds_it(own_page):
     assert request.overrides["workload.model"] == own(own_page)
     written = tomllib.loads(scenario_toml(request.document, request.overrides))
     document, _ = scenario_document(SMALL)
-    assert resolve_scenario(written).model == model_of(own(own_page))
+    assert Scenario(written).values.model == model_of(own(own_page))
     table = json.loads(json.dumps(own(own_page)))
     document["workload"] = {**document["workload"], "model": table}
-    assert resolve_scenario(document).model == model_of(table)
+    assert Scenario(document).values.model == model_of(table)
 
 
 def test_a_model_that_came_by_link_changes_like_any_other(plan_page):

@@ -20,7 +20,7 @@ from nest_core.explain.summary import certificate_line
 from nest_core.fabric import Clos, GraphFabric, Hierarchical
 from nest_core.report.figures import entries
 from nest_core.report.figures.alternatives import alternatives_table
-from nest_core.scenario import Scenario, load_scenario, resolve_scenario, scenario_document
+from nest_core.scenario import Scenario, load_scenario, scenario_document
 from nest_studio.form.scenario import offloads_in_words
 from nest_studio.jobs import waiting as jobs
 from nest_studio.jobs.waiting import Job
@@ -107,7 +107,7 @@ def test_every_fabric_has_its_sliders(plan_page, name):
     page = plan_page(scenario="llama2-7b-64-h100", fabric=name, **small)
     assert not page.exception
     document = scenario_document("llama2-7b-64-h100")[0] | {"fabric": name}
-    fabric = resolve_scenario(document).fabric
+    fabric = Scenario(document).values.fabric
     captions = [caption.value for caption in page.caption]
     if isinstance(fabric, Clos):
         assert len(page.slider) == fabric.tiers - 1
@@ -374,7 +374,7 @@ def test_the_file_asks_for_the_same(name):
         "workload.optimizer": "sgd",
     }
     written = tomllib.loads(scenario_toml(document, overrides))
-    assert resolve_scenario(written) == resolve_scenario(document, overrides)
+    assert Scenario(written).values == Scenario(document, overrides).values
     assert tomllib.loads(scenario_toml(document, {})) == document
 
 

@@ -20,7 +20,7 @@ from streamlit.testing.v1 import AppTest
 from nest_core.api.answer import answer
 from nest_core.notebook import new_notebook, output_of, pin_cells
 from nest_core.notebook.report import html_report
-from nest_core.scenario import resolve_scenario
+from nest_core.scenario import Scenario
 from nest_studio.session.store import Database, Links, Notebooks, database_url
 
 APP = Path(__file__).resolve().parents[2] / "app.py"
@@ -216,7 +216,7 @@ def hostile():
         "overrides": {**FEW, "baselines.names": []},
     }
     note = f"{PICTURE}\n\n{STYLED}\n\n[![c][r]](https://{ELSEWHERE})\n\n[r]: //{ELSEWHERE}/r\n"
-    output = output_of(answer(resolve_scenario(inputs["document"], inputs["overrides"])))
+    output = output_of(answer(Scenario(inputs["document"], inputs["overrides"]).values))
     bad = inputs | {"overrides": {PICTURE: PICTURE, "search.tp": PICTURE}}
     return new_notebook(
         [

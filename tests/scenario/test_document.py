@@ -17,13 +17,13 @@ PRESET, _ = scenario_document("llama2-7b-64-h100")
 def resolved(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """Overrides of all scenarios whose values are computed from now on."""
     calls: list[dict[str, Any]] = []
-    resolve = document.resolve_scenario
+    resolve = document.values_of
 
-    def count(document: Any, overrides: Any, folder: Any = None) -> Any:
+    def count(document: Any, overrides: Any, folder: Any) -> Any:
         calls.append(overrides)
         return resolve(document, overrides, folder)
 
-    monkeypatch.setattr(document, "resolve_scenario", count)
+    monkeypatch.setattr(document, "values_of", count)
     document._resolved.cache_clear()
     return calls
 

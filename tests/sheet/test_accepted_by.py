@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from nest_core.report.sheet.rows import acceptance_table, accepted_by
-from nest_core.scenario import load_scenario, resolve_scenario, scenario_document
+from nest_core.scenario import Scenario, load_scenario, scenario_document
 from nest_studio.cli import run
 
 
@@ -22,7 +22,7 @@ def test_every_tier_has_the_threshold_of_the_command(fabric, capsys):
     assert run(["accept", fabric, "--json"]) == 0
     tests = {one["tier"]: one for one in json.loads(capsys.readouterr().out)["tests"]}
     document = scenario_document("llama3-70b-1024-h100")[0] | {"fabric": fabric}
-    found = weighing(resolve_scenario(document))
+    found = weighing(Scenario(document).values)
     rows = acceptance_table(found)
     assert [tier for tier, *_ in rows] == list(tests)
     for tier, rates, _ in rows:

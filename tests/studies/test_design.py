@@ -12,7 +12,7 @@ from studies import CLUSTER, written
 from nest_core.documents.errors import InputError
 from nest_core.fabric.same_size import KINDS
 from nest_core.planner import search
-from nest_core.scenario import resolve_scenario
+from nest_core.scenario import Scenario
 from nest_core.studies.design_search import search_designs
 from nest_core.studies.design_space import design_space, non_blocking
 from nest_core.studies.pool import WorkerPool
@@ -54,7 +54,7 @@ def days_of(study, changes):
     """Of a trillion tokens in the parts of the mix."""
     seconds = 0.0
     for member in study.members:
-        scenario = resolve_scenario(member.document, changes, member.folder)
+        scenario = Scenario(member.document, changes, member.folder).values
         best = search(scenario.problem(), scenario.space).best
         seconds += 1e12 * member.weight / (scenario.sequence * best.samples_per_s)
     return seconds / 86_400

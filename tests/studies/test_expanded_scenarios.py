@@ -9,13 +9,7 @@ from nest_core.documents.overrides import assign
 from nest_core.documents.presets import preset_names
 from nest_core.documents.schema import FabricFile, checked
 from nest_core.fabric.files import build_fabric
-from nest_core.scenario import (
-    Scenario,
-    expanded,
-    fabric_document,
-    resolve_scenario,
-    scenario_document,
-)
+from nest_core.scenario import Scenario, expanded, fabric_document, scenario_document
 from nest_core.studies.settings import settings_of
 
 PRESET = "llama2-7b-64-h100"
@@ -33,7 +27,7 @@ def test_a_fabrics_table_builds_the_scenarios_fabric(name, changes):
     table = Scenario(document, changes, folder).fabric_table
     assert (
         build_fabric(checked(FabricFile, table))
-        == resolve_scenario(document, changes, folder).fabric
+        == Scenario(document, changes, folder).values.fabric
     )
 
 

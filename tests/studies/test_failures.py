@@ -9,7 +9,7 @@ import pytest
 
 from nest_core.documents.errors import InputError
 from nest_core.planner import search
-from nest_core.scenario import Scenario, resolve_scenario, scenario_document
+from nest_core.scenario import Scenario, scenario_document
 from nest_core.studies.failures import lose_one, losses, tiers_at_risk
 from nest_studio.cli import run as command
 
@@ -40,7 +40,7 @@ def solved(fabric, *missing):
     overrides = FEW | {"fabric": fabric}
     if missing:
         overrides["fabric.missing"] = list(missing)
-    scenario = resolve_scenario(document, overrides)
+    scenario = Scenario(document, overrides).values
     return document, overrides, scenario, search(scenario.problem(), scenario.space).best
 
 

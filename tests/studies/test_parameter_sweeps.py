@@ -11,7 +11,7 @@ from nest_core.bill.prices import load_prices
 from nest_core.documents.errors import InputError
 from nest_core.documents.presets import preset_names
 from nest_core.planner import search
-from nest_core.scenario import Scenario, load_scenario, resolve_scenario, scenario_document
+from nest_core.scenario import Scenario, load_scenario, scenario_document
 from nest_core.studies.parameter import parameter_named, parse_values, with_values
 from nest_core.studies.parameters import sweep_parameters
 from nest_core.studies.sweeps import changes, sweep
@@ -176,14 +176,14 @@ def test_what_cannot_be_asked_is_one_sentence(inputs, message):
 @pytest.mark.parametrize("preset", SCENARIOS)
 def test_every_parameter_has_values_worth_trying_and_keeps_what_is_there(preset):
     document, _ = scenario_document(preset)
-    scenario = resolve_scenario(document, {})
+    scenario = Scenario(document, {}).values
     for parameter in known(preset):
         assert len(parameter.values) >= 2, parameter.name
         assert parameter.values == parse_values(parameter, ", ".join(map(str, parameter.values)))
         if parameter.present is None or parameter.name == "recompute":
             continue
         assert parameter.present in parameter.values
-        same = resolve_scenario(document, with_values({}, [(parameter, parameter.present)]))
+        same = Scenario(document, with_values({}, [(parameter, parameter.present)])).values
         assert same.fabric == scenario.fabric
         assert same.batch == scenario.batch
         assert same.sequence == scenario.sequence
@@ -194,11 +194,11 @@ def test_every_parameter_has_values_worth_trying_and_keeps_what_is_there(preset)
 def test_a_fabrics_parameters_keep_the_fabric_where_it_is(fabric):
     document, _ = scenario_document(PRESET)
     overrides = {"fabric": fabric}
-    before = resolve_scenario(document, overrides).fabric
+    before = Scenario(document, overrides).values.fabric
     for parameter in known(overrides=overrides):
         if parameter.fabric:
             turned = with_values(overrides, [(parameter, parameter.present)])
-            assert resolve_scenario(document, turned).fabric == before, parameter.name
+            assert Scenario(document, turned).values.fabric == before, parameter.name
 
 
 def test_a_fabrics_table_has_the_overrides_in_it():

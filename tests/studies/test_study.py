@@ -17,7 +17,7 @@ from inline import Inline
 from studies import STUDY, TINY, written
 
 from nest_core.documents.errors import InputError
-from nest_core.scenario import Scenario, resolve_scenario, scenario_document
+from nest_core.scenario import Scenario, scenario_document
 from nest_core.studies import engine, result
 from nest_core.studies.pool import WorkerPool
 from nest_core.studies.rows import rows_of
@@ -118,7 +118,7 @@ def test_a_mix_trains_its_tokens_in_the_time_of_all(tmp_path, answers):
     rates = []
     for name in ("tiny.toml", "long.toml"):
         document, folder = scenario_document(name, tmp_path)
-        scenario = resolve_scenario(document, study.overrides(0), folder)
+        scenario = Scenario(document, study.overrides(0), folder).values
         (found,) = engine.plan_points(document, folder, [study.overrides(0)], [math.inf])
         rates.append(scenario.batch * scenario.sequence / found.iteration_s)
     assert row["tokens_per_s"] == pytest.approx(1 / (0.75 / rates[0] + 0.25 / rates[1]))

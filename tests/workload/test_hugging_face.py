@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from nest_core.documents.errors import InputError
 from nest_core.documents.files import MAX_FILE_BYTES
-from nest_core.scenario import load_scenario, resolve_scenario, scenario_document
+from nest_core.scenario import Scenario, load_scenario, scenario_document
 from nest_core.workload.config_types import TYPES
 from nest_core.workload.hugging_face import read_config
 from nest_core.workload.model_files import load_model
@@ -257,7 +257,7 @@ def test_a_scenario_names_a_file_beside_it(tmp_path):
     (tmp_path / "mine" / "config.json").write_text(config, encoding="utf-8")
     document, _ = scenario_document("llama2-7b-64-h100")
     document["workload"] = {**document["workload"], "model": "mine/config.json"}
-    by_path = resolve_scenario(document, {}, tmp_path).model
+    by_path = Scenario(document, {}, tmp_path).values.model
     absolute = f'workload.model="{tmp_path}/mine/config.json"'
     by_set = load_scenario("llama2-7b-64-h100", [absolute]).model
     assert anonymous(by_path) == anonymous(by_set) == anonymous(load_model("llama2-7b"))

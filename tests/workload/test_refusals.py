@@ -19,7 +19,7 @@ def test_a_dense_model_has_no_experts_to_spread():
     with pytest.raises(InputError, match=told):
         report_model(load_model("llama3-8b"), Strategy(sequence=64, ep=8))
     with pytest.raises(InputError, match=told):
-        load_scenario("llama2-7b-64-h100").job.table(1, False, 1, 1, 8, 1)
+        load_scenario("llama2-7b-64-h100").table(1, False, 1, 1, 8, 1)
 
 
 def test_inner_widths_divide():

@@ -11,7 +11,7 @@ from nest_core.costs.tables import layer_table, model_flops
 from nest_core.documents.errors import InputError
 from nest_core.documents.presets import load_toml, preset_path
 from nest_core.hardware import load_accelerator
-from nest_core.scenario import resolve_scenario
+from nest_core.scenario import Scenario
 from nest_core.workload import Strategy, load_model
 from nest_core.workload.models import sizes
 from nest_core.workload.traced import OF_THE_JOB
@@ -57,12 +57,12 @@ def test_a_scenario_plans_a_trace_and_changes_its_sizes(tmp_path):
     """The file is named like a ``config.json``; ``--set`` changes single sizes of it."""
     written(tmp_path, trace_of("llama2-7b"))
     document = load_toml(preset_path("scenarios", "llama2-7b-64-h100.toml"))
-    mine = resolve_scenario(document, {"workload.model": "mine.json"}, tmp_path)
-    assert mine.space.tp == resolve_scenario(document).space.tp
+    mine = Scenario(document, {"workload.model": "mine.json"}, tmp_path).values
+    assert mine.space.tp == Scenario(document).values.space.tp
     changes = {"workload.model": "mine.json", "workload.model.blocks": 2}
-    assert resolve_scenario(document, changes, tmp_path).model.runs[1] == ("block", 2)
+    assert Scenario(document, changes, tmp_path).values.model.runs[1] == ("block", 2)
     with pytest.raises(InputError, match=r"workload\.model\.experts must be a size that the trace"):
-        resolve_scenario(document, changes | {"workload.model.experts": 8}, tmp_path)
+        _ = Scenario(document, changes | {"workload.model.experts": 8}, tmp_path).values
 
 
 def test_without_heads_tensor_parallelism_is_one(tmp_path, caplog):
@@ -72,7 +72,7 @@ def test_without_heads_tensor_parallelism_is_one(tmp_path, caplog):
     written(tmp_path, trace | {"layers": json.loads(numbers), "model": named})
     document = load_toml(preset_path("scenarios", "llama2-7b-64-h100.toml"))
     del document["search"]["tp"]
-    mine = resolve_scenario(document, {"workload.model": "mine.json"}, tmp_path)
+    mine = Scenario(document, {"workload.model": "mine.json"}, tmp_path).values
     assert mine.space.tp == (1,)
     assert "names no heads: tensor parallelism is 1" in caplog.text
 

@@ -295,4 +295,4 @@ def problem_of(
     curves: tuple[Curve, ...] = (),
 ) -> Problem:
     """Return the problem of a run on its own nodes; parameters and errors are those of `job_of`."""
-    return job_of(run, accelerator, factors, curves).problem(network_of(fabric_of(run)))
+    return job_of(run, accelerator, factors, curves).problem_on(network_of(fabric_of(run)))

@@ -104,7 +104,7 @@ def problem(
         imbalance=imbalance,
         overlap="fitted" if overlap else "none",
     )
-    return job.problem(_fabric(devices, per_node, ratio))
+    return job.problem_on(_fabric(devices, per_node, ratio))
 
 
 def bare_chain(

@@ -14,7 +14,7 @@ from nest_core.documents.schema import FabricFile, checked
 from nest_core.fabric import Fabric, build_fabric
 from nest_core.network import collapse
 from nest_core.network.collective import collective
-from nest_core.scenario import fabric_document, load_fabric, resolve_scenario
+from nest_core.scenario import Scenario, fabric_document, load_fabric
 
 SRUN = "srun -N 8 --ntasks-per-node 8 python train.py"
 
@@ -32,7 +32,7 @@ def cluster() -> Printed:
 
 
 def fabric_of(found: Inspected) -> Fabric:
-    return resolve_scenario(found.scenario).fabric
+    return Scenario(found.scenario).values.fabric
 
 
 def ports(fabric: Fabric) -> list[list[float]]:
@@ -142,7 +142,7 @@ def test_a_job_on_some_of_the_nodes_is_no_contradiction(cluster):
 def test_any_combination_is_a_scenario_that_says_what_was_missing(cluster, taken, devices, told):
     files = [*cluster.files, ("nccl.txt", nccl(cluster.hosts))]
     found = inspect([files[place] for place in taken])
-    scenario = resolve_scenario(found.scenario)
+    scenario = Scenario(found.scenario).values
     assert scenario.fabric.devices == devices
     for words in (*told, "Latencies are", "placeholder"):
         assert sum(words in one for one in found.assumed) == 1

@@ -8,7 +8,7 @@ import tomllib
 import pytest
 from cluster_logs import nccl, printed
 
-from nest_core.scenario import load_fabric, load_scenario, resolve_scenario
+from nest_core.scenario import Scenario, load_fabric, load_scenario
 from nest_studio.cli import run
 
 
@@ -28,7 +28,7 @@ def test_json_has_the_fields_of_the_contract(logs, capsys):
     out, err = capsys.readouterr()
     fields = json.loads(out)
     assert err == ""
-    assert resolve_scenario(fields["scenario"]).fabric.devices == 16
+    assert Scenario(fields["scenario"]).values.fabric.devices == 16
     assert all(isinstance(sentence, str) for sentence in fields["assumed"])
     (one,) = fields["compared"]
     assert one["measured_busbw_Bps"] > 0

@@ -15,7 +15,7 @@ from nest_core.documents.errors import InputError
 from nest_core.documents.presets import load_toml, preset_path
 from nest_core.documents.units import gigabytes, microseconds
 from nest_core.hardware.stacks import load_stack
-from nest_core.scenario import resolve_scenario
+from nest_core.scenario import Scenario
 from nest_core.workload.model_files import model_table
 
 TRAINING = (
@@ -104,7 +104,7 @@ def compare(path: Path) -> int:
         except InputError:  # no accelerator preset, or no price: nothing to compare
             continue
         recompute = () if run.recompute in ("", *RECOMPUTE) else (run.recompute,)
-        scenario = resolve_scenario(scenario_document(run))
+        scenario = Scenario(scenario_document(run)).values
         assert prices(scenario.problem(recompute), plan) == prices(problem, plan), run.id
         compared += 1
     return compared
