@@ -75,6 +75,7 @@ ABOVE_DOCUMENTS = {
     "interop.exporters": {
         "costs",
         "costs.layout",
+        "interop.formats",
         "network",
         "scenario",
         "workload",

@@ -130,7 +130,7 @@ def test_a_dense_model_has_no_experts_to_recompute():
         nest.price(asked("none", "llama3-8b", ep=1), {"tp": 8, "recompute": "moe_act"})
 
 
-def test_a_set_that_the_search_does_not_name_is_exported_for_slurm():
-    exported = nest.export(asked("none"), "slurm", PLAN | {"recompute": "moe_act"})
+def test_a_set_that_the_search_does_not_name_is_exported_as_a_trace():
+    exported = nest.export(asked("none"), "astra-sim", PLAN | {"recompute": "moe_act"})
     assert exported.report.plan.recompute == ("moe_act",)
     assert exported.bundle.files

@@ -1,7 +1,8 @@
-"""A plan as files that a framework or a scheduler takes."""
+"""A plan as files that a framework, a scheduler or a simulator takes."""
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ __all__ = ["Exported", "export"]
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """A plan as the files that a framework or a scheduler takes.
+    """A plan as the files that a framework, a scheduler or a simulator takes.
 
     Parameters
     ----------
@@ -42,7 +43,7 @@ class Exported:
     refused: str = ""
 
     @property
-    def files(self) -> Mapping[str, str]:
+    def files(self) -> Mapping[str, str | bytes]:
         """Contents by name."""
         return self.bundle.files
 
@@ -68,14 +69,18 @@ class Exported:
         return tuple(place / name for name in self.files)
 
     def to_json(self) -> dict[str, Any]:
-        """The fields of ``nest-studio export --json``."""
+        """The fields of ``nest-studio export --json``; binary files in base 64."""
         return {
             "scenario": scenario_title(self.scenario),
             "target": self.target,
             "plan": self.report.plan.to_json(),
             "feasible": self.report.feasible,
             "refused": self.refused or None,
-            "files": dict(self.files),
+            "files": {
+                name: content if isinstance(content, str) else base64.b64encode(content).decode()
+                for name, content in self.files.items()
+            },
+            "base64": sorted(n for n, content in self.files.items() if isinstance(content, bytes)),
             "output": None,
             "notes": self.bundle.notes,
         }
@@ -83,7 +88,7 @@ class Exported:
     def __str__(self) -> str:
         if self.refused:
             return f"refused: {self.refused}"
-        texts = [f"==> {name} <==\n{content}" for name, content in self.files.items()]
+        texts = [f"==> {name} <==\n{c}" for name, c in self.files.items() if isinstance(c, str)]
         return "\n".join([*texts, *(f"note: {note}" for note in self.bundle.notes)])
 
 
@@ -99,7 +104,7 @@ def export(
     Parameters
     ----------
     scenario : Scenario, str, Path or mapping
-    to : {"megatron", "nemo", "deepspeed", "torchtitan", "slurm"}
+    to : {"megatron", "nemo", "deepspeed", "torchtitan", "slurm", "astra-sim"}
     plan : optional
         As `price` takes it; the best plan without it.
     placement : str or Path, optional

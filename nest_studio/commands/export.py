@@ -1,4 +1,4 @@
-"""``nest-studio export``: a plan as files that a framework or a scheduler takes."""
+"""``nest-studio export``: a plan as files that a framework, a scheduler or a simulator takes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def export(
     scenario: Annotated[str, typer.Argument(help="Scenario preset or file (TOML).")],
     to: Annotated[
         str,
-        typer.Option(help="megatron, nemo, deepspeed, torchtitan or slurm."),
+        typer.Option(help="megatron, nemo, deepspeed, torchtitan, slurm or astra-sim."),
     ],
     plan: Annotated[
         str,
@@ -42,7 +42,7 @@ def export(
     fields = found.to_json()
     if output is not None:
         files = {path.name: str(path) for path in found.write(output)}
-        fields |= {"files": files, "output": str(output)}
+        fields |= {"files": files, "base64": [], "output": str(output)}
     emit(fields, as_json, _as_text)
 
 
@@ -59,7 +59,15 @@ def _as_text(fields: Mapping[str, Any]) -> str:
             + (", …" if count > 12 else "")
         )
     else:
-        parts += [f"==> {name} <==\n{content}" for name, content in fields["files"].items()]
+        parts += [
+            f"==> {name} <==\n{content}"
+            for name, content in fields["files"].items()
+            if name not in fields["base64"]
+        ]
+        if fields["base64"]:
+            parts.append(
+                f"{len(fields['base64'])} binary files are not printed: give --output a folder."
+            )
     if not fields["feasible"]:
         parts.append("note: the plan does not fit into memory.")
     parts += [f"note: {note}" for note in fields["notes"]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import subprocess
 import sys
@@ -26,12 +27,15 @@ def answered(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, objec
 
 @pytest.mark.parametrize("target", sorted(set(TARGETS) - {"torchtitan"}))
 def test_json_has_files_by_name(target: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Texts as they are."""
+    """Texts as they are, binary files in base64 and named."""
     fields = answered(capsys, PRESET, "--to", target, "--plan", "dp=64,zero=1")
-    files = fields["files"]
+    files, binary = fields["files"], fields["base64"]
     assert isinstance(files, dict)
+    assert isinstance(binary, list)
     assert fields["refused"] is None
     assert files
+    assert set(binary) == {name for name in files if name.endswith(".et")}
+    assert all(base64.b64decode(files[name])[:2] == b"\x07\x0a" for name in binary)
 
 
 def test_a_refusal_is_an_answer(capsys: pytest.CaptureFixture[str]) -> None:
@@ -54,13 +58,15 @@ def test_the_best_plan_is_the_default(capsys: pytest.CaptureFixture[str]) -> Non
 def test_output_writes_what_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Into a folder that is made, byte for byte what --json prints."""
     folder = tmp_path / "new" / "folder"
-    words = [PRESET, "--to", "slurm", "--plan", "dp=16,pp=2"]
+    words = [PRESET, "--to", "astra-sim", "--plan", "dp=16,pp=2"]
     printed = answered(capsys, *words)
     written = answered(capsys, *words, "--output", str(folder))
     assert isinstance(printed["files"], dict)
+    assert isinstance(printed["base64"], list)
     assert written["files"] == {name: str(folder / name) for name in printed["files"]}
     for name, content in printed["files"].items():
-        assert (folder / name).read_bytes() == content.encode()
+        raw = base64.b64decode(content) if name in printed["base64"] else content.encode()
+        assert (folder / name).read_bytes() == raw
     assert run(["export", *words, "--output", str(folder)]) == 0
     assert "files in" in capsys.readouterr().out
 
@@ -72,6 +78,8 @@ def test_text_prints_the_files(capsys: pytest.CaptureFixture[str]) -> None:
     assert "==> launch.sh <==\n#!/usr/bin/env bash\n" in out
     assert "==> plan.args <==\n--tensor-model-parallel-size 1\n" in out
     assert "\nnote: " in out
+    assert run(["export", PRESET, "--to", "astra-sim", "--plan", "dp=64,zero=1"]) == 0
+    assert "64 binary files are not printed: give --output a folder." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

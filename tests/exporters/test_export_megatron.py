@@ -14,10 +14,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from nest_core.costs import Plan, Point
-from nest_core.costs.links import axis_groups
 from nest_core.costs.parse import read_pasted, read_plan
 from nest_core.explain.mine import check_job
 from nest_core.interop.exporters import Refused, export_plan
+from nest_core.interop.exporters.astra_workload import groups_of
 from nest_core.interop.exporters.megatron_core import layout_string, stage_options, swapped
 
 assert DATA.is_dir()
@@ -120,21 +120,6 @@ def partial_groups(
     return within, between
 
 
-def groups_of(point: Point) -> dict[str, set[tuple[int, ...]]]:
-    """Ranks of every group of more than one member, axis by axis, as the plan is priced."""
-    axes = ["tp", "cp", "data", "replicas"]
-    axes += ["etp"] if point.etp != point.tp else []
-    axes += ["ep", "expert_data", "expert_replicas"] if point.experts_apart else []
-    groups = {
-        axis: axis_groups(point.layout.devices, point, axis, point.instances)[0] for axis in axes
-    }
-    return {
-        axis: {tuple(row) for row in rows.tolist()}
-        for axis, rows in groups.items()
-        if rows.shape[1] > 1
-    }
-
-
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("target", ["megatron", "nemo"])
 @settings(max_examples=150, derandomize=True, database=None, deadline=None)
@@ -153,7 +138,10 @@ def test_ranks_meet_those_of_the_layout(target: str, data: st.DataObject) -> Non
     script = str(bundle.files["launch.sh" if target == "megatron" else "train.py"])
     flag = "--use-tp-pp-dp-mapping" if target == "megatron" else "use_tp_pp_dp_mapping=True"
     assert (flag in script) == swapped(point)
-    ours = groups_of(point)
+    ours = {
+        axis: {tuple(row) for row in rows.tolist()}
+        for axis, rows in groups_of(point).members.items()
+    }
     dense, experts = megatron_ranks(point, False), megatron_ranks(point, True)
     n = point.instances
     pairs = [

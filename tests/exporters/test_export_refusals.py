@@ -23,6 +23,8 @@ CASES: list[tuple[str, dict[str, Any], tuple[str, ...], str]] = [
      r"plan\.schedule must be 1f1b, gpipe or interleaved for torchtitan, whose zero-bubble"),
     ("deepspeed", {"dp": 16, "pp": 4, "zero": 1, "schedule": "zb_1p"}, (),
      r"plan\.schedule must be 1f1b for DeepSpeed"),
+    ("astra-sim", {"dp": 16, "pp": 4, "schedule": "zb_2p"}, (),
+     r"plan\.schedule must be 1f1b, gpipe or interleaved for ASTRA-sim"),
     ("megatron", {"dp": 16, "pp": 4, "zero": 2}, (), r"plan\.zero must be 0 or 1 with a pipeline"),
     ("nemo", {"dp": 16, "pp": 4, "zero": 3}, (), r"plan\.zero must be 0 or 1 with a pipeline"),
     ("megatron", {"dp": 4, "cp": 4, "pp": 4, "order": ["tp", "dp", "cp", "pp"]}, (),
@@ -105,6 +107,8 @@ EXPERTS: list[tuple[str, str, dict[str, Any], tuple[str, ...], str]] = [
      r"workload\.dispatch must be all_to_all for torchtitan"),
     ("deepspeed", "mixtral-8x7b", {"dp": 64, "ep": 8, "zero": 1}, ("workload.expert_overlap=true",),
      r"expert_overlap must be false for DeepSpeed"),
+    ("astra-sim", "mixtral-8x7b", {"dp": 64, "ep": 8, "zero": 1},
+     ('workload.dispatch="once_per_node"',), r"workload\.dispatch must be all_to_all for ASTRA"),
     ("megatron", "bloom-176b", {"dp": 64}, (), r"workload\.model must not need ALiBi"),
     ("nemo", "mpt-7b", {"dp": 64}, (), r"workload\.model must not need ALiBi"),
     ("megatron", "grok-1", {"dp": 64}, (), r"must not need norms behind attention and MLP"),
@@ -179,7 +183,7 @@ def test_stages_that_recompute_differently(target: str) -> None:
         exported(target, scenario(), dp=32, pp=2, zero=0, stage_recompute=["full", "none"])
 
 
-@pytest.mark.parametrize("target", LAUNCHED)
+@pytest.mark.parametrize("target", [*LAUNCHED, "astra-sim"])
 def test_stages_that_divide_their_layers_differently(target: str) -> None:
     """Sharding per stage is one case of it."""
     asked = scenario()
@@ -206,6 +210,20 @@ def test_strategies_that_agree_are_uniform() -> None:
 def test_a_schedule_without_a_pipeline_is_no_obstacle(target: str) -> None:
     """GPipe of one stage is gradient accumulation."""
     assert exported(target, scenario(), dp=64, zero=3, schedule="gpipe").files
+
+
+def test_fabrics_that_are_no_product() -> None:
+    """ASTRA-sim's network says which ones."""
+    asked = scenario("llama3-8b", "unequal-racks-88")
+    with pytest.raises(InputError, match="must be a product of rings, full meshes and switches"):
+        exported("astra-sim", asked, dp=8, tp=8)
+
+
+def test_traces_that_grow_too_large() -> None:
+    """The number of nodes is counted before any is written."""
+    big = scenario("llama3-8b", "h100-spine-leaf-1024", "workload.global_batch_sequences=8192")
+    with pytest.raises(Refused, match=r"must need at most 1,000,000 trace nodes for ASTRA-sim"):
+        exported("astra-sim", big, dp=32, pp=32)
 
 
 def test_unknown_targets() -> None:

@@ -176,6 +176,8 @@ def test_it_is_drawn_and_exported(hyperx):
     assert build_fabric(checked(FabricFile, document)).devices == hyperx.devices
     # Devices with NICs of their own are hosts; equal switches are one logical parent.
     assert "Nodes=node[0000-0023]" in write_fabric(hyperx, "slurm-tree").text
+    with pytest.raises(InputError, match="but is 'a HyperX'"):
+        write_fabric(hyperx, "astrasim")
 
 
 def test_it_is_planned_on(hyperx):

@@ -129,7 +129,7 @@ CHOSEN = {
     ("mi300x-mesh-64", "csv"),
     ("dgx1-v100-64", "slurm-tree"),
     ("tpu-v4-2x2x4", "slurm-block"),
-    ("drawn-8", "csv"),
+    ("drawn-8", "astrasim"),
 }
 
 

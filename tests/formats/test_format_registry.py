@@ -149,6 +149,7 @@ SAMPLES = {
     "slurm-block": ("topology.conf", "# comment\nBlockName=b Nodes=n[1-4]\n"),
     "slurm-yaml": ("topology.yaml", "- topology: t\n  block: {blocks: [{block: s, nodes: n}]}"),
     "ibnetdiscover": ("ib.txt", ibnetdiscover_text(1, spines=1, rails=1, hosts_per_unit=2)),
+    "astrasim": ("net.yml", "topology: [Switch]\nnpus_count: [4]\nbandwidth: [1]\nlatency: [1]\n"),
 }
 
 
@@ -176,6 +177,7 @@ REFUSED = [
     (b"\n" * 4_000_000 + b"x", "x", "", "x must be a fabric file of a known format"),
     (b"hello", "x", "", "x must be a fabric file of a known format, but is .*: known are Nest Stu"),
     (b"hello", "x", "visio", "from must be a known format, but is 'visio': pick toml, graphml, cs"),
+    (b"hello", "x", "ns3", "from must be a known format, but is 'ns3'"),
     (b"kind = 1\n" * 2, "x.toml", "", "x.toml must be valid TOML"),
     (b"a" + b".a" * 400_000 + b" = 1", "x.toml", "", "x.toml must have keys of at most 16 parts"),
     (b'name = "x"', "x.toml", "", "schema is required"),

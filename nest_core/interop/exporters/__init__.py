@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 
 from nest_core.costs import NO_OFFLOAD, Report
 from nest_core.documents.errors import InputError
+from nest_core.interop.exporters.astra_sim import export_astra_sim
 from nest_core.interop.exporters.deepspeed import export_deepspeed
 from nest_core.interop.exporters.megatron import export_megatron
 from nest_core.interop.exporters.nemo import export_nemo
@@ -27,6 +28,7 @@ TARGETS: Mapping[str, Callable[[ScenarioValues, Report], Bundle]] = {
     "deepspeed": export_deepspeed,
     "torchtitan": export_torchtitan,
     "slurm": export_slurm,
+    "astra-sim": export_astra_sim,
 }
 """Every target by the name that ``nest-studio export --to`` takes."""
 

@@ -291,7 +291,7 @@ def architecture(scenario: ScenarioValues, framework: str) -> dict[str, Value]:
             "workload.model",
             f"must not need {what} for {framework}",
             model.name,
-            "export with --to slurm",
+            "export with --to slurm or astra-sim",
         )
     fields: dict[str, Value] = {
         "num_layers": model.blocks,

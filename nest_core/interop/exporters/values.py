@@ -35,6 +35,8 @@ __all__ = [
     "torchrun",
 ]
 
+Content = str | bytes
+
 
 class Refused(InputError):
     """A plan that a framework cannot express; the sentence says which part and why."""
@@ -58,13 +60,13 @@ class Bundle:
 
     Parameters
     ----------
-    files : mapping of str to str
-        Contents by name, UTF-8 with Unix line ends.
+    files : mapping of str to str or bytes
+        Contents by name; text is UTF-8 with Unix line ends.
     notes : tuple of str
         One sentence each: what the framework decides for itself, or what is left out.
     """
 
-    files: Mapping[str, str]
+    files: Mapping[str, Content]
     notes: tuple[str, ...] = ()
 
 

@@ -16,10 +16,12 @@ from nest_core.documents.errors import InputError
 from nest_core.documents.files import MAX_FILE_BYTES, decoded
 from nest_core.documents.schema import FabricFile, checked
 from nest_core.fabric import Fabric, build_fabric
+from nest_core.interop.formats.astrasim import read_astrasim, write_astrasim
 from nest_core.interop.formats.drawn import unsaid
 from nest_core.interop.formats.edges import read_edges, write_edges
 from nest_core.interop.formats.graphml import read_graphml, write_graphml
 from nest_core.interop.formats.ibnetdiscover import read_ibnetdiscover
+from nest_core.interop.formats.simai import write_ns3, write_simai
 from nest_core.interop.formats.slurm import read_slurm, write_slurm_block, write_slurm_tree
 from nest_core.interop.formats.slurm_yaml import read_slurm_yaml
 from nest_core.interop.formats.studio import read_toml, write_toml
@@ -44,6 +46,7 @@ _READERS: dict[str, Callable[[Source], tuple[dict[str, Any], tuple[str, ...]]]] 
     "slurm-block": read_slurm,
     "slurm-yaml": read_slurm_yaml,
     "ibnetdiscover": read_ibnetdiscover,
+    "astrasim": read_astrasim,
 }
 _WRITERS: dict[str, Callable[[Fabric], Exported]] = {
     "toml": write_toml,
@@ -51,6 +54,9 @@ _WRITERS: dict[str, Callable[[Fabric], Exported]] = {
     "csv": write_edges,
     "slurm-tree": write_slurm_tree,
     "slurm-block": write_slurm_block,
+    "astrasim": write_astrasim,
+    "simai": write_simai,
+    "ns3": write_ns3,
 }
 _LABELS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("toml", "Nest Studio TOML", (".toml",)),
@@ -60,6 +66,9 @@ _LABELS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("slurm-block", "Slurm topology.conf, block", (".conf",)),
     ("slurm-yaml", "Slurm topology.yaml", (".yaml", ".yml")),
     ("ibnetdiscover", "ibnetdiscover output", (".ibnetdiscover", ".topo", ".out", ".txt")),
+    ("astrasim", "ASTRA-sim analytical network", (".yaml", ".yml")),
+    ("simai", "SimAI topology (ns-3)", (".simai", ".txt")),
+    ("ns3", "ASTRA-sim ns-3 physical topology", (".ns3", ".txt")),
 )
 FORMATS: Mapping[str, Format] = {
     name: Format(name, label, suffixes, name in _READERS, name in _WRITERS)
@@ -73,6 +82,7 @@ _SIGNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("slurm-tree", re.compile(r"(?im)^[ \t]*(?:SwitchName|RingName)[ \t]*=")),
     ("ibnetdiscover", re.compile(r'(?m)^(?:(?:Switch|Ca|Rt)\s+\d+\s+"|switchguid=|caguid=)')),
     ("ibnetdiscover", re.compile(r"# Topology file: generated|#\n# Topology file: generated")),
+    ("astrasim", re.compile(r"(?m)^[ \t]*npus_count[ \t]*:")),
     ("slurm-yaml", re.compile(r"(?m)^[ \t]*(?:-[ \t]+)?[\"']?topology[\"']?[ \t]*:")),
     ("csv", re.compile(r'(?m)\A\s*(?:[\w"]+,)*"?(?:a|b)"?(?:,|$)')),
     ("toml", re.compile(r"(?m)^[ \t]*(?:schema|kind)[ \t]*=")),

@@ -22,7 +22,7 @@ LABELS: Mapping[str, str] = {
     "deepspeed": "DeepSpeed",
     "slurm": "Slurm",
 }
-"""Targets that a page offers."""
+"""Targets that a page offers; ASTRA-sim's traces may be of a million nodes."""
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 """Of every file in an archive: the same plan has the same bytes."""
@@ -36,7 +36,7 @@ class PlanExport:
     ----------
     target : str
         One of `LABELS`.
-    files : mapping of str to str
+    files : mapping of str to str or bytes
         Contents by name; none where it is refused.
     refused : str
         Why the target cannot express the plan; empty where it can.
@@ -45,7 +45,7 @@ class PlanExport:
     """
 
     target: str
-    files: Mapping[str, str]
+    files: Mapping[str, str | bytes]
     refused: str = ""
     notes: tuple[str, ...] = ()
 
@@ -69,7 +69,7 @@ def plan_exports(scenario: Scenario, best: Report) -> tuple[PlanExport, ...]:
     return tuple(found)
 
 
-def zipped(files: Mapping[str, str]) -> bytes:
+def zipped(files: Mapping[str, str | bytes]) -> bytes:
     """Files in one archive, scripts of the shell executable; the same files, the same bytes."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:

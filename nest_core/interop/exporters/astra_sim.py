@@ -1,0 +1,178 @@
+"""ASTRA-sim: one Chakra trace per NPU, groups, network and system, and the command that runs them.
+
+Formats of ASTRA-sim at commit 2ad88b8d (analytical network as JSON, which earlier readers take as
+YAML too) with the Chakra feeder v3; options of ``network_frontend/analytical/common/
+CmdLineParser.cc``. ASTRA-sim reads binary traces only, and the text form that Chakra's converter
+knows has neither stages nor groups, so the traces are written in full
+(`nest_core.interop.exporters.chakra`). The network is `nest_core.interop.formats.astrasim`'s; the
+congestion unaware backend is the one that takes several dimensions.
+"""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+
+from nest_core.costs import Report
+from nest_core.costs.layout import device_order
+from nest_core.costs.schedules import DELAYS
+from nest_core.interop.exporters import chakra
+from nest_core.interop.exporters.astra_workload import Groups, groups_of, trace, workload
+from nest_core.interop.exporters.values import (
+    Bundle,
+    check_plain_experts,
+    check_uniform,
+    header,
+    pipelined,
+    refuse_if,
+)
+from nest_core.interop.formats import write_fabric
+from nest_core.network import IntArray, Network
+from nest_core.scenario import ScenarioValues
+
+__all__ = ["MOST_NODES", "VERSION", "export_astra_sim"]
+
+VERSION = f"ASTRA-sim commit 2ad88b8d, {chakra.SCHEMA}"
+MOST_NODES = 1_000_000
+"""Nodes of all traces together."""
+
+_NAME = "ASTRA-sim"
+_RUN = """\
+#!/usr/bin/env bash
+{top}# ASTRA_SIM: the binary AstraSim_Analytical_Congestion_Unaware.
+set -euo pipefail
+cd -- "$(dirname -- "$0")"
+exec "${{ASTRA_SIM:?path of AstraSim_Analytical_Congestion_Unaware}}" \\
+  --workload-configuration=workload \\
+  --comm-group-configuration={groups} \\
+  --system-configuration=system.json \\
+  --remote-memory-configuration=remote_memory.json \\
+  --network-configuration=network.json
+"""
+
+
+def export_astra_sim(scenario: ScenarioValues, report: Report) -> Bundle:
+    """Traces and configurations of a priced plan.
+
+    Raises
+    ------
+    Refused
+        If the fabric is no product of ASTRA-sim's building blocks, if stages divide their layers
+        differently, or if the traces would have more than `MOST_NODES` nodes.
+    """
+    plan, point = report.plan, report.plan.point
+    check_uniform(plan, _NAME)
+    check_plain_experts(scenario, point, _NAME)
+    refuse_if(
+        point.schedule in DELAYS and pipelined(point),
+        "plan.schedule",
+        f"must be 1f1b, gpipe or interleaved for {_NAME}",
+        point.schedule,
+        "pin search.schedule",
+    )
+    problem = scenario.problem(plan.recompute)
+    network, notes = _network(scenario)
+    steps = workload(problem, plan)
+    nodes = point.devices_used // point.pp * sum(map(len, steps))
+    refuse_if(
+        nodes > MOST_NODES,
+        "plan",
+        f"must need at most {MOST_NODES:,} trace nodes for {_NAME}",
+        f"{nodes:,}",
+        "lower workload.global_batch_sequences or use fewer devices",
+    )
+    npu = _npus(problem.network)
+    rank_mapping = npu[device_order(problem.network, point.device_order)[: point.devices_used]]
+    groups = groups_of(point)
+    stage = point.layout.stage_of(point.devices_used)
+    stride, dims = point.layout.stride("pp"), len(_list(network["npus_count"]))
+
+    def peer(rank: int, hop: int) -> int:
+        return rank + ((int(stage[rank]) + hop) % point.pp - int(stage[rank])) * stride
+
+    files: dict[str, str | bytes] = {
+        f"workload.{npu_number}.et": chakra.metadata() for npu_number in range(len(npu))
+    }
+    for rank in range(point.devices_used):
+        files[f"workload.{int(rank_mapping[rank])}.et"] = trace(
+            steps[int(stage[rank])], rank, groups, peer, rank_mapping, dims
+        )
+    top = header(scenario, plan, VERSION)
+    named = bool(groups.members)
+    if named:
+        files["groups.json"] = _groups(groups, rank_mapping)
+    return Bundle(
+        files
+        | {
+            "network.json": json.dumps(network, indent=2) + "\n",
+            "system.json": json.dumps(_system(scenario, network), indent=2) + "\n",
+            "remote_memory.json": json.dumps({"memory-type": "NO_MEMORY_EXPANSION"}) + "\n",
+            "run.sh": _RUN.format(top=top, groups="groups.json" if named else "empty"),
+        },
+        (
+            *notes,
+            "Collectives of one pass and axis are one node; compute times are whole microseconds.",
+            "ASTRA-sim hides nothing behind compute here and knows no kernel launches.",
+        ),
+    )
+
+
+def _network(scenario: ScenarioValues) -> tuple[dict[str, object], tuple[str, ...]]:
+    """The fabric's dimensions, innermost first, and what they leave out."""
+    exported = write_fabric(scenario.fabric, "astrasim")
+    table: dict[str, object] = {}
+    for line in exported.text.splitlines():
+        key, _, values = line.partition(":")
+        words = [word.strip() for word in values.strip(" []").split(",")]
+        table[key] = [_value(key, word) for word in words]
+    return table, tuple(f"The network leaves out: {loss}" for loss in exported.lost)
+
+
+def _value(key: str, word: str) -> str | int | float:
+    if key == "topology":
+        return word
+    return int(word) if key == "npus_count" else float(word)
+
+
+def _list(value: object) -> list[object]:
+    return list(value) if isinstance(value, list) else []
+
+
+def _npus(network: Network) -> IntArray:
+    """ASTRA-sim's number of every device: the innermost dimension counts fastest."""
+    if network.torus is not None:
+        return np.asarray(network.place)
+    inner = device_order(network, "rack")
+    numbers = np.empty(network.devices, dtype=np.int64)
+    numbers[inner] = np.arange(network.devices)
+    return numbers
+
+
+def _groups(groups: Groups, npu: IntArray) -> str:
+    """Members of every group by its number."""
+    table = {
+        str(int(groups.number[axis][group[0]])): npu[group].tolist()
+        for axis, members in groups.members.items()
+        for group in members
+    }
+    return json.dumps(table) + "\n"
+
+
+def _system(scenario: ScenarioValues, network: dict[str, object]) -> dict[str, object]:
+    ways = {"Ring": "ring", "FullyConnected": "direct", "Switch": "ring"}
+    rings = [ways[str(kind)] for kind in _list(network["topology"])]
+    return {
+        "scheduling-policy": "LIFO",
+        "endpoint-delay": 10,
+        "active-chunks-per-dimension": 1,
+        "preferred-dataset-splits": 4,
+        "all-reduce-implementation": rings,
+        "all-gather-implementation": rings,
+        "reduce-scatter-implementation": rings,
+        "all-to-all-implementation": rings,
+        "collective-optimization": "localBWAware",
+        "local-mem-bw": scenario.accelerator.memory_bandwidth_Bps / 1e9,
+        "boost-mode": 0,
+        "roofline-enabled": 0,
+    }

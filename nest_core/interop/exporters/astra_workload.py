@@ -1,0 +1,387 @@
+"""What every rank does in one iteration, as a Chakra trace for ASTRA-sim.
+
+A pass of a micro-batch over a virtual stage is a transfer in, a compute node with the seconds that
+the plan was priced with, the collectives of each axis, and a transfer out. Nodes wait in the order
+of the schedule; transfers out wait for nothing else, so that no order of the links can block. The
+iteration ends with gradient synchronisation and the optimizer step.
+
+Collectives of one kind and axis in one pass are one node with their bytes added up, which leaves
+their number out; what the price hides behind compute is not hidden. Sizes are those that
+ASTRA-sim's rings expect: of all-reduce, reduce-scatter and all-to-all what one rank puts in, of
+all-gather what it puts in too (a part).
+
+`nest_core.costs.schedules` names the schedules. GPipe runs all forward passes first. 1F1B runs as
+many as there are stages behind it, then alternates. The interleaved schedule does the same with
+passes of virtual stages, which it takes in groups of ``pp`` micro-batches, virtual stage after
+virtual stage (Narayanan et al. 2021, SC, figure 4), twice as far ahead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from nest_core.costs import Calls, LayerTable, Plan, Point, Problem
+from nest_core.costs.links import axis_groups
+from nest_core.costs.stages import BETWEEN, update_layers
+from nest_core.costs.zero import traffic
+from nest_core.interop.exporters import chakra
+from nest_core.network import IntArray
+
+__all__ = ["Groups", "Pass", "groups_of", "passes", "trace", "workload"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One pass of one micro-batch over one virtual stage.
+
+    Parameters
+    ----------
+    forward : bool
+    micro_batch : int
+    virtual_stage : int
+        Along the whole pipeline: stage ``s`` holds virtual_stages ``s``, ``s + pp``, …
+    """
+
+    forward: bool
+    micro_batch: int
+    virtual_stage: int
+
+
+def passes(point: Point, micro_batches: int, stage: int) -> list[Pass]:
+    """Passes of a stage, first to last.
+
+    Examples
+    --------
+    >>> point = Point(1, False, 1, 2, 1, 0, ("tp", "cp", "dp", "pp"))
+    >>> [("FB"[not p.forward], p.micro_batch) for p in passes(point, 2, 0)]
+    [('F', 0), ('F', 1), ('B', 0), ('B', 1)]
+    """
+    pp, v = point.pp, point.interleave
+    total = micro_batches * v
+    ahead = pp - 1 - stage
+    if point.schedule == "gpipe":
+        warm = total
+    elif point.schedule == "interleaved":
+        warm = min(total, 2 * ahead + (v - 1) * pp)
+    else:
+        warm = min(total, ahead)
+    forward = [_nth(point, k, stage, True) for k in range(total)]
+    backward = [_nth(point, k, stage, False) for k in range(total)]
+    order = forward[:warm]
+    for ran, one in enumerate(forward[warm:]):
+        order += [one, backward[ran]]
+    return order + backward[total - warm :]
+
+
+def _nth(point: Point, k: int, stage: int, forward: bool) -> Pass:
+    pp, v = point.pp, point.interleave
+    if v == 1:
+        return Pass(forward, k, stage)
+    group, within = divmod(k, pp * v)
+    turn, place = divmod(within, pp)
+    return Pass(forward, group * pp + place, (turn if forward else v - 1 - turn) * pp + stage)
+
+
+_AXES = ("tp", "cp", "etp", "ep", "data", "replicas", "expert_data", "expert_replicas", "tied")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Groups:
+    """Groups by axis, as in `nest_core.costs.links`.
+
+    Parameters
+    ----------
+    members : mapping of str to int array (groups, size)
+        Ranks, in the order of their places on the axis.
+    number : mapping of str to int array (ranks,)
+        Number of every rank's group, from 1; 0 where it has none.
+    """
+
+    members: dict[str, IntArray]
+    number: dict[str, IntArray]
+
+
+def groups_of(point: Point) -> Groups:
+    """All groups of a point with more than one member, numbered through."""
+    ranks = point.layout.devices
+    members, number, last = {}, {}, 0
+    for axis in _AXES:
+        group, _ = axis_groups(ranks, point, axis, point.instances)
+        if group.shape[1] == 1 or (axis == "tied" and point.pp == 1):
+            continue
+        if axis in ("ep", "expert_data", "expert_replicas") and not point.experts_apart:
+            continue
+        if axis == "etp" and point.etp == point.tp:
+            continue
+        members[axis] = group
+        own = np.zeros(ranks.size, dtype=np.int64)
+        own[group] = last + 1 + np.arange(len(group))[:, None]
+        number[axis] = own
+        last += len(group)
+    return Groups(members, number)
+
+
+MICROSECOND = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One node of a stage, before ranks give it peers and groups.
+
+    Parameters
+    ----------
+    name : str
+    kind : int
+        See `nest_core.interop.exporters.chakra`.
+    micros : int
+        Of a compute node.
+    size : int
+        Bytes of a transfer or collective.
+    op : int
+        Of a collective.
+    axis : str
+        Of a collective's group.
+    hop : int
+        Stages from here to the peer of a transfer, round the pipeline.
+    tag : int
+    """
+
+    name: str
+    kind: int
+    micros: int = 0
+    size: int = 0
+    op: int = 0
+    axis: str = ""
+    hop: int = 0
+    tag: int = 0
+
+
+def workload(problem: Problem, plan: Plan) -> list[list[Step]]:
+    """Steps of every stage in one iteration of a plan whose stages all divide layers alike."""
+    builder = _Builder(problem, plan)
+    return [builder.stage(stage) for stage in range(plan.point.pp)]
+
+
+def trace(
+    steps: list[Step],
+    rank: int,
+    groups: Groups,
+    peer: Callable[[int, int], int],
+    npu: IntArray,
+    dimensions: int,
+) -> bytes:
+    """The trace of one rank.
+
+    Parameters
+    ----------
+    peer : callable (rank, hop) -> rank
+        The rank at the same place of another stage.
+    npu : int array (ranks,)
+        ASTRA-sim's number of every rank.
+    dimensions : int
+        Of the network, all of which a collective may use.
+    """
+    parts, chain = [chakra.metadata()], -1
+    for identifier, step in enumerate(steps):
+        attributes: dict[str, Any] = {"is_cpu_op": False}
+        if step.kind == chakra.COLLECTIVE:
+            attributes |= {"comm_type": step.op, "comm_size": step.size}
+            attributes["pg_name"] = str(int(groups.number[step.axis][rank]))
+            if dimensions > 4:  # that many are assumed
+                attributes["involved_dim"] = {"values": [True] * dimensions}
+        elif step.kind != chakra.COMPUTE:
+            other = int(npu[peer(rank, step.hop)])
+            here = int(npu[rank])
+            source, target = (here, other) if step.kind == chakra.SEND else (other, here)
+            attributes |= {"comm_src": source, "comm_dst": target}
+            attributes |= {"comm_size": step.size, "comm_tag": step.tag}
+        after = (chain,) if chain >= 0 else ()
+        parts.append(chakra.node(identifier, step.name, step.kind, after, step.micros, attributes))
+        if step.kind != chakra.SEND:
+            chain = identifier
+    return b"".join(parts)
+
+
+@dataclass(slots=True, eq=False)
+class _Builder:
+    problem: Problem
+    plan: Plan
+    table: LayerTable = field(init=False)
+
+    def __post_init__(self) -> None:
+        point = self.plan.point
+        self.table = self.problem.table(
+            point.tp, point.sp, point.micro_batch, point.cp, point.ep, point.etp
+        )
+
+    def stage(self, stage: int) -> list[Step]:
+        """Steps of a stage, in the order in which they are issued."""
+        point = self.plan.point
+        steps: list[Step] = []
+        for one in passes(point, point.micro_batches(self.problem.batch), stage):
+            steps += self._pass(one, self.plan.recompute[stage])
+        return steps + self._finish(stage)
+
+    def _span(self, virtual_stage: int) -> slice:
+        return slice(self.plan.cuts[virtual_stage], self.plan.cuts[virtual_stage + 1])
+
+    def _pass(self, one: Pass, recompute: str) -> list[Step]:
+        span, table = self._span(one.virtual_stage), self.table
+        layers = np.arange(span.start, span.stop)
+        again = self.problem.layer_rows(recompute, ((span.start, span.stop),)), layers
+        name = f"{'F' if one.forward else 'B'}{one.micro_batch}.{one.virtual_stage}"
+        forward = float(table.forward_s[span].sum())
+        both = float(table.compute_s[span].sum() + table.replay_s[again].sum())
+        steps = self._arrival(one, name)
+        steps += self._sharded(one, span, name)
+        steps.append(_compute(name, forward if one.forward else both - forward))
+        for axis, calls in table.calls.items():
+            if getattr(self.plan.point, axis) > 1:
+                steps += self._calls(axis, calls, span, again, one.forward, name)
+        zero = self.problem.acting_zero(self.plan.point)
+        if not one.forward and zero >= 2:
+            gradients = traffic(zero, self.problem.state).step[0]
+            steps += self._sharing(chakra.REDUCE_SCATTER, gradients, span, name)
+        return steps + self._departure(one, name)
+
+    def _calls(
+        self,
+        axis: str,
+        calls: Calls,
+        span: slice,
+        again: tuple[IntArray, IntArray],
+        forward: bool,
+        name: str,
+    ) -> list[Step]:
+        """Half of an axis's bytes belong to either pass, what is replayed to the backward one.
+
+        ``again``: rows and layers of tables.
+        """
+        size = float(calls.bytes[span].sum()) / 2
+        if not forward:
+            size += float(calls.replay_bytes[again].sum())
+        members = getattr(self.plan.point, axis)
+        if calls.kind == "all_reduce":
+            return _collective(name, chakra.ALL_REDUCE, size / 2, axis)
+        if calls.kind == "all_to_all":
+            return _collective(name, chakra.ALL_TO_ALL, size, axis)
+        if calls.kind == "ring":
+            return _collective(name, chakra.ALL_GATHER, size / members, axis)
+        return [
+            *_collective(name, chakra.ALL_GATHER, size / 2 / members, axis),
+            *_collective(name, chakra.REDUCE_SCATTER, size / 2, axis),
+        ]
+
+    def _sharded(self, one: Pass, span: slice, name: str) -> list[Step]:
+        """Weights that ZeRO 3 gathers before a pass."""
+        if self.plan.point.zero < 3:
+            return []
+        return self._sharing(chakra.ALL_GATHER, self.problem.state.weights, span, name)
+
+    def _sharing(
+        self, op: int, per_parameter: float, span: slice, name: str, *, between: bool = False
+    ) -> list[Step]:
+        """A collective over the ranks that share dense weights, and those that share experts.
+
+        ``between`` those that hold the same shard of them.
+        """
+        point, table = self.plan.point, self.table
+        dense = float(table.parameters[span].sum())
+        experts = float(table.expert_parameters[span].sum())
+        if span.stop == table.layers and point.pp == 1:
+            dense -= table.tied_parameters  # the first layer's
+        if not point.experts_apart:
+            dense, experts = dense + experts, 0.0
+        steps: list[Step] = []
+        for axis, members, elements in (
+            ("data", point.shard_ranks, dense),
+            ("expert_data", point.expert_shard_ranks, experts),
+        ):
+            if between and point.instances > 1:
+                steps += _collective(name, op, per_parameter * elements / members, BETWEEN[axis])
+            elif members > 1 and not between:
+                size = per_parameter * elements / (members if op == chakra.ALL_GATHER else 1)
+                steps += _collective(name, op, size, axis)
+        return steps
+
+    def _boundary(self, layer: int) -> float:
+        """Bytes of the transfer into a layer; tensor-parallel ranks send a part each."""
+        whole = float(self.table.boundary_bytes[layer])
+        return whole / self.plan.point.tp if self._alike else whole
+
+    @property
+    def _alike(self) -> bool:
+        return self.plan.point.tp > 1 and not self.plan.point.sp
+
+    def _arrival(self, one: Pass, name: str) -> list[Step]:
+        edge = one.virtual_stage if one.forward else one.virtual_stage + 1
+        if edge in (0, len(self.plan.cuts) - 1) or self.plan.point.pp == 1:
+            return []
+        size = self._boundary(self.plan.cuts[edge])
+        steps = [self._transfer(chakra.RECEIVE, one, edge, size, name)]
+        if self._alike:
+            steps += _collective(name, chakra.ALL_GATHER, size, "tp")
+        return steps
+
+    def _departure(self, one: Pass, name: str) -> list[Step]:
+        edge = one.virtual_stage + 1 if one.forward else one.virtual_stage
+        if edge in (0, len(self.plan.cuts) - 1) or self.plan.point.pp == 1:
+            return []
+        return [self._transfer(chakra.SEND, one, edge, self._boundary(self.plan.cuts[edge]), name)]
+
+    def _transfer(self, kind: int, one: Pass, edge: int, size: float, name: str) -> Step:
+        """The tag says micro-batch, edge of the chain and direction."""
+        tag = (one.micro_batch * len(self.plan.cuts) + edge) * 2 + (not one.forward)
+        onwards = one.forward == (kind == chakra.SEND)
+        what = "send" if kind == chakra.SEND else "receive"
+        return Step(f"{name} {what}", kind, size=_whole(size), hop=1 if onwards else -1, tag=tag)
+
+    def _finish(self, stage: int) -> list[Step]:
+        """Gradients, weights and states, once per iteration."""
+        plan, state = self.plan, self.problem.state
+        virtual_stages = range(stage, len(plan.cuts) - 1, plan.point.pp)
+        zero = self.problem.acting_zero(plan.point)
+        once = traffic(zero, state).sync
+        steps: list[Step] = []
+        update = 0.0
+        layers = update_layers(self.problem, plan.point, self.table)
+        layers = np.broadcast_to(layers, (plan.point.pp, self.table.layers))
+        for virtual_stage in virtual_stages:
+            span = self._span(virtual_stage)
+            update += float(layers[stage, span].sum())
+            if zero == 0:
+                steps += self._sharing(chakra.ALL_REDUCE, once[0], span, f"G{virtual_stage}")
+            elif zero == 1:
+                steps += self._sharing(chakra.REDUCE_SCATTER, once[0], span, f"G{virtual_stage}")
+            steps += self._sharing(
+                chakra.ALL_REDUCE, state.gradients, span, f"S{virtual_stage}", between=True
+            )
+        if plan.point.pp > 1 and self.table.tied_parameters and stage in (0, plan.point.pp - 1):
+            size = self.table.tied_parameters * state.gradients
+            steps += _collective("tied", chakra.ALL_REDUCE, size, "tied")
+        steps.append(_compute("update", update))
+        if plan.point.zero in (1, 2):
+            for virtual_stage in virtual_stages:
+                steps += self._sharing(
+                    chakra.ALL_GATHER, once[-1], self._span(virtual_stage), f"W{virtual_stage}"
+                )
+        return steps
+
+
+def _compute(name: str, seconds: float) -> Step:
+    return Step(name, chakra.COMPUTE, micros=max(1, round(seconds / MICROSECOND)))
+
+
+def _collective(name: str, op: int, size: float, axis: str) -> list[Step]:
+    """One collective, or none of nothing."""
+    if size < 1.0:
+        return []
+    return [Step(f"{name} {axis}", chakra.COLLECTIVE, size=_whole(size), op=op, axis=axis)]
+
+
+def _whole(size: float) -> int:
+    return max(1, round(size))

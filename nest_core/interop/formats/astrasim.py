@@ -1,0 +1,321 @@
+"""ASTRA-sim's analytical networks: products of Ring, FullyConnected and Switch.
+
+Syntax: astra-network-analytical, ``input/*.yml``. The first dimension is the innermost; a rate is
+GB/s of one link and direction, a latency ns of one link. A message through a Switch pays the
+latency twice (comment in ``inputs/network/hgx_h100_32gpu.yml``), so a level's latency is stored
+halved. In a product every NPU has a port in each dimension; a level of the studio joins the same
+devices with one uplink each.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+
+from nest_core.documents.errors import InputError
+from nest_core.documents.units import gigabytes, microseconds
+from nest_core.fabric import (
+    MAX_DEVICES,
+    MAX_EXPLICIT_DEVICES,
+    MAX_LINKS,
+    Clos,
+    Fabric,
+    Hierarchical,
+    Torus,
+)
+from nest_core.interop.formats.draft import Draft, title
+from nest_core.interop.formats.trees import host_groups
+from nest_core.interop.formats.values import Document, Exported, Source
+from nest_core.interop.formats.yaml_text import Table, line_of, yaml_values
+
+__all__ = ["read_astrasim", "write_astrasim"]
+
+_KEYS = ("topology", "npus_count", "bandwidth", "latency")
+_BLOCKS = ("Ring", "FullyConnected", "Switch")
+MAX_DIMENSIONS = 16
+
+Read = tuple[Document, tuple[str, ...]]
+Dimension = tuple[str, int, float, float]
+"""Building block, NPUs, bytes/s, seconds."""
+
+
+def read_astrasim(source: Source) -> Read:
+    """Levels, a torus, or, for other products, a graph."""
+    dimensions = [entry for entry in _dimensions(source) if entry[1] > 1]
+    if not dimensions:
+        raise source.wrong("npus_count", "must have two NPUs", 1, "raise a count")
+    kinds = {kind for kind, *_ in dimensions}
+    if kinds == {"Switch"}:
+        return _levels(source, dimensions)
+    # A ring of two and two that are fully connected are one link.
+    rings = all(
+        kind == "Ring" or (kind, size) == ("FullyConnected", 2) for kind, size, *_ in dimensions
+    )
+    same = len({entry[2:] for entry in dimensions}) == 1
+    if rings and same and len(dimensions) <= 3:
+        return _torus(source, dimensions)
+    return _product(source, dimensions)
+
+
+def _levels(source: Source, dimensions: list[Dimension]) -> Read:
+    levels = [
+        {
+            "name": f"dimension {index}",
+            "group_size": size,
+            "uplink_per": "device",
+            "bandwidth_GBps": rate,
+            "latency_us": 2 * latency,
+        }
+        for index, (_, size, rate, latency) in enumerate(dimensions, start=1)
+    ]
+    head = {"schema": 1, "name": title(source.name), "kind": "hierarchical"}
+    return head | {"level": levels}, ()
+
+
+def _torus(source: Source, dimensions: list[Dimension]) -> Read:
+    shape = [size for _, size, *_ in dimensions]
+    shape += [1] * (2 - len(shape))
+    torus = {
+        "shape": shape,
+        "wrap": [True] * len(shape),
+        "link_bandwidth_GBps": dimensions[0][2],
+        "hop_latency_us": dimensions[0][3],
+    }
+    return {"schema": 1, "name": title(source.name), "kind": "torus", "torus": torus}, ()
+
+
+def _product(source: Source, dimensions: list[Dimension]) -> Read:
+    shape = [size for _, size, *_ in dimensions]
+    npus = math.prod(shape)
+    if npus > MAX_EXPLICIT_DEVICES:
+        raise source.wrong(
+            "npus_count",
+            f"must give at most {MAX_EXPLICIT_DEVICES:,} NPUs for this product",
+            npus,
+            "use switches only, or rings of one rate",
+        )
+    links = sum(npus * _links_each(kind, size) for kind, size, *_ in dimensions) // 2
+    if links > MAX_LINKS:
+        raise source.wrong(
+            "npus_count",
+            f"must give at most {MAX_LINKS:,} links for this product",
+            links,
+            "use a Switch for the large dimension",
+        )
+    draft = Draft(source)
+    draft.notes.append("This product is neither levels nor a torus: it was drawn link by link.")
+    for npu in range(npus):
+        draft.element("", f"npu{npu}", "device")
+    stride = 1
+    for index, (kind, size, rate, latency) in enumerate(dimensions, start=1):
+        firsts = [npu for npu in range(npus) if npu // stride % size == 0]
+        for first in firsts:
+            group = [f"npu{first + place * stride}" for place in range(size)]
+            if kind == "Switch":
+                switch = f"dimension {index} switch {first}"
+                draft.element("", switch, "switch")
+                pairs = [(npu, switch) for npu in group]
+            elif kind == "FullyConnected" or size < 4:
+                pairs = list(itertools.combinations(group, 2))
+            else:
+                pairs = [*itertools.pairwise(group), (group[-1], group[0])]
+            for a, b in pairs:
+                draft.link("", a, b, rate, latency)
+        stride *= size
+    return draft.document(source.name)
+
+
+def _links_each(kind: str, size: int) -> int:
+    """Twice the links of a dimension per NPU."""
+    if kind == "FullyConnected":
+        return size - 1
+    return 2 if kind == "Switch" or size > 2 else 1
+
+
+def _dimensions(source: Source) -> list[Dimension]:
+    table = yaml_values(source)
+    if not isinstance(table, Table):
+        raise source.wrong("", "must be a mapping", "none", "start with topology: [ Ring ]")
+    for key in table:
+        if key not in _KEYS:
+            raise source.wrong(table.line, "must have known keys", key, "use " + ", ".join(_KEYS))
+    lists: list[list[Any]] = []
+    for key in _KEYS:
+        found = table.get(key, "missing")
+        if not isinstance(found, list) or not 1 <= len(found) <= MAX_DIMENSIONS:
+            raise source.wrong(
+                line_of(found) or table.line,
+                f"must have a list of 1 to {MAX_DIMENSIONS} entries as {key}",
+                found,
+                "write one entry per dimension, innermost first",
+            )
+        if len(found) != len(table["topology"]):
+            raise source.wrong(
+                line_of(found),
+                f"must have as many entries in {key} as in topology",
+                f"{len(found)} against {len(table['topology'])}",
+                "complete the lists",
+            )
+        lists.append(found)
+    dimensions: list[Dimension] = []
+    for kind, count, rate, latency in zip(*lists, strict=True):
+        if kind not in _BLOCKS:
+            raise source.wrong(
+                line_of(kind),
+                "must be a product of Ring, FullyConnected and Switch",
+                kind,
+                "pick one of them",
+            )
+        where = line_of(count)
+        dimensions.append(
+            (
+                str(kind),
+                int(source.number(where, "npus_count", count, whole=True)),
+                source.rate(line_of(rate), "bandwidth", rate),
+                source.number(line_of(latency), "latency", latency, zero=True) / 1000,
+            )
+        )
+    npus = math.prod(size for _, size, *_ in dimensions)
+    if npus > MAX_DEVICES:
+        raise source.wrong(
+            "npus_count", f"must have a product of at most {MAX_DEVICES:,}", npus, "make it smaller"
+        )
+    return dimensions
+
+
+def write_astrasim(fabric: Fabric) -> Exported:
+    """The fabric as a product of dimensions.
+
+    Raises
+    ------
+    InputError
+        For what is no such product: unequal groups, meshes, twisted tori, dragonflies, drawings.
+    """
+    dimensions, lost = _product_of(fabric)
+    kinds, counts, rates, latencies = zip(*dimensions, strict=True)
+    rows = (
+        ("topology", [str(kind) for kind in kinds]),
+        ("npus_count", [str(count) for count in counts]),
+        ("bandwidth", [repr(gigabytes(rate)) for rate in rates]),
+        ("latency", [_nanoseconds(latency) for latency in latencies]),
+    )
+    text = "".join(f"{key}: [ {', '.join(values)} ]\n" for key, values in rows)
+    return Exported(text, ("The fabric's name.", *lost))
+
+
+def _nanoseconds(seconds: float) -> str:
+    """ns as text that is read back as the same time."""
+    microsecond = microseconds(seconds)
+    rough = microsecond * 1000
+    for digits in range(1, 18):
+        short = float(f"{rough:.{digits}g}")
+        if short / 1000 == microsecond:
+            return repr(short)
+    return repr(rough)
+
+
+def _not(what: str, remedy: str) -> InputError:
+    return InputError(
+        "fabric", "must be a product of rings, full meshes and switches for ASTRA-sim", what, remedy
+    )
+
+
+@singledispatch
+def _product_of(fabric: Fabric) -> tuple[list[Dimension], tuple[str, ...]]:
+    raise _not(f"a {fabric.noun}", "export a hierarchical fabric, a Clos or a torus")
+
+
+@_product_of.register
+def _of_torus(fabric: Torus) -> tuple[list[Dimension], tuple[str, ...]]:
+    if fabric.twisted:
+        raise _not("a twisted torus", "export a plain torus, or a graph format")
+    if fabric.missing:
+        raise _not("a torus with failed devices", "put them back, or choose a graph format")
+    if any(not wrap and size > 2 for size, wrap in zip(fabric.shape, fabric.wrap, strict=True)):
+        raise _not("a mesh without wrap-around links", "close its dimensions")
+    rate, latency = fabric.link_bandwidth_Bps, fabric.hop_latency_s
+    return [
+        ("FullyConnected" if size == 2 else "Ring", size, rate, latency)
+        for size in fabric.shape
+        if size > 1
+    ], ()
+
+
+@_product_of.register
+def _of_levels(fabric: Hierarchical) -> tuple[list[Dimension], tuple[str, ...]]:
+    sizes = _equal([fabric.group_of(level) for level in range(len(fabric.tiers))], fabric.devices)
+    lost: list[str] = ["The names of levels."]
+    dimensions: list[Dimension] = []
+    for level, (tier, size) in enumerate(zip(fabric.tiers, sizes, strict=True)):
+        rate = tier.link_bandwidth_Bps
+        if tier.uplink_per == "child" and level and math.prod(sizes[:level]) > 1:
+            rate /= math.prod(sizes[:level])
+            lost.append(f"Level {tier.name}: uplinks that a group shares are given out to devices.")
+        if tier.oversubscription != 1:
+            lost.append(f"Level {tier.name}: oversubscription is taken off the rate.")
+        if size > 1:
+            dimensions.append(("Switch", size, rate, tier.latency_s / 2))
+        else:
+            lost.append(f"Level {tier.name}, whose groups have one child.")
+    return _of_several(dimensions, lost, "devices" if fabric.missing else "")
+
+
+def _of_several(
+    dimensions: list[Dimension], lost: list[str], failed: str
+) -> tuple[list[Dimension], tuple[str, ...]]:
+    """The dimensions that join something, and what they do not say."""
+    found = [entry for entry in dimensions if entry[1] > 1]
+    if not found:
+        raise _not("one device", "export a fabric of several")
+    return found, (*lost, *([f"Which {failed} failed."] if failed else []))
+
+
+@_product_of.register
+def _of_clos(fabric: Clos) -> tuple[list[Dimension], tuple[str, ...]]:
+    rows = [fabric.node_of()]
+    hosts = host_groups(fabric, "ASTRA-sim")
+    rows += [group[hosts.host_of] for group in hosts.groups]
+    sizes = _equal(rows, fabric.devices)
+    inside = {"switch": "Switch", "mesh": "FullyConnected", "ring": "Ring"}
+    kind = inside.get(fabric.interconnect)
+    if kind is None:
+        raise _not("nodes of a hybrid cube mesh", "choose a graph format")
+    lost = ["Switches, links and routing: only which devices they join, and at which rate."]
+    dimensions: list[Dimension] = []
+    rate, latency = fabric.intra_bandwidth_Bps, fabric.intra_latency_s
+    if kind == "FullyConnected":
+        rate /= max(sizes[0] - 1, 1)
+    elif kind == "Ring" and sizes[0] > 2:
+        rate /= 2
+    latency = latency / 2 if kind == "Switch" else latency
+    dimensions.append((kind, sizes[0], rate, latency))
+    per_device = fabric.nic_bandwidth_Bps * fabric.nics_per_node / fabric.devices_per_node
+    ratios = (1.0, *(tier.oversubscription for tier in fabric.switch_tiers[1:]))
+    if len(sizes) - 1 < fabric.tiers:
+        lost.append("Tiers of switches that gather no further nodes.")
+    for height, size in enumerate(sizes[1:], start=1):
+        shared = math.prod(ratios[:height])
+        if shared > 1:
+            lost.append(f"Tier {height}: oversubscription of {shared:.3g} is taken off the rate.")
+        hops = height if height < len(sizes) - 1 else fabric.tiers
+        dimensions.append(("Switch", size, per_device / shared, hops * fabric.hop_latency_s))
+    return _of_several(dimensions, lost, "elements" if fabric.missing else "")
+
+
+def _equal(rows: list[Any], devices: int) -> list[int]:
+    """Children per group of every level, innermost first; unequal groups are refused."""
+    sizes = []
+    below = 1
+    for row in rows:
+        members = np.unique(np.unique(row, return_counts=True)[1])
+        if members.size > 1 or members[0] % below:
+            raise _not("groups of unequal size", "make them equal, or choose TOML")
+        sizes.append(int(members[0]) // below)
+        below = int(members[0])
+    if below != devices:
+        raise _not("several fabrics", "join them")
+    return sizes

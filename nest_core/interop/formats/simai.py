@@ -1,0 +1,179 @@
+"""Text topologies for ns-3: ASTRA-sim's physical topology, and SimAI's with six fields.
+
+ns-3 (astra-network-ns3, ``scratch/topology``): ``nodes switches links``, the switches' numbers, one
+line ``a b rate latency error_rate`` per link. SimAI (aliyun/SimAI, ``gen_Topo_Template.py``):
+``nodes gpu_per_server nv_switches other_switches links gpu_type``; devices come first, then the
+switches inside servers, then the others. NICs are no nodes: one that serves one device and one
+switch becomes a part of the link, any other a switch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from nest_core.documents.errors import InputError
+from nest_core.documents.units import gigabytes, microseconds, plural
+from nest_core.fabric import MAX_LINKS, Fabric, GraphFabric, as_graph
+from nest_core.interop.formats.drawn import unsaid_counts
+from nest_core.interop.formats.trees import host_groups
+from nest_core.interop.formats.values import Exported
+
+__all__ = ["write_ns3", "write_simai"]
+
+GPU_TYPE = "H100"
+"""SimAI asks for one; it is a label."""
+
+Joined = tuple[str, str, float, float, int]
+"""Ends, bytes/s of one link, seconds, parallel links."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    devices: tuple[str, ...]
+    inner: tuple[str, ...]
+    outer: tuple[str, ...]
+    links: list[Joined]
+    per_server: int
+    """0: servers differ."""
+    lost: tuple[str, ...]
+
+
+def write_ns3(fabric: Fabric) -> Exported:
+    """The physical topology that ASTRA-sim's ns-3 backend reads."""
+    plan = _plan(fabric, "ns-3")
+    switches = len(plan.inner) + len(plan.outer)
+    lines = _links(plan)
+    head = f"{len(plan.devices) + switches} {switches} {len(lines)}"
+    return Exported("\n".join([head, _switches(plan), *lines]) + "\n", plan.lost)
+
+
+def write_simai(fabric: Fabric) -> Exported:
+    """SimAI's topology.
+
+    Raises
+    ------
+    InputError
+        For servers of unequal size.
+    """
+    plan = _plan(fabric, "SimAI")
+    if not plan.per_server:
+        raise InputError(
+            "fabric", "must have servers of equal size for SimAI", "unequal ones", "choose ns-3"
+        )
+    nodes = len(plan.devices) + len(plan.inner) + len(plan.outer)
+    lines = _links(plan)
+    head = f"{nodes} {plan.per_server} {len(plan.inner)} {len(plan.outer)} {len(lines)} {GPU_TYPE}"
+    lost = (*plan.lost, f"The accelerator: SimAI asks for a type, {GPU_TYPE} is written.")
+    return Exported("\n".join([head, _switches(plan), *lines]) + "\n", lost)
+
+
+def _switches(plan: _Plan) -> str:
+    first, count = len(plan.devices), len(plan.inner) + len(plan.outer)
+    return " ".join(str(first + number) for number in range(count))
+
+
+def _links(plan: _Plan) -> list[str]:
+    total = sum(count for *_, count in plan.links)
+    if total > MAX_LINKS:
+        raise InputError(
+            "link",
+            f"must number at most {MAX_LINKS:,} for ns-3, which lists each",
+            total,
+            "make the fabric smaller",
+        )
+    names = (*plan.devices, *plan.inner, *plan.outer)
+    number = {name: place for place, name in enumerate(names)}
+    lines = []
+    for a, b, rate, latency, count in plan.links:
+        gbps, ms = gigabytes(rate) * 8, microseconds(latency) / 1000
+        line = f"{number[a]} {number[b]} {_plain(gbps)}Gbps {_plain(ms)}ms 0"
+        lines += [line] * count
+    return lines
+
+
+def _plain(figure: float) -> str:
+    """Up to twelve digits, never an exponent, which ns-3 does not read."""
+    text = np.format_float_positional(float(f"{figure:.12g}"), trim="-")
+    return str(text)
+
+
+def _plan(fabric: Fabric, target: str) -> _Plan:
+    if not fabric.switched:
+        raise InputError(
+            "fabric",
+            f"must have switches to be written for {target}, whose hosts forward nothing",
+            f"a {fabric.noun}",
+            "choose a graph format, or ASTRA-sim's analytical YAML",
+        )
+    hosts = host_groups(fabric, target)
+    graph, drawn = as_graph(fabric), fabric.lost_in_graph
+    roles = {element.id: element.role for element in graph.elements}
+    links, kept = _without_nics(graph, roles)
+    if any(roles[a] == roles[b] == "device" for a, b, *_ in links):
+        drawn += (
+            "Forwarding by devices: hosts of ns-3 use their direct links for themselves only.",
+        )
+    host_of = dict(zip(graph.device_ids, hosts.host_of.tolist(), strict=True))
+    near: dict[str, set[int]] = {}
+    for a, b, *_ in links:
+        for switch, other in ((a, b), (b, a)):
+            if roles[switch] != "device":
+                near.setdefault(switch, set()).add(host_of.get(other, -1))
+    switches = [element.id for element in graph.elements if element.role != "device"]
+    switches = [name for name in switches if name in near]
+    several = np.bincount(hosts.host_of).max() > 1
+    inner = tuple(
+        name
+        for name in switches
+        if several and roles[name] == "switch" and len(near[name]) == 1 and -1 not in near[name]
+    )
+    sizes = np.unique(np.bincount(hosts.host_of))
+    lost = [*drawn, "Names: devices and switches are numbered."]
+    if kept:
+        lost.append(f"{plural(kept, 'NIC')} that several devices or links share: now switches.")
+    if len(switches) < sum(role == "switch" for role in roles.values()):
+        lost.append("Switches without links.")
+    if graph.routing != "ecmp":
+        lost.append(f"Routing, which is {graph.routing}: ns-3 hashes flows.")
+    elif graph.ecmp_seed:
+        lost.append("The seed of the hash.")
+    lost += unsaid_counts(graph)
+    chosen = set(inner)
+    return _Plan(
+        graph.device_ids,
+        inner,
+        tuple(name for name in switches if name not in chosen),
+        links,
+        int(sizes[0]) if sizes.size == 1 else 0,
+        tuple(lost),
+    )
+
+
+def _without_nics(graph: GraphFabric, roles: Mapping[str, str]) -> tuple[list[Joined], int]:
+    """Links with NICs taken out where they join two elements, and how many NICs are left."""
+    touching: dict[str, list[Joined]] = {}
+    every = [(e.a, e.b, e.bandwidth_Bps, e.latency_s, e.count) for e in graph.links]
+    for link in every:
+        for end in link[:2]:
+            if roles[end] == "nic":
+                touching.setdefault(end, []).append(link)
+    replaced: dict[frozenset[str], Joined] = {}
+    gone: set[str] = set()
+    for nic, links in touching.items():
+        ends = [b if a == nic else a for a, b, *_ in links]
+        pair = frozenset(ends)
+        if sorted(roles[end] for end in ends) != ["device", "switch"] or pair in replaced:
+            continue
+        if roles[ends[0]] == "switch":
+            ends.reverse()
+            links = links[::-1]
+        # The side with more links keeps its number: a NIC's two ports are two links.
+        count = max(link[4] for link in links)
+        rate = min(link[2] * link[4] for link in links) / count
+        replaced[pair] = (ends[0], ends[1], rate, sum(link[3] for link in links), count)
+        gone.add(nic)
+    kept = [link for link in every if link[0] not in gone and link[1] not in gone]
+    return [*kept, *replaced.values()], len(touching) - len(gone)

@@ -1,0 +1,311 @@
+"""ASTRA-sim: analytical products in and out, and the text topologies of ns-3."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+
+import networkx as nx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nest_core.documents.errors import InputError
+from nest_core.documents.presets import preset_names
+from nest_core.documents.schema import FabricFile, checked
+from nest_core.fabric import Element, Fabric, GraphFabric, Hierarchical, Link, Tier, Torus
+from nest_core.fabric.files import build_fabric
+from nest_core.interop.formats import read_fabric, write_fabric
+from nest_core.interop.formats.simai import write_ns3, write_simai
+from nest_core.network import collapse
+from nest_core.scenario import load_fabric
+
+
+def read(text: str) -> Fabric:
+    found = read_fabric(text.encode(), "network.yml")
+    assert found.format == "astrasim"
+    return build_fabric(checked(FabricFile, found.document))
+
+
+def product(*dimensions: tuple[str, int, float, float]) -> str:
+    columns = list(zip(*dimensions, strict=True))
+    keys = ("topology", "npus_count", "bandwidth", "latency")
+    return "".join(
+        f"{key}: [ {', '.join(map(str, column))} ]  # {key}\n"
+        for key, column in zip(keys, columns, strict=True)
+    )
+
+
+def test_the_validated_h100_has_one_switch():
+    """936.25 ns stored is half of what two devices see through the switch."""
+    fabric = read(product(("Switch", 8, 400.0, 936.25)))
+    assert isinstance(fabric, Hierarchical)
+    assert fabric.devices == 8
+    level = collapse(fabric).levels[0]
+    assert level.bandwidth_Bps == 400e9
+    assert level.latency_s == pytest.approx(1872.5e-9)
+
+
+def test_a_tpu_is_a_torus():
+    fabric = read(product(("Ring", 4, 80, 1000), ("Ring", 8, 80, 1000)))
+    assert isinstance(fabric, Torus)
+    assert (fabric.shape, fabric.wrap) == ((4, 8), (True, True))
+    assert (fabric.link_bandwidth_Bps, fabric.hop_latency_s) == (80e9, 1e-6)
+
+
+BLOCKS = ["Ring", "FullyConnected", "Switch"]
+
+
+@pytest.mark.parametrize("kinds", list(itertools.product(BLOCKS, repeat=2)))
+@pytest.mark.parametrize("sizes", [(2, 4), (3, 5)])
+def test_products_join_what_their_blocks_join(kinds, sizes):
+    """NPUs that differ in one dimension are as near as the block says, whatever it became."""
+    rates = (100.0, 50.0)
+    text = product(*zip(kinds, sizes, rates, (500.0, 500.0), strict=True))
+    graph = read(text).explicit()
+    assert set(nx.get_edge_attributes(graph, "count").values()) == {1}
+    switches = [n for n, d in graph.nodes(data=True) if d["role"] != "device"]
+    for a, b in itertools.combinations(range(sizes[0] * sizes[1]), 2):
+        here, there = divmod(a, sizes[0])[::-1], divmod(b, sizes[0])[::-1]
+        apart = [axis for axis in (0, 1) if here[axis] != there[axis]]
+        if len(apart) > 1:
+            continue
+        (axis,) = apart
+        gap = abs(here[axis] - there[axis])
+        hops = {"Ring": min(gap, sizes[axis] - gap), "FullyConnected": 1, "Switch": 0}[kinds[axis]]
+        if hops:
+            inside = graph.subgraph(
+                n
+                for n in graph
+                if not isinstance(n, int) or divmod(n, sizes[0])[::-1][1 - axis] == here[1 - axis]
+            )
+            plain = inside.subgraph(n for n in inside if n not in switches)
+            assert nx.shortest_path_length(plain, a, b) == hops
+        else:
+            near = [set(graph[n]) & set(switches) for n in (a, b)]
+            nics = [{o for n in s for o in {n, *graph[n]}} & set(switches) for s in near]
+            assert nics[0] & nics[1]
+
+
+tiers = st.tuples(
+    st.integers(2, 6), st.sampled_from([400.0, 50.0, 100 / 3, 0.7]),
+    st.sampled_from([0.0, 0.5, 1.2, 10 / 7]),
+)  # fmt: skip
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(tiers, min_size=1, max_size=4))
+def test_levels_of_devices_uplinks_come_back(drawn):
+    fabric = Hierarchical(
+        "network.yml",
+        tuple(
+            Tier(f"dimension {index}", size, rate * 1e9, latency * 1e-6)
+            for index, (size, rate, latency) in enumerate(drawn, start=1)
+        ),
+    )
+    exported = write_fabric(fabric, "astrasim")
+    assert read(exported.text) == fabric
+    assert exported.lost == ("The fabric's name.", "The names of levels.")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(2, 6), min_size=2, max_size=3), st.sampled_from([50.0, 100 / 3]))
+def test_tori_come_back(shape, rate):
+    fabric = Torus("network.yml", tuple(shape), (True,) * len(shape), rate * 1e9, 1e-6)
+    exported = write_fabric(fabric, "astrasim")
+    assert read(exported.text) == fabric
+    assert exported.lost == ("The fabric's name.",)
+
+
+def test_what_levels_lose_is_said():
+    fabric = Hierarchical("h", (
+        Tier("node", 8, 450e9, 0.5e-6), Tier("single", 1, 50e9, 1e-6),
+        Tier("rack", 4, 400e9, 2e-6, "child", 2.0),
+    ))  # fmt: skip
+    exported = write_fabric(fabric, "astrasim")
+    assert "Level rack: uplinks that a group shares are given out to devices." in exported.lost
+    assert "Level rack: oversubscription is taken off the rate." in exported.lost
+    assert "Level single, whose groups have one child." in exported.lost
+    again = read(exported.text)
+    assert again.devices == 32
+    # A node's uplink of 400 GB/s, halved, is 25 GB/s for each of eight.
+    assert [level.bandwidth_Bps for level in collapse(again).levels] == [450e9, 25e9]
+
+
+@pytest.mark.parametrize(
+    "name", ["h100-spine-leaf-1024-4to1", "dgx-superpod-h100", "hpn-dual-plane"]
+)
+def test_a_clos_keeps_its_levels_rates(name):
+    """Per level of the product: the bandwidth of one device when its whole group sends."""
+    fabric = load_fabric(name)
+    again = read(write_fabric(fabric, "astrasim").text)
+    assert again.devices == fabric.devices
+    mine = [level for level in collapse(fabric).levels if level.kind == "nested"]
+    theirs = {level.group_size: level for level in collapse(again).levels}
+    for level in mine:
+        if level.group_size in theirs:
+            assert theirs[level.group_size].bandwidth_Bps == pytest.approx(level.bandwidth_Bps)
+
+
+REFUSED = [
+    ("mesh-8x8", "but is 'a mesh without wrap-around links'"),
+    ("tpu-v4-4x4x8-twisted", "but is 'a twisted torus'"),
+    ("dragonfly-1056", "but is 'a dragonfly'"),
+    ("drawn-8", "but is 'a drawn graph'"),
+    ("unequal-racks-88", "but is 'groups of unequal size'"),
+    ("dgx1-v100-64", "but is 'nodes of a hybrid cube mesh'"),
+]
+
+
+@pytest.mark.parametrize(("name", "message"), REFUSED)
+def test_what_is_no_product_is_refused(name, message):
+    with pytest.raises(InputError, match=message):
+        write_fabric(load_fabric(name), "astrasim")
+
+
+GOOD = product(("Ring", 4, 80, 1000), ("Switch", 8, 40, 500))
+BAD = [
+    (
+        GOOD.replace("Ring", "Mesh"),
+        "line 1 must be a product of Ring, FullyConnected and Switch, bu",
+    ),
+    (
+        GOOD.replace("[ 80", "[ nan"),
+        "line 3 must have a finite number above 0 as bandwidth, but is",
+    ),
+    (
+        GOOD.replace("[ 80", "[ -8"),
+        "line 3 must have a finite number above 0 as bandwidth, but is '",
+    ),
+    (
+        GOOD.replace("[ 80", "[ 1e-12"),
+        "line 3 must have a rate of 1e-09 to 1e.18 GB/s as bandwidth",
+    ),
+    (GOOD.replace("[ 4,", "[ 4.5,"), "line 2 must have a whole number above 0 as npus_count"),
+    (GOOD.replace("[ 4,", "[ 4, 4,"), "must have as many entries in npus_count as in topology"),
+    (
+        GOOD.replace("[ 4,", "[ 1000000,"),
+        "must have a product of at most 1,048,576, but is 8000000",
+    ),
+    (
+        GOOD.replace("[ 4,", "[ 9000,"),
+        "must give at most 16,384 NPUs for this product, but is 72000",
+    ),
+    (GOOD.replace("latency", "delay"), "line 1 must have known keys, but is 'delay'"),
+    (
+        GOOD.partition("latency")[0],
+        "must have a list of 1 to 16 entries as latency, but is 'missin",
+    ),
+    ("npus_count: 8\ntopology: [Ring]\n", "must have a list of 1 to 16 entries as npus_count"),
+    (product(("Ring", 1, 80, 1000)), "npus_count must have two NPUs, but is 1"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), BAD, ids=[message for _, message in BAD])
+def test_what_is_no_network_is_refused(text, message):
+    with pytest.raises(InputError, match=message):
+        read(text)
+
+
+def test_a_list_is_no_network():
+    with pytest.raises(InputError, match=r"x must be a mapping, but is 'none'"):
+        read_fabric(b"- npus_count:", "x", format="astrasim")
+
+
+def parsed(text: str) -> tuple[list[str], list[int], list[list[str]]]:
+    head, switches, *links = text.splitlines()
+    return head.split(), [int(word) for word in switches.split()], [line.split() for line in links]
+
+
+def test_simai_counts_its_switches_and_links():
+    """64 GPUs, 8 NVSwitches, then leaves and spines; NICs are parts of links."""
+    head, switches, links = parsed(write_simai(load_fabric("h100-spine-leaf-64")).text)
+    nodes, per_server, inner, outer, count, kind = head
+    assert (int(nodes), int(per_server), int(inner), kind) == (64 + 8 + 3, 8, 8, "H100")
+    assert switches == list(range(64, int(nodes)))
+    assert (int(outer), int(count)) == (3, len(links))
+    inside = [link for link in links if 64 <= int(link[1]) < 72]
+    assert {tuple(link[2:]) for link in inside} == {("3600Gbps", "0.00025ms", "0")}
+    assert [int(link[0]) // 8 + 64 for link in inside] == [int(link[1]) for link in inside]
+    up = [link for link in links if int(link[0]) < 64 and int(link[1]) >= 72]
+    assert {(link[2], link[3]) for link in up} == {("400Gbps", "0.0006ms")}
+    assert len(up) == 64
+
+
+@pytest.mark.parametrize("name", preset_names("fabrics"))
+def test_ns3_has_every_link_and_reaches_every_device(name):
+    fabric = load_fabric(name)
+    if fabric.devices > 2048 or isinstance(fabric, Torus):
+        pytest.skip("large, or refused")
+    head, switches, links = parsed(write_ns3(fabric).text)
+    assert [int(word) for word in head] == [
+        fabric.devices + len(switches),
+        len(switches),
+        len(links),
+    ]
+    graph = nx.Graph([(int(a), int(b)) for a, b, *_ in links])
+    assert sorted(graph) == list(range(fabric.devices + len(switches)))
+    assert nx.is_connected(graph)
+    # All that a fabric's switches and NICs offer its devices is there.
+    rate = Counter()
+    for a, _b, each, *_ in links:
+        rate[int(a)] += float(each.removesuffix("Gbps"))
+    plain = fabric.explicit()
+    if all(plain.nodes[other]["role"] != "nic" or plain.degree(other) == 2 for other in plain):
+        for device in range(min(fabric.devices, 32)):
+            ends = plain.edges(device, data=True)
+            if any(plain.nodes[b]["role"] == "device" for _, b, _ in ends):
+                continue
+            whole = sum(data["bandwidth_Bps"] * data["count"] for *_, data in ends) * 8e-9
+            assert rate[device] == pytest.approx(whole)
+
+
+def test_shared_nics_become_switches():
+    exported = write_ns3(load_fabric("drawn-8"))
+    assert any(
+        "that several devices or links share: now switches." in text for text in exported.lost
+    )
+
+
+def test_a_nic_passes_on_what_its_narrower_side_carries():
+    """PCIe of 64 GB/s before two ports of 25 GB/s: two links of 25 GB/s."""
+    elements = [Element(f"gpu{n}", "device") for n in range(2)]
+    elements += [Element("nic", "nic"), Element("leaf", "switch")]
+    links = [Link("gpu0", "nic", 64e9, 1, 0.25e-6), Link("leaf", "nic", 25e9, 2, 0.5e-6),
+             Link("gpu1", "leaf", 50e9)]  # fmt: skip
+    text = write_ns3(GraphFabric("f", tuple(elements), tuple(links))).text
+    assert text.splitlines()[3:] == ["0 2 200Gbps 0.00075ms 0"] * 2
+
+
+def test_simai_wants_equal_servers():
+    elements = [Element(f"gpu{n}", "device") for n in range(3)]
+    elements += [Element(f"node{n}", "switch") for n in range(2)] + [Element("leaf", "switch")]
+    links = [
+        Link("gpu0", "node0", 4e9),
+        Link("gpu1", "node0", 4e9),
+        Link("gpu2", "node1", 4e9),
+        Link("node0", "leaf", 1e9),
+        Link("node1", "leaf", 1e9),
+    ]
+    fabric = GraphFabric("f", tuple(elements), tuple(links))
+    with pytest.raises(InputError, match="fabric must have servers of equal size for SimAI"):
+        write_simai(fabric)
+    assert write_ns3(fabric).text.startswith("6 3 5\n")
+
+
+@pytest.mark.parametrize("write", [write_simai, write_ns3])
+def test_hosts_of_ns3_forward_nothing(write):
+    with pytest.raises(InputError, match="must have switches to be written for"):
+        write(load_fabric("torus-16x16"))
+    assert any(
+        "Forwarding by devices" in text for text in write(load_fabric("mi300x-mesh-64")).lost
+    )
+
+
+def test_a_full_mesh_of_too_many_links_is_refused_before_it_is_drawn():
+    text = product(("FullyConnected", 16384, 50.0, 5.0))
+    with pytest.raises(InputError, match=r"must give at most 200,000 links .* but is 134209536"):
+        read(text)
+    # 500 links of the ring, 2 x 500 x 499 / 2 of the mesh.
+    with pytest.raises(InputError, match="links for this product, but is 250000"):
+        read(product(("Ring", 2, 50.0, 5.0), ("FullyConnected", 500, 50.0, 5.0)))
