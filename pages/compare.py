@@ -11,17 +11,23 @@ from nest_core.scenario import Scenario
 from nest_core.studies.comparison import FEWEST, Comparison, compared
 from nest_studio.compare.answer import answer
 from nest_studio.compare.rail import compared_list, more_to_find
-from nest_studio.compare.state import entries, first_scenario, follow_address, inputs_of, sound
+from nest_studio.compare.state import (
+    compare_page,
+    entries,
+    first_scenario,
+    follow_address,
+    inputs_of,
+    sound,
+)
 from nest_studio.compare.view import comparison_table, figures
 from nest_studio.components.show import facts, mark_results, told
-from nest_studio.form.prices import Typed, bill_and_use
+from nest_studio.form.prices import TypedPrices, bill_and_use
 from nest_studio.jobs.waiting import given_up, submitted, there
 from nest_studio.plan.certainty import sure_difference
 from nest_studio.session.open_plan import go_to_opened
-from nest_studio.session.own_fabric import carry
 from nest_studio.session.own_fabric import follow_address as follow_own_fabric
+from nest_studio.session.own_fabric import say_in_address
 
-SHOWN = "compare shown"
 ASKED = "compare asked"
 Shown = tuple[str, Comparison, dict[str, Any]]
 """A comparison with its job's key and what it was asked."""
@@ -31,7 +37,7 @@ def main() -> None:
     """Draw the page."""
     go_to_opened()
     follow_own_fabric()
-    carry(shown=False)
+    say_in_address(shown=False)
     unread = follow_address()
     problem = st.container(key="problem")
     every = entries()
@@ -55,14 +61,13 @@ def main() -> None:
                 asked["prices"] = dict(typed.changes)
             found, pending = answered(asked)
     mark_results(earlier=found is None)
-    shown: Shown | None = found or st.session_state.get(SHOWN)
+    shown = compare_page().shown = found or compare_page().shown
     if shown is not None:
-        st.session_state[SHOWN] = shown
         with st.container(key="results"), told(problem.error):
             results(shown, typed, pending=pending)
 
 
-def results(shown: Shown, typed: Typed, *, pending: bool) -> None:
+def results(shown: Shown, typed: TypedPrices, *, pending: bool) -> None:
     """The answer, and folded below it everything else."""
     key, of_any_price, inputs = shown
     comparison = of_any_price.at(typed.changes, typed.tokens)

@@ -10,7 +10,7 @@ from nest_core.documents.errors import InputError
 from nest_core.documents.quoting import as_markdown
 from nest_studio.form.fabric import say_realised
 from nest_studio.form.scenario import scenario_form
-from nest_studio.measure.state import carry, current, follow_address, take_problem
+from nest_studio.measure.state import current, follow_address, say_in_address, take_problem
 from nest_studio.measure.view import (
     bring_controls,
     heading,
@@ -48,7 +48,7 @@ def main() -> None:
         with above:
             heading(measurements, None, scenario)
         no_measurements()
-        carry()
+        say_in_address()
         return
     with st.container(key="results"):
         fit = runs_part(measurements)
@@ -59,7 +59,7 @@ def main() -> None:
         if fit is not None and fit.stack is not None and is_ready:
             plan_part(fit, scenario)
             next_part(fit, scenario)
-    carry()
+    say_in_address()
 
 
 main()

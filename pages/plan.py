@@ -32,7 +32,7 @@ from nest_studio.plan.tabs import Tabs
 from nest_studio.plan.tour import tour, tour_button
 from nest_studio.plan.view import Cards, heading, middle, parts_of, plan_line
 from nest_studio.session.own_fabric import follow_address
-from nest_studio.session.training_run import Run, training_run
+from nest_studio.session.training_run import TrainingRun, training_run
 
 PATIENCE_S = 0.3
 """Baselines that take longer are awaited with the earlier ones in grey."""
@@ -84,7 +84,7 @@ def preset_answer(scenario: Scenario) -> Scenario | None:
     return preset if there(submit_plan(preset), "Planning the preset", key="preset") else None
 
 
-def show_answer(scenario: Scenario, run: Run, before: Scenario | None) -> None:
+def show_answer(scenario: Scenario, run: TrainingRun, before: Scenario | None) -> None:
     """Our plan at once, then the baselines beside it."""
     answer = answer_of(scenario)
     result, wanted = answer.result, answer.scenario.baselines

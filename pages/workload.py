@@ -7,7 +7,7 @@ import streamlit as st
 from nest_core.documents.errors import InputError
 from nest_core.documents.quoting import as_markdown
 from nest_studio.components.show import mark_results
-from nest_studio.session.own_fabric import carry, follow_address
+from nest_studio.session.own_fabric import follow_address, say_in_address
 from nest_studio.workload.view import (
     heading,
     layer_form,
@@ -20,7 +20,7 @@ from nest_studio.workload.view import (
 def main() -> None:
     """Draw the page."""
     follow_address()
-    carry(shown=False)
+    say_in_address(shown=False)
     problem = st.container(key="problem")
     with st.sidebar:
         request = layer_form()

@@ -7,7 +7,7 @@ import re
 
 from nest_core.api.answer import Answer
 from nest_studio.plan.view import cards_of
-from nest_studio.session.training_run import Run
+from nest_studio.session.training_run import TrainingRun
 
 __all__ = ["big_figures", "shown_figures"]
 
@@ -16,7 +16,9 @@ _BIG = re.compile(r'class="nest-big[^"]*">([^<]*)')
 
 def shown_figures(answer: Answer) -> list[str]:
     """Those of an answer, as the page opens."""
-    return big_figures("".join(cards_of(answer, Run(None, None, "manual"), None, answer.baselines)))
+    return big_figures(
+        "".join(cards_of(answer, TrainingRun(None, None, "manual"), None, answer.baselines))
+    )
 
 
 def big_figures(text: str) -> list[str]:

@@ -117,7 +117,7 @@ def test_a_value_beyond_is_refused_in_one_sentence(key, value, tmp_path):
     sets = [f"{name}={toml_value(one)}" for name, one in (fabric | {key: value}).items()]
     assert told(lambda: load_scenario(SMALL, sets)) == sentence
     if key in fields and key != "fabric.clos.oversubscribe":
-        assert fields[key].held(value) is None
+        assert fields[key].fit(value) is None
     (_, link) = refused({key: [str(value)]}, {}, {key: None})[key]
     assert sentence.replace("_", "") in link.replace("\\", "").replace("_", "")
     for swept in sweep_parameters(Scenario(document, fabric)):
@@ -139,10 +139,10 @@ def test_the_ends_of_a_range_and_every_choice_are_taken(key):
     if key in PINS:
         for end in ends:
             text = pin_words(key, end)
-            assert FORM[key].held(text) == (text,)
+            assert FORM[key].fit(text) == (text,)
             assert pinned_value(key, text) == end
     elif key in FORM and not key.startswith(LISTED):
-        assert [FORM[key].held(end) for end in ends] == [(end,) for end in ends]
+        assert [FORM[key].fit(end) for end in ends] == [(end,) for end in ends]
 
 
 def test_a_default_of_a_file_is_a_value():

@@ -18,15 +18,14 @@ from nest_studio.compare.state import (
     READY_MADE,
     SAME_SIZE,
     THOUSAND,
-    Entry,
+    CompareEntry,
     add,
     add_same_size,
-    can_undo,
+    compare_page,
     described,
     entries,
     fabric_choices,
     move,
-    refused,
     remove,
     rename,
     same_size_words,
@@ -34,8 +33,7 @@ from nest_studio.compare.state import (
     undo,
     use_set,
 )
-from nest_studio.form.fields import ADDRESS, Choice, field_of, number_of, settle
-from nest_studio.form.folds import fold
+from nest_studio.form.fields import ADDRESS, OneOf, fold, parameter_field, widget
 from nest_studio.session.open_plan import open_plan, unsaid
 
 __all__ = ["chosen_budget", "chosen_failures", "chosen_level_wise", "compared_list", "more_to_find"]
@@ -53,21 +51,22 @@ _STYLE = """
 _ADD = "compare-add-as"
 
 
-def compared_list(drawn: Sequence[Entry]) -> None:
+def compared_list(drawn: Sequence[CompareEntry]) -> None:
     """The list, how to take a change back, and one click for another topology of the same size.
 
     Parameters
     ----------
-    drawn : sequence of Entry
+    drawn : sequence of CompareEntry
         Those that figures have, whose colours they are; the others have none.
     """
     st.html(_STYLE)
+    history = compare_page().history
     head, back, again = st.columns([1.6, 0.8, 1.2], vertical_alignment="center", gap="small")
     head.html('<div class="nest-title">Compared</div>')
     back.button(
         "Undo",
         on_click=undo,
-        disabled=not can_undo(),
+        disabled=not (history and history.past),
         key="compare-undo",
         type="tertiary",
         help="Take the last change of the list back.",
@@ -79,55 +78,56 @@ def compared_list(drawn: Sequence[Entry]) -> None:
         type="tertiary",
         help="The Plan page's job at three ratios.",
     )
-    every = entries()
-    colours = {one["id"]: colour for one, colour in zip(drawn, SCENARIO_COLOURS, strict=False)}
+    listed = entries()
+    pairs = zip(drawn, SCENARIO_COLOURS, strict=False)
+    colours = {entry.number: colour for entry, colour in pairs}
     with st.container(key="compare-rows"):
-        for place, one in enumerate(every):
-            _row(place, one, len(every), colours.get(one["id"], "transparent"))
+        for place, entry in enumerate(listed):
+            _row(place, entry, len(listed), colours.get(entry.number, "transparent"))
     with st.popover("Open in Plan", type="tertiary", key="compare-open"):
-        for one in every:
+        for entry in listed:
             st.button(
-                as_markdown(one["name"]),
-                key=f"compare-plan-{one['id']}",
+                as_markdown(entry.name),
+                key=f"compare-plan-{entry.number}",
                 on_click=open_plan,
-                args=(one["scenario"],),
+                args=(entry.scenario,),
                 width="stretch",
-                help=as_markdown(f"{described(one)}. {unsaid(one['scenario'])}"),
+                help=as_markdown(f"{described(entry)}. {unsaid(entry.scenario)}"),
             )
-    settle(_ADD, Choice(SAME_SIZE, empty=True))
-    st.selectbox(
-        f"Add {as_markdown(same_size_words())} as …",
-        SAME_SIZE,
-        index=None,
-        key=_ADD,
+    widget(
+        _ADD,
+        OneOf(SAME_SIZE, empty=True),
+        None,
+        label=f"Add {as_markdown(same_size_words())} as …",
+        bind=None,
         placeholder="topology or ratio",
         on_change=add_same_size,
         args=(_ADD,),
-        disabled=len(every) >= MOST,
+        disabled=len(listed) >= MOST,
         help="The first scenario's job, devices, NICs and rates in another topology at full "
         "bisection wherever it allows that, or at another ratio of its innermost tier.",
     )
-    if why := refused():
-        st.error(as_markdown(why))
+    if compare_page().refused:
+        st.error(as_markdown(compare_page().refused))
 
 
-def _row(place: int, one: Entry, count: int, colour: str) -> None:
+def _row(place: int, entry: CompareEntry, count: int, colour: str) -> None:
     swatch, name, up, down, out = st.columns(
         [12, 92, 24, 24, 24], vertical_alignment="center", gap="small"
     )
-    number, key = one["id"], f"compare-name-{one['id']}"
+    number, key = entry.number, f"compare-name-{entry.number}"
     swatch.html(f'<div class="nest-swatch" style="background: {colour}"></div>')
-    if st.session_state.get(key, one["name"]) != one["name"]:
-        st.session_state[key] = one["name"]  # told apart from another, or taken back
+    if st.session_state.get(key, entry.name) != entry.name:
+        st.session_state[key] = entry.name  # told apart from another, or taken back
     name.text_input(
         f"Name of scenario {place + 1}",
-        one["name"],
+        entry.name,
         max_chars=LONGEST_NAME,
         key=key,
         on_change=rename,
         args=(number, key),
         label_visibility="collapsed",
-        help=as_markdown(described(one)),
+        help=as_markdown(described(entry)),
     )
     up.button(
         "↑",
@@ -136,7 +136,7 @@ def _row(place: int, one: Entry, count: int, colour: str) -> None:
         args=(number, -1),
         disabled=place == 0,
         type="tertiary",
-        help=as_markdown(f"Move {one['name']} up; others are read against the first."),
+        help=as_markdown(f"Move {entry.name} up; others are read against the first."),
     )
     down.button(
         "↓",
@@ -145,7 +145,7 @@ def _row(place: int, one: Entry, count: int, colour: str) -> None:
         args=(number, 1),
         disabled=place == count - 1,
         type="tertiary",
-        help=as_markdown(f"Move {one['name']} down."),
+        help=as_markdown(f"Move {entry.name} down."),
     )
     out.button(
         "×",
@@ -153,7 +153,7 @@ def _row(place: int, one: Entry, count: int, colour: str) -> None:
         on_click=remove,
         args=(number,),
         type="tertiary",
-        help=as_markdown(f"Take {one['name']} out."),
+        help=as_markdown(f"Take {entry.name} out."),
     )
 
 
@@ -215,9 +215,13 @@ def chosen_budget() -> dict[str, Any] | None:
     kind = BUDGETS[picked]
     if kind is None:
         return None
-    of, key = BUDGET[kind], "compare.budget_value"
-    settle(key, field_of(of, empty=True))
-    value = number_of(of, None, 100.0, key=key, placeholder="as the first network")
+    value = parameter_field(
+        BUDGET[kind],
+        None,
+        key="compare.budget_value",
+        step=100,
+        placeholder="as the first network",
+    )
     return {"kind": kind, "value": None if value is None else value * THOUSAND}
 
 

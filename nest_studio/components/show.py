@@ -19,7 +19,7 @@ from nest_core.documents.errors import InputError
 from nest_core.documents.quoting import as_markdown
 from nest_core.explain.summary import Headline
 from nest_core.report.figures import Picture
-from nest_studio.form.fields import Choice, one_of, settle
+from nest_studio.form.fields import OneOf, one_of, settle
 
 __all__ = [
     "HeadlineRow",
@@ -143,7 +143,7 @@ class PicturePlace:
         head, plot, foot = self._parts or (self._place,) * 3
         chart = f"plot-{self._key}{'-again' * self._draws}"
         self._draws += 1
-        settle(self._format, Choice(FORMATS))
+        settle(self._format, OneOf(FORMATS))
         kind = st.session_state.get(self._format, FORMATS[0])
         head = head.html(_head(shown))
         plot = plot.plotly_chart(

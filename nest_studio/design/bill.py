@@ -15,7 +15,14 @@ from nest_core.report.figures.bill import bill_figure, bill_rows, link_rows, wat
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario
 from nest_studio.components.show import PicturePlace, facts, told
-from nest_studio.form.fields import Choice, Edits, field_of, label_of, number_of, said, settle
+from nest_studio.form.fields import (
+    Edits,
+    OneOf,
+    field_of,
+    parameter_field,
+    settle,
+    widget_value,
+)
 from nest_studio.jobs.tasks.fabrics import FabricAnswer, fabric_bill
 from nest_studio.jobs.waiting import Job, submitted, there
 
@@ -121,22 +128,19 @@ def _price_list() -> None:
         )
         prices, settings = load_prices(), _settings()
         media = _media()
-        settle(MEDIA, Choice(media))
-        settle(LIMIT, field_of(RACK_POWER))
         left, right = st.columns(2)
-        cabling = parameter(CABLING, Prices)
-        left.selectbox(
-            label_of(cabling),
-            media,
-            media.index(settings.get(CABLING, prices.cabling.media)),
+        parameter_field(
+            parameter(CABLING, Prices),
+            settings.get(CABLING, prices.cabling.media),
+            takes=OneOf(media),
             key=MEDIA,
+            place=left,
             on_change=_apply,
-            help=cabling.text,
+            bind=None,
         )
-        number_of(
+        parameter_field(
             RACK_POWER,
             settings.get(RACK_LIMIT, prices.floor.rack_power_limit_kW.typical),
-            1.0,
             key=LIMIT,
             place=right,
             on_change=_apply,
@@ -200,15 +204,15 @@ def _apply() -> None:
     Where the list is no longer drawn, for want of a bill, its widgets say nothing and what was
     kept stays.
     """
-    media, limit = said(MEDIA, Choice(_media())), said(LIMIT, field_of(RACK_POWER))
-    edits = said(TABLE, _edits())
+    media, limit = widget_value(MEDIA, OneOf(_media())), widget_value(LIMIT, field_of(RACK_POWER))
+    edits = widget_value(TABLE, _edits())
     if media is None or limit is None or edits is None:
         return
     prices, settings = load_prices(), dict[str, Any]()
     for index, listed in enumerate(_price_rows({})):
         row = st.session_state[SHOWN][index] | edits["edited_rows"].get(index, {})
         for key, label in COLUMNS.items():
-            price = field_of(PRICE).held(row[label])
+            price = field_of(PRICE).fit(row[label])
             if price and listed[label] is not None and price[0] != listed[label]:
                 settings[f"{row['key']}.{key}.typical"] = price[0]
     if media != prices.cabling.media:

@@ -31,17 +31,16 @@ from nest_studio.components.drawing.canvas import CanvasResult, canvas, pending
 from nest_studio.components.show import facts
 from nest_studio.design.template import drawing_forms
 from nest_studio.form.fabric import reset_fabric
-from nest_studio.form.fields import Edits, Field, Number, Text, said, settle
+from nest_studio.form.fields import Edits, Field, Number, Text, settle, widget_value
 from nest_studio.jobs.tasks.fabrics import FabricAnswer, fabric_losses
 from nest_studio.jobs.waiting import WorkerCrash, submitted
 from nest_studio.session.own_fabric import (
     OWN,
-    can_undo,
     change,
     is_drawing,
     own_document,
+    own_fabric,
     redo,
-    revision,
     start,
     undo,
 )
@@ -104,7 +103,9 @@ def drawing_section(answer: FabricAnswer | None, *, own: bool) -> None:
     if problem:
         st.warning(as_markdown(problem))
     if document is not None and is_drawing(document):
-        _show(document | {"name": ""}, revision(), editable=True)  # edits leave its name behind
+        _show(
+            document | {"name": ""}, own_fabric().revision, editable=True
+        )  # edits leave its name behind
         drawing_forms(document)
         _tables(document)
         return
@@ -130,7 +131,7 @@ def drawing_section(answer: FabricAnswer | None, *, own: bool) -> None:
 
 def edit_button(scenario: Scenario, answer: FabricAnswer, *, own: bool) -> None:
     """Copy the shown fabric onto a canvas of one's own, where that can be drawn; or go back."""
-    if own and not is_drawing(own_document()) and can_undo():
+    if own and not is_drawing(own_document()) and own_fabric().can_undo:
         st.button(
             "Undo import",
             on_click=_undo_import,
@@ -262,9 +263,9 @@ def _table(drawing: Drawing, table: Table, columns: dict[str, Any]) -> None:
     """One table; it keeps its focus while it is the only one that changes the drawing."""
     memory = f"{table} table"
     state = st.session_state.get(memory)
-    if state is None or state["revision"] != revision():
+    if state is None or state["revision"] != own_fabric().revision:
         serial = state["serial"] + 1 if state else 0
-        state = {"revision": revision(), "base": drawing, "serial": serial}
+        state = {"revision": own_fabric().revision, "base": drawing, "serial": serial}
         st.session_state[memory] = state
     key = f"{table}s {state['serial']}"
     rows = state["base"][table]
@@ -298,11 +299,11 @@ def _frame(entries: list[dict[str, Any]], names: tuple[str, ...]) -> pd.DataFram
 def _table_edited(table: Table, key: str, names: Sequence[str]) -> None:
     memory = f"{table} table"
     state = st.session_state.get(memory)
-    edits = said(key, _edits(state["base"][table], names)) if state else None
+    edits = widget_value(key, _edits(state["base"][table], names)) if state else None
     if state is None or edits is None:
         return
     try:
         change(tabled(state["base"], table, edits))
     except InputError as error:
         st.session_state["drawing problem"] = str(error)
-    st.session_state[memory] = state | {"revision": revision()}
+    st.session_state[memory] = state | {"revision": own_fabric().revision}

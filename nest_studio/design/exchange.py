@@ -17,7 +17,7 @@ from nest_studio.form.fabric import is_own
 from nest_studio.form.fields import upload
 from nest_studio.jobs.tasks.fabrics import FabricAnswer, fabric_export, fabric_import
 from nest_studio.jobs.waiting import WorkerCrash, awaited, forget, submitted
-from nest_studio.session.own_fabric import forget_places, notes, own_document, revision
+from nest_studio.session.own_fabric import forget_places, own_document, own_fabric
 
 __all__ = ["bring_controls", "take_along", "what_was_read"]
 
@@ -48,7 +48,7 @@ def bring_controls() -> None:
 
 def what_was_read(answer: FabricAnswer, *, own: bool) -> None:
     """What was assumed or left out in reading the person's fabric, and what its prices miss."""
-    about = notes()
+    about = own_fabric().notes
     if own and about:
         facts("As read: " + " ".join(_sentence(note) for note in about), kind="nest-quiet")
     for caveat in answer.caveats:
@@ -141,12 +141,13 @@ def _read() -> None:
         forget(job)  # the document is the session's now
     origin = f"{FORMATS[found.format].label}, {file.name}"
     own_from(found.document, (origin, *found.notes))
-    st.session_state["imported revision"] = revision()
+    st.session_state["imported revision"] = own_fabric().revision
 
 
 def _read_again() -> None:
     """Read the file with other assumptions, unless what it gave was edited since."""
-    if st.session_state.get("imported revision", revision()) == revision():
+    revision = own_fabric().revision
+    if st.session_state.get("imported revision", revision) == revision:
         _read()
 
 

@@ -11,7 +11,7 @@ from nest_core.documents.quoting import as_markdown
 from nest_core.scenario import Scenario
 from nest_studio.components.show import facts
 from nest_studio.form.fabric import is_own, reset_fabric
-from nest_studio.form.fields import Choice, Text, said, settle
+from nest_studio.form.fields import OneOf, Text, widget, widget_value
 from nest_studio.session.library import kept_names, open_from_library, opened_name, remember
 from nest_studio.session.own_fabric import is_drawing, own_document
 from nest_studio.session.store.documents import LONGEST
@@ -28,24 +28,24 @@ def library_controls(shown: Scenario) -> None:
     st.session_state[_SHOWN] = shown
     with st.popover("Library", width="stretch"):
         facts("Fabrics kept by name, to be chosen on Plan and Compare too.", kind="nest-quiet")
-        settle(_SAVE, Text())
-        st.text_input(
-            f"Name, 1 to {LONGEST} characters",
+        widget(
+            _SAVE,
+            Text(),
             opened_name(),
+            label=f"Name, 1 to {LONGEST} characters",
+            bind=None,
             max_chars=LONGEST,
-            key=_SAVE,
             help="The one that is open is saved over under its own name; no other is.",
         )
         st.button("Save the shown fabric", on_click=_save, width="stretch", key="library.saving")
         names = kept_names()
         if names:
-            settle(_PICK, Choice(names))
-            st.selectbox("Kept", names, key=_PICK, help="Opened, it becomes your own fabric.")
+            text = "Opened, it becomes your own fabric."
+            widget(_PICK, OneOf(names), names[0], label="Kept", bind=None, help=text)
             with st.container(horizontal=True, gap="small"):
                 st.button("Open", on_click=_open, key="library.open")
                 st.button("Delete", on_click=_delete, key="library.delete")
-            settle(_RENAME, Text())
-            st.text_input("New name", max_chars=LONGEST, key=_RENAME)
+            widget(_RENAME, Text(), "", label="New name", bind=None, max_chars=LONGEST)
             st.button("Rename", on_click=_rename, key="library.renaming")
         else:
             facts("Nothing is kept yet.", kind="nest-quiet")
@@ -62,7 +62,7 @@ def _told(act: Callable[[], None]) -> None:
 
 
 def _save() -> None:
-    name = said(_SAVE, Text()) or ""
+    name = widget_value(_SAVE, Text()) or ""
     shown: Scenario | None = st.session_state.get(_SHOWN)
     if shown is None:
         return
@@ -77,7 +77,7 @@ def _save() -> None:
 
 
 def _open() -> None:
-    name = said(_PICK, Choice(kept_names()))
+    name = widget_value(_PICK, OneOf(kept_names()))
     if name is not None:
         st.session_state.pop(_PROBLEM, None)
         open_from_library(name)
@@ -86,7 +86,7 @@ def _open() -> None:
 
 
 def _rename() -> None:
-    old, new = said(_PICK, Choice(kept_names())), said(_RENAME, Text()) or ""
+    old, new = widget_value(_PICK, OneOf(kept_names())), widget_value(_RENAME, Text()) or ""
 
     def act() -> None:
         name = fabrics().rename(old, new)
@@ -99,6 +99,6 @@ def _rename() -> None:
 
 
 def _delete() -> None:
-    name = said(_PICK, Choice(kept_names()))
+    name = widget_value(_PICK, OneOf(kept_names()))
     if name is not None:
         _told(lambda: fabrics().delete(name))

@@ -20,7 +20,7 @@ from nest_core.scenario import Scenario
 from nest_core.scenario.titles import file_stem
 from nest_studio.components.show import download, facts, told
 from nest_studio.design.bill import price_settings
-from nest_studio.form.fields import Choice, settle, upload
+from nest_studio.form.fields import OneOf, upload, widget
 from nest_studio.jobs.tasks.fabrics import FabricAnswer
 from nest_studio.jobs.tasks.orders import acceptance, cable_file, cable_summary
 from nest_studio.jobs.waiting import awaited, submitted
@@ -98,16 +98,16 @@ def _accelerator(fabric: str) -> str:
     names = preset_names("accelerators")
     told_by_name = accelerator_in(fabric)
     key = f"{ACCELERATOR}.{told_by_name}"
-    settle(key, Choice(names, empty=True))
-    found = st.selectbox(
-        "Accelerator, whose library runs the tests",
-        names,
-        names.index(told_by_name) if told_by_name else None,
-        key=key,
+    chosen = widget(
+        key,
+        OneOf(names, empty=True),
+        told_by_name or None,
+        label="Accelerator, whose library runs the tests",
+        bind=None,
         placeholder="Choose an accelerator",
         help="At first the one that the fabric's name tells.",
     )
-    return found or ""
+    return chosen or ""
 
 
 def _acceptance(

@@ -17,7 +17,7 @@ from nest_core.scenario import Scenario
 from nest_studio.components.show import PicturePlace, facts
 from nest_studio.design.bill import bill_figures, bill_job
 from nest_studio.form.fabric import fabric_scenario, own_names
-from nest_studio.form.fields import Several, settle
+from nest_studio.form.fields import SomeOf, widget
 from nest_studio.jobs.tasks.fabrics import FabricAnswer, all_reduce_time, fabric_answer
 from nest_studio.jobs.waiting import given_up, submitted, there
 
@@ -50,13 +50,11 @@ def beside(scenario: Scenario) -> None:
     """Choose one or two other fabrics and read them against the one above."""
     st.subheader("Side by side")
     others = (*own_names(), *preset_names("fabrics"))
-    settle("beside", Several(others, MOST))
-    picked = st.multiselect(
-        "Beside this fabric",
-        others,
-        max_selections=MOST,
-        key="beside",
-        bind="query-params",
+    picked = widget(
+        "beside",
+        SomeOf(others, MOST),
+        None,
+        label="Beside this fabric",
         placeholder="Choose one or two fabrics",
         help="As they stand in their presets.",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import streamlit as st
 
@@ -14,14 +15,15 @@ from nest_core.fabric.templates import TEMPLATES, Part, added, with_spines
 from nest_core.fabric.tiers import DrawnTier, oversubscribed, tiers_of, unlinked
 from nest_studio.components.show import facts
 from nest_studio.form.fabric import reset_fabric
-from nest_studio.form.fields import Choice, Field, Number, Text, said, settle
-from nest_studio.session.own_fabric import change, own_document, revision
+from nest_studio.form.fields import Number, OneOf, Text, Widget, widget, widget_value
+from nest_studio.session.own_fabric import change, own_document, own_fabric
 
 __all__ = ["drawing_forms"]
 
 PROBLEM = "template problem"
 EVERY = "all"
-_FIELDS: dict[str, tuple[str, Field, int | float | str]] = {
+_Standard = int | float | str
+_FIELDS: dict[str, tuple[str, Widget, _Standard]] = {
     "copies": ("Copies, number", Number(1, 1024), 4),
     "word": ("Names", Text(), "rack"),
     "nodes": ("Servers in each, number", Number(1, 1024), 4),
@@ -30,23 +32,26 @@ _FIELDS: dict[str, tuple[str, Field, int | float | str]] = {
     "inside_GBps": ("Inside servers, GB/s per device", Number(0.001, 1e6), 450.0),
     "radix": ("Ports of a switch, number", Number(2, 65_536), 64),
 }
-_SPINES: dict[str, tuple[str, Field, int | float | str]] = {
+_SPINES: dict[str, tuple[str, Widget, _Standard]] = {
     "switches": ("Spines, number", Number(1, 65_536), 4),
     "ratio": ("Oversubscription below them, down : up", Number(0.01, 1e3), 1.0),
     "link_GBps": ("Link, GB/s", Number(0.001, 1e6), 50.0),
     "word": ("Names", Text(), "spine"),
 }
+_TEMPLATE = OneOf(tuple(TEMPLATES))
+_RATIO = Number(0.01, 1e4)
 
 
 def drawing_forms(drawing: Drawing) -> None:
-    """Templates, spines and ratios; what was refused or hangs loose stands below them."""
+    """Draw templates, spines and ratios; what was refused or hangs loose stands below them."""
     with st.container(horizontal=True, gap="small"):
         with st.popover("Add racks, rails or pods"):
-            settle("template", Choice(tuple(TEMPLATES)))
-            st.selectbox(
-                "Each is",
-                tuple(TEMPLATES),
-                key="template",
+            widget(
+                "template",
+                _TEMPLATE,
+                _TEMPLATE.options[0],
+                label="Each is",
+                bind=None,
                 format_func=lambda name: f"{name}: {TEMPLATES[name][0]}",
                 help="What is added as often as asked, beside what is drawn.",
             )
@@ -70,27 +75,20 @@ def drawing_forms(drawing: Drawing) -> None:
         st.warning(as_markdown(f"{loose[0]}{others} no link: draw one, or delete it."))
 
 
-def _inputs(form: str, fields: dict[str, tuple[str, Field, int | float | str]]) -> None:
-    for name, (label, field, standard) in fields.items():
-        key = f"{form}.{name}"
-        settle(key, field)
-        if isinstance(field, Number) and not isinstance(standard, str):
-            kind = type(standard)
-            least, most = kind(field.least), kind(field.most)
-            text = f"{least:g} to {most:,.0f}."
-            st.number_input(label, least, most, standard, key=key, help=text)
-        else:
-            st.text_input(label, str(standard), max_chars=40, key=key, help="Numbers are added.")
+def _inputs(form: str, fields: dict[str, tuple[str, Widget, _Standard]]) -> None:
+    for name, (label, takes, standard) in fields.items():
+        look: dict[str, Any] = {"max_chars": 40, "help": "Numbers are added."}
+        if isinstance(takes, Number):
+            look = {"help": f"{takes.low:g} to {takes.high:,.0f}."}
+        widget(f"{form}.{name}", takes, standard, label=label, bind=None, **look)
 
 
-def _answers(
-    form: str, fields: dict[str, tuple[str, Field, int | float | str]]
-) -> dict[str, int | float | str]:
-    found = {}
-    for name, (_, field, standard) in fields.items():
-        answer = said(f"{form}.{name}", field)
-        found[name] = standard if answer is None else type(standard)(answer)
-    return found
+def _answers(form: str, fields: dict[str, tuple[str, Widget, _Standard]]) -> dict[str, _Standard]:
+    answers = {}
+    for name, (_, takes, standard) in fields.items():
+        answer = widget_value(f"{form}.{name}", takes)
+        answers[name] = standard if answer is None else answer
+    return answers
 
 
 def _put(make: Callable[[Drawing], Drawing]) -> None:
@@ -107,7 +105,7 @@ def _put(make: Callable[[Drawing], Drawing]) -> None:
 
 
 def _add() -> None:
-    template = said("template", Choice(tuple(TEMPLATES)))
+    template = widget_value("template", _TEMPLATE)
     answers = _answers("template", _FIELDS)
     _put(lambda drawing: added(drawing, Part(template or "rack", **answers)))  # type: ignore[arg-type]  # of the types of their standards
 
@@ -121,28 +119,41 @@ def _ratio(tiers: tuple[DrawnTier, ...]) -> None:
     """Choose a tier, all of it or a group's, and say its ratio."""
     left, middle, right = st.columns([2, 2, 2], vertical_alignment="bottom")
     names = tuple(f"{tier.name} ({len(tier.switches):,})" for tier in tiers)
-    settle("tier", Choice(names))
     at = names.index(
-        left.selectbox("Drawn tier", names, key="tier", help="Switches with links up.")
+        widget(
+            "tier",
+            OneOf(names),
+            names[0],
+            label="Drawn tier",
+            place=left,
+            bind=None,
+            help="Switches with links up.",
+        )
     )
-    groups = (EVERY, *tiers[at].groups)
-    settle("tier.group", Choice(groups))
-    group = middle.selectbox("Of it", groups, key="tier.group", help="All, or those of a group.")
     tier = tiers[at]
-    key = f"tier.ratio.{revision()}.{at}.{group}"
-    settle(key, Number(0.01, 1e4))
-    right.number_input(
-        "Oversubscription, down : up",
-        0.01,
-        1e4,
+    group = widget(
+        "tier.group",
+        OneOf((EVERY, *tier.groups)),
+        EVERY,
+        label="Of it",
+        place=middle,
+        bind=None,
+        help="All, or those of a group.",
+    )
+    key = f"tier.ratio.{own_fabric().revision}.{at}.{group}"
+    widget(
+        key,
+        _RATIO,
         round(tier.ratio, 3),
-        key=key,
+        label="Oversubscription, down : up",
+        place=right,
+        bind=None,
         on_change=_oversubscribe,
         args=(key, tier.name, at, group),
         help="0.01 to 10,000. Links up are added or removed whole; what it became stands below.",
     )
-    fewest, most = tier.links_up
-    links = f"{fewest:,}" if fewest == most else f"{fewest:,} to {most:,}"
+    low, high = tier.links_up
+    links = f"{low:,}" if low == high else f"{low:,} to {high:,}"
     facts(
         f"Realised {format_ratio(tier.ratio)} at most, {links} links up from each of "
         f"{len(tier.switches):,} {tier.name} switches.",
@@ -151,7 +162,7 @@ def _ratio(tiers: tuple[DrawnTier, ...]) -> None:
 
 
 def _oversubscribe(key: str, name: str, at: int, group: str) -> None:
-    ratio = said(key, Number(0.01, 1e4))
+    ratio = widget_value(key, _RATIO)
     if ratio is None:
         return
 
@@ -159,8 +170,8 @@ def _oversubscribe(key: str, name: str, at: int, group: str) -> None:
         tiers = tiers_of(drawing)
         if at >= len(tiers) or tiers[at].name != name:
             raise InputError("ratio", "must be of a tier of the drawing", name, "choose again")
-        own = {e["id"]: (e.get("group") or "").split("/")[0] for e in drawing["element"]}
-        chosen = [one for one in tiers[at].switches if group in (EVERY, own[one])]
+        groups = {e["id"]: (e.get("group") or "").split("/")[0] for e in drawing["element"]}
+        chosen = [name for name in tiers[at].switches if group in (EVERY, groups[name])]
         return oversubscribed(drawing, chosen, ratio)
 
     _put(make)

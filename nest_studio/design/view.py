@@ -23,13 +23,14 @@ from nest_core.scenario import Scenario, scenario_document
 from nest_studio.components.browser.fabric import show_fabric, shown_width
 from nest_studio.components.show import HeadlineRow, PicturePlace, facts, mark_results
 from nest_studio.form.fabric import (
-    fabric_document,
+    changes,
+    fabric_fields,
     fabric_group,
     fabric_scenario,
     fabric_standards,
     is_own,
 )
-from nest_studio.form.fields import ADDRESS, Choice, said
+from nest_studio.form.fields import ADDRESS, OneOf, widget_value
 from nest_studio.form.scenario import DEFAULT_SCENARIO, changes_in_words
 from nest_studio.jobs.tasks.fabrics import (
     CollectiveRequest,
@@ -77,22 +78,21 @@ def fabric_form(ratio_notes: list[Any], bring: Callable[[], None]) -> Scenario:
         Draws the ways to bring a fabric of one's own.
     """
     chosen: dict[str, Any] = {}
-    fabric_group(chosen, {"fabric": DEFAULT_FABRIC}, ratio_notes)
+    fabric = fabric_group(chosen, DEFAULT_FABRIC, ratio_notes)
     bring()
     choice = chosen.pop("fabric")
-    standard = fabric_standards(fabric_document(choice))
-    overrides = {key: value for key, value in chosen.items() if value != standard[key]}
+    overrides = changes(chosen, fabric_standards(fabric), fabric_fields(fabric))
     return fabric_scenario(choice, overrides)
 
 
 def heading(scenario: Scenario, answer: FabricAnswer, lacking: str = "") -> None:
     """What fabric this is, and what it is made of; or why the figures are earlier ones."""
-    changes = changes_in_words(scenario.overrides)
+    words = changes_in_words(scenario.overrides)
     facts(answer.title, kind="nest-scenario")
     if lacking:
         line = f"The figures are those of the last whole fabric: {lacking}"
-    elif changes:
-        line = f"{answer.contents} Changed: {changes}."
+    elif words:
+        line = f"{answer.contents} Changed: {words}."
     else:
         line = f"{answer.contents}{'' if is_own(scenario) else ' As in the preset.'}"
     facts(line, kind="nest-quiet")
@@ -266,7 +266,7 @@ def _algorithms(op: str) -> dict[str, str]:
 
 
 def _fit_algorithm() -> None:
-    op = OPERATIONS.get(said("collective.op", Choice(tuple(OPERATIONS))))
+    op = OPERATIONS.get(widget_value("collective.op", OneOf(tuple(OPERATIONS))))
     if op and st.session_state.get("collective.algorithm") not in _algorithms(op):
         st.session_state["collective.algorithm"] = LIBRARY
 

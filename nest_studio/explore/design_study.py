@@ -22,8 +22,7 @@ from nest_core.studies.sensitivity import Sensitivity
 from nest_core.studies.study import Study
 from nest_studio.components.browser.svg import show_svg
 from nest_studio.components.show import PicturePlace, facts
-from nest_studio.form.fields import Choice as OneOf
-from nest_studio.form.fields import settle
+from nest_studio.form.fields import OneOf, widget
 from nest_studio.session.open_plan import open_plan
 
 __all__ = ["show_design"]
@@ -36,7 +35,6 @@ _MOST_ON_SHEET = 4
 def show_design(study: Study, found: Designed, choice: DesignChoice, rests_on: Sensitivity) -> None:
     """Draw all of it."""
     names = tuple(one.name for one in choice.contenders)
-    settle(PICKED, OneOf(names))
 
     def pick(carried: Any) -> None:
         place = carried[0] if isinstance(carried, list) else carried
@@ -49,7 +47,8 @@ def show_design(study: Study, found: Designed, choice: DesignChoice, rests_on: S
     facts(f"Certificate: {verdict}.", kind="nest-quiet")
     left, right = st.columns([1, 1], gap="medium")
     with left:
-        name = st.selectbox("Design", names, key=PICKED, help="Click a point above, or pick one.")
+        text = "Click a point above, or pick one."
+        name = widget(PICKED, OneOf(names), names[0], label="Design", bind=None, help=text)
         one = next(each for each in choice.contenders if each.name == name)
         _contender(study, choice, one)
     with right:

@@ -33,8 +33,7 @@ from nest_core.studies.study import Study, study_of, study_text
 from nest_studio.components.show import PicturePlace, download, facts, local_time, told
 from nest_studio.explore.design_study import show_design
 from nest_studio.explore.view import Swept
-from nest_studio.form.fields import ADDRESS, settle
-from nest_studio.form.fields import Choice as OneOf
+from nest_studio.form.fields import OneOf, widget
 from nest_studio.jobs.study_runs import StudyRun, begin, running, swept
 from nest_studio.jobs.waiting import job_queue
 from nest_studio.notebook.pins import pin_button
@@ -95,13 +94,13 @@ def _text(scenario: Scenario, turned: Sequence[Swept]) -> str:
     """The study that is open, as its file has it: picked, made of the form, or edited."""
     kept = kept_studies().names()
     options = (*preset_names("studies"), *kept, MINE)
-    settle(NAME, OneOf(options))
     left, right = st.columns([3, 4], vertical_alignment="bottom", gap="small")
-    name = left.selectbox(
-        "Study",
-        options,
-        key=NAME,
-        bind=ADDRESS,
+    name = widget(
+        NAME,
+        OneOf(options),
+        options[0],
+        label="Study",
+        place=left,
         on_change=lambda: st.session_state.pop(TEXT, None),
         help="Shipped, kept here, or the sweep of this page's form as a study.",
     )
@@ -284,11 +283,12 @@ def _result(study: Study, run: StudyRun | None) -> None:
         return
     shown = _filtered(study, rows)
     names = study.metrics
-    settle(METRIC, OneOf(names))
-    metric = st.selectbox(
-        "Metric",
-        names,
-        key=METRIC,
+    metric = widget(
+        METRIC,
+        OneOf(names),
+        names[0],
+        label="Metric",
+        bind=None,
         format_func=lambda name: METRIC_WORDS[name],
         width=360,
     )

@@ -31,14 +31,15 @@ from nest_core.studies.ratios import MOST_MODELS, Ratios
 from nest_core.studies.sweeps import Sweep
 from nest_studio.components.show import PicturePlace, download, facts, told
 from nest_studio.form.fields import (
-    ADDRESS,
-    Choice,
     Number,
-    Several,
+    OneOf,
+    SomeOf,
+    Text,
     field_of,
     hold,
-    number_of,
+    parameter_field,
     settle,
+    widget,
 )
 from nest_studio.notebook.pins import pin_button
 from nest_studio.session.open_plan import open_plan, open_scenario
@@ -75,7 +76,7 @@ SWEEP, RATIOS, STUDIES = "Sweep parameters", "Highest ratios", "Studies"
 WHICH_RATIO, WHICH_ZERO = "How much oversubscription?", "Which micro-batch and ZeRO stage?"
 BY_PARAMETERS = (QUESTION, FIRST, SECOND)
 DEFAULTS = "explore defaults"
-MIX = Several(preset_names("models"), MOST_MODELS)
+MIX = SomeOf(preset_names("models"), MOST_MODELS)
 PERCENT = parameter("loss", StudyTable).scaled(100, "%")
 PARTS = parameter("share", StudyTable)
 OWN_QUESTION = "a question of my own"
@@ -149,13 +150,13 @@ def turn_controls(found: Sequence[Parameter]) -> list[tuple[Parameter, str]]:
     ready = questions(found)
     by_label = {parameter.label: parameter for parameter in found}
     options = (*ready, OWN_QUESTION)
-    settle(QUESTION, Choice(options))
     left, middle, right = st.columns([2.4, 2.4, 3.2], gap="small")
-    picked = left.selectbox(
-        "Question",
-        options,
-        key=QUESTION,
-        bind=ADDRESS,
+    picked = widget(
+        QUESTION,
+        OneOf(options),
+        options[0],
+        label="Question",
+        place=left,
         on_change=_take,
         args=(ready,),
         help="Sets the parameters; their values can be changed.",
@@ -166,14 +167,12 @@ def turn_controls(found: Sequence[Parameter]) -> list[tuple[Parameter, str]]:
         taken = turned[0][0].label if turned else ""
         free = (name for name in by_label if name != taken)
         names = (NOTHING_ELSE, *free) if place else tuple(free)
-        settle(key, Choice(names))
-        default = standard[place] if standard[place] in names else names[0]
-        name = middle.selectbox(
-            label,
-            names,
-            index=names.index(default),
-            key=key,
-            bind=ADDRESS,
+        name = widget(
+            key,
+            OneOf(names),
+            standard[place] if standard[place] in names else names[0],
+            label=label,
+            place=middle,
             on_change=hold,
             args=(QUESTION, OWN_QUESTION),
             help="What is swept; everything else stays as in the form.",
@@ -198,11 +197,11 @@ def _values_text(parameter: Parameter, place: int) -> str:
         st.session_state[key] = usual  # the scenario changed, and with it what is worth trying
     st.session_state[DEFAULTS] = {**seen, key: usual}
     note = f" {capital(parameter.note)}." if parameter.note else ""
-    text: str = st.text_input(
-        f"Values of {as_markdown(parameter.title)}",
+    text: str = widget(
+        key,
+        Text(),
         usual,
-        key=key,
-        bind=ADDRESS,
+        label=f"Values of {as_markdown(parameter.title)}",
         help=as_markdown(f"{capital(parameter.allowed)}, with commas between.{note}"),
     )
     return text or usual
@@ -237,7 +236,7 @@ def show_sweep(sweep: Sweep, turned: Sequence[Swept], scenario: Scenario, pins: 
         facts("No point was planned before it was cancelled.")
         return
     first, *others = pictures(sweep)
-    settle(POINT, Choice(tuple(sweep.named(point) for point in sweep.points)))
+    settle(POINT, OneOf(tuple(sweep.named(point) for point in sweep.points)))
     with pins:
         axes = ({"parameter": key, "values": list(values)} for key, values in axes_of(turned))
         inputs = inputs_of(scenario) | dict(itertools.zip_longest("xy", axes))
@@ -255,7 +254,7 @@ def show_sweep(sweep: Sweep, turned: Sequence[Swept], scenario: Scenario, pins: 
 def _point_at(sweep: Sweep, carried: Any) -> None:
     """Take up the point that was clicked."""
     number = carried[0] if isinstance(carried, list) else carried
-    if Number(0, len(sweep.points) - 1).held(number):
+    if Number(0, len(sweep.points) - 1).fit(number):
         st.session_state[POINT] = sweep.named(sweep.points[int(number)])
 
 
@@ -315,28 +314,23 @@ def mix_controls(scenario: Scenario) -> tuple[list[dict[str, Any]], float]:
     """The models, their shares of the time, and what may be lost."""
     own = str(scenario.overrides.get("workload.model", scenario.document["workload"]["model"]))
     names = preset_names("models")
-    settle(MODELS, MIX)
-    settle(LOSS, field_of(PERCENT))
     left, right = st.columns([5, 1.4], gap="small")
-    models = left.multiselect(
-        "Models of the mix",
-        names,
+    models = widget(
+        MODELS,
+        MIX,
         [own] if own in names else [names[0]],
-        key=MODELS,
-        bind=ADDRESS,
-        max_selections=MOST_MODELS,
+        label="Models of the mix",
+        place=left,
         help=f"1 to {MOST_MODELS}; each trains with the form's batch and sequence length.",
     )
-    loss = number_of(PERCENT, 2.0, 0.5, key=LOSS, place=right, format="%.1f")
+    loss = parameter_field(PERCENT, 2.0, step=0.5, key=LOSS, place=right, format="%.1f")
     if not models:
         raise InputError("models of the mix", "must name one at least", "none", "pick a model")
     shares = {models[0]: 1.0}
     if len(models) > 1:
         for column, model in zip(st.columns(MOST_MODELS), models, strict=False):
-            settle(share_key(model), field_of(PARTS))
-            shares[model] = number_of(
+            shares[model] = parameter_field(
                 PARTS,
-                1.0,
                 1.0,
                 key=share_key(model),
                 place=column,
@@ -422,8 +416,8 @@ def _widgets_of_mix(inputs: Mapping[str, Any]) -> dict[str, Any]:
     mix, loss = inputs["mix"], 100 * inputs["loss"]
     models = [one["model"] for one in mix]
     parts = {share_key(one["model"]): one["share"] for one in mix if len(mix) > 1}
-    askable = MIX.held(models) and field_of(PERCENT).held(loss)
-    if not (askable and all(map(field_of(PARTS).held, parts.values()))):
+    askable = MIX.fit(models) and field_of(PERCENT).fit(loss)
+    if not (askable and all(map(field_of(PARTS).fit, parts.values()))):
         raise InputError(
             "the mix",
             f"must be of different presets, {PARTS.allowed} parts each, and lose "

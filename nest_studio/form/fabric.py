@@ -20,24 +20,30 @@ from nest_core.scenario import Scenario
 from nest_core.scenario import fabric_document as preset_document
 from nest_core.studies.parameters import ratio_parameters
 from nest_studio.form.fields import (
-    ADDRESS,
-    Choice,
-    Field,
     Number,
+    OneOf,
+    Widget,
     field_of,
     label_of,
-    number_of,
-    said,
-    settle,
+    parameter_field,
+    widget,
+    widget_value,
 )
-from nest_studio.form.folds import put_back
 from nest_studio.session.library import kept_names, open_from_library, open_kept
-from nest_studio.session.own_fabric import KEPT, OWN, carry, forget_places, is_drawing, own_document
+from nest_studio.session.own_fabric import (
+    OWN,
+    forget_places,
+    is_drawing,
+    is_named,
+    own_document,
+    say_in_address,
+)
 
 __all__ = [
     "DEVICES",
     "MEANING",
     "MEANINGS",
+    "changes",
     "fabric_choices",
     "fabric_document",
     "fabric_fields",
@@ -59,7 +65,8 @@ FAILED = "own fabric is lost"
 _KINDS = {"leaf_spine": "spine-leaf", "fat_tree": "fat-tree"} | {
     name: name.replace("_", "-") for name in ("rail_optimised", "rail_only", "dual_plane")
 }
-MEANINGS = {"removes uplinks": "remove_uplinks", "splits the ports anew": "split_radix"}
+_MEANINGS = {"removes uplinks": "remove_uplinks", "splits the ports anew": "split_radix"}
+MEANINGS = OneOf(tuple(_MEANINGS), meanings=_MEANINGS)
 
 
 def fabric_scenario(choice: str, overrides: Mapping[str, Any] | None = None) -> Scenario:
@@ -73,72 +80,63 @@ def is_own(scenario: Scenario) -> bool:
     return not isinstance(scenario.document["fabric"], str)
 
 
-def fabric_group(chosen: dict[str, Any], standard: Mapping[str, Any], notes: list[Any]) -> None:
-    """Preset, size and ratios of a fabric; ``notes`` takes the places for realised ratios."""
+def fabric_group(chosen: dict[str, Any], standard: str, notes: list[Any]) -> dict[str, Any]:
+    """Draw preset, size and ratios of a fabric, and return its document.
+
+    Parameters
+    ----------
+    chosen : dict
+        Takes what the widgets have, by key.
+    standard : str
+        The fabric that is chosen at first.
+    notes : list
+        Takes the places for realised ratios.
+    """
     _lost_fabric()
     _follow_library()
     names = fabric_choices()
-    settle("fabric", Choice(names))
-    with put_back("fabric", standard, reset_fabric):
-        chosen["fabric"] = st.selectbox(
-            "Fabric",
-            names,
-            index=names.index(standard["fabric"]),
-            key="fabric",
-            bind=ADDRESS,
-            on_change=pick_fabric,
-            help=f"Switches, links and nodes: a preset, {OWN} as the Design page drew or read it, "
-            f"or one from the library, which becomes {OWN}.",
-        )
-    carry(shown=chosen["fabric"] == OWN)
+    chosen["fabric"] = widget(
+        "fabric",
+        OneOf(names),
+        standard,
+        label="Fabric",
+        marked=True,
+        on_change=pick_fabric,
+        help=f"Switches, links and nodes: a preset, {OWN} as the Design page drew or read it, "
+        f"or one from the library, which becomes {OWN}.",
+    )
+    say_in_address(shown=chosen["fabric"] == OWN)
     fabric = fabric_document(chosen["fabric"])
-    fields, as_drawn = fabric_fields(fabric), fabric_standards(fabric)
-    for key, field in fields.items():
-        settle(key, field)
     if is_drawing(fabric) and chosen["fabric"] == OWN:
         st.caption("Drawn on the Design page.")  # what it was first called says nothing of it
     else:
         st.caption(as_markdown(fabric["name"]), help=as_markdown(fabric.get("source", "")) or None)
-    if "clos" in fabric:
-        per_node = fabric["clos"]["devices_per_node"]
-        with put_back(DEVICES, as_drawn):
-            chosen[DEVICES] = number_of(
-                parameter(DEVICES), fabric["clos"]["devices"], per_node, label="Size, devices"
-            )
-    ratios = ratio_parameters(fabric)
-    if "clos" in fabric and ratios:
-        usual = next(word for word, said in MEANINGS.items() if said == as_drawn[MEANING])
-        with put_back(MEANING, {MEANING: usual}):
-            chosen[MEANING] = MEANINGS[
-                st.selectbox(
-                    label_of(parameter(MEANING)),
-                    tuple(MEANINGS),
-                    key=MEANING,
-                    bind=ADDRESS,
-                    index=tuple(MEANINGS).index(usual),
-                    help=parameter(MEANING).text,
-                )
-            ]
-    for ratio in ratios:
-        key, field = ratio.key, fields[ratio.key]
-        with put_back(key, as_drawn):
-            chosen[key] = st.slider(
-                as_markdown(label_of(ratio)),
-                field.least,
-                field.most,
-                ratio.present,
-                0.5,
-                key=key,
-                bind=ADDRESS,
-                format="%g:1",
-                help=f"{field.least:g} to {field.most:g}. {ratio.text} What it becomes stands "
-                "below.",
-            )
-        notes.append(st.empty())
+    ratios = {ratio.key: ratio for ratio in ratio_parameters(fabric)}
+    fields, standards = fabric_fields(fabric), fabric_standards(fabric)
+    for key, takes in fields.items():
+        look: dict[str, Any] = {}
+        if key in ratios and isinstance(takes, Number):
+            look = {
+                "label": as_markdown(label_of(ratios[key])),
+                "help": f"{takes.low:g} to {takes.high:g}. {ratios[key].text} What it becomes "
+                "stands below.",
+                "slider": True,
+                "step": 0.5,
+                "format": "%g:1",
+            }
+        elif key == DEVICES:
+            look = {"label": "Size, devices", "step": fabric["clos"]["devices_per_node"]}
+        elif not ratios:
+            continue
+        turned = ratios.get(key) or parameter(key)
+        chosen[key] = parameter_field(turned, standards[key], takes=takes, marked=True, **look)
+        if key in ratios:
+            notes.append(st.empty())
     if not ratios and is_drawing(fabric):
         st.caption("The ratio of a drawn tier is a field below its canvas on Design.")
     elif not ratios:
         st.caption("This fabric has no switch tiers to oversubscribe; its links are what they are.")
+    return fabric
 
 
 def say_realised(notes: list[Any], fabric: Fabric) -> None:
@@ -147,22 +145,19 @@ def say_realised(notes: list[Any], fabric: Fabric) -> None:
         note.caption(as_markdown(f"realised {realised}"))
 
 
-def fabric_fields(fabric: Mapping[str, Any]) -> dict[str, Any]:
-    """What the widgets of a fabric's document take, by key."""
-    fields: dict[str, Field] = {
-        ratio.key: Number(min(1.0, present), max(ratio.usual or 1.0, present))
-        for ratio in ratio_parameters(fabric)
-        if isinstance(present := ratio.present, float)
-    }
+def fabric_fields(fabric: Mapping[str, Any]) -> dict[str, Widget]:
+    """Return what the widgets of a fabric's document take, by key."""
+    fields: dict[str, Widget] = {}
     if "clos" in fabric:
-        fields[DEVICES] = field_of(parameter(DEVICES))
-        fields[MEANING] = Choice(tuple(MEANINGS))
+        fields = {DEVICES: field_of(parameter(DEVICES)), MEANING: MEANINGS}
+    for ratio in ratio_parameters(fabric):
+        high = max(ratio.usual or 1.0, ratio.present)
+        fields[ratio.key] = Number(min(1.0, ratio.present), high)
     return fields
 
 
-def fabric_words(chosen: Mapping[str, Any]) -> str:
-    """What the fabric's fields hold, in a few words."""
-    fabric = fabric_document(chosen["fabric"])
+def fabric_words(fabric: Mapping[str, Any], chosen: Mapping[str, Any]) -> str:
+    """Return a fabric's kind and what its ratios are set to."""
     kind = next((name for name in ("clos", "torus", "dragonfly") if name in fabric), "")
     if kind == "clos":
         kind = _KINDS.get(str(fabric.get("kind")), "switched")
@@ -194,7 +189,7 @@ def _follow_library() -> None:
 
 def pick_fabric() -> None:
     """Take over what was chosen; for callbacks."""
-    chosen = said(_CHOICE, Choice(fabric_choices()))
+    chosen = widget_value(_CHOICE, OneOf(fabric_choices()))
     if chosen in kept_names():
         open_from_library(chosen)
     reset_fabric()
@@ -204,7 +199,7 @@ def _lost_fabric() -> None:
     """Say that an address asks for a fabric of one's own that this session never had."""
     if own_document() is not None:
         st.session_state.pop(FAILED, None)
-    elif st.query_params.get("fabric") == OWN or st.query_params.get(KEPT):
+    elif is_named():
         st.session_state[FAILED] = True
     if st.session_state.get(FAILED):
         st.info(
@@ -214,11 +209,12 @@ def _lost_fabric() -> None:
 
 
 def fabric_standards(fabric: Mapping[str, Any]) -> dict[str, Any]:
-    """The value of every widget that stands for a fabric's document."""
+    """Return what every widget of a fabric's document has at first."""
     standards: dict[str, Any] = {ratio.key: ratio.present for ratio in ratio_parameters(fabric)}
     if "clos" in fabric:
         standards[DEVICES] = fabric["clos"]["devices"]
-        standards[MEANING] = fabric["clos"].get("oversubscribe", parameter(MEANING).default)
+        meaning = fabric["clos"].get("oversubscribe", parameter(MEANING).default)
+        (standards[MEANING],) = MEANINGS.shown(meaning) or MEANINGS.options
     return standards
 
 
@@ -233,9 +229,17 @@ def fabric_document(name: str) -> dict[str, Any]:
 
 def reset_fabric() -> None:
     """Set the fabric widgets to what the chosen fabric says, for callbacks."""
-    picked = said("fabric", Choice(fabric_choices()))
-    if picked is None:
-        return
-    words = {value: word for word, value in MEANINGS.items()}
-    for key, value in fabric_standards(fabric_document(picked)).items():
-        st.session_state[key] = words[value] if key == MEANING else value
+    picked = widget_value("fabric", OneOf(fabric_choices()))
+    if picked is not None:
+        st.session_state.update(fabric_standards(fabric_document(picked)))
+
+
+def changes(
+    chosen: Mapping[str, Any], standard: Mapping[str, Any], fields: Mapping[str, Widget]
+) -> dict[str, Any]:
+    """Return what files say for widgets that are not as the standard, by key."""
+    return {
+        key: fields[key].stated(value)
+        for key, value in chosen.items()
+        if fields[key].stated(value) != fields[key].stated(standard[key])
+    }

@@ -1,116 +1,207 @@
-"""What the fields of forms take: the one place where a value from outside becomes a form's.
+"""Fields of forms: what each takes, what files say for it, and how it is drawn.
 
 Links, notebooks and comparisons set widgets by key, and a browser sends what its last controls
-held, which those drawn now need not have. Whatever it is, `settle` lets a widget see only what its
-field takes, and `said` hands a callback nothing else. The bounds that widgets show are these.
+were set to, which those drawn now need not have. Whatever it is, `settle` lets a widget see only
+what its field takes, and `widget_value` hands a callback nothing else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from html import escape
 from io import BytesIO
-from typing import Any, Protocol
+from typing import Any
 
 import streamlit as st
 
+from nest_core.documents.quoting import as_markdown
 from nest_core.documents.schema import Parameter
+from nest_core.documents.text import truncated
 from nest_core.documents.units import capital
 from nest_core.explain.settings import worth_of
 
 __all__ = [
     "ADDRESS",
-    "Choice",
     "Edits",
     "Field",
     "Number",
-    "Several",
+    "OneOf",
+    "SomeOf",
     "Text",
-    "choice_of",
+    "Widget",
     "field_of",
-    "help_of",
+    "fold",
     "hold",
     "label_of",
-    "number_of",
     "one_of",
-    "said",
+    "parameter_field",
     "settle",
     "upload",
+    "widget",
+    "widget_value",
 ]
 
 ADDRESS: Any = "query-params"
 """What binds a widget to the address."""
+_LONGEST = 14
 
 
-class Field(Protocol):
+class Field(ABC):
     """What a widget takes."""
 
-    def held(self, value: Any) -> tuple[Any] | None:
-        """The value as the widget holds it, in a tuple; None where it cannot hold it."""
+    @abstractmethod
+    def fit(self, value: Any) -> tuple[Any] | None:
+        """Return a value as the widget has it, in a tuple; None where it cannot have it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """One of some options; None too where it may be empty."""
+class Widget(Field):
+    """A field that can be drawn, and its words for what files say."""
+
+    is_narrow = False
+    """Whether there is no room beside its label."""
+    explains = False
+    """Whether it says itself what it cannot take."""
+
+    def shown(self, value: Any) -> tuple[Any] | None:
+        """Return what the widget has for what a file says, in a tuple; None where nothing."""
+        return self.fit(value)
+
+    def stated(self, value: Any) -> Any:
+        """Return what a file says for what the widget has."""
+        return value
+
+    @abstractmethod
+    def draw(self, place: Any, label: str, standard: Any, **look: Any) -> Any:
+        """Draw the widget at a place, at first with the standard, and return what it has."""
+
+
+@dataclass(frozen=True)
+class OneOf(Widget):
+    """One of some options; None too where it may be empty.
+
+    Parameters
+    ----------
+    options : sequence
+    empty : bool
+    meanings : mapping
+        What files say for an option, where it is not the option.
+    """
 
     options: Sequence[Any]
     empty: bool = False
+    meanings: Mapping[Any, Any] = field(default_factory=dict)
 
-    def held(self, value: Any) -> tuple[Any] | None:
-        """The option."""
+    def fit(self, value: Any) -> tuple[Any] | None:
+        """Return the option."""
         if value is None:
             return (None,) if self.empty else None
-        return next(((one,) for one in self.options if _same(one, value)), None)
+        return next(((option,) for option in self.options if _same(option, value)), None)
+
+    def shown(self, value: Any) -> tuple[Any] | None:
+        """Return the option that means what a file says."""
+        words = (word for word, meaning in self.meanings.items() if _same(meaning, value))
+        return self.fit(next(words, value))
+
+    def stated(self, value: Any) -> Any:
+        """Return what the option means."""
+        return self.meanings.get(value, value)
+
+    def draw(self, place: Any, label: str, standard: Any, **look: Any) -> Any:
+        """Draw a box to choose from, or to tick where it is yes or no."""
+        if self.options and self.options[0] is False:
+            return place.checkbox(label, standard, **look)
+        index = None if standard is None else self.options.index(standard)
+        return place.selectbox(label, self.options, index, **look)
 
 
-@dataclass(frozen=True, slots=True)
-class Several:
-    """Some of the options, each once; a single one counts as a list of it."""
+@dataclass(frozen=True)
+class SomeOf(Widget):
+    """Some of the options, each once; a single one counts as a list of it.
+
+    Parameters
+    ----------
+    options : sequence
+    max_count : int or None
+    meanings : mapping
+        As those of `OneOf`.
+    """
 
     options: Sequence[Any]
-    most: int | None = None
+    max_count: int | None = None
+    meanings: Mapping[Any, Any] = field(default_factory=dict)
 
-    def held(self, value: Any) -> tuple[Any] | None:
-        """The list."""
-        listed = list(value) if isinstance(value, list | tuple) else [value]
-        known = all(any(_same(one, entry) for one in self.options) for entry in listed)
-        if not known or len(set(listed)) < len(listed) or len(listed) > (self.most or len(listed)):
+    def fit(self, value: Any) -> tuple[Any] | None:
+        """Return the list."""
+        values = list(value) if isinstance(value, list | tuple) else [value]
+        if not all(any(_same(option, entry) for option in self.options) for entry in values):
             return None
-        return (listed,)
+        is_too_long = len(values) > (self.max_count or len(values))
+        return None if is_too_long or len(set(values)) < len(values) else (values,)
+
+    def shown(self, value: Any) -> tuple[Any] | None:
+        """Return the options that a file lists, or pins; all of them where it says nothing."""
+        if value is None:
+            return (list(self.options),)
+        each = OneOf(self.options, meanings=self.meanings)
+        values = [each.shown(entry) for entry in (value if isinstance(value, list) else [value])]
+        return self.fit([entry[0] for entry in values if entry]) if all(values) else None
+
+    def stated(self, value: Any) -> Any:
+        """Return what the options mean, in their order."""
+        return [self.meanings.get(option, option) for option in self.options if option in value]
+
+    def draw(self, place: Any, label: str, standard: Any, **look: Any) -> Any:
+        """Draw a box to choose several from."""
+        look.setdefault("max_selections", self.max_count)
+        return place.multiselect(label, self.options, standard, **look)
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
-    """A number from ``least`` to ``most``, whole where they are; None too where it may be empty."""
+@dataclass(frozen=True)
+class Number(Widget):
+    """A number between two, ends included, whole where they are; None too where it may be empty."""
 
-    least: float
-    most: float
+    low: float
+    high: float
     empty: bool = False
 
-    def held(self, value: Any) -> tuple[Any] | None:
-        """The number, of the type of its bounds."""
+    def fit(self, value: Any) -> tuple[Any] | None:
+        """Return the number, of the type of its bounds."""
         if value is None:
             return (None,) if self.empty else None
         if isinstance(value, bool) or not isinstance(value, int | float):
             return None
-        if not self.least <= value <= self.most:  # NaN lies nowhere
+        if not self.low <= value <= self.high:  # NaN lies nowhere
             return None
-        kind = type(self.least)
+        kind = type(self.low)
         return (kind(value),) if kind(value) == value else None
 
+    def draw(self, place: Any, label: str, standard: Any, **look: Any) -> Any:
+        """Draw a box to type into; a slider where the look is of one."""
+        draw = place.slider if look.pop("slider", False) else place.number_input
+        if "step" in look:
+            look["step"] = type(self.low)(look["step"])
+        return draw(label, self.low, self.high, standard, **look)
 
-@dataclass(frozen=True, slots=True)
-class Text:
+
+@dataclass(frozen=True)
+class Text(Widget):
     """Text, or None."""
 
-    def held(self, value: Any) -> tuple[Any] | None:
-        """The text."""
+    def fit(self, value: Any) -> tuple[Any] | None:
+        """Return the text."""
         return (value,) if value is None or isinstance(value, str) else None
 
+    def draw(self, place: Any, label: str, standard: Any, **look: Any) -> Any:
+        """Draw a line to write in."""
+        return place.text_input(label, standard, **look) or ""
 
-@dataclass(frozen=True, slots=True)
-class Edits:
-    """Edits of a table of so many rows, as Streamlit's editor tells them, by its columns' fields.
+
+@dataclass(frozen=True)
+class Edits(Field):
+    """Edits of a table of so many rows, as Streamlit's editor sends them, by its columns' fields.
 
     Rows are added and deleted only in one that ``grows``.
     """
@@ -119,85 +210,148 @@ class Edits:
     columns: Mapping[str, Field]
     grows: bool = False
 
-    def held(self, value: Any) -> tuple[Any] | None:
-        """The edits."""
-        if not isinstance(value, Mapping):
-            return None
-        changed, added, gone = (
-            value.get(part) for part in ("edited_rows", "added_rows", "deleted_rows")
-        )
-        if not isinstance(changed, Mapping) or not isinstance(added, list):
-            return None
-        place = Number(0, self.rows - 1)
-        if not isinstance(gone, list) or not all(map(place.held, (*changed, *gone))):
-            return None
-        fits = all(map(self._row, (*changed.values(), *added)))
-        return (value,) if fits and (self.grows or not (added or gone)) else None
+    def fit(self, value: Any) -> tuple[Any] | None:
+        """Return the edits."""
+        match value:
+            case {"edited_rows": {**changed}, "added_rows": [*added], "deleted_rows": [*deleted]}:
+                row = Number(0, self.rows - 1)
+                fits = all(map(row.fit, (*changed, *deleted)))
+                fits = fits and all(map(self._row, (*changed.values(), *added)))
+                return (value,) if fits and (self.grows or not (added or deleted)) else None
+        return None
 
     def _row(self, cells: Any) -> bool:
         return isinstance(cells, Mapping) and all(
-            name in self.columns and self.columns[name].held(cell) for name, cell in cells.items()
+            name in self.columns and self.columns[name].fit(cell) for name, cell in cells.items()
         )
 
 
-def field_of(of: Parameter, *, empty: bool = False) -> Field:
-    """What a widget of a parameter takes."""
-    if of.choices or of.kind is bool:
-        return Choice(of.options)
-    return Number(of.low or of.kind(0), of.high or of.kind(0), empty)
+def field_of(parameter: Parameter, *, empty: bool = False) -> OneOf | Number:
+    """Return what a widget of a parameter takes."""
+    if parameter.choices or parameter.kind is bool:
+        return OneOf(parameter.options)
+    kind = parameter.kind
+    return Number(parameter.low or kind(0), parameter.high or kind(0), empty)
 
 
-def label_of(of: Parameter) -> str:
-    """What a widget of a parameter is called."""
-    return capital(of.title)
+def label_of(parameter: Parameter) -> str:
+    """Return what a widget of a parameter is called."""
+    return capital(parameter.title)
 
 
-def help_of(of: Parameter) -> str:
-    """What a parameter does, and what it was worth where it was measured."""
-    return f"{of.text} {worth_of(of.key)}".strip()
-
-
-def number_of(
-    of: Parameter, value: Any, step: float, *, key: str = "", place: Any = st, **look: Any
+def parameter_field(
+    parameter: Parameter,
+    standard: Any,
+    *,
+    key: str = "",
+    takes: Widget | None = None,
+    bounds: str = "",
+    **look: Any,
 ) -> Any:
-    """A number of a parameter, bound to the address under its key or another.
+    """Draw a parameter's widget, bound to the address, and return what it has.
 
-    ``look`` goes to the widget, and over what the catalogue says.
+    Parameters
+    ----------
+    parameter : Parameter
+    standard : object
+        What the widget has at first.
+    key : str
+        Of the widget, where it is not the parameter's.
+    takes : Widget, optional
+        Without it what the catalogue says.
+    bounds : str, optional
+        What its help begins with: without it the range of a number.
+    **look
+        As of `widget`, and over what the catalogue says.
     """
-    said_of = {"label": label_of(of), "help": f"{of.allowed}. {help_of(of)}", "bind": ADDRESS}
-    return place.number_input(
-        min_value=of.low,
-        max_value=of.high,
-        value=value,
-        step=of.kind(step),
-        key=key or of.key,
-        **(said_of | look),
-    )
+    takes = takes or field_of(parameter, empty=standard is None)
+    if isinstance(takes, Number):
+        bounds = bounds or f"{parameter.allowed}."
+        look.setdefault("step", 1)
+    text = f"{bounds} {parameter.text} {worth_of(parameter.key)}".strip()
+    look = {"label": label_of(parameter), "help": text, **look}
+    return widget(key or parameter.key, takes, standard, **look)
 
 
-def choice_of(of: Parameter, standard: Any, *, key: str = "", **look: Any) -> Any:
-    """One of a parameter's choices, likewise."""
-    return st.selectbox(
-        label_of(of),
-        of.options,
-        of.options.index(standard),
-        key=key or of.key,
-        bind=ADDRESS,
-        help=help_of(of),
-        **look,
-    )
+def widget(
+    key: str,
+    takes: Widget,
+    standard: Any,
+    *,
+    label: str,
+    place: Any = st,
+    marked: bool = False,
+    **look: Any,
+) -> Any:
+    """Draw a widget, bound to the address unless the look says otherwise, and return what it has.
+
+    Parameters
+    ----------
+    key : str
+        What the session has under it, and the field does not take, is forgotten.
+    takes : Widget
+    standard : object
+        What it has at first.
+    label : str
+    place : container
+    marked : bool
+        Whether it is marked, and can be put back alone, while it is not as the standard.
+    **look
+        Streamlit's arguments.
+    """
+    if not takes.explains:
+        settle(key, takes)
+    arguments = {"key": key, "bind": ADDRESS, **look}
+    if not marked:
+        return takes.draw(place, label, standard, **arguments)
+    with place.container(key=f"field-{key.replace('.', '-')}", gap=None):
+        value = takes.draw(st, label, standard, **arguments)
+        if st.session_state.get(key, standard) != standard:
+            before = as_markdown(_short(standard))
+            st.button(
+                "↺" if takes.is_narrow else f"↺ {before}",
+                key=f"back-{key}",
+                type="tertiary",
+                on_click=_put_back,
+                args=(key, standard, look.get("on_change")),
+                help=f"Put back what the preset has: {before}.",
+            )
+    return value
 
 
-def settle(key: str, field: Field) -> None:
-    """Forget what the session holds under a widget's key if its field cannot; before drawing it."""
-    if key in st.session_state and field.held(st.session_state[key]) is None:
+def _put_back(key: str, value: Any, then: Callable[[], None] | None) -> None:
+    st.session_state[key] = value
+    if then is not None:
+        then()
+
+
+def _short(value: Any) -> str:
+    if value is None:
+        return "empty"
+    if isinstance(value, list):
+        return "all" if len(value) > 2 else ", ".join(map(str, value))
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    return truncated(text, _LONGEST)
+
+
+@contextmanager
+def fold(label: str, key: str, *, opened: bool = False) -> Iterator[Callable[[str], Any]]:
+    """Draw a group that folds; what is yielded writes a summary at the right of its head."""
+    head = st.empty()
+    with st.expander(label, expanded=opened, key=key):
+        yield lambda text: head.html(f'<div class="nest-fold">{escape(text)}</div>')
+
+
+def settle(key: str, takes: Field) -> None:
+    """Forget what the session has under a widget's key if its field cannot; before drawing it."""
+    if key in st.session_state and takes.fit(st.session_state[key]) is None:
         del st.session_state[key]
 
 
-def said(key: str, field: Field) -> Any:
-    """What a widget says, for callbacks; None where it is gone, or holds what it cannot."""
-    held = field.held(st.session_state.get(key))
-    return held[0] if held else None
+def widget_value(key: str, takes: Field) -> Any:
+    """Return what a widget has, for callbacks; None where it is gone, or has what it cannot."""
+    fitted = takes.fit(st.session_state.get(key))
+    return fitted[0] if fitted else None
 
 
 def hold(key: str, value: Any) -> None:
@@ -208,8 +362,8 @@ def hold(key: str, value: Any) -> None:
 def one_of(
     place: Any, label: str, options: Sequence[Any], default: Any, key: str, **look: Any
 ) -> Any:
-    """One of some options in a row; the default too where an address leaves its word out."""
-    settle(key, Choice(options))
+    """Draw options in a row; the default is returned too where an address leaves its word out."""
+    settle(key, OneOf(options))
     chosen = place.segmented_control(
         label, options, default=default, required=True, key=key, **look
     )
@@ -217,10 +371,10 @@ def one_of(
 
 
 def upload(value: Any) -> Any:
-    """The file that an uploader says; None also where the server does not have it, or no more."""
+    """Return the file of an uploader; None also where the server does not have it, or no more."""
     return value if isinstance(value, BytesIO) else None
 
 
 def _same(option: Any, value: Any) -> bool:
-    """Equal and of one type: 1 is neither True nor 1.0 here."""
+    """Return whether two are equal and of one type: 1 is neither True nor 1.0 here."""
     return type(option) is type(value) and bool(option == value)

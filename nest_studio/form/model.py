@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import streamlit as st
@@ -20,85 +21,97 @@ from nest_core.workload.graph import families, load_trace
 from nest_core.workload.hugging_face import read_config
 from nest_core.workload.model_files import ModelFile, load_model, model_of, model_table
 from nest_core.workload.models import Model
-from nest_studio.form.fields import number_of, upload
+from nest_studio.form.fields import parameter_field, upload
+from nest_studio.session.states import address, session_value, write_address
 
 __all__ = [
     "OWN_MODEL",
-    "carry_own_model",
+    "OwnModel",
     "chosen_model",
     "follow_own_model",
     "own_controls",
     "own_table",
-    "set_own_model_aside",
+    "say_own_model",
     "use_model",
 ]
 
 OWN_MODEL = "My model"
 LONGEST_ADDRESS = 2000
-_STATE = "own model"
-_PROBLEM = "own model problem"
 _ADDRESS = "own_model"
-_ASIDE = "aside."
 _TEXT = "own model text"
 _FILE = "own model file"
 
 _ALWAYS = ("blocks", "hidden", "heads", "kv_heads", "head_dim", "vocabulary")
 _SIZES = tuple(
-    field
-    for field, told in ModelFile.model_fields.items()
-    if told.title  # what is no size has none
+    name
+    for name, size in ModelFile.model_fields.items()
+    if size.title  # what is no size has none
 )
 
 
+@dataclass
+class OwnModel:
+    """A session's own model.
+
+    Parameters
+    ----------
+    table : dict or None
+        As scenario files have it; None until there is one.
+    revision : int
+        Grows with every change.
+    problem : str
+        Why what was brought last could not be read.
+    """
+
+    table: dict[str, Any] | None = None
+    revision: int = 0
+    problem: str = ""
+
+
 def own_table(start: str) -> dict[str, Any]:
-    """The person's model; a copy of a preset until there is one.
+    """Return the person's model; a copy of a preset until there is one.
 
     Parameters
     ----------
     start : str
         The preset that it starts from.
     """
+    own = session_value(OwnModel)
     if not follow_own_model():
-        unread = bool(st.query_params.get(_ADDRESS))
+        unread = st.query_params.get(_ADDRESS)
         use_model(model_table(load_model(start)))
         if unread:
-            st.session_state[_PROBLEM] = (
+            own.problem = (
                 f"The link's {_ADDRESS} must be a model's table as this page writes it, and cannot "
                 f"be read: the form begins with {start} instead."
             )
-    carry_own_model()
-    table: dict[str, Any] = st.session_state[_STATE]["table"]
-    return table
+    say_own_model(shown=True)
+    return own.table or {}
 
 
 def follow_own_model() -> bool:
-    """Take up the model that the address carries, if any; whether the person has one."""
-    if _STATE not in st.session_state and (table := _from_address()) is not None:
+    """Take up the model that the address carries, if any; return whether the person has one."""
+    own = session_value(OwnModel)
+    if own.table is None and (table := _from_address()) is not None:
         use_model(table)
-    return _STATE in st.session_state
+    return own.table is not None
 
 
-def carry_own_model() -> None:
-    """Put the person's model into the address, so that a link or a reload brings it back."""
-    text = json.dumps(st.session_state[_STATE]["table"], separators=(",", ":"))
-    if len(text) <= LONGEST_ADDRESS and st.query_params.get(_ADDRESS) != text:
-        st.query_params[_ADDRESS] = text
-
-
-def set_own_model_aside() -> None:
-    """Let the address keep the person's model, as one that is not on the screen."""
-    text = st.query_params.get(_ADDRESS, "")
-    if _STATE in st.session_state and text and not text.startswith(_ASIDE):
-        st.query_params[_ADDRESS] = f"{_ASIDE}{text}"
+def say_own_model(*, shown: bool) -> None:
+    """Have the address carry the person's model, as on the screen or not; nothing without one."""
+    own = session_value(OwnModel)
+    text = json.dumps(own.table, separators=(",", ":"))
+    if own.table is not None and len(text) <= LONGEST_ADDRESS and (shown or address(_ADDRESS)):
+        write_address(_ADDRESS, text, shown=shown)
 
 
 def chosen_model(choice: str) -> Model:
-    """The model of a choice in the form: a preset, or the person's own, once there is one."""
-    return load_model(st.session_state[_STATE]["table"] if choice == OWN_MODEL else choice)
+    """Return the model of a choice in the form: a preset, or the person's own, if there is one."""
+    return load_model(session_value(OwnModel).table or {} if choice == OWN_MODEL else choice)
 
 
 def own_controls(table: Mapping[str, Any], on_change: Callable[[], None]) -> None:
-    """Ways to change the person's model.
+    """Draw ways to change the person's model.
 
     Parameters
     ----------
@@ -107,7 +120,7 @@ def own_controls(table: Mapping[str, Any], on_change: Callable[[], None]) -> Non
     on_change : callable
         Called after it changed, inside a callback.
     """
-    problem = st.session_state.get(_PROBLEM)
+    problem = session_value(OwnModel).problem
     with st.popover("Change my model", width="stretch"):
         if problem:  # here too: the popover lies above what comes after it
             st.error(as_markdown(problem))
@@ -133,7 +146,7 @@ def own_controls(table: Mapping[str, Any], on_change: Callable[[], None]) -> Non
 
 
 def _form(table: Mapping[str, Any], on_change: Callable[[], None]) -> None:
-    revision = st.session_state[_STATE]["revision"]
+    revision = session_value(OwnModel).revision
     names = families()
     family = st.selectbox(
         "Or give its sizes; family",
@@ -143,32 +156,29 @@ def _form(table: Mapping[str, Any], on_change: Callable[[], None]) -> None:
         help="Norms, activation, biases and the kind of attention and experts.",
     )
     with st.form(f"own model sizes {revision}", border=False):
-        left, right = st.columns(2)
-        fields = _fields(family)
-        for place, field in enumerate(fields):
-            of = parameter(field, ModelFile)
-            number_of(
-                of,
-                table.get(field, of.default or of.low),
-                1,
-                key=_key(revision, field),
-                place=right if place % 2 else left,
-                bind=None,
-            )
+        columns = st.columns(2)
+        names = _fields(family)
+        for number, name in enumerate(names):
+            size = parameter(name, ModelFile)
+            standard = table.get(name, size.default or size.low)
+            place, key = columns[number % 2], _key(revision, name)
+            parameter_field(size, standard, key=key, place=place, bind=None)
         st.checkbox(
             "The head shares the embedding's weights",
             table.get("tied", False),
             key=_key(revision, "tied"),
         )
         st.form_submit_button(
-            "Use these sizes", on_click=_use_sizes, args=(family, fields, revision, on_change)
+            "Use these sizes", on_click=_use_sizes, args=(family, names, revision, on_change)
         )
 
 
 def _fields(family: str) -> tuple[str, ...]:
-    """The sizes that a family has."""
+    """Return the sizes that a family has."""
     trace = load_trace(family)
-    known = {symbol for graph in trace.values() for node in graph.nodes for symbol in node.symbols}
+    symbols = {
+        symbol for graph in trace.values() for node in graph.nodes for symbol in node.symbols
+    }
     mixture = "moe_block" in trace
     more = {
         "experts": mixture,
@@ -176,23 +186,23 @@ def _fields(family: str) -> tuple[str, ...]:
         "dense_blocks": mixture and "block" in trace,
         "expert_groups": mixture,
         "top_groups": mixture,
-        "window": "kv_rank" not in known,
+        "window": "kv_rank" not in symbols,
     }
-    return tuple(field for field in _SIZES if field in _ALWAYS or more.get(field, field in known))
+    return tuple(name for name in _SIZES if name in _ALWAYS or more.get(name, name in symbols))
 
 
-def _key(revision: int, field: str) -> str:
+def _key(revision: int, name: str) -> str:
     # A new table needs new widgets: a widget keeps its value when only its default changes.
-    return f"own model {revision} {field}"
+    return f"own model {revision} {name}"
 
 
 def _use_sizes(
-    family: str, fields: tuple[str, ...], revision: int, on_change: Callable[[], None]
+    family: str, names: tuple[str, ...], revision: int, on_change: Callable[[], None]
 ) -> None:
-    if any(_key(revision, field) not in st.session_state for field in (*fields, "tied")):
+    if any(_key(revision, name) not in st.session_state for name in (*names, "tied")):
         return  # another model has come since
-    sizes = {field: st.session_state[_key(revision, field)] for field in (*fields, "tied")}
-    before = st.session_state[_STATE]["table"]
+    sizes = {name: st.session_state[_key(revision, name)] for name in (*names, "tied")}
+    before = session_value(OwnModel).table or {}
     table = {"name": OWN_MODEL, "family": family, **sizes}
     same = all(before.get(key, value) == value for key, value in table.items() if key != "name")
     _take(lambda: model_of(before if same else table), on_change)
@@ -200,18 +210,18 @@ def _use_sizes(
 
 def _paste(on_change: Callable[[], None]) -> None:
     text = st.session_state.get(_TEXT) or ""
-    if text.strip():
-        _take(lambda: read_config(text, OWN_MODEL), on_change)
-    else:
-        st.session_state.pop(_PROBLEM, None)
+    _read(text if text.strip() else None, on_change)
 
 
 def _upload(on_change: Callable[[], None]) -> None:
     file = upload(st.session_state.get(_FILE))
-    if file is None:
-        st.session_state.pop(_PROBLEM, None)
-        return
-    _take(lambda: read_config(file.getvalue(), OWN_MODEL), on_change)
+    _read(file.getvalue() if file else None, on_change)
+
+
+def _read(config: str | bytes | None, on_change: Callable[[], None]) -> None:
+    session_value(OwnModel).problem = ""
+    if config is not None:
+        _take(lambda: read_config(config, OWN_MODEL), on_change)
 
 
 def _take(read: Callable[[], Model], on_change: Callable[[], None]) -> None:
@@ -219,7 +229,7 @@ def _take(read: Callable[[], Model], on_change: Callable[[], None]) -> None:
     try:
         table = model_table(read())
     except InputError as error:
-        st.session_state[_PROBLEM] = str(error)
+        session_value(OwnModel).problem = str(error)
         return
     use_model(table)
     on_change()
@@ -227,14 +237,13 @@ def _take(read: Callable[[], Model], on_change: Callable[[], None]) -> None:
 
 def use_model(table: dict[str, Any]) -> None:
     """Make a model's table the person's own."""
-    revision = st.session_state.get(_STATE, {}).get("revision", 0)
-    st.session_state[_STATE] = {"table": table, "revision": revision + 1}
-    st.session_state.pop(_PROBLEM, None)
+    own = session_value(OwnModel)
+    own.table, own.revision, own.problem = table, own.revision + 1, ""
 
 
 def _from_address() -> dict[str, Any] | None:
-    """The table that the address carries, if it is a model."""
-    text = st.query_params.get(_ADDRESS, "").removeprefix(_ASIDE)
+    """Return the table that the address carries, if it is a model."""
+    text = address(_ADDRESS)
     if not text or len(text) > LONGEST_ADDRESS:
         return None
     try:

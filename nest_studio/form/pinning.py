@@ -16,9 +16,9 @@ import streamlit as st
 from nest_core.documents.errors import InputError
 from nest_core.documents.quoting import as_markdown
 from nest_core.documents.schema import parameter
-from nest_studio.form.fields import ADDRESS, help_of
+from nest_studio.form.fields import Widget
 
-__all__ = ["ANY", "DEGREES", "PINS", "Pin", "pin_field", "pin_words", "pinned_value"]
+__all__ = ["ANY", "DEGREES", "PINS", "Pin", "pin_words", "pinned_value"]
 
 ANY = "any"
 DEGREES = {
@@ -34,36 +34,79 @@ STEPS: Mapping[str, tuple[Any, ...]] = {
     "search.zero": (0, 1, 2, 3),
     "search.recompute": ("none", "selective", "full"),
 }
-"""Axes of few steps, the least first."""
+"""Axes of few steps, the smallest first."""
 PINS = {**DEGREES, "search.zero": "ZeRO", "search.recompute": "recompute"}
 _USUAL = {"search.dp": 10, "search.pp": 6, "search.cp": 6, "search.ep": 6}
 _RULE = "must be any, up to n, exactly n, n or m, or n to m"
 _FORMS = (
-    (re.compile(r"(?:exactly )?(\w+)"), lambda found: found[0]),
-    (re.compile(r"(?:up to|at most|<=|≤) ?(\w+)"), lambda found: {"max": found[0]}),
-    (re.compile(r"(\w+) to (\w+)"), lambda found: {"min": found[0], "max": found[1]}),
+    (re.compile(r"(?:exactly )?(\w+)"), lambda parts: parts[0]),
+    (re.compile(r"(?:up to|at most|<=|≤) ?(\w+)"), lambda parts: {"max": parts[0]}),
+    (re.compile(r"(\w+) to (\w+)"), lambda parts: {"min": parts[0], "max": parts[1]}),
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Pin:
-    """The field of a pin: texts that it can mean something by."""
+@dataclass(frozen=True)
+class Pin(Widget):
+    """The field of a pin: texts that mean something on its axis.
+
+    Parameters
+    ----------
+    key : str
+        One of `PINS`.
+    is_narrow : bool
+        Whether its label leaves no room: pins stand in pairs.
+    """
 
     key: str
+    is_narrow: bool = False
+    explains = True
 
-    def held(self, value: Any) -> tuple[Any] | None:
-        """The text in its one spelling."""
-        if not isinstance(value, str):
-            return None
+    def fit(self, value: Any) -> tuple[Any] | None:
+        """Return the text in its one spelling."""
         try:
-            told = pin_words(self.key, pinned_value(self.key, value))
+            return self.shown(pinned_value(self.key, value)) if isinstance(value, str) else None
         except InputError:
             return None
-        return None if told is None else (told,)
+
+    def shown(self, value: Any) -> tuple[Any] | None:
+        """Return the text of what a file says."""
+        words = pin_words(self.key, value)
+        return None if words is None else (words,)
+
+    def stated(self, value: Any) -> Any:
+        """Return what a file says for the text; for ``any`` that the axis is free."""
+        pinned = pinned_value(self.key, value)
+        if pinned is not None:
+            return pinned
+        return list(STEPS[self.key]) if self.key in STEPS else {"min": 1}
+
+    def draw(self, place: Any, label: str, standard: Any, **look: Any) -> Any:
+        """Draw the pin; a text without a meaning is said below it and changes nothing."""
+        raw = st.session_state.get(self.key)
+        text, problem = self._read(raw, standard)
+        if raw is not None and text != raw:
+            st.session_state[self.key] = text
+        options = tuple(dict.fromkeys((*_options(self.key), text, standard)))
+        chosen = place.selectbox(
+            label, options, options.index(standard), accept_new_options=True, **look
+        )
+        text, unread = self._read(chosen, standard)  # only the widget sees what an address says
+        if problem or unread:
+            place.caption(f":red[{as_markdown(problem or unread)}]")
+        return text
+
+    def _read(self, raw: object, standard: str) -> tuple[str, str]:
+        """Return a text in its one spelling, or the standard and why the text means nothing."""
+        if raw is None:
+            return standard, ""
+        try:
+            return pin_words(self.key, pinned_value(self.key, str(raw))) or standard, ""
+        except InputError as error:
+            return standard, str(error)
 
 
 def pinned_value(key: str, text: str) -> Any:
-    """What a scenario file says for a pin's text; None for ``any``.
+    """Return what a scenario file says for a pin's text; None for ``any``.
 
     Raises
     ------
@@ -77,20 +120,20 @@ def pinned_value(key: str, text: str) -> Any:
     >>> pinned_value("search.zero", "up to 1"), pinned_value("search.tp", "2 or 4")
     ([0, 1], [2, 4])
     """
-    said = " ".join(text.lower().split())
-    if said in ("", ANY):
+    plain = " ".join(text.lower().split())
+    if plain in ("", ANY):
         return None
-    if " or " in said:
-        return [_one(key, part, text) for part in said.split(" or ")]
-    for pattern, made in _FORMS:
-        if found := pattern.fullmatch(said):
-            value = made([_one(key, part, text) for part in found.groups()])
-            return _among(key, value) if key in STEPS and isinstance(value, Mapping) else value
+    if " or " in plain:
+        return [_degree(key, part, text) for part in plain.split(" or ")]
+    for pattern, value_of in _FORMS:
+        if match := pattern.fullmatch(plain):
+            value = value_of([_degree(key, part, text) for part in match.groups()])
+            return _between(key, value) if key in STEPS and isinstance(value, Mapping) else value
     raise _unread(key, text)
 
 
 def pin_words(key: str, value: Any) -> str | None:
-    """The text of what a file says; None where no text says it.
+    """Return the text of what a file says; None where no text says it.
 
     Examples
     --------
@@ -103,67 +146,33 @@ def pin_words(key: str, value: Any) -> str | None:
     match value:
         case None:
             return ANY
-        case [one]:
-            return pin_words(key, one)
-        case [*several] if steps and all(one in steps for one in several):
-            listed = tuple(one for one in steps if one in several)
-            if listed == steps:
+        case [single]:
+            return pin_words(key, single)
+        case [*several] if steps and all(step in steps for step in several):
+            chosen = tuple(step for step in steps if step in several)
+            if chosen == steps:
                 return ANY
-            return f"up to {listed[-1]}" if listed == steps[: len(listed)] else _joined(listed)
-        case [*several] if all(_is_degree(key, one) for one in several):
+            return f"up to {chosen[-1]}" if chosen == steps[: len(chosen)] else _joined(chosen)
+        case [*several] if all(_is_degree(key, degree) for degree in several):
             return _joined(several)
-        case {"max": most, **rest} if _is_degree(key, most) and rest.get("min", 1) == 1:
-            return f"up to {most}"
+        case {"max": high, **rest} if _is_degree(key, high) and rest.get("min", 1) == 1:
+            return f"up to {high}"
         case {"min": 1, **rest} if not rest:
             return ANY
-        case {"min": least, "max": most} if _is_degree(key, least) and _is_degree(key, most):
-            return f"{least} to {most}"
+        case {"min": low, "max": high} if _is_degree(key, low) and _is_degree(key, high):
+            return f"{low} to {high}"
     return f"exactly {value}" if _is_degree(key, value) else None
-
-
-def pin_field(key: str, standard: str, place: Any = st) -> str:
-    """Draw a pin; what it says. A text without a meaning is said beside it and changes nothing."""
-    raw = st.session_state.get(key)
-    told, problem = _read(key, raw, standard)
-    if raw is not None and told != raw:
-        st.session_state[key] = told
-    options = _options(key)
-    options += tuple(one for one in dict.fromkeys((told, standard)) if one not in options)
-    chosen = place.selectbox(
-        PINS[key],
-        options,
-        options.index(standard),
-        key=key,
-        bind=ADDRESS,
-        accept_new_options=True,
-        help=f"any, up to n, exactly n, n or m, n to m. {help_of(parameter(key))}",
-    )
-    told, unread = _read(key, chosen, standard)  # an address is told to the widget alone
-    if problem or unread:
-        place.caption(f":red[{as_markdown(problem or unread)}]")
-    return told
-
-
-def _read(key: str, raw: object, standard: str) -> tuple[str, str]:
-    """A text in its one spelling, or the standard and why the text means nothing."""
-    if raw is None:
-        return standard, ""
-    try:
-        return pin_words(key, pinned_value(key, str(raw))) or standard, ""
-    except InputError as error:
-        return standard, str(error)
 
 
 def _options(key: str) -> tuple[str, ...]:
     if key in STEPS:
         steps = STEPS[key]
-        exact = [f"exactly {one}" for one in steps]
-        return (ANY, *exact, *(f"up to {one}" for one in steps[1:-1]))
+        return (ANY, *(f"exactly {n}" for n in steps), *(f"up to {n}" for n in steps[1:-1]))
     powers = [2**n for n in range(_USUAL.get(key, 5) + 1)]
     return (ANY, *(f"exactly {n}" for n in powers), *(f"up to {n}" for n in powers[1:]))
 
 
-def _one(key: str, part: str, text: str) -> Any:
+def _degree(key: str, part: str, text: str) -> Any:
     value: Any = int(part) if part.isdecimal() else part
     if not _is_degree(key, value):
         if isinstance(value, int) and key in DEGREES:
@@ -174,14 +183,14 @@ def _one(key: str, part: str, text: str) -> Any:
 
 def _is_degree(key: str, value: Any) -> bool:
     if key in STEPS:
-        return any(type(one) is type(value) and one == value for one in STEPS[key])
-    of = parameter(key)
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    return whole and (of.low or 1) <= value <= (of.high or value)
+        return any(type(step) is type(value) and step == value for step in STEPS[key])
+    degree = parameter(key)
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    return is_whole and (degree.low or 1) <= value <= (degree.high or value)
 
 
-def _among(key: str, bounds: Mapping[str, Any]) -> list[Any]:
-    """The steps between two."""
+def _between(key: str, bounds: Mapping[str, Any]) -> list[Any]:
+    """Return the steps between two."""
     steps = STEPS[key]
     first = steps.index(bounds.get("min", steps[0]))
     return list(steps[first : steps.index(bounds["max"]) + 1])

@@ -7,9 +7,9 @@ field, and figures stand as they were. All are in the address, in front of them 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import streamlit as st
 
@@ -18,11 +18,11 @@ from nest_core.bill.prices import load_prices
 from nest_core.documents.errors import InputError
 from nest_core.documents.quoting import as_markdown
 from nest_core.scenario import ScenarioValues
-from nest_studio.form.fields import ADDRESS, Choice, Text, settle
-from nest_studio.form.folds import fold, put_back
+from nest_studio.form.fields import OneOf, Text, fold, widget
 
-__all__ = ["ORDERS_BY", "Typed", "bill_and_use", "use_prices"]
+__all__ = ["ORDERS_BY", "TypedPrices", "bill_and_use", "use_prices"]
 
+T = TypeVar("T")
 _OF = "bill."
 _HOURS = f"{_OF}hours"
 _OPTICS = f"{_OF}optics"
@@ -41,7 +41,7 @@ ORDERS_BY: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
+class TypedPrices:
     """What the rail asks for.
 
     Parameters
@@ -62,150 +62,134 @@ class Typed:
     order: str
 
 
-def bill_and_use(scenario: ScenarioValues | None) -> Typed:
+def bill_and_use(scenario: ScenarioValues | None) -> TypedPrices:
     """Draw both folds; ``scenario`` is the first one's, whose server has a price or none."""
     changes: dict[str, float | str] = {}
     with fold("Bill", "fold-bill", opened=True) as summary:
-        for row in _rows(OWN_PRICES):
-            for place, one in zip(st.columns(len(row)), row, strict=True):
-                with place:
-                    changes |= _price(one, scenario)
+        for start in (0, *range(1, len(OWN_PRICES), 2)):  # the first alone, the others in twos
+            row = OWN_PRICES[start : start + 2 if start else 1]
+            for column, price in zip(st.columns(len(row)), row, strict=True):
+                with column:
+                    changes |= _price(price, scenario)
         changes |= _optics()
         summary(f"{len(changes)} yours" if changes else "prices of 2026")
     with fold("Use", "fold-use", opened=True) as summary:
         left, right = st.columns(2)
         with left:
-            hours = _hours()
+            hours = _number(
+                _HOURS,
+                "This model",
+                ", %",
+                "100",
+                "Share of its hours in which the cluster trains this model; for the rest an "
+                "accelerator is worth as much in every design.",
+                (0, 100, "0 to 100 %"),
+            )
         with right:
             changes |= _price(SOLD, scenario)
-        tokens = _tokens()
-        settle(_ORDER, Choice(tuple(ORDERS_BY)))
-        order = st.selectbox(
-            "Order by",
-            tuple(ORDERS_BY),
-            key=_ORDER,
-            bind=ADDRESS,
+        tokens = _number(
+            _TOKENS,
+            "Tokens of the training run",
+            "",
+            "20 per parameter",
+            "Of which days and dollars are told: 15e12, or 1,400,000 M.",
+            (1, 1e18, "1 to 1e18"),
+        )
+        order = widget(
+            _ORDER,
+            OneOf(tuple(ORDERS_BY)),
+            AS_LISTED,
+            label="Order by",
             help="The first stays what others are read against; ties are said in the table.",
         )
         summary("what it trains")
-    return Typed(changes, hours, tokens, ORDERS_BY[order])
+    share = 1.0 if hours is None else hours / 100
+    return TypedPrices(changes, share, tokens, ORDERS_BY[order])
 
 
 def use_prices(inputs: Mapping[str, Any]) -> None:
     """Have the fields say what a notebook's cell asked for, for callbacks."""
-    asked = dict(inputs.get("prices") or {})
+    prices = dict(inputs.get("prices") or {})
     if inputs.get("device_usd") is not None:
-        asked[OWN_PRICES[0].key] = inputs["device_usd"]
-    for one in (*OWN_PRICES, SOLD):
-        value = asked.get(one.key)
-        st.session_state[_key(one)] = "" if value is None else f"{value * one.scale:.10g}"
-    st.session_state[_OPTICS] = asked.get(_MEDIA)
+        prices[OWN_PRICES[0].key] = inputs["device_usd"]
+    for price in (*OWN_PRICES, SOLD):
+        value = prices.get(price.key)
+        st.session_state[_key(price)] = "" if value is None else f"{value * price.scale:.10g}"
+    st.session_state[_OPTICS] = prices.get(_MEDIA)
 
 
-def _rows(every: Sequence[OwnPrice]) -> list[Sequence[OwnPrice]]:
-    """The first alone, the others in twos."""
-    return [every[:1], *(every[at : at + 2] for at in range(1, len(every), 2))]
+def _key(price: OwnPrice) -> str:
+    return f"{_OF}{price.name}"
 
 
-def _key(one: OwnPrice) -> str:
-    return f"{_OF}{one.name}"
-
-
-def _price(one: OwnPrice, scenario: ScenarioValues | None) -> dict[str, float]:
-    """What a field changes; what it last changed while it holds what cannot be."""
+def _price(price: OwnPrice, scenario: ScenarioValues | None) -> dict[str, float]:
+    """Return what a field changes; what it last changed while it has what cannot be."""
     accelerator = scenario.accelerator.name if scenario else ""
     per_node = int(getattr(scenario.fabric, "devices_per_node", 0)) if scenario else 0
-    shown, source = one.listed(accelerator, per_node)
-    unit = "" if one.unit == "1" else f", {one.unit}"
-    text = _text(
-        _key(one),
-        f"{one.title}{unit}",
-        shown or "no source",
-        source or "No public source states it: empty until you have one.",
-    )
-    return _read(_key(one), lambda: one.read(text)) or {}
+    listed, source = price.listed(accelerator, per_node)
+    unit = "" if price.unit == "1" else f", {price.unit}"
+    source = source or "No public source states it: empty until you have one."
+    text = _text(_key(price), f"{price.title}{unit}", listed or "no source", source)
+    return _last_read(_key(price), lambda: price.read(text)) or {}
 
 
-def _text(key: str, label: str, placeholder: str, about: str) -> str:
-    settle(key, Text())
-    with put_back(key, {key: ""}):
-        return (
-            st.text_input(
-                label,
-                "",
-                key=key,
-                bind=ADDRESS,
-                placeholder=placeholder,
-                help=as_markdown(about),
-                max_chars=40,
-            )
-            or ""
-        )
-
-
-def _read(key: str, read: Any) -> Any:
-    """What a text means; below the field why it means nothing, and then what it last meant."""
-    kept: dict[str, Any] = st.session_state.setdefault(_LAST, {})
-    try:
-        kept[key] = read()
-    except InputError as error:
-        st.error(as_markdown(error))
-    return kept.get(key)
-
-
-def _optics() -> dict[str, str]:
-    media = load_prices().media
-    settle(_OPTICS, Choice(media, empty=True))
-    with put_back(_OPTICS, {_OPTICS: None}):
-        picked = st.selectbox(
-            "Optics and cables",
-            media,
-            index=None,
-            key=_OPTICS,
-            bind=ADDRESS,
-            placeholder=f"as listed: {load_prices().cabling.media}",
-            help="What links between switches are made of, wherever its reach and rate allow it; "
-            "prices, watts and failures of each in the list.",
-        )
-    return {} if picked is None else {_MEDIA: picked}
-
-
-def _hours() -> float:
-    text = _text(
-        _HOURS,
-        "This model, %",
-        "100",
-        "Share of its hours in which the cluster trains this model; for the rest an accelerator "
-        "is worth as much in every design.",
-    )
-
-    def read() -> float:
-        share = typed_number("This model", text) / 100 if text.strip() else 1.0
-        if not 0 <= share <= 1:
-            raise InputError("This model", "must be from 0 to 100 %", text.strip(), "change it")
-        return share
-
-    found: float | None = _read(_HOURS, read)
-    return 1.0 if found is None else found
-
-
-def _tokens() -> float | None:
-    text = _text(
-        _TOKENS,
-        "Tokens of the training run",
-        "20 per parameter",
-        "Of which days and dollars are told: 15e12, or 1,400,000 M.",
-    )
+def _number(
+    key: str,
+    label: str,
+    unit: str,
+    placeholder: str,
+    about: str,
+    bounds: tuple[float, float, str],
+) -> float | None:
+    """Return the number that a field says, likewise; None for an empty one."""
+    text = _text(key, f"{label}{unit}", placeholder, about)
+    low, high, words = bounds
 
     def read() -> float | None:
         if not text.strip():
             return None
-        count = typed_number("Tokens of the training run", text)
-        if not 1 <= count <= 1e18:
-            raise InputError(
-                "Tokens of the training run", "must be from 1 to 1e18", text.strip(), "change it"
-            )
-        return count
+        number = typed_number(label, text)
+        if not low <= number <= high:
+            raise InputError(label, f"must be from {words}", text.strip(), "change it")
+        return number
 
-    found: float | None = _read(_TOKENS, read)
-    return found
+    return _last_read(key, read)
+
+
+def _text(key: str, label: str, placeholder: str, about: str) -> str:
+    text: str = widget(
+        key,
+        Text(),
+        "",
+        label=label,
+        marked=True,
+        placeholder=placeholder,
+        help=as_markdown(about),
+        max_chars=40,
+    )
+    return text
+
+
+def _last_read(key: str, read: Callable[[], T]) -> T | None:
+    """Return what a text means; below the field why it means nothing, and then what it last did."""
+    values: dict[str, Any] = st.session_state.setdefault(_LAST, {})
+    try:
+        values[key] = read()
+    except InputError as error:
+        st.error(as_markdown(error))
+    return values.get(key)
+
+
+def _optics() -> dict[str, str]:
+    media = load_prices().media
+    picked = widget(
+        _OPTICS,
+        OneOf(media, empty=True),
+        None,
+        label="Optics and cables",
+        marked=True,
+        placeholder=f"as listed: {load_prices().cabling.media}",
+        help="What links between switches are made of, wherever its reach and rate allow it; "
+        "prices, watts and failures of each in the list.",
+    )
+    return {} if picked is None else {_MEDIA: picked}

@@ -7,11 +7,13 @@ address, ``--set`` and the downloaded file are the same thing.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import streamlit as st
 
+from nest_core.documents.errors import InputError
 from nest_core.documents.presets import load_toml, named_file, preset_names
 from nest_core.documents.quoting import as_markdown
 from nest_core.documents.schema import StackFile, checked, parameter
@@ -19,47 +21,49 @@ from nest_core.explain.summary import accelerator_in_words, model_in_words
 from nest_core.explain.validity import stack_in_words
 from nest_core.hardware import load_accelerator
 from nest_core.hardware.stacks import Stack, default_stack, load_stack, stack_of_table
-from nest_core.planner.baselines import NAMES as BASELINES
 from nest_core.scenario import Scenario, scenario_document
-from nest_core.workload.model_files import model_table
+from nest_core.workload.model_files import model_of, model_table
 from nest_core.workload.offload import NO_OFFLOAD, Offload
 from nest_studio.components.show import facts
 from nest_studio.form.fabric import (
     MEANING,
     MEANINGS,
-    fabric_document,
+    changes,
+    fabric_fields,
     fabric_group,
     fabric_standards,
     fabric_words,
     reset_fabric,
 )
 from nest_studio.form.fields import (
-    ADDRESS,
-    Choice,
-    Field,
-    Number,
-    Several,
+    OneOf,
+    SomeOf,
     Text,
-    choice_of,
+    Widget,
     field_of,
-    help_of,
-    label_of,
-    number_of,
-    said,
-    settle,
+    fold,
+    parameter_field,
+    widget,
+    widget_value,
 )
-from nest_studio.form.folds import fold, put_back
 from nest_studio.form.model import (
     OWN_MODEL,
     chosen_model,
     own_controls,
     own_table,
-    set_own_model_aside,
+    say_own_model,
 )
-from nest_studio.form.pinning import ANY, PINS, Pin, pin_field, pin_words, pinned_value
-from nest_studio.session.history import history_buttons, remember
+from nest_studio.form.pinning import ANY, PINS, Pin
+from nest_studio.form.steps import history_buttons, remember_step
 from nest_studio.session.own_fabric import OWN
-from nest_studio.session.own_stack import KEPT_AS, OWN_STACK, own_stack, own_stack_control
+from nest_studio.session.own_stack import (
+    KEPT_AS,
+    OWN_STACK,
+    own_stack,
+    own_stack_control,
+    stack_name,
+)
+from nest_studio.session.training_run import RUN
 
 __all__ = [
     "DEFAULT_SCENARIO",
@@ -67,7 +71,6 @@ __all__ = [
     "changes_in_words",
     "fit_device",
     "fit_sequence",
-    "offloads_in_words",
     "pinned_title",
     "scenario_form",
     "scenario_heading",
@@ -78,22 +81,15 @@ __all__ = [
 DEFAULT_SCENARIO = "llama3-70b-1024-h100"
 PRESET_BEFORE = "model preset before"
 USUAL_STACK = "newest measured"
+MEMORY = "accelerator.memory_GiB"
 
-_NUMBERS = (
-    "workload.global_batch_sequences",
-    "workload.sequence_length_tokens",
-    "accelerator.memory_GiB",
-)
-_CHOICES = (
-    "workload.precision",
-    "workload.optimizer",
-    "workload.attention",
-    "search.stage_strategies",
-    "search.memory_rule",
-)
+_STEPS = {"workload.global_batch_sequences": 64, "workload.sequence_length_tokens": 1024}
+"""Numbers of the workload, and by how much their buttons change them."""
+_CHOICES = ("workload.precision", "workload.optimizer", "workload.attention")
 _OF_MIXTURES = ("workload.dispatch", "workload.expert_overlap")
 """Drawn for mixtures of experts alone."""
-OFFLOADS: Mapping[str, Any] = {
+_RULES = ("search.stage_strategies", "search.memory_rule")
+_OFFLOADS: Mapping[str, Any] = {
     offload.spelled: offload.shares or "none"
     for offload in (
         NO_OFFLOAD,
@@ -104,20 +100,17 @@ OFFLOADS: Mapping[str, Any] = {
         Offload(activations=1.0, optimizer=1.0),
     )
 }
-"""What the form offers, in a word and as a file has it."""
-_LISTS: Mapping[str, tuple[Any, ...]] = {
-    "search.zero_group": ("all", *(2**n for n in range(1, 11))),
-    "search.offload": tuple(OFFLOADS),
-    "search.schedule": parameter("search.schedule").options,
+_ORDERS = {
+    "both": None,
+    "replicas of a stage side by side": ["tp", "cp", "dp", "pp"],
+    "stages of a replica side by side": ["tp", "cp", "pp", "dp"],
 }
-"""Of which the form chooses several, and what there is to choose."""
-RUN: Mapping[str, Field] = {
-    "run.tokens_T": Number(1e-6, 1e6, empty=True),
-    "run.usd_per_gpu_hour": Number(0.01, 1000.0, empty=True),
-    "run.reference": Choice(tuple(BASELINES)[1:]),
+_LISTS: Mapping[str, Widget] = {
+    "search.zero_group": SomeOf(("all", *(2**n for n in range(1, 11)))),
+    "search.offload": SomeOf(tuple(_OFFLOADS), meanings=_OFFLOADS),
+    "search.schedule": SomeOf(parameter("search.schedule").options),
 }
-"""Of a training run: no part of the scenario, but kept beside it in the address."""
-_OWN = {"fabric": OWN, "workload.model": OWN_MODEL, "stack": OWN_STACK}
+"""Of which the form chooses several."""
 _NAMED = {
     "fabric": "fabric",
     "accelerator": "accelerator",
@@ -126,23 +119,66 @@ _NAMED = {
     "search.order": "placement",
 }
 _IN_TITLES = ("fabric", "accelerator", "workload.model", "workload.global_batch_sequences")
-ORDERS = {
-    "both": None,
-    "replicas of a stage side by side": ["tp", "cp", "dp", "pp"],
-    "stages of a replica side by side": ["tp", "cp", "pp", "dp"],
-}
 
 
-FORM: Mapping[str, Field] = {
-    "scenario": Choice(preset_names("scenarios")),
-    "workload.model": Choice((*preset_names("models"), OWN_MODEL)),
-    "accelerator": Choice(preset_names("accelerators")),
-    "stack": Choice((USUAL_STACK, *preset_names("stacks"), OWN_STACK)),
+@dataclass(frozen=True)
+class PresetOrOwn(OneOf):
+    """A preset by its name, or the person's own, which files have as a table.
+
+    Parameters
+    ----------
+    own : str
+        The option that means it.
+    table : callable
+        What a file says for it.
+    is_one : callable (table) -> bool
+        Whether the form can have a file's table.
+    """
+
+    own: str = ""
+    table: Callable[[], Any] = dict
+    is_one: Callable[[Mapping[str, Any]], bool] = bool
+
+    def shown(self, value: Any) -> tuple[Any] | None:
+        """Return the name, or the option of one's own."""
+        if isinstance(value, Mapping):
+            return (self.own,) if self.is_one(value) else None
+        return None if value == self.own else super().shown(value)
+
+    def stated(self, value: Any) -> Any:
+        """Return the name, or the table."""
+        return self.table() if value == self.own else super().stated(value)
+
+
+def _is_model(value: Mapping[str, Any]) -> bool:
+    try:
+        return bool(model_of(value))
+    except InputError:
+        return False
+
+
+FORM: Mapping[str, Widget] = {
+    "scenario": OneOf(preset_names("scenarios")),
+    "workload.model": PresetOrOwn(
+        (*preset_names("models"), OWN_MODEL),
+        own=OWN_MODEL,
+        table=lambda: model_table(chosen_model(OWN_MODEL)),
+        is_one=_is_model,
+    ),
+    "accelerator": OneOf(preset_names("accelerators")),
+    "stack": PresetOrOwn(
+        (USUAL_STACK, *preset_names("stacks"), OWN_STACK),
+        meanings={USUAL_STACK: None},
+        own=OWN_STACK,
+        table=own_stack,
+        is_one=lambda table: stack_name(table) is not None,
+    ),
     KEPT_AS: Text(),
-    **{key: field_of(parameter(key)) for key in (*_NUMBERS, *_CHOICES, *_OF_MIXTURES)},
-    **{key: Pin(key) for key in PINS},
-    **{key: Several(options) for key, options in _LISTS.items()},
-    "search.order": Choice(tuple(ORDERS)),
+    **{key: field_of(parameter(key)) for key in (MEMORY, *_STEPS, *_CHOICES, *_OF_MIXTURES)},
+    **{key: field_of(parameter(key)) for key in _RULES},
+    **{key: Pin(key, is_narrow=len(label) > 6) for key, label in PINS.items()},
+    **_LISTS,
+    "search.order": OneOf(tuple(_ORDERS), meanings=_ORDERS),
     **RUN,
 }
 """The fields of the form but the fabric's, by key."""
@@ -159,96 +195,84 @@ def scenario_form(ratio_notes: list[Any]) -> Scenario:
     with st.container(horizontal=True, gap=None, key="form-head"):
         head = st.empty()
         history = st.container(key="form-history")  # filled last, when it is known what changed
-    for key, each in FORM.items():
-        if key not in PINS:  # a pin says what it could not read
-            settle(key, each)
-    names = preset_names("scenarios")
-    scenario = st.selectbox(
-        "Scenario preset",
-        names,
-        index=names.index(DEFAULT_SCENARIO),
-        key="scenario",
-        bind=ADDRESS,
+    preset = widget(
+        "scenario",
+        FORM["scenario"],
+        DEFAULT_SCENARIO,
+        label="Scenario preset",
         on_change=start_over,
         label_visibility="collapsed",
         help="Where the form starts: choosing one sets all.",
     )
-    document, _ = scenario_document(scenario)
+    document, _ = scenario_document(preset)
     standard = _standards(document)
     chosen: dict[str, Any] = {}
     with fold("Fabric", "fold-fabric") as summary:
-        fabric_group(chosen, standard, ratio_notes)
-        summary(fabric_words(chosen))
+        fabric = fabric_group(chosen, standard["fabric"], ratio_notes)
+        summary(fabric_words(fabric, chosen))
     with fold("Workload", "fold-workload") as summary:
         _workload_group(chosen, standard)
         tokens = chosen["workload.sequence_length_tokens"]
         summary(f"{tokens:,} tokens, {chosen['workload.precision']}")
     with fold("Limits", "fold-limits") as summary:
         _limits_group(chosen, standard)
-        summary(f"{chosen['accelerator.memory_GiB']:g} GiB")
+        summary(f"{chosen[MEMORY]:g} GiB")
     with fold("Pins", "fold-pins", opened=True) as summary:
-        _pins_group(chosen, standard)
-        held = sum(chosen[key].startswith("exactly") for key in PINS)
-        summary(f"{held} pinned" if held else "none")
-    fabric = chosen["fabric"]
-    standard |= fabric_standards(fabric_document(fabric))
-    if chosen["accelerator"] != standard["accelerator"]:
-        standard["accelerator.memory_GiB"] = _memory(chosen["accelerator"])
-    different = {key: value for key, value in chosen.items() if value != standard[key]}
-    if fabric == OWN:
-        different["fabric"] = fabric_document(OWN)
-    if chosen["stack"] == OWN_STACK:
-        different["stack"] = own_stack() or USUAL_STACK
-        if different["stack"] == standard["stack"]:
-            del different["stack"]
-    if chosen["workload.model"] == OWN_MODEL:
-        different["workload.model"] = model_table(chosen_model(OWN_MODEL))
-    remember(("scenario", *chosen, KEPT_AS, *RUN))
-    count = len(different)
-    said = f'<span class="nest-count">{count} changed</span>' if count else "Scenario"
-    head.html(f'<div class="nest-title">{said}</div>')
+        columns = st.columns(2, gap="small")
+        for number, (key, label) in enumerate(PINS.items()):
+            with columns[number % 2]:
+                text = "any, up to n, exactly n, n or m, n to m."
+                _draw(key, chosen, standard, label=label, bounds=text)
+        count = sum(chosen[key].startswith("exactly") for key in PINS)
+        summary(f"{count} pinned" if count else "none")
+    own = PresetOrOwn((), own=OWN, table=lambda: fabric)
+    fields = {**FORM, **fabric_fields(fabric), "fabric": own}
+    different = changes(chosen, standard | fabric_standards(fabric), fields)
+    remember_step(("scenario", *chosen, KEPT_AS, *RUN))
+    words = f"{len(different)} changed"
+    title = f'<span class="nest-count">{words}</span>' if different else "Scenario"
+    head.html(f'<div class="nest-title">{title}</div>')
     with history:
         history_buttons(start_over)
-    return Scenario(document, _overrides(different))
+    return Scenario(document, different)
+
+
+def _draw(key: str, chosen: dict[str, Any], standard: Mapping[str, Any], **look: Any) -> None:
+    """Draw a parameter's field of the form."""
+    chosen[key] = parameter_field(
+        parameter(key), standard[key], takes=FORM[key], marked=True, **look
+    )
 
 
 def _workload_group(chosen: dict[str, Any], standard: Mapping[str, Any]) -> None:
-    with put_back("workload.model", standard, fit_sequence):
-        chosen["workload.model"] = _model(standard)
-    _number("workload.global_batch_sequences", 64, chosen, standard)
-    _number("workload.sequence_length_tokens", 1024, chosen, standard)
-    for key in ("workload.precision", "workload.optimizer", "workload.attention"):
-        _pick(key, chosen, standard)
+    chosen["workload.model"] = _model(standard["workload.model"])
+    for key, step in _STEPS.items():
+        _draw(key, chosen, standard, step=step)
+    for key in _CHOICES:
+        _draw(key, chosen, standard)
     if chosen_model(chosen["workload.model"]).experts > 1:
-        dispatch, overlap = map(parameter, _OF_MIXTURES)
-        _pick(dispatch.key, chosen, standard)
-        with put_back(overlap.key, standard):
-            chosen[overlap.key] = st.checkbox(
-                label_of(overlap),
-                standard[overlap.key],
-                key=overlap.key,
-                bind=ADDRESS,
-                help=help_of(overlap),
-            )
+        for key in _OF_MIXTURES:
+            _draw(key, chosen, standard)
 
 
-def _model(standard: Mapping[str, Any]) -> str:
-    """The model's choice, with the controls of a model of one's own."""
-    picked: str = _choice(
-        "Model",
-        (*preset_names("models"), OWN_MODEL),
+def _model(standard: str) -> str:
+    """Draw the model's choice, with the controls of a model of one's own."""
+    picked: str = widget(
         "workload.model",
+        FORM["workload.model"],
         standard,
-        f"A preset, or {OWN_MODEL}: a config.json pasted or uploaded, or its sizes. One with "
-        "learned positions limits the sequence length.",
+        label="Model",
+        marked=True,
         on_change=fit_sequence,
+        help=f"A preset, or {OWN_MODEL}: a config.json pasted or uploaded, or its sizes. One with "
+        "learned positions limits the sequence length.",
     )
     if picked == OWN_MODEL:
-        before = st.session_state.setdefault(PRESET_BEFORE, standard["workload.model"])
+        before = st.session_state.setdefault(PRESET_BEFORE, standard)
         own_controls(own_table(before), fit_sequence)
     else:
         st.session_state[PRESET_BEFORE] = picked
-        set_own_model_aside()
+        say_own_model(shown=False)
     model = chosen_model(picked)
     words = model_in_words(model)
     st.caption(
@@ -258,73 +282,51 @@ def _model(standard: Mapping[str, Any]) -> str:
     return picked
 
 
-def _limits_group(chosen: dict[str, Any], standard: Mapping[str, Any]) -> None:
-    with put_back("accelerator", standard, fit_device):
-        chosen["accelerator"] = _choice(
-            "Accelerator",
-            preset_names("accelerators"),
-            "accelerator",
-            standard,
-            "Peak rates and memory; choosing one sets the memory below, and a precision that it "
-            "has.",
-            on_change=fit_device,
-        )
+def _limits_group(chosen: dict[str, Any], standard: dict[str, Any]) -> None:
+    chosen["accelerator"] = widget(
+        "accelerator",
+        FORM["accelerator"],
+        standard["accelerator"],
+        label="Accelerator",
+        marked=True,
+        on_change=fit_device,
+        help="Peak rates and memory; choosing one sets the memory below, and a precision that it "
+        "has.",
+    )
     accelerator = load_accelerator(chosen["accelerator"])
     st.caption(
         as_markdown(accelerator_in_words(accelerator)), help=as_markdown(accelerator.source) or None
     )
     family = accelerator.family.name
-    with put_back("stack", standard):
-        chosen["stack"] = _choice(
-            "Software stack",
-            (USUAL_STACK, *preset_names("stacks"), OWN_STACK),
-            "stack",
-            standard,
-            "Kernels, overlap and what they reach are those of runs that were measured under it; "
-            "the newest with enough of them on the device, if none is chosen.",
-        )
+    chosen["stack"] = widget(
+        "stack",
+        FORM["stack"],
+        standard["stack"],
+        label="Software stack",
+        marked=True,
+        help="Kernels, overlap and what they reach are those of runs that were measured under it; "
+        "the newest with enough of them on the device, if none is chosen.",
+    )
     stack = _stack(chosen["stack"], family)
     st.caption(as_markdown(stack_in_words(stack, family)), help=as_markdown(stack.source))
-    memory = {"accelerator.memory_GiB": _memory(chosen["accelerator"])}
-    _number("accelerator.memory_GiB", 4, chosen, memory, format="%.1f")
-    for key, options in _LISTS.items():
-        of = parameter(key)
-        with put_back(key, standard):
-            picked = st.multiselect(
-                label_of(of),
-                options,
-                standard[key],
-                key=key,
-                bind=ADDRESS,
-                help=f"What the plan may choose from. {help_of(of)}",
-            )
-        chosen[key] = [option for option in options if option in picked]
-    with put_back("search.order", standard):
-        chosen["search.order"] = _choice(
-            "Placement",
-            tuple(ORDERS),
-            "search.order",
-            standard,
-            "Which ranks sit on neighbouring devices, tensor-parallel ranks always first.",
-        )
-    for key in ("search.stage_strategies", "search.memory_rule"):
-        _pick(key, chosen, standard)
-
-
-def _pins_group(chosen: dict[str, Any], standard: Mapping[str, Any]) -> None:
-    columns = st.columns(2, gap="small")
-    for number, key in enumerate(PINS):
-        with columns[number % 2], put_back(key, standard):
-            chosen[key] = pin_field(key, standard[key])
-
-
-def _pick(key: str, chosen: dict[str, Any], standard: Mapping[str, Any]) -> None:
-    with put_back(key, standard):
-        chosen[key] = choice_of(parameter(key), standard[key])
+    standard[MEMORY] = _memory(chosen["accelerator"])
+    _draw(MEMORY, chosen, standard, step=4, format="%.1f")
+    for key in _LISTS:
+        _draw(key, chosen, standard, bounds="What the plan may choose from.")
+    chosen["search.order"] = widget(
+        "search.order",
+        FORM["search.order"],
+        standard["search.order"],
+        label="Placement",
+        marked=True,
+        help="Which ranks sit on neighbouring devices, tensor-parallel ranks always first.",
+    )
+    for key in _RULES:
+        _draw(key, chosen, standard)
 
 
 def _stack(choice: str, family: str) -> Stack:
-    """The stack of a choice in the form; the usual one until a kept one is named."""
+    """Return the stack of a choice in the form; the usual one until a kept one is named."""
     if choice == OWN_STACK:
         own_stack_control()
         table = own_stack()
@@ -332,57 +334,30 @@ def _stack(choice: str, family: str) -> Stack:
     return default_stack(family) if choice == USUAL_STACK else load_stack(choice)
 
 
-def _number(
-    key: str, step: float, chosen: dict[str, Any], standard: Mapping[str, Any], **look: Any
-) -> None:
-    with put_back(key, standard):
-        chosen[key] = number_of(parameter(key), standard[key], step, **look)
-
-
-def _choice(
-    label: str,
-    options: tuple[Any, ...],
-    key: str,
-    standard: Mapping[str, Any],
-    text: str,
-    on_change: Any = None,
-) -> Any:
-    return st.selectbox(
-        label,
-        options,
-        index=options.index(standard[key]),
-        key=key,
-        bind=ADDRESS,
-        help=text,
-        **({"on_change": on_change} if on_change else {}),
-    )
-
-
 def changes_in_words(overrides: Mapping[str, Any]) -> str:
-    """What differs from the preset, by the names of fields; of a fabric or model, that it is so."""
+    """Return what differs from the preset, by the names of fields."""
     return ", ".join(_change(key, value) for key, value in overrides.items())
 
 
 def _change(key: str, value: Any) -> str:
-    if key in PINS:
-        return f"{PINS[key]} {pin_words(key, value) or value}"
-    if isinstance(value, Mapping):
-        value = _OWN.get(key, value)
+    words = (MEANINGS if key == MEANING else FORM.get(key, Text())).shown(value)
+    if words:
+        (value,) = words
+    elif isinstance(value, Mapping):
+        value = {"fabric": OWN, "workload.model": OWN_MODEL, "stack": OWN_STACK}.get(key, value)
     if isinstance(value, list):
         value = " or ".join(map(str, value))
-    if key == MEANING:
-        value = next((words for words, meant in MEANINGS.items() if meant == value), value)
-    shown = f"{value:g}" if isinstance(value, float) else value
+    text = f"{value:g}" if isinstance(value, float) else str(value)
     if isinstance(value, int) and not isinstance(value, bool):
-        shown = f"{value:,}"
+        text = f"{value:,}"
     if re.fullmatch(r"fabric\..*oversubscription(\.\d)?", key):
         tier = int(key.rpartition(".")[2]) if key[-1].isdigit() else 0
-        return f"oversubscription{f' of tier {tier + 1}' if tier else ''} {shown}:1"
-    return f"{_NAMED.get(key) or _label(key)} {shown}"
+        return f"oversubscription{f' of tier {tier + 1}' if tier else ''} {text}:1"
+    return f"{PINS.get(key) or _NAMED.get(key) or _label(key)} {text}"
 
 
 def _label(key: str) -> str:
-    """A parameter's; what no scenario has, a link may say too, and is called as there."""
+    """Return a parameter's label; a link may name others too, which are called as there."""
     try:
         return parameter(key).label or key
     except KeyError:
@@ -390,14 +365,14 @@ def _label(key: str) -> str:
 
 
 def scenario_heading(title: str, overrides: Mapping[str, Any]) -> None:
-    """What is asked, and what in it is not as in the preset."""
-    changes = changes_in_words(overrides)
+    """Draw what is asked, and what in it is not as in the preset."""
+    words = changes_in_words(overrides)
     facts(title, kind="nest-scenario")
-    facts(f"Changed: {changes}" if changes else "As in the preset.", kind="nest-quiet")
+    facts(f"Changed: {words}" if words else "As in the preset.", kind="nest-quiet")
 
 
 def pinned_title(title: str, overrides: Mapping[str, Any]) -> str:
-    """A scenario's title with the changes that it does not say by itself."""
+    """Return a scenario's title with the changes that it does not say by itself."""
     more = {key: value for key, value in overrides.items() if not key.startswith(_IN_TITLES)}
     return f"{title}; {changes_in_words(more)}" if more else title
 
@@ -411,63 +386,21 @@ def _memory(accelerator: str) -> float:
 
 
 def _standards(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The value of every widget that stands for a preset's document."""
-    work = document["workload"]
-    return {
-        "fabric": document["fabric"],
-        "accelerator": document["accelerator"],
-        "stack": document.get("stack", USUAL_STACK),
-        "accelerator.memory_GiB": _memory(document["accelerator"]),
-        "workload.model": work["model"],
-        **{key: _given(document, key) for key in (*_NUMBERS[:2], *_CHOICES, *_OF_MIXTURES)},
-        **{key: pin_words(key, _given(document, key)) or ANY for key in PINS},
-        **{key: _several(_given(document, key), options) for key, options in _LISTS.items()},
-        "search.offload": offloads_in_words(_given(document, "search.offload")),
-        "search.order": "both",
-    }
-
-
-def _several(value: Any, options: tuple[Any, ...]) -> list[Any]:
-    """What a document lists, or pins; where it says nothing, all."""
-    if value is None:
-        return list(options)
-    return list(value) if isinstance(value, list) else [value]
-
-
-def offloads_in_words(value: Any) -> list[str | None]:
-    """What a document lists, or pins, in the form's words; None where it has none."""
-    return [
-        next((word for word, table in OFFLOADS.items() if table == one), None)
-        for one in _several(value, ())
-    ]
+    """Return what every widget has that stands for a preset's document."""
+    standards = {"fabric": document["fabric"], MEMORY: _memory(document["accelerator"])}
+    for key, takes in FORM.items():
+        if key not in standards and key not in (KEPT_AS, "scenario", *RUN):
+            (standards[key],) = takes.shown(_given(document, key)) or (ANY,)
+    return standards
 
 
 def _given(document: Mapping[str, Any], key: str) -> Any:
-    """What a document says under a key of one of its tables, else the file's default."""
-    table, _, name = key.partition(".")
-    return document.get(table, {}).get(name, parameter(key).default)
-
-
-def _overrides(different: Mapping[str, Any]) -> dict[str, Any]:
-    """Widget values that differ as overrides of a scenario document."""
-    overrides = dict(different)
-    for key in PINS:
-        if key in different:
-            value = pinned_value(key, different[key])
-            overrides[key] = _free(key) if value is None else value
-    if overrides.get("stack") == USUAL_STACK:
-        overrides["stack"] = None
-    if "search.order" in overrides:
-        overrides["search.order"] = ORDERS[overrides["search.order"]]
-    if "search.offload" in overrides:
-        overrides["search.offload"] = [OFFLOADS[word] for word in overrides["search.offload"]]
-    return overrides
-
-
-def _free(key: str) -> Any:
-    """What says that an axis is free where the preset holds it."""
-    options = parameter(key).options
-    return list(options) if key in ("search.zero", "search.recompute") else {"min": 1}
+    """Return what a document says under a key, else the file's default."""
+    table, _, name = key.rpartition(".")
+    given = document.get(table, {}) if table else document
+    if name in given or key == "search.order":
+        return given.get(name)
+    return parameter(key).default
 
 
 # A widget keeps its value when only its default changes, so these write the new defaults. What was
@@ -476,25 +409,22 @@ def _free(key: str) -> Any:
 
 def start_over() -> None:
     """Set the form to its scenario preset, for callbacks."""
-    scenario = _said("scenario")
-    if scenario is None:
-        return
-    document, _ = scenario_document(scenario)
-    for key, value in _standards(document).items():
-        st.session_state[key] = value
-    reset_fabric()
+    preset = _value("scenario")
+    if preset is not None:
+        st.session_state.update(_standards(scenario_document(preset)[0]))
+        reset_fabric()
 
 
 def fit_device() -> None:
     """Follow the accelerator with its memory, stack and a precision, for callbacks."""
-    picked = _said("accelerator")
+    picked = _value("accelerator")
     if picked is None:
         return
     st.session_state["stack"] = USUAL_STACK
     accelerator = _accelerator(picked)
     use_memory(float(accelerator["memory_GiB"]))
     computes_in = accelerator["peak_TFLOPs"]
-    if _said("workload.precision") not in computes_in:
+    if _value("workload.precision") not in computes_in:
         st.session_state["workload.precision"] = next(
             name for name in parameter("workload.precision").options if name in computes_in
         )
@@ -502,20 +432,20 @@ def fit_device() -> None:
 
 def fit_sequence() -> None:
     """Shorten the sequence to what the model takes, for callbacks."""
-    picked = _said("workload.model")
+    picked = _value("workload.model")
     if picked is None:
         return
     if picked == OWN_MODEL:
         own_table(st.session_state[PRESET_BEFORE])
     positions = chosen_model(picked).positions
-    if positions and (_said("workload.sequence_length_tokens") or 0) > positions:
+    if positions and (_value("workload.sequence_length_tokens") or 0) > positions:
         st.session_state["workload.sequence_length_tokens"] = positions
 
 
-def _said(key: str) -> Any:
-    return said(key, FORM[key])
+def _value(key: str) -> Any:
+    return widget_value(key, FORM[key])
 
 
 def use_memory(gib: float) -> None:
     """Set the memory per device, for a button's callback."""
-    st.session_state["accelerator.memory_GiB"] = gib
+    st.session_state[MEMORY] = gib

@@ -28,7 +28,7 @@ from nest_core.teaching.lessons import (
 from nest_studio.components.browser.keys import listen
 from nest_studio.components.browser.svg import show_svg
 from nest_studio.components.show import PicturePlace, download, facts, told
-from nest_studio.form.fields import Choice, hold, one_of, said, settle
+from nest_studio.form.fields import OneOf, hold, one_of, settle, widget_value
 from nest_studio.jobs.waiting import awaited
 from nest_studio.learn.course import course_foot, lessons
 from nest_studio.notebook.pins import pin_button
@@ -303,7 +303,7 @@ def _control(
             bind=ADDRESS,
             help=control.help,
         )
-    settle(key, Choice(offered))
+    settle(key, OneOf(offered))
     value = st.select_slider(
         control.label,
         offered,
@@ -329,7 +329,7 @@ def _control(
 def walk(shown: Lesson, control: Control, by: int) -> None:
     """Move a control so many values on, for callbacks."""
     said_by = {
-        one.key: said(f"{shown.key}.{one.key}", Choice(one.values)) for one in shown.controls
+        one.key: widget_value(f"{shown.key}.{one.key}", OneOf(one.values)) for one in shown.controls
     }
     settings = {key: value for key, value in said_by.items() if value is not None}
     offered = control.offered({**shown.standard, **settings})

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import streamlit as st
@@ -16,13 +17,13 @@ import streamlit as st
 from nest_core.api.measurements import Entry, Measurements
 from nest_core.documents.errors import InputError
 from nest_studio.session.own_stack import KEPT_AS
+from nest_studio.session.states import address, session_value, write_address
 from nest_studio.session.stored import keep, kept_measurements, recall
 
 __all__ = [
     "FIRST_NAME",
     "add",
     "brought_again",
-    "carry",
     "current",
     "delete_kept",
     "follow_address",
@@ -30,9 +31,9 @@ __all__ = [
     "keep_as",
     "kept_names",
     "leave_out",
-    "left_out",
     "open_kept",
     "rename_kept",
+    "say_in_address",
     "start_anew",
     "take_problem",
 ]
@@ -40,11 +41,7 @@ __all__ = [
 FIRST_NAME = "my-cluster"
 """What the first set is called where nobody names it."""
 
-_STATE = "measured"
-_KEY = "measured key"
 _ADDRESS = "measured"
-_OUT = "measured left out"
-_PROBLEM = "measured problem"
 
 _PAGE_WORDS = (
     ("add the launch command with --launch", "paste its launch command"),
@@ -77,55 +74,76 @@ def in_page_words(error: InputError) -> str:
     return text
 
 
+@dataclass
+class MeasurePage:
+    """What Measurements keeps of a session.
+
+    Parameters
+    ----------
+    document : dict or None
+        What the session works on, as JSON; None before there was anything.
+    key : str
+        Under which the store has it.
+    left_out : frozenset of str
+        Names of entries that the person took out, though their files may still be at hand.
+    problem : str
+        What the last callback could not do.
+    """
+
+    document: dict[str, Any] | None = None
+    key: str = ""
+    left_out: frozenset[str] = frozenset()
+    problem: str = ""
+
+    def put(self, measurements: Measurements) -> None:
+        """Work on these from now on."""
+        self.document = measurements.to_json()
+        self.key = keep(self.document) if measurements.entries else ""
+
+
+def measure_page() -> MeasurePage:
+    """Return what this session's page keeps."""
+    return session_value(MeasurePage)
+
+
 def follow_address() -> None:
     """Take up what the address names, if the session has nothing; first on the page."""
-    asked = st.query_params.get(_ADDRESS, "")
-    if _STATE in st.session_state or not asked:
-        return
-    found = recall(asked)
-    if found and found.keys() == {"name", "entries"}:
-        with _problem():
-            _put(Measurements.from_json(found))
+    key = address(_ADDRESS)
+    if measure_page().document is None and key:
+        state = recall(key) or {}
+        if state.keys() == {"name", "entries"}:
+            with _problem():
+                measure_page().put(Measurements.from_json(state))
 
 
 def current() -> Measurements:
-    """What the session works on."""
-    state: Mapping[str, Any] | None = st.session_state.get(_STATE)
-    return Measurements.from_json(state) if state else Measurements(FIRST_NAME)
+    """Return what the session works on."""
+    document = measure_page().document
+    return Measurements.from_json(document) if document else Measurements(FIRST_NAME)
 
 
-def carry() -> None:
+def say_in_address() -> None:
     """Let the address carry it."""
-    key = st.session_state.get(_KEY, "")
-    if key and st.query_params.get(_ADDRESS) != key:
-        st.query_params[_ADDRESS] = key
-    elif not key:
-        st.query_params.pop(_ADDRESS, None)
+    write_address(_ADDRESS, measure_page().key)
 
 
 def add(entries: tuple[Entry, ...]) -> None:
     """Take up what was read; entries of the same name give way."""
-    before = current()
-    after = before.with_entries([each for each in entries if each.name not in left_out()])
+    page, before = measure_page(), current()
+    after = before.with_entries([each for each in entries if each.name not in page.left_out])
     if after != before:
-        _put(after)
-
-
-def left_out() -> frozenset[str]:
-    """Names of entries that the person took out, though their files may still be at hand."""
-    found: frozenset[str] = st.session_state.get(_OUT, frozenset())
-    return found
+        page.put(after)
 
 
 def leave_out(name: str) -> None:
     """Take an entry out; for callbacks."""
-    st.session_state[_OUT] = left_out() | {name}
-    _put(current().without(name))
+    measure_page().left_out |= {name}
+    measure_page().put(current().without(name))
 
 
 def brought_again(names: set[str]) -> None:
     """Forget what was taken out of files that are no longer at hand."""
-    st.session_state[_OUT] = left_out() & names
+    measure_page().left_out &= names
 
 
 def kept_names() -> tuple[str, ...]:
@@ -144,12 +162,12 @@ def open_kept(name: str) -> None:
     with _problem():
         document = kept_measurements().open(name)
         if document is not None:
-            _put(Measurements.from_json(document))
+            measure_page().put(Measurements.from_json(document))
 
 
 def start_anew() -> None:
     """Put nothing in place of what is there; for callbacks."""
-    _put(Measurements(FIRST_NAME))
+    measure_page().put(Measurements(FIRST_NAME))
 
 
 def keep_as(name: str, answer: Mapping[str, Any], *, over: bool) -> bool:
@@ -171,7 +189,7 @@ def keep_as(name: str, answer: Mapping[str, Any], *, over: bool) -> bool:
             "toml": answer["toml"],
         }
         kept_measurements().save(found.name, document, replace=over)
-        _put(found)
+        measure_page().put(found)
         if st.session_state.get(KEPT_AS) is None and stack:
             st.session_state[KEPT_AS] = found.name
         return True
@@ -189,7 +207,7 @@ def rename_kept(name: str, to: str) -> None:
         document |= {"name": found.name, "stack": {**stack, "name": found.name} if stack else None}
         kept_measurements().rename(name, found.name, document)
         if current().name == name:
-            _put(Measurements(found.name, current().entries))
+            measure_page().put(Measurements(found.name, current().entries))
 
 
 def delete_kept(name: str) -> None:
@@ -199,20 +217,15 @@ def delete_kept(name: str) -> None:
 
 
 def take_problem() -> str:
-    """What the last callback could not do; said once."""
-    return str(st.session_state.pop(_PROBLEM, ""))
+    """Return what the last callback could not do; once."""
+    problem, measure_page().problem = measure_page().problem, ""
+    return problem
 
 
 @contextmanager
 def _problem() -> Iterator[None]:
-    """What is refused in this block is said once, on the next run; the block is left."""
+    """Keep what is refused in this block for the next run; the block is left."""
     try:
         yield
     except InputError as error:
-        st.session_state[_PROBLEM] = str(error)
-
-
-def _put(measurements: Measurements) -> None:
-    document = measurements.to_json()
-    st.session_state[_STATE] = document
-    st.session_state[_KEY] = keep(document) if measurements.entries else ""
+        measure_page().problem = str(error)

@@ -16,7 +16,7 @@ from nest_core.documents.quoting import as_markdown
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario
 from nest_studio.components.show import PicturePlace, download, facts
-from nest_studio.form.fields import Choice, Number, settle
+from nest_studio.form.fields import Number, OneOf, settle
 from nest_studio.jobs.tasks.measured import (
     Beside,
     FitAnswer,
@@ -83,8 +83,8 @@ def heading(measurements: Measurements, fit: FitAnswer | None, scenario: Scenari
 def bring_controls(scenario: Scenario) -> None:
     """Where logs and commands come in; what cannot be read is said beside its field."""
     for key, options in ((MODEL, preset_names("models")), (DEVICE, preset_names("accelerators"))):
-        settle(key, Choice((AS_PRINTED, *options)))
-    settle(OURS, Choice((False, True)))
+        settle(key, OneOf((AS_PRINTED, *options)))
+    settle(OURS, OneOf((False, True)))
     left, middle, right = st.columns([4, 4, 3], gap="medium")
     files = left.file_uploader(
         "Logs of jobs, or tables of runs",
@@ -295,7 +295,7 @@ def _shelf(measurements: Measurements) -> None:
             return
         if not names:
             facts("None is kept yet.")
-        settle(OPENED, Choice(names, empty=True))
+        settle(OPENED, OneOf(names, empty=True))
         name = st.selectbox("Measurements", names, index=None, key=OPENED)
         with st.container(horizontal=True, gap="small"):
             known = name is not None

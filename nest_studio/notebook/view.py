@@ -29,6 +29,7 @@ from nest_studio.explore.view import reopen, reopens
 from nest_studio.form.fields import upload
 from nest_studio.notebook.pins import cells_in_words, last_used, remember
 from nest_studio.session.open_plan import open_plan, unsaid
+from nest_studio.session.states import write_address
 from nest_studio.session.store import NotebookEntry, SavedNotebook
 from nest_studio.session.stored import notebooks
 
@@ -69,20 +70,16 @@ def note_style() -> None:
 
 def follow_address() -> str | None:
     """Return the name of the open notebook: the address says it, and else the session."""
-    if name := st.query_params.get(_ADDRESS):
-        remember(name)
-    elif name := last_used():
-        st.query_params[_ADDRESS] = name
-    return name
+    if _ADDRESS in st.query_params:
+        remember(st.query_params[_ADDRESS] or last_used())
+    write_address(_ADDRESS, last_used())
+    return last_used()
 
 
 def open_notebook(name: str | None) -> None:
     """Open a notebook, or none; for callbacks of its page."""
     remember(name)
-    if name is None:
-        st.query_params.pop(_ADDRESS, None)
-    else:
-        st.query_params[_ADDRESS] = name
+    write_address(_ADDRESS, name)
 
 
 def take_problem() -> str:

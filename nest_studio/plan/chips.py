@@ -1,7 +1,7 @@
 """The line of chips below a plan's title: what is planned, each part one click from its field.
 
-A chip holds copies of fields of the form. A copy is set to what the form holds before it is drawn,
-and hands on what a person makes of it, so there is one state and the address says it once.
+An open chip has copies of fields of the form. A copy is set to what the form has before it is
+drawn, and hands on what a person makes of it, so there is one state and the address says it once.
 """
 
 from __future__ import annotations
@@ -22,87 +22,81 @@ from nest_studio.form.fabric import (
     fabric_fields,
     pick_fabric,
 )
-from nest_studio.form.fields import Choice, Field, Number, label_of, said
+from nest_studio.form.fields import Number, OneOf, Widget, label_of, widget, widget_value
 from nest_studio.form.scenario import FORM, fit_device, fit_sequence
 
 __all__ = ["chips"]
 
 
 def chips(scenario: ScenarioValues) -> None:
-    """Model, devices, fabric with its ratio, and batch."""
+    """Draw model, devices, fabric with its ratio, and batch."""
     fabric = scenario.fabric
-    with st.popover(f"{_quiet('Model')} {as_markdown(scenario.model.name)}", key="chip-model"):
-        _select("workload.model", "Model", FORM["workload.model"], fit_sequence)
-    called = _short(scenario.accelerator.name)
-    with st.popover(
-        f"{_quiet('Devices')} {fabric.devices:,} {as_markdown(called)}", key="chip-devices"
-    ):
-        _select("accelerator", "Accelerator", FORM["accelerator"], fit_device)
-        fields = fabric_fields(fabric_document(st.session_state["fabric"]))
-        if DEVICES in fields:
-            _number(DEVICES, "Size, devices", fields[DEVICES], 8)
-    with st.popover(f"{_quiet('Fabric')} {as_markdown(fabric.arrangement())}", key="chip-fabric"):
-        _select("fabric", "Fabric", Choice(fabric_choices()), pick_fabric)
-        for ratio in ratio_parameters(fabric_document(st.session_state["fabric"])):
-            _number(ratio.key, label_of(ratio), fields[ratio.key], 0.5)
+    accelerator = scenario.accelerator.name.split(" SXM")[0].split(" PCIe")[0]
     tokens = f"{scenario.batch:,} × {scenario.sequence:,} tokens"
-    with st.popover(f"{_quiet('Batch')} {tokens}", key="chip-batch"):
-        for key, step in (
-            ("workload.global_batch_sequences", 64),
-            ("workload.sequence_length_tokens", 1024),
-        ):
-            _number(key, label_of(parameter(key)), FORM[key], step)
+    for name, text, draw in (
+        ("Model", as_markdown(scenario.model.name), _model),
+        ("Devices", f"{fabric.devices:,} {as_markdown(accelerator)}", _devices),
+        ("Fabric", as_markdown(fabric.arrangement()), _fabric),
+        ("Batch", tokens, _batch),
+    ):
+        label, key = f":gray[:small[{name}]] {text}", f"chip-{name.lower()}"
+        with st.popover(label, key=key, on_change="rerun") as chip:
+            if chip.open:
+                draw()
 
 
-def _quiet(word: str) -> str:
-    return f":gray[:small[{word}]]"
+def _model() -> None:
+    _copy("workload.model", "Model", FORM["workload.model"], fit_sequence)
 
 
-def _short(name: str) -> str:
-    """``H100`` of ``H100 SXM 80 GB``."""
-    return name.split(" SXM")[0].split(" PCIe")[0]
+def _devices() -> None:
+    _copy("accelerator", "Accelerator", FORM["accelerator"], fit_device)
+    fields = fabric_fields(fabric_document(st.session_state["fabric"]))
+    if DEVICES in fields:
+        _copy(DEVICES, "Size, devices", fields[DEVICES], step=8)
 
 
-def _copied(key: str) -> str:
-    """The copy's key, which holds what the form does."""
+def _fabric() -> None:
+    _copy("fabric", "Fabric", OneOf(fabric_choices()), pick_fabric)
+    fabric = fabric_document(st.session_state["fabric"])
+    for ratio in ratio_parameters(fabric):
+        _copy(ratio.key, label_of(ratio), fabric_fields(fabric)[ratio.key], step=0.5)
+
+
+def _batch() -> None:
+    for key, step in (
+        ("workload.global_batch_sequences", 64),
+        ("workload.sequence_length_tokens", 1024),
+    ):
+        _copy(key, label_of(parameter(key)), FORM[key], step=step)
+
+
+def _copy(
+    key: str, label: str, takes: Widget, then: Callable[[], None] | None = None, **look: Any
+) -> None:
+    """Draw a copy of a field, which has what the form has."""
+    if key not in st.session_state:
+        return
     copy = f"chip {key}"
     st.session_state[copy] = st.session_state[key]
-    return copy
+    bounds = f"{takes.low:,g} to {takes.high:,g}. " if isinstance(takes, Number) else ""
+    widget(
+        copy,
+        takes,
+        st.session_state[key],
+        label=as_markdown(label),
+        bind=None,
+        on_change=_hand_on,
+        args=(key, takes, then),
+        help=f"{bounds}The same field as in the form at the left.",
+        **look,
+    )
 
 
-def _hand_on(key: str, field: Field, then: Callable[[], None] | None) -> None:
-    value = said(f"chip {key}", field)
+def _hand_on(key: str, takes: Widget, then: Callable[[], None] | None) -> None:
+    value = widget_value(f"chip {key}", takes)
     if value is None:
         return
     st.session_state[key] = value
     if then is not None:
         then()
-
-
-def _select(key: str, label: str, field: Field, then: Callable[[], None]) -> None:
-    if key not in st.session_state or not isinstance(field, Choice):
-        return
-    st.selectbox(
-        label,
-        field.options,
-        key=_copied(key),
-        on_change=_hand_on,
-        args=(key, field, then),
-        help="The same field as in the form at the left.",
-    )
-
-
-def _number(key: str, label: str, field: Field, step: float) -> None:
-    if not isinstance(field, Number) or key not in st.session_state:
-        return
-    kind: Any = type(field.least)
-    st.number_input(
-        as_markdown(label),
-        field.least,
-        field.most,
-        step=kind(step),
-        key=_copied(key),
-        on_change=_hand_on,
-        args=(key, field, None),
-        help=f"{field.least:,g} to {field.most:,g}. The same field as in the form at the left.",
-    )

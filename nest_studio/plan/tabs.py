@@ -23,7 +23,7 @@ from nest_studio.components.show import HeadlineRow, PicturePlace, facts
 from nest_studio.jobs.tasks.plans import Levelwise
 from nest_studio.plan.view import drawn_plan
 from nest_studio.plan.why import why_section
-from nest_studio.session.training_run import Run
+from nest_studio.session.training_run import TrainingRun
 
 __all__ = ["TABS", "Tabs", "timeline_part"]
 
@@ -38,12 +38,14 @@ class Tabs:
     ----------
     answer : Answer
     scenario : Scenario
-    run : Run
+    run : TrainingRun
     pending : bool
         Whether baselines are still being priced.
     """
 
-    def __init__(self, answer: Answer, scenario: Scenario, run: Run, *, pending: bool) -> None:
+    def __init__(
+        self, answer: Answer, scenario: Scenario, run: TrainingRun, *, pending: bool
+    ) -> None:
         self._answer, self._scenario, self._run = answer, scenario, run
         self._pending = pending
         self._row: HeadlineRow | None = None

@@ -17,7 +17,7 @@ from nest_core.explain.rests_on import rests_on
 from nest_core.explain.summary import fullest
 from nest_core.explain.validity import calibration_in_words, overlap_in_words
 from nest_core.notebook import output_of
-from nest_core.planner.baselines import Baseline
+from nest_core.planner.baselines import NAMES, Baseline
 from nest_core.report.figures.cards import (
     Reference,
     empty_card,
@@ -46,7 +46,7 @@ from nest_studio.plan.chips import chips
 from nest_studio.plan.export import export_popover
 from nest_studio.plan.state import answer_of, baselines_of
 from nest_studio.server.rail import head
-from nest_studio.session.training_run import Run
+from nest_studio.session.training_run import TrainingRun
 
 __all__ = ["Cards", "cards_of", "drawn_plan", "heading", "middle", "parts_of", "plan_line"]
 
@@ -100,7 +100,7 @@ class Cards:
     def draw(
         self,
         answer: Answer,
-        run: Run,
+        run: TrainingRun,
         parts: tuple[Part, ...] | None,
         baselines: tuple[Baseline, ...] | None,
     ) -> None:
@@ -113,7 +113,7 @@ class Cards:
 
 def cards_of(
     answer: Answer,
-    run: Run,
+    run: TrainingRun,
     parts: tuple[Part, ...] | None,
     baselines: tuple[Baseline, ...] | None,
 ) -> tuple[str, ...]:
@@ -146,14 +146,14 @@ def cards_of(
 
 
 def _reference(
-    scenario: ScenarioValues, run: Run, baselines: tuple[Baseline, ...] | None
+    scenario: ScenarioValues, run: TrainingRun, baselines: tuple[Baseline, ...] | None
 ) -> Reference:
     if baselines is None:
-        return Reference(run.called, pending=True)
+        return Reference(NAMES[run.reference], pending=True)
     held = next((one for one in baselines if one.name == run.reference), None)
     if held is None or not held.feasible or held.report is None:
-        return Reference(run.called)
-    return Reference(run.called, held.report.samples_per_s * scenario.sequence)
+        return Reference(NAMES[run.reference])
+    return Reference(NAMES[run.reference], held.report.samples_per_s * scenario.sequence)
 
 
 def parts_of(answer: Answer, scenario: Scenario) -> tuple[Part, ...] | None:

@@ -20,7 +20,7 @@ from nest_core.documents.quoting import as_markdown
 from nest_core.documents.schema import parameter
 from nest_studio.form.fields import hold
 from nest_studio.form.scenario import FORM
-from nest_studio.session.history import held
+from nest_studio.form.steps import form_values
 
 __all__ = ["arrive", "refused", "say_refused"]
 
@@ -51,7 +51,7 @@ def arrive(page: Any) -> None:
         unread = {key: texts for key, texts in seeded.items() if key not in st.session_state}
         st.session_state[_PAGE] = page.title, {} if had_its_widgets else unread
         return
-    form = held() if seeded else {}
+    form = form_values() if seeded else {}
     if "fabric" in form:  # of its preset: another page has another standard
         seeded = {"fabric": (form["fabric"],), **seeded}
     carried = {

@@ -14,41 +14,89 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import streamlit as st
 
+from nest_studio.session.history import History
+from nest_studio.session.states import address, session_value, write_address
 from nest_studio.session.stored import keep, recall
 
 __all__ = [
-    "KEPT",
     "OWN",
-    "can_undo",
-    "carry",
+    "OwnFabric",
     "change",
     "follow_address",
     "forget_places",
     "is_drawing",
-    "notes",
+    "is_named",
     "own_document",
+    "own_fabric",
     "redo",
-    "revision",
+    "say_in_address",
     "start",
     "undo",
 ]
 
 OWN = "My fabric"
-STEPS = 100
 ROWS = 200_000
 """Elements and links of all steps that can be undone, some 300 bytes each; the last one stays."""
-_KEY = "own fabric"
 _CHOICE = "fabric"
-KEPT = "own"
-"""What the address calls the key."""
-_ASIDE = "aside."
+_ADDRESS = "own"
 
 Step = tuple[dict[str, Any], tuple[str, ...]]
 """A document, and what was assumed or left out when it was read."""
+
+
+@dataclass
+class OwnFabric:
+    """A session's own fabric.
+
+    Parameters
+    ----------
+    history : History of Step, or None
+        None where nobody drew or brought one.
+    revision : int
+        Grows with every change.
+    key : str
+        Under which the store has it.
+    """
+
+    history: History[Step] | None = None
+    revision: int = 0
+    key: str = ""
+
+    @property
+    def document(self) -> dict[str, Any] | None:
+        """Return the document, if there is one."""
+        return self.history.present[0] if self.history else None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return what was assumed or left out when the document was read."""
+        return self.history.present[1] if self.history else ()
+
+    @property
+    def can_undo(self) -> bool:
+        """Return whether there is something to go back to."""
+        return bool(self.history and self.history.past)
+
+    def put(self, history: History[Step]) -> None:
+        """Take a step, to or fro."""
+        self.history, self.revision = history, self.revision + 1
+        document, notes = history.present
+        self.key = keep({"document": document, "notes": list(notes)})
+
+
+def own_fabric() -> OwnFabric:
+    """Return this session's own fabric."""
+    return session_value(OwnFabric)
+
+
+def own_document() -> dict[str, Any] | None:
+    """Return its document, or None where nobody drew or brought one."""
+    return own_fabric().document
 
 
 def follow_address() -> None:
@@ -57,129 +105,88 @@ def follow_address() -> None:
     Browsers keep addresses by which the choice itself had not arrived yet. They name the fabric
     all the same, unless another was chosen since.
     """
-    asked = st.query_params.get(KEPT, "")
-    key = asked.removeprefix(_ASIDE)
-    if _KEY not in st.session_state and key and (found := _stored(key)) is not None:
-        _put((found["document"], tuple(found["notes"])), (), ())
+    key, own = address(_ADDRESS), own_fabric()
+    if own.history is None and key:
+        state = recall(key) or {}
+        if state.keys() == {"document", "notes"}:  # the store keeps comparisons by such keys too
+            own.put(History((state["document"], tuple(state["notes"]))))
     if (
-        key == asked != ""
-        and own_document() is not None
+        own.history is not None
+        and st.query_params.get(_ADDRESS) == key != ""
         and _CHOICE not in st.query_params
         and st.session_state.get(_CHOICE, OWN) == OWN
     ):
         st.session_state[_CHOICE] = OWN
 
 
-def carry(*, shown: bool) -> None:
-    """Let the address carry what is there; after the choice of the fabric, or without one.
+def say_in_address(*, shown: bool) -> None:
+    """Let the address carry what there is; after the choice of the fabric, or without one.
 
     Parameters
     ----------
     shown : bool
         Whether it is the fabric on the screen.
     """
-    if (state := st.session_state.get(_KEY)) is not None:
-        text = state["key"] if shown else f"{_ASIDE}{state['key']}"
-        if st.query_params.get(KEPT) != text:
-            st.query_params[KEPT] = text
+    if own_fabric().history is not None:
+        write_address(_ADDRESS, own_fabric().key, shown=shown)
 
 
-def own_document() -> dict[str, Any] | None:
-    """The document, or None where nobody drew or brought one."""
-    state = st.session_state.get(_KEY)
-    return None if state is None else state["document"]
+def is_named() -> bool:
+    """Return whether the address names a fabric of one's own."""
+    return st.query_params.get(_CHOICE) == OWN or bool(address(_ADDRESS))
 
 
 def is_drawing(document: Mapping[str, Any] | None) -> bool:
-    """Whether it can be edited on the canvas."""
+    """Return whether a document can be edited on the canvas."""
     return document is not None and document.get("kind") == "graph"
 
 
-def notes() -> tuple[str, ...]:
-    """What was assumed or left out when the document was read."""
-    return tuple(st.session_state.get(_KEY, {}).get("notes", ()))
-
-
-def revision() -> int:
-    """Grows with every change; 0 where there is no document."""
-    return int(st.session_state.get(_KEY, {}).get("revision", 0))
-
-
-def start(document: dict[str, Any], about: tuple[str, ...] = ()) -> None:
+def start(document: dict[str, Any], notes: tuple[str, ...] = ()) -> None:
     """Begin anew; what stood there can be had back by `undo`."""
     if is_drawing(document):
         document = {"element": [], "link": [], **document}  # a file of one device has no links
-    change(document, about)
+    change(document, notes)
     st.session_state[_CHOICE] = OWN
 
 
-def change(document: dict[str, Any], about: tuple[str, ...] | None = None) -> None:
+def change(document: dict[str, Any], notes: tuple[str, ...] | None = None) -> None:
     """Put a changed document in place of the present one; its notes stay unless others come."""
-    state = st.session_state.get(_KEY)
-    past = () if state is None else (*state["past"], _step(state))
-    _put((document, notes() if about is None else about), _within_bounds(past), ())
-
-
-def can_undo() -> bool:
-    """Whether there is something to go back to."""
-    return bool(st.session_state.get(_KEY, {}).get("past"))
+    own = own_fabric()
+    step = document, own.notes if notes is None else notes
+    history = own.history.changed(step) if own.history else History(step)
+    own.put(replace(history, past=_within_bounds(history.past)))
 
 
 def undo() -> None:
-    """Back to the document before the last change, if there is one."""
-    state = st.session_state.get(_KEY)
-    if state and state["past"]:
-        *past, step = state["past"]
-        _put(step, tuple(past), (_step(state), *state["future"]))
+    """Go back to the document before the last change, if there is one."""
+    own = own_fabric()
+    if own.history and own.history.past:
+        own.put(own.history.undone())
 
 
 def redo() -> None:
     """Take the last `undo` back, if nothing changed since."""
-    state = st.session_state.get(_KEY)
-    if state and state["future"]:
-        step, *future = state["future"]
-        _put(step, (*state["past"], _step(state)), tuple(future))
+    own = own_fabric()
+    if own.history and own.history.future:
+        own.put(own.history.redone())
 
 
 def forget_places(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The document without what changes no cost, so that moving an element computes nothing."""
+    """Return the document without what changes no cost: moving an element computes nothing."""
     if not is_drawing(document):
         return dict(document)
-    plain = [
-        {key: value for key, value in entry.items() if key not in ("x", "y")}
-        for entry in document.get("element", ())
+    elements = [
+        {key: value for key, value in element.items() if key not in ("x", "y")}
+        for element in document.get("element", ())
     ]
-    return {**document, "element": plain}
-
-
-def _step(state: Mapping[str, Any]) -> Step:
-    return state["document"], state["notes"]
+    return {**document, "element": elements}
 
 
 def _within_bounds(past: tuple[Step, ...]) -> tuple[Step, ...]:
-    """The last steps, as many as are kept."""
+    """Return the last steps, as many as are kept."""
     rows = itertools.accumulate(
         len(document.get("element", ())) + len(document.get("link", ()))
         for document, _ in reversed(past)
     )
-    kept = sum(1 for total in rows if total <= ROWS)
-    return past[-min(STEPS, max(kept, 1)) :]
-
-
-def _put(step: Step, past: tuple[Step, ...], future: tuple[Step, ...]) -> None:
-    document, about = step
-    st.session_state[_KEY] = {
-        "key": keep({"document": document, "notes": list(about)}),
-        "document": document,
-        "revision": revision() + 1,
-        "past": past,
-        "future": future,
-        "notes": about,
-    }
-
-
-def _stored(key: str) -> dict[str, Any] | None:
-    """What an address names; None where the store has no fabric of that key or cannot be read."""
-    found = recall(key)
-    # The store keeps comparisons under such keys too.
-    return found if found and found.keys() == {"document", "notes"} else None
+    count = sum(total <= ROWS for total in rows)
+    return past[-max(count, 1) :]

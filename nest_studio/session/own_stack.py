@@ -11,10 +11,11 @@ from nest_core.documents.errors import InputError
 from nest_core.documents.quoting import as_markdown
 from nest_core.documents.schema import StackFile, checked
 from nest_core.hardware.stacks import stack_of_table
-from nest_studio.form.fields import Choice, settle
+from nest_studio.form.fields import OneOf, widget
+from nest_studio.session.states import write_address
 from nest_studio.session.stored import kept_measurements
 
-__all__ = ["KEPT_AS", "OWN_STACK", "kept_name", "kept_stack", "own_stack", "own_stack_control"]
+__all__ = ["KEPT_AS", "OWN_STACK", "own_stack", "own_stack_control", "stack_name"]
 
 OWN_STACK = "My measurements"
 KEPT_AS = "stack.own"
@@ -22,36 +23,33 @@ KEPT_AS = "stack.own"
 _NAMED = "stack kept as"
 
 
-def own_stack() -> dict[str, Any] | None:
-    """The stack whose name the form says, as a scenario's table; None where there is none."""
-    name = st.session_state.get(KEPT_AS)
-    return kept_stack(name) if isinstance(name, str) else None
+def own_stack(name: object = None) -> dict[str, Any] | None:
+    """Return the stack of a name, else of the name in the form, as a scenario's table.
 
-
-def kept_stack(name: str) -> dict[str, Any] | None:
-    """The stack that is kept under a name, likewise."""
-    try:
-        document = kept_measurements().open(name)
-    except InputError:  # the control says so
-        return None
-    stack = document.get("stack") if document else None
-    if not isinstance(stack, dict):
+    None where nothing is kept under it, or not as the studio keeps it.
+    """
+    name = name or st.session_state.get(KEPT_AS)
+    if not isinstance(name, str):
         return None
     try:
+        document = kept_measurements().open(name) or {}
+        stack = document.get("stack")
+        if not isinstance(stack, dict):
+            return None
         stack_of_table(checked(StackFile, stack))
-    except InputError:  # not as the studio kept it
+    except InputError:  # the control says so
         return None
     return stack
 
 
-def kept_name(table: Mapping[str, Any]) -> str | None:
-    """The name under which this very stack is kept; None where it is not."""
+def stack_name(table: Mapping[str, Any]) -> str | None:
+    """Return the name under which this very stack is kept; None where it is not."""
     name = table.get("name")
-    return name if isinstance(name, str) and name and kept_stack(name) == table else None
+    return name if isinstance(name, str) and name and own_stack(name) == table else None
 
 
 def own_stack_control() -> None:
-    """Which of the kept ones is meant; below the choice of the stack."""
+    """Draw which of the kept ones is meant; below the choice of the stack."""
     try:
         names = kept_measurements().names()
     except InputError as error:
@@ -60,17 +58,14 @@ def own_stack_control() -> None:
     # Bound to the address it would not tell a name that a callback sets before it is first drawn.
     if KEPT_AS not in st.session_state:
         st.session_state[KEPT_AS] = st.session_state.get(_NAMED) or st.query_params.get(KEPT_AS)
-    settle(KEPT_AS, Choice(names, empty=True))
-    name = st.selectbox(
-        "Kept as",
-        names,
-        index=None,
-        key=KEPT_AS,
+    name = widget(
+        KEPT_AS,
+        OneOf(names, empty=True),
+        None,
+        label="Kept as",
+        bind=None,
         placeholder="choose a name" if names else "none is kept yet",
         help="Stacks fitted to measured runs; the page Measurements makes and keeps them.",
     )
     st.session_state[_NAMED] = name
-    if name and st.query_params.get(KEPT_AS) != name:
-        st.query_params[KEPT_AS] = name
-    elif not name:
-        st.query_params.pop(KEPT_AS, None)
+    write_address(KEPT_AS, name)

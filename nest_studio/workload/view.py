@@ -39,22 +39,19 @@ from nest_core.workload import Model
 from nest_core.workload.model_files import load_model, model_table
 from nest_studio.components.show import HeadlineRow, PicturePlace, facts
 from nest_studio.form.fields import (
-    ADDRESS,
-    Choice,
-    Field,
-    choice_of,
+    Number,
+    OneOf,
+    Widget,
     field_of,
-    label_of,
-    number_of,
-    said,
-    settle,
+    parameter_field,
+    widget,
+    widget_value,
 )
 from nest_studio.form.model import (
     OWN_MODEL,
-    carry_own_model,
     chosen_model,
     follow_own_model,
-    set_own_model_aside,
+    say_own_model,
 )
 from nest_studio.form.scenario import DEFAULT_SCENARIO
 from nest_studio.notebook.pins import pin_button
@@ -112,9 +109,9 @@ _CATALOGUE = {
 }
 """What widgets set, by their keys; bounds are those of scenario files, so that every plan can be
 taken over."""
-FIELDS: dict[str, Field] = {
-    "layer.model": Choice((*preset_names("models"), OWN_MODEL)),
-    "layer.accelerator": Choice(preset_names("accelerators")),
+FIELDS: dict[str, Widget] = {
+    "layer.model": OneOf((*preset_names("models"), OWN_MODEL)),
+    "layer.accelerator": OneOf(preset_names("accelerators")),
     **{key: field_of(of) for key, of in _CATALOGUE.items()},
 }
 # As the themes of the configuration have it.
@@ -188,46 +185,39 @@ def standard() -> LayerRequest:
 def layer_form() -> LayerRequest:
     """Draw the form and return the layer and the strategy that it asks for."""
     _start_from_plan()
-    for key, field in FIELDS.items():
-        settle(key, field)
     st.subheader("Layer")
     own = follow_own_model()
     names = (*preset_names("models"), *((OWN_MODEL,) if own else ()))
-    picked = st.selectbox(
-        "Model",
-        names,
-        index=names.index(STANDARD["layer.model"]),
-        key="layer.model",
-        bind=ADDRESS,
+    picked = widget(
+        "layer.model",
+        OneOf(names),
+        STANDARD["layer.model"],
+        label="Model",
         on_change=_fit_model,
         help="A preset, or the model of one's own that the Plan page read.",
     )
-    if picked == OWN_MODEL:
-        carry_own_model()
-    else:
-        set_own_model_aside()
+    say_own_model(shown=picked == OWN_MODEL)
     model = chosen_model(picked)
     st.caption(as_markdown(model_in_words(model)), help=as_markdown(model.source) or None)
     kinds = [LAYER_WORDS[kind] for kind, _ in model.runs]
     if st.session_state.get("layer.kind") not in (None, *kinds):
         st.session_state["layer.kind"] = _usual(model)
-    kind = st.selectbox(
-        "Layer",
-        kinds,
-        index=kinds.index(_usual(model)),
-        key="layer.kind",
-        bind=ADDRESS,
+    kind = widget(
+        "layer.kind",
+        OneOf(kinds),
+        _usual(model),
+        label="Layer",
         help="Distinct layers of the model; all blocks of a kind are alike.",
     )
     st.subheader("Strategy")
     degrees = {
-        "tp": _number("tp"),
-        "sp": _switch("sp"),
-        "cp": _number("cp"),
-        "ep": _number("ep") if model.experts > 1 else 1,
-        "micro_batch": _number("micro_batch_sequences"),
+        "tp": _field("tp"),
+        "sp": _field("sp"),
+        "cp": _field("cp"),
+        "ep": _field("ep") if model.experts > 1 else 1,
+        "micro_batch": _field("micro_batch_sequences"),
     }
-    recompute = _choice("recompute")
+    recompute = _field("recompute")
     with st.expander("Device, sequence, precision"):
         rest = _rest(model)
     return LayerRequest(
@@ -235,30 +225,18 @@ def layer_form() -> LayerRequest:
     )
 
 
-def _number(name: str, step: float = 1) -> Any:
+def _field(name: str, step: float = 1) -> Any:
     key = f"layer.{name}"
-    return number_of(_CATALOGUE[key], STANDARD[key], step, key=key)
-
-
-def _choice(name: str) -> Any:
-    key = f"layer.{name}"
-    return choice_of(_CATALOGUE[key], STANDARD[key], key=key)
-
-
-def _switch(name: str) -> bool:
-    key = f"layer.{name}"
-    of = _CATALOGUE[key]
-    return st.checkbox(label_of(of), STANDARD[key], key=key, bind=ADDRESS, help=of.text)
+    look: dict[str, Any] = {"step": step} if isinstance(FIELDS[key], Number) else {}
+    return parameter_field(_CATALOGUE[key], STANDARD[key], key=key, **look)
 
 
 def _rest(model: Model) -> dict[str, Any]:
-    devices = preset_names("accelerators")
-    accelerator = st.selectbox(
-        "Accelerator",
-        devices,
-        index=devices.index(STANDARD["layer.accelerator"]),
-        key="layer.accelerator",
-        bind=ADDRESS,
+    accelerator = widget(
+        "layer.accelerator",
+        FIELDS["layer.accelerator"],
+        STANDARD["layer.accelerator"],
+        label="Accelerator",
         on_change=_fit_device,
         help="Its peaks, and what its family's kernels reach of them.",
     )
@@ -266,17 +244,17 @@ def _rest(model: Model) -> dict[str, Any]:
     st.caption(as_markdown(accelerator_in_words(device)), help=as_markdown(device.source) or None)
     found = {
         "accelerator": accelerator,
-        "sequence": _number("sequence_length_tokens", 1024),
-        "precision": _choice("precision"),
-        "attention": _choice("attention"),
-        "context": _choice("context"),
+        "sequence": _field("sequence_length_tokens", 1024),
+        "precision": _field("precision"),
+        "attention": _field("attention"),
+        "context": _field("context"),
     }
     if model.experts == 1:
         return found
     return found | {
-        "expert_tensor": _switch("expert_tensor"),
-        "imbalance": _number("imbalance", 0.1),
-        "capacity": _number("capacity", 0.25),
+        "expert_tensor": _field("expert_tensor"),
+        "imbalance": _field("imbalance", 0.1),
+        "capacity": _field("capacity", 0.25),
     }
 
 
@@ -336,7 +314,7 @@ def _usual(model: Model) -> str:
 
 
 def _fit_model() -> None:
-    picked = said("layer.model", FIELDS["layer.model"])
+    picked = widget_value("layer.model", FIELDS["layer.model"])
     if picked is None or (picked == OWN_MODEL and not follow_own_model()):
         return
     model = chosen_model(picked)
@@ -350,7 +328,7 @@ def _fit_model() -> None:
 
 
 def _fit_device() -> None:
-    picked = said("layer.accelerator", FIELDS["layer.accelerator"])
+    picked = widget_value("layer.accelerator", FIELDS["layer.accelerator"])
     if picked is None:
         return
     device = load_accelerator(picked)

@@ -392,17 +392,21 @@ def test_a_scenario_that_is_none_is_left_out_and_the_others_stand(compare_page):
     assert not page.exception
     (notice,) = page.error
     assert notice.value.startswith("Bad is left out: clos.devices must be a multiple of")
-    shown = page.session_state["compare shown"][1]
+    shown = page.session_state["ComparePage"].shown[1]
     assert [one.name for one in shown.candidates] == ["One", "Two"]
     swatches = re.findall(r'nest-swatch" style="background: ([^"]+)"', text_of(page))
     assert swatches == [SCENARIO_COLOURS[0], "transparent", SCENARIO_COLOURS[1]]
-    assert [one["name"] for one in page.session_state["compare entries"]] == ["One", "Bad", "Two"]
+    assert [one.name for one in page.session_state["ComparePage"].history.present] == [
+        "One",
+        "Bad",
+        "Two",
+    ]
 
 
 def test_a_name_too_long_for_its_field_is_cut(compare_page):
     page = compare_page([["n" * 500, *TWO[0][1:]], TWO[1]])
     assert not page.warning
-    assert page.session_state["compare entries"][0]["name"] == "n" * LONGEST_NAME
+    assert page.session_state["ComparePage"].history.present[0].name == "n" * LONGEST_NAME
 
 
 def test_how_sure_a_difference_is_comes_from_shared_draws(compare_page, monkeypatch):
@@ -425,7 +429,7 @@ def answer_of(page):
 def test_the_title_is_the_break_even_of_the_first_under_the_prices_of_the_rail(compare_page):
     page = compare_page([["4:1", SMALL, FEW | {RATIO: 4.0}], ["1:1", SMALL, FEW | {RATIO: 1.0}]])
     assert not page.exception
-    found = page.session_state["compare shown"][1]
+    found = page.session_state["ComparePage"].shown[1]
     title, below = answer_of(page)
     assert title == headline(weigh(found.candidates, against_first=True))
     assert "At $37.0 k" in below
@@ -470,7 +474,7 @@ def test_one_click_adds_the_same_size_in_another_topology(compare_page):
         widget(page, "compare-add-as").set_value(name).run()
         assert not page.exception
     assert names(page) == ["One", "rail-only", "4:1"]
-    one, rails, ratio = page.session_state["compare shown"][1].candidates
+    one, rails, ratio = page.session_state["ComparePage"].shown[1].candidates
     assert rails.scenario.fabric.devices == one.scenario.fabric.devices
     assert rails.scenario.fabric.arrangement().startswith("rail-only")
     assert ratio.scenario.fabric.oversubscription == (4.0,)

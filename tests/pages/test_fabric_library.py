@@ -24,7 +24,7 @@ def press(page, label=None, key=None):
 
 
 def document(page):
-    return page.session_state["own fabric"]["document"]
+    return page.session_state["OwnFabric"].document
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from nest_core.notebook import new_notebook, pin_cells
 from nest_core.scenario import Scenario, fabric_document, scenario_document
 from nest_core.scenario.titles import fabric_title
 from nest_core.workload.model_files import load_model, model_table
+from nest_studio.compare.state import CompareEntry
 from nest_studio.explore.view import axes_of
 from nest_studio.session.open_plan import over_preset, unsaid
 from nest_studio.session.store import Database, Notebooks
@@ -177,10 +178,10 @@ def test_a_comparison_cell_opens_in_compare(studio, store):
     inputs = {"entries": entries, "budget": None, "failures": False}
     store.save("N", notebook("comparison", inputs))
     page = press(studio("notebook", notebook="N"), "open-p")
-    assert page.session_state["compare entries"] == [
-        {"id": number, "name": name, "scenario": Scenario(document, overrides)}
+    assert page.session_state["ComparePage"].history.present == tuple(
+        CompareEntry(number, name, Scenario(document, overrides))
         for number, (name, overrides) in enumerate((("One", {}), ("Two", {LEAF: 4.0})))
-    ]
+    )
     assert [toggle.value for toggle in page.toggle if toggle.key == "compare.failures"] == [False]
 
 

@@ -134,11 +134,11 @@ def test_many_edits_of_a_large_drawing_are_not_all_kept(drawn, monkeypatch):
     monkeypatch.setattr(own_fabric, "ROWS", 60)
     for rate in range(1, 7):
         drawn.draw(*two_racks(float(rate)))
-    past = drawn.page.session_state["own fabric"]["past"]
+    past = drawn.page.session_state["OwnFabric"].history.past
     assert [len(document["element"]) + len(document["link"]) for document, _ in past] == [21, 21]
     monkeypatch.setattr(own_fabric, "ROWS", 1)
     drawn.draw(*two_racks(7.0))
-    assert len(drawn.page.session_state["own fabric"]["past"]) == 1
+    assert len(drawn.page.session_state["OwnFabric"].history.past) == 1
 
 
 def test_what_was_read_goes_and_comes_with_its_document(drawn):
@@ -170,15 +170,15 @@ def test_a_duplicated_rack_is_there(drawn):
 
 def test_an_answered_gesture_is_taken_up_once(drawn):
     page = drawn.page.run()
-    assert page.session_state["own fabric"]["revision"] == 2
-    assert page.run().session_state["own fabric"]["revision"] == 2
+    assert page.session_state["OwnFabric"].revision == 2
+    assert page.run().session_state["OwnFabric"].revision == 2
 
 
 def test_moving_computes_nothing(drawn):
     elements, links = two_racks(200.0)
     before = drawn.page.session_state["last good fabric"]
     drawn.draw([entry | {"x": 99.0} for entry in elements], links)
-    assert drawn.page.session_state["own fabric"]["document"]["element"][0]["x"] == 99.0
+    assert drawn.page.session_state["OwnFabric"].document["element"][0]["x"] == 99.0
     assert drawn.page.session_state["last good fabric"] == before
 
 
@@ -216,7 +216,7 @@ def test_a_preset_that_is_edited_keeps_its_bill(fabric_page, name, switches):
     """32 leaves and 16 spines, not one spine of 1,024 ports; and cables as long as before."""
     page = press(fabric_page(fabric=name), "Edit as my own drawing")
     assert not page.exception
-    drawn = build_fabric(checked(FabricFile, page.session_state["own fabric"]["document"]))
+    drawn = build_fabric(checked(FabricFile, page.session_state["OwnFabric"].document))
     before, after = (bill(fabric, load_prices()) for fabric in (load_fabric(name), drawn))
     assert [total.count for total in after.switches] == switches
     assert (after.nics, after.cables, after.price_usd) == (
@@ -346,10 +346,10 @@ def test_a_reload_brings_the_drawing_back_as_a_copy(drawn, fabric_page):
     again = fabric_page(own=key, fabric=OWN)
     assert not again.exception
     assert values(again) == values(drawn.page)
-    assert again.session_state["own fabric"]["key"] == key
+    assert again.session_state["OwnFabric"].key == key
     Canvas(again).draw(*two_racks(25.0))
     assert values(again)["Bisection"] == humanise_rate(25e9)
-    assert again.session_state["own fabric"]["key"] != key
+    assert again.session_state["OwnFabric"].key != key
     assert values(drawn.page.run())["Bisection"] == humanise_rate(200e9)
 
 

@@ -38,7 +38,7 @@ def expected(*settings):
 
 
 def own(page):
-    return page.session_state["own model"]["table"]
+    return page.session_state["OwnModel"].table
 
 
 def paste(page, text):
@@ -46,7 +46,7 @@ def paste(page, text):
 
 
 def size(page, field):
-    revision = page.session_state["own model"]["revision"]
+    revision = page.session_state["OwnModel"].revision
     return page.number_input(key=f"own model {revision} {field}")
 
 

@@ -21,7 +21,7 @@ from nest_core.fabric import Clos, GraphFabric, Hierarchical
 from nest_core.report.figures import entries
 from nest_core.report.figures.alternatives import alternatives_table
 from nest_core.scenario import Scenario, load_scenario, scenario_document
-from nest_studio.form.scenario import offloads_in_words
+from nest_studio.form.scenario import FORM
 from nest_studio.jobs import waiting as jobs
 from nest_studio.jobs.waiting import Job
 from nest_studio.plan import state as plan_state
@@ -243,10 +243,14 @@ def test_a_changed_field_is_put_back_alone(plan_page):
 
 def test_a_chip_is_another_place_of_the_same_field(plan_page):
     page = plan_page(scenario="llama2-7b-64-h100")
+    page.session_state["chip-model"] = True
+    page.run()
     widget(page, "chip workload.model").set_value("bert-large").run()
     assert not page.error
     assert widget(page, "workload.model").value == "bert-large"
     assert widget(page, "workload.sequence_length_tokens").value == 512
+    page.session_state["chip-batch"] = True
+    page.run()
     assert widget(page, "chip workload.sequence_length_tokens").value == 512
 
 
@@ -386,11 +390,12 @@ def test_what_is_offloaded_goes_from_the_form_into_a_file_and_back(plan_page):
     written = tomllib.loads(scenario_toml(request.document, request.overrides))
     assert written["override"] == {"search.offload": ["none", {"optimizer": 1.0}]}
     name, overrides = over_preset(Scenario(written))
+    offloads = FORM["search.offload"]
     assert (name, unsaid(Scenario(written))) == ("llama2-7b-64-h100", "")
-    assert offloads_in_words(overrides["search.offload"]) == ["none", "optimizer:1"]
+    assert offloads.shown(overrides["search.offload"]) == (["none", "optimizer:1"],)
     pinned = {**request.document, "search": {"offload": {"optimizer": 1.0}}}
     _, overrides = over_preset(Scenario(pinned))
-    assert offloads_in_words(overrides["search.offload"]) == ["optimizer:1"]
+    assert offloads.shown(overrides["search.offload"]) == (["optimizer:1"],)
 
 
 def test_the_command_asks_for_the_same():

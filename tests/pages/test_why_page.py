@@ -198,7 +198,7 @@ def test_what_another_command_trains_is_taken_over_on_request(plan_page):
     assert "than our plan" in text_of(page)
     assert page.number_input(key="workload.global_batch_sequences").value == 512
     assert page.number_input(key="workload.sequence_length_tokens").value == 2048
-    assert page.session_state["own model"]["table"]["blocks"] == 16
+    assert page.session_state["OwnModel"].table["blocks"] == 16
 
 
 def test_a_flag_without_a_price_withholds_the_verdict(plan_page):
