@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -213,3 +214,9 @@ def test_the_line_of_every_mutant_is_there_once():
     wrong = [one for one, count in zip(listed, found, strict=True) if count != 1]
     assert not wrong
     assert not [one for one in listed if one["instead"] == one["line"]]
+
+
+def test_modules_of_tests_have_names_of_their_own():
+    """Pytest imports them by file name alone, and collects nothing when two have one name."""
+    names = Counter(path.name for path in (ROOT / "tests").rglob("test_*.py"))
+    assert not [name for name, count in names.items() if count > 1]
