@@ -45,7 +45,7 @@ def convert(
     from nest_core.documents.schema import FabricFile, checked
     from nest_core.fabric.files import build_fabric
     from nest_core.interop.formats import read_fabric, write_fabric
-    from nest_core.interop.formats.exchange import MOST_COMPARED, caveats, lost_between
+    from nest_core.interop.formats.exchange import MAX_COMPARED, caveats, lost_between
     from nest_core.network import collapse
 
     preset = source in preset_names("fabrics")
@@ -59,7 +59,7 @@ def convert(
     fabric = build_fabric(checked(FabricFile, imported.document))
     exported = write_fabric(fabric, to, document=imported.document)
     write_file(target, exported.text, "OUT")
-    small = fabric.devices <= MOST_COMPARED
+    small = fabric.devices <= MAX_COMPARED
     fields = {
         "format": to,
         "read_as": imported.format,

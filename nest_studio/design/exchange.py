@@ -8,7 +8,7 @@ import streamlit as st
 
 from nest_core.documents.errors import InputError
 from nest_core.documents.quoting import as_markdown
-from nest_core.interop.formats import FORMATS, Assumed, Exported, Imported
+from nest_core.interop.formats import FORMATS, Assumed, FabricText, ImportedFabric
 from nest_core.scenario import Scenario
 from nest_core.scenario.titles import file_stem
 from nest_studio.components.show import facts, told
@@ -66,7 +66,7 @@ def take_along(scenario: Scenario, answer: FabricAnswer) -> None:
             format_func=lambda name: FORMATS[name].label,
             help="What the chosen format cannot hold stands below.",
         )
-        exported: Exported | None = None
+        exported: FabricText | None = None
         with told(st.info):
             exported = awaited(
                 fabric_export,
@@ -130,7 +130,7 @@ def _read() -> None:
     assumed = Assumed(**figures)
     job = submitted(fabric_import, file.getvalue(), file.name, assumed, place="import")
     try:
-        found: Imported = job.result()
+        found: ImportedFabric = job.result()
     except InputError as error:
         st.session_state["import problem"] = str(error)
         return

@@ -382,7 +382,7 @@ def test_yaml_keys_stand_in_any_order_and_quotes():
 def test_yaml_speeds_are_told_to_be_left_out():
     text = TOP + "  tree:\n    switches:\n      - {switch: a, nodes: n1, link_speed: 100}\n"
     told = read_fabric(text.encode(), "topology.yaml").notes
-    assert any("link_speed left out" in note for note in told)
+    assert any("LinkSpeed left out" in note for note in told)
 
 
 def test_the_hosts_of_a_drawing_are_all_that_nics_do_not_join():

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
 from nest_core.documents.errors import InputError
 from nest_core.documents.files import MAX_FILE_BYTES, decoded
+from nest_core.documents.presets import parse_toml
 from nest_core.documents.schema import FabricFile, checked
+from nest_core.documents.toml_text import toml_document
 from nest_core.fabric import Fabric, build_fabric
 from nest_core.interop.formats.astrasim import read_astrasim, write_astrasim
 from nest_core.interop.formats.drawn import unsaid
@@ -24,55 +27,82 @@ from nest_core.interop.formats.ibnetdiscover import read_ibnetdiscover
 from nest_core.interop.formats.simai import write_ns3, write_simai
 from nest_core.interop.formats.slurm import read_slurm, write_slurm_block, write_slurm_tree
 from nest_core.interop.formats.slurm_yaml import read_slurm_yaml
-from nest_core.interop.formats.studio import read_toml, write_toml
-from nest_core.interop.formats.values import Assumed, Exported, Format, Imported, Source
+from nest_core.interop.formats.values import (
+    Assumed,
+    FabricText,
+    ImportedFabric,
+    Reading,
+    Source,
+)
 
 __all__ = [
     "FORMATS",
     "Assumed",
-    "Exported",
+    "FabricText",
     "Format",
-    "Imported",
+    "ImportedFabric",
     "format_of",
     "read_fabric",
     "write_fabric",
 ]
 
-_READERS: dict[str, Callable[[Source], tuple[dict[str, Any], tuple[str, ...]]]] = {
-    "toml": read_toml,
-    "graphml": read_graphml,
-    "csv": read_edges,
-    "slurm-tree": read_slurm,
-    "slurm-block": read_slurm,
-    "slurm-yaml": read_slurm_yaml,
-    "ibnetdiscover": read_ibnetdiscover,
-    "astrasim": read_astrasim,
-}
-_WRITERS: dict[str, Callable[[Fabric], Exported]] = {
-    "toml": write_toml,
-    "graphml": write_graphml,
-    "csv": write_edges,
-    "slurm-tree": write_slurm_tree,
-    "slurm-block": write_slurm_block,
-    "astrasim": write_astrasim,
-    "simai": write_simai,
-    "ns3": write_ns3,
-}
-_LABELS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("toml", "Nest Studio TOML", (".toml",)),
-    ("graphml", "GraphML", (".graphml", ".xml")),
-    ("csv", "Edge list (CSV)", (".csv",)),
-    ("slurm-tree", "Slurm topology.conf, tree", (".conf",)),
-    ("slurm-block", "Slurm topology.conf, block", (".conf",)),
-    ("slurm-yaml", "Slurm topology.yaml", (".yaml", ".yml")),
-    ("ibnetdiscover", "ibnetdiscover output", (".ibnetdiscover", ".topo", ".out", ".txt")),
-    ("astrasim", "ASTRA-sim analytical network", (".yaml", ".yml")),
-    ("simai", "SimAI topology (ns-3)", (".simai", ".txt")),
-    ("ns3", "ASTRA-sim ns-3 physical topology", (".ns3", ".txt")),
-)
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A file format.
+
+    Parameters
+    ----------
+    name, label : str
+        For programs, for people.
+    suffixes : tuple of str
+        Endings of file names, with the dot; several formats may share one.
+    reads : callable (Source) -> Reading, or None
+    writes : callable (Fabric) -> FabricText, or None
+    """
+
+    name: str
+    label: str
+    suffixes: tuple[str, ...]
+    reads: Callable[[Source], Reading] | None = None
+    writes: Callable[[Fabric], FabricText] | None = None
+
+
+def _read_toml(source: Source) -> Reading:
+    return parse_toml(source.text, source.name), ()
+
+
+def _write_toml(fabric: Fabric) -> FabricText:
+    return FabricText(toml_document(fabric.document()), ())
+
+
 FORMATS: Mapping[str, Format] = {
-    name: Format(name, label, suffixes, name in _READERS, name in _WRITERS)
-    for name, label, suffixes in _LABELS
+    entry.name: entry
+    for entry in (
+        Format("toml", "Nest Studio TOML", (".toml",), _read_toml, _write_toml),
+        Format("graphml", "GraphML", (".graphml", ".xml"), read_graphml, write_graphml),
+        Format("csv", "Edge list (CSV)", (".csv",), read_edges, write_edges),
+        Format("slurm-tree", "Slurm topology.conf, tree", (".conf",), read_slurm, write_slurm_tree),
+        Format(
+            "slurm-block", "Slurm topology.conf, block", (".conf",), read_slurm, write_slurm_block
+        ),
+        Format("slurm-yaml", "Slurm topology.yaml", (".yaml", ".yml"), read_slurm_yaml),
+        Format(
+            "ibnetdiscover",
+            "ibnetdiscover output",
+            (".ibnetdiscover", ".topo", ".out", ".txt"),
+            read_ibnetdiscover,
+        ),
+        Format(
+            "astrasim",
+            "ASTRA-sim analytical network",
+            (".yaml", ".yml"),
+            read_astrasim,
+            write_astrasim,
+        ),
+        Format("simai", "SimAI topology (ns-3)", (".simai", ".txt"), writes=write_simai),
+        Format("ns3", "ASTRA-sim ns-3 physical topology", (".ns3", ".txt"), writes=write_ns3),
+    )
 }
 """Every format by name, those that keep everything first."""
 
@@ -91,7 +121,7 @@ _HEAD = 100_000
 
 
 def format_of(name: str, text: str) -> str:
-    """The format of a file: by its ending where only one has it, otherwise by its content.
+    """Return the format of a file: by its ending where only one has it, else by its content.
 
     Raises
     ------
@@ -99,25 +129,26 @@ def format_of(name: str, text: str) -> str:
         If no format fits.
     """
     suffix = PurePath(name).suffix.lower()
-    named = [entry.name for entry in FORMATS.values() if entry.reads and suffix in entry.suffixes]
-    if len(named) == 1 and suffix != ".txt" and suffix != ".out":
-        return named[0]
+    readable = [entry for entry in FORMATS.values() if entry.reads]
+    fitting = [entry.name for entry in readable if suffix in entry.suffixes]
+    if len(fitting) == 1 and suffix not in (".txt", ".out"):
+        return fitting[0]
     head = text[:_HEAD]
-    for found, sign in _SIGNS:
+    for format, sign in _SIGNS:
         if sign.search(head) if sign.pattern.startswith("(?") else sign.match(head):
-            return found
+            return format
     raise InputError(
         _short(name),
         "must be a fabric file of a known format",
         "something else",
-        "known are " + ", ".join(entry.label for entry in FORMATS.values() if entry.reads),
+        "known are " + ", ".join(entry.label for entry in readable),
     )
 
 
 def read_fabric(
     content: bytes, name: str, *, format: str = "", assumed: Assumed | None = None
-) -> Imported:
-    """A fabric file as a document of the studio's own schema.
+) -> ImportedFabric:
+    """Read a fabric file as a document of the studio's own schema.
 
     Parameters
     ----------
@@ -126,7 +157,7 @@ def read_fabric(
     name : str
         Of the file: its ending helps to tell the format, and messages show it.
     format : str
-        One of `FORMATS` that reads; empty: found out.
+        One of `FORMATS` that reads; empty: by ending and content.
     assumed : Assumed
         What the file does not state.
 
@@ -136,20 +167,24 @@ def read_fabric(
         For everything that keeps the file from being a fabric.
     """
     short = _short(name)
-    text = _decoded(content, short)
-    if format and (format not in FORMATS or not FORMATS[format].reads):
-        raise _unknown("from", format, [entry.name for entry in FORMATS.values() if entry.reads])
-    found = format or format_of(name, text)
-    source = Source(text, short, assumed or Assumed())
-    document, notes = _READERS[found](source)
+    text = decoded(content, short)
+    if "\0" in text:
+        raise InputError(short, "must be text", "a NUL character", "save the file as UTF-8 text")
+    if not text.strip():
+        raise InputError(short, "must hold a fabric", "empty", "choose another file")
+    readers = {entry.name: entry.reads for entry in FORMATS.values() if entry.reads}
+    if format and format not in readers:
+        raise InputError("from", "must be a known format", format, "pick " + ", ".join(readers))
+    chosen = format or format_of(name, text)
+    document, notes = readers[chosen](Source(text, short, assumed or Assumed()))
     build_fabric(checked(FabricFile, document))
-    return Imported(found, document, notes)
+    return ImportedFabric(chosen, document, notes)
 
 
 def write_fabric(
     fabric: Fabric, format: str, *, document: Mapping[str, Any] | None = None
-) -> Exported:
-    """A fabric as text of a format, with what the format cannot hold.
+) -> FabricText:
+    """Return a fabric as text of a format, with what the format cannot hold.
 
     Parameters
     ----------
@@ -163,33 +198,21 @@ def write_fabric(
     InputError
         For fabrics that the format cannot represent at all.
     """
-    if format not in _WRITERS:
-        raise _unknown("to", format, list(_WRITERS))
+    writers = {entry.name: entry.writes for entry in FORMATS.values() if entry.writes}
+    if format not in writers:
+        raise InputError("to", "must be a known format", format, "pick " + ", ".join(writers))
+    if format == "toml" and document is not None:
+        return FabricText(toml_document(document), ())
+    written = writers[format](fabric)
     if format == "toml":
-        return write_toml(fabric, document)
-    exported = _WRITERS[format](fabric)
-    size = len(exported.text.encode())
+        return written
+    lost = written.lost
+    size = len(written.text.encode())
     if FORMATS[format].reads and size > MAX_FILE_BYTES:
-        limit = (
-            f"A way back: the studio reads files of {MAX_FILE_BYTES:,} bytes, this has {size:,}."
-        )
-        exported = Exported(exported.text, (*exported.lost, limit))
-    left = unsaid(fabric, document, hosts="slurm" not in format)
-    return Exported(exported.text, (*exported.lost, *left))
-
-
-def _decoded(content: bytes, name: str) -> str:
-    text = decoded(content, name)
-    if "\0" in text:
-        raise InputError(name, "must be text", "a NUL character", "save the file as UTF-8 text")
-    if not text.strip():
-        raise InputError(name, "must hold a fabric", "empty", "choose another file")
-    return text
+        limit = f"the studio reads files of {MAX_FILE_BYTES:,} bytes, this has {size:,}."
+        lost = (*lost, f"A way back: {limit}")
+    return FabricText(written.text, (*lost, *unsaid(fabric, document, hosts="slurm" not in format)))
 
 
 def _short(name: str) -> str:
     return PurePath(name).name[-60:] or "file"
-
-
-def _unknown(option: str, name: str, known: list[str]) -> InputError:
-    return InputError(option, "must be a known format", name, "pick " + ", ".join(known))

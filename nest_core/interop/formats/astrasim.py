@@ -29,8 +29,8 @@ from nest_core.fabric import (
 )
 from nest_core.interop.formats.draft import Draft, title
 from nest_core.interop.formats.trees import host_groups
-from nest_core.interop.formats.values import Document, Exported, Source
-from nest_core.interop.formats.yaml_text import Table, line_of, yaml_values
+from nest_core.interop.formats.values import FabricText, Reading, Source
+from nest_core.interop.formats.yaml_text import YamlTable, line_of, yaml_values
 
 __all__ = ["read_astrasim", "write_astrasim"]
 
@@ -38,12 +38,11 @@ _KEYS = ("topology", "npus_count", "bandwidth", "latency")
 _BLOCKS = ("Ring", "FullyConnected", "Switch")
 MAX_DIMENSIONS = 16
 
-Read = tuple[Document, tuple[str, ...]]
 Dimension = tuple[str, int, float, float]
 """Building block, NPUs, bytes/s, seconds."""
 
 
-def read_astrasim(source: Source) -> Read:
+def read_astrasim(source: Source) -> Reading:
     """Levels, a torus, or, for other products, a graph."""
     dimensions = [entry for entry in _dimensions(source) if entry[1] > 1]
     if not dimensions:
@@ -61,7 +60,7 @@ def read_astrasim(source: Source) -> Read:
     return _product(source, dimensions)
 
 
-def _levels(source: Source, dimensions: list[Dimension]) -> Read:
+def _levels(source: Source, dimensions: list[Dimension]) -> Reading:
     levels = [
         {
             "name": f"dimension {index}",
@@ -76,7 +75,7 @@ def _levels(source: Source, dimensions: list[Dimension]) -> Read:
     return head | {"level": levels}, ()
 
 
-def _torus(source: Source, dimensions: list[Dimension]) -> Read:
+def _torus(source: Source, dimensions: list[Dimension]) -> Reading:
     shape = [size for _, size, *_ in dimensions]
     shape += [1] * (2 - len(shape))
     torus = {
@@ -88,7 +87,7 @@ def _torus(source: Source, dimensions: list[Dimension]) -> Read:
     return {"schema": 1, "name": title(source.name), "kind": "torus", "torus": torus}, ()
 
 
-def _product(source: Source, dimensions: list[Dimension]) -> Read:
+def _product(source: Source, dimensions: list[Dimension]) -> Reading:
     shape = [size for _, size, *_ in dimensions]
     npus = math.prod(shape)
     if npus > MAX_EXPLICIT_DEVICES:
@@ -138,7 +137,7 @@ def _links_each(kind: str, size: int) -> int:
 
 def _dimensions(source: Source) -> list[Dimension]:
     table = yaml_values(source)
-    if not isinstance(table, Table):
+    if not isinstance(table, YamlTable):
         raise source.wrong("", "must be a mapping", "none", "start with topology: [ Ring ]")
     for key in table:
         if key not in _KEYS:
@@ -187,7 +186,7 @@ def _dimensions(source: Source) -> list[Dimension]:
     return dimensions
 
 
-def write_astrasim(fabric: Fabric) -> Exported:
+def write_astrasim(fabric: Fabric) -> FabricText:
     """The fabric as a product of dimensions.
 
     Raises
@@ -204,7 +203,7 @@ def write_astrasim(fabric: Fabric) -> Exported:
         ("latency", [_nanoseconds(latency) for latency in latencies]),
     )
     text = "".join(f"{key}: [ {', '.join(values)} ]\n" for key, values in rows)
-    return Exported(text, ("The fabric's name.", *lost))
+    return FabricText(text, ("The fabric's name.", *lost))
 
 
 def _nanoseconds(seconds: float) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from nest_core.documents.units import plural
 from nest_core.fabric import MAX_EXPLICIT_DEVICES, MAX_LINKS
-from nest_core.interop.formats.values import Document, Source
+from nest_core.interop.formats.values import Document, Reading, Source
 
 __all__ = ["Draft", "served", "title"]
 
@@ -158,7 +158,7 @@ class Draft:
             for rail in served(place, len(devices), len(rails)):
                 self.link(where, device, rails[rail], nics[rails[rail]], latency_us)
 
-    def document(self, name: str) -> tuple[Document, tuple[str, ...]]:
+    def document(self, name: str) -> Reading:
         """The document, and the notes on what was assumed."""
         if self._devices == 0:
             raise self.source.wrong(

@@ -18,7 +18,7 @@ from nest_core.documents.units import gigabytes, microseconds, plural
 from nest_core.fabric import Fabric, GraphFabric, Link, as_graph
 from nest_core.interop.formats.draft import Draft
 from nest_core.interop.formats.drawn import check_plain_names, unsaid_counts
-from nest_core.interop.formats.values import Document, Exported, Source
+from nest_core.interop.formats.values import FabricText, Reading, Source
 
 __all__ = ["COLUMNS", "read_edges", "write_edges"]
 
@@ -26,7 +26,7 @@ COLUMNS = ("a", "b", "bandwidth_GBps", "count", "latency_us", "a_role", "b_role"
 _ALSO = {"from": "a", "source": "a", "src": "a", "to": "b", "target": "b", "dst": "b"}
 
 
-def read_edges(source: Source) -> tuple[Document, tuple[str, ...]]:
+def read_edges(source: Source) -> Reading:
     """A graph from rows of links."""
     rows = list(_rows(source))
     draft = Draft(source)
@@ -57,7 +57,7 @@ def read_edges(source: Source) -> tuple[Document, tuple[str, ...]]:
     return draft.document(source.name)
 
 
-def write_edges(fabric: Fabric) -> Exported:
+def write_edges(fabric: Fabric) -> FabricText:
     """The links of a fabric, one per row.
 
     Raises
@@ -97,7 +97,7 @@ def write_edges(fabric: Fabric) -> Exported:
         for a, b, link in ordered
     )
     named = list(dict.fromkeys(end for a, b, _ in ordered for end in (a, b)))
-    return Exported(csv_text(COLUMNS, rows), lost + _lost(graph, named))
+    return FabricText(csv_text(COLUMNS, rows), lost + _lost(graph, named))
 
 
 def _in_order(graph: GraphFabric) -> list[tuple[str, str, Link]]:

@@ -1,7 +1,9 @@
 """GraphML (graphml.graphdrawing.org), read by networkx once the XML is known to be harmless.
 
-Attributes are those of `nest_core.interop.formats.attributes`. Document types are forbidden
-altogether (entities grow without bound), and elements nest at most 32 deep.
+Attributes of elements: ``role``, ``radix``, ``count``, ``group``, ``x``, ``y``. Of links:
+``bandwidth_GBps`` (or ``gbps``, Gb/s), ``count``, ``latency_us`` (or ``latency_ns``). Of the
+fabric: ``name``, ``routing``, ``ecmp_seed``. Document types are forbidden altogether (entities grow
+without bound), and elements nest at most 32 deep.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 from xml.etree.ElementTree import Element as XmlElement
 from xml.etree.ElementTree import ParseError
@@ -18,26 +21,19 @@ import networkx as nx
 from defusedxml import DefusedXmlException
 from defusedxml.ElementTree import DefusedXMLParser
 
-from nest_core.documents.units import plural
-from nest_core.fabric import Fabric, as_graph
-from nest_core.interop.formats.attributes import (
-    OF_LINKS,
-    add_element,
-    add_link,
-    element_attributes,
-    fabric_attributes,
-    link_attributes,
-    with_fabric_attributes,
-)
+from nest_core.documents.units import gigabytes, microseconds, plural
+from nest_core.fabric import Element, Fabric, GraphFabric, Link, as_graph
 from nest_core.interop.formats.draft import Draft
 from nest_core.interop.formats.drawn import check_plain_names
-from nest_core.interop.formats.values import Document, Exported, Source
+from nest_core.interop.formats.values import Document, FabricText, Reading, Source
 
 __all__ = ["read_graphml", "write_graphml"]
 
 MAX_DEPTH = 32
 _XMLNS = "http://graphml.graphdrawing.org/xmlns"
 _GRAPHS = f"{{{_XMLNS}}}"
+_OF_ELEMENTS = ("role", "radix", "count", "group", "x", "y")
+_OF_LINKS = ("bandwidth_GBps", "gbps", "count", "latency_us", "latency_ns")
 _TYPES = {
     "name": "string",
     "routing": "string",
@@ -53,7 +49,7 @@ _TYPES = {
 }
 
 
-def read_graphml(source: Source) -> tuple[Document, tuple[str, ...]]:
+def read_graphml(source: Source) -> Reading:
     """A graph from the one graph of a file; links stand in the file's order."""
     ends = _check_xml(source)
     graph = _parsed(source)
@@ -61,7 +57,7 @@ def read_graphml(source: Source) -> tuple[Document, tuple[str, ...]]:
     # networkx reads the defaults of keys, but does not apply them.
     of_nodes, of_edges = (graph.graph.get(f"{owner}_default", {}) for owner in ("node", "edge"))
     for name, attributes in graph.nodes(data=True):
-        add_element(draft, f"node {name!r}", name, of_nodes | attributes)
+        _add_element(draft, f"node {name!r}", name, of_nodes | attributes)
     attributes_of: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for a, b, attributes in graph.edges(data=True):
         # The id of an edge is its key as well.
@@ -87,7 +83,7 @@ def read_graphml(source: Source) -> tuple[Document, tuple[str, ...]]:
         ways.setdefault((a, b), []).append(attributes)
         # The way back of a link that has been counted is no second link.
         if not graph.is_directed() or seen[a, b] > seen[b, a]:
-            add_link(draft, f"edge[{index}]", a, b, attributes)
+            _add_link(draft, f"edge[{index}]", a, b, attributes)
         elif _figures(attributes) != _figures(ways[b, a][seen[a, b] - 1]):
             raise source.wrong(
                 f"edge[{index}]",
@@ -96,18 +92,18 @@ def read_graphml(source: Source) -> tuple[Document, tuple[str, ...]]:
                 "make both directions alike, or the graph undirected",
             )
     document, notes = draft.document(source.name)
-    return with_fabric_attributes(source, document, graph.graph), notes
+    return with__fabric_attributes(source, document, graph.graph), notes
 
 
 def _figures(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in attributes.items() if key in OF_LINKS}
+    return {key: value for key, value in attributes.items() if key in _OF_LINKS}
 
 
 def _pair(graph: nx.Graph[Any], a: str, b: str) -> tuple[str, str]:
     return (a, b) if graph.is_directed() or a < b else (b, a)
 
 
-def write_graphml(fabric: Fabric) -> Exported:
+def write_graphml(fabric: Fabric) -> FabricText:
     """The fabric as an undirected graph with typed keys, in the order of its links."""
     graph, lost = as_graph(fabric), fabric.lost_in_graph
     check_plain_names(graph, "GraphML")
@@ -122,20 +118,20 @@ def write_graphml(fabric: Fabric) -> Exported:
         return "".join(cells)
 
     for element in graph.elements:
-        cells = data("node", element_attributes(element))
+        cells = data("node", _element_attributes(element))
         body.append(f"<node id={quoteattr(element.id)}>{cells}</node>")
     for link in graph.links:
-        cells = data("edge", link_attributes(link))
+        cells = data("edge", _link_attributes(link))
         ends = f"source={quoteattr(link.a)} target={quoteattr(link.b)}"
         body.append(f"<edge {ends}>{cells}</edge>")
-    own = data("graph", fabric_attributes(graph))
+    own = data("graph", _fabric_attributes(graph))
     kinds = (
         f'<key id="{key}" for="{owner}" attr.name="{name}" attr.type="{_TYPES[name]}"/>'
         for (owner, name), key in keys.items()
     )
     head = ['<?xml version="1.0" encoding="UTF-8"?>', f'<graphml xmlns="{_XMLNS}">', *kinds]
     lines = [*head, '<graph edgedefault="undirected">', *body, own, "</graph>", "</graphml>"]
-    return Exported("\n".join(lines) + "\n", lost)
+    return FabricText("\n".join(lines) + "\n", lost)
 
 
 class _Scan:
@@ -225,3 +221,107 @@ def _parsed(source: Source) -> nx.Graph[Any]:
             str(error) or type(error).__name__,
             "correct the keys and their types",
         ) from error
+
+
+def _add_element(draft: Draft, where: str, name: str, attributes: Mapping[str, Any]) -> None:
+    """Add an element with what its attributes say; other attributes are not the studio's."""
+    source, drawn = draft.source, {}
+    draft.leave_out(key for key in attributes if key not in _OF_ELEMENTS)
+    for axis in ("x", "y"):
+        if attributes.get(axis) is not None:
+            drawn[axis] = _coordinate(source, where, axis, attributes[axis])
+    group = _text(source, where, "group", attributes.get("group", ""))
+    role = attributes.get("role")
+    radix = attributes.get("radix") or 0
+    count = int(source.number(where, "count", attributes.get("count", 1), whole=True))
+    drawn |= {"count": count} if count > 1 else {}
+    draft.element(
+        where,
+        name,
+        None if role is None else _text(source, where, "role", role),
+        int(source.number(where, "radix", radix, zero=True, whole=True)),
+        group=group,
+        **drawn,
+    )
+
+
+def _add_link(draft: Draft, where: str, a: str, b: str, attributes: Mapping[str, Any]) -> None:
+    """Add a link with what its attributes say."""
+    source = draft.source
+    draft.leave_out(key for key in attributes if key not in _OF_LINKS)
+    bandwidth = latency = None
+    if attributes.get("bandwidth_GBps") is not None:
+        bandwidth = source.rate(where, "bandwidth_GBps", attributes["bandwidth_GBps"])
+    elif attributes.get("gbps") is not None:
+        bandwidth = source.rate(where, "gbps", attributes["gbps"], 1 / 8)
+    if attributes.get("latency_us") is not None:
+        latency = source.number(where, "latency_us", attributes["latency_us"], zero=True)
+    elif attributes.get("latency_ns") is not None:
+        latency = source.number(where, "latency_ns", attributes["latency_ns"], zero=True) / 1000
+    count = source.number(where, "count", attributes.get("count", 1), whole=True)
+    draft.link(where, a, b, bandwidth, latency, int(count))
+
+
+def with__fabric_attributes(
+    source: Source, document: Document, attributes: Mapping[str, Any]
+) -> Document:
+    """The document with the name, routing and seed that a file states."""
+    found: Document = {}
+    name = attributes.get("name")
+    if isinstance(name, str) and name:
+        source.check_text("name", "the name of the fabric", name)
+        found["name"] = name[:200]
+    if attributes.get("routing") is not None:
+        found["routing"] = attributes["routing"]
+    if attributes.get("ecmp_seed"):
+        found["ecmp_seed"] = int(
+            source.number("", "ecmp_seed", attributes["ecmp_seed"], whole=True)
+        )
+    return document | found
+
+
+def _element_attributes(element: Element) -> dict[str, Any]:
+    """What `_add_element` reads back, without what is not stated."""
+    every = {
+        "role": element.role,
+        "radix": element.radix or None,
+        "count": None if element.count == 1 else element.count,
+        "group": element.group or None,
+        "x": element.x,
+        "y": element.y,
+    }
+    return {key: value for key, value in every.items() if value is not None}
+
+
+def _link_attributes(link: Link) -> dict[str, Any]:
+    """What `_add_link` reads back."""
+    return {
+        "bandwidth_GBps": gigabytes(link.bandwidth_Bps),
+        "count": link.count,
+        "latency_us": microseconds(link.latency_s),
+    }
+
+
+def _fabric_attributes(fabric: GraphFabric) -> dict[str, Any]:
+    """What `with__fabric_attributes` reads back."""
+    found: dict[str, Any] = {"name": fabric.name, "routing": fabric.routing}
+    return found | ({"ecmp_seed": fabric.ecmp_seed} if fabric.ecmp_seed else {})
+
+
+def _coordinate(source: Source, where: str, axis: str, value: object) -> float:
+    found = None
+    if isinstance(value, int | float | str) and not isinstance(value, bool):
+        with suppress(ValueError, OverflowError):  # refused below, with everything else
+            found = float(value)
+    if found is None or not abs(found) <= 1e6:
+        raise source.wrong(
+            where, f"must have a number from -1e6 to 1e6 as {axis}", value, "correct it"
+        )
+    return found
+
+
+def _text(source: Source, where: str, field: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise source.wrong(where, f"must have text as {field}", value, "write it in quotes")
+    source.check_text(where, field, value)
+    return value

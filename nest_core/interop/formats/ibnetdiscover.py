@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from nest_core.documents.units import plural
 from nest_core.fabric import MAX_EXPLICIT_DEVICES
 from nest_core.interop.formats.draft import Draft
-from nest_core.interop.formats.values import Document, Source
+from nest_core.interop.formats.values import Reading, Source
 
 __all__ = ["LANE_GBPS", "read_ibnetdiscover"]
 
@@ -70,7 +70,7 @@ class _Node:
     """Own port, other end, GB/s, line."""
 
 
-def read_ibnetdiscover(source: Source) -> tuple[Document, tuple[str, ...]]:
+def read_ibnetdiscover(source: Source) -> Reading:
     """A graph of hosts with their NICs, and of switches."""
     nodes = _nodes(source)
     draft = Draft(source)

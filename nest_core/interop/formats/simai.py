@@ -19,7 +19,7 @@ from nest_core.documents.units import gigabytes, microseconds, plural
 from nest_core.fabric import MAX_LINKS, Fabric, GraphFabric, as_graph
 from nest_core.interop.formats.drawn import unsaid_counts
 from nest_core.interop.formats.trees import host_groups
-from nest_core.interop.formats.values import Exported
+from nest_core.interop.formats.values import FabricText
 
 __all__ = ["write_ns3", "write_simai"]
 
@@ -41,16 +41,16 @@ class _Plan:
     lost: tuple[str, ...]
 
 
-def write_ns3(fabric: Fabric) -> Exported:
+def write_ns3(fabric: Fabric) -> FabricText:
     """The physical topology that ASTRA-sim's ns-3 backend reads."""
     plan = _plan(fabric, "ns-3")
     switches = len(plan.inner) + len(plan.outer)
     lines = _links(plan)
     head = f"{len(plan.devices) + switches} {switches} {len(lines)}"
-    return Exported("\n".join([head, _switches(plan), *lines]) + "\n", plan.lost)
+    return FabricText("\n".join([head, _switches(plan), *lines]) + "\n", plan.lost)
 
 
-def write_simai(fabric: Fabric) -> Exported:
+def write_simai(fabric: Fabric) -> FabricText:
     """SimAI's topology.
 
     Raises
@@ -67,7 +67,7 @@ def write_simai(fabric: Fabric) -> Exported:
     lines = _links(plan)
     head = f"{nodes} {plan.per_server} {len(plan.inner)} {len(plan.outer)} {len(lines)} {GPU_TYPE}"
     lost = (*plan.lost, f"The accelerator: SimAI asks for a type, {GPU_TYPE} is written.")
-    return Exported("\n".join([head, _switches(plan), *lines]) + "\n", lost)
+    return FabricText("\n".join([head, _switches(plan), *lines]) + "\n", lost)
 
 
 def _switches(plan: _Plan) -> str:

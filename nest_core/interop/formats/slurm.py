@@ -8,7 +8,7 @@ level, as slurmibtopology and NVIDIA's topograph do.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -17,18 +17,21 @@ from nest_core.documents.units import plural
 from nest_core.fabric import MAX_DEVICES, Fabric, IntArray
 from nest_core.interop.formats.hostlist import compressed, expanded
 from nest_core.interop.formats.trees import (
+    TIERS,
     Hosts,
-    Switch,
+    TreeSwitch,
     block_document,
     host_groups,
     tree_document,
 )
-from nest_core.interop.formats.values import Document, Exported, Source
+from nest_core.interop.formats.values import FabricText, Reading, Source
 
 __all__ = [
-    "check_block_sizes",
+    "SlurmLine",
+    "listed_nodes",
     "read_slurm",
     "slurm_nodes",
+    "topology",
     "write_slurm_block",
     "write_slurm_tree",
 ]
@@ -37,35 +40,81 @@ _KEYS = ("switchname", "switches", "nodes", "linkspeed", "blockname", "blocksize
 # As Slurm's own parser has it: blanks around the sign, values in double quotes.
 _PAIR = re.compile(r"\s*([A-Za-z]+)\s*=\s*(?:\"([^\"]*)\"|([^\s\"]+))(?=\s|$)")
 _BETWEEN = re.compile(r"\s*,\s*|\s+")
-_NAMES = ("leaf", "spine", "core")
 
-Line = tuple[int, dict[str, str]]
+SlurmLine = tuple[int | str, dict[str, str]]
+"""Where a line stands, and its values by key of topology.conf, in lower case."""
 
 
-def read_slurm(source: Source) -> tuple[Document, tuple[str, ...]]:
-    """Levels from a tree or from blocks."""
-    lines = list(_lines(source))
-    kinds = {key for _, line in lines for key in line if key.endswith(("name", "sizes"))}
-    if "ringname" in kinds:
-        raise source.wrong(
-            "", "must define switches or blocks", "rings", "write a ring as topology.yaml"
-        )
-    if "switchname" in kinds and len(kinds) > 1:
-        raise source.wrong("", "must define either switches or blocks", "both", "split the file")
-    return _blocks(source, lines) if kinds & {"blockname", "blocksizes"} else _tree(source, lines)
+def read_slurm(source: Source) -> Reading:
+    """Return levels from a tree or from blocks."""
+    return topology(source, list(_lines(source)))
 
 
 def slurm_nodes(source: Source) -> list[str]:
-    """Names of the nodes in a topology.conf, in its order."""
-    lists = (
-        expanded(source, number, line["nodes"])
-        for number, line in _lines(source)
-        if "nodes" in line
-    )
+    """Return the names of the nodes in a topology.conf, in its order."""
+    return listed_nodes(source, _lines(source))
+
+
+def listed_nodes(source: Source, lines: Iterable[SlurmLine]) -> list[str]:
+    """Return the names of the nodes that lines list, each once."""
+    lists = (_expanded(source, number, line["nodes"]) for number, line in lines if "nodes" in line)
     return list(dict.fromkeys(name for names in lists for name in names))
 
 
-def write_slurm_tree(fabric: Fabric) -> Exported:
+def _expanded(
+    source: Source, number: int | str, text: str, room: int = MAX_DEVICES
+) -> tuple[str, ...]:
+    """Return the names of a list, which may stand on a line of its own."""
+    return tuple(expanded(source, getattr(text, "line", number), text, room)) if text else ()
+
+
+def topology(source: Source, lines: list[SlurmLine]) -> Reading:
+    """Return levels from the lines of a topology.conf, or from those of a file like it.
+
+    Raises
+    ------
+    InputError
+        For what is neither a tree nor blocks.
+    """
+    kinds = {key for _, line in lines for key in line if key.endswith(("name", "sizes"))}
+    if "ringname" in kinds:
+        raise source.wrong("", "must define switches or blocks", "rings", "describe it as a graph")
+    if "switchname" in kinds and len(kinds) > 1:
+        raise source.wrong("", "must define either switches or blocks", "both", "split the file")
+    of_blocks = bool(kinds & {"blockname", "blocksizes"})
+    kind, others = (
+        ("block", ("nodes",)) if of_blocks else ("switch", ("switches", "nodes", "linkspeed"))
+    )
+    switches: dict[str, TreeSwitch] = {}
+    sizes: list[int] = []
+    room = MAX_DEVICES
+    for number, line in lines:
+        if "blocksizes" in line:
+            texts = line["blocksizes"].split(",")
+            sizes = [int(source.number(number, "BlockSizes", text, whole=True)) for text in texts]
+            _check_block_sizes(source, number, sizes)
+            continue
+        name = _required(source, number, line, f"{kind}name", others)
+        if name in switches:
+            raise source.wrong(number, f"must define a {kind} once", name, "remove the second one")
+        if of_blocks and "nodes" not in line:
+            raise source.wrong(number, "must give a block its nodes", name, "add its nodes")
+        below: dict[str, tuple[str, ...]] = {}
+        for key in ("switches", "nodes"):
+            below[key] = _expanded(source, number, line.get(key, ""), room)
+            room -= len(below[key])
+        switches[name] = TreeSwitch(number, **below)
+    if of_blocks and not switches:
+        raise source.wrong("", "must define a block", "none", "add a line BlockName=... Nodes=...")
+    if of_blocks:
+        return block_document(source, switches, sizes)
+    document, notes = tree_document(source, switches)
+    if any("linkspeed" in line for _, line in lines):
+        notes += ("LinkSpeed left out: Slurm gives it no unit and does not use it.",)
+    return document, notes
+
+
+def write_slurm_tree(fabric: Fabric) -> FabricText:
     """The fabric as a tree of switches and hosts; hosts are ``node0000``, ``node0001``, ..."""
     hosts = host_groups(fabric, "a Slurm tree")
     names = _host_names(hosts)
@@ -73,7 +122,7 @@ def write_slurm_tree(fabric: Fabric) -> Exported:
     below, key = names, "Nodes"
     members = np.arange(len(names))
     for height, group in enumerate(hosts.groups):
-        stem = _NAMES[height] if height < len(_NAMES) else f"tier{height + 1}s"
+        stem = TIERS[height] if height < len(TIERS) else f"tier{height + 1}s"
         # One member speaks for each child: children are whole groups.
         switches = [f"{stem}{number}" for number in range(int(group.max()) + 1)]
         children: list[list[str]] = [[] for _ in switches]
@@ -85,10 +134,10 @@ def write_slurm_tree(fabric: Fabric) -> Exported:
         ]
         members = np.unique(group, return_index=True)[1]
         below, key = switches, "Switches"
-    return Exported("\n".join(lines) + "\n", _lost(fabric, hosts))
+    return FabricText("\n".join(lines) + "\n", _lost(fabric, hosts))
 
 
-def write_slurm_block(fabric: Fabric) -> Exported:
+def write_slurm_block(fabric: Fabric) -> FabricText:
     """The fabric as blocks: hosts under one leaf, and sizes that gather equal numbers of blocks.
 
     Raises
@@ -108,7 +157,7 @@ def write_slurm_block(fabric: Fabric) -> Exported:
         each = np.bincount(group[first])
         # The outermost gathers all; a size is written where it is a power of two of blocks.
         step = int(each.max())
-        equal = (each[:-1] == step).all() and _consecutive(group[first])
+        equal = (each[:-1] == step).all() and (np.diff(group[first]) >= 0).all()
         if step & (step - 1) == 0 and equal:
             if base * step > block_sizes[-1]:
                 block_sizes.append(base * step)
@@ -118,7 +167,7 @@ def write_slurm_block(fabric: Fabric) -> Exported:
                 " row."
             )
     lines.append("BlockSizes=" + ",".join(map(str, block_sizes)))
-    return Exported("\n".join(lines) + "\n", _lost(fabric, hosts) + tuple(lost))
+    return FabricText("\n".join(lines) + "\n", _lost(fabric, hosts) + tuple(lost))
 
 
 def _block_lines(names: npt.NDArray[np.str_], block: IntArray) -> list[str]:
@@ -130,11 +179,7 @@ def _block_lines(names: npt.NDArray[np.str_], block: IntArray) -> list[str]:
     ]
 
 
-def _consecutive(group: IntArray) -> bool:
-    return bool((np.diff(group) >= 0).all())
-
-
-def check_block_sizes(source: Source, where: int | str, sizes: list[int]) -> None:
+def _check_block_sizes(source: Source, where: int | str, sizes: list[int]) -> None:
     """Refuse sizes that are no powers of two of the first."""
     for size in sizes:
         times = size // sizes[0] if sizes[0] else 0
@@ -170,51 +215,8 @@ def _lost(fabric: Fabric, hosts: Hosts) -> tuple[str, ...]:
     )
 
 
-def _tree(source: Source, lines: list[Line]) -> tuple[Document, tuple[str, ...]]:
-    switches: dict[str, Switch] = {}
-    left = MAX_DEVICES
-    speeds = 0
-    for number, line in lines:
-        name = _required(source, number, line, "switchname", ("switches", "nodes", "linkspeed"))
-        if name in switches:
-            raise source.wrong(number, "must define a switch once", name, "remove the second one")
-        children = expanded(source, number, line["switches"], left) if "switches" in line else []
-        left -= len(children)
-        nodes = expanded(source, number, line["nodes"], left) if "nodes" in line else []
-        left -= len(nodes)
-        speeds += "linkspeed" in line
-        switches[name] = Switch(number, tuple(children), tuple(nodes))
-    document, notes = tree_document(source, switches)
-    if speeds:
-        notes += ("LinkSpeed left out: Slurm gives it no unit and does not use it.",)
-    return document, notes
-
-
-def _blocks(source: Source, lines: list[Line]) -> tuple[Document, tuple[str, ...]]:
-    blocks: dict[str, Switch] = {}
-    sizes: list[int] = []
-    left = MAX_DEVICES
-    for number, line in lines:
-        if "blocksizes" in line:
-            texts = line["blocksizes"].split(",")
-            sizes = [int(source.number(number, "BlockSizes", text, whole=True)) for text in texts]
-            check_block_sizes(source, number, sizes)
-            continue
-        name = _required(source, number, line, "blockname", ("nodes",))
-        if name in blocks:
-            raise source.wrong(number, "must define a block once", name, "remove the second one")
-        if "nodes" not in line:
-            raise source.wrong(number, "must give a block its nodes", name, "add Nodes=...")
-        nodes = expanded(source, number, line["nodes"], left)
-        left -= len(nodes)
-        blocks[name] = Switch(number, nodes=tuple(nodes))
-    if not blocks:
-        raise source.wrong("", "must define a block", "none", "add a line BlockName=... Nodes=...")
-    return block_document(source, blocks, sizes)
-
-
 def _required(
-    source: Source, number: int, line: dict[str, str], key: str, others: tuple[str, ...]
+    source: Source, number: int | str, line: dict[str, str], key: str, others: tuple[str, ...]
 ) -> str:
     for other in line:
         if other != key and other not in others:
@@ -228,7 +230,7 @@ def _required(
     return line[key]
 
 
-def _lines(source: Source) -> Iterator[Line]:
+def _lines(source: Source) -> Iterator[SlurmLine]:
     """Numbers and pairs of the lines that say something."""
     pending, first = "", 0
     for number, raw in enumerate(source.text.splitlines(), start=1):

@@ -20,17 +20,19 @@ from nest_core.documents.units import plural
 from nest_core.fabric import MAX_DEVICES, Clos, Dragonfly, Fabric, Hierarchical, IntArray
 from nest_core.fabric.hops import heights
 from nest_core.interop.formats.draft import title
-from nest_core.interop.formats.values import Document, Source
+from nest_core.interop.formats.values import Document, Reading, Source
 from nest_core.network.groups import numbered
 
-__all__ = ["Hosts", "Switch", "block_document", "host_groups", "tree_document"]
+__all__ = ["TIERS", "Hosts", "TreeSwitch", "block_document", "host_groups", "tree_document"]
 
 MAX_LEVELS = 15
-_NAMES = ("leaf", "spine", "core")
+TIERS = ("leaf", "spine", "core")
+"""Names of the innermost levels of switches."""
+_NO_RATES = "Slurm states no rates, latencies or numbers of links: no oversubscription assumed."
 
 
 @dataclass(frozen=True, slots=True)
-class Switch:
+class TreeSwitch:
     """A switch of a file: either switches hang on it, or hosts."""
 
     where: int | str
@@ -38,23 +40,15 @@ class Switch:
     nodes: tuple[str, ...] = ()
 
 
-def tree_document(
-    source: Source, switches: Mapping[str, Switch]
-) -> tuple[Document, tuple[str, ...]]:
-    """Levels from a tree of switches.
+def tree_document(source: Source, switches: Mapping[str, TreeSwitch]) -> Reading:
+    """Return levels from a tree of switches.
 
     Leaves at unequal depth get a switch of one child between, which changes no grouping.
     """
-    root = _check_tree(source, switches)
+    root, tree = _tree(source, switches)
     height: dict[str, int] = {}
-    pending = [root]
-    while pending:
-        below = [name for name in switches[pending[-1]].switches if name not in height]
-        if below:
-            pending += below
-            continue
-        name = pending.pop()
-        height[name] = 1 + max((height[child] for child in switches[name].switches), default=0)
+    for name in reversed(list(nx.topological_sort(tree))):
+        height[name] = 1 + max((height[child] for child in tree[name]), default=0)
     if height[root] > MAX_LEVELS:
         raise source.wrong(
             switches[root].where,
@@ -66,30 +60,25 @@ def tree_document(
     row = [root]
     padded = False
     for level in range(height[root], 1, -1):
-        below_row: list[str] = []
-        row_sizes = []
-        for name in row:
-            children = switches[name].switches if height[name] == level else (name,)
-            padded |= height[name] < level
-            below_row += children
-            row_sizes.append(len(children))
-        sizes.append(row_sizes)
-        row = below_row
+        children = [switches[name].switches if height[name] == level else (name,) for name in row]
+        padded |= any(height[name] < level for name in row)
+        sizes.append(list(map(len, children)))
+        row = [child for group in children for child in group]
     sizes.append([len(switches[name].nodes) for name in row])
-    notes = ["Slurm states no rates, latencies or numbers of links: no oversubscription assumed."]
+    notes = [_NO_RATES]
     if padded:
         notes.append("Leaves hang at unequal depth: switches of one child were put between.")
-    return _levels(source, sizes[::-1], _NAMES, tuple(notes))
+    return _levels(source, sizes[::-1], TIERS, tuple(notes))
 
 
 def block_document(
-    source: Source, blocks: Mapping[str, Switch], block_sizes: Sequence[int]
-) -> tuple[Document, tuple[str, ...]]:
-    """Levels from blocks: one level of blocks, one per further size that gathers them, and all.
+    source: Source, blocks: Mapping[str, TreeSwitch], block_sizes: Sequence[int]
+) -> Reading:
+    """Return levels from blocks: one of blocks, one per further size that gathers them, and all.
 
     A block is what hangs on a switch of its own.
     """
-    _check_alone(source, blocks, "into one block")
+    _check_owners(source, blocks, "into one block")
     sizes = [[len(block.nodes) for block in blocks.values()]]
     names = ["block"]
     base, count = (block_sizes[0] if block_sizes else 1), len(blocks)
@@ -105,7 +94,7 @@ def block_document(
     if count > 1:
         sizes.append([count])
         names.append("cluster")
-    notes = ["Slurm states no rates, latencies or numbers of links: no oversubscription assumed."]
+    notes = [_NO_RATES]
     small = sum(len(block.nodes) < base for block in blocks.values())
     if small:
         notes.append(
@@ -115,10 +104,11 @@ def block_document(
     return _levels(source, sizes, names, tuple(notes))
 
 
-def _check_tree(source: Source, switches: Mapping[str, Switch]) -> str:
-    """The root; refuses what is no tree."""
+def _tree(source: Source, switches: Mapping[str, TreeSwitch]) -> tuple[str, nx.DiGraph[str]]:
+    """Return the root and the tree below it; refuse what is no tree."""
     wrong = source.wrong
-    above: dict[str, str] = {}
+    tree: nx.DiGraph[str] = nx.DiGraph()
+    tree.add_nodes_from(switches)
     for name, switch in switches.items():
         if bool(switch.switches) == bool(switch.nodes):
             raise wrong(
@@ -135,15 +125,16 @@ def _check_tree(source: Source, switches: Mapping[str, Switch]) -> str:
                     child,
                     "define it or correct its name",
                 )
-            if above.setdefault(child, name) != name:
+            tree.add_edge(name, child)
+            if tree.in_degree(child) > 1:
                 raise wrong(
                     switch.where,
                     f"must give {child} one parent",
-                    f"{above[child]} and {name}",
+                    " and ".join(tree.predecessors(child)),
                     "Slurm's trees have one logical parent per switch",
                 )
-    _check_alone(source, switches, "under one switch")
-    roots = [name for name in switches if name not in above]
+    _check_owners(source, switches, "under one switch")
+    roots = [name for name, parents in tree.in_degree() if not parents]
     if not switches:
         raise wrong("", "must define a switch", "none", "add a line SwitchName=... Nodes=...")
     if not roots:
@@ -155,21 +146,16 @@ def _check_tree(source: Source, switches: Mapping[str, Switch]) -> str:
             f"{len(roots)} roots: " + ", ".join(roots[:8]),
             "add a switch above them, or take the others out",
         )
-    reached, pending = {roots[0]}, [roots[0]]
-    while pending:
-        below = switches[pending.pop()].switches
-        reached.update(below)
-        pending += below
-    if len(reached) < len(switches):
-        lost = next(name for name in switches if name not in reached)
-        raise wrong(
-            switches[lost].where, "must hang on the root", f"{lost}, on a cycle", "break it"
-        )
-    return roots[0]
+    reached = {roots[0], *nx.descendants(tree, roots[0])}
+    for name in switches:
+        if name not in reached:
+            where = switches[name].where
+            raise wrong(where, "must hang on the root", f"{name}, on a cycle", "break it")
+    return roots[0], tree
 
 
-def _check_alone(source: Source, switches: Mapping[str, Switch], place: str) -> None:
-    """Refuse a node that hangs on two."""
+def _check_owners(source: Source, switches: Mapping[str, TreeSwitch], place: str) -> None:
+    """Refuse a node that hangs on two switches."""
     owner: dict[str, str] = {}
     for name, switch in switches.items():
         for node in switch.nodes:
@@ -184,7 +170,7 @@ def _check_alone(source: Source, switches: Mapping[str, Switch], place: str) -> 
 
 def _levels(
     source: Source, sizes: list[list[int]], names: Sequence[str], notes: tuple[str, ...]
-) -> tuple[Document, tuple[str, ...]]:
+) -> Reading:
     assumed = source.assumed
     hosts = sum(sizes[0])
     if hosts * assumed.devices_per_node > MAX_DEVICES:
@@ -252,7 +238,7 @@ class Hosts:
 
 
 def host_groups(fabric: Fabric, target: str) -> Hosts:
-    """The tree of hosts that a scheduler sees of a fabric.
+    """Return the tree of hosts that a scheduler sees of a fabric.
 
     The innermost level of a hierarchy counts as a host, unless it says how many devices a host
     has, of a drawn fabric what stands between
@@ -305,21 +291,16 @@ def _(fabric: Dragonfly) -> tuple[list[IntArray], tuple[str, ...]]:
 
 @_rows.register
 def _(fabric: Clos) -> tuple[list[IntArray], tuple[str, ...]]:
-    lost = ("The switches of a tier are one logical parent per group of hosts.",)
-    return [*_hosts(fabric), *_clos_rows(fabric)], lost
+    node = fabric.node_of()
+    rows = [*_hosts(fabric), node, node // fabric.sizing.nodes_per_unit]
+    if fabric.tiers == 3 and fabric.kind != "rail_only" and fabric.pods == "units":
+        rows.append(fabric.group_of(2))
+    return rows, ("The switches of a tier are one logical parent per group of hosts.",)
 
 
 def _hosts(fabric: Clos | Hierarchical) -> list[IntArray]:
-    """Where a node, or an innermost group, has several."""
+    """Return the hosts where a node, or an innermost group, has several."""
     return [fabric.host_of()] if fabric.devices_per_host else []
-
-
-def _clos_rows(fabric: Clos) -> list[IntArray]:
-    node = fabric.node_of()
-    rows = [node, node // fabric.sizing.nodes_per_unit]
-    if fabric.tiers == 3 and fabric.kind != "rail_only" and fabric.pods == "units":
-        rows.append(fabric.group_of(2))
-    return rows
 
 
 def _graph_rows(fabric: Fabric) -> list[IntArray]:

@@ -1,7 +1,7 @@
 """What readers and writers of fabric files share: assumptions, results, sources of text.
 
 A reader turns a `Source` into a document of the studio's own schema and notes; a writer turns a
-fabric into `Exported`. Figures in documents are human units (GB/s, us), as in the files.
+fabric into `FabricText`. Figures in documents are human units (GB/s, us), as in the files.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ from typing import Any
 from nest_core.documents.errors import InputError
 from nest_core.fabric import MAX_DEVICES
 
-__all__ = ["Assumed", "Exported", "Format", "Imported", "Source"]
+__all__ = ["Assumed", "Document", "FabricText", "ImportedFabric", "Reading", "Source"]
 
 Document = dict[str, Any]
+Reading = tuple[Document, tuple[str, ...]]
+"""A document, and one sentence for each thing that was assumed or left out."""
 
-LEAST_GBPS, MOST = 1e-9, 1e18
+MIN_GBPS, MAX_FIGURE = 1e-9, 1e18
 """The bounds of `nest_core.documents.schema` for rates (GB/s) and, above, for latencies (us)."""
 
 
@@ -54,23 +56,19 @@ class Assumed:
                 self.devices_per_node,
                 "correct it",
             )
-        for field in ("intra_bandwidth_GBps", "link_bandwidth_GBps"):
-            if not LEAST_GBPS <= getattr(self, field) <= MOST:
-                raise InputError(
-                    field, "must be a finite number above 0", getattr(self, field), "correct it"
-                )
-        for field in ("intra_latency_us", "hop_latency_us"):
-            if not 0 <= getattr(self, field) <= MOST:
-                raise InputError(
-                    field,
-                    "must be a finite number of at least 0",
-                    getattr(self, field),
-                    "correct it",
-                )
+        for field, low, bound in (
+            ("intra_bandwidth_GBps", MIN_GBPS, "above 0"),
+            ("link_bandwidth_GBps", MIN_GBPS, "above 0"),
+            ("intra_latency_us", 0.0, "of at least 0"),
+            ("hop_latency_us", 0.0, "of at least 0"),
+        ):
+            value = getattr(self, field)
+            if not low <= value <= MAX_FIGURE:
+                raise InputError(field, f"must be a finite number {bound}", value, "correct it")
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportedFabric:
     """A fabric read from a file.
 
     Parameters
@@ -89,7 +87,7 @@ class Imported:
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
+class FabricText:
     """A fabric as text.
 
     Parameters
@@ -101,26 +99,6 @@ class Exported:
 
     text: str
     lost: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Format:
-    """A file format.
-
-    Parameters
-    ----------
-    name, label : str
-        For programs, for people.
-    suffixes : tuple of str
-        Endings of file names, with the dot; several formats may share one.
-    reads, writes : bool
-    """
-
-    name: str
-    label: str
-    suffixes: tuple[str, ...]
-    reads: bool
-    writes: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,12 +134,12 @@ class Source:
         """A figure of the file: finite, above 0 (or at least 0), within the schema's bounds."""
         kind = "a whole number" if whole else "a finite number"
         rule = f"must have {kind} {'of at least 0' if zero else 'above 0'} as {field}"
-        found = _figure(value)
-        if found is None or found < 0 or (found == 0 and not zero) or found > MOST:
+        figure = _figure(value)
+        if not 0 <= figure <= MAX_FIGURE or (figure == 0 and not zero):
             raise self.wrong(where, rule, value, "correct the figure")
-        if whole and found != int(found):
+        if whole and figure != int(figure):
             raise self.wrong(where, rule, value, "correct the figure")
-        return found
+        return figure
 
     def check_text(self, where: int | str, what: str, text: str) -> None:
         """Refuse what could not be written again: control characters, halves of characters."""
@@ -172,27 +150,27 @@ class Source:
 
     def rate(self, where: int | str, field: str, value: object, scale: float = 1.0) -> float:
         """A rate in GB/s; ``scale`` converts from the file's unit."""
-        found = self.number(where, field, value) * scale
-        if not LEAST_GBPS <= found <= MOST:
+        rate = self.number(where, field, value) * scale
+        if not MIN_GBPS <= rate <= MAX_FIGURE:
             raise self.wrong(
                 where,
-                f"must have a rate of {LEAST_GBPS} to {MOST:g} GB/s as {field}",
+                f"must have a rate of {MIN_GBPS} to {MAX_FIGURE:g} GB/s as {field}",
                 value,
                 "correct the figure",
             )
-        return found
+        return rate
 
 
 _UNWRITABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
 
-def _figure(value: object) -> float | None:
+def _figure(value: object) -> float:
+    """Return a number of a file; NaN for what is none."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        return None
+        return math.nan
     if isinstance(value, str) and not value.isascii():
-        return None
+        return math.nan
     try:
-        found = float(value)
+        return float(value)
     except (ValueError, OverflowError):
-        return None
-    return found if math.isfinite(found) else None
+        return math.nan

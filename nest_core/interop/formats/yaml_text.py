@@ -14,7 +14,7 @@ import yaml
 
 from nest_core.interop.formats.values import Source
 
-__all__ = ["Scalar", "Table", "line_of", "yaml_values"]
+__all__ = ["Scalar", "YamlTable", "line_of", "yaml_values"]
 
 MAX_DEPTH = 32
 MAX_VALUES = 500_000
@@ -27,7 +27,7 @@ class Scalar(str):
     line: int = 0
 
 
-class Table(dict[str, Any]):
+class YamlTable(dict[str, Any]):
     """A mapping and the line it starts on."""
 
     line: int = 0
@@ -35,7 +35,7 @@ class Table(dict[str, Any]):
 
 def line_of(value: object) -> int | str:
     """Where a value stands; empty where nothing says so."""
-    if isinstance(value, (Scalar, Table)):
+    if isinstance(value, (Scalar, YamlTable)):
         return value.line
     if isinstance(value, list) and value:
         return line_of(value[0])
@@ -54,14 +54,11 @@ def yaml_values(source: Source) -> Any:
         _check_events(source)
         # Recursive, so only after the depth is known.
         node: Any = yaml.compose(source.text, Loader=_LOADER)
-    except yaml.MarkedYAMLError as error:
-        mark: Any = error.problem_mark or error.context_mark
-        line = mark.line + 1 if mark else ""
-        raise source.wrong(
-            line, "must be valid YAML", error.problem or "unreadable", "correct the file"
-        ) from error
     except yaml.YAMLError as error:
-        raise source.wrong("", "must be valid YAML", str(error), "correct the file") from error
+        mark: Any = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+        problem = getattr(error, "problem", None) or str(error)
+        line = mark.line + 1 if mark else ""
+        raise source.wrong(line, "must be valid YAML", problem, "correct the file") from error
     return None if node is None else _value(source, node)
 
 
@@ -97,7 +94,7 @@ def _value(source: Source, node: Any) -> Any:
         scalar = Scalar("" if node.tag == "tag:yaml.org,2002:null" else node.value)
         scalar.line = line
         return scalar
-    table = Table()
+    table = YamlTable()
     table.line = line
     for key, value in node.value:
         where = key.start_mark.line + 1

@@ -22,7 +22,7 @@ from nest_core.fabric import Fabric
 from nest_core.fabric.checks import MAX_EXPLICIT_DEVICES
 from nest_core.fabric.drawing import MAX_DRAWN, drawing_of, element_names
 from nest_core.hardware.collectives.library import load_curve
-from nest_core.interop.formats import Assumed, Exported, Imported, read_fabric, write_fabric
+from nest_core.interop.formats import Assumed, FabricText, ImportedFabric, read_fabric, write_fabric
 from nest_core.interop.formats.exchange import caveats, lost_between, lost_on_canvas
 from nest_core.network import Network, collapse
 from nest_core.network.bisection import bisection_Bps
@@ -202,7 +202,7 @@ def all_reduce_time(scenario: Scenario) -> float:
 
 
 @announced("reading the file")
-def fabric_import(content: bytes, name: str, assumed: Assumed) -> Imported:
+def fabric_import(content: bytes, name: str, assumed: Assumed) -> ImportedFabric:
     """A fabric file as a document of the studio's own."""
     return read_fabric(content, name, assumed=assumed)
 
@@ -215,7 +215,7 @@ def fabric_losses(scenario: Scenario) -> tuple[str, ...]:
     return lost_on_canvas(fabric, scenario.fabric_table, drawn, load_prices())
 
 
-def fabric_export(scenario: Scenario, format_: str, *, progress: Tell, stop: Stop) -> Exported:
+def fabric_export(scenario: Scenario, format_: str, *, progress: Tell, stop: Stop) -> FabricText:
     """A fabric in another program's format, with all that it loses there."""
     progress(0.0, "writing it")
     fabric, written = _titled(scenario), scenario.fabric_table
