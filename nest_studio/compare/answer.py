@@ -198,7 +198,7 @@ def _made_of(one: WholeBill, drawn: Drawn | None) -> str:
     """Its upper tiers and its ratio."""
     if drawn is None or one.scenario is None:
         return ""
-    parts = [said.head for said in drawn.said[:_HEADS] if said.head]
+    parts = [label.head for label in drawn.labels[:_HEADS] if label.head]
     ratio = one.scenario.fabric.ratio_words().strip()
     return ", ".join([*parts, f"{ratio} down : up"] if ratio else parts)
 

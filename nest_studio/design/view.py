@@ -130,7 +130,7 @@ def fabric_picture(scenario: Scenario) -> None:
     if drawn is None or of != scenario:
         return
     title, read, reason = _matrices(scenario)
-    matrix = matrix_picture(read, drawn.said, drawn.height) if read and read.ranks else None
+    matrix = matrix_picture(read, drawn.labels, drawn.height) if read and read.ranks else None
     show_fabric(drawn, matrix, pointing(drawn, read), key=FABRIC)
     job_words = f"Job: {title}, as planned last or as the Plan page begins." if title else ""
     facts(reason or job_words, kind="nest-quiet")

@@ -36,7 +36,7 @@ def test_the_picture_and_its_matrix_light_each_other(page, root):
 
     def laid_out(width):
         drawn = picture(scenario.fabric, best.plan, width=width)
-        matrix = matrix_picture(read, drawn.said, drawn.height)
+        matrix = matrix_picture(read, drawn.labels, drawn.height)
         return shown(drawn, matrix, pointing(drawn, read, loads))
 
     complaints: list[str] = []

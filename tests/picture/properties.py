@@ -244,7 +244,7 @@ def counts_wrong(drawn: Drawn, fabric: object, whole: object) -> list[str]:
         if here[name] + gone[name] != count
     ]
     said = Counter[str]()
-    for one in drawn.said:
+    for one in drawn.labels:
         said[one.what] += one.count
     wrong += [
         f"{name}: {said[name]:,} said, {count:,} in the bill"

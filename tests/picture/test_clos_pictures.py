@@ -182,7 +182,7 @@ def test_a_ratio_is_seen_without_words():
 def test_a_picture_says_its_finding_and_its_counts():
     drawn = picture(clos(1024, 64, 2, 4.0))
     assert drawn.title == "4:1: above the leaf a device keeps 12.5 of its 50\u00a0GB/s"
-    rows = {one.what: one for one in drawn.said}
+    rows = {one.what: one for one in drawn.labels}
     assert rows["spine"].head == "4 spines"
     assert rows["links spine"].words == ("256 links: every leaf to every spine, x 2",)
     assert rows["links spine"].ratio == 4.0
@@ -192,7 +192,7 @@ def test_a_picture_says_its_finding_and_its_counts():
 def test_what_is_left_after_a_failure_is_said():
     drawn = picture(replace(clos(1024, 64, 2), missing=("spine 5",)))
     assert drawn.title == "With spine 5 down, devices keep 46.9 of their 50\u00a0GB/s at the worst"
-    rows = {one.what: one for one in drawn.said}
+    rows = {one.what: one for one in drawn.labels}
     assert rows["spine"].head == "15 of 16 spines"
     assert rows["links spine"].ratio == pytest.approx(16 / 15)
     assert "960 of 1,024 links" in rows["links spine"].words[0]
@@ -224,5 +224,5 @@ def test_aggregates_are_said():
     here, gone = drawn_counts(drawn)
     assert here["leaf"] == 256
     assert not gone
-    said = next(one for one in drawn.said if one.what == "leaf")
+    said = next(one for one in drawn.labels if one.what == "leaf")
     assert any("tiles of" in words for words in said.words)

@@ -40,7 +40,7 @@ def found(name):
 
 def cells(name):
     read, _, drawn = found(name)
-    shown = matrix_picture(read, drawn.said, drawn.height)
+    shown = matrix_picture(read, drawn.labels, drawn.height)
     return shown, {mark.key: mark for mark in shown.marks if isinstance(mark, Box)}
 
 
@@ -67,7 +67,7 @@ def test_every_cell_is_a_box_or_a_dash_and_the_plans_own_are_outlined(name):
 def test_rows_stand_apart_the_outermost_on_top_and_seconds_are_legible(name, height):
     """Also beside a picture that is lower than they are."""
     read, _, drawn = found(name)
-    shown = matrix_picture(read, drawn.said, height)
+    shown = matrix_picture(read, drawn.labels, height)
     boxes = {mark.key: mark for mark in shown.marks if isinstance(mark, Box)}
     heights = [
         next(mark.y for mark in shown.marks if isinstance(mark, Words) and mark.text == level.name)
@@ -82,7 +82,7 @@ def test_rows_stand_apart_the_outermost_on_top_and_seconds_are_legible(name, hei
 
 def test_a_cell_lights_its_level_and_all_within():
     read, _, drawn = found("clos")
-    lit = lights(read, drawn.said)
+    lit = lights(read, drawn.labels)
     assert set(lit) == set(cells("clos")[1])
     within = {
         "node": {"node"},
@@ -93,8 +93,8 @@ def test_a_cell_lights_its_level_and_all_within():
         for level, classes in within.items():
             assert set(lit.get(cell_key(one, level), classes)) == classes
     read, _, drawn = found("tpu")
-    links = {one.what for one in drawn.said if one.what.startswith("links ")}
-    assert {frozenset(classes) for classes in lights(read, drawn.said).values()} == {
+    links = {one.what for one in drawn.labels if one.what.startswith("links ")}
+    assert {frozenset(classes) for classes in lights(read, drawn.labels).values()} == {
         frozenset(links)
     }
 
@@ -111,7 +111,7 @@ def test_a_cell_lights_its_level_and_all_within():
 )
 def test_the_outermost_level_crosses_every_link_and_a_node_none(fabric, levels, links):
     """Also where levels leave tiers out, or links are called otherwise."""
-    inner, *outer = crossed(levels, picture(load_fabric(fabric), width=520).said)
+    inner, *outer = crossed(levels, picture(load_fabric(fabric), width=520).labels)
     assert not [what for what in inner if what.startswith("links ")]
     reached = {what for what in outer[-1] if what.startswith("links ")}
     assert reached == {f"links {one}" for one in links}
@@ -127,7 +127,7 @@ def test_pointing_at_links_says_their_load_and_at_a_cell_its_seconds():
             said = " ".join(told.tips[f"links {name}"])
             assert f"{1e3 * tier.share * loads.iteration_s:.3g}" in said
             assert f"{100 * tier.share:.3g} % of an iteration" in said
-    assert told.lights == lights(read, drawn.said)
+    assert told.lights == lights(read, drawn.labels)
     assert set(cells("clos")[1]) <= set(told.tips)
     assert "1.58 s of an iteration" in told.tips[cell_key("tp", "node")][0]
     assert "own level" in told.tips[cell_key("tp", "node")][-1]
@@ -142,7 +142,7 @@ def test_pointing_at_links_says_their_load_and_at_a_cell_its_seconds():
 def test_every_class_of_links_carries_a_load(name):
     read, loads, drawn = found(name)
     told = pointing(drawn, read, loads)
-    for what in (one.what for one in drawn.said if one.what.startswith("links ")):
+    for what in (one.what for one in drawn.labels if one.what.startswith("links ")):
         assert any("of an iteration" in line for line in told.tips[what]), what
 
 
@@ -159,7 +159,7 @@ def test_without_its_title_a_picture_is_the_same_higher_up(fabric, width):
     assert legend >= 0
     assert not bare.legend
     (shift,) = {
-        round(one.top - other.top, 6) for one, other in zip(whole.said, bare.said, strict=True)
+        round(one.top - other.top, 6) for one, other in zip(whole.labels, bare.labels, strict=True)
     }
     assert shift > 0
     for one, other in zip(kept, bare.marks, strict=False):

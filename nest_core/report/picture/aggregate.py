@@ -10,44 +10,47 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Literal
+from typing import Literal, TypeVar
 
 __all__ = [
-    "LEAST_BOX",
-    "LEAST_PITCH",
     "LINE_SHARE",
-    "MOST_LINES",
-    "MOST_PAIRS",
-    "Cells",
-    "Row",
+    "MAX_LINES",
+    "MAX_PAIRS",
+    "MIN_BOX",
+    "MIN_PITCH",
+    "BoxRow",
+    "DeviceCells",
     "cells_of",
     "line_width",
     "mesh_form",
     "opacity",
     "row_of",
+    "tile_words",
     "tiles",
 ]
 
-LEAST_BOX = 4.5
+MIN_BOX = 4.5
 """Narrowest box of one element."""
-LEAST_PITCH = 9.0
+MIN_PITCH = 9.0
 """Least distance of the middles of two tiles."""
-MOST_LINES = 256
+MAX_LINES = 256
 """Most links that are drawn singly."""
-MOST_PAIRS = 640
+MAX_PAIRS = 640
 """Most pairs that are drawn with a line each."""
-LEAST_BAND = 50.0
+MIN_BAND = 50.0
 """Least height of a band with a line per pair."""
-LEAST_LINK = 2.5
+MIN_LINK = 2.5
 """Least room of a link that is drawn singly."""
 LINE_SHARE = 0.8
 """Share of a link's room that its line takes."""
-_LEAST_CELL = 3.0
-_LEAST_BAR = 4.0
+_MIN_CELL = 3.0
+_MIN_BAR = 4.0
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BoxRow:
     """Boxes side by side, of one element or several each.
 
     Parameters
@@ -75,26 +78,31 @@ class Row:
         """Number of the first element of each box."""
         return (0, *accumulate(self.counts))[:-1]
 
-    def key(self, name: str, at: int, offset: int = 0) -> str:
-        """Key of a box: its element's name and number, or its first and last one."""
-        start = self.first[at] + offset
-        last = start + self.counts[at] - 1
-        return f"{name} {start}" if last == start else f"{name} {start}-{last}"
+    def split(self, elements: Sequence[T]) -> list[tuple[T, ...]]:
+        """Return the elements of each box."""
+        pairs = zip(self.first, self.counts, strict=True)
+        return [tuple(elements[first : first + count]) for first, count in pairs]
 
-    def said(self) -> str:
-        """How many tiles of how many elements; empty where every element has its box.
+    def key(self, name: str, at: int) -> str:
+        """Return the key of a box: its element's name and number, or its first and last one."""
+        first, count = self.first[at], self.counts[at]
+        return f"{name} {first}" if count == 1 else f"{name} {first}-{first + count - 1}"
 
-        Examples
-        --------
-        >>> row_of(100, 0.0, 90.0).said()
-        '10 tiles of 10'
-        """
-        if not self.tiled:
-            return ""
-        usual = self.counts[0]
-        full = sum(count == usual for count in self.counts)
-        rest = "" if full == len(self.counts) else f", 1 of {self.counts[-1]:,}"
-        return f"{full:,} tile{'s' if full > 1 else ''} of {usual:,}{rest}"
+
+def tile_words(counts: Sequence[int]) -> str:
+    """Say how many tiles of how many elements; empty where every element has its box.
+
+    Examples
+    --------
+    >>> tile_words(tiles(100, 90.0))
+    '10 tiles of 10'
+    """
+    usual = counts[0]
+    if usual == 1:
+        return ""
+    full = sum(count == usual for count in counts)
+    rest = "" if full == len(counts) else f", 1 of {counts[-1]:,}"
+    return f"{full:,} tile{'s' if full > 1 else ''} of {usual:,}{rest}"
 
 
 def row_of(
@@ -103,8 +111,8 @@ def row_of(
     right: float,
     structure: Sequence[int] = (),
     max_boxes: int = 0,
-) -> Row:
-    """Where ``count`` elements stand between two edges, each with a box of its own or in tiles.
+) -> BoxRow:
+    """Place ``count`` elements between two edges, each with a box of its own or in tiles.
 
     Parameters
     ----------
@@ -118,18 +126,18 @@ def row_of(
     pitch = width / len(counts)
     box = pitch - gap(pitch)
     centres = tuple(left + (at + 0.5) * pitch for at in range(len(counts)))
-    return Row(counts, centres, pitch, box)
+    return BoxRow(counts, centres, pitch, box)
 
 
 def gap(pitch: float) -> float:
-    """Between two boxes."""
+    """Return the space between two boxes."""
     return min(18.0, max(2.0, 0.16 * pitch))
 
 
 def tiles(
     count: int, width: float, structure: Sequence[int] = (), max_boxes: int = 0
 ) -> tuple[int, ...]:
-    """Elements per box, all alike but perhaps the last.
+    """Return elements per box, all alike but perhaps the last.
 
     Examples
     --------
@@ -138,51 +146,51 @@ def tiles(
     """
     pitch = width / count
     limit = max_boxes or count
-    if pitch - gap(pitch) >= LEAST_BOX and count <= limit:
+    if pitch - gap(pitch) >= MIN_BOX and count <= limit:
         return (1,) * count
-    least = math.ceil(count / max(1, min(limit, int(width / LEAST_PITCH))))
-    own = (size for size in sorted(structure) if size >= least and count % size == 0)
-    divisors = (size for size in range(least, 2 * least) if count % size == 0)
-    size = next(own, 0) or next(divisors, least)
+    min_size = math.ceil(count / max(1, min(limit, int(width / MIN_PITCH))))
+    structural = (size for size in sorted(structure) if size >= min_size and count % size == 0)
+    divisors = (size for size in range(min_size, 2 * min_size) if count % size == 0)
+    size = next(structural, 0) or next(divisors, min_size)
     full, rest = divmod(count, size)
     return (size,) * full + ((rest,) if rest else ())
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class DeviceCells:
     """How the devices of one node are drawn.
 
     Parameters
     ----------
     columns, rows : int
         Of cells, one device each; a bar is one cell for all of a node.
-    each : int
+    per_cell : int
         Devices of a cell.
     """
 
     columns: int
     rows: int
-    each: int
+    per_cell: int
 
 
-def cells_of(devices: int, width: float, height: float) -> Cells | None:
-    """Cells of a node of some devices in so much room, a bar, or None if even a bar is too low.
+def cells_of(devices: int, width: float, height: float) -> DeviceCells | None:
+    """Return cells of a node in so much room, a bar, or None if even a bar is too low.
 
     One row if cells are wide enough, else two, else as many as are needed and fit.
     """
     for rows in range(1, devices + 1):
         columns = -(-devices // rows)
-        if height / rows < _LEAST_CELL:
+        if height / rows < _MIN_CELL:
             break
-        if width / columns >= _LEAST_CELL + 1.0:
-            return Cells(columns, rows, 1)
-    return Cells(1, 1, devices) if height >= _LEAST_BAR and width >= _LEAST_CELL else None
+        if width / columns >= _MIN_CELL + 1.0:
+            return DeviceCells(columns, rows, 1)
+    return DeviceCells(1, 1, devices) if height >= _MIN_BAR and width >= _MIN_CELL else None
 
 
 def mesh_form(
     links: int, pairs: int, unit: float, height: float
 ) -> Literal["links", "pairs", "mesh"]:
-    """Whether links of a band are drawn singly, pair by pair, or as one hatched area.
+    """Return whether links of a band are drawn singly, pair by pair, or as one hatched area.
 
     Parameters
     ----------
@@ -191,19 +199,19 @@ def mesh_form(
     height : float
         Of the band.
     """
-    if unit >= LEAST_LINK and links <= MOST_LINES:
+    if unit >= MIN_LINK and links <= MAX_LINES:
         return "links"
-    if pairs <= MOST_PAIRS and height >= LEAST_BAND:
+    if pairs <= MAX_PAIRS and height >= MIN_BAND:
         return "pairs"
     return "mesh"
 
 
 def line_width(links: int, unit: float) -> float:
-    """Of a line that stands for some links."""
+    """Return the width of a line that stands for some links."""
     width = max(0.45, links * unit * LINE_SHARE)
     return min(2.0, width) if links == 1 else width
 
 
 def opacity(area: float, lines: int, width: float, length: float) -> float:
-    """With which all meshes have the same grey: ``length`` is the mean of the lines' lengths."""
+    """Return the opacity that gives all meshes one grey; ``length`` is the mean of their lines."""
     return min(0.85, max(0.14, 0.55 * area / (lines * width * length)))

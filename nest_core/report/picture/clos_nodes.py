@@ -7,19 +7,19 @@ from dataclasses import dataclass
 
 from nest_core.report.picture.aggregate import mesh_form
 from nest_core.report.picture.clos_structure import Structure
-from nest_core.report.picture.marks import Band, Line, Mark, Stands, between
-from nest_core.report.picture.racks import MIN_DOMAIN, Column, Racks
-from nest_core.report.picture.switches import Placed, rectangle
+from nest_core.report.picture.marks import Band, Line, Mark, between
+from nest_core.report.picture.racks import MIN_DOMAIN, NodeBoxes, RailColumn
+from nest_core.report.picture.switches import Placed
 
-__all__ = ["Foot", "NodeRow"]
+__all__ = ["NodeRow"]
+
+Edges = tuple[tuple[float, float], tuple[float, float]]
+"""Left end and length of the upper and lower edge of links."""
 
 _MIN_NODE = 40.0
 """Least room of a node that stands beside others."""
 _MIN_RACK = 26.0
 """The same of a scale-up domain, which is as high as a rack."""
-
-Foot = tuple[Placed, tuple[int, ...]]
-"""A box of leaves, and the numbers of their groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class NodeRow:
     Parameters
     ----------
     structure : Structure
-    racks : Racks
+    boxes : NodeBoxes
     loads : mapping of str to str
         Looks of links by the key of their upper end and ``down``.
     top, bottom : float
@@ -37,27 +37,27 @@ class NodeRow:
     """
 
     structure: Structure
-    racks: Racks
+    boxes: NodeBoxes
     loads: Mapping[str, str]
     top: float
     bottom: float
 
-    def below_all(self, panels: Sequence[Sequence[Foot]], left: float, right: float) -> list[Mark]:
+    def below_rails(
+        self, panels: Sequence[Sequence[Placed]], edges: tuple[float, float]
+    ) -> list[Mark]:
         """Draw all nodes in one frame below rails that are networks of their own."""
-        rails, nodes = self.structure.fabric.rails, range(self.structure.fabric.nodes)
-        columns: list[Column] = []
+        structure, (x, end) = self.structure, edges
+        columns: list[RailColumn] = []
         marks: list[Mark] = []
-        for panel in panels:
-            (first, groups), (last, _) = panel[0], panel[-1]
-            on_rails = {group % rails for _, own in panel for group in own}
-            x, end = first.box.x, last.box.x + last.box.width
-            columns.append((x, end - x, range(min(on_rails), max(on_rails) + 1)))
-            for leaf, groups in panel:
-                marks += self._down_links(leaf, groups, "nodes")
-        area = (left, self.top, right - left, self.bottom - self.top)
-        return [*marks, *self.racks.by_rail("nodes", nodes, area, columns, rails)]
+        for leaves in panels:
+            columns.append(self._column(leaves))
+            for leaf in leaves:
+                marks += self._links_down(leaf, "nodes")
+        nodes = range(structure.fabric.nodes)
+        area = (x, self.top, end - x, self.bottom - self.top)
+        return [*marks, *self.boxes.by_rail("nodes", nodes, area, columns, structure.fabric.rails)]
 
-    def below(self, leaves: Sequence[Foot], pitch: float) -> list[Mark]:
+    def below(self, leaves: Sequence[Placed], pitch: float) -> list[Mark]:
         """Draw the nodes of every unit below its leaves.
 
         Parameters
@@ -65,123 +65,139 @@ class NodeRow:
         pitch : float
             Between two boxes of leaves.
         """
-        marks: list[Mark] = []
-        for feet in self._units(leaves):
-            marks += self._unit(feet, pitch)
-        return marks
+        return [mark for unit in self._units(leaves) for mark in self._unit(unit, pitch)]
 
-    def _units(self, leaves: Sequence[Foot]) -> Iterator[list[Foot]]:
+    def _groups(self, leaf: Placed) -> list[int]:
+        return [self.structure.group(member) for member in leaf.members]
+
+    def _column(self, leaves: Sequence[Placed]) -> RailColumn:
+        """Return the column of the rails that some leaves are."""
+        first, last = leaves[0].box, leaves[-1].box
+        rails = self.structure.fabric.rails
+        numbers = {group % rails for leaf in leaves for group in self._groups(leaf)}
+        return first.x, last.x + last.width - first.x, range(min(numbers), max(numbers) + 1)
+
+    def _units(self, leaves: Sequence[Placed]) -> Iterator[list[Placed]]:
         """Boxes of leaves that have their nodes in common."""
-        rails, feet = self.structure.fabric.rails, list[Foot]()
-        for leaf, groups in leaves:
-            feet.append((leaf, groups))
-            if groups[-1] % rails == rails - 1:
-                yield feet
-                feet = []
+        rails, unit = self.structure.fabric.rails, list[Placed]()
+        for leaf in leaves:
+            unit.append(leaf)
+            if self._groups(leaf)[-1] % rails == rails - 1:
+                yield unit
+                unit = []
 
-    def _unit(self, feet: Sequence[Foot], pitch: float) -> list[Mark]:
+    def _unit(self, leaves: Sequence[Placed], pitch: float) -> list[Mark]:
         structure, rails = self.structure, self.structure.fabric.rails
-        (first, groups), (last, last_groups) = feet[0], feet[-1]
-        under = structure.nodes_of(groups[0]), structure.nodes_of(last_groups[-1])
-        nodes = range(under[0].nodes.start, under[1].nodes.stop)
-        span = f"-{under[1].number}" if under[1].number > under[0].number else ""
-        key = f"{under[0].name} {under[0].number}{span}"
-        room = pitch * len(feet)
-        middle = (first.box.x + last.box.x + last.box.width) / 2
-        width = max(last.box.x + last.box.width - first.box.x, min(room - 2, 0.9 * room))
-        area = (middle - width / 2, self.top, width, self.bottom - self.top)
-        domain = structure.fabric.devices_per_node >= MIN_DOMAIN and self.racks.has_cells
-        wide = width / len(nodes) >= (_MIN_RACK if domain else _MIN_NODE)
-        if wide and rails == 1 and len(feet) == 1:
-            links = self._beside(first, nodes, area)
-            return [*links, *self.racks.side_by_side(nodes, area)]
-        marks = [mark for leaf, own in feet for mark in self._down_links(leaf, own, key)]
-        if wide and domain:
-            frame = self.racks.frame(key, area)
-            inner = (area[0] + 3, self.top + 3, width - 6, area[3] - 6)
-            return [*marks, frame, *self.racks.side_by_side(nodes, inner, key)]
-        columns = self._columns(feet)
-        if rails > 1 and columns and not domain:
-            return [*marks, *self.racks.by_rail(key, nodes, area, columns, rails)]
-        return [*marks, *self.racks.block(key, nodes, area)]
+        first, last = leaves[0].box, leaves[-1].box
+        groups = [group for leaf in leaves for group in self._groups(leaf)]
+        nodes = range(structure.nodes_of(groups[0]).start, structure.nodes_of(groups[-1]).stop)
+        number, end = groups[0] // rails, groups[-1] // rails
+        key = f"{structure.unit_name} {number}" + (f"-{end}" if end > number else "")
+        room = pitch * len(leaves)
+        width = max(last.x + last.width - first.x, min(room - 2, 0.9 * room))
+        x = (first.x + last.x + last.width - width) / 2
+        area = (x, self.top, width, self.bottom - self.top)
+        domain = structure.fabric.devices_per_node >= MIN_DOMAIN and self.boxes.has_cells
+        is_wide = width / len(nodes) >= (_MIN_RACK if domain else _MIN_NODE)
+        if is_wide and len(groups) == 1:
+            links = self._links_to_each(leaves[0], nodes, area)
+            return [*links, *self.boxes.side_by_side(nodes, area)]
+        marks = [mark for leaf in leaves for mark in self._links_down(leaf, key)]
+        if is_wide and (domain or structure.fabric.nodes == 1):
+            return [*marks, *self.boxes.framed(key, nodes, area)]
+        columns = [] if rails == 1 or domain else self._columns(leaves)
+        if columns:
+            return [*marks, *self.boxes.by_rail(key, nodes, area, columns, rails)]
+        return [*marks, *self.boxes.block(key, nodes, area)]
 
-    def _columns(self, feet: Sequence[Foot]) -> list[Column]:
+    def _columns(self, leaves: Sequence[Placed]) -> list[RailColumn]:
         """Where devices of every rail stand: below their leaf, or in equal parts of a tile."""
         rails = self.structure.fabric.rails
-        if len(feet) == 1:
-            (leaf, _) = feet[0]
-            each = leaf.box.width / rails
-            if each < 3:
-                return [(leaf.box.x + 1, leaf.box.width - 2, range(rails))]
-            return [
-                (leaf.box.x + rail * each + 0.5, each - 1, range(rail, rail + 1))
-                for rail in range(rails)
-            ]
-        columns = []
-        for leaf, groups in feet:
-            on = [group % rails for group in groups]
-            if len({group // rails for group in groups}) > 1:
-                return []
-            columns.append((leaf.box.x, leaf.box.width, range(on[0], on[-1] + 1)))
-        return columns
+        if len(leaves) > 1:
+            spans = [{group // rails for group in self._groups(leaf)} for leaf in leaves]
+            is_apart = all(len(units) == 1 for units in spans)
+            return [self._column((leaf,)) for leaf in leaves] if is_apart else []
+        box = leaves[0].box
+        part = box.width / rails
+        if part < 3:
+            return [(box.x + 1, box.width - 2, range(rails))]
+        return [
+            (box.x + rail * part + 0.5, part - 1, range(rail, rail + 1)) for rail in range(rails)
+        ]
 
-    def _down_links(self, leaf: Placed, groups: Sequence[int], key: str) -> list[Mark]:
-        """Draw the links from leaves down to a frame of nodes, and what of them is gone."""
-        structure, of = self.structure, f"links {leaf.members[0].name}"
-        here = sum(
-            self.racks.live_nodes(structure.nodes_of(group).nodes) * structure.links_per_node
-            for member, group in zip(leaf.members, groups, strict=True)
+    def _links_down(self, leaf: Placed, key: str) -> list[Mark]:
+        """Draw the links from leaves down to a frame of nodes."""
+        structure = self.structure
+        nodes = sum(
+            self.boxes.live(structure.nodes_of(structure.group(member)))[0]
+            for member in leaf.members
             if not member.gone
         )
-        left, width = leaf.foot
-        top, total = leaf.box.y + leaf.box.height, sum(member.down for member in leaf.members)
-        colour = leaf.members[0].look if leaf.members[0].look in leaf.box.look.split() else ""
-        look = self.loads.get(f"{leaf.key} down", f"{colour} bundle".strip())
-        rate = leaf.members[0].rate if len(leaf.members) == 1 else 1.0
-        if rate < 1:
-            look, left, width = "bundle slow", left + width * (1 - rate) / 2, width * rate
-        ends = (key, leaf.key)
-        lost: Stands = ((of, total - here),)
-        area = rectangle(left, top, width, self.top - top)
-        if not here:
-            return [Band(between(*ends), "gone link", area, ends, lost)]
-        marks: list[Mark] = [Band(between(*ends), look, area, ends, ((of, here),))]
-        if total > here:
-            x = left + width - 0.5
-            points = ((x, self.top), (x, top))
-            marks.append(Line(between(*ends), "link gone", points, 1.0, ends, lost))
+        total = sum(member.down for member in leaf.members)
+        here = nodes * structure.links_per_node
+        return self._band(leaf, key, (leaf.foot, leaf.foot), here, total)
+
+    def _links_to_each(self, leaf: Placed, nodes: range, area: tuple[float, ...]) -> list[Mark]:
+        """Draw the links to nodes that stand side by side, a band each."""
+        x, width = leaf.foot[0], leaf.foot[1] / len(nodes)
+        pitch, links = area[2] / len(nodes), self.structure.links_per_node
+        marks: list[Mark] = []
+        for at, node in enumerate(nodes):
+            live = 0 if leaf.members[0].gone else self.boxes.live(range(node, node + 1))[0]
+            lower = area[0] + (at + 0.5) * pitch - 0.45 * width, 0.9 * width
+            edges = (x + (at + 0.05) * width, 0.9 * width), lower
+            key, room = f"node {node}", self.top - leaf.box.y - leaf.box.height
+            form = mesh_form(links * len(nodes), len(nodes), width / links, room)
+            if form == "links" and live and leaf.box.look == "switch" and not self.loads:
+                marks += self._singly(leaf, key, edges, links)
+            else:
+                marks += self._band(leaf, key, edges, live * links, links)
         return marks
 
-    def _beside(self, leaf: Placed, nodes: range, area: tuple[float, ...]) -> list[Mark]:
-        """Draw the links to nodes that stand side by side: singly, or as a band each."""
-        per_node, (start, foot) = self.structure.links_per_node, leaf.foot
-        top, of = leaf.box.y + leaf.box.height, f"links {leaf.members[0].name}"
-        total, pitch = per_node * len(nodes), area[2] / len(nodes)
-        look = self.loads.get(f"{leaf.key} down", "bundle")
-        form = mesh_form(total, len(nodes), foot / total, self.top - top)
-        singly = form == "links" and look == "bundle" and not leaf.members[0].gone
-        rate, marks = leaf.members[0].rate, list[Mark]()
-        for at, node in enumerate(nodes):
-            middle, ends = area[0] + (at + 0.5) * pitch, (f"node {node}", leaf.key)
-            live = self.racks.live_nodes(range(node, node + 1)) and not leaf.members[0].gone
-            if singly:
-                inner = 0.66 * pitch
-                for number in range(per_node):
-                    x = middle - inner / 2 + (number + 0.5) * inner / per_node
-                    high = start + (at * per_node + number + 0.5) * foot / total
-                    width = min(2.0, max(0.8, 0.8 * foot / total))
-                    line = "link" if live else "link gone"
-                    points = ((x, self.top), (high, top))
-                    marks.append(Line(between(*ends), line, points, width, ends, ((of, 1),)))
-                continue
-            high = start + (at + 0.5) * foot / len(nodes)
-            half = max(0.5, 0.45 * foot / len(nodes) * rate)
-            corners = (
-                (high - half, top),
-                (high + half, top),
-                (middle + half, self.top),
-                (middle - half, self.top),
+    def _singly(self, leaf: Placed, key: str, edges: Edges, links: int) -> list[Mark]:
+        """Draw a line for every link to a node."""
+        (above, wide), (below, _) = edges
+        top, ends = leaf.box.y + leaf.box.height, (key, leaf.key)
+        width, stands = min(2.0, 0.7 * wide / links), ((f"links {leaf.members[0].name}", 1),)
+        shares = [(number + 0.5) / links * wide for number in range(links)]
+        return [
+            Line(
+                between(*ends),
+                "link",
+                ((below + x, self.top), (above + x, top)),
+                width,
+                ends,
+                stands,
             )
-            own = "link gone" if not live else "bundle slow" if rate < 1 else look
-            marks.append(Band(between(*ends), own, corners, ends, ((of, per_node),)))
+            for x in shares
+        ]
+
+    def _band(
+        self,
+        leaf: Placed,
+        key: str,
+        edges: Edges,
+        here: int,
+        total: int,
+    ) -> list[Mark]:
+        """Draw links from a part of a leaf's foot as one band, and what of them is gone."""
+        first = leaf.members[0]
+        rate = first.rate if len(leaf.members) == 1 else 1.0
+        colour = first.look if first.look in leaf.box.look.split() else ""
+        look = self.loads.get(f"{leaf.key} down", f"{colour} bundle".strip())
+        look = "link gone" if not here else "bundle slow" if rate < 1 else look
+        (above, below) = [(x + width * (1 - rate) / 2, width * rate) for x, width in edges]
+        top, ends = leaf.box.y + leaf.box.height, (key, leaf.key)
+        corners = (
+            (above[0], top),
+            (above[0] + above[1], top),
+            (below[0] + below[1], self.top),
+            (below[0], self.top),
+        )
+        of, lost = f"links {first.name}", total - here
+        marks: list[Mark] = [Band(between(*ends), look, corners, ends, ((of, here or lost),))]
+        if here and lost:
+            x = above[0] + above[1] - 0.5
+            points = ((x, self.top), (x, top))
+            marks.append(Line(between(*ends), "link gone", points, 1.0, ends, ((of, lost),)))
         return marks

@@ -1,7 +1,7 @@
 """A Clos fabric as pictures need it: leaves with their nodes, pods with their spines, the top.
 
-One plane at a time; numbers and keys are those that ``missing`` uses (``"leaf 3"``), and everything
-is there whether it has failed or not.
+The first plane alone, since all are alike; numbers and keys are those that ``missing`` uses
+(``"leaf 3"``), and everything is there whether it has failed or not.
 """
 
 from __future__ import annotations
@@ -14,30 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from nest_core.fabric import Clos
-from nest_core.fabric.sizing import Sizing
-from nest_core.report.picture.switches import Switch
+from nest_core.report.picture.switches import DrawnSwitch
 
-__all__ = ["Nodes", "Pod", "Structure", "diagonal", "merged"]
+__all__ = ["MAX_RAIL_COLOURS", "Pod", "Structure", "diagonal", "merged"]
 
 IntArray = npt.NDArray[np.int64]
 
-
-@dataclass(frozen=True, slots=True)
-class Nodes:
-    """The nodes under one leaf, or under the leaves of one unit.
-
-    Parameters
-    ----------
-    name : str
-        What they are called together: a rack, a unit.
-    number : int
-    nodes : range
-        Failed ones too.
-    """
-
-    name: str
-    number: int
-    nodes: range
+MAX_RAIL_COLOURS = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,18 +31,15 @@ class Pod:
     ----------
     numbers : tuple of int
         Of the pods.
-    leaves, spines : tuple of Switch
-    groups : tuple of int
-        Group number of every leaf: ``unit * rails + rail``.
+    leaves, spines : tuple of DrawnSwitch
     links : int array (leaves, spines)
     uplinks : tuple of int
         Into the tier above, pod by pod.
     """
 
     numbers: tuple[int, ...]
-    leaves: tuple[Switch, ...]
-    spines: tuple[Switch, ...]
-    groups: tuple[int, ...]
+    leaves: tuple[DrawnSwitch, ...]
+    spines: tuple[DrawnSwitch, ...]
     links: IntArray
     uplinks: tuple[int, ...]
 
@@ -77,13 +57,10 @@ def diagonal(blocks: Sequence[IntArray]) -> IntArray:
 
 def merged(pods: Sequence[Pod]) -> Pod:
     """Return pods as one."""
-    if len(pods) == 1:
-        return pods[0]
     return Pod(
         tuple(number for pod in pods for number in pod.numbers),
         tuple(leaf for pod in pods for leaf in pod.leaves),
         tuple(spine for pod in pods for spine in pod.spines),
-        tuple(group for pod in pods for group in pod.groups),
         diagonal([pod.links for pod in pods]),
         tuple(uplinks for pod in pods for uplinks in pod.uplinks),
     )
@@ -91,7 +68,7 @@ def merged(pods: Sequence[Pod]) -> Pod:
 
 @dataclass(frozen=True)
 class Structure:
-    """What there is of a fabric.
+    """What a fabric is made of.
 
     Parameters
     ----------
@@ -107,76 +84,32 @@ class Structure:
     slow: Mapping[str, float]
 
     @cached_property
-    def gone(self) -> frozenset[str]:
-        """Keys of what has failed."""
-        return frozenset(self.fabric.missing)
-
-    @cached_property
-    def present(self) -> IntArray:
-        """Devices present of every node, shape (nodes,)."""
-        fabric = self.fabric
-        return np.bincount(fabric.node_of(), minlength=fabric.nodes).astype(np.int64)
-
-    @cached_property
-    def sizing(self) -> Sizing:
-        """One plane in whole ports."""
-        return self.fabric.sizing
-
-    @cached_property
-    def _pods(self) -> dict[int, tuple[Pod, ...]]:
-        return {}
-
-    @cached_property
     def is_present(self) -> npt.NDArray[np.bool_]:
-        """Whether each device is there, shape (slots,)."""
-        here = np.zeros(self.fabric.slots, bool)
-        here[self.fabric.as_built.devices] = True
-        return here
+        """Whether each device is present, shape (slots,)."""
+        present = np.zeros(self.fabric.slots, bool)
+        present[self.fabric.as_built.devices] = True
+        return present
 
     @property
     def links_per_node(self) -> int:
         """Of one node to one leaf of one plane."""
         return self.fabric.nics_per_node // self.fabric.rails
 
-    @cached_property
-    def units(self) -> tuple[Nodes, ...]:
-        """Nodes by the leaves that they hang on."""
-        sizing, fabric = self.fabric.sizing, self.fabric
-        racks = fabric.rails == 1 and sizing.nodes_per_unit == self.per_rack
-        name = "rack" if racks else "unit"
-        each = sizing.nodes_per_unit
-        return tuple(
-            Nodes(name, unit, range(unit * each, min((unit + 1) * each, fabric.nodes)))
-            for unit in range(sizing.units)
-        )
+    @property
+    def unit_name(self) -> str:
+        """What the nodes below one leaf, or the leaves of one unit, are together."""
+        per_unit = self.fabric.sizing.nodes_per_unit
+        return "rack" if self.fabric.rails == 1 and per_unit == self.per_rack else "unit"
 
-    def nodes_of(self, group: int) -> Nodes:
-        """Those of a leaf by its group's number."""
-        return self.units[group // self.fabric.rails]
+    def nodes_of(self, group: int) -> range:
+        """Return the nodes below a group of leaves, failed ones counted."""
+        per_unit = self.fabric.sizing.nodes_per_unit
+        start = group // self.fabric.rails * per_unit
+        return range(start, min(start + per_unit, self.fabric.nodes))
 
-    def pods(self, plane: int = 0) -> tuple[Pod, ...]:
-        """All pods of a plane; one in two tiers (rail-only: one per rail)."""
-        if plane not in self._pods:
-            self._pods[plane] = self._all_pods(plane)
-        return self._pods[plane]
-
-    def _all_pods(self, plane: int) -> tuple[Pod, ...]:
-        fabric, sizing = self.fabric, self.sizing
-        pod_of = np.array(sizing.pod_of or (0,) * (sizing.units * sizing.rails))
-        spines = sizing.spines or (0,)
-        starts = np.cumsum([0, *spines]) * fabric.planes
-        result = []
-        for number, count in enumerate(spines):
-            groups = tuple(np.flatnonzero(pod_of == number).tolist())
-            leaves = tuple(self._leaf(group, plane) for group in groups)
-            up = sizing.spine_up[number] if sizing.spine_up else 0
-            down = len(groups) * sizing.up // count if count else 0
-            first = int(starts[number]) + plane * count
-            above = tuple(self._switch(1, first + at, down, up) for at in range(count))
-            each = np.array([leaf.up for leaf in leaves], np.int64) // max(1, count)
-            links = np.repeat(each[:, None], count, axis=1)
-            result.append(Pod((number,), leaves, above, groups, links, (up * count,)))
-        return tuple(result)
+    def group(self, leaf: DrawnSwitch) -> int:
+        """Return the group of a leaf: ``unit * rails + rail``."""
+        return leaf.number // self.fabric.planes
 
     @property
     def has_rail_panels(self) -> bool:
@@ -184,98 +117,83 @@ class Structure:
         fabric = self.fabric
         return fabric.kind == "rail_only" or (fabric.tiers == 3 and fabric.pods == "rails")
 
-    def rail_pods(self) -> tuple[Pod, ...]:
-        """Return what there is of every rail, in the first plane."""
-        rails, pods = self.fabric.rails, self.pods()
+    @cached_property
+    def pods(self) -> tuple[Pod, ...]:
+        """All pods; one in two tiers (rail-only: one per rail)."""
+        fabric, sizing = self.fabric, self.fabric.sizing
+        pod_of = np.array(sizing.pod_of or (0,) * (sizing.units * sizing.rails))
+        spines = sizing.spines or (0,)
+        starts = np.cumsum([0, *spines]) * fabric.planes
+        pods = []
+        for number, count in enumerate(spines):
+            leaves = tuple(map(self._leaf, np.flatnonzero(pod_of == number).tolist()))
+            up = sizing.spine_up[number] if sizing.spine_up else 0
+            down = len(leaves) * sizing.up // count if count else 0
+            first = int(starts[number])
+            above = tuple(self._switch(1, first + at, down, up) for at in range(count))
+            links = np.full((len(leaves), count), sizing.up // max(1, count), np.int64)
+            pods.append(Pod((number,), leaves, above, links, (up * count,)))
+        return tuple(pods)
+
+    @cached_property
+    def panel_pods(self) -> tuple[Pod, ...]:
+        """What is drawn in a panel each: a pod, or all of a rail."""
+        rails, pods = self.fabric.rails, self.pods
+        if not self.has_rail_panels:
+            return pods
         if self.fabric.tiers > 1:
+            on_rail = [self.group(pod.leaves[0]) % rails for pod in pods]
             return tuple(
-                merged([pod for pod in pods if pod.groups[0] % rails == rail])
+                merged([pod for pod, number in zip(pods, on_rail, strict=True) if number == rail])
                 for rail in range(rails)
             )
         (pod,) = pods
-        none = np.zeros((len(pod.leaves) // rails, 0), np.int64)
         return tuple(
-            Pod((rail,), pod.leaves[rail::rails], (), pod.groups[rail::rails], none, (0,))
+            Pod((rail,), pod.leaves[rail::rails], (), pod.links[rail::rails], (0,))
             for rail in range(rails)
         )
 
-    def _leaf(self, group: int, plane: int) -> Switch:
-        sizing = self.sizing
-        down = len(self.nodes_of(group).nodes) * self.links_per_node
-        return self._switch(0, group * self.fabric.planes + plane, down, sizing.up)
+    def _leaf(self, group: int) -> DrawnSwitch:
+        down, rails = len(self.nodes_of(group)) * self.links_per_node, self.fabric.rails
+        look = f"rail-{group % rails}" if 1 < rails <= MAX_RAIL_COLOURS else ""
+        return self._switch(0, group * self.fabric.planes, down, self.fabric.sizing.up, look)
 
-    def _switch(self, tier: int, number: int, down: int, up: int) -> Switch:
+    def _switch(self, tier: int, number: int, down: int, up: int, look: str = "") -> DrawnSwitch:
         name = self.fabric.tier_names[tier]
-        if not self.gone and not self.slow:
-            return Switch(name, number, down, up)
         key = f"{name} {number}"
-        return Switch(name, number, down, up, key in self.gone, self.slow.get(key, 1.0))
-
-    def cores(self, top: int = 0, plane: int = 0) -> tuple[Switch, ...]:
-        """Switches of the third tier, with the links that end on each."""
-        count = self.fabric.sizing.cores
-        ends = self.core_links(top).sum(axis=0).tolist()
-        first = (top * self.fabric.planes + plane) * count
-        return tuple(self._switch(2, first + at, int(ends[at]), 0) for at in range(count))
-
-    def pod_counts(self, pod: Pod) -> dict[str, tuple[int, int]]:
-        """Return switches and links of a pod, and what of them has failed, by class of the bill."""
-        names = self.fabric.tier_names
-        under = [self.nodes_of(group).nodes for group in pod.groups]
-        here = [int((self.present[nodes.start : nodes.stop] > 0).sum()) for nodes in under]
-        live = np.array([not leaf.gone for leaf in pod.leaves])
-        down = int((np.array(here) * live).sum()) * self.links_per_node
-        counts = {
-            names[0]: (int(live.sum()), len(live)),
-            f"links {names[0]}": (down, sum(leaf.down for leaf in pod.leaves)),
-        }
-        if pod.spines:
-            above = np.array([not spine.gone for spine in pod.spines])
-            up = int((pod.links * np.outer(live, above)).sum())
-            counts[names[1]] = (int(above.sum()), len(above))
-            counts[f"links {names[1]}"] = (up, int(pod.links.sum()))
-        return {name: (left, total - left) for name, (left, total) in counts.items()}
+        rate = self.slow.get(key, 1.0)
+        return DrawnSwitch(name, number, down, up, key in self.fabric.missing, rate, look)
 
     @property
     def tops(self) -> int:
         """Groups of switches at the top of three tiers."""
         return self.fabric.rails if self.fabric.kind == "rail_only" else 1
 
-    def top_counts(self, top: int, plane: int) -> dict[str, tuple[int, int]]:
-        """The same of a group of switches at the top."""
-        name, cores = self.fabric.tier_names[2], self.cores(top, plane)
-        here = sum(not core.gone for core in cores)
-        left, total = int(self.core_sound(top, plane).sum()), int(self.core_links(top).sum())
-        return {name: (here, len(cores) - here), f"links {name}": (left, total - left)}
+    def cores(self, top: int = 0) -> tuple[DrawnSwitch, ...]:
+        """Return switches of the third tier, with the links that end on each."""
+        ends = self.core_links(top).sum(axis=0).tolist()
+        first = top * self.fabric.planes * len(ends)
+        return tuple(self._switch(2, first + at, down, 0) for at, down in enumerate(ends))
 
-    def core_sound(self, top: int = 0, plane: int = 0) -> IntArray:
-        """`core_links` without those of failed spines and cores."""
-        links = self.core_links(top)
-        if not self.gone:
-            return links
-        pods = [pod for pod in self.pods(plane) if self.fabric.sizing.top_of[pod.numbers[0]] == top]
-        cores = np.array([not core.gone for core in self.cores(top, plane)])
-        start = 0
-        for row, pod in enumerate(pods):
-            spines = np.array([not spine.gone for spine in pod.spines])
-            alive = np.repeat(spines, pod.spines[0].up)
-            ends = (start + np.arange(len(alive))) % len(cores)
-            if not spines.all():
-                links[row] = np.bincount(ends[alive], minlength=len(cores))
-            start += len(alive)
-        return np.asarray(links * cores)
-
-    def core_links(self, top: int = 0) -> IntArray:
-        """Links between pods and the switches of a group at the top, shape (pods, cores).
+    def core_links(self, top: int = 0, *, alive: bool = False) -> IntArray:
+        """Return links between pods and the switches of a group at the top, shape (pods, cores).
 
         Dealt in turn, pods one after the other, as `nest_core.fabric.asbuilt` has them.
+
+        Parameters
+        ----------
+        top : int
+        alive : bool
+            Without those of failed spines and cores.
         """
-        sizing = self.sizing
-        cores = np.arange(sizing.cores)
-        rows, start = [], 0
+        sizing, rows, start = self.fabric.sizing, [], 0
         for pod in (p for p, above in enumerate(sizing.top_of) if above == top):
             links = sizing.spines[pod] * sizing.spine_up[pod]
-            ends = (start + links - cores + sizing.cores - 1) // sizing.cores
-            rows.append(ends - (start - cores + sizing.cores - 1) // sizing.cores)
+            ends = (start + np.arange(links)) % sizing.cores
             start += links
-        return np.array(rows, np.int64)
+            if alive:
+                spines = [not spine.gone for spine in self.pods[pod].spines]
+                ends = ends[np.repeat(spines, sizing.spine_up[pod])]
+            rows.append(np.bincount(ends, minlength=sizing.cores))
+        result = np.array(rows, np.int64)
+        return result * [not core.gone for core in self.cores(top)] if alive else result

@@ -1,4 +1,4 @@
-"""What pictures of Clos fabrics say: findings as titles, and the words of tiers and links.
+"""What pictures of Clos fabrics say: findings as titles, the gutter, and the legend.
 
 Counts are the inventory's. What a device keeps is the least share of the links of any group that
 it climbs through, over the devices below it.
@@ -6,182 +6,297 @@ it climbs through, over the devices below it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
-from nest_core.documents.units import format_ratio, humanise_rate
+from nest_core.documents.units import format_ratio
 from nest_core.fabric import Clos
+from nest_core.report.picture.aggregate import tile_words
+from nest_core.report.picture.clos_layout import ClosLayout
+from nest_core.report.picture.clos_plan import LinkLoads
 from nest_core.report.picture.clos_structure import Structure
-from nest_core.report.picture.fabric_words import count_words, said_rate
-from nest_core.report.picture.marks import Said
+from nest_core.report.picture.fabric_words import count_words, rate_words
+from nest_core.report.picture.marks import Swatch, TierLabel
+from nest_core.report.picture.plan import PlanOnDevices
+from nest_core.report.picture.racks import MIN_DOMAIN
+from nest_core.report.picture.stages import stage_legend
+from nest_core.report.picture.switches import DrawnSwitch, Placed
 
-__all__ = [
-    "Counts",
-    "keeps",
-    "said_links",
-    "said_nodes",
-    "said_tier",
-    "subtitle",
-    "title",
-]
+__all__ = ["ClosWords", "Counts", "fault_words", "title"]
 
-
-Counts = dict[str, tuple[int, int]]
+Counts = Mapping[str, tuple[int, int]]
 """By class of the bill: how many there are, and how many have failed."""
 
+_INSIDE = {
+    "switch": "switch in the node",
+    "mesh": "full mesh in the node",
+    "ring": "ring in the node",
+    "hybrid_cube_mesh": "hybrid cube mesh",
+}
+_PLANES = {
+    2: ("two", "halves"),
+    3: ("three", "takes a third of"),
+    4: ("four", "takes a quarter of"),
+}
 
-def keeps(structure: Structure) -> tuple[float, float]:
+
+def _rates(structure: Structure) -> tuple[float, float]:
     """Bytes/s of a device's NICs, and what is left of it at the worst between any two devices."""
     fabric = structure.fabric
-    own = fabric.nics_per_node * fabric.nic_bandwidth_Bps / fabric.devices_per_node
-    least = own
-    slow = min([1.0, *structure.slow.values()])
+    full = fabric.nics_per_node * fabric.nic_bandwidth_Bps / fabric.devices_per_node
+    worst = full
     for height in range(1, fabric.tiers):
         group = fabric.group_of(height)
-        if len(np.unique(group)) < 2:
-            continue
         members = np.bincount(group, minlength=len(fabric.uplinks(height)))
         links = fabric.uplinks(height) * fabric.link_bandwidth_Bps
         shares = links[members > 0] / members[members > 0]
-        least = min(least, float(shares[shares > 0].min(initial=own)))
-    return own, least * slow
-
-
-def rate(bytes_per_second: float, whole: float) -> str:
-    """A rate in the unit of another, without it.
-
-    Examples
-    --------
-    >>> rate(12.5e9, 50e9)
-    '12.5'
-    """
-    unit = humanise_rate(whole).split()[-1]
-    scale = {"TB/s": 1e12, "GB/s": 1e9, "MB/s": 1e6}.get(unit, 1.0)
-    return f"{bytes_per_second / scale:.3g}"
+        if len(shares) > 1:
+            worst = min(worst, float(shares[shares > 0].min(initial=full)))
+    return full, worst * min([1.0, *structure.slow.values()])
 
 
 def title(structure: Structure) -> str:
-    """The finding."""
+    """Return the finding."""
     fabric = structure.fabric
-    own, least = keeps(structure)
-    said = said_rate(own)
-    bad = troubles(structure)
-    if bad:
-        less = f"keep {rate(least, own)} of their {said}" if least < own * 0.999 else f"keep {said}"
-        return f"With {bad}, devices {less} at the worst"
+    full, worst = _rates(structure)
+    rate = rate_words(full)
+    part = f"{worst / full * float(rate.split()[0]):.3g}"  # in the unit of the full rate
+    is_full = worst >= full * 0.999
+    if faults := _faults(structure):
+        less = rate if is_full else f"{part} of their {rate}"
+        return f"With {faults}, devices keep {less} at the worst"
     if fabric.kind == "rail_only":
-        return "Rails never meet above the node: between rails, traffic goes through " + inside(
-            fabric
-        )
+        inside = "NVLink in a node" if fabric.devices_per_node > 1 else "nothing"
+        if fabric.interconnect != "switch":
+            inside = "the links between a node's devices"
+        return f"Rails never meet above the node: between rails, traffic goes through {inside}"
     if fabric.planes > 1:
-        share = {2: "halves", 3: "takes a third of", 4: "takes a quarter of"}.get(
-            fabric.planes, f"takes 1/{fabric.planes} of"
-        )
+        planes = fabric.planes
+        number, takes = _PLANES.get(planes, (str(planes), f"takes 1/{planes} of"))
         return (
-            f"Each NIC has a port in {_count(fabric.planes)} planes that share no switch: "
-            f"a leaf down {share} it, cuts nobody off"
+            f"Each NIC has a port in {number} planes that share no switch: "
+            f"a leaf down {takes} it, cuts nobody off"
         )
     if fabric.kind == "rail_optimised":
-        unit = fabric.sizing.nodes_per_unit * fabric.devices_per_node
-        hop = f"one leaf hop within a unit of {min(unit, fabric.slots):,}"
-        return f"Device i of every node is on rail i: {hop}" if fabric.rails > 1 else hop
+        unit = min(fabric.sizing.nodes_per_unit * fabric.devices_per_node, fabric.slots)
+        rails = "Device i of every node is on rail i: " if fabric.rails > 1 else ""
+        return f"{rails}one leaf hop within a unit of {unit:,}"
     if fabric.tiers == 1:
-        return f"One switch joins all: a device keeps its {said}"
-    return _ratios(structure, own, least, said)
-
-
-def _ratios(structure: Structure, own: float, least: float, said: str) -> str:
-    fabric = structure.fabric
+        return f"One switch joins all: a device keeps its {rate}"
     low, *high = (tier.oversubscription for tier in fabric.switch_tiers[1:])
-    if least >= own * 0.999:
-        far = "between any two pods" if fabric.tiers == 3 else "up to the spine"
-        return f"1:1{' on three tiers' if high else ''}: a device keeps its {said} {far}"
-    kept = f"a device keeps {rate(least, own)} of its {said}"
+    if is_full:
+        far = "between any two pods" if high else "up to the spine"
+        return f"1:1{' on three tiers' if high else ''}: a device keeps its {rate} {far}"
+    keeps = f"a device keeps {part} of its {rate}"
     if high and low > 1.001 and high[0] > 1.001:
-        return (
-            f"{format_ratio(low)} above the {fabric.tier_names[0]}, "
-            f"{format_ratio(high[0])} above the pod: {kept}"
-        )
+        above = f"above the {fabric.tier_names[0]}, {format_ratio(high[0])} above the pod"
+        return f"{format_ratio(low)} {above}: {keeps}"
     if high and high[0] > low:
-        return f"{format_ratio(high[0])} above the pod: {kept} from pod to pod"
+        return f"{format_ratio(high[0])} above the pod: {keeps} from pod to pod"
     where = fabric.tier_names[0] + (" switch" if fabric.kind == "fat_tree" else "")
-    return f"{format_ratio(low)}: above the {where} {kept}"
+    return f"{format_ratio(low)}: above the {where} {keeps}"
 
 
-def _count(number: int) -> str:
-    return {2: "two", 3: "three", 4: "four"}.get(number, str(number))
-
-
-def inside(fabric: Clos) -> str:
-    """What joins the devices of a node."""
-    if fabric.interconnect == "switch":
-        return "NVLink in a node" if fabric.devices_per_node > 1 else "nothing"
-    return "the links between a node's devices"
-
-
-def troubles(structure: Structure) -> str:
-    """What has failed or is slow, in a few words; empty if nothing."""
-    gone = sorted(structure.gone)
-    slow = [f"{key} at {_share(share)}" for key, share in sorted(structure.slow.items())]
-    said = [", ".join(gone) + " down" if len(gone) < 3 else f"{len(gone)} elements down"]
-    return " and ".join((said if gone else []) + (slow if len(slow) < 3 else [f"{len(slow)} slow"]))
+def _faults(structure: Structure) -> str:
+    """Say what has failed or is slow, in a few words; empty if nothing."""
+    gone, slow = sorted(structure.fabric.missing), sorted(structure.slow.items())
+    parts = []
+    if gone:
+        parts.append(f"{len(gone)} elements down" if len(gone) > 2 else f"{', '.join(gone)} down")
+    if len(slow) > 2:
+        return " and ".join([*parts, f"{len(slow)} slow"])
+    return " and ".join([*parts, *(f"{key} at {_share(share)}" for key, share in slow)])
 
 
 def _share(share: float) -> str:
     return "half rate" if share == 0.5 else f"{share:.2g} of its rate"
 
 
-def subtitle(structure: Structure, line: str) -> str:
-    """What it is, and what one line and one width mean."""
-    fabric = structure.fabric
-    means = f" One line is {line}; width is capacity" if line else " Width is capacity"
-    return f"{fabric.devices:,} devices, {fabric.arrangement()}.{means}"
+def fault_words(structure: Structure, switch: DrawnSwitch) -> str:
+    """Say what is wrong with a switch; empty if nothing."""
+    key = f"{switch.name} {switch.number}"
+    if switch.gone:
+        return f"{key} down"
+    rate = structure.fabric.link_bandwidth_Bps * switch.rate / 1e9
+    return f"{key} at {_share(switch.rate)}: {rate:.3g} GB/s a link" if switch.rate < 1 else ""
 
 
-def said_tier(
-    name: str, counts: Counts, words: tuple[str, ...], edges: tuple[float, float], head: str = ""
-) -> Said:
-    """A tier of switches."""
-    count, gone = counts[name]
-    text = head or count_words(count, gone, name)
-    return Said(name, count, text, words, *edges, gone=gone)
+@dataclass(frozen=True)
+class ClosWords:
+    """The words beside a drawing.
+
+    Parameters
+    ----------
+    layout : ClosLayout
+    counts : Counts
+    form : {"links", "pairs", "mesh"}
+        What a line between leaves and spines is.
+    nodes : str
+        How many nodes a box is.
+    loads : LinkLoads or None
+    """
+
+    layout: ClosLayout
+    counts: Counts
+    form: str
+    nodes: str
+    loads: LinkLoads | None
+
+    @property
+    def structure(self) -> Structure:
+        """What there is."""
+        return self.layout.structure
+
+    @property
+    def fabric(self) -> Clos:
+        """What is drawn."""
+        return self.layout.fabric
+
+    @property
+    def line(self) -> str:
+        """What one line between spines and leaves is; empty where none is drawn."""
+        pod = self.structure.pods[0]
+        count = 1 if self.form == "links" else pod.leaves[0].up // max(1, len(pod.spines))
+        rate = rate_words(self.fabric.link_bandwidth_Bps)
+        return "" if self.form == "mesh" else f"{count} link{'s' if count > 1 else ''} of {rate}"
+
+    @property
+    def subtitle(self) -> str:
+        """What it is, and what one line and one width mean."""
+        means = f"One line is {self.line}; width is capacity" if self.line else "Width is capacity"
+        return f"{self.fabric.devices:,} devices, {self.fabric.arrangement()}. {means}"
+
+    def _row(self, what: str, *words: str, head: str = "", ratio: float | None = None) -> TierLabel:
+        """Return the words of a tier, or of a class of links after their number."""
+        (count, gone), edges = self.counts[what], self.layout.edges[what]
+        if what.startswith("links "):
+            words = (f"{count_words(count, gone, 'link')}{words[0]}",)
+            if self.loads and what in self.loads.words:
+                words = (f"{count_words(count, gone, 'link')}, {self.loads.words[what]}",)
+        else:
+            head = head or count_words(count, gone, what)
+        return TierLabel(what, count, head, tuple(filter(None, words)), *edges, gone, ratio)
+
+    def rows(self) -> list[TierLabel]:
+        """Return the words of every row, the top one first."""
+        fabric, rows = self.fabric, list[TierLabel]()
+        if fabric.kind == "rail_only":
+            edges = self.layout.edges["common"]
+            rows.append(TierLabel("common", 0, "No common spine", (), *edges))
+        if fabric.tiers == 3:
+            rows += self._top()
+        if fabric.tiers > 1:
+            rows += self._spines()
+        return [*rows, *self._leaves(), self._nodes()]
+
+    def _top(self) -> list[TierLabel]:
+        structure, name, pods = self.structure, self.fabric.tier_names[2], self.structure.pods
+        links = structure.core_links()
+        ports = f"{int(links.sum(axis=0).max()):,} of {self.fabric.radix:,} ports each"
+        each = ", dealt in turn"
+        if links.min() == links.max():
+            each = f": each pod to each switch, x {links.max()}"
+        tiles = _tiles(self.layout.cores[0].upper)
+        rows = [
+            self._row(name, tiles, ports),
+            self._row(f"links {name}", each, ratio=self._ratio(2)),
+        ]
+        if not structure.has_rail_panels and len(pods) > 1:
+            is_even = len({sum(leaf.down for leaf in pod.leaves) for pod in pods}) == 1
+            together = len(self.layout.panels[0].pod.numbers)
+            tiles = f"drawn {together} at a time" if together > 1 else ""
+            words = tuple(filter(None, (tiles, "all alike" if is_even else "of unequal size")))
+            head = count_words(len(pods), 0, "pod")
+            rows.append(TierLabel("pod", len(pods), head, words, *self.layout.edges[""]))
+        return rows
+
+    def _spines(self) -> list[TierLabel]:
+        structure, fabric = self.structure, self.fabric
+        low, name = fabric.tier_names[:2]
+        pod = structure.panel_pods[0]
+        spine, leaf = pod.spines[0], pod.leaves[0]
+        ports = f"{spine.down:,} of {fabric.radix:,} ports each"
+        words = f": every {low} to every {name}, x {leaf.up // len(pod.spines)}"
+        if len(pod.spines) == 1:
+            words = f", {leaf.up} from each {low}"
+        if structure.has_rail_panels:
+            ports, words = f"{len(pod.spines):,} for each rail", ", within each rail"
+        elif fabric.tiers == 3:
+            ports = f"{len(pod.spines)} in a pod, {spine.down}\u00a0down, {spine.up}\u00a0up"
+            words = ", within each pod"
+        return [
+            self._row(name, _tiles(self.layout.spines[0]), ports),
+            self._row(f"links {name}", words, ratio=self._ratio(1)),
+        ]
+
+    def _leaves(self) -> list[TierLabel]:
+        fabric, pods = self.fabric, self.structure.pods
+        name, leaf, units = fabric.tier_names[0], pods[0].leaves[0], fabric.sizing.units
+        ports = f"{leaf.down} down, {leaf.up} up each" if leaf.up else f"{leaf.down} ports down"
+        if fabric.rails > 1:
+            ports = f"{fabric.rails} rails x {units} unit{'s' if units > 1 else ''}; {ports}"
+        elif fabric.tiers == 3:
+            ports = f"{len(pods[0].leaves)} in a pod, {ports}"
+        words = f", {leaf.down} to a {name}" if sum(len(pod.leaves) for pod in pods) > 1 else ""
+        tiles = _tiles(self.layout.leaves[0])
+        return [self._row(name, tiles, ports), self._row(f"links {name}", words)]
+
+    def _nodes(self) -> TierLabel:
+        structure, fabric, head = self.structure, self.fabric, ""
+        devices, units = fabric.devices_per_node, fabric.sizing.units
+        many, host = len(structure.nodes_of(0)), fabric.devices_per_host
+        words = f"{many} under a {fabric.tier_names[0]}" if units > 1 else ""
+        if fabric.rails > 1:
+            words = f"{many} in a unit; a column is its rail"
+        elif structure.unit_name == "rack":
+            head, words = count_words(units, 0, "rack"), f"of {many} nodes"
+        if devices >= MIN_DOMAIN:
+            head = count_words(*self.counts["node"], "rack")
+            words = f"{devices // host} hosts of {host} devices" if host else ""
+        words = "; ".join(filter(None, (words, self.nodes)))
+        each = f"{count_words(devices, 0, 'device')}, {count_words(fabric.nics_per_node, 0, 'NIC')}"
+        inside = (
+            f"{_INSIDE[fabric.interconnect]}, {rate_words(fabric.intra_bandwidth_Bps)} per device"
+        )
+        return self._row("node", words, f"{each} each", inside if devices > 1 else "", head=head)
+
+    def _ratio(self, height: int) -> float:
+        """Oversubscription above a height of what is left: links below over links above."""
+        names = self.fabric.tier_names
+        below, gone = self.counts[f"links {names[height - 1]}"]
+        here, lost = self.counts[f"links {names[height]}"]
+        stated = self.fabric.switch_tiers[height].oversubscription
+        return stated * (below / (below + gone)) * ((here + lost) / here)
+
+    def legend(self, plan: PlanOnDevices | None) -> tuple[Swatch, ...]:
+        """Return the entries of the legend."""
+        fabric, leaves = self.fabric, self.structure.pods[0].leaves
+        if plan is not None:
+            ramp = (Swatch("ramp", "", "links, idle to busiest"),) if self.loads else ()
+            return (*stage_legend(plan), *ramp)
+        entries = [
+            (bool(fabric.missing), Swatch("line", "link gone", "gone")),
+            (bool(self.structure.slow), Swatch("line", "link slow", "slow")),
+            (bool(self.line), Swatch("line", "link", self.line)),
+        ]
+        is_coloured = bool(leaves[0].look)
+        is_funnel = any(leaf.up and leaf.up != leaf.down for leaf in leaves)
+        funnel = Swatch("funnel", "switch", "switch: foot is down, head is up capacity")
+        entries += [
+            (is_coloured, Swatch("box", "rail-0", "leaf and devices of rail 0")),
+            (not is_coloured, Swatch("box", "device", "device")),
+            (is_funnel, funnel),
+            (not is_funnel, Swatch("box", "switch", "switch; its width is its links")),
+            (
+                fabric.devices_per_node >= MIN_DOMAIN,
+                Swatch("box", "frame domain", "scale-up domain"),
+            ),
+            (not self.line, Swatch("box", "mesh", "full mesh")),
+        ]
+        return tuple(swatch for is_drawn, swatch in entries if is_drawn)
 
 
-def said_links(
-    name: str,
-    counts: Counts,
-    words: str,
-    edges: tuple[float, float],
-    ratio: float | None = None,
-) -> Said:
-    """Links into a tier; ``words`` follow their number."""
-    what = f"links {name}"
-    count, gone = counts[what]
-    said = count_words(count, gone, "link") + words
-    return Said(what, count, "", (said,), *edges, gone=gone, ratio=ratio)
-
-
-def said_nodes(
-    structure: Structure, counts: Counts, edges: tuple[float, float], head: str, words: str
-) -> Said:
-    """The nodes and their devices."""
-    count, gone = counts["node"]
-    fabric = structure.fabric
-    each = fabric.devices_per_node
-    devices = f"{each} devices" if each > 1 else "1 device"
-    nics = f"{fabric.nics_per_node} NICs" if fabric.nics_per_node > 1 else "1 NIC"
-    more = f"{devices}, {nics} each"
-    join = ""
-    if each > 1:
-        join = f"{inside_name(fabric)}, {said_rate(fabric.intra_bandwidth_Bps)} per device"
-    text = head or count_words(count, gone, "node")
-    return Said("node", count, text, tuple(w for w in (words, more, join) if w), *edges, gone=gone)
-
-
-def inside_name(fabric: Clos) -> str:
-    """The interconnect of a node, as gutters have it."""
-    return {
-        "switch": "switch in the node",
-        "mesh": "full mesh in the node",
-        "ring": "ring in the node",
-        "hybrid_cube_mesh": "hybrid cube mesh",
-    }[fabric.interconnect]
+def _tiles(boxes: Sequence[Placed]) -> str:
+    return tile_words([len(box.members) for box in boxes])

@@ -1,4 +1,4 @@
-"""Dragonflies: a column per group with its routers and nodes, and an arc for every pair of groups.
+"""Dragonflies: a column per group with its nodes, and an arc for every pair of groups.
 
 A group is as wide at its foot as the links of its nodes, at its head as its global links. Groups
 that have no room are tiles; what links the groups of a tile is counted with it.
@@ -6,214 +6,200 @@ that have no room are tiles; what links the groups of a tile is counted with it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
 
 from nest_core.fabric import Dragonfly
-from nest_core.report.picture.aggregate import Row, opacity, row_of
-from nest_core.report.picture.ask import Ask
-from nest_core.report.picture.fabric_words import count_words, said_rate
-from nest_core.report.picture.frame import TEXT, Frame, frame_of, framed
-from nest_core.report.picture.marks import (
-    Band,
-    Box,
-    Drawn,
-    Line,
-    Mark,
-    Point,
-    Said,
-    Swatch,
-    Words,
-    between,
-)
+from nest_core.report.picture.aggregate import BoxRow, opacity, row_of, tile_words
+from nest_core.report.picture.columns import Columns
+from nest_core.report.picture.fabric_words import count_words, rate_words
+from nest_core.report.picture.frame import Frame, frame_of, framed
+from nest_core.report.picture.marks import Drawn, Line, Mark, Point, Swatch, TierLabel, between
 from nest_core.report.picture.meshes import arc
+from nest_core.report.picture.options import DrawOptions
 from nest_core.report.picture.plan import load_look
-from nest_core.report.picture.racks import Paint, Racks, node_words
+from nest_core.report.picture.racks import NodeBoxes, Paint, node_words
 from nest_core.report.picture.stages import Stages, legend_of, lit, load_words, stages_of
-from nest_core.report.picture.switches import rectangle
-from nest_core.report.picture.text import text_width
 
 __all__ = ["dragonfly_drawn"]
 
 _MAX_COLUMNS = 36
 """Most columns: every pair of them has a line."""
+_MIN_WIDTH = 2.2
 
 
-def dragonfly_drawn(fabric: Dragonfly, ask: Ask) -> Drawn:
+def dragonfly_drawn(fabric: Dragonfly, options: DrawOptions) -> Drawn:
     """Draw a dragonfly."""
-    frame = frame_of(ask.width)
-    stages, paint = stages_of(ask, fabric.devices, np.arange(fabric.devices))
-    sketch = _Sketch(fabric, frame, paint)
-    busy = _busy(fabric, ask)
-    most = float(busy.max())
-    words = load_words(ask, (_title(fabric), _subtitle(fabric)), most)
-    marks = sketch.arcs({} if ask.loads is None else sketch.looks(busy, most))
-    marks += sketch.columns()
+    frame = frame_of(options.width)
+    stages, paint = stages_of(options, fabric.devices, np.arange(fabric.devices))
+    row = row_of(fabric.groups, frame.start, frame.end, max_boxes=_MAX_COLUMNS)
+    drawing = _Groups(fabric, frame, row, paint)
+    busy = _busy(fabric, options)
+    busiest = float(busy.max())
+    words = load_words(options, (_title(fabric), _subtitle(fabric)), busiest)
+    looks = {}
+    if options.loads is not None:
+        shares = np.maximum.reduceat(np.maximum.reduceat(busy, row.first, 0), row.first, 1)
+        looks = {pair: load_look(float(shares[pair]), busiest) for pair in drawing.pairs}
+    marks = [*drawing.arcs(looks), *drawing.columns_drawn()]
     if stages is not None:
-        marks += sketch.transfers(stages)
-    legend = legend_of(ask, most, _legend(fabric), marks)
-    return framed(frame, words, marks, sketch.said(node_words(marks)), legend)
+        marks += drawing.transfers(stages)
+    legend = legend_of(options, busiest, _legend(fabric), marks)
+    return framed(frame, words, marks, drawing.labels(node_words(marks)), legend)
 
 
 @dataclass(frozen=True)
-class _Sketch:
+class _Groups:
     """Where groups stand, and their marks."""
 
     fabric: Dragonfly
     frame: Frame
+    row: BoxRow
     paint: Paint
-
-    @cached_property
-    def row(self) -> Row:
-        """Groups, or tiles of them, side by side."""
-        frame = self.frame
-        return row_of(self.fabric.groups, frame.left, frame.right, max_boxes=_MAX_COLUMNS)
 
     @cached_property
     def edges(self) -> dict[str, tuple[float, float]]:
         """Top and bottom of the arcs, the groups, the links of nodes, and the nodes."""
         top, down = self.frame.top, self.frame.down
-        switch = min(20.0, 0.07 * down)
-        ends = top + 0.56 * down, top + 0.56 * down + switch, top + 0.66 * down + switch
+        ends = top + 0.56 * down, top + 0.56 * down + min(20.0, 0.07 * down)
+        below = ends[1] + 0.1 * down
         return {
             "links global": (top, ends[0]),
-            "group": (ends[0], ends[1]),
-            "links node": (ends[1], ends[2]),
-            "node": (ends[2], self.frame.bottom),
+            "tier 1": ends,
+            "links 1": (ends[1], below),
+            "nodes": (below, self.frame.bottom),
         }
 
-    def key(self, column: int) -> str:
-        """Name the groups of a column."""
-        return self.row.key("group", column)
+    @cached_property
+    def columns(self) -> Columns:
+        """Where everything stands."""
+        fabric, row = self.fabric, self.row
+        nodes = fabric.routers_per_group * fabric.nodes_per_router
+        foot = nodes * fabric.nics_per_node * fabric.nic_bandwidth_Bps
+        head = fabric.links_per_pair * (fabric.groups - 1) * fabric.global_bandwidth_Bps
+        room = row.box / max(foot, head) / max(row.counts)
+        keys = tuple(row.key("group", at) for at in range(len(row.counts)))
+        widths = np.maximum(_MIN_WIDTH, room * np.outer((foot, head), row.counts))
+        return Columns(
+            self.frame,
+            row,
+            (tuple(f"nodes of {key}" for key in keys), keys),
+            widths,
+            self.edges,
+            [nodes * first for first in (*row.first, fabric.groups)],
+            NodeBoxes(
+                np.arange(fabric.nodes + 1) * fabric.devices_per_node,
+                np.ones(fabric.devices, bool),
+                self.paint,
+            ),
+        )
 
-    def looks(self, busy: npt.NDArray[np.float64], most: float) -> dict[tuple[int, int], str]:
-        """Return the looks of the lines between two columns by what is on their fullest link."""
-        starts = np.array(self.row.first)
-        shares = np.maximum.reduceat(np.maximum.reduceat(busy, starts, 0), starts, 1)
-        return {(a, b): load_look(float(shares[a, b]), most) for a, b in self._pairs}
-
-    @property
-    def _pairs(self) -> list[tuple[int, int]]:
-        count = len(self.row.counts)
-        return [(a, b) for a in range(count) for b in range(a + 1, count)]
+    @cached_property
+    def pairs(self) -> list[tuple[int, int]]:
+        """Every two columns."""
+        return list(combinations(range(len(self.row.counts)), 2))
 
     def _way(self, a: int, b: int) -> tuple[Point, ...]:
-        y, top = self.edges["group"][0], self.edges["links global"][0]
-        ends = self.row.centres[a], self.row.centres[b]
-        span = (ends[1] - ends[0]) / max(self.row.pitch, self.frame.across - self.row.pitch)
-        return arc(*ends, y, (y - top - 2) * min(1.0, 0.12 + 0.88 * span))
+        top, y = self.edges["links global"]
+        start, end = self.row.centres[a], self.row.centres[b]
+        span = (end - start) / max(self.row.pitch, self.frame.across - self.row.pitch)
+        return arc(start, end, y, (y - top - 2) * min(1.0, 0.12 + 0.88 * span))
 
-    def arcs(self, loads: dict[tuple[int, int], str]) -> list[Mark]:
+    def arcs(self, loads: Mapping[tuple[int, int], str]) -> list[Mark]:
         """Draw the links between groups."""
-        pairs, marks = self._pairs, list[Mark]()
-        width = min(1.6, max(0.6, 220.0 / max(1, len(pairs))))
-        area = self.frame.across * (self.edges["group"][0] - self.frame.top)
-        faint = opacity(area, max(1, len(pairs)), width, 0.5 * self.frame.across)
-        for a, b in pairs:
-            ends, counts = (self.key(a), self.key(b)), self.row.counts
-            stands = (("links global", counts[a] * counts[b] * self.fabric.links_per_pair),)
+        marks, keys, counts = list[Mark](), self.columns.keys[1], self.row.counts
+        lines = max(1, len(self.pairs))
+        width = min(1.6, max(0.6, 220.0 / lines))
+        top, bottom = self.edges["links global"]
+        across = self.frame.across
+        shade = opacity(across * (bottom - top), lines, width, 0.5 * across)
+        for a, b in self.pairs:
+            ends, links = (keys[a], keys[b]), counts[a] * counts[b] * self.fabric.links_per_pair
             look = f"link {loads.get((a, b), '')}".strip()
-            seen = max(faint, 0.5) if loads else faint
-            marks.append(Line(between(*ends), look, self._way(a, b), width, ends, stands, seen))
+            strength = max(shade, 0.5) if loads else shade
+            stands = (("links global", links),)
+            marks.append(Line(between(*ends), look, self._way(a, b), width, ends, stands, strength))
         return marks
 
-    def columns(self) -> list[Mark]:
+    def columns_drawn(self) -> list[Mark]:
         """Draw groups, the links of their nodes, and these."""
-        fabric, marks = self.fabric, list[Mark]()
-        racks = Racks(
-            np.arange(fabric.nodes + 1) * fabric.devices_per_node,
-            np.ones(fabric.devices, bool),
-            self.paint,
-        )
-        nodes = fabric.routers_per_group * fabric.nodes_per_router
-        feet = nodes * fabric.nics_per_node * fabric.nic_bandwidth_Bps
-        heads = fabric.links_per_pair * (fabric.groups - 1) * fabric.global_bandwidth_Bps
-        room = self.row.box / max(feet, heads) / max(self.row.counts)
-        for column, (count, x) in enumerate(zip(self.row.counts, self.row.centres, strict=True)):
-            foot, head = max(2.2, room * feet * count), max(2.2, room * heads * count)
-            top, bottom = self.edges["group"]
-            key, width = self.key(column), max(foot, head)
-            place = (x - width / 2, top, width, bottom - top)
-            marks.append(Box(key, "switch", *place, "", self._holds(count), head, foot))
-            text = str(self.row.first[column]) if count == 1 else f"{count:,}"
-            if self.frame.words and text_width(text, TEXT) * 1.1 + 2 <= min(foot, head):
-                marks.append(Words(text, "", x, (top + bottom) / 2 + 4.2, TEXT, "middle", key))
-            first = self.row.first[column] * nodes
-            nodes_below = range(first, first + count * nodes)
-            below, ends = self.edges["node"], (f"nodes of {key}", key)
-            stands = (("links node", len(nodes_below) * fabric.nics_per_node),)
-            area = rectangle(x - foot / 2, bottom, foot, below[0] - bottom)
-            marks.append(Band(between(*ends), "bundle", area, ends, stands))
-            wide = max(foot, min(self.row.box, 26.0))
-            block = (x - wide / 2, below[0], wide, below[1] - below[0])
-            marks += racks.block(ends[0], nodes_below, block)
+        fabric, columns, marks = self.fabric, self.columns, list[Mark]()
+        nics = fabric.routers_per_group * fabric.nodes_per_router * fabric.nics_per_node
+        for column, (first, count) in enumerate(zip(self.row.first, self.row.counts, strict=True)):
+            text = str(first) if count == 1 else f"{count:,}"
+            marks += columns.switches(1, column, (text,), self._holds(count))
+            marks += columns.links(1, column, "links node", (count * nics, 0))
+            marks += columns.nodes(column)
         return marks
 
-    def _holds(self, count: int) -> tuple[tuple[str, int], ...]:
+    def _holds(self, groups: int) -> tuple[tuple[str, int], ...]:
         """Routers of some groups, and the links among them."""
         routers = self.fabric.routers_per_group
         holds = (
-            ("router", count * routers),
-            ("links local", count * routers * (routers - 1) // 2),
-            ("links global", count * (count - 1) // 2 * self.fabric.links_per_pair),
+            ("router", groups * routers),
+            ("links local", groups * routers * (routers - 1) // 2),
+            ("links global", groups * (groups - 1) // 2 * self.fabric.links_per_pair),
         )
         return tuple(entry for entry in holds if entry[1])
 
     def transfers(self, stages: Stages) -> list[Mark]:
         """Light the first replica's way from stage to stage, where it leaves a group."""
         column_of = np.repeat(np.arange(len(self.row.counts)), self.row.counts)
-        columns = column_of[self.fabric.group_of()]
-        marks: list[Mark] = []
-        for group, following in pairwise(stages.groups()):
-            a, b = sorted((int(columns[group[0]]), int(columns[following[0]])))
-            if a != b:
-                ends = self.key(a), self.key(b)
-                marks += lit(between(*ends), self._way(a, b), ends)
+        marks, keys = list[Mark](), self.columns.keys[1]
+        for a, b in self.columns.crossings(stages, column_of[self.fabric.group_of()]):
+            marks += lit(between(keys[a], keys[b]), self._way(a, b), (keys[a], keys[b]))
         return marks
 
-    def said(self, nodes: str) -> list[Said]:
+    def labels(self, nodes: str) -> list[TierLabel]:
         """Return the words of every row."""
         fabric = self.fabric
         a, p, h = fabric.routers_per_group, fabric.nodes_per_router, fabric.global_links_per_router
-        each, groups = fabric.links_per_pair, fabric.groups
-        out, inside = each * (groups - 1), a * (a - 1) // 2
+        per_pair, groups = fabric.links_per_pair, fabric.groups
+        out, inside = per_pair * (groups - 1), a * (a - 1) // 2
         nics = fabric.nodes * fabric.nics_per_node
-        tiled = (self.row.said(),) if self.row.tiled else ()
         ports = f"{p * fabric.nics_per_node} NICs, {a - 1} local, {min(h, out)} global"
-        rate = f" of {said_rate(fabric.nic_bandwidth_Bps)} to routers"
-        links = count_words(nics, 0, "link") + rate
-        size = (f"of {fabric.devices_per_node:,} devices",) if fabric.devices_per_node > 1 else ()
-        result = [
-            self._said("links global", each * groups * (groups - 1) // 2, "global link",
-                       f"{each:,} per pair of groups; {out:,} leave each group"),
-            self._said("group", groups, "group", f"{a:,} routers each", *tiled),
-            self._said("router", fabric.routers, "router", f"of {fabric.radix} ports: {ports}",
-                       edges="group"),
-            self._said("links local", groups * inside, "local link", f"{inside:,} in each group",
-                       edges="group"),
-            Said("links node", nics, "", (links,), *self.edges["links node"]),
-            self._said("node", fabric.nodes, "node", *size, *([nodes] if nodes else [])),
-        ]  # fmt: skip
-        if fabric.devices_per_node > 1:
-            result.append(self._said("device", fabric.devices, "device", edges="node"))
-        return [row for row in result if row.count]
+        links = (
+            f"{count_words(nics, 0, 'link')} of {rate_words(fabric.nic_bandwidth_Bps)} to routers"
+        )
+        size = f"of {fabric.devices_per_node:,} devices" if fabric.devices_per_node > 1 else ""
+        above = f"{per_pair:,} per pair of groups; {out:,} leave each group"
+        rows = [
+            ("links global", per_pair * groups * (groups - 1) // 2, "global link", (above,)),
+            ("group", groups, "group", (f"{a:,} routers each", tile_words(self.row.counts))),
+            ("router", fabric.routers, "router", (f"of {fabric.radix} ports: {ports}",)),
+            ("links local", groups * inside, "local link", (f"{inside:,} in each group",)),
+            ("links node", nics, "", (links,)),
+            ("node", fabric.nodes, "node", (size, nodes)),
+            ("device", fabric.devices if size else 0, "device", ()),
+        ]
+        edges = {"links global": "links global", "links node": "links 1"}
+        edges |= {"node": "nodes", "device": "nodes"}
+        return [
+            TierLabel(
+                what,
+                count,
+                count_words(count, 0, name) if name else "",
+                tuple(filter(None, words)),
+                *self.edges[edges.get(what, "tier 1")],
+            )
+            for what, count, name, words in rows
+            if count
+        ]
 
-    def _said(self, what: str, count: int, name: str, *words: str, edges: str = "") -> Said:
-        return Said(what, count, count_words(count, 0, name), words, *self.edges[edges or what])
 
-
-def _busy(fabric: Dragonfly, ask: Ask) -> npt.NDArray[np.float64]:
+def _busy(fabric: Dragonfly, options: DrawOptions) -> npt.NDArray[np.float64]:
     """Busy share of the fullest global link from one group to another, shape (groups, groups)."""
-    groups, each = fabric.groups, fabric.links_per_pair
-    if ask.loads is None or not each:
+    groups, per_pair = fabric.groups, fabric.links_per_pair
+    if options.loads is None or not per_pair:
         return np.zeros((groups, groups))
     # Global links are the last of the link map, by group, group and link.
-    ways = ask.loads.busy[-groups * groups * each :].reshape(groups, groups, each).max(axis=2)
+    ways = options.loads.busy[-groups * groups * per_pair :]
+    ways = ways.reshape(groups, groups, per_pair).max(axis=2)
     return np.asarray(np.maximum(ways, ways.T))
 
 
@@ -227,13 +213,13 @@ def _title(fabric: Dragonfly) -> str:
 
 
 def _subtitle(fabric: Dragonfly) -> str:
-    near, far = (said_rate(r) for r in (fabric.local_bandwidth_Bps, fabric.global_bandwidth_Bps))
+    near, far = (rate_words(r) for r in (fabric.local_bandwidth_Bps, fabric.global_bandwidth_Bps))
     rates = f"all links of {near}" if near == far else f"local links of {near}, global of {far}"
     a, p, h = fabric.routers_per_group, fabric.nodes_per_router, fabric.global_links_per_router
     return f"{fabric.devices:,} devices; a = {a}, p = {p}, h = {h}; {rates}"
 
 
-def _legend(fabric: Dragonfly) -> Sequence[Swatch]:
+def _legend(fabric: Dragonfly) -> list[Swatch]:
     return [
         *([Swatch("line", "link", "links of two groups")] if fabric.groups > 1 else []),
         Swatch("funnel", "switch", "group: foot is its NICs, head its global links"),

@@ -21,9 +21,8 @@ from nest_core.explain.loads import Loads
 from nest_core.fabric import Element, GraphFabric
 from nest_core.fabric.lattice import lattice_of
 from nest_core.network import GraphLinkMap
-from nest_core.report.picture.aggregate import LEAST_PITCH, MOST_PAIRS, gap, opacity
-from nest_core.report.picture.ask import Ask
-from nest_core.report.picture.fabric_words import count_words, plural, said_rate
+from nest_core.report.picture.aggregate import MAX_PAIRS, MIN_PITCH, gap, opacity
+from nest_core.report.picture.fabric_words import count_words, plural, rate_words
 from nest_core.report.picture.folding import Folded, by_rank, folded
 from nest_core.report.picture.frame import TEXT, Frame, frame_of, framed
 from nest_core.report.picture.grids import torus_drawn
@@ -34,13 +33,14 @@ from nest_core.report.picture.marks import (
     Line,
     Mark,
     Point,
-    Said,
     Stands,
     Swatch,
+    TierLabel,
     Words,
     between,
 )
 from nest_core.report.picture.meshes import arc
+from nest_core.report.picture.options import DrawOptions
 from nest_core.report.picture.plan import load_look
 from nest_core.report.picture.racks import Paint
 from nest_core.report.picture.stages import legend_of, load_words, stage_ink, stages_of
@@ -53,22 +53,24 @@ _HIGH = 30.0
 _WIDEST_LINE = 7.0
 
 
-def graph_drawn(fabric: GraphFabric, ask: Ask) -> Drawn:
+def graph_drawn(fabric: GraphFabric, options: DrawOptions) -> Drawn:
     """The picture of a drawn graph."""
     lattice = lattice_of(fabric)
     if lattice is not None:
-        return torus_drawn(lattice.torus, ask)
-    frame = frame_of(ask.width)
-    result = folded(fabric, int(frame.across / LEAST_PITCH), MOST_PAIRS)
-    stages, paint = stages_of(ask, fabric.devices, np.arange(fabric.devices))
-    sketch = _Sketch(fabric, result or by_rank(fabric), frame, result is not None, paint, ask.loads)
+        return torus_drawn(lattice.torus, options)
+    frame = frame_of(options.width)
+    result = folded(fabric, int(frame.across / MIN_PITCH), MAX_PAIRS)
+    stages, paint = stages_of(options, fabric.devices, np.arange(fabric.devices))
+    sketch = _Sketch(
+        fabric, result or by_rank(fabric), frame, result is not None, paint, options.loads
+    )
     most = max(sketch.busy.values(), default=0.0)
-    words = load_words(ask, sketch.words, most)
+    words = load_words(options, sketch.words, most)
     marks = sketch.marks()
     if stages is not None:
         marks += stages.outlines(marks)
-    legend = legend_of(ask, most, _legend(fabric), marks)
-    return framed(frame, words, marks, sketch.said(ask), legend)
+    legend = legend_of(options, most, _legend(fabric), marks)
+    return framed(frame, words, marks, sketch.said(options), legend)
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,7 @@ class _Sketch:
         for boxes in self.order.values():
             pitch = self.frame.across / len(boxes)
             width = min(_WIDEST_BOX, pitch - gap(pitch))
-            middles = (self.frame.left + (at + 0.5) * pitch for at in range(len(boxes)))
+            middles = (self.frame.start + (at + 0.5) * pitch for at in range(len(boxes)))
             places |= {box: (x, width) for box, x in zip(boxes, middles, strict=True)}
         return places
 
@@ -310,18 +312,23 @@ class _Sketch:
         fold = "; x: boxes alike" if alike else ""
         return title, f"Rows by hops from devices; a line's width is capacity{fold}"
 
-    def said(self, ask: Ask) -> list[Said]:
+    def said(self, options: DrawOptions) -> list[TierLabel]:
         """Rows and the links between them, from the top."""
-        result: list[Said] = []
+        result: list[TierLabel] = []
         ranks = sorted(self.rows, reverse=True)
         for at, rank in enumerate(ranks):
             top, bottom = self.rows[rank]
-            result += self._said_row(rank, top, bottom, ask)
+            result += self._said_row(rank, top, bottom, options)
             lower = self.rows[ranks[at + 1]][0] if at + 1 < len(ranks) else bottom + 20
             result += self._said_links(rank, bottom, lower)
-        return [*result, Said("node", ask.parts.nodes, "", (), self.frame.top, self.frame.bottom)]
+        return [
+            *result,
+            TierLabel("node", options.parts.nodes, "", (), self.frame.top, self.frame.bottom),
+        ]
 
-    def _said_row(self, rank: int, top: float, bottom: float, ask: Ask) -> list[Said]:
+    def _said_row(
+        self, rank: int, top: float, bottom: float, options: DrawOptions
+    ) -> list[TierLabel]:
         counts: Counter[tuple[str, str]] = Counter()
         for box, at in enumerate(self.boxes.rank):
             if at == rank:
@@ -333,12 +340,12 @@ class _Sketch:
             is_tier = role == "switch" and what.startswith("tier ")
             head = count_words(count, 0, "switch" if is_tier else "NIC" if what == "nic" else what)
             below: tuple[str, ...] = ()
-            if role == "device" and ask.parts.nodes < self.fabric.devices:
-                below = (f"in {ask.parts.nodes:,} nodes",)
-            result.append(Said(what, count, head, below, top, bottom))
+            if role == "device" and options.parts.nodes < self.fabric.devices:
+                below = (f"in {options.parts.nodes:,} nodes",)
+            result.append(TierLabel(what, count, head, below, top, bottom))
         return result
 
-    def _said_links(self, rank: int, top: float, bottom: float) -> list[Said]:
+    def _said_links(self, rank: int, top: float, bottom: float) -> list[TierLabel]:
         """Links between a rank and the one below it, and those within the rank below."""
         counts: dict[str, Counter[float]] = defaultdict(Counter)
         ranks = sorted(self.rows)
@@ -350,12 +357,12 @@ class _Sketch:
                 tier = self.tiers.links.get((link.a, link.b), "")
                 counts[f"links {tier}" if tier else "inside"][link.bandwidth_Bps] += link.count
         return [
-            Said(
+            TierLabel(
                 what,
                 sum(rates.values()),
                 "",
                 tuple(
-                    f"{count_words(n, 0, 'link')} of {said_rate(r)}"
+                    f"{count_words(n, 0, 'link')} of {rate_words(r)}"
                     for r, n in sorted(rates.items())
                 ),
                 top,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nest_core.documents.units import humanise_rate
 
-__all__ = ["count_words", "plural", "said_rate"]
+__all__ = ["count_words", "plural", "rate_words"]
 
 PLURALS = {"leaf": "leaves", "spine": "spines", "switch": "switches", "core": "core switches"}
 PLURALS |= {"edge": "edge switches", "aggregation": "aggregation switches"}
@@ -36,12 +36,12 @@ def count_words(count: int, gone: int, name: str) -> str:
     return f"{count:,}{f' of {total:,}' if gone else ''} {plural(name, total)}"
 
 
-def said_rate(bytes_per_second: float) -> str:
+def rate_words(bytes_per_second: float) -> str:
     """A rate without a decimal that says nothing, unbroken.
 
     Examples
     --------
-    >>> said_rate(50e9) == "50\u00a0GB/s"
+    >>> rate_words(50e9) == "50\u00a0GB/s"
     True
     """
     number, unit = humanise_rate(bytes_per_second).split()

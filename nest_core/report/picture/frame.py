@@ -12,20 +12,31 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from nest_core.documents.units import format_ratio
-from nest_core.report.picture.marks import Band, Box, Drawn, Line, Mark, Said, Swatch, Words
+from nest_core.report.picture.marks import (
+    Band,
+    Box,
+    Drawn,
+    Line,
+    Mark,
+    Swatch,
+    TierLabel,
+    Words,
+    rectangle,
+)
 from nest_core.report.picture.text import text_width, wrapped
 
-__all__ = ["OVER", "TEXT", "Frame", "badge", "frame_of", "framed", "untitled"]
+__all__ = ["TEXT", "Frame", "frame_of", "framed", "untitled"]
 
 TEXT = 12.0
 """Size of all words but the title."""
-OVER = 1.1
+_OVER = 1.1
 """Above so many ports down to one up a ratio is marked; below, whole ports explain it."""
 
 _TITLE = 15.5
 _HEAD = 13.0
 _LEADING = 14.5
 _GUTTER = 16.0
+_SWATCHES = {"box": 16.0, "line": 26.0, "funnel": 20.0, "ramp": 66.0}
 _HEIGHTS = {"full": 460.0, "heads": 340.0, "silhouette": 132.0}
 
 
@@ -37,23 +48,23 @@ class Frame:
     ----------
     width, height : float
         Of the picture.
-    said : {"full", "heads", "silhouette"}
-    left, right, top, bottom : float
+    detail : {"full", "heads", "silhouette"}
+    start, end, top, bottom : float
         Edges of the drawing.
     """
 
     width: float
     height: float
-    said: Literal["full", "heads", "silhouette"]
-    left: float
-    right: float
+    detail: Literal["full", "heads", "silhouette"]
+    start: float
+    end: float
     top: float
     bottom: float
 
     @property
     def across(self) -> float:
         """Width of the drawing."""
-        return self.right - self.left
+        return self.end - self.start
 
     @property
     def down(self) -> float:
@@ -63,23 +74,23 @@ class Frame:
     @property
     def words(self) -> bool:
         """Whether words stand in the drawing."""
-        return self.said != "silhouette"
+        return self.detail != "silhouette"
 
 
 def frame_of(width: float) -> Frame:
-    """The frame of a picture ``width`` pixels wide; its height follows.
+    """Return the frame of a picture ``width`` pixels wide; its height follows.
 
     It leaves as much room to words whatever they say, so that no failure moves the drawing.
     """
     if width < 300:
         height = float(round(_HEIGHTS["silhouette"] * width / 216))
         return Frame(width, height, "silhouette", 4, width - 4, 4, height - 4)
-    said: Literal["full", "heads"] = "heads" if width < 640 else "full"
+    detail: Literal["full", "heads"] = "heads" if width < 640 else "full"
     titles, subtitles, legends = _reserved(width)
-    top = 10 + 19 * titles + 16 * subtitles + (14 if said == "full" else 10)
-    height = _HEIGHTS[said] + 19 * (titles - 1) + 16 * (subtitles - 1) + 16 * (legends - 1)
-    left = 160.0 if said == "full" else 112.0
-    return Frame(width, height, said, left, width - _GUTTER, top, height - 16 * legends - 16)
+    top = 10 + 19 * titles + 16 * subtitles + (14 if detail == "full" else 10)
+    height = _HEIGHTS[detail] + 19 * (titles - 1) + 16 * (subtitles - 1) + 16 * (legends - 1)
+    start = 160.0 if detail == "full" else 112.0
+    return Frame(width, height, detail, start, width - _GUTTER, top, height - 16 * legends - 16)
 
 
 def _reserved(width: float) -> tuple[int, int, int]:
@@ -93,43 +104,42 @@ def framed(
     frame: Frame,
     words: tuple[str, str],
     marks: Sequence[Mark],
-    said: Sequence[Said],
+    labels: Sequence[TierLabel],
     legend: Sequence[Swatch],
 ) -> Drawn:
-    """The picture: a drawing with its title, gutter and legend.
+    """Return the picture: a drawing with its title, gutter and legend.
 
     Parameters
     ----------
     words : (str, str)
         Title and subtitle in full.
-    said : sequence of Said
+    labels : sequence of TierLabel
         Top tier first.
     """
     around: list[Mark] = []
     if frame.words:
-        around += _titles(frame, *words)
-        around += gutter(frame, said)
-        around += _legend(frame, legend)
-    return Drawn(*words, frame.width, frame.height, (*marks, *around), tuple(legend), tuple(said))
+        around = [*_titles(frame, *words), *_gutter(frame, labels), *_legend(frame, legend)]
+    return Drawn(*words, frame.width, frame.height, (*marks, *around), tuple(legend), tuple(labels))
 
 
 def untitled(drawn: Drawn) -> Drawn:
-    """The picture without the lines of its title and its legend: they stand beside it, or must not.
+    """Return the picture without title and legend: they stand beside it, or must not.
 
     The legend's marks are the last ones, as `framed` puts them.
     """
     frame = frame_of(drawn.width)
     if not frame.words:
         return drawn
-    up, count = frame.top - 12, len(_legend(frame, drawn.legend))
-    kept = drawn.marks[: len(drawn.marks) - count]
-    marks = (mark for mark in kept if "title" not in mark.look.split())
+    up = frame.top - 12
+    rest = drawn.marks[: len(drawn.marks) - len(_legend(frame, drawn.legend))]
     return replace(
         drawn,
         height=frame.bottom + 16 - up,
         legend=(),
-        marks=tuple(_raised(mark, up) for mark in marks),
-        said=tuple(replace(one, top=one.top - up, bottom=one.bottom - up) for one in drawn.said),
+        marks=tuple(_raised(mark, up) for mark in rest if "title" not in mark.look.split()),
+        labels=tuple(
+            replace(label, top=label.top - up, bottom=label.bottom - up) for label in drawn.labels
+        ),
     )
 
 
@@ -151,16 +161,14 @@ def _titles(frame: Frame, title: str, subtitle: str) -> list[Mark]:
     return result
 
 
-def badge(x: float, y: float, ratio: float, middle: bool = False) -> tuple[list[Mark], float]:
-    """A ratio on a plate with its upper left (or upper middle) corner there, and its width."""
+def _badge(x: float, y: float, ratio: float) -> list[Mark]:
+    """Draw a ratio on a plate with its upper left corner there."""
     text = format_ratio(ratio)
     width = max(42.0, text_width(text, TEXT, bold=True) * 1.1 + 18)
-    left = x - width / 2 if middle else x
-    over = ratio > OVER
-    return [
-        Box("", "badge over" if over else "badge", left, y, width, 18, radius=9),
-        Words(text, "inverse" if over else "bold", left + width / 2, y + 13.2, TEXT, "middle"),
-    ], width
+    over = ratio > _OVER
+    plate = Box("", "badge over" if over else "badge", x, y, width, 18, radius=9)
+    look = "inverse" if over else "bold"
+    return [plate, Words(text, look, x + width / 2, y + 13.2, TEXT, "middle")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,36 +180,47 @@ class _Block:
     texts: tuple[tuple[str, ...], ...]
     middle: float
     key: str
-    top: float = 0.0
-
-    @property
-    def height(self) -> float:
-        return 16.0 * len(self.head) + 23.0 * (self.ratio is not None) + _LEADING * len(self.lines)
 
     @property
     def lines(self) -> tuple[str, ...]:
         return tuple(line for text in self.texts for line in text)
 
+    @property
+    def height(self) -> float:
+        return 16.0 * len(self.head) + 23.0 * (self.ratio is not None) + _LEADING * len(self.lines)
 
-def gutter(frame: Frame, said: Sequence[Said]) -> list[Mark]:
-    """The words left of the drawing, each block at its part, none upon another."""
-    room = frame.left - _GUTTER - 16
-    full = frame.said == "full"
-    blocks = []
-    for one in said:
-        head = wrapped(one.head, room * (1 if full else 1.08), _HEAD, bold=True, most=2)
-        texts = tuple(wrapped(text, room, TEXT, most=3) for text in one.words) if full else ()
-        block = _Block(head, one.ratio, texts, (one.top + one.bottom) / 2, one.what)
-        if block.height:
-            blocks.append(block)
-    return [mark for block in _stacked(blocks, frame) for mark in _block(block, full)]
+    def marks(self, y: float, is_full: bool) -> list[Mark]:
+        """Draw the words below a height."""
+        result: list[Mark] = []
+        for line in self.head:
+            result.append(Words(line, "bold", _GUTTER, y + 12.5, _HEAD, key=self.key))
+            y += 16
+        if self.ratio is not None:
+            plate, text = _badge(_GUTTER, y + 1, self.ratio)
+            result += [plate, text]
+            if is_full and isinstance(plate, Box):
+                x = _GUTTER + plate.width + 7
+                result.append(Words("down : up", "soft", x, y + 14.2))
+            y += 23
+        for line in self.lines:
+            result.append(Words(line, "soft", _GUTTER, y + 11.5, key=self.key))
+            y += _LEADING
+        return result
 
 
-def _stacked(blocks: list[_Block], frame: Frame) -> list[_Block]:
-    """Tops of all blocks: in the middle of their parts, moved until none overlaps another.
+def _gutter(frame: Frame, labels: Sequence[TierLabel]) -> list[Mark]:
+    """Draw the words left of the drawing, each block at its part, none upon another.
 
     Where there is no room, the longest blocks lose their last words.
     """
+    room, full = frame.start - _GUTTER - 16, frame.detail == "full"
+    blocks = []
+    for label in labels:
+        head = wrapped(label.head, room * (1 if full else 1.08), _HEAD, bold=True, most=2)
+        texts = tuple(wrapped(text, room, TEXT, most=3) for text in label.words) if full else ()
+        middle = (label.top + label.bottom) / 2
+        blocks.append(_Block(head, label.ratio, texts, middle, label.what))
+    blocks = [block for block in blocks if block.height]
     top, bottom, gap = frame.top - 8, frame.bottom + 8, 5.0
     while sum(block.height + gap for block in blocks) - gap > bottom - top:
         longest = max(range(len(blocks)), key=lambda at: len(blocks[at].lines))
@@ -209,81 +228,49 @@ def _stacked(blocks: list[_Block], frame: Frame) -> list[_Block]:
             break
         blocks[longest] = replace(blocks[longest], texts=blocks[longest].texts[:-1])
         blocks = [block for block in blocks if block.height]
-    tops = [block.middle - block.height / 2 for block in blocks]
     # Down from the top, then up from the bottom: what is pushed keeps its order.
-    least = top
-    for at, block in enumerate(blocks):
-        tops[at] = max(tops[at], least)
-        least = tops[at] + block.height + gap
-    most = bottom
-    for at in range(len(blocks) - 1, -1, -1):
-        tops[at] = min(tops[at], most - blocks[at].height)
-        most = tops[at] - gap
-    return [replace(block, top=at) for block, at in zip(blocks, tops, strict=True)]
-
-
-def _block(block: _Block, full: bool) -> list[Mark]:
-    y, result = block.top, list[Mark]()
-    for line in block.head:
-        result.append(Words(line, "bold", _GUTTER, y + 12.5, _HEAD, key=block.key))
-        y += 16
-    if block.ratio is not None:
-        plate, width = badge(_GUTTER, y + 1, block.ratio)
-        result += plate
-        if full:
-            result.append(Words("down : up", "soft", _GUTTER + width + 7, y + 14.2))
-        y += 23
-    for line in block.lines:
-        result.append(Words(line, "soft", _GUTTER, y + 11.5, key=block.key))
-        y += _LEADING
-    return result
-
-
-def _legend_rows(
-    legend: Sequence[Swatch], left: float, right: float, most: int
-) -> list[list[tuple[float, Swatch]]]:
-    """Where every entry starts, row by row; what needs more rows is left out."""
-    rows: list[list[tuple[float, Swatch]]] = []
-    x = right
-    for one in legend:
-        width = _swatch_width(one) + text_width(one.words, TEXT) * 1.1
-        if not rows or x + width > right:
-            rows.append([])
-            x = left
-        rows[-1].append((x, one))
-        x += width + 22
-    return rows[:most]
-
-
-def _swatch_width(one: Swatch) -> float:
-    return {"box": 16.0, "line": 26.0, "funnel": 20.0, "ramp": 66.0}[one.form]
+    tops = []
+    for block in blocks:
+        tops.append(max(block.middle - block.height / 2, top))
+        top = tops[-1] + block.height + gap
+    marks: list[Mark] = []
+    for block, y in zip(reversed(blocks), reversed(tops), strict=True):
+        y = min(y, bottom - block.height)
+        marks += block.marks(y, full)
+        bottom = y - gap
+    return marks
 
 
 def _legend(frame: Frame, legend: Sequence[Swatch]) -> list[Mark]:
+    """Draw the legend in the rows that there are; what needs more is left out."""
+    start = frame.start if frame.detail == "full" else _GUTTER
+    places: list[tuple[float, int, Swatch]] = []
+    x, row = start, 0
+    for swatch in legend:
+        width = _SWATCHES[swatch.form] + text_width(swatch.words, TEXT) * 1.1
+        if x > start and x + width > frame.end:
+            x, row = start, row + 1
+        places.append((x, row, swatch))
+        x += width + 22
+    rows = min(row + 1, _reserved(frame.width)[2])
     result: list[Mark] = []
-    left = frame.left if frame.said == "full" else _GUTTER
-    rows = _legend_rows(legend, left, frame.right, _reserved(frame.width)[2])
-    for number, row in enumerate(rows):
-        y = frame.height - 8 - 16 * (len(rows) - 1 - number)
-        for x, one in row:
-            result += _swatch(one, x, y)
-            result.append(Words(one.words, "soft", x + _swatch_width(one), y))
+    for x, row, swatch in places:
+        if row < rows:
+            y = frame.height - 8 - 16 * (rows - 1 - row)
+            result += _swatch(swatch, x, y)
+            result.append(Words(swatch.words, "soft", x + _SWATCHES[swatch.form], y))
     return result
 
 
-def _swatch(one: Swatch, x: float, y: float) -> list[Mark]:
+def _swatch(swatch: Swatch, x: float, y: float) -> list[Mark]:
     middle = y - 4
-    if one.form == "line":
-        return [Line("", one.look, ((x, middle), (x + 20, middle)), 2.0)]
-    if one.form == "funnel":
-        return [Box("", one.look, x, middle - 5, 14, 10, head=6, foot=14)]
-    if one.form == "ramp":
+    if swatch.form == "line":
+        return [Line("", swatch.look, ((x, middle), (x + 20, middle)), 2.0)]
+    if swatch.form == "funnel":
+        return [Box("", swatch.look, x, middle - 5, 14, 10, head=6, foot=14)]
+    if swatch.form == "ramp":
         return [
-            Band("", f"load-{step}", _rectangle(x + 10 * step, middle - 4, 10, 8))
+            Band("", f"load-{step}", rectangle(x + 10 * step, middle - 4, 10, 8))
             for step in range(6)
         ]
-    return [Box("", one.look, x, middle - 5, 10, 10, radius=1.5)]
-
-
-def _rectangle(x: float, y: float, width: float, height: float) -> tuple[tuple[float, float], ...]:
-    return ((x, y), (x + width, y), (x + width, y + height), (x, y + height))
+    return [Box("", swatch.look, x, middle - 5, 10, 10, radius=1.5)]

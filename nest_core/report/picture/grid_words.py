@@ -9,10 +9,10 @@ import numpy as np
 
 from nest_core.bill.inventory import Inventory
 from nest_core.fabric import Torus
-from nest_core.report.picture.fabric_words import count_words, said_rate
+from nest_core.report.picture.fabric_words import count_words, rate_words
 from nest_core.report.picture.frame import Frame
 from nest_core.report.picture.lattice import CUBE, Blocks
-from nest_core.report.picture.marks import Said, Swatch
+from nest_core.report.picture.marks import Swatch, TierLabel
 
 __all__ = ["torus_legend", "torus_said", "torus_subtitle", "torus_title"]
 
@@ -39,7 +39,7 @@ def torus_title(fabric: Torus) -> str:
     article = (
         "An" if str(fabric.shape[0]) in ("8", "11", "18") or fabric.shape[0] // 10 == 8 else "A"
     )
-    rate = said_rate(fabric.link_bandwidth_Bps)
+    rate = rate_words(fabric.link_bandwidth_Bps)
     one = "link" if links == 1 else "links"
     return (
         f"{article} {_by(fabric.shape)} {_called(fabric)}: {up_to}{_NUMBERS[links]} {one} of "
@@ -69,7 +69,7 @@ def _tiled(blocks: Blocks) -> str:
 
 
 def torus_legend(blocks: Blocks) -> list[Swatch]:
-    rate = said_rate(blocks.torus.link_bandwidth_Bps)
+    rate = rate_words(blocks.torus.link_bandwidth_Bps)
     result = [
         Swatch("line", "link axis-0", f"link of {rate}" if blocks.single else f"links of {rate}")
     ]
@@ -85,7 +85,7 @@ def torus_legend(blocks: Blocks) -> list[Swatch]:
     return result
 
 
-def torus_said(blocks: Blocks, parts: Inventory, frame: Frame) -> list[Said]:
+def torus_said(blocks: Blocks, parts: Inventory, frame: Frame) -> list[TierLabel]:
     torus = blocks.torus
     gone = torus.places - torus.devices
     of = count_words(torus.devices, gone, "device")
@@ -111,12 +111,14 @@ def torus_said(blocks: Blocks, parts: Inventory, frame: Frame) -> list[Said]:
     for switch in parts.switches:
         head = f"{switch.count:,} optical switches"
         rows.append((switch.role, switch.count, head, ("which the links between cubes cross",), 0))
-    rate = said_rate(torus.bisection_Bps())
+    rate = rate_words(torus.bisection_Bps())
     rows.append(("bisection", 0, rate, ("bisection, one way",), 0))
     room = frame.down / len(rows)
     result = [
-        Said(what, count, head, below, frame.top + room * at, frame.top + room * (at + 1), lost)
+        TierLabel(
+            what, count, head, below, frame.top + room * at, frame.top + room * (at + 1), lost
+        )
         for at, (what, count, head, below, lost) in enumerate(rows)
     ]
     # Every device is a node of its own.
-    return [*result, Said("node", torus.devices, "", (), frame.top, frame.bottom, gone)]
+    return [*result, TierLabel("node", torus.devices, "", (), frame.top, frame.bottom, gone)]

@@ -18,7 +18,6 @@ import numpy as np
 
 from nest_core.bill.inventory import Inventory
 from nest_core.fabric import Torus
-from nest_core.report.picture.ask import Ask
 from nest_core.report.picture.frame import TEXT, Frame, frame_of, framed
 from nest_core.report.picture.grid_words import (
     torus_legend,
@@ -37,6 +36,7 @@ from nest_core.report.picture.marks import (
     Words,
     between,
 )
+from nest_core.report.picture.options import DrawOptions
 from nest_core.report.picture.plan import load_look
 from nest_core.report.picture.racks import Paint
 from nest_core.report.picture.stages import Stages, legend_of, lit, load_words, stages_of
@@ -52,16 +52,16 @@ _GAP = 1.3
 _STUB, _LAYER_STUB, _MAX_STUB = 0.42, 0.26, 15.0
 
 
-def torus_drawn(fabric: Torus, ask: Ask) -> Drawn:
+def torus_drawn(fabric: Torus, options: DrawOptions) -> Drawn:
     """Draw a torus or mesh."""
-    frame = frame_of(ask.width)
+    frame = frame_of(options.width)
     most_blocks = _MAX_BLOCKS[len(fabric.shape)]
     blocks = blocks_of(fabric, most_blocks, lambda counts: _pitch(counts, frame) >= _MIN_PITCH)
-    grid = _Grid(blocks, frame, ask.parts, ask.plan is not None)
-    busy = {} if ask.loads is None else blocks.busiest(ask.loads.busy)
+    grid = _Grid(blocks, frame, options.parts, options.plan is not None)
+    busy = {} if options.loads is None else blocks.busiest(options.loads.busy)
     most = max(busy.values(), default=0.0)
-    words = load_words(ask, (torus_title(fabric), torus_subtitle(blocks)), most)
-    stages, paint = stages_of(ask, fabric.places, fabric.place_of())
+    words = load_words(options, (torus_title(fabric), torus_subtitle(blocks)), most)
+    stages, paint = stages_of(options, fabric.places, fabric.place_of())
     looks = {joint: load_look(share, most) for joint, share in busy.items()}
     marks = [*grid.links(looks), *([] if stages is None else grid.bars(stages))]
     marks += grid.boxes(paint)
@@ -69,15 +69,15 @@ def torus_drawn(fabric: Torus, ask: Ask) -> Drawn:
         marks += grid.numbers(stages) + grid.transfers(stages)
     if frame.words:
         marks += grid.letters()
-    legend = legend_of(ask, most, torus_legend(blocks), marks)
-    return framed(frame, words, marks, torus_said(blocks, ask.parts, frame), legend)
+    legend = legend_of(options, most, torus_legend(blocks), marks)
+    return framed(frame, words, marks, torus_said(blocks, options.parts, frame), legend)
 
 
 def _area(frame: Frame) -> tuple[float, float, float, float]:
     """Left, top, width and height of what blocks may fill, stubs and letters outside."""
     margin = 28.0 if frame.words else 8.0
     return (
-        frame.left + margin,
+        frame.start + margin,
         frame.top + margin,
         frame.across - 2 * margin,
         frame.down - 2 * margin,

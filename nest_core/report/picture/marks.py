@@ -22,11 +22,12 @@ __all__ = [
     "Line",
     "Mark",
     "Point",
-    "Said",
     "Stands",
     "Swatch",
+    "TierLabel",
     "Words",
     "between",
+    "rectangle",
 ]
 
 Point = tuple[float, float]
@@ -175,7 +176,7 @@ class Swatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class TierLabel:
     """The words of one tier or one class of links, which stand beside its part of the drawing.
 
     Parameters
@@ -218,7 +219,7 @@ class Drawn:
     marks : tuple of Mark
         All of them, title, gutter and legend included.
     legend : tuple of Swatch
-    said : tuple of Said
+    labels : tuple of TierLabel
         Top tier first: the table for who does not see the picture.
     """
 
@@ -228,15 +229,20 @@ class Drawn:
     height: float
     marks: tuple[Mark, ...]
     legend: tuple[Swatch, ...] = ()
-    said: tuple[Said, ...] = ()
+    labels: tuple[TierLabel, ...] = ()
 
 
-def between(one: str, other: str) -> str:
-    """The key of the links between two boxes.
+def between(end: str, other: str) -> str:
+    """Return the key of the links between two boxes.
 
     Examples
     --------
     >>> between("leaf 3", "spine 0")
     'leaf 3 | spine 0'
     """
-    return f"{one} | {other}"
+    return f"{end} | {other}"
+
+
+def rectangle(x: float, y: float, width: float, height: float) -> tuple[Point, ...]:
+    """Return its four corners."""
+    return ((x, y), (x + width, y), (x + width, y + height), (x, y + height))

@@ -16,7 +16,7 @@ import numpy as np
 from nest_core.documents.units import GB, humanise
 from nest_core.explain.cost_matrices import MATRIX_CLASSES, CostMatrices, LevelOf, matrix_finding
 from nest_core.report.picture.frame import TEXT
-from nest_core.report.picture.marks import Box, Drawn, Mark, Said, Words
+from nest_core.report.picture.marks import Box, Drawn, Mark, TierLabel, Words
 from nest_core.report.picture.text import wrapped
 
 __all__ = ["cell_key", "crossed", "lights", "matrix_picture"]
@@ -38,13 +38,13 @@ def cell_key(name: str, level: str) -> str:
     return f"{MATRIX_CLASSES[name][1]} traffic at the {level}"
 
 
-def lights(matrices: CostMatrices, said: Sequence[Said]) -> dict[str, tuple[str, ...]]:
+def lights(matrices: CostMatrices, said: Sequence[TierLabel]) -> dict[str, tuple[str, ...]]:
     """Classes of the bill whose marks a cell lights, by the cell's key.
 
     Parameters
     ----------
     matrices : CostMatrices
-    said : sequence of Said
+    said : sequence of TierLabel
         Of the fabric's picture, top tier first.
     """
     reached = crossed([level.name for level in matrices.levels], said)
@@ -56,7 +56,7 @@ def lights(matrices: CostMatrices, said: Sequence[Said]) -> dict[str, tuple[str,
     }
 
 
-def crossed(levels: Sequence[str], said: Sequence[Said]) -> list[tuple[str, ...]]:
+def crossed(levels: Sequence[str], said: Sequence[TierLabel]) -> list[tuple[str, ...]]:
     """Tiers and links of a picture that traffic of every level crosses, innermost first.
 
     A level of a tier's name climbs the links up to that tier and all below them, also where the
@@ -67,7 +67,7 @@ def crossed(levels: Sequence[str], said: Sequence[Said]) -> list[tuple[str, ...]
     ----------
     levels : sequence of str
         Names, innermost first.
-    said : sequence of Said
+    said : sequence of TierLabel
         Of the fabric's picture, top tier first.
     """
     order = [one.what for one in reversed(said)]
@@ -93,14 +93,14 @@ def crossed(levels: Sequence[str], said: Sequence[Said]) -> list[tuple[str, ...]
 
 
 def matrix_picture(
-    matrices: CostMatrices, said: Sequence[Said] = (), height: float = 460.0
+    matrices: CostMatrices, said: Sequence[TierLabel] = (), height: float = 460.0
 ) -> Drawn:
     """Seconds of an iteration by class and level.
 
     Parameters
     ----------
     matrices : CostMatrices
-    said : sequence of Said
+    said : sequence of TierLabel
         Of the fabric's picture beside it: levels stand at the height of the tiers of their name.
     height : float
         Of that picture.
@@ -179,7 +179,7 @@ def _shades(matrices: CostMatrices) -> np.ndarray[tuple[int, int], np.dtype[np.i
     return np.rint(share * SHADES).astype(np.int64)
 
 
-def _heights(levels: Sequence[LevelOf], said: Sequence[Said], height: float) -> list[float]:
+def _heights(levels: Sequence[LevelOf], said: Sequence[TierLabel], height: float) -> list[float]:
     """Middle of every level's row, innermost first: at its tier, at least a row apart.
 
     Where the picture is too low for all rows they go on below it.

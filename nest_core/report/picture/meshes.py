@@ -8,23 +8,24 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from nest_core.report.picture.aggregate import line_width, mesh_form, opacity
-from nest_core.report.picture.marks import Band, Box, Line, Mark, Point, Words, between
-from nest_core.report.picture.switches import Placed, stub
+from nest_core.report.picture.marks import Band, Box, Line, Mark, Point, Words, between, rectangle
+from nest_core.report.picture.switches import Placed
 from nest_core.report.picture.text import text_width
 
-__all__ = ["Mesh", "arc", "mesh"]
+__all__ = ["Mesh", "arc"]
 
 _ARC = 12
 
 IntArray = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Mesh:
     """Links between two rows.
 
@@ -32,13 +33,15 @@ class Mesh:
     ----------
     of : str
         Class of the bill (``"links spine"``).
-    links : int array, shape (lower, upper)
-        Between each switch of the lower row and each of the upper one, if nothing had failed.
-    words : str
-        What a mesh that is too dense for lines says.
+    lower, upper : sequence of Placed
+        The rows.
+    links : int array, shape (lower switches, upper switches)
+        Between every two switches, if nothing had failed.
     unit : float
         Room of one link.
-    sound : int array, shape (lower, upper), optional
+    words : str
+        What a mesh that is too dense for lines says.
+    alive : int array, shape (lower switches, upper switches), optional
         Those that are left; else all but those of failed switches.
     loads : mapping of str to str
         Look of the links of a lower switch by its key, where they are coloured by load.
@@ -47,156 +50,144 @@ class Mesh:
     """
 
     of: str
+    lower: Sequence[Placed]
+    upper: Sequence[Placed]
     links: IntArray
-    words: str
     unit: float
-    sound: IntArray | None = None
+    words: str = ""
+    alive: IntArray | None = None
     loads: Mapping[str, str] = field(default_factory=dict)
     meshes: int = 1
 
+    def _by_box(self, links: IntArray) -> IntArray:
+        rows, columns = (
+            np.cumsum([0, *(len(box.members) for box in row)])[:-1]
+            for row in (self.lower, self.upper)
+        )
+        result: IntArray = np.add.reduceat(np.add.reduceat(links, rows, 0), columns, 1)
+        return result
 
-def mesh(lower: Sequence[Placed], upper: Sequence[Placed], links: Mesh) -> tuple[str, list[Mark]]:
-    """All links between two rows, and how: singly, a line per pair, or one hatched area."""
-    total = _by_box(links.links, lower, upper)
-    left = links.links * _sound(lower, upper) if links.sound is None else links.sound
-    sound = _by_box(left, lower, upper)
-    top, bottom = upper[0].box.y + upper[0].box.height, lower[0].box.y
-    form = mesh_form(
-        int(total.sum()) * links.meshes,
-        int((total > 0).sum()) * links.meshes,
-        links.unit,
-        bottom - top,
-    )
-    drawing = _Drawing(lower, upper, links, total, sound)
-    if form == "mesh":
-        return form, [*_hatched(drawing, top, bottom), *drawing.troubled()]
-    return form, [*drawing.lines(form == "links"), *drawing.troubled()]
+    @cached_property
+    def total(self) -> IntArray:
+        """Links between every two boxes, if nothing had failed."""
+        return self._by_box(self.links)
 
+    @cached_property
+    def sound(self) -> IntArray:
+        """Those that are left."""
+        if self.alive is not None:
+            return self._by_box(self.alive)
+        below, above = (
+            [not switch.gone for box in row for switch in box.members]
+            for row in (self.lower, self.upper)
+        )
+        return self._by_box(self.links * np.outer(below, above))
 
-def _sound(lower: Sequence[Placed], upper: Sequence[Placed]) -> IntArray:
-    below = np.array([not one.gone for box in lower for one in box.members], np.int64)
-    above = np.array([not one.gone for box in upper for one in box.members], np.int64)
-    return np.outer(below, above)
+    @property
+    def edges(self) -> tuple[float, float]:
+        """Top and bottom of the links."""
+        return self.upper[0].box.y + self.upper[0].box.height, self.lower[0].box.y
 
+    @cached_property
+    def form(self) -> str:
+        """Whether there is a line for every link or pair, or one hatched area."""
+        top, bottom = self.edges
+        pairs = int((self.total > 0).sum())
+        limits = int(self.total.sum()) * self.meshes, pairs * self.meshes
+        return mesh_form(*limits, self.unit, bottom - top)
 
-def _by_box(links: IntArray, lower: Sequence[Placed], upper: Sequence[Placed]) -> IntArray:
-    rows = np.cumsum([0, *(len(box.members) for box in lower)])[:-1]
-    columns = np.cumsum([0, *(len(box.members) for box in upper)])[:-1]
-    result: IntArray = np.add.reduceat(np.add.reduceat(links, rows, 0), columns, 1)
-    return result
+    def marks(self) -> list[Mark]:
+        """Draw all links, those in trouble on top."""
+        return [*(self._hatched() if self.form == "mesh" else self._lines()), *self._troubled()]
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Drawing:
-    """Where lines between two rows end, and how they look."""
-
-    lower: Sequence[Placed]
-    upper: Sequence[Placed]
-    mesh: Mesh
-    total: IntArray
-    sound: IntArray
-
-    def ends(self, low: int, high: int, share: float = 0.5) -> tuple[Point, ...]:
+    def _ends(self, low: int, high: int, share: float = 0.5) -> tuple[Point, Point]:
         """Where links of a pair leave the lower box and enter the upper one."""
-        below, above = self.lower[low], self.upper[high]
         before = self.total[low, :high].sum() + share * self.total[low, high]
         after = self.total[:low, high].sum() + share * self.total[low, high]
-        (left, wide), (begin, length) = below.head, above.foot
-        x = left + wide * before / max(1, self.total[low].sum())
+        (start, wide), (begin, length) = self.lower[low].head, self.upper[high].foot
+        x = start + wide * before / max(1, self.total[low].sum())
         other = begin + length * after / max(1, self.total[:, high].sum())
-        return (float(x), below.box.y), (float(other), above.box.y + above.box.height)
+        top, bottom = self.edges
+        return (float(x), bottom), (float(other), top)
 
-    def lines(self, singly: bool) -> list[Mark]:
-        """What is in order: one line per link or per pair."""
+    def _lines(self) -> list[Mark]:
+        """Draw what is in order: one line per link or per pair."""
         pairs = np.argwhere(self.total > 0).tolist()
-        if singly:
+        if self.form == "links":
             return [
-                self.line(low, high, 1, (number + 0.5) / int(self.total[low, high]), 1.0)
+                self._line(low, high, 1, (number + 0.5) / int(self.total[low, high]))
                 for low, high in pairs
                 for number in range(int(self.sound[low, high]))
             ]
-        ways = [self.ends(low, high) for low, high in pairs]
-        length = sum(math.dist(way[-2], way[-1]) for way in ways) / len(ways)
-        tall = ways[0][-2][1] - ways[0][-1][1]
-        left = min(box.box.x for box in (*self.lower, *self.upper))
-        right = max(box.box.x + box.box.width for box in (*self.lower, *self.upper))
+        length = sum(math.dist(*self._ends(low, high)) for low, high in pairs) / len(pairs)
+        top, bottom = self.edges
+        boxes = [placed.box for placed in (*self.lower, *self.upper)]
+        across = max(box.x + box.width for box in boxes) - min(box.x for box in boxes)
         mean = float(np.mean(self.total[self.total > 0]))
-        width = line_width(round(mean), self.mesh.unit) if mean >= 1 else 0.45
-        grey = opacity((right - left) * tall, len(pairs), width, length)
+        width = line_width(round(mean), self.unit) if mean >= 1 else 0.45
+        grey = opacity(across * (bottom - top), len(pairs), width, length)
         return [
-            self.line(low, high, int(self.sound[low, high]), 0.5, grey)
+            self._line(low, high, int(self.sound[low, high]), 0.5, grey)
             for low, high in pairs
             if self.sound[low, high]
         ]
 
-    def line(self, low: int, high: int, count: int, share: float, grey: float) -> Line:
-        """One link, or those of a pair."""
-        below, above = self.lower[low], self.upper[high]
-        look = self.mesh.loads.get(below.key, "")
-        return Line(
-            between(below.key, above.key),
-            f"link {look}".strip(),
-            self.ends(low, high, share),
-            line_width(count, self.mesh.unit),
-            (below.key, above.key),
-            ((self.mesh.of, count),),
-            grey,
-        )
+    def _line(self, low: int, high: int, count: int, share: float, grey: float = 1.0) -> Line:
+        look = f"link {self.loads.get(self.lower[low].key, '')}".strip()
+        width = line_width(count, self.unit)
+        return self._link((low, high), look, share, width, count, grey)
 
-    def troubled(self) -> list[Mark]:
-        """Failed and slow links, on top: at least a pixel wide."""
-        gone, slow = list[Mark](), list[Mark]()
+    def _link(
+        self, pair: tuple[int, int], look: str, share: float, width: float, count: int, grey: float
+    ) -> Line:
+        ends = self.lower[pair[0]].key, self.upper[pair[1]].key
+        stands = ((self.of, count),) if count else ()
+        return Line(between(*ends), look, self._ends(*pair, share), width, ends, stands, grey)
+
+    def _troubled(self) -> list[Mark]:
+        """Failed and slow links, at least a pixel wide; what is only slow is counted beneath."""
         lost = self.total - self.sound
-        for low, high in np.argwhere(lost > 0).tolist():
-            gone.append(self.trouble(low, high, "link gone", int(lost[low, high]), 0.8))
+        width = max(1.0, line_width(1, self.unit))
+        marks: list[Mark] = [
+            self._link((low, high), "link gone", 0.5, width, int(lost[low, high]), 0.8)
+            for low, high in np.argwhere(lost > 0).tolist()
+        ]
         for low, below in enumerate(self.lower):
-            if len(below.members) > 1 or below.members[0].rate >= 1 or below.members[0].gone:
-                continue
-            for high in np.flatnonzero(self.sound[low]).tolist():
-                slow.append(self.trouble(low, high, "link slow", 0, 1.0))
-        return [*gone, *slow]
+            if len(below.members) == 1 and below.members[0].rate < 1:
+                marks += [
+                    self._link((low, high), "link slow", 0.5, 1.4, 0, 1.0)
+                    for high in np.flatnonzero(self.sound[low]).tolist()
+                ]
+        return marks
 
-    def trouble(self, low: int, high: int, look: str, count: int, grey: float) -> Line:
-        """A line over others; what is only slow is counted beneath it."""
-        below, above = self.lower[low], self.upper[high]
-        return Line(
-            between(below.key, above.key),
-            look,
-            self.ends(low, high),
-            max(1.0, line_width(1, self.mesh.unit)) if count else 1.4,
-            (below.key, above.key),
-            ((self.mesh.of, count),) if count else (),
-            grey,
+    def _hatched(self) -> list[Mark]:
+        """Draw one area between stubs of every switch, with its words on a plate."""
+        top, bottom = self.edges
+        reach = min(6.0, (bottom - top) / 6)
+        stubs = [(box, box.foot, top, "bundle") for box in self.upper]
+        stubs += [
+            (box, box.head, bottom - reach, self.loads.get(box.key, "bundle")) for box in self.lower
+        ]
+        marks: list[Mark] = [
+            Band("", look, rectangle(x, y, width, reach), (box.key,))
+            for box, (x, width), y, look in stubs
+        ]
+        (start, _), (begin, length) = self.upper[0].foot, self.upper[-1].foot
+        (first, _), (last, width) = self.lower[0].head, self.lower[-1].head
+        corners = (
+            (start, top + reach),
+            (begin + length, top + reach),
+            (last + width, bottom - reach),
+            (first, bottom - reach),
         )
-
-
-def _hatched(drawing: _Drawing, top: float, bottom: float) -> list[Mark]:
-    """One area between stubs of every switch, with its words on a plate."""
-    reach = min(6.0, (bottom - top) / 6)
-    marks: list[Mark] = [
-        stub(box.foot, top, top + reach, ("bundle", (box.key,))) for box in drawing.upper
-    ]
-    for box in drawing.lower:
-        look = drawing.mesh.loads.get(box.key, "bundle")
-        marks.append(stub(box.head, bottom - reach, box.box.y, (look, (box.key,))))
-    (left, _), (right, wide) = drawing.upper[0].foot, drawing.upper[-1].foot
-    (start, _), (end, width) = drawing.lower[0].head, drawing.lower[-1].head
-    corners = (
-        (left, top + reach),
-        (right + wide, top + reach),
-        (end + width, bottom - reach),
-        (start, bottom - reach),
-    )
-    mesh, count = drawing.mesh, int(drawing.sound.sum())
-    stands = ((mesh.of, count),)
-    marks.append(Band(mesh.of, "mesh", corners, (), stands))
-    middle, y = (sum(x for x, _ in corners) / 4, (top + bottom) / 2)
-    room = min(right + wide, end + width) - max(left, start)
-    wide = text_width(mesh.words, 12.0) * 1.12 + 20
-    if mesh.words and wide <= room and bottom - top - 2 * reach >= 22:
-        marks.append(Box("", "plate", middle - wide / 2, y - 10, wide, 20, radius=10))
-        marks.append(Words(mesh.words, "label", middle, y + 4.2, anchor="middle", key=mesh.of))
-    return marks
+        marks.append(Band(self.of, "mesh", corners, (), ((self.of, int(self.sound.sum())),)))
+        middle, y = sum(x for x, _ in corners) / 4, (top + bottom) / 2
+        room = min(begin + length, last + width) - max(start, first)
+        plate = text_width(self.words, 12.0) * 1.12 + 20
+        if self.words and plate <= room and bottom - top - 2 * reach >= 22:
+            marks.append(Box("", "plate", middle - plate / 2, y - 10, plate, 20, radius=10))
+            marks.append(Words(self.words, "label", middle, y + 4.2, anchor="middle", key=self.of))
+        return marks
 
 
 def arc(start: float, end: float, y: float, rise: float) -> tuple[Point, ...]:

@@ -15,14 +15,14 @@ from nest_core.documents.errors import InputError
 from nest_core.explain.loads import Loads
 from nest_core.fabric import Clos, Dragonfly, Fabric, GraphFabric, Hierarchical, Torus
 from nest_core.network import collapse
-from nest_core.report.picture.ask import Ask, parts_of
 from nest_core.report.picture.clos import clos_drawn
 from nest_core.report.picture.dragonfly import dragonfly_drawn
 from nest_core.report.picture.drawn_graph import graph_drawn
 from nest_core.report.picture.grids import torus_drawn
 from nest_core.report.picture.hierarchical import hierarchical_drawn
 from nest_core.report.picture.marks import Drawn
-from nest_core.report.picture.plan import shown
+from nest_core.report.picture.options import DrawOptions, parts_of
+from nest_core.report.picture.plan import plan_on_devices
 
 __all__ = ["drawn", "picture"]
 
@@ -31,7 +31,7 @@ MOST_WIDTH = 4096.0
 
 
 @singledispatch
-def drawn(fabric: Fabric, ask: Ask) -> Drawn:
+def drawn(fabric: Fabric, options: DrawOptions) -> Drawn:
     """Draw a fabric of any kind that registers how.
 
     Raises
@@ -39,7 +39,7 @@ def drawn(fabric: Fabric, ask: Ask) -> Drawn:
     InputError
         For a kind that nothing is registered for.
     """
-    del ask
+    del options
     raise InputError("kind", "must be one that has a picture", fabric.kind, "draw its link graph")
 
 
@@ -83,5 +83,5 @@ def picture(
         )
     stages = None
     if plan is not None:
-        stages = shown(loads.network if loads else collapse(fabric), plan)
-    return drawn(fabric, Ask(width, parts_of(fabric), slow or {}, stages, loads))
+        stages = plan_on_devices(loads.network if loads else collapse(fabric), plan)
+    return drawn(fabric, DrawOptions(width, parts_of(fabric), slow or {}, stages, loads))

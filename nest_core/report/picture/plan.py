@@ -17,7 +17,7 @@ from nest_core.report.picture.theme import STAGE_STEPS
 if TYPE_CHECKING:
     from nest_core.costs import Plan
 
-__all__ = ["Shown", "load_look", "shown", "stage_look", "tier_busy"]
+__all__ = ["PlanOnDevices", "load_look", "plan_on_devices", "stage_look", "tier_busy"]
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -27,7 +27,7 @@ _NAMES = {"tp": "tensor", "cp": "context", "dp": "data", "pp": "pipeline"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shown:
+class PlanOnDevices:
     """Who does what, device by device as the fabric has them present.
 
     Parameters
@@ -78,7 +78,7 @@ def stage_look(stage: int, stages: int) -> str:
     return f"stage-{round(stage / (stages - 1) * last) if stages > 1 else round(0.4 * last)}"
 
 
-def shown(network: Network, plan: Plan) -> Shown:
+def plan_on_devices(network: Network, plan: Plan) -> PlanOnDevices:
     """What a plan does on the devices of a network."""
     parts = rank_mapping_of(network, plan)
     first = (parts.dp == 0) & (parts.cp == 0)
@@ -91,7 +91,7 @@ def shown(network: Network, plan: Plan) -> Shown:
     tensor = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1)
     tensor = np.where(parts.pp < 0, -1, tensor)
     result = _finding(network, axes)
-    return Shown(plan.point.pp, plan.point.dp, parts.pp, tuple(groups), result, tensor)
+    return PlanOnDevices(plan.point.pp, plan.point.dp, parts.pp, tuple(groups), result, tensor)
 
 
 def _finding(network: Network, axes: Mapping[str, IntArray]) -> str:

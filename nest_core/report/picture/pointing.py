@@ -16,7 +16,7 @@ from nest_core.documents.units import humanise_seconds, percent
 from nest_core.explain.cost_matrices import MATRIX_CLASSES, CostMatrices
 from nest_core.explain.loads import Loads, TierLoad
 from nest_core.explain.traffic import CLASSES
-from nest_core.report.picture.marks import Drawn, Said
+from nest_core.report.picture.marks import Drawn, TierLabel
 from nest_core.report.picture.matrix import cell_key, crossed, lights
 
 __all__ = ["Pointing", "pointing"]
@@ -53,22 +53,22 @@ def pointing(drawn: Drawn, matrices: CostMatrices | None, loads: Loads | None = 
     loads : Loads, optional
         Of the plan that it shows.
     """
-    busy = _busy(loads, drawn.said) if loads else {}
-    tips = {one.what: (*_words(one), *_load_at(one.what, busy)) for one in drawn.said}
+    busy = _busy(loads, drawn.labels) if loads else {}
+    tips = {one.what: (*_words(one), *_load_at(one.what, busy)) for one in drawn.labels}
     if matrices is not None:
         tips |= _cells(matrices)
     rows = tuple((words[0], ", ".join(words[1:])) for words in tips.values() if words)
-    return Pointing(tips, lights(matrices, drawn.said) if matrices else {}, rows)
+    return Pointing(tips, lights(matrices, drawn.labels) if matrices else {}, rows)
 
 
-def _words(one: Said) -> tuple[str, ...]:
+def _words(one: TierLabel) -> tuple[str, ...]:
     """The gutter's words in full, and the ratio in words."""
     ratio = (f"{one.ratio:.3g} down : 1 up",) if one.ratio is not None else ()
     gone = (f"{one.gone:,} more have failed",) if one.gone else ()
     return tuple(word for word in (one.head, *one.words) if word) + ratio + gone
 
 
-def _busy(loads: Loads, said: Sequence[Said]) -> dict[str, tuple[str, ...]]:
+def _busy(loads: Loads, said: Sequence[TierLabel]) -> dict[str, tuple[str, ...]]:
     """Loads by class of links; classes that one tier has together share its busiest link."""
     reached = crossed([level.name for level in loads.network.levels], said)
     matrices: dict[str, tuple[str, ...]] = {}

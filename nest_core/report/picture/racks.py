@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from nest_core.report.picture.aggregate import Cells, cells_of, tiles
-from nest_core.report.picture.marks import Box, Mark, Stands, Words
-from nest_core.report.picture.switches import cross
+from nest_core.fabric.scale_up import ScaleUp
+from nest_core.report.picture.aggregate import DeviceCells, cells_of, tiles
+from nest_core.report.picture.marks import Box, Line, Mark, Stands, Words, between
+from nest_core.report.picture.meshes import arc
+from nest_core.report.picture.switches import cross, failed_corner
 from nest_core.report.picture.text import text_width
 
-__all__ = ["MIN_DOMAIN", "Area", "Column", "Paint", "Racks", "node_words", "plain"]
+__all__ = ["MIN_DOMAIN", "Area", "NodeBoxes", "Paint", "RailColumn", "node_words", "plain"]
 
 IntArray = npt.NDArray[np.int64]
 Area = tuple[float, float, float, float]
 """Left, top, width, height."""
-Column = tuple[float, float, range]
+RailColumn = tuple[float, float, range]
 """Left edge, width, and the rails of a column of devices."""
 Paint = Callable[[Sequence[int]], str]
 """The look of some devices by their numbers, failed ones counted."""
@@ -31,6 +32,9 @@ _MAX_CELLS = 1536
 _MIN_BAR = 5.5
 _MIN_ROW = 6.5
 _EDGE = 3.0
+_MAX_NODE = 150.0
+_MIN_ARCS = 90.0
+"""Least width of a node that shows the direct links between its devices."""
 
 
 def plain(devices: Sequence[int]) -> str:
@@ -40,7 +44,7 @@ def plain(devices: Sequence[int]) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Racks:
+class NodeBoxes:
     """Draw the nodes of a fabric.
 
     Parameters
@@ -48,10 +52,10 @@ class Racks:
     starts : int array (nodes + 1,)
         Number of the first device of every node.
     present : bool array (slots,)
-        Whether each device is there.
+        Whether each device is present.
     paint : callable
-    has_switch : bool
-        Whether a switch joins the devices of a node.
+    inside : ScaleUp or None
+        What joins the devices of a node, where it is drawn.
     per_host : int
         Devices of a host inside a node; 0: not given.
     """
@@ -59,17 +63,8 @@ class Racks:
     starts: IntArray
     present: npt.NDArray[np.bool_]
     paint: Paint = plain
-    has_switch: bool = False
+    inside: ScaleUp | None = None
     per_host: int = 0
-
-    @cached_property
-    def _devices_before(self) -> IntArray:
-        return np.concatenate([[0], np.cumsum(self.present)])
-
-    @cached_property
-    def _nodes_before(self) -> IntArray:
-        counts = np.diff(self._devices_before[self.starts])
-        return np.concatenate([[0], np.cumsum(counts > 0)])
 
     @property
     def has_cells(self) -> bool:
@@ -80,81 +75,100 @@ class Racks:
         """Return the devices of consecutive nodes, failed ones counted."""
         return range(int(self.starts[nodes.start]), int(self.starts[nodes.stop]))
 
-    def live_nodes(self, nodes: range) -> int:
-        """Count the nodes that have a device."""
-        return int(self._nodes_before[nodes.stop] - self._nodes_before[nodes.start])
-
-    def live_devices(self, nodes: range) -> int:
-        """Count the devices that are there."""
+    def live(self, nodes: range) -> tuple[int, int]:
+        """Count the nodes that have a device, and the devices that are present."""
         slots = self.slots(nodes)
-        return int(self._devices_before[slots.stop] - self._devices_before[slots.start])
+        firsts = self.starts[nodes.start : nodes.stop] - slots.start
+        counts = np.add.reduceat(self.present[slots.start : slots.stop].astype(np.int64), firsts)
+        return int((counts > 0).sum()), int(counts.sum())
 
-    @staticmethod
-    def frame(key: str, area: Area) -> Box:
-        """Return the frame around nodes."""
-        return Box(key, "frame", *area, radius=2.0)
+    def _lost(self, nodes: range) -> Stands:
+        """Return the nodes and devices that have failed."""
+        live, devices = self.live(nodes)
+        lost = ("node", len(nodes) - live), ("device", len(self.slots(nodes)) - devices)
+        return tuple(entry for entry in lost if entry[1])
 
     def side_by_side(self, nodes: range, area: Area, inside: str = "") -> list[Mark]:
-        """Draw every node with its devices, its switch and its name."""
-        left, top, width, height = area
+        """Draw every node with its devices, what joins them, and its name."""
+        x, top, width, height = area
         pitch = width / len(nodes)
-        wide = min(150.0, pitch - min(10.0, 0.12 * pitch))
-        return [
-            mark
-            for at, node in enumerate(nodes)
-            for mark in self._tall_node(
-                node, (left + (at + 0.5) * pitch - wide / 2, top, wide, height), inside
-            )
-        ]
+        wide = min(_MAX_NODE if len(self.starts) > 2 else width, pitch - min(10.0, 0.12 * pitch))
+        marks: list[Mark] = []
+        for at, node in enumerate(nodes):
+            place = x + (at + 0.5) * pitch - wide / 2, top, wide, height
+            marks += self._tall_node(node, place, inside)
+        return marks
+
+    def framed(self, key: str, nodes: range, area: Area) -> list[Mark]:
+        """Draw a frame with every node in it."""
+        x, y, width, height = area
+        inner = x + 3, y + 3, width - 6, height - 6
+        return [Box(key, "frame", *area, radius=2.0), *self.side_by_side(nodes, inner, key)]
 
     def _tall_node(self, node: int, area: Area, inside: str) -> list[Mark]:
         key, nodes = f"node {node}", range(node, node + 1)
         x, y, width, height = area
-        devices = self.slots(nodes)
-        if not self.live_devices(nodes):
-            lost: Stands = (("node", 1), ("device", len(devices)))
-            frame = Box(key, "frame gone", *area, inside, lost, radius=2.5)
-            return [frame, *cross(frame)]
+        devices, (live, _) = self.slots(nodes), self.live(nodes)
+        if not live:
+            return self._bar(key, nodes, area, inside)
         domain = len(devices) >= MIN_DOMAIN
         look = "frame domain" if domain else "frame"
         marks: list[Mark] = [Box(key, look, *area, inside, (("node", 1),), radius=2.5)]
-        named = height >= 60
-        foot = y + height - (22 if named else 4)
-        if named:
-            word = f"rack {node}" if domain else key
-            fits = (text for text in (word, str(node)) if text_width(text, 12) * 1.1 + 3 <= width)
-            if text := next(fits, ""):
-                marks.append(Words(text, "soft", x + width / 2, y + height - 7, 12, "middle", key))
-        bar = 0.0
-        if self.has_switch and len(devices) > 1 and height >= 44:
-            bar = min(26.0, 0.12 * height) if domain else 9.0
-            marks.append(
-                Box(f"nvswitch {node}", "port", x + 4, foot - bar - 1, width - 8, bar, key)
-            )
-        room = (x + 4, y + 5, width - 8, foot - y - 5 - (bar + 4 if bar else 0))
-        return [*marks, *self._cells(node, room, key)]
+        bottom = y + height - (22 if height >= 60 else 4)
+        if height >= 60:
+            texts = f"rack {node}" if domain else key, str(node)
+            fits = [text for text in texts if text_width(text, 12) * 1.1 + 3 <= width]
+            place = x + width / 2, y + height - 7
+            marks += [Words(text, "soft", *place, 12, "middle", key) for text in fits[:1]]
+        below = 0.0
+        has_arcs = False
+        if self.inside is not None and len(devices) > 1 and height >= 44:
+            if self.inside.interconnect == "switch":
+                below = min(26.0, 0.12 * height) if domain else 9.0
+                place = x + 4, bottom - below - 1
+                marks.append(Box(f"nvswitch {node}", "port", *place, width - 8, below, key))
+                below += 4
+            elif width >= _MIN_ARCS and height >= 60:
+                has_arcs, below = True, 0.55 * (bottom - y)
+        cells = self._cells(node, (x + 4, y + 5, width - 8, bottom - y - 5 - below), key)
+        return [*marks, *(self._arcs(cells, below) if has_arcs else []), *cells]
+
+    def _arcs(self, cells: Sequence[Mark], room: float) -> list[Mark]:
+        """Draw the direct links between the devices of a node, as wide as what they carry."""
+        boxes = [mark for mark in cells if isinstance(mark, Box)]
+        if self.inside is None or len(boxes) < self.inside.devices or boxes[0].y < boxes[-1].y:
+            return []
+        links = self.inside.links()
+        most = max((rate for _, _, rate in links), default=1.0)
+        marks: list[Mark] = []
+        for a, b, rate in links:
+            (start, y), (end, _) = boxes[a].centre, boxes[b].centre
+            ends = boxes[a].key, boxes[b].key
+            if not any("gone" in boxes[at].look for at in (a, b)):
+                deep = (room - 4) * (0.16 + 0.8 * (b - a) / (len(boxes) - 1))
+                points = arc(start, end, y + boxes[a].height / 2, -deep)
+                width = max(0.8, 2.4 * rate / most)
+                marks.append(Line(between(*ends), "link", points, width, ends, opacity=0.8))
+        return marks
 
     def block(self, key: str, nodes: range, area: Area) -> list[Mark]:
         """Draw a frame with its nodes: with cells, as bars, or one box where there is no room."""
         x, y, width, height = area
         edge = min(_EDGE, 0.12 * width, 0.12 * height)
         inner = (x + edge, y + edge, width - 2 * edge, height - 2 * edge)
-        frame: Mark = self.frame(key, area)
+        marks: list[Mark] = [Box(key, "frame", *area, radius=2.0)]
         columns = self._cell_columns(nodes, inner)
         if columns:
-            places = _grid(len(nodes), columns, inner)
-            cells = (
-                self._node(node, place, key) for node, place in zip(nodes, places, strict=True)
-            )
-            return [frame, *(mark for marks in cells for mark in marks)]
+            for node, place in zip(nodes, _grid(len(nodes), columns, inner), strict=True):
+                marks += self._node(node, place, key)
+            return marks
         counts = self._bars(len(nodes), inner)
         if len(counts) == 1:
-            return self.bar(key, nodes, area)
-        places = _grid(len(counts), 1, inner)
-        marks, first = [frame], nodes.start
-        for count, place in zip(counts, places, strict=True):
-            held = range(first, first + count)
-            marks += self.bar(_node_key(held), held, place, key)
+            return self._bar(key, nodes, area)
+        first = nodes.start
+        for count, place in zip(counts, _grid(len(counts), 1, inner), strict=True):
+            members = range(first, first + count)
+            marks += self._bar(_node_key(members), members, place, key)
             first += count
         return marks
 
@@ -167,7 +181,7 @@ class Racks:
         for columns in range(1, len(nodes) + 1):
             _, _, width, height = _grid(len(nodes), columns, area)[0]
             cells = cells_of(most, width, height)
-            if cells and cells.each == 1:
+            if cells and cells.per_cell == 1:
                 size = min(width / cells.columns, height / cells.rows)
                 if size > best * 1.05:
                     best, result = size, columns
@@ -181,26 +195,20 @@ class Racks:
             return (nodes,)
         return (1,) * nodes if rows == nodes else tiles(nodes, 9.0 * min(rows, 8))
 
-    def bar(self, key: str, nodes: range, area: Area, inside: str = "") -> list[Mark]:
+    def _bar(self, key: str, nodes: range, area: Area, inside: str = "") -> list[Mark]:
         """Draw some nodes as one box; what has failed of them in its corner."""
-        slots = self.slots(nodes)
-        live, devices = self.live_nodes(nodes), self.live_devices(nodes)
-        lost: Stands = tuple(
-            entry
-            for entry in (("node", len(nodes) - live), ("device", len(slots) - devices))
-            if entry[1]
-        )
+        (live, devices), lost = self.live(nodes), self._lost(nodes)
         if not devices:
             box = Box(key, "device gone", *area, inside, lost)
             return [box, *cross(box)]
         stands = (("node", live), ("device", devices))
-        box = Box(key, self.paint(slots), *area, inside, stands, radius=1.5)
-        return [box, *_corner(box, lost)]
+        box = Box(key, self.paint(self.slots(nodes)), *area, inside, stands, radius=1.5)
+        return [box, *(_failed(box, lost) if lost else [])]
 
     def _node(self, node: int, area: Area, inside: str) -> list[Mark]:
         key, nodes = f"node {node}", range(node, node + 1)
-        if len(self.slots(nodes)) == 1 or not self.live_devices(nodes):
-            return self.bar(key, nodes, area, inside)
+        if len(self.slots(nodes)) == 1 or not self.live(nodes)[0]:
+            return self._bar(key, nodes, area, inside)
         return [Box(key, "node", *area, inside, (("node", 1),)), *self._cells(node, area, key)]
 
     def _cells(self, node: int, area: Area, key: str) -> list[Mark]:
@@ -209,12 +217,12 @@ class Racks:
         nodes = range(node, node + 1)
         slots = self.slots(nodes)
         cells = cells_of(len(slots), width, height) if self.has_cells else None
-        if self.per_host and len(slots) % self.per_host == 0 and self.has_cells:
+        if cells and self.per_host and len(slots) % self.per_host == 0:
             rows = len(slots) // self.per_host
             if height / rows >= 3 and width / self.per_host >= 3:
-                cells = Cells(self.per_host, rows, 1)
-        if cells is None or cells.each > 1:
-            stands = (("device", self.live_devices(nodes)),)
+                cells = DeviceCells(self.per_host, rows, 1)
+        if cells is None or cells.per_cell > 1:
+            stands = (("device", self.live(nodes)[1]),)
             return [Box(f"devices of {key}", self.paint(slots), *area, key, stands)]
         across, down = width / cells.columns, height / cells.rows
         gap = 1.0 if across < 8 else 2.0
@@ -229,57 +237,48 @@ class Racks:
         return marks
 
     def by_rail(
-        self, key: str, nodes: range, area: Area, columns: Sequence[Column], rails: int
+        self, key: str, nodes: range, area: Area, columns: Sequence[RailColumn], rails: int
     ) -> list[Mark]:
         """Draw a frame with nodes as rows and rails as columns.
 
         Parameters
         ----------
-        columns : sequence of Column
+        columns : sequence of RailColumn
             At the leaves that the devices hang on.
         rails : int
             Of the fabric: device i of a node is on rail i modulo this.
         """
         x, y, width, height = area
-        rows = self.rows(nodes, height)
+        most = max(1, int((height - 4) / _MIN_ROW))
+        even = (rows for rows in range(min(most, len(nodes)), 1, -1) if len(nodes) % rows == 0)
+        rows = next(even, min(most, len(nodes)))
         per_row, step = -(-len(nodes) // rows), (height - 4) / rows
-        marks: list[Mark] = [self.frame(key, area)]
-        for at in range(rows):
-            held = nodes[at * per_row : (at + 1) * per_row]
-            if held:
-                place = (x + 1, y + 2 + at * step, width - 2, step)
-                marks += self._rail_row(held, place, key, columns, rails)
+        marks: list[Mark] = [Box(key, "frame", *area, radius=2.0)]
+        for at in range(-(-len(nodes) // per_row)):
+            members = nodes[at * per_row : (at + 1) * per_row]
+            place = (x + 1, y + 2 + at * step, width - 2, step)
+            marks += self._rail_row(members, place, key, columns, rails)
         return marks
 
-    def rows(self, nodes: range, height: float) -> int:
-        """Return how many rows of equally many nodes fit a frame of `by_rail`."""
-        most = max(1, int((height - 4) / _MIN_ROW))
-        if len(nodes) <= most:
-            return len(nodes)
-        even = next((rows for rows in range(most, 0, -1) if len(nodes) % rows == 0), 1)
-        return even if even > 1 else most
-
     def _rail_row(
-        self, nodes: range, area: Area, inside: str, columns: Sequence[Column], rails: int
+        self, nodes: range, area: Area, inside: str, columns: Sequence[RailColumn], rails: int
     ) -> list[Mark]:
         key, slots = _node_key(nodes), np.array(self.slots(nodes))
-        per_node = len(slots) // len(nodes)
-        rail_of = (slots - slots[0]) % per_node % rails
-        live = self.live_nodes(nodes)
+        rail_of = np.arange(len(slots)) % (len(slots) // len(nodes)) % rails
+        live, lost = self.live(nodes)[0], self._lost(nodes)
         if not live:
-            return self.bar(key, nodes, area, inside)
+            return self._bar(key, nodes, area, inside)
         marks: list[Mark] = [Box(key, "node", *area, inside, (("node", live),))]
-        cells: list[Box] = []
-        for left, width, own in columns:
-            on_rail = slots[(rail_of >= own.start) & (rail_of < own.stop)]
-            devices = on_rail[self.present[on_rail]].tolist()
+        for start, width, on_rails in columns:
+            on_column = slots[(rail_of >= on_rails.start) & (rail_of < on_rails.stop)]
+            devices = on_column[self.present[on_column]].tolist()
             if devices:
-                name = f"device {devices[0]}" if len(devices) == 1 else f"rails {own} of {key}"
-                place = (left, area[1] + 0.1 * area[3], width, 0.8 * area[3])
+                name = f"device {devices[0]}" if len(devices) == 1 else f"rails {on_rails} of {key}"
+                place = (start, area[1] + 0.1 * area[3], width, 0.8 * area[3])
                 stands = (("device", len(devices)),)
-                cells.append(Box(name, self.paint(devices), *place, key, stands))
-        lost = (("node", len(nodes) - live), ("device", len(slots) - self.live_devices(nodes)))
-        return [*marks, *cells, *_corner(cells[-1], tuple(one for one in lost if one[1]))]
+                box = Box(name, self.paint(devices), *place, key, stands)
+                marks.append(box)
+        return [*marks, *(_failed(box, lost) if lost else [])]
 
 
 def node_words(marks: Sequence[Mark]) -> str:
@@ -293,14 +292,8 @@ def _node_key(nodes: range) -> str:
     return f"node {nodes[0]}" if len(nodes) == 1 else f"node {nodes[0]}-{nodes[-1]}"
 
 
-def _corner(box: Box, lost: Stands) -> list[Mark]:
-    """Draw what has failed of a box in its corner."""
-    if not lost:
-        return []
-    size = min(7.0, box.width, box.height)
-    place = (box.x + box.width - size, box.y, size, size)
-    corner = Box(f"failed of {box.key}", "device gone", *place, box.key, lost)
-    return [corner, *cross(corner)]
+def _failed(box: Box, lost: Stands) -> list[Mark]:
+    return failed_corner(f"failed of {box.key}", "device gone", box, lost)
 
 
 def _grid(count: int, columns: int, area: Area) -> list[Area]:

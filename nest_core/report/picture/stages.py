@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from nest_core.report.picture.ask import Ask
 from nest_core.report.picture.fabric_words import plural
 from nest_core.report.picture.marks import Box, Line, Mark, Point, Swatch, Words
-from nest_core.report.picture.plan import Shown, stage_look
+from nest_core.report.picture.options import DrawOptions
+from nest_core.report.picture.plan import PlanOnDevices, stage_look
 from nest_core.report.picture.racks import Paint, plain
 from nest_core.report.picture.text import text_width
 
@@ -40,12 +40,12 @@ class Stages:
 
     Parameters
     ----------
-    plan : Shown
+    plan : PlanOnDevices
     place : int array (numbers,)
         Among the devices present; −1 where one has failed.
     """
 
-    plan: Shown
+    plan: PlanOnDevices
     place: IntArray
 
     def paint(self, devices: Sequence[int]) -> str:
@@ -166,7 +166,7 @@ class Span:
     devices: Sequence[int]
 
 
-def stages_of(ask: Ask, slots: int, present: IntArray) -> tuple[Stages | None, Paint]:
+def stages_of(options: DrawOptions, slots: int, present: IntArray) -> tuple[Stages | None, Paint]:
     """What devices do, if a plan is asked for, and how they look.
 
     Parameters
@@ -176,40 +176,40 @@ def stages_of(ask: Ask, slots: int, present: IntArray) -> tuple[Stages | None, P
     present : int array (devices,)
         Numbers of those that are there.
     """
-    if ask.plan is None:
+    if options.plan is None:
         return None, plain
     place = np.full(slots, -1, np.int64)
     place[present] = np.arange(len(present))
-    result = Stages(ask.plan, place)
+    result = Stages(options.plan, place)
     return result, result.paint
 
 
-def load_words(ask: Ask, words: tuple[str, str], busiest: float) -> tuple[str, str]:
+def load_words(options: DrawOptions, words: tuple[str, str], busiest: float) -> tuple[str, str]:
     """Title and subtitle: of loads, of a plan, or of the fabric alone."""
-    if ask.plan is None:
+    if options.plan is None:
         return words
-    if ask.loads is None:
-        return ask.plan.finding, ask.plan.subtitle
+    if options.loads is None:
+        return options.plan.finding, options.plan.subtitle
     load = f"The busiest link is busy {100 * busiest:.3g}\u00a0% of an iteration"
-    colours = ask.plan.subtitle.rstrip(".")
+    colours = options.plan.subtitle.rstrip(".")
     return load, f"{colours}. Links: the redder, the longer they are busy"
 
 
 def legend_of(
-    ask: Ask, busiest: float, others: Sequence[Swatch], marks: Sequence[Mark]
+    options: DrawOptions, busiest: float, others: Sequence[Swatch], marks: Sequence[Mark]
 ) -> list[Swatch]:
-    """The legend, with stages and loads where they are shown."""
-    if ask.plan is None:
+    """The legend, with stages and loads where they are plan_on_devices."""
+    if options.plan is None:
         return list(others)
     hatched = any("mixed" in mark.look.split() for mark in marks)
     mixed = [Swatch("box", "mixed", "several stages")] if hatched else []
     ramp = []
-    if ask.loads is not None:
+    if options.loads is not None:
         ramp = [Swatch("ramp", "", f"0 to {100 * busiest:.3g}\u00a0% busy")]
-    return [*stage_legend(ask.plan), *mixed, *ramp, *others]
+    return [*stage_legend(options.plan), *mixed, *ramp, *others]
 
 
-def stage_legend(plan: Shown) -> tuple[Swatch, ...]:
+def stage_legend(plan: PlanOnDevices) -> tuple[Swatch, ...]:
     """Return the entries of the first and the last stage."""
     ends = (0, plan.stages - 1) if plan.stages > 1 else (0,)
     entries = [Swatch("box", stage_look(at, plan.stages), f"stage {at + 1}") for at in ends]

@@ -153,7 +153,7 @@ def _fabric(found: Weighing) -> str:
     if mine.scenario is None or mine.report is None:
         return "<section></section>"
     drawn = picture(mine.scenario.fabric, mine.report.plan, width=_PICTURE_PX)
-    parts = ", ".join(one.head for one in drawn.said if one.head)
+    parts = ", ".join(label.head for label in drawn.labels if label.head)
     ratio = mine.scenario.fabric.ratio_words().strip()
     said = f"{parts}, {ratio}" if ratio else parts
     return f"<section>{_head(said, drawn.title)}{to_svg(drawn, 'light')}</section>"

@@ -115,7 +115,7 @@ def plan_fabric(scenario: Scenario, best: Report | None, busy: bool, width: floa
     loads, read = link_loads(problem, best), cost_matrices(problem, best.plan)
     asked = picture(fabric, best.plan, width=width, loads=loads if busy else None)
     drawn = untitled(asked)
-    matrix = matrix_picture(read, drawn.said, drawn.height) if read.ranks else None
+    matrix = matrix_picture(read, drawn.labels, drawn.height) if read.ranks else None
     return PlanFabric(drawn, matrix, pointing(drawn, read, loads))
 
 

@@ -11,9 +11,9 @@ from nest_core.bill.inventory import Inventory
 from nest_core.bill.prices import Prices, load_prices
 from nest_core.explain.loads import Loads
 from nest_core.fabric import Fabric
-from nest_core.report.picture.plan import Shown
+from nest_core.report.picture.plan import PlanOnDevices
 
-__all__ = ["Ask", "parts_of"]
+__all__ = ["DrawOptions", "parts_of"]
 
 
 @lru_cache(maxsize=1)
@@ -28,7 +28,7 @@ def parts_of(fabric: Fabric) -> Inventory:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ask:
+class DrawOptions:
     """What a picture is asked to show, beside the fabric.
 
     Parameters
@@ -39,7 +39,7 @@ class Ask:
         Of the fabric, where all counts that are said come from.
     slow : mapping of str to float
         Switches by their key (``"leaf 11"``) and the share of their links' rate that is left.
-    plan : Shown or None
+    plan : PlanOnDevices or None
         What devices do.
     loads : Loads or None
         What links carry.
@@ -48,5 +48,5 @@ class Ask:
     width: float
     parts: Inventory
     slow: Mapping[str, float] = field(default_factory=dict)
-    plan: Shown | None = None
+    plan: PlanOnDevices | None = None
     loads: Loads | None = None
