@@ -269,12 +269,12 @@ def anatomy(
         )
     graph = layer_graph(model, kind, strategy)
     at = sizes(model, strategy.micro_batch, strategy.sequence)
-    found = operators(graph, at, strategy.width)
+    entries = operators(graph, at, strategy.width)
     inner = kind in ("block", "moe_block")
     again = recompute if inner else "none"
-    running = [operator for operator in found if operator.op != "collective"]
-    replays = {op.name for op in found} if again == "full" else _replays(graph, again)
-    kept = _kept(graph, running, again, replays)
+    running = [operator for operator in entries if operator.op != "collective"]
+    replays = {op.name for op in entries} if again == "full" else _replays(graph, again)
+    kept_of = _kept(graph, running, again, replays)
     issue = accelerator.family.host_s
     host_s = issue * _launches(graph, running, replays)
     drawn = [_passes(graph, op, at, strategy.width, accelerator, precision) for op in running]
@@ -292,7 +292,7 @@ def anatomy(
                 forward, backward, accelerator, precision, issue if host_s > device_s else 0.0
             ),
             replayed=op.name in replays,
-            kept_bytes=kept[op.name],
+            kept_bytes=kept_of[op.name],
             where=shape_in_words(graph, graph[op.name], at),
         )
         for op, (forward, backward) in zip(running, drawn, strict=True)
@@ -300,7 +300,7 @@ def anatomy(
     degrees = {"tp": strategy.tp, "cp": strategy.cp, "ep": strategy.ep, "etp": strategy.etp}
     exchanges = tuple(
         Exchange(graph[op.name], op.buffer_bytes, degrees[graph[op.name].axis])
-        for op in found
+        for op in entries
         if op.op == "collective"
     )
     return Anatomy(
@@ -314,7 +314,7 @@ def anatomy(
         parts,
         exchanges,
         host_s,
-        _checkpoint(graph, at, strategy.width) if again == "full" else sum(kept.values()),
+        _checkpoint(graph, at, strategy.width) if again == "full" else sum(kept_of.values()),
     )
 
 
@@ -328,7 +328,7 @@ def _passes(
 ) -> tuple[Pass, Pass]:
     node = graph[operator.name]
     rough = elementwise_flops(node, at, graph.inputs(node))
-    made = []
+    passes = []
     both: tuple[tuple[Direction, tuple[Kernel, ...]], ...] = (
         ("forward", operator.forward),
         ("backward", operator.backward),
@@ -343,7 +343,7 @@ def _passes(
             )
             words += time_in_words(kernel, accelerator, precision, node.op, direction)
         flops = sum(kernel.flops for kernel in kernels)
-        made.append(
+        passes.append(
             Pass(
                 kernels=kernels,
                 seconds=sum(
@@ -356,7 +356,7 @@ def _passes(
                 words=tuple(words),
             )
         )
-    return made[0], made[1]
+    return passes[0], passes[1]
 
 
 def _bound(
@@ -390,9 +390,9 @@ def _kept(
     graph: Graph, running: list[Operator], recompute: str, replays: set[str]
 ) -> dict[str, float]:
     """Bytes that each operator is the first to keep; under full recomputation its input only."""
-    kept = {operator.name: 0.0 for operator in running}
+    sizes = {operator.name: 0.0 for operator in running}
     if recompute == "full":
-        return kept
+        return sizes
     freed = {
         name
         for module in modules_of(recompute)
@@ -405,8 +405,8 @@ def _kept(
             again = operator.name in replays and tensor.split(":")[0] in replays
             if not again and tensor not in seen:
                 seen.add(tensor)
-                kept[operator.name] += size
-    return kept
+                sizes[operator.name] += size
+    return sizes
 
 
 def _checkpoint(graph: Graph, at: Sizes, width: float) -> float:

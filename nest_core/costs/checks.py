@@ -71,11 +71,11 @@ def check_offload(
     Of a space those that do are enough. Megatron-LM offloads none that are recomputed; W of
     zero-bubble schedules reads what came back long before.
     """
-    kept = tuple(name for name in recompute if name == "none")
-    left = tuple(name for name in schedules if name not in DELAYS)
+    methods = tuple(name for name in recompute if name == "none")
+    unfit_free = tuple(name for name in schedules if name not in DELAYS)
     for name, some, all_of_it, rule in (
-        ("recompute", kept, recompute, "none"),
-        ("schedule", left, schedules, "no zero-bubble schedule"),
+        ("recompute", methods, recompute, "none"),
+        ("schedule", unfit_free, schedules, "no zero-bubble schedule"),
     ):
         if not some or (field == "plan" and len(some) < len(all_of_it)):
             raise InputError(
@@ -84,7 +84,7 @@ def check_offload(
                 list(all_of_it),
                 "offload the optimizer alone, or change it",
             )
-    return kept, left
+    return methods, unfit_free
 
 
 def _check_devices(problem: Problem, plan: Plan) -> None:

@@ -32,34 +32,34 @@ class ExchangeTime:
         return self.forward_s + self.backward_s
 
 
-def exchange_times(problem: Problem, found: Anatomy) -> tuple[ExchangeTime, ...]:
-    """What each of ``found.exchanges`` takes.
+def exchange_times(problem: Problem, layer: Anatomy) -> tuple[ExchangeTime, ...]:
+    """What each of ``layer.exchanges`` takes.
 
     Parameters
     ----------
     problem : Problem
         Of the same job; its network is the fabric.
-    found : Anatomy
+    layer : Anatomy
 
     Raises
     ------
     InputError
         Where the fabric has no room for one group of ranks.
     """
-    if not found.exchanges:
+    if not layer.exchanges:
         return ()
-    shared = links(problem, _point(problem, found))
+    shared = links(problem, _point(problem, layer))
     return tuple(
         ExchangeTime(
-            _seconds(shared, found, exchange.node.axis, exchange.node.forward, exchange.bytes),
-            _seconds(shared, found, exchange.node.axis, exchange.node.backward, exchange.bytes),
+            _seconds(shared, layer, exchange.node.axis, exchange.node.forward, exchange.bytes),
+            _seconds(shared, layer, exchange.node.axis, exchange.node.backward, exchange.bytes),
         )
-        for exchange in found.exchanges
+        for exchange in layer.exchanges
     )
 
 
-def _point(problem: Problem, found: Anatomy) -> Point:
-    at, devices = found.strategy, problem.network.devices
+def _point(problem: Problem, layer: Anatomy) -> Point:
+    at, devices = layer.strategy, problem.network.devices
     ranks, etp = at.tp * at.cp, at.etp or at.tp
     replicas = devices // ranks
     if replicas * ranks < max(ranks, at.ep * etp) or (replicas * ranks) % (at.ep * etp):
@@ -74,11 +74,11 @@ def _point(problem: Problem, found: Anatomy) -> Point:
 
 
 def _seconds(
-    shared: Links, found: Anatomy, axis: str, calls: tuple[str, ...], size: float
+    shared: Links, layer: Anatomy, axis: str, calls: tuple[str, ...], size: float
 ) -> float:
     """Calls one after another; an all-reduce is a reduce-scatter and an all-gather."""
     if not calls:
         return 0.0
-    kind = call_kind(axis, found.strategy)
+    kind = call_kind(axis, layer.strategy)
     once = float(shared.time(axis, kind).seconds(size)[0])
     return once * (len(calls) + calls.count("all_reduce"))

@@ -159,16 +159,16 @@ def sure_words(memory_bytes: float, sd: float, certainty: float = SURE) -> str:
 
 def spread_of(framework: str) -> MemorySpread:
     """The spread of a framework, or the flat one."""
-    known = _spreads()
-    return known.get(framework) or known.get(POOLED) or MemorySpread(POOLED, 0.0, 0, 0)
+    spreads = _spreads()
+    return spreads.get(framework) or spreads.get(POOLED) or MemorySpread(POOLED, 0.0, 0, 0)
 
 
 @kept_per_edition(1)
 def _spreads() -> Mapping[str, MemorySpread]:
     path = preset_path(*PATH)
     entries = load_toml(path).get("spread", ()) if path.is_file() else ()
-    found = (
+    spreads = (
         MemorySpread(str(e["framework"]), float(e["sd"]), int(e["runs"]), int(e["sources"]))
         for e in entries
     )
-    return {spread.framework: spread for spread in found}
+    return {spread.framework: spread for spread in spreads}

@@ -80,8 +80,8 @@ class Links:
         """What one call of a kind takes in an axis' groups, by bytes; see `Calls`."""
         key = self._key(axis, kind, instances)
         if key not in self._found:
-            for each, time in self._measured(axis, kind, instances).items():
-                self.put(axis, each, instances, time)
+            for measured_kind, time in self._measured(axis, kind, instances).items():
+                self.put(axis, measured_kind, instances, time)
         return self._found[key]
 
     def put(self, axis: str, kind: Kind, instances: int, time: MessageTime) -> None:
@@ -90,8 +90,10 @@ class Links:
 
     def _key(self, axis: str, kind: Kind, instances: int) -> tuple[str, Kind, int, int, int]:
         ep, etp = self.point.ep, self.point.etp
-        named = _REPLICAS.get(axis, axis)
-        parts = {"ep": (ep, etp), "etp": (1, etp), "expert_data": (ep * etp, 1)}.get(named, (1, 1))
+        canonical = _REPLICAS.get(axis, axis)
+        parts = {"ep": (ep, etp), "etp": (1, etp), "expert_data": (ep * etp, 1)}.get(
+            canonical, (1, 1)
+        )
         return axis, kind, instances, *parts
 
     def of(self, point: Point) -> Links:
@@ -154,9 +156,11 @@ def group_times(
         return {kind: message_time(network, kind, groups, sending, team)}
     both: tuple[Kind, ...] = ("all_reduce", "reduce_scatter")
     nodes, meshed = most_nodes(network, groups), network.meshed_nodes
-    libraries = [software.collectives(each, groups.shape[1], nodes, meshed=meshed) for each in both]
-    found = collectives_by(network, groups, libraries, team)
-    return dict(zip(both, found, strict=True))
+    libraries = [
+        software.collectives(phases, groups.shape[1], nodes, meshed=meshed) for phases in both
+    ]
+    priced = collectives_by(network, groups, libraries, team)
+    return dict(zip(both, priced, strict=True))
 
 
 def links(problem: Problem, point: Point) -> Links:

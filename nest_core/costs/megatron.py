@@ -95,47 +95,47 @@ def read_flags(text: str, layers: int, devices: int) -> Flags:
         For a flag without its value, and for flags that contradict one another.
     """
     words, conditional = script_words(text)
-    told, others, unset = _told(words)
-    whole = "micro_batch" in told and others.keys() >= _REQUIRED and not unset
+    settings, others, unset = _told(words)
+    is_complete = "micro_batch" in settings and others.keys() >= _REQUIRED and not unset
     modules = others.pop(_MODULES, ())
-    found = Flags(read_job(others, whole=whole), unpriced=unset)
-    if taken := [flag for flag in conditional if flag not in found.job.harmless]:
-        found.notes.append(f"Taken as given, though under a condition: {', '.join(taken)}.")
-    _recomputation(told, modules, found)
-    _sharding(told, found)
+    flags = Flags(read_job(others, is_complete=is_complete), unpriced=unset)
+    if taken := [flag for flag in conditional if flag not in flags.job.harmless]:
+        flags.notes.append(f"Taken as given, though under a condition: {', '.join(taken)}.")
+    _recomputation(settings, modules, flags)
+    _sharding(settings, flags)
     for name in ("tp", "pp", "cp", "ep", "etp", "micro_batch"):
-        if name in told:
-            found.fields[name] = told[name]
-    tp, pp = found.fields.get("tp", 1), found.fields.get("pp", 1)
-    if told.get("sp") and tp == 1:
-        found.notes.append("--sequence-parallel does nothing at tensor-parallel size 1.")
-    elif told.get("sp"):
-        found.fields["sp"] = True
-    if told.get("pipeline_inside"):
-        found.fields["order"] = ("tp", "cp", "pp", "dp")
-    virtual_stages = _virtual_stages(told, pp, layers)
-    if "interleave" in told:
-        found.fields["interleave"] = told["interleave"]
+        if name in settings:
+            flags.fields[name] = settings[name]
+    tp, pp = flags.fields.get("tp", 1), flags.fields.get("pp", 1)
+    if settings.get("sp") and tp == 1:
+        flags.notes.append("--sequence-parallel does nothing at tensor-parallel size 1.")
+    elif settings.get("sp"):
+        flags.fields["sp"] = True
+    if settings.get("pipeline_inside"):
+        flags.fields["order"] = ("tp", "cp", "pp", "dp")
+    virtual_stages = _virtual_stages(settings, pp, layers)
+    if "interleave" in settings:
+        flags.fields["interleave"] = settings["interleave"]
     if virtual_stages:
-        found.fields["interleave"] = len(virtual_stages) // pp
-        found.fields["cuts"] = _cuts(virtual_stages, layers)
-    _by_method(told, found.fields, virtual_stages, layers)
-    _offload(told, found, layers)
-    world = _world(told, devices, found.notes)
-    if "dp" in told:
-        found.fields["dp"] = told["dp"]
+        flags.fields["interleave"] = len(virtual_stages) // pp
+        flags.fields["cuts"] = _cuts(virtual_stages, layers)
+    _by_method(settings, flags.fields, virtual_stages, layers)
+    _offload(settings, flags, layers)
+    world = _world(settings, devices, flags.notes)
+    if "dp" in settings:
+        flags.fields["dp"] = settings["dp"]
     else:
-        found.fields["dp"] = max(1, world // (tp * pp * found.fields.get("cp", 1)))
-    _instances(told, found)
-    found.unpriced += found.job.unpriced
-    return found
+        flags.fields["dp"] = max(1, world // (tp * pp * flags.fields.get("cp", 1)))
+    _instances(settings, flags)
+    flags.unpriced += flags.job.unpriced
+    return flags
 
 
 def _told(
     words: Sequence[str],
 ) -> tuple[dict[str, Any], dict[str, tuple[str, ...]], list[str]]:
     """What the plan's flags say, by our names, the values of all others, and unset variables."""
-    told: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     others: dict[str, tuple[str, ...]] = {}
     unset: list[str] = []
     queue = list(words)
@@ -152,7 +152,7 @@ def _told(
                 raise InputError(
                     "plan", "must give a switch no value", f"{flag}={given}", f"write {flag}"
                 )
-            _tell(told, _SWITCHES[name], True, flag)
+            _tell(settings, _SWITCHES[name], True, flag)
             continue
         values = [given] if equals else []
         while queue and not equals and not ends_values(queue[0]):
@@ -164,17 +164,17 @@ def _told(
         if not values:
             raise InputError("plan", "must give every flag its value", flag, "add it")
         if name in _NUMBERS:
-            _tell(told, _NUMBERS[name], _number(flag, values[0]), flag)
+            _tell(settings, _NUMBERS[name], _number(flag, values[0]), flag)
         else:
-            _tell(told, _WORDS[name], values[0], flag)
-    return told, others, unset
+            _tell(settings, _WORDS[name], values[0], flag)
+    return settings, others, unset
 
 
-def _tell(told: dict[str, Any], name: str, value: Any, flag: str) -> None:
-    if told.setdefault(name, value) != value:
+def _tell(settings: dict[str, Any], name: str, value: Any, flag: str) -> None:
+    if settings.setdefault(name, value) != value:
         raise InputError(
             flag,
-            f"must agree with {_SPELLED[name]} {told[name]} before it",
+            f"must agree with {_SPELLED[name]} {settings[name]} before it",
             value,
             "drop one of the two",
         )
@@ -192,97 +192,102 @@ def _number(flag: str, text: str) -> int:
     return int(text)
 
 
-def _recomputation(told: Mapping[str, Any], modules: tuple[str, ...], found: Flags) -> None:
-    asked = told.get("granularity", "selective" if told.get("selective") else None)
-    if told.get("selective") and asked != "selective":
-        raise _contradiction("--recompute-activations", f"--recompute-granularity {asked}")
-    if asked not in (None, "selective", "full"):
-        raise InputError("--recompute-granularity", "must be selective or full", asked, "pick one")
-    if asked == "selective" and "method" in told:
-        raise _contradiction("--recompute-method", "selective recomputation")
-    if told.get("method") not in (None, "uniform", "block"):
+def _recomputation(settings: Mapping[str, Any], modules: tuple[str, ...], flags: Flags) -> None:
+    granularity = settings.get("granularity", "selective" if settings.get("selective") else None)
+    if settings.get("selective") and granularity != "selective":
+        raise _contradiction("--recompute-activations", f"--recompute-granularity {granularity}")
+    if granularity not in (None, "selective", "full"):
         raise InputError(
-            "--recompute-method", "must be uniform or block", told["method"], "pick one"
+            "--recompute-granularity", "must be selective or full", granularity, "pick one"
         )
-    if "method" in told and asked is None:
-        found.notes.append("--recompute-method does nothing without --recompute-granularity full.")
-    if modules and asked == "selective":
-        known = dict.fromkeys(name for name in modules if name in MODULES)
-        asked = spelled(known) if known else "none"
+    if granularity == "selective" and "method" in settings:
+        raise _contradiction("--recompute-method", "selective recomputation")
+    if settings.get("method") not in (None, "uniform", "block"):
+        raise InputError(
+            "--recompute-method", "must be uniform or block", settings["method"], "pick one"
+        )
+    if "method" in settings and granularity is None:
+        flags.notes.append("--recompute-method does nothing without --recompute-granularity full.")
+    if modules and granularity == "selective":
+        recomputed = dict.fromkeys(name for name in modules if name in MODULES)
+        granularity = spelled(recomputed) if recomputed else "none"
         if not set(modules) <= set(MODULES):
-            found.unpriced.append(" ".join((_MODULES, *modules[:3])))
+            flags.unpriced.append(" ".join((_MODULES, *modules[:3])))
     elif modules:
-        found.notes.append(f"{_MODULES} does nothing without selective recomputation.")
-    if asked:
-        found.fields["recompute"] = asked
+        flags.notes.append(f"{_MODULES} does nothing without selective recomputation.")
+    if granularity:
+        flags.fields["recompute"] = granularity
 
 
 def _by_method(
-    told: Mapping[str, Any], fields: dict[str, Any], virtual_stages: Sequence[int], layers: int
+    settings: Mapping[str, Any], fields: dict[str, Any], virtual_stages: Sequence[int], layers: int
 ) -> None:
     """What full recomputation does by which method; all layers of a stage are no more than all."""
     if fields.get("recompute") != "full":
         return
     parts = fields.get("pp", 1) * fields.get("interleave", 1)
     most = max(virtual_stages, default=-(-(layers - 2) // parts))
-    method, count = told.get("method", "uniform"), min(told.get("recompute_layers", 1), most)
+    method, count = (
+        settings.get("method", "uniform"),
+        min(settings.get("recompute_layers", 1), most),
+    )
     if method == "uniform" or count < most:
         fields["recompute"] = by_method(method, count)
 
 
-def _offload(told: Mapping[str, Any], found: Flags, layers: int) -> None:
+def _offload(settings: Mapping[str, Any], flags: Flags, layers: int) -> None:
     """Layers whose activations are on the host, and the optimizer's share, all by default."""
     shares: dict[str, Any] = {}
-    if "offload_layers" in told:
-        shares["activations"] = min(1.0, told["offload_layers"] / (layers - 2))
-    if told.get("optimizer_away"):
-        shares["optimizer"] = told.get("optimizer_share", 1.0)
-    elif "optimizer_share" in told:
-        found.notes.append("--optimizer-offload-fraction does nothing alone.")
+    if "offload_layers" in settings:
+        shares["activations"] = min(1.0, settings["offload_layers"] / (layers - 2))
+    if settings.get("optimizer_away"):
+        shares["optimizer"] = settings.get("optimizer_share", 1.0)
+    elif "optimizer_share" in settings:
+        flags.notes.append("--optimizer-offload-fraction does nothing alone.")
     if shares:
-        found.fields["offload"] = shares
+        flags.fields["offload"] = shares
 
 
-def _sharding(told: Mapping[str, Any], found: Flags) -> None:
-    if told.get("fsdp") and told.get("distributed"):
+def _sharding(settings: Mapping[str, Any], flags: Flags) -> None:
+    if settings.get("fsdp") and settings.get("distributed"):
         raise _contradiction("--use-torch-fsdp2", "--use-distributed-optimizer")
-    if told.get("fsdp") and max(told.get("pp", 1), told.get("ep", 1)) > 1:
-        found.notes.append("Megatron-LM refuses --use-torch-fsdp2 with pipeline or expert stages.")
-    if "sharding" in told and told["sharding"] not in SHARDING:
+    if settings.get("fsdp") and max(settings.get("pp", 1), settings.get("ep", 1)) > 1:
+        flags.notes.append("Megatron-LM refuses --use-torch-fsdp2 with pipeline or expert stages.")
+    if "sharding" in settings and settings["sharding"] not in SHARDING:
         raise InputError(
             "--data-parallel-sharding-strategy",
             "must be one of Megatron-LM's",
-            told["sharding"],
+            settings["sharding"],
             "pick " + ", ".join(SHARDING),
         )
-    zero = 3 if told.get("fsdp") else 1 if told.get("distributed") else 0
-    zero = max(zero, SHARDING.index(told.get("sharding", "no_shard")))
+    zero = 3 if settings.get("fsdp") else 1 if settings.get("distributed") else 0
+    zero = max(zero, SHARDING.index(settings.get("sharding", "no_shard")))
     if zero:
-        found.fields["zero"] = zero
+        flags.fields["zero"] = zero
 
 
-def _instances(told: Mapping[str, Any], found: Flags) -> None:
+def _instances(settings: Mapping[str, Any], flags: Flags) -> None:
     """Of the distributed optimizer: each shards over an equal part of dp x cp."""
-    instances = told.get("instances", 1)
-    sharers = found.fields["dp"] * found.fields.get("cp", 1)
+    instances = settings.get("instances", 1)
+    sharers = flags.fields["dp"] * flags.fields.get("cp", 1)
     if instances == 1:
         return
     if sharers % instances:
         raise InputError(
             _SPELLED["instances"], f"must divide dp x cp = {sharers}", instances, "correct it"
         )
-    if "zero" not in found.fields:
-        found.notes.append(f"{_SPELLED['instances']} does nothing without a sharded optimizer.")
+    if "zero" not in flags.fields:
+        flags.notes.append(f"{_SPELLED['instances']} does nothing without a sharded optimizer.")
     elif instances < sharers:
-        found.fields["zero_group"] = sharers // instances
+        flags.fields["zero_group"] = sharers // instances
     else:
-        found.notes.append(f"{_SPELLED['instances']} {instances} leaves one rank each: ZeRO 0.")
-        found.fields["zero"] = 0
+        flags.notes.append(f"{_SPELLED['instances']} {instances} leaves one rank each: ZeRO 0.")
+        flags.fields["zero"] = 0
 
 
-def _world(told: Mapping[str, Any], devices: int, notes: list[str]) -> int:
+def _world(settings: Mapping[str, Any], devices: int, notes: list[str]) -> int:
     """Devices that the command starts on; the fabric's where it does not say."""
-    world = told.get("world", told.get("nodes", 0) * told.get("per_node", 0))
+    world = settings.get("world", settings.get("nodes", 0) * settings.get("per_node", 0))
     if not world:
         return devices
     if world != devices:
@@ -290,29 +295,29 @@ def _world(told: Mapping[str, Any], devices: int, notes: list[str]) -> int:
     return int(world)
 
 
-def _virtual_stages(told: Mapping[str, Any], pp: int, layers: int) -> list[int]:
+def _virtual_stages(settings: Mapping[str, Any], pp: int, layers: int) -> list[int]:
     """Layers of every virtual stage, ends included; empty: cut as evenly as they go."""
-    ways = [name for name in ("interleave", "virtual_stage_blocks", "layout") if name in told]
+    ways = [name for name in ("interleave", "virtual_stage_blocks", "layout") if name in settings]
     if len(ways) > 1:
         raise _contradiction(_SPELLED[ways[0]], _SPELLED[ways[1]])
-    ends = [name for name in ("first_blocks", "last_blocks") if name in told]
-    if "layout" in told:
+    ends = [name for name in ("first_blocks", "last_blocks") if name in settings]
+    if "layout" in settings:
         if ends:
             raise _contradiction(_SPELLED["layout"], _SPELLED[ends[0]])
-        return _layout(told["layout"], pp, layers)
-    if "virtual_stage_blocks" in told and ends:
+        return _layout(settings["layout"], pp, layers)
+    if "virtual_stage_blocks" in settings and ends:
         raise _contradiction(_SPELLED["virtual_stage_blocks"], _SPELLED[ends[0]])
-    counted = [name for name in ("count_embedding", "count_loss") if name in told]
+    counted = [name for name in ("count_embedding", "count_loss") if name in settings]
     if ends and counted:
         raise _contradiction(_SPELLED[ends[0]], _SPELLED[counted[0]])
     blocks = layers - 2
     if ends:
-        return _ends(told, pp, blocks)
-    if not counted and "virtual_stage_blocks" not in told:
+        return _ends(settings, pp, blocks)
+    if not counted and "virtual_stage_blocks" not in settings:
         return []
     total = blocks + len(counted)
-    if "virtual_stage_blocks" in told:
-        size = told["virtual_stage_blocks"]
+    if "virtual_stage_blocks" in settings:
+        size = settings["virtual_stage_blocks"]
         if total % (pp * size):
             raise InputError(
                 "--num-layers-per-virtual-pipeline-stage",
@@ -323,7 +328,7 @@ def _virtual_stages(told: Mapping[str, Any], pp: int, layers: int) -> list[int]:
             )
         parts = total // size
     else:
-        parts = pp * told.get("interleave", 1)
+        parts = pp * settings.get("interleave", 1)
         if total % parts:
             raise InputError(
                 _SPELLED[counted[0]],
@@ -332,18 +337,20 @@ def _virtual_stages(told: Mapping[str, Any], pp: int, layers: int) -> list[int]:
                 "choose another pipeline size",
             )
     virtual_stages = [total // parts] * parts
-    virtual_stages[0] += "count_embedding" not in told
-    virtual_stages[-1] += "count_loss" not in told
+    virtual_stages[0] += "count_embedding" not in settings
+    virtual_stages[-1] += "count_loss" not in settings
     return virtual_stages
 
 
-def _ends(told: Mapping[str, Any], pp: int, blocks: int) -> list[int]:
+def _ends(settings: Mapping[str, Any], pp: int, blocks: int) -> list[int]:
     """First and last stage as told, the rest evenly; every stage's virtual stages are equal."""
-    virtual = told.get("interleave", 1)
-    sizes = {0: told.get("first_blocks"), pp - 1: told.get("last_blocks")}
+    virtual = settings.get("interleave", 1)
+    sizes = {0: settings.get("first_blocks"), pp - 1: settings.get("last_blocks")}
     fixed = {stage: size for stage, size in sizes.items() if size is not None}
     rest, open_stages = blocks - sum(fixed.values()), pp - len(fixed)
-    flags = " and ".join(_SPELLED[name] for name in ("first_blocks", "last_blocks") if name in told)
+    flags = " and ".join(
+        _SPELLED[name] for name in ("first_blocks", "last_blocks") if name in settings
+    )
     if pp < 2 or rest < 0 or (rest % open_stages if open_stages else rest):
         raise InputError(
             flags,

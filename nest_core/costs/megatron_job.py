@@ -172,14 +172,14 @@ class JobFlags:
     unpriced: tuple[str, ...]
 
 
-def read_job(words: Words, *, whole: bool) -> JobFlags:
+def read_job(words: Words, *, is_complete: bool) -> JobFlags:
     """What the flags that say nothing about a plan say about the job.
 
     Parameters
     ----------
     words : mapping
         The values of every flag, as they stand.
-    whole : bool
+    is_complete : bool
         Whether the words are a command that starts, so that what it leaves out has its default.
 
     Raises
@@ -188,29 +188,29 @@ def read_job(words: Words, *, whole: bool) -> JobFlags:
         For a size that is no number, and for flags that say two things about one setting.
     """
     settings: dict[str, Setting] = {}
-    said: dict[str, str] = {}
+    sources: dict[str, str] = {}
     unpriced: list[str] = []
     harmless: list[str] = []
     for flag, values in words.items():
-        found = list(_settings(flag, values, words))
-        if not found:
+        entries = list(_settings(flag, values, words))
+        if not entries:
             if _HARMLESS.fullmatch(flag) or _assumed(flag, values, words):
                 harmless.append(flag)
             else:
                 unpriced.append(" ".join((flag, *values[:3])))
-        for key, value in found:
-            known = settings.get(key, value)
-            if known in _REFINED and key in settings:
+        for key, value in entries:
+            present = settings.get(key, value)
+            if present in _REFINED and key in settings:
                 continue
-            if known != value and value not in _REFINED:
+            if present != value and value not in _REFINED:
                 raise InputError(
                     flag,
-                    f"must agree with {said[key]} before it",
+                    f"must agree with {sources[key]} before it",
                     " ".join(values) or "set",
                     "drop one of the two",
                 )
-            settings[key], said[key] = value, flag
-    if whole:
+            settings[key], sources[key] = value, flag
+    if is_complete:
         experts = _UNSAID_OF_EXPERTS if "--num-experts" in words else {}
         settings = {**_UNSAID, **experts, **settings}
     return JobFlags(settings, tuple(harmless), tuple(unpriced))
@@ -235,8 +235,8 @@ def _settings(flag: str, values: tuple[str, ...], words: Words) -> Iterator[tupl
             yield "workload.dispatch", _BACKENDS[backend]
     elif flag == "--moe-expert-capacity-factor" and len(values) == 1:
         yield "workload.capacity", _factor(flag, values[0])
-    elif len(values) == 1 and (found := _CHOICES.get(flag, {}).get(values[0])) is not None:
-        yield found
+    elif len(values) == 1 and (choice := _CHOICES.get(flag, {}).get(values[0])) is not None:
+        yield choice
 
 
 def _assumed(flag: str, values: tuple[str, ...], words: Words) -> bool:

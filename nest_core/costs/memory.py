@@ -97,29 +97,29 @@ def stage_memory(
     dense = float(held(table, point.pp)[layers].sum())
     experts = float(table.expert_parameters[layers].sum())
     weights, gradients, optimizer = (
-        dense * common + experts * own
-        for common, own in zip(
+        dense * common + experts * expert_shard
+        for common, expert_shard in zip(
             state_shares(problem.acting_zero(point), point.shard_ranks, problem.state),
             state_shares(problem.acting_zero(point), point.expert_shard_ranks, problem.state),
             strict=True,
         )
     )
-    kept = float(table.kept_bytes[c, layers].sum())
-    whole = whole_bytes(problem, point, table)
+    activations = float(table.kept_bytes[c, layers].sum())
+    gathered_bytes_of = whole_bytes(problem, point, table)
     fullest = layers[int(np.argmax(costs.peak[c, layers]))]
     working = float(table.working_bytes[c, fullest])
     if costs.by_method(c):
-        kept, peak = costs.held_by(virtual_stages, c)
-        working = peak - float(whole[fullest])
-    stash = (float(costs.in_flight[s]) - 1) * kept
+        activations, peak = costs.held_by(virtual_stages, c)
+        working = peak - float(gathered_bytes_of[fullest])
+    stash = (float(costs.in_flight[s]) - 1) * activations
     if uneven:
-        each = np.array([table.kept_bytes[c, i:j].sum() for i, j in virtual_stages])
+        stage_kept = np.array([table.kept_bytes[c, i:j].sum() for i, j in virtual_stages])
         if costs.by_method(c):
-            each = np.array([costs.held_by((span,), c)[0] for span in virtual_stages])
-        order = fullest_order(point, costs.micro_batches, beside=costs.beside)
-        stash = float(order.most_held(np.tile(each, (point.pp, 1)))[s]) - kept
+            stage_kept = np.array([costs.held_by((span,), c)[0] for span in virtual_stages])
+        order = fullest_order(point, costs.micro_batches, is_paired=costs.beside)
+        stash = float(order.most_held(np.tile(stage_kept, (point.pp, 1)))[s]) - activations
     stash += float(costs.deferred[s]) * float(table.kept_bytes[0, layers].sum())
-    passes = kept + stash + working + float(whole[fullest])
+    passes = activations + stash + working + float(gathered_bytes_of[fullest])
     stepping = sum(float(costs.step[j] - costs.step[i]) for i, j in virtual_stages)
     step = max(0.0, stepping - passes)
     tensors = weights + gradients + optimizer + passes + step
@@ -127,10 +127,10 @@ def stage_memory(
         weights=weights,
         gradients=gradients,
         optimizer=optimizer,
-        activations=kept,
+        activations=activations,
         stash=stash,
         working=working,
-        whole=float(whole[fullest]),
+        whole=float(gathered_bytes_of[fullest]),
         step=step,
         fragmentation=problem.fragmentation * tensors,
         context=problem.context_bytes(point),
@@ -143,11 +143,11 @@ def _on_host(
     problem: Problem, point: Point, table: LayerTable, layers: Sequence[int], in_flight: float
 ) -> float:
     """Bytes that the host holds for a device."""
-    shard, own = (
+    shard, sharers = (
         n if problem.acting_zero(point) else 1
         for n in (point.shard_ranks, point.expert_shard_ranks)
     )
     elements = held(table, point.pp)[layers].sum() / shard
-    elements += table.expert_parameters[layers].sum() / own
+    elements += table.expert_parameters[layers].sum() / sharers
     moved = 0.0 if table.host_bytes is None else in_flight * table.host_bytes[layers].sum()
     return float(problem.host_optimizer * elements + moved)

@@ -25,7 +25,7 @@ it the open chunk has made again, and how many blocks there are."""
 def grow(
     state: FloatArray,
     layer: int,
-    kept: FloatArray,
+    kept_bytes: FloatArray,
     peak: FloatArray,
     again: IntArray,
     head: int,
@@ -37,7 +37,7 @@ def grow(
     ----------
     state : (4,)
         Zeros before the first layer.
-    kept : (2, L + 1), peak : (2, L)
+    kept_bytes : (2, L + 1), peak : (2, L)
         As of `nest_core.costs.StageMemory`: nothing recomputed, and full.
     again : (L + 1,)
         Blocks before each layer.
@@ -49,20 +49,20 @@ def grow(
     full = 1 if layer < head and chunk == 0 else 0
     if chunk > 0 and again[layer + 1] > again[layer]:
         if state[_COUNT] % chunk == 0:
-            entry = kept[1, layer + 1] - kept[1, layer]
+            entry = kept_bytes[1, layer + 1] - kept_bytes[1, layer]
             state[KEPT] += entry
             state[_ALIVE] = -entry
-        state[_ALIVE] += kept[0, layer + 1] - kept[0, layer]
+        state[_ALIVE] += kept_bytes[0, layer + 1] - kept_bytes[0, layer]
         state[PEAK] = max(state[PEAK], state[_ALIVE] + peak[0, layer])
         state[_COUNT] += 1.0
     else:
-        state[KEPT] += kept[full, layer + 1] - kept[full, layer]
+        state[KEPT] += kept_bytes[full, layer + 1] - kept_bytes[full, layer]
         state[PEAK] = max(state[PEAK], peak[full, layer])
 
 
 def held_by(
     span: tuple[int, int],
-    kept: FloatArray,
+    kept_bytes: FloatArray,
     peak: FloatArray,
     again: IntArray,
     head: int,
@@ -71,5 +71,5 @@ def held_by(
     """Bytes kept per micro-batch by the layers of a span, and the most that lives beside them."""
     state = np.zeros(4)
     for layer in range(*span):
-        grow(state, layer, kept, peak, again, head, chunk)
+        grow(state, layer, kept_bytes, peak, again, head, chunk)
     return float(state[KEPT]), float(state[PEAK])

@@ -46,17 +46,17 @@ def offloaded(problem: Problem, offload: Offload) -> Problem:
             "override it with what a device's link to its host carries one way",
         )
     state, stays = problem.state, 1.0 - offload.optimizer
-    found = replace(
+    result = replace(
         problem,
         offload=offload,
         state=replace(state, optimizer=stays * state.optimizer, temporary=stays * state.temporary),
         host_optimizer=offload.optimizer * state.optimizer,
     )
     if not offload.activations:
-        return found
+        return result
     bound = problem.lower_bound
     return replace(
-        found,
+        result,
         table=_moved(problem.table, offload.activations),
         lower_bound=bound and _moved(bound, offload.activations),
     )
@@ -76,9 +76,9 @@ def _moved(tables: Callable[..., LayerTable], share: float) -> Callable[..., Lay
     def table(*key: int) -> LayerTable:
         plain = tables(*key)
         moved = np.where(plain.replay_s[-1] > 0, share * plain.kept_bytes[0], 0.0)
-        kept, working = plain.kept_bytes.copy(), plain.working_bytes.copy()
-        kept[0] -= moved
-        working[0] += 2 * moved
-        return replace(plain, kept_bytes=kept, working_bytes=working, host_bytes=moved)
+        kept_bytes, working_bytes = plain.kept_bytes.copy(), plain.working_bytes.copy()
+        kept_bytes[0] -= moved
+        working_bytes[0] += 2 * moved
+        return replace(plain, kept_bytes=kept_bytes, working_bytes=working_bytes, host_bytes=moved)
 
     return table

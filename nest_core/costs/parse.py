@@ -258,7 +258,7 @@ def _device_order(value: Any) -> DeviceOrder:
 
 def _strategies(fields: Mapping[str, Any]) -> tuple[StageStrategy, ...]:
     """What stages do where they differ; what one leaves out is as in the point."""
-    found = []
+    strategies = []
     for entry in _sequence(fields, "stage_strategies"):
         if not isinstance(entry, Mapping) or not set(entry) <= set(_STRATEGY):
             raise InputError(
@@ -277,8 +277,8 @@ def _strategies(fields: Mapping[str, Any]) -> tuple[StageStrategy, ...]:
         etp = _whole("etp", entry.get("etp", fields.get("etp", tp)))
         group = entry.get("zero_group", fields.get("zero_group", "all"))
         sharers = _whole("dp", fields.get("dp", 1)) * cp
-        found.append(StageStrategy(tp, sp, cp, ep, zero, etp, _zero_group(group, sharers)))
-    return tuple(found)
+        strategies.append(StageStrategy(tp, sp, cp, ep, zero, etp, _zero_group(group, sharers)))
+    return tuple(strategies)
 
 
 def _zero_group(value: Any, sharers: int) -> int:

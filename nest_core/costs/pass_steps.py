@@ -113,15 +113,15 @@ def pass_steps(problem: Problem, played: Timeline) -> PassSteps:
     return PassSteps(played, max(boundaries.values(), default=0.0), tuple(states))
 
 
-def _moments(ends: FloatArray, whole: float) -> list[float]:
+def _moments(ends: FloatArray, duration: float) -> list[float]:
     """Ends of passes, and of all, without those that rounding sets apart."""
-    found: list[float] = []
-    for moment in sorted({*ends.reshape(-1).tolist(), whole}):
-        if found and moment - found[-1] <= _SAME * whole:
-            found[-1] = moment
+    moments: list[float] = []
+    for moment in sorted({*ends.reshape(-1).tolist(), duration}):
+        if moments and moment - moments[-1] <= _SAME * duration:
+            moments[-1] = moment
         else:
-            found.append(moment)
-    return found
+            moments.append(moment)
+    return moments
 
 
 def _boundaries(problem: Problem, played: Timeline) -> dict[int, float]:

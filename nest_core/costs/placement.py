@@ -53,7 +53,7 @@ class RankMapping:
     @property
     def columns(self) -> dict[str, IntArray]:
         """Everything by the names of `COLUMNS`."""
-        held: dict[str, IntArray] = {
+        arrays: dict[str, IntArray] = {
             "device": np.arange(len(self.rank)),
             "replica": self.dp,
             "stage": self.pp,
@@ -64,7 +64,7 @@ class RankMapping:
             "ep": self.ep,
             "pp": self.pp,
         }
-        return {name: held[name] for name in COLUMNS}
+        return {name: arrays[name] for name in COLUMNS}
 
     def rows(self) -> list[dict[str, int | None]]:
         """One row per device; None where it is idle."""
@@ -91,17 +91,17 @@ def rank_mapping_of(network: Network, plan: Plan) -> RankMapping:
         If the device order does not place the plan's ranks, or stages of a mixed plan overlap.
     """
     where = device_order(network, plan.point.device_order)
-    found = _parts(plan)
-    if len(found["rank"]) > network.devices:
+    parts = _parts(plan)
+    if len(parts["rank"]) > network.devices:
         raise InputError(
             "plan",
             f"must use at most the fabric's {network.devices} devices",
-            len(found["rank"]),
+            len(parts["rank"]),
             "lower a degree",
         )
-    result = {name: np.full(network.devices, _IDLE) for name in found}
-    for name, values in found.items():
-        result[name][where[found["rank"]]] = values
+    result = {name: np.full(network.devices, _IDLE) for name in parts}
+    for name, values in parts.items():
+        result[name][where[parts["rank"]]] = values
     return RankMapping(**result)
 
 
@@ -157,7 +157,7 @@ def read_placement(text: str, plan: Plan, devices: int, name: str = "placement")
     text = text.lstrip("\ufeff")
     rows = _json_rows(text, name) if text.lstrip()[:1] in ("[", "{") else _csv_rows(text, name)
     rank_mapping = _rank_of_coordinates(plan)
-    found: dict[int, int] = {}
+    device_of: dict[int, int] = {}
     holder: dict[int, int] = {}
     for number, row in enumerate(rows, start=1):
         at = f"{name} row {number}"
@@ -173,7 +173,7 @@ def read_placement(text: str, plan: Plan, devices: int, name: str = "placement")
             raise InputError(
                 f"{at}, device", f"must lie between 0 and {devices - 1}", device, "correct it"
             )
-        if rank in found:
+        if rank in device_of:
             raise InputError(
                 at,
                 "must not place a rank that has a device already",
@@ -187,8 +187,8 @@ def read_placement(text: str, plan: Plan, devices: int, name: str = "placement")
                 device,
                 "give every rank a device of its own",
             )
-        found[rank], holder[device] = device, rank
-    missing = next((rank for rank in range(len(rank_mapping)) if rank not in found), None)
+        device_of[rank], holder[device] = device, rank
+    missing = next((rank for rank in range(len(rank_mapping)) if rank not in device_of), None)
     if missing is not None:
         raise InputError(
             name,
@@ -196,7 +196,7 @@ def read_placement(text: str, plan: Plan, devices: int, name: str = "placement")
             f"without rank {missing}",
             "add its device",
         )
-    return tuple(found[rank] for rank in range(len(rank_mapping)))
+    return tuple(device_of[rank] for rank in range(len(rank_mapping)))
 
 
 def _rank_of_coordinates(plan: Plan) -> dict[tuple[int, ...], int]:
@@ -209,27 +209,27 @@ def _rank(
     row: Mapping[str, Any], plan: Plan, rank_mapping: Mapping[tuple[int, ...], int], at: str
 ) -> int | None:
     """The rank that a row places; None for an idle device."""
-    named = {name: value for name, value in row.items() if value not in (None, "")}
+    stated = {name: value for name, value in row.items() if value not in (None, "")}
     if "rank" in row:
-        return _whole(row["rank"], f"{at}, rank") if "rank" in named else None
+        return _whole(row["rank"], f"{at}, rank") if "rank" in stated else None
     for other, axis in _ALIASES.items():
-        if other in named:
-            named.setdefault(axis, named[other])
-    if not set(_COORDINATES) & set(named):
+        if other in stated:
+            stated.setdefault(axis, stated[other])
+    if not set(_COORDINATES) & set(stated):
         if set(row) - {"device"}:
             return None
         raise InputError(at, "must name a rank, or tp, cp, dp and pp", dict(row), "add a column")
     place = []
     for axis in _COORDINATES:
         degrees = {getattr(plan.stage_point(s), axis) for s in range(plan.point.pp)}
-        if axis not in named and max(degrees) > 1:
+        if axis not in stated and max(degrees) > 1:
             raise InputError(
                 f"{at}, {axis}",
                 f"must be given, since {axis} is {max(degrees)}",
                 None,
                 "add a column",
             )
-        place.append(_whole(named.get(axis, 0), f"{at}, {axis}"))
+        place.append(_whole(stated.get(axis, 0), f"{at}, {axis}"))
     if tuple(place) not in rank_mapping:
         words = ", ".join(f"{axis} {at}" for axis, at in zip(_COORDINATES, place, strict=True))
         raise InputError(at, "must name a rank that the plan has", words, "count from 0")

@@ -259,7 +259,7 @@ class Plan:
         """Devices of each stage of one replica, tp x cp."""
         if not self.strategies:
             return (self.point.tp * self.point.cp,) * self.point.pp
-        return tuple(one.tp * one.cp for one in self.strategies)
+        return tuple(strategy.tp * strategy.cp for strategy in self.strategies)
 
     @property
     def ragged(self) -> bool:

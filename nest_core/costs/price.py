@@ -148,7 +148,7 @@ def price(problem: Problem, plan: Plan) -> Report:
     steady, fill = m * float(loads.max()), fill_seconds(point, m, loads, spared)
     if plan.uneven:
         passes = np.array([work.passes for work in works])
-        ended = replayed_seconds(point, m, passes, beside=pairs_passes(problem, point))
+        ended = replayed_seconds(point, m, passes, is_paired=pairs_passes(problem, point))
         fill = max(0.0, ended - steady)  # rounding
     iteration = steady + fill + float(syncs.max())
     stages = tuple(
@@ -265,12 +265,12 @@ def _over(layers: FloatArray, virtual_stages: tuple[tuple[int, int], ...]) -> fl
 
 
 def _over_rows(
-    each: FloatArray, rows: IntArray, virtual_stages: tuple[tuple[int, int], ...]
+    values: FloatArray, rows: IntArray, virtual_stages: tuple[tuple[int, int], ...]
 ) -> float:
     """The same of figures (R, L) whose row differs from layer to layer."""
     layers = [layer for i, j in virtual_stages for layer in range(i, j)]
     ends = np.cumsum([j - i for i, j in virtual_stages])[:-1]
-    return float(sum(part.sum() for part in np.split(each[rows, layers], ends)))
+    return float(sum(part.sum() for part in np.split(values[rows, layers], ends)))
 
 
 def _stage(

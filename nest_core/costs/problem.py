@@ -145,19 +145,19 @@ def with_methods(table: LayerTable, recomputations: Sequence[str]) -> LayerTable
     methods = [method_of(name) for name in recomputations]
     if not any(layers for _, layers in methods):
         return table
-    own = iter(range(len(table.replay_s)))
+    replayed_row = iter(range(len(table.replay_s)))
     last = len(table.replay_s) - 1
-    base = [{"block": 0, "uniform": last}[name] if n else next(own) for name, n in methods]
+    base = [{"block": 0, "uniform": last}[name] if n else next(replayed_row) for name, n in methods]
     again = table.replay_s[-1] > 0
-    kept, working = table.kept_bytes[base], table.working_bytes[base]
+    kept_bytes, working_bytes = table.kept_bytes[base], table.working_bytes[base]
     for row, (name, layers) in enumerate(methods):
         if name == "block":
-            kept[row] = np.minimum(table.kept_bytes[0], table.kept_bytes[-1])
-            working[row] = np.minimum(table.working_bytes[0], table.working_bytes[-1])
+            kept_bytes[row] = np.minimum(table.kept_bytes[0], table.kept_bytes[-1])
+            working_bytes[row] = np.minimum(table.working_bytes[0], table.working_bytes[-1])
         elif name and again.any():
             entry = table.kept_bytes[-1, again]
-            kept[row, again] = entry.min() / layers
-            working[row, again] -= entry.max() - entry
+            kept_bytes[row, again] = entry.min() / layers
+            working_bytes[row, again] -= entry.max() - entry
     return replace(
         table,
         replay_s=table.replay_s[base],
@@ -170,14 +170,14 @@ def with_methods(table: LayerTable, recomputations: Sequence[str]) -> LayerTable
             )
             for axis, call in table.calls.items()
         },
-        kept_bytes=kept,
-        working_bytes=working,
+        kept_bytes=kept_bytes,
+        working_bytes=working_bytes,
     )
 
 
-def _with_its_table(found: tuple[LayerTable, IntArray]) -> int:
+def _with_its_table(view: tuple[LayerTable, IntArray]) -> int:
     """Bytes of a condensed table and of the whole one, which is kept to know it again."""
-    brief, runs = found
+    brief, runs = view
     return brief.size_bytes() * (1 + int(runs.sum()) // brief.layers)
 
 
@@ -364,8 +364,8 @@ class Problem:
 
     def rows(self, allowed: Collection[str]) -> IntArray:
         """Rows of the recomputations that are allowed, in the order of tables."""
-        found = [row for row, name in enumerate(self.recomputations) if name in allowed]
-        return np.array(found, dtype=np.int64)
+        matching = [row for row, name in enumerate(self.recomputations) if name in allowed]
+        return np.array(matching, dtype=np.int64)
 
     def bounding(self, allowed: IntArray) -> IntArray:
         """Allowed rows, and that of full where layers of a stage may do either that or nothing."""
@@ -376,11 +376,11 @@ class Problem:
     def layer_rows(self, recompute: str, virtual_stages: Iterable[tuple[int, int]]) -> IntArray:
         """The row that tells what every layer of a stage runs, one virtual stage after another."""
         row = self.row(recompute)
-        found = []
+        parts = []
         for i, j in virtual_stages:
             head = min(j, int(self.heads[row, i]))
-            found += [np.full(head - i, len(self.recomputations) - 1), np.full(j - head, row)]
-        return np.concatenate(found)
+            parts += [np.full(head - i, len(self.recomputations) - 1), np.full(j - head, row)]
+        return np.concatenate(parts)
 
     @cached_property
     def again(self) -> IntArray:
@@ -395,13 +395,13 @@ class Problem:
         Other recomputations are alike in all layers, and have none.
         """
         every = np.arange(self.layers + 1)
-        found = np.tile(every, (len(self.recomputations), 1))
+        result = np.tile(every, (len(self.recomputations), 1))
         for row, name in enumerate(self.recomputations):
             method, layers = method_of(name)
             if method == "block":
                 first = np.searchsorted(self.again, self.again + layers)
-                found[row] = np.minimum(first, self.layers)
-        return found
+                result[row] = np.minimum(first, self.layers)
+        return result
 
     @cached_property
     def chunks(self) -> IntArray:

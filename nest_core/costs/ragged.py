@@ -71,7 +71,7 @@ class RaggedLinks(Links):
             for devices, point in zip(self.placed, self.points, strict=True)
         ]
         size = every[self.points.index(self.point)].shape[1]
-        alike = [s for s, own in enumerate(every) if own.shape[1] == size]
+        alike = [s for s, ranks in enumerate(every) if ranks.shape[1] == size]
         stage = [np.full(len(every[s]), s) for s in alike]
         return np.concatenate([every[s] for s in alike]), np.concatenate(stage)
 
@@ -90,9 +90,9 @@ class RaggedLinks(Links):
         return self.point.tp / max(self.points[0].tp, self.points[-1].tp)
 
     def _measured(self, axis: str, kind: Kind, instances: int) -> dict[Kind, MessageTime]:
-        found = Links._measured(self, axis, kind, instances)
+        times = Links._measured(self, axis, kind, instances)
         members = 1 if axis == "tied" else len(self.points)
-        return {each: _filled(time, members) for each, time in found.items()}
+        return {measured_kind: _filled(time, members) for measured_kind, time in times.items()}
 
 
 def _placed(network: Network, plan: Plan) -> tuple[IntArray, ...]:
@@ -106,18 +106,18 @@ def ragged_hops(placed: tuple[IntArray, ...], dp: int) -> Hops:
     ``placed`` are their devices, first stage first, replica by replica.
     """
     hops = enumerate(pairwise(placed), start=1)
-    found = [_pairs(before, after, dp, s) for s, (before, after) in hops]
-    return Hops(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
+    pairs = [_pairs(before, after, dp, s) for s, (before, after) in hops]
+    return Hops(*(np.concatenate(columns) for columns in zip(*pairs, strict=True)))
 
 
 def _pairs(before: IntArray, after: IntArray, dp: int, receiver: int) -> Hops:
     """Ranks of two stages that hold the same part of a tensor, replica by replica."""
     source, target = before.reshape(dp, -1), after.reshape(dp, -1)
-    left, right, share = overlaps(source.shape[1], target.shape[1])
+    before_rank, after_rank, share = overlaps(source.shape[1], target.shape[1])
     flows = dp * len(share)
     return Hops(
-        source[:, left].reshape(-1),
-        target[:, right].reshape(-1),
+        source[:, before_rank].reshape(-1),
+        target[:, after_rank].reshape(-1),
         np.full(flows, receiver),
         np.tile(share, dp),
     )

@@ -51,23 +51,23 @@ MOST_PASSES = 1_000_000
 """Of all stages together that are replayed one by one; a hundred bytes each."""
 
 
-def in_flight(point: Point, micro_batches: int, *, beside: bool = False) -> FloatArray:
+def in_flight(point: Point, micro_batches: int, *, is_paired: bool = False) -> FloatArray:
     """Micro-batches whose activations a position holds at its fullest, shape (pp,).
 
     Under the interleaved schedule a position holds virtual stages, and a micro-batch is ``v`` of
     them: before the first backward pass it has run ``2 (pp - s - 1) + (v - 1) pp + 1`` forward
-    passes. ``beside``: one more, whose expert traffic that backward pass hides; see `paired`.
+    passes. ``is_paired``: one more, whose expert traffic that backward pass hides; see `paired`.
     """
     after = point.pp - 1 - np.arange(point.pp)
-    if beside:
+    if is_paired:
         passes = _alone(point) + 1.0
         return np.asarray(np.minimum(micro_batches, passes / point.interleave))
     if point.schedule == "gpipe":
         return np.full(point.pp, float(micro_batches))
     if point.schedule in DELAYS:
         ahead = DELAYS[point.schedule] * after
-        left = micro_batches - deferred(point, micro_batches)
-        return np.asarray(np.minimum(left, ahead + 1.0), dtype=np.float64)
+        remaining = micro_batches - deferred(point, micro_batches)
+        return np.asarray(np.minimum(remaining, ahead + 1.0), dtype=np.float64)
     if point.schedule == "interleaved":
         v = point.interleave
         virtual_stages = np.minimum(micro_batches * v, 2 * after + (v - 1) * point.pp + 1)
@@ -159,24 +159,24 @@ class PassOrder:
     virtual_stage: IntArray
 
     @classmethod
-    def of(cls, point: Point, micro_batches: int, *, beside: bool = False) -> PassOrder:
-        """The order of a point's schedule; ``beside``: as where passes are `paired`."""
+    def of(cls, point: Point, micro_batches: int, *, is_paired: bool = False) -> PassOrder:
+        """The order of a point's schedule; ``is_paired``: as where passes are `paired`."""
         if point.schedule in DELAYS:
             return cls(*_delayed(point, micro_batches))
         v, pp = point.interleave, point.pp
         number = np.arange(micro_batches * v)
-        micro_batch, there, back = number, np.zeros_like(number), np.zeros_like(number)
+        micro_batch, forth, back = number, np.zeros_like(number), np.zeros_like(number)
         if point.schedule == "interleaved":
             micro_batch = number // (pp * v) * pp + number % pp
-            there = number // pp % v
-            back = v - 1 - there
+            forth = number // pp % v
+            back = v - 1 - forth
         way = np.zeros((pp, 2 * len(number)), dtype=np.int64)
         which, virtual_stage = np.zeros_like(way), np.zeros_like(way)
         for s in range(pp):
-            first, second = _places(point, s, len(number), beside=beside)
+            first, second = _places(point, s, len(number), is_paired=is_paired)
             way[s, second] = 1
             which[s, first] = which[s, second] = micro_batch
-            virtual_stage[s, first], virtual_stage[s, second] = there, back
+            virtual_stage[s, first], virtual_stage[s, second] = forth, back
         return cls(way, which, virtual_stage)
 
     def starts(self, pass_s: FloatArray) -> FloatArray:
@@ -198,30 +198,30 @@ class PassOrder:
         last = pass_s[stage, self.virtual_stage[:, -1], self.way[:, -1]]
         return float((self.starts(pass_s)[:, -1] + last).max())
 
-    def most_held(self, kept: FloatArray) -> FloatArray:
+    def most_held(self, kept_bytes: FloatArray) -> FloatArray:
         """Bytes of activations that every stage holds at its fullest, shape (..., pp).
 
         Parameters
         ----------
-        kept : (..., pp, v)
+        kept_bytes : (..., pp, v)
             Bytes that a forward pass leaves for the backward pass.
         """
         stage = np.arange(len(self.way))[:, None]
-        held = kept[..., stage, self.virtual_stage] * (1 - 2 * self.way)
-        return np.asarray(held.cumsum(axis=-1).max(axis=-1))
+        resident = kept_bytes[..., stage, self.virtual_stage] * (1 - 2 * self.way)
+        return np.asarray(resident.cumsum(axis=-1).max(axis=-1))
 
 
-def fullest_order(point: Point, micro_batches: int, *, beside: bool = False) -> PassOrder:
+def fullest_order(point: Point, micro_batches: int, *, is_paired: bool = False) -> PassOrder:
     """Passes of an interleaved point up to where every stage has been at its fullest.
 
     A stage is ahead by two groups of ``pp`` micro-batches at most, and after them holds the same
     virtual stages again with every group.
     """
-    return PassOrder.of(point, min(micro_batches, 3 * point.pp), beside=beside)
+    return PassOrder.of(point, min(micro_batches, 3 * point.pp), is_paired=is_paired)
 
 
 def replayed_seconds(
-    point: Point, micro_batches: int, pass_s: FloatArray, *, beside: bool = False
+    point: Point, micro_batches: int, pass_s: FloatArray, *, is_paired: bool = False
 ) -> float:
     """When the last pass of an interleaved point ends.
 
@@ -230,9 +230,9 @@ def replayed_seconds(
     groups = micro_batches // point.pp
     most = max(2, MOST_PASSES // (2 * point.interleave * point.pp**2))
     if groups <= most:
-        return PassOrder.of(point, micro_batches, beside=beside).seconds(pass_s)
+        return PassOrder.of(point, micro_batches, is_paired=is_paired).seconds(pass_s)
     ended, before = (
-        PassOrder.of(point, number * point.pp, beside=beside).seconds(pass_s)
+        PassOrder.of(point, number * point.pp, is_paired=is_paired).seconds(pass_s)
         for number in (most, most - 1)
     )
     return ended + (groups - most) * (ended - before)
@@ -252,11 +252,11 @@ def _delayed(point: Point, m: int) -> tuple[IntArray, IntArray, IntArray]:
     return ways[order], which[order], np.zeros_like(order)
 
 
-def _places(point: Point, s: int, count: int, *, beside: bool) -> tuple[IntArray, IntArray]:
+def _places(point: Point, s: int, count: int, *, is_paired: bool) -> tuple[IntArray, IntArray]:
     """Where in a stage's order its forward and its backward passes stand."""
     number = np.arange(count)
     after = point.pp - 1 - s
-    if beside:
+    if is_paired:
         ahead = min(int(_alone(point)[s]), count)
     elif point.schedule == "gpipe":
         ahead = count

@@ -38,9 +38,9 @@ class Shape(NamedTuple):
         """Whether they differ in one field at most, and if that is a degree, by `NEAR` at most."""
         ours = (self.tp, self.pp, self.cp, self.ep)
         theirs = (other.tp, other.pp, other.cp, other.ep)
-        apart = [max(a, b) / min(a, b) for a, b in zip(ours, theirs, strict=True) if a != b]
+        factors = [max(a, b) / min(a, b) for a, b in zip(ours, theirs, strict=True) if a != b]
         others = (self.zero != other.zero) + (self.recompute != other.recompute)
-        return len(apart) + others <= 1 and all(factor <= NEAR for factor in apart)
+        return len(factors) + others <= 1 and all(factor <= NEAR for factor in factors)
 
 
 Measured = Mapping[tuple[str, str], Mapping[Shape, int]]
@@ -58,8 +58,8 @@ def shape_of(plan: Plan) -> Shape:
     Shape(tp=4, pp=2, cp=1, ep=1, zero=2, recompute='full')
     """
     point, names = plan.point, set(plan.recompute)
-    whole = any(name.partition(":")[0] in ("full", "block", "uniform") for name in names)
-    recompute = "full" if whole else "none" if names == {"none"} else "selective"
+    is_full = any(name.partition(":")[0] in ("full", "block", "uniform") for name in names)
+    recompute = "full" if is_full else "none" if names == {"none"} else "selective"
     zero = point.zero if point.shared else 0
     return Shape(point.tp, point.pp, point.cp, point.ep, zero, recompute)
 
@@ -73,8 +73,8 @@ def measured_words(runs: int, family: str, stack: str) -> str:
 def measured_like(family: str, stack: str, plan: Plan) -> int:
     """Measured runs of a plan's shape, or one like it, on a family under a stack."""
     wanted = shape_of(plan)
-    known = _measured().get((family, stack), {})
-    return sum(runs for shape, runs in known.items() if shape.like(wanted))
+    runs_of = _measured().get((family, stack), {})
+    return sum(runs for shape, runs in runs_of.items() if shape.like(wanted))
 
 
 @kept_per_edition(1)

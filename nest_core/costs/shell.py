@@ -36,7 +36,7 @@ def script_words(text: str) -> tuple[list[str], list[str]]:
     Comments are left out.
     """
     joined = re.sub(r"\\[ \t]*\r?\n", " ", text)
-    known: dict[str, str] = {}
+    variables: dict[str, str] = {}
     words: list[str] = []
     conditional: list[str] = []
     depth = 0
@@ -48,16 +48,18 @@ def script_words(text: str) -> tuple[list[str], list[str]]:
         if setting and not word.startswith("-"):
             name, adds, value = setting.groups()
             if value.startswith("("):  # an array: what it holds follows
-                known.setdefault(name, "")
+                variables.setdefault(name, "")
                 words.append(value[1:])
             else:
-                known[name] = (known.get(name, "") if adds else "") + _filled(value, known)
+                variables[name] = (variables.get(name, "") if adds else "") + _filled(
+                    value, variables
+                )
         else:
             words.append(word)
-    filled = (part.strip("\n") for word in words for part in _opened(word, known))
+    filled = (part.strip("\n") for word in words for part in _opened(word, variables))
     bare = (word[:-1] if re.fullmatch(r"[\w.-]+\)", word) else word for word in filled)
-    kept = [word for word in bare if word not in ("", "\\", "(", ")")]
-    return kept, list(dict.fromkeys(conditional))
+    result = [word for word in bare if word not in ("", "\\", "(", ")")]
+    return result, list(dict.fromkeys(conditional))
 
 
 def _split(text: str, *, comments: bool) -> list[str]:
@@ -68,24 +70,24 @@ def _split(text: str, *, comments: bool) -> list[str]:
     return [part for word in words for part in re.split(r"(?<=.)(;)$", word) if part]
 
 
-def _opened(word: str, known: Mapping[str, str]) -> list[str]:
+def _opened(word: str, variables: Mapping[str, str]) -> list[str]:
     """A word with what its variables hold: several words where that is flags."""
     array = re.fullmatch(r"\$\{(\w+)\[[@*]\]\}", word)
-    if array and array[1] in known:
+    if array and array[1] in variables:
         return []
-    filled = _filled(word, known)
+    filled = _filled(word, variables)
     spaced = word.startswith("--") and len(word.partition("=")[0].split()) > 1
     if not spaced and (filled == word or not has_flags(filled)):
         return [filled]
     return _split(filled, comments=False)
 
 
-def _filled(word: str, known: Mapping[str, str]) -> str:
-    def value(found: re.Match[str]) -> str:
-        name = found[1] or found[3]
-        if not known.get(name) and found[2] is not None:
-            return found[2]
-        return known.get(name, found[0])
+def _filled(word: str, variables: Mapping[str, str]) -> str:
+    def value(match: re.Match[str]) -> str:
+        name = match[1] or match[3]
+        if not variables.get(name) and match[2] is not None:
+            return match[2]
+        return variables.get(name, match[0])
 
     return _VARIABLE.sub(value, word)
 

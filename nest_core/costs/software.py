@@ -126,8 +126,8 @@ class Software:
         """
         size, nodes = groups.shape[1], most_nodes(network, groups)
         if self.inside is None or nodes > 1 or not reduces:
-            found = self._regimes(op, size, nodes, 1, network.meshed_nodes, in_network=False)
-            return tuple(replace(entry, steps_inside=None) for entry in found)
+            regimes = self._regimes(op, size, nodes, 1, network.meshed_nodes, in_network=False)
+            return tuple(replace(entry, steps_inside=None) for entry in regimes)
         rings = self.inside.terms(op, size, in_network=False)
         # A ring sends 2 (n - 1) / n of the message.
         return tuple(

@@ -93,32 +93,32 @@ def layer_seconds(
     point: Point,
     shared: Links,
     table: LayerTable,
-    beside: FloatArray | None = None,
+    paired_share: FloatArray | None = None,
 ) -> LayerSeconds:
     """What the layers of a point take, pipeline transfers left out.
 
     Parameters
     ----------
-    beside : (pp,), optional
+    paired_share : (pp,), optional
         Share of forward passes that run beside a backward pass, in place of the schedule's.
     """
     overlap = problem.overlap
     table, times = condensed(table)
     compute = table.compute_s + table.replay_s
-    if beside is None and pairs_passes(problem, point):
-        beside = paired(point, point.micro_batches(problem.batch))
+    if paired_share is None and pairs_passes(problem, point):
+        paired_share = paired(point, point.micro_batches(problem.batch))
     inside = np.zeros((point.pp, *compute.shape))
     experts = np.zeros_like(inside)
     for axis in AXES_OF_CALLS:
         if axis in table.calls and getattr(point, axis) > 1:
             calls = table.calls[axis]
             time = shared.time(axis, calls.kind).along(2)
-            once = experts if axis == "ep" and beside is not None else inside
+            once = experts if axis == "ep" and paired_share is not None else inside
             once += _called(time, calls.number, calls.bytes)
             inside += _called(time, calls.replay_number, calls.replay_bytes)
     sent, device = inside, compute + cost(inside, compute, overlap.within)
-    if beside is not None:
-        share = overlap.experts_saved(beside[:, None, None])
+    if paired_share is not None:
+        share = overlap.experts_saved(paired_share[:, None, None])
         device, sent = device + cost(experts, device - inside, share), inside + experts
     step = traffic(problem.acting_zero(point), problem.state).step
     if step and point.shared:
@@ -126,7 +126,7 @@ def layer_seconds(
         device, sent = device + cost(shards, device - sent, overlap.data), sent + shards
     busy, waiting = np.maximum(device, table.launch_s), exposed_seconds(problem, table)
     device, total, free = (
-        np.repeat(each, times, axis=2) for each in (device, busy + waiting, busy - sent)
+        np.repeat(array, times, axis=2) for array in (device, busy + waiting, busy - sent)
     )
     return LayerSeconds(device, total, free, np.repeat(waiting, times))
 
@@ -172,10 +172,10 @@ class StageMemory:
 
     def used(self, s: int, i: int, j: int, c: int) -> float:
         """Bytes that the tensors of a stage in one piece hold."""
-        kept, peak = self.held_by(((i, j),), c)
-        kept = self.in_flight[s] * kept
-        kept += self.deferred[s] * (self.kept[0, j] - self.kept[0, i])
-        passes = kept + peak
+        kept_bytes, peak = self.held_by(((i, j),), c)
+        kept_bytes = self.in_flight[s] * kept_bytes
+        kept_bytes += self.deferred[s] * (self.kept[0, j] - self.kept[0, i])
+        passes = kept_bytes + peak
         return float(self.static[j] - self.static[i] + max(passes, self.step[j] - self.step[i]))
 
     def by_method(self, c: int) -> bool:
@@ -188,11 +188,11 @@ class StageMemory:
             peak = max(float(self.peak[c, i:j].max()) for i, j in virtual_stages)
             return _over(self.kept[c], virtual_stages), peak
         ends = self.kept[[0, -1]], self.peak[[0, -1]]
-        held = [
+        totals = [
             held_by((i, j), *ends, self.again, int(self.heads[c, i]), int(self.chunks[c]))
             for i, j in virtual_stages
         ]
-        return sum(entry for entry, _ in held), max(entry for _, entry in held)
+        return sum(entry for entry, _ in totals), max(entry for _, entry in totals)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -258,17 +258,17 @@ class StageCosts(StageMemory):
         i, j = np.array(virtual_stages).T
         forward = self.forward[j] - self.forward[i]
         plain = self._each(s, i, j, 0)
-        there = forward + (plain - (self.computed[0, j] - self.computed[0, i])) / 2
-        back = self._each(s, i, j, c) - there
-        return tuple(zip(there.tolist(), back.tolist(), strict=True))
+        ahead = forward + (plain - (self.computed[0, j] - self.computed[0, i])) / 2
+        back = self._each(s, i, j, c) - ahead
+        return tuple(zip(ahead.tolist(), back.tolist(), strict=True))
 
     def _each(self, s: int, i: IntArray, j: IntArray, c: int) -> FloatArray:
         """Seconds per micro-batch of each virtual stage of a stage."""
         hops = self.arrive[s, i] + self.retire[s, j]
         head = np.minimum(j, self.heads[c, i])
         time, free = (
-            each[c, j] - each[c, head] + (each[-1, head] - each[-1, i])
-            for each in (self.time[s], self.free[s])
+            array[c, j] - array[c, head] + (array[-1, head] - array[-1, i])
+            for array in (self.time[s], self.free[s])
         )
         hidden = self.transfer_saved * min(hops.sum(), free.sum()) / max(hops.sum(), _TINY)
         return np.asarray(time + hops * (1.0 - hidden))
@@ -282,14 +282,14 @@ class StageCosts(StageMemory):
     ) -> float:
         """The same of several virtual stages, a micro-batch every ``pace`` seconds."""
         within, free = self.inside(s, virtual_stages, c)
-        left = (
+        free_s = (
             pace
             - (within - free)
             - self._hops(s, virtual_stages)
             - _over(self.forward, virtual_stages)
         )
-        shown = _over(self.sync[s], virtual_stages) + float(self.sync_base[s])
-        return shown - self.once_saved * min(_over(self.once[s], virtual_stages), max(0.0, left))
+        sync_s = _over(self.sync[s], virtual_stages) + float(self.sync_base[s])
+        return sync_s - self.once_saved * min(_over(self.once[s], virtual_stages), max(0.0, free_s))
 
     def inside(self, s: int, virtual_stages: Sequence[Span], c: int) -> tuple[float, float]:
         """Seconds of a micro-batch without transfers, and those in which nothing is sent."""
@@ -310,7 +310,7 @@ def stage_memory(problem: Problem, point: Point) -> StageMemory:
     table = problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep, point.etp)
     state, zero = problem.state, problem.acting_zero(point)
     dense, experts = held(table, point.pp), table.expert_parameters
-    m, beside = point.micro_batches(problem.batch), pairs_passes(problem, point)
+    m, is_paired = point.micro_batches(problem.batch), pairs_passes(problem, point)
     return StageMemory(
         micro_batches=m,
         static=prefix(
@@ -323,9 +323,9 @@ def stage_memory(problem: Problem, point: Point) -> StageMemory:
             dense * step_share(zero, point.shard_ranks, state)
             + experts * step_share(zero, point.expert_shard_ranks, state)
         ),
-        in_flight=in_flight(point, m, beside=beside),
+        in_flight=in_flight(point, m, is_paired=is_paired),
         deferred=deferred(point, m),
-        beside=beside,
+        beside=is_paired,
         limit=problem.room(point),
         heads=problem.heads,
         chunks=problem.chunks,
@@ -384,11 +384,11 @@ def hop_seconds(point: Point, shared: Links, table: LayerTable) -> tuple[FloatAr
     """
     arrive = np.zeros((point.pp, table.layers + 1))
     retire = np.zeros((point.pp, table.layers + 1))
-    whole = table.boundary_bytes
+    boundary = table.boundary_bytes
     alike = point.tp > 1 and not point.sp  # every rank of a stage holds the whole tensor
-    sizes, which = np.unique(whole, return_inverse=True)
-    own = sizes / point.tp if alike else sizes
-    hop = shared.forward.along(1).seconds(own * shared.hop_ranks)[:, which]
+    sizes, which = np.unique(boundary, return_inverse=True)
+    shard_bytes = sizes / point.tp if alike else sizes
+    hop = shared.forward.along(1).seconds(shard_bytes * shared.hop_ranks)[:, which]
     gather = np.zeros((point.pp, table.layers + 1))
     if alike:
         gathered = shared.time("tp", "reduce_scatter").along(1).seconds(sizes)

@@ -220,8 +220,8 @@ def _table(
     # better, and a bound has its kernels.
     shared = SOFTMAX_MATRICES if bound and strategy.attention == "unfused" else 1
     strategy = replace(strategy, micro_batch=strategy.micro_batch * shared)
-    named, layers = recomputations, chain(model, strategy)
-    recomputations = tuple(name for name in named if not method_of(name)[1])
+    requested, layers = recomputations, chain(model, strategy)
+    recomputations = tuple(name for name in requested if not method_of(name)[1])
     distinct = [layer for layer, _ in layers.runs]
     counts = [times for _, times in layers.runs]
 
@@ -234,15 +234,15 @@ def _table(
     times = [
         _times(layer, accelerator, precision, recomputations, bound=bound) for layer in distinct
     ]
-    kept = [
+    kept_bytes = [
         [layer.kept_bytes(name, operand_bytes=operand_bytes) for name in recomputations]
         for layer in distinct
     ]
     plain = [layer.kept_bytes("none", operand_bytes=operand_bytes) for layer in distinct]
     working = rows(
         [
-            [whole - size + layer.gradient_bytes for size in row]
-            for whole, row, layer in zip(plain, kept, distinct, strict=True)
+            [plain_bytes - size + layer.gradient_bytes for size in row]
+            for plain_bytes, row, layer in zip(plain, kept_bytes, distinct, strict=True)
         ]
     )
     logits = strategy.micro_batch * strategy.sequence * model.vocabulary
@@ -260,7 +260,7 @@ def _table(
         for axis in AXES_OF_CALLS
         if any(call.axis == axis for layer in distinct for call in layer.collectives)
     }
-    found = LayerTable(
+    result = LayerTable(
         compute_s=column([forward + backward for forward, backward, _, _, _ in times]),
         forward_s=column([forward for forward, _, _, _, _ in times]),
         weight_s=column([weight for _, _, weight, _, _ in times]),
@@ -270,11 +270,11 @@ def _table(
         parameters=column([layer.parameters for layer in distinct]),
         expert_parameters=column([layer.expert_parameters for layer in distinct]),
         tied_parameters=distinct[-1].tied_parameters,
-        kept_bytes=rows(kept),
+        kept_bytes=rows(kept_bytes),
         working_bytes=working,
         boundary_bytes=boundary,
     )
-    return with_methods(_shared(found, shared), named)
+    return with_methods(_shared(result, shared), requested)
 
 
 def _shared(table: LayerTable, sequences: int) -> LayerTable:
@@ -282,14 +282,14 @@ def _shared(table: LayerTable, sequences: int) -> LayerTable:
     if sequences == 1:
         return table
     parts = ("compute_s", "forward_s", "weight_s", "replay_s")
-    held = ("kept_bytes", "working_bytes", "boundary_bytes")
+    parts_of_job = ("kept_bytes", "working_bytes", "boundary_bytes")
     calls = {
         axis: replace(
             call, bytes=call.bytes / sequences, replay_bytes=call.replay_bytes / sequences
         )
         for axis, call in table.calls.items()
     }
-    figures = {name: getattr(table, name) / sequences for name in (*parts, *held)}
+    figures = {name: getattr(table, name) / sequences for name in (*parts, *parts_of_job)}
     return replace(table, calls=calls, **figures)
 
 
@@ -343,8 +343,8 @@ def _issued(operators: Iterable[Operator], collectives: Iterable[Collective]) ->
     return number + sum(call.forward for call in collectives)
 
 
-def _bound(found: Iterable[Kernel], accelerator: Accelerator, precision: str) -> float:
-    return sum(least_seconds(kernel, accelerator, precision) for kernel in found)
+def _bound(kernels: Iterable[Kernel], accelerator: Accelerator, precision: str) -> float:
+    return sum(least_seconds(kernel, accelerator, precision) for kernel in kernels)
 
 
 def call_kind(axis: str, strategy: Strategy) -> Kind:
@@ -363,26 +363,26 @@ def _parts(call: Collective) -> int:
 
 def _calls(layer: Layer, axis: str) -> list[tuple[float, float]]:
     """Number and bytes of an axis's calls, both passes."""
-    found = []
+    calls = []
     for call in layer.collectives:
         if call.axis == axis:
             number = _parts(call) * (call.forward + call.backward)
-            found.append((float(number), number * call.bytes))
-    return found
+            calls.append((float(number), number * call.bytes))
+    return calls
 
 
 def _replayed(
     layer: Layer, axis: str, recomputations: tuple[str, ...], which: int
 ) -> tuple[float, ...]:
     """Number (0) or bytes (1) of the calls that each recomputation repeats."""
-    found = []
+    calls = []
     for name in recomputations:
         once = 0.0
         for call in layer.replayed(name)[1]:
             if call.axis == axis:
                 once += _parts(call) * call.forward * (call.bytes if which else 1.0)
-        found.append(once)
-    return tuple(found)
+        calls.append(once)
+    return tuple(calls)
 
 
 def model_flops(model: Model, sequence: int, *, whole_scores: bool = False) -> float:

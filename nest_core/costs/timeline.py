@@ -135,7 +135,7 @@ def timeline(problem: Problem, report: Report) -> Timeline:
             passes,
             "lower the batch or raise the micro-batch",
         )
-    order = PassOrder.of(point, m, beside=pairs_passes(problem, point))
+    order = PassOrder.of(point, m, is_paired=pairs_passes(problem, point))
     parts = _parts(problem, report, m)
     begun = order.starts(parts.sum(axis=3))
     update = _updates(problem, report, m)
@@ -182,9 +182,9 @@ def _parts(problem: Problem, report: Report, m: int) -> FloatArray:
         result[s, :, 1, 2] = compute - forward - weight + waits * (1 - first)
         result[s, :, 2, 2] = weight
         if stage.passes:  # as they were priced; what is no computing communicates
-            whole, computed = np.array(stage.passes), result[s, :, :2, 1:].sum(axis=2)
-            result[s, :, :2, 0] = np.maximum(0.0, whole - computed)
-            result[s, :, :2, 2] += np.minimum(0.0, whole - computed)
+            pass_s, computed = np.array(stage.passes), result[s, :, :2, 1:].sum(axis=2)
+            result[s, :, :2, 0] = np.maximum(0.0, pass_s - computed)
+            result[s, :, :2, 2] += np.minimum(0.0, pass_s - computed)
     return result
 
 
@@ -201,6 +201,6 @@ def _updates(problem: Problem, report: Report, m: int) -> FloatArray:
         at = report.plan.stage_point(s)
         table = problem.table(at.tp, at.sp, at.micro_batch, at.cp, at.ep, at.etp)
         once = sum(float(table.compute_s[i:j].sum()) for i, j in stage.virtual_stages)
-        left = stage.compute_s - m * once - stage.launch_s
-        result[s] = min(max(0.0, left), stage.sync_s)
+        rest = stage.compute_s - m * once - stage.launch_s
+        result[s] = min(max(0.0, rest), stage.sync_s)
     return result

@@ -124,7 +124,7 @@ def whole_bytes(problem: Problem, point: Point, table: LayerTable) -> FloatArray
         (table.parameters, point.shard_ranks),
         (table.expert_parameters, point.expert_shard_ranks),
     ):
-        own, before = gathered(problem.acting_zero(point), ranks, problem.state)
-        total += own * elements
+        share, before = gathered(problem.acting_zero(point), ranks, problem.state)
+        total += share * elements
         total[1:] += before * elements[:-1]
     return total

@@ -71,8 +71,8 @@ def _wait(network: Network, phase: Phase) -> _Wait:
     latency = phase.steps * routes.latency_s
     slow = int(np.argmax(latency))
     turn = np.zeros(len(latency), dtype=np.int64) if phase.turn is None else phase.turn
-    each = (np.flatnonzero(turn == number) for number in np.unique(turn))
-    longest = [at[latency[at].argmax()] for at in each]
+    turns = (np.flatnonzero(turn == number) for number in np.unique(turn))
+    longest = [at[latency[at].argmax()] for at in turns]
     level = _level(network, phase.source[slow : slow + 1], phase.target[slow : slow + 1])
     moved = routes.share * phase.volume[routes.flow]
     load = np.bincount(routes.link_group, moved, minlength=len(link_map.capacity_Bps))

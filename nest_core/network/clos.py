@@ -35,7 +35,9 @@ def clos_network(fabric: Clos, leaf_uplinks: int | None = None) -> Network:
     links = [fabric.uplinks(height) for height in range(1, fabric.tiers)]
     if leaf_uplinks is not None:
         links[0] = np.minimum(links[0], leaf_uplinks * fabric.planes)
-    uplinks = [_uplink_tier(fabric, height, own) for height, own in enumerate(links, start=2)]
+    uplinks = [
+        _uplink_tier(fabric, height, tier_links) for height, tier_links in enumerate(links, start=2)
+    ]
     tiers = [inside, _nic_tier(fabric, node), *uplinks]
     rails = fabric.rails if fabric.kind == "rail_only" else 1
     ecmp = fabric.routing == "ecmp"
@@ -75,12 +77,14 @@ def _nic_tier(fabric: Clos, node: IntArray) -> TreeTier:
     place = fabric.slot_of() // fabric.rails
     pool = (node * fabric.rails + fabric.rail_of()) * pools + place // (served // pools)
     leaf = fabric.group_of(1)
-    whole = nics * fabric.planes
-    left = np.zeros(int(pool.max()) + 1)
-    left[pool] = fabric.leaf_links()[leaf] / whole * (nics // pools) * fabric.nic_bandwidth_Bps
-    own = -(-nics // served)  # of the pool's NICs, as many as one device drives
-    one_link = left * own * pools / nics
-    return TreeTier(pool, leaf, left, one_link, 2 * fabric.hop_latency_s, direct=True)
+    nic_planes = nics * fabric.planes
+    pool_rate = np.zeros(int(pool.max()) + 1)
+    pool_rate[pool] = (
+        fabric.leaf_links()[leaf] / nic_planes * (nics // pools) * fabric.nic_bandwidth_Bps
+    )
+    nics_driven = -(-nics // served)  # of the pool's NICs, as many as one device drives
+    one_link = pool_rate * nics_driven * pools / nics
+    return TreeTier(pool, leaf, pool_rate, one_link, 2 * fabric.hop_latency_s, direct=True)
 
 
 def _uplink_tier(fabric: Clos, height: int, links: IntArray) -> TreeTier:
@@ -130,10 +134,10 @@ def _egress(fabric: Clos, node: IntArray) -> IntArray | None:
     alive = fabric.leaf_links()[fabric.group_of(1)] > 0
     if alive.all():
         return None
-    left = np.flatnonzero(alive)  # devices count nodes upwards, so these are sorted by node
-    count = np.bincount(node[left], minlength=int(node.max()) + 1)
+    survivors = np.flatnonzero(alive)  # devices count nodes upwards, so these are sorted by node
+    count = np.bincount(node[survivors], minlength=int(node.max()) + 1)
     start = np.cumsum(count) - count
-    instead = left[start[node] + fabric.slot_of() % np.maximum(count[node], 1)]
+    instead = survivors[start[node] + fabric.slot_of() % np.maximum(count[node], 1)]
     return np.where(alive, np.arange(fabric.devices), instead)
 
 

@@ -130,9 +130,9 @@ def _by_distance(links: Links) -> tuple[IntArray, ...]:
         matrix, indices=np.arange(links.devices), min_only=True, return_predecessors=True
     )
     a, b = owner[links.tail].astype(np.int64), owner[links.head].astype(np.int64)
-    apart = (a != b) & (a >= 0) & (b >= 0)
-    length = (near[links.tail] + weight + near[links.head])[apart]
-    key = a[apart] * links.devices + b[apart]
+    distinct = (a != b) & (a >= 0) & (b >= 0)
+    length = (near[links.tail] + weight + near[links.head])[distinct]
+    key = a[distinct] * links.devices + b[distinct]
     order = np.lexsort((length, key))
     key, first = np.unique(key[order], return_index=True)
     shape = (links.devices, links.devices)
@@ -224,9 +224,9 @@ def _latencies(links: Links, link_map: GraphLinkMap, levels: int) -> FloatArray:
     for some in np.array_split(chosen, max(1, len(chosen) * links.devices // TABLE)):
         source, target = np.tile(every, len(some)), np.repeat(some, links.devices)
         met = link_map.level(source, target)
-        apart = met >= 0
-        latency = link_map.latency_s(source[apart], target[apart])
-        np.maximum.at(worst, met[apart], latency)
+        distinct = met >= 0
+        latency = link_map.latency_s(source[distinct], target[distinct])
+        np.maximum.at(worst, met[distinct], latency)
     return worst
 
 
@@ -251,8 +251,8 @@ def _level(
     if not np.isfinite(capacity):  # one device alone: what it could send
         capacity = float(links.capacity_Bps.sum()) / 2 or 1.0
     leaves = (inside[links.tail] == child) & (inside[links.head] != child) & climbs
-    each = np.unique(links.bandwidth_Bps[leaves])
-    count = capacity / each[0] if len(each) == 1 else 1.0
+    rates = np.unique(links.bandwidth_Bps[leaves])
+    count = capacity / rates[0] if len(rates) == 1 else 1.0
     if abs(count - round(count)) > 1e-9 * count:
         count = 1.0
     return Level(
@@ -269,15 +269,15 @@ def _level(
 
 def _name(links: Links, use: _Use, nesting: tuple[IntArray, ...], k: int) -> str:
     """The word that the names of all switches new at a level share; else the level's number."""
-    known: set[str] = set()
+    words: set[str] = set()
     name = ""
     for within in use.owner[: k + 1]:
-        known.add(name)
+        words.add(name)
         switches = np.flatnonzero((within >= 0) & (links.role == SWITCH))
         fresh = [
-            found
+            new_words
             for index in switches
-            if (found := _words(links.elements[index])) and not known & set(found)
+            if (new_words := _words(links.elements[index])) and not words & set(new_words)
         ]
         common = set(fresh[0]).intersection(*fresh) if fresh else set()
         name = next((word for word in fresh[0] if word in common), "") if fresh else ""

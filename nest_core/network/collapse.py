@@ -46,8 +46,8 @@ collapse.register(Dragonfly, dragonfly_network)
 
 def is_counted(fabric: Fabric) -> bool:
     """Whether levels follow from counts, in milliseconds, not from cuts of the link graph."""
-    own = collapse.dispatch(type(fabric)) is not collapse.dispatch(object)
-    return own or lattice_of(fabric) is not None
+    is_registered = collapse.dispatch(type(fabric)) is not collapse.dispatch(object)
+    return is_registered or lattice_of(fabric) is not None
 
 
 @collapse.register
@@ -58,7 +58,7 @@ def _hierarchical(fabric: Hierarchical) -> Network:
     below = devices
     for index, tier in enumerate(fabric.tiers):
         group = fabric.group_of(index)
-        own = tier.uplink_per == "device"
+        per_device = tier.uplink_per == "device"
         sizes = np.bincount(below)
         scarce = int(np.argmax(sizes))
         levels.append(
@@ -67,15 +67,15 @@ def _hierarchical(fabric: Hierarchical) -> Network:
                 kind="nested",
                 group_size=int(np.bincount(group).max()),
                 groups=int(np.unique(group).size),
-                links=int(sizes[scarce]) if own else 1,
+                links=int(sizes[scarce]) if per_device else 1,
                 link_bandwidth_Bps=tier.link_bandwidth_Bps,
                 latency_s=tier.latency_s,
                 child_size=int(sizes[scarce]),
             )
         )
-        owner = devices if own else below
+        owner = devices if per_device else below
         rate = np.full(int(owner.max()) + 1, tier.link_bandwidth_Bps)
-        tiers.append(TreeTier(owner, group, rate, rate, tier.latency_s, own))
+        tiers.append(TreeTier(owner, group, rate, rate, tier.latency_s, per_device))
         below = group
     nesting = tuple(tier.group for tier in tiers)
     hosts = fabric.host_of() if fabric.devices_per_host else None

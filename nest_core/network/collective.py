@@ -153,7 +153,7 @@ def collective(
     def stages_of(name: str) -> list[Stage]:
         return algorithm_stages(op, name, network, groups)
 
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     refusals: list[InputError] = []
     crossed = 0
     for name in names:
@@ -161,13 +161,13 @@ def collective(
             stages = stages_of(name)
         except InputError as error:
             refusals.append(error)
-            found.append(Candidate(name, None, str(error)))
+            candidates.append(Candidate(name, None, str(error)))
             continue
         crossed += _crossed(network, stages)
         _refuse_crossings(crossed)  # the fastest of those that can be counted would be another
         seconds = _seconds(network, stages, len(groups), size_bytes, chunks, protocols)
-        found.append(Candidate(name, seconds))
-    timed = [entry for entry in found if entry.time_s is not None]
+        candidates.append(Candidate(name, seconds))
+    timed = [entry for entry in candidates if entry.time_s is not None]
     if not timed:
         raise refusals[-1]
     timed.sort(key=lambda entry: entry.time_s or 0.0)
@@ -180,7 +180,7 @@ def collective(
         algorithm=best.algorithm,
         bottleneck=phrase,
         level=level,
-        candidates=(*timed, *(entry for entry in found if entry.time_s is None)),
+        candidates=(*timed, *(entry for entry in candidates if entry.time_s is None)),
     )
 
 
@@ -202,25 +202,25 @@ def _by_library(
     ways = by_algorithm(network, kind, groups, protocols)
     time = message_time(network, kind, groups, protocols)
     time_s = parts * float(time.seconds(size_bytes).max())
-    found = [
+    candidates = [
         Candidate(name, parts * float(way.seconds(size_bytes).max())) for name, way in ways.items()
     ]
-    found.sort(key=lambda entry: entry.time_s or 0.0)
-    best = found[0].algorithm
+    candidates.sort(key=lambda entry: entry.time_s or 0.0)
+    best = candidates[0].algorithm
     phrase, level = f"{count * size * (size - 1):,} flows at once", network.levels[-1].name
     if listed:
         phrase, level = describe(network, algorithm_stages(op, best, network, groups), size_bytes)
     bus = bus_factor(op, size) * size_bytes / time_s if time_s else 0.0
-    return CollectiveAnswer(time_s, bus, best, phrase, level, tuple(found))
+    return CollectiveAnswer(time_s, bus, best, phrase, level, tuple(candidates))
 
 
 def _named(op: str, algorithm: str, in_network: bool) -> list[str]:
     """The algorithms that a name stands for."""
-    known = list(ALGORITHMS[op])
+    algorithms = list(ALGORITHMS[op])
     if algorithm in ("fastest", "library"):
-        return [name for name in known if in_network or name not in IN_NETWORK]
+        return [name for name in algorithms if in_network or name not in IN_NETWORK]
     if algorithm == "hierarchical":
-        return [name for name in known if name.startswith("hierarchical")] or [algorithm]
+        return [name for name in algorithms if name.startswith("hierarchical")] or [algorithm]
     return [algorithm]
 
 
@@ -355,42 +355,42 @@ def _pipelined(
     waiting = [float(time.alpha_s[0].max()) for time in alone]
 
     @cache
-    def taken(own: int, other: int) -> float:
+    def taken(stage: int, other: int) -> float:
         """Part of a stage's slowest link that another takes while it sends alone."""
         flows = [
             replace(phase, owner=phase.owner + place * count)
-            for place, number in enumerate((own, other))
+            for place, number in enumerate((stage, other))
             for phase in stages[number]
         ]
         shared = price_phases(network.link_map, [merged(flows)], 2 * count, (protocol,))
-        extra = shared.beta_s_per_byte[0, :count] - alone[own].beta_s_per_byte[0]
+        extra = shared.beta_s_per_byte[0, :count] - alone[stage].beta_s_per_byte[0]
         return float((extra * part).max()) / max(sending[other], 1e-300)
 
     @cache
     def pace(busy: tuple[int, ...]) -> FloatArray:
         times = []
-        for own in busy:
-            others = [number for number in busy if number != own]
+        for stage in busy:
+            others = [number for number in busy if number != stage]
             # While the others wait for latencies, this one has the links to itself.
             idle = math.prod(waiting[n] / max(sending[n] + waiting[n], 1e-300) for n in others)
             # Links are shared fairly: who meets another goes no slower than at half the rate.
-            lost = [min(taken(own, other), 0.5) for other in others]
+            lost = [min(taken(stage, other), 0.5) for other in others]
             slower = 1.0 + (1.0 - idle) * sum(share / (1.0 - share) for share in lost)
-            times.append(waiting[own] + sending[own] * slower)
+            times.append(waiting[stage] + sending[stage] * slower)
         return np.array(times)
 
     now = 0.0
     done = [0] * len(stages)  # chunks that have left each stage
-    left = np.ones(len(stages))  # share still to do of the chunk in each stage
+    remaining = np.ones(len(stages))  # share still to do of the chunk in each stage
     while done[-1] < chunks:
         ready = [chunks, *done[:-1]]
         busy = tuple(n for n in range(len(stages)) if done[n] < ready[n])
         speed = 1 / np.maximum(pace(busy), np.finfo(np.float64).tiny)
-        passes = float((left[list(busy)] / speed).min())
+        passes = float((remaining[list(busy)] / speed).min())
         now += passes
         for place, n in enumerate(busy):
-            left[n] -= passes * speed[place]
-            if left[n] <= 1e-12:
+            remaining[n] -= passes * speed[place]
+            if remaining[n] <= 1e-12:
                 done[n] += 1
-                left[n] = 1.0
+                remaining[n] = 1.0
     return now

@@ -141,20 +141,20 @@ class _Flows:
         capacity = np.concatenate([cuts.capacity_Bps, np.full(len(some), most), 0.0 * some])
         order = np.lexsort((head, tail))
         self.tail, self.head, self.capacity = tail[order], head[order], capacity[order]
-        whole = np.minimum(np.rint(self.capacity / most * UNIT), UNIT).astype(np.int32)
+        units = np.minimum(np.rint(self.capacity / most * UNIT), UNIT).astype(np.int32)
         start = np.searchsorted(self.tail, np.arange(size + 2))
         self.graph = csr_array(
-            (whole, self.head.astype(np.int32), start.astype(np.int32)), shape=(size + 1, size + 1)
+            (units, self.head.astype(np.int32), start.astype(np.int32)), shape=(size + 1, size + 1)
         )
 
     def cut(self, source: int, target: int | None = None) -> tuple[float, BoolArray]:
         """Minimum cut in bytes/s and the source's side of it, shape (vertices + 1,)."""
         graph = self.graph
-        own = np.zeros(0, np.int64)
+        sink_arcs = np.zeros(0, np.int64)
         if target is None:
-            own = np.flatnonzero((self.tail == source) & (self.head == self.sink))
+            sink_arcs = np.flatnonzero((self.tail == source) & (self.head == self.sink))
             graph = graph.copy()
-            graph.data[own] = 0
+            graph.data[sink_arcs] = 0
         goal = self.sink if target is None else target
         flow = maximum_flow(graph, source, goal).flow
         rest = csr_array(graph - flow)
@@ -162,7 +162,7 @@ class _Flows:
         side = np.zeros(self.sink + 1, np.bool_)
         side[breadth_first_order(rest, source, return_predecessors=False)] = True
         crossing = side[self.tail] & ~side[self.head]
-        crossing[own] = False
+        crossing[sink_arcs] = False
         return float(self.capacity[crossing].sum()), side
 
 
@@ -175,7 +175,7 @@ def separate(cuts: Cuts) -> IntArray | None:
         A number per part; children of groups that are not split stay alone.
     """
     parts = np.arange(len(cuts.parent))
-    found = False
+    is_cut = False
     for members in _by_value(cuts.parent):
         if len(members) < 4 or len(np.unique(cuts.alike[members])) < 2:
             continue
@@ -190,9 +190,9 @@ def separate(cuts: Cuts) -> IntArray | None:
             if (np.bincount(label) > 1).sum() > 1:
                 for part in _by_value(label):
                     parts[members[part]] = members[part[0]]
-                found = True
+                is_cut = True
                 break
-    return parts if found else None
+    return parts if is_cut else None
 
 
 def _by_value(values: IntArray) -> list[IntArray]:
@@ -243,17 +243,17 @@ def _alike(tail: IntArray, head: IntArray, capacity: FloatArray, parent: IntArra
 
     Children may also be linked to one another, each by the widest of its links.
     """
-    apart, linked = [], []
+    keys, linked = [], []
     start = np.searchsorted(tail, np.arange(len(parent) + 1))
     for c, span in enumerate(pairwise(start)):
         near, wide = head[slice(*span)], capacity[slice(*span)]
-        apart.append((int(parent[c]), near.tobytes(), wide.tobytes()))
-        own = int(np.searchsorted(near, c))  # as if linked to itself
-        near, wide = np.insert(near, own, c), np.insert(wide, own, wide.max(initial=0.0))
+        keys.append((int(parent[c]), near.tobytes(), wide.tobytes()))
+        slot = int(np.searchsorted(near, c))  # as if linked to itself
+        near, wide = np.insert(near, slot, c), np.insert(wide, slot, wide.max(initial=0.0))
         linked.append((int(parent[c]), near.tobytes(), wide.tobytes()))
     times = Counter(linked)
     number: dict[object, int] = defaultdict(lambda: len(number))
     return np.array(
-        [number[to if times[to] > 1 else of] for of, to in zip(apart, linked, strict=True)],
+        [number[to if times[to] > 1 else of] for of, to in zip(keys, linked, strict=True)],
         np.int64,
     )

@@ -77,17 +77,19 @@ class Dispatch:
 @lru_cache(maxsize=4096)
 def _reached(dispatch: Dispatch, block: float) -> float:
     """The probability that a token chose any of a block of neighbouring experts."""
-    each = dispatch.experts // dispatch.groups
-    whole, rest = divmod(block, each)
-    parts, others = int(rest > 0), dispatch.groups - int(whole) - int(rest > 0)
+    group_experts = dispatch.experts // dispatch.groups
+    full_groups, rest = divmod(block, group_experts)
+    parts, others = int(rest > 0), dispatch.groups - int(full_groups) - int(rest > 0)
     every, passes = comb(dispatch.groups, dispatch.top_groups), 0.0
-    for full in range(min(int(whole), dispatch.top_groups) + 1):
+    for full in range(min(int(full_groups), dispatch.top_groups) + 1):
         for part in range(parts + 1):
-            left = dispatch.top_groups - full - part
-            if 0 <= left <= others:
-                ways = comb(int(whole), full) * comb(others, left)
+            other_groups = dispatch.top_groups - full - part
+            if 0 <= other_groups <= others:
+                ways = comb(int(full_groups), full) * comb(others, other_groups)
                 passes += (ways / every) * _passed_by(
-                    dispatch.top_groups * each, full * each + part * rest, dispatch.top_k
+                    dispatch.top_groups * group_experts,
+                    full * group_experts + part * rest,
+                    dispatch.top_k,
                 )
     return 1.0 - passes
 
@@ -131,12 +133,12 @@ def dispatch_phases(network: Network, groups: IntArray, dispatch: Dispatch) -> l
     opens = np.ones((count, size), dtype=bool)
     opens[:, 1:] = block[:, 1:] != block[:, :-1]
     start = np.flatnonzero(opens)
-    own = np.cumsum(opens) - 1  # every place's block
-    held = np.diff(np.append(start, count * size))
+    block_of = np.cumsum(opens) - 1  # every place's block
+    block_size = np.diff(np.append(start, count * size))
     row = np.repeat(np.arange(count), size)
-    slot = np.arange(count * size) - start[own]
+    slot = np.arange(count * size) - start[block_of]
     number = opens.sum(axis=1)  # of a row's blocks
-    reach = (int(number.max()), int(held.max()) - 1)
+    reach = (int(number.max()), int(block_size.max()) - 1)
     if count * size * sum(reach) > MOST_FLOWS:
         raise InputError(
             "dispatch",
@@ -147,14 +149,14 @@ def dispatch_phases(network: Network, groups: IntArray, dispatch: Dispatch) -> l
     copies = np.array([dispatch.copies(ranks, size) for ranks in range(reach[1] + 2)])
     first = np.cumsum(number) - number
     target = first[row][:, None] + np.arange(reach[0])
-    there = (np.arange(reach[0]) < number[row][:, None]) & (target != own[:, None])
-    place, turn = np.nonzero(there)
+    is_sent = (np.arange(reach[0]) < number[row][:, None]) & (target != block_of[:, None])
+    place, turn = np.nonzero(is_sent)
     target = target[place, turn]
-    relay = start[target] + slot[place] % held[target]
-    between = _phase(member, row, place, relay, copies[held[target]])
+    relay = start[target] + slot[place] % block_size[target]
+    between = _phase(member, row, place, relay, copies[block_size[target]])
     handed = copies[1] * (1.0 + np.bincount(relay, minlength=count * size))
-    place, apart = np.nonzero(np.arange(1, reach[1] + 1) < held[own][:, None])
-    near = start[own[place]] + (slot[place] + apart + 1) % held[own[place]]
+    place, step = np.nonzero(np.arange(1, reach[1] + 1) < block_size[block_of][:, None])
+    near = start[block_of[place]] + (slot[place] + step + 1) % block_size[block_of[place]]
     inside = _phase(member, row, place, near, handed[place])
     phases = [phase for phase in (between, inside) if len(phase.source)]
     return [pipelined(phases)] if len(phases) > 1 else phases

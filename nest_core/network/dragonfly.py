@@ -133,8 +133,8 @@ class DragonflyLinkMap(LinkMap):
     def faster(self, tier: int, factor: float) -> DragonflyLinkMap:
         """The same dragonfly with the links of one tier wider."""
         a, b, c, d = (
-            speed * factor if own == tier else speed
-            for own, speed in zip(self.tiers, self.speed, strict=True)
+            speed * factor if tier_of == tier else speed
+            for tier_of, speed in zip(self.tiers, self.speed, strict=True)
         )
         return replace(self, speed=(a, b, c, d))
 
@@ -152,14 +152,14 @@ class DragonflyLinkMap(LinkMap):
         parts, latency[within] = self._inside(within, source[within], target[within])
         source, target = source[flow], target[flow]
         ports = self._starts[1]
-        whole = np.ones(len(flow))
-        parts.append((flow, ports + 2 * self._node[source], whole))
-        parts.append((flow, ports + 2 * self._node[target] + 1, whole))
+        all_share = np.ones(len(flow))
+        parts.append((flow, ports + 2 * self._node[source], all_share))
+        parts.append((flow, ports + 2 * self._node[target] + 1, all_share))
         latency[flow] = 2 * hop
         a, b = self._router[source], self._router[target]
         routers = self.fabric.routers_per_group
         near = (a // routers == b // routers) & (a != b)
-        parts.append((flow[near], self._local(a[near], b[near]), whole[near]))
+        parts.append((flow[near], self._local(a[near], b[near]), all_share[near]))
         latency[flow[near]] += hop
         far = a // routers != b // routers
         if far.any():
@@ -173,14 +173,14 @@ class DragonflyLinkMap(LinkMap):
     def _inside(
         self, flow: IntArray, source: IntArray, target: IntArray
     ) -> tuple[Parts, FloatArray]:
-        each = self.fabric.intra_latency_s
+        latency = self.fabric.intra_latency_s
         if self.scale_up is not None:
             crossing, link_group, share = self.scale_up.crossings(source, target)
             hops = self.scale_up.hops(source, target).astype(np.float64)
-            return [(flow[crossing], link_group, share)], hops * each
-        whole = np.ones(len(flow))
-        parts = [(flow, 2 * source, whole), (flow, 2 * target + 1, whole)]
-        return parts, np.full(len(flow), each)
+            return [(flow[crossing], link_group, share)], hops * latency
+        all_share = np.ones(len(flow))
+        parts = [(flow, 2 * source, all_share), (flow, 2 * target + 1, all_share)]
+        return parts, np.full(len(flow), latency)
 
     def _local(self, a: IntArray, b: IntArray) -> IntArray:
         """Link group from router ``a`` to router ``b`` of the same group."""
@@ -193,10 +193,14 @@ class DragonflyLinkMap(LinkMap):
         """Local, global, local; and how many hops that takes. Shapes below: (flows, links)."""
         fabric = self.fabric
         routers, links = fabric.routers_per_group, fabric.links_per_pair
-        here, there = (a // routers)[:, None], (b // routers)[:, None]
+        source_group, target_group = (a // routers)[:, None], (b // routers)[:, None]
         link = np.arange(links)[None, :]
-        leave = np.asarray(fabric.gateway(here, there, link)) + here * routers
-        enter = np.asarray(fabric.gateway(there, here, link)) + there * routers
+        leave = (
+            np.asarray(fabric.gateway(source_group, target_group, link)) + source_group * routers
+        )
+        enter = (
+            np.asarray(fabric.gateway(target_group, source_group, link)) + target_group * routers
+        )
         detour = (leave != a[:, None]).astype(np.int64) + (enter != b[:, None])
         fewest = detour.min(axis=1, keepdims=True)
         best = detour == fewest
@@ -210,7 +214,7 @@ class DragonflyLinkMap(LinkMap):
             rank = np.cumsum(best, axis=1) * best
             wanted = 1 + (draw % best.sum(axis=1) if fabric.routing == "ecmp" else 0 * draw)
             share = (rank == wanted[:, None]).astype(np.float64)
-        link_group = self._starts[3] + (here * fabric.groups + there) * links + link
+        link_group = self._starts[3] + (source_group * fabric.groups + target_group) * links + link
         row, column = np.nonzero(share)
         part = share[row, column]
         first, last = leave[row, column], enter[row, column]

@@ -78,13 +78,13 @@ def block_levels(network: Network) -> tuple[int, ...]:
     nested = all(level.kind == "nested" for level in network.levels)
     if nested and len(network.levels) == len(network.nesting):
         return tuple(range(len(network.nesting)))
-    found = []
+    result = []
     for group in network.nesting:
         members = np.flatnonzero(group == group[0])
         met = network.link_map.level(np.full(len(members), members[0]), members)
         far = int(met.max())
-        found.append(max(0, far if network.torus is None else min(far, REMOTE_HOPS - 1)))
-    return tuple(found)
+        result.append(max(0, far if network.torus is None else min(far, REMOTE_HOPS - 1)))
+    return tuple(result)
 
 
 def collapse_error(network: Network) -> float:

@@ -77,7 +77,7 @@ def least_all_to_all(
 def _leaving(tree: TreeLinkMap, groups: IntArray, team: IntArray) -> FloatArray:
     """Seconds per byte in which each team alone leaves the groups of tiers, (teams,)."""
     size, teams = groups.shape[1], int(team.max(initial=-1)) + 1
-    found = np.zeros(teams)
+    longest = np.zeros(teams)
     for tier in range(len(tree.tiers) - 1):
         if not tree.leaves_wholly(tier):
             continue
@@ -87,8 +87,8 @@ def _leaving(tree: TreeLinkMap, groups: IntArray, team: IntArray) -> FloatArray:
         place = (team[:, None] * len(rates) + block).reshape(-1)
         load = np.bincount(place, sent_out.reshape(-1), teams * len(rates)).reshape(teams, -1)
         seconds = np.divide(load, rates, out=np.zeros_like(load), where=load > 0)
-        found = np.maximum(found, seconds.max(axis=1))
-    return found
+        longest = np.maximum(longest, seconds.max(axis=1))
+    return longest
 
 
 def _counted(
@@ -144,11 +144,11 @@ def _met(tiers: tuple[TreeTier, ...], groups: IntArray) -> list[IntArray]:
     """
     node = tiers[0].group
     inside = _peers(node, groups)
-    found = [np.ones_like(groups), inside]
+    counts = [np.ones_like(groups), inside]
     for tier in tiers[1:]:
         both = node * (int(tier.group.max()) + 1) + tier.group
-        found.append(_peers(tier.group, groups) + inside - _peers(both, groups))
-    return found
+        counts.append(_peers(tier.group, groups) + inside - _peers(both, groups))
+    return counts
 
 
 def _peers(block: IntArray, groups: IntArray) -> IntArray:

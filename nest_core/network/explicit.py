@@ -123,25 +123,25 @@ class _Paths:
         """Share of a flow on every link that it crosses."""
         if (source, target) not in self.known:
             if self.torus is not None:
-                found = self._by_dimension(source, target)
+                shares = self._by_dimension(source, target)
             else:
-                found = self._shortest(source, target)
-            self.known[source, target] = found
+                shares = self._shortest(source, target)
+            self.known[source, target] = shares
         return self.known[source, target]
 
     def _shortest(self, source: int, target: int) -> dict[Link, float]:
         away = self._distance(source, target)
-        found: dict[Link, float] = defaultdict(float)
+        shares: dict[Link, float] = defaultdict(float)
         holding = {source: 1.0}
         while holding:
             ahead: dict[Any, float] = defaultdict(float)
             for here, share in holding.items():
                 for link, head, part in self._next(here, away, source, target):
-                    found[link] += share * part
+                    shares[link] += share * part
                     if head != target:
                         ahead[head] += share * part
             holding = ahead
-        return dict(found)
+        return dict(shares)
 
     def _distance(self, source: int, target: int) -> dict[Any, float]:
         """From everywhere to the target, past what the fabric bars."""
@@ -191,12 +191,12 @@ class _Paths:
     def _link(self, tail: Any, head: Any, one_link: int = 0) -> Link:
         """Name of a link; what it carries at most is noted on the way."""
         edge = self.graph.edges[tail, head]
-        one, count = float(edge["bandwidth_Bps"]), int(edge["count"])
+        link_Bps, count = float(edge["bandwidth_Bps"]), int(edge["count"])
         link: Link = (tail, head)
         if self.routing == "ecmp":
             link, count = (tail, head, one_link), 1
-        self.capacity[link] = one * count
-        self.one_link[link] = one * count if self.routing == "adaptive" else one
+        self.capacity[link] = link_Bps * count
+        self.one_link[link] = link_Bps * count if self.routing == "adaptive" else link_Bps
         return link
 
     def _by_dimension(self, source: int, target: int) -> dict[Link, float]:
@@ -205,7 +205,7 @@ class _Paths:
             return {}
         names = {tuple(_coordinates(self.torus, at)): name for at, name in enumerate(self.places)}
         here, goal = (_coordinates(self.torus, self.places.index(end)) for end in (source, target))
-        found: dict[Link, float] = {}
+        shares: dict[Link, float] = {}
         for axis, (size, wrapped) in enumerate(zip(self.torus.shape, self.torus.wrap, strict=True)):
             line: nx.Graph[int] = nx.path_graph(size)
             if wrapped and size > 2:
@@ -215,9 +215,9 @@ class _Paths:
             for a, b in nx.utils.pairwise(way):
                 tail = names[(*here[:axis], a, *here[axis + 1 :])]
                 head = names[(*here[:axis], b, *here[axis + 1 :])]
-                found[self._link(tail, head)] = 1.0
+                shares[self._link(tail, head)] = 1.0
             here[axis] = goal[axis]
-        return found
+        return shares
 
 
 def _coordinates(torus: Torus, place: int) -> list[int]:

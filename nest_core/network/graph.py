@@ -87,11 +87,11 @@ class GraphLinkMap(LinkMap):
         capacity = links.capacity_Bps * (1.0 if self.speed is None else self.speed)
         arc = np.repeat(np.arange(len(copies)), copies)
         node, outside = _nodes(links, self.nesting, self.arc_level)
-        each = (capacity / copies)[arc]
+        arc_Bps = (capacity / copies)[arc]
         self._settle(
-            capacity_Bps=each,
+            capacity_Bps=arc_Bps,
             # Of parallel links one, or all where flows spread.
-            link_Bps=each / links.count if self.routing == "shortest_path" else each,
+            link_Bps=arc_Bps / links.count if self.routing == "shortest_path" else arc_Bps,
             tier=self.arc_level[arc],
             outside=outside[arc],
             node=node,
@@ -105,9 +105,9 @@ class GraphLinkMap(LinkMap):
         return self._once("port", self._widest_port_Bps)
 
     def _widest_port_Bps(self) -> float:
-        own = self.links.tail[self._arc] < self.links.devices
-        one_link = float(self.link_Bps[own].max(initial=0.0))
-        most = self._ports_Bps(apart=True)
+        is_device = self.links.tail[self._arc] < self.links.devices
+        one_link = float(self.link_Bps[is_device].max(initial=0.0))
+        most = self._ports_Bps(by_side=True)
         if self.scale_up is not None or one_link == most:
             return most
         if self.routing != "adaptive":
@@ -115,19 +115,21 @@ class GraphLinkMap(LinkMap):
         if (table := self._table_of_all()) is None:
             return most  # to table all routes for a bound would take longer than it saves
         begins = table.start[:-1][np.diff(table.start) > 0]
-        first = np.where(own, self.capacity_Bps, 0.0)[table.arc]
+        first = np.where(is_device, self.capacity_Bps, 0.0)[table.arc]
         return float(np.add.reduceat(first, begins).max())
 
     @property
     def all_ports_Bps(self) -> float:
         """The most that any device sends to all others at once."""
-        return self._once("ports", lambda: self._ports_Bps(apart=False))
+        return self._once("ports", lambda: self._ports_Bps(by_side=False))
 
-    def _ports_Bps(self, *, apart: bool) -> float:
-        """All links of a device; ``apart``: those inside its node, or those out of it."""
-        own = self.links.tail[self._arc] < self.links.devices
-        key = self.links.tail[self._arc][own] * 2 + (self.outside[own] if apart else 0)
-        return float(np.bincount(key, self.capacity_Bps[own], minlength=1).max(initial=0.0))
+    def _ports_Bps(self, *, by_side: bool) -> float:
+        """All links of a device; ``by_side``: those inside its node, or those out of it."""
+        is_device = self.links.tail[self._arc] < self.links.devices
+        key = self.links.tail[self._arc][is_device] * 2 + (
+            self.outside[is_device] if by_side else 0
+        )
+        return float(np.bincount(key, self.capacity_Bps[is_device], minlength=1).max(initial=0.0))
 
     @property
     def least_latency_s(self) -> float:
@@ -289,11 +291,11 @@ def _nodes(
     that would be everything, it is an innermost group.
     """
     node = links.node()
-    number, own = np.unique(node[: links.devices], return_inverse=True)
+    number, node_of = np.unique(node[: links.devices], return_inverse=True)
     if (links.role == NIC).any() and len(number) > 1:
         # Leaves and spines hang together without NICs as well, but hold no devices.
         home = np.isin(node, node[: links.devices])
-        return own, (node[links.tail] != node[links.head]) | ~home[links.tail]
+        return node_of, (node[links.tail] != node[links.head]) | ~home[links.tail]
     return nesting[0], arc_level > 0
 
 

@@ -19,12 +19,12 @@ MOST_FLOWS = 2_000_000
 """Flows at once; finding their routes then takes about 1 GB."""
 
 
-def ring(groups: IntArray, *, apart: int = 1, volume: float, steps: float) -> Phase:
-    """Every member sends to the one ``apart`` places on, in the order given."""
+def ring(groups: IntArray, *, stride: int = 1, volume: float, steps: float) -> Phase:
+    """Every member sends to the one ``stride`` places on, in the order given."""
     count, size = groups.shape
     return Phase(
         groups.reshape(-1),
-        np.roll(groups, -apart, axis=1).reshape(-1),
+        np.roll(groups, -stride, axis=1).reshape(-1),
         np.repeat(np.arange(count), size),
         np.full(count * size, volume),
         np.full(count * size, steps),
@@ -111,14 +111,14 @@ def block_rings(
         of_group = outer[::size]  # its first block
         most, least = np.maximum.reduceat(fan, of_group), np.minimum.reduceat(fan, of_group)
         if (most > 1).any():
-            held = np.diff(np.append(start, count * size))
+            block_size = np.diff(np.append(start, count * size))
             reach = int(most.max()) if index < direct else 2
             senders, targets = [], []
-            for apart in range(1, reach):
-                turn = (np.arange(len(start)) - first[parent] + apart) % fan[parent]
+            for stride in range(1, reach):
+                turn = (np.arange(len(start)) - first[parent] + stride) % fan[parent]
                 neighbour = (first[parent] + turn)[child]
-                target = member[start[neighbour] + (place - start[child]) % held[neighbour]]
-                sends = fan[outer] > apart
+                target = member[start[neighbour] + (place - start[child]) % block_size[neighbour]]
+                sends = fan[outer] > stride
                 senders.append(place[sends])
                 targets.append(target[sends])
             sender = np.concatenate(senders)

@@ -185,12 +185,12 @@ class Network:
         return self._egress_rates(alike=True)
 
     def _egress_rates(self, *, alike: bool) -> tuple[tuple[int, float], ...]:
-        found = [
+        rates = [
             (_size(block), self.link_map.egress_Bps(index, alike=alike))
             for index, block in enumerate(self.nesting[:-1])
         ]
         return tuple(
-            (size, egress_Bps) for size, egress_Bps in found if size and 0 < egress_Bps < np.inf
+            (size, egress_Bps) for size, egress_Bps in rates if size and 0 < egress_Bps < np.inf
         )
 
     def faster(self, level: int, factor: float) -> Network:

@@ -89,11 +89,11 @@ def read_links(graph: nx.Graph[Any]) -> Links:
     """
     role = {element: ROLES[str(data["role"])] for element, data in graph.nodes(data=True)}
     elements = tuple(sorted(graph, key=lambda element: role[element] != DEVICE))
-    own = [element for element in elements if role[element] == DEVICE]
-    if set(own) == set(range(len(own))):
-        elements = (*range(len(own)), *elements[len(own) :])
+    device_ids = [element for element in elements if role[element] == DEVICE]
+    if set(device_ids) == set(range(len(device_ids))):
+        elements = (*range(len(device_ids)), *elements[len(device_ids) :])
     number = {element: index for index, element in enumerate(elements)}
-    if not own:
+    if not device_ids:
         raise InputError("element", "must include a device", 0, "add one")
     ends = np.array([(number[a], number[b]) for a, b in graph.edges], np.int64).reshape(-1, 2)
     figures = np.array(
@@ -104,7 +104,7 @@ def read_links(graph: nx.Graph[Any]) -> Links:
     bandwidth, count, latency = np.concatenate([figures, figures])[order].T
     links = Links(
         elements,
-        len(own),
+        len(device_ids),
         np.array([role[element] for element in elements]),
         tail[order],
         head[order],
@@ -120,12 +120,12 @@ def _check_connected(links: Links) -> None:
     size = len(links.elements)
     matrix = csr_array((np.ones(len(links.tail)), (links.tail, links.head)), shape=(size, size))
     part = connected_components(matrix, directed=False)[1][: links.devices]
-    apart = np.flatnonzero(part != part[0])
-    if len(apart):
+    unreachable = np.flatnonzero(part != part[0])
+    if len(unreachable):
         raise InputError(
             "link",
             "must connect all devices",
-            str(links.elements[apart[0]]),
+            str(links.elements[unreachable[0]]),
             f"link it with {links.elements[0]}",
         )
 
@@ -160,12 +160,14 @@ def next_hops(links: Links, targets: IntArray) -> NextHops:
         ahead = weight[some, None] + distance[links.head[some]]
         np.equal(distance[links.tail[some]], ahead, out=taken[some])
     # Forward inside the node first: drop a device's own NIC where another next hop is as near.
-    own = int(np.searchsorted(links.tail, links.devices))  # arcs of devices come first
-    leaves = links.role[links.head[:own]] == NIC
+    device_arcs = int(np.searchsorted(links.tail, links.devices))  # arcs of devices come first
+    leaves = links.role[links.head[:device_arcs]] == NIC
     if leaves.any():
-        opens = np.diff(links.tail[:own], prepend=-1) != 0
-        forwards = np.logical_or.reduceat(taken[:own] & ~leaves[:, None], np.flatnonzero(opens))
-        taken[:own] &= ~(leaves[:, None] & forwards[np.cumsum(opens) - 1])
+        opens = np.diff(links.tail[:device_arcs], prepend=-1) != 0
+        forwards = np.logical_or.reduceat(
+            taken[:device_arcs] & ~leaves[:, None], np.flatnonzero(opens)
+        )
+        taken[:device_arcs] &= ~(leaves[:, None] & forwards[np.cumsum(opens) - 1])
     taken = np.ascontiguousarray(taken.T)
     row, arc = np.nonzero(taken)
     start = np.zeros(len(targets) * size + 1, np.int64)

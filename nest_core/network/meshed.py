@@ -43,20 +43,27 @@ def meshed_nodes(links: Links) -> tuple[ScaleUpLinkMap, IntArray] | None:
     a, b = slot[links.tail[inside]], slot[links.head[inside]]
     where = np.lexsort((b, a, node[links.tail[inside]]))
     inside, a, b = inside[where], a[where], b[where]
-    each, rest = divmod(len(inside), len(size))
-    if size[0] > FEW and each not in (2 * size[0], size[0] * (size[0] - 1)):
+    node_links, rest = divmod(len(inside), len(size))
+    if size[0] > FEW and node_links not in (2 * size[0], size[0] * (size[0] - 1)):
         return None
     rate = links.capacity_Bps[inside]
     for row in (a, b, rate):
-        if rest or not (row.reshape(len(size), each) == row[:each]).all():
+        if rest or not (row.reshape(len(size), node_links) == row[:node_links]).all():
             return None
-    pairs = list(zip(a[:each].tolist(), b[:each].tolist(), rate[:each].tolist(), strict=True))
+    pairs = list(
+        zip(
+            a[:node_links].tolist(),
+            b[:node_links].tolist(),
+            rate[:node_links].tolist(),
+            strict=True,
+        )
+    )
     once = [(low, high, width) for low, high, width in pairs if low < high]
     link_map = scale_up_link_map(node, slot, int(size[0]), once)
     # Links are numbered pair by pair, there and back.
     number = {(low, high): at for at, (low, high, _) in enumerate(pairs)}
-    own = [at for low, high, _ in once for at in (number[low, high], number[high, low])]
-    return link_map, np.asarray(inside.reshape(len(size), each)[:, own].reshape(-1))
+    both_ways = [at for low, high, _ in once for at in (number[low, high], number[high, low])]
+    return link_map, np.asarray(inside.reshape(len(size), node_links)[:, both_ways].reshape(-1))
 
 
 def _node(links: Links) -> IntArray | None:

@@ -85,8 +85,8 @@ def _reached(links: Links, devices: np.ndarray[Any, Any], before: Any) -> tuple[
 
 
 def _walk(links: Links, before: Any, a: int, b: int) -> tuple[Any, ...]:
-    found, here = [b], b
+    path, here = [b], b
     while here != a:
         here = int(before[here])
-        found.append(here)
-    return tuple(links.elements[element] for element in reversed(found))
+        path.append(here)
+    return tuple(links.elements[element] for element in reversed(path))

@@ -184,8 +184,8 @@ def _explicit(
         )
         for p in phases
     ]
-    found = [explicit_loads(fabric, flows, draw) for draw in range(draws)]
-    return sum(entry.time_s for entry in found) / draws, found[0].links[:BUSIEST]
+    results = [explicit_loads(fabric, flows, draw) for draw in range(draws)]
+    return sum(entry.time_s for entry in results) / draws, results[0].links[:BUSIEST]
 
 
 def _alone(network: Network, phases: list[Phase], size: float) -> float:

@@ -198,18 +198,20 @@ def price_phases(
 
     base = np.zeros((len(protocols), owners)) + _columns(protocols)[0]
     first = np.repeat(base[None], link_map.variants, axis=0)
-    each = np.zeros_like(first)
+    seconds_of = np.zeros_like(first)
     for phase in phases:
         draw = 0
         for routes, link_groups in link_map.draws(phase.source, phase.target):
             some = slice(draw, draw + len(link_groups))
             for wait in _waits(phase, routes, owners, protocols):
                 first[some] += wait
-            each[some] += sent(protocols, _worst(link_map, phase, routes, link_groups, owners))
+            seconds_of[some] += sent(
+                protocols, _worst(link_map, phase, routes, link_groups, owners)
+            )
             draw += len(link_groups)
     alpha = np.zeros((len(protocols), owners if team is None else int(team.max(initial=-1)) + 1))
     beta = np.zeros_like(alpha)
-    for of_first, of_each in zip(first, each, strict=True):
+    for of_first, of_each in zip(first, seconds_of, strict=True):
         if team is not None:
             of_first = slowest(of_first, team, alpha.shape[1])
             of_each = slowest(of_each, team, alpha.shape[1])
@@ -244,7 +246,7 @@ def _waits(
     from nest_core.network.kernels import longest  # see there
 
     turn = np.zeros(len(phase.source), dtype=np.int64) if phase.turn is None else phase.turn
-    found = longest(
+    waits = longest(
         phase.owner,
         turn,
         phase.steps,
@@ -253,7 +255,7 @@ def _waits(
         int(turn.max(initial=-1)) + 1,
         owners,
     )
-    return tuple(started(protocols, *wait) for wait in zip(*found, strict=True))
+    return tuple(started(protocols, *wait) for wait in zip(*waits, strict=True))
 
 
 def sent(protocols: tuple[Protocol, ...], worst: FloatArray) -> FloatArray:

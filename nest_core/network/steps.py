@@ -94,7 +94,7 @@ class Steps:
     def busy(self, count: int) -> FloatArray:
         """Share of the first so many steps in which the links of each level sent, (levels,)."""
         done = self.states[:count]
-        spent = np.sum([one.busy_s for one in done], axis=0)
+        spent = np.sum([step.busy_s for step in done], axis=0)
         return np.asarray(spent / max(done[-1].seconds, np.finfo(np.float64).tiny))
 
 
@@ -135,8 +135,8 @@ def steps(
             number,
             "use another algorithm, or smaller groups",
         )
-    found = tuple(_numbered(network.link_map, _timed(network, stages, len(groups), size_bytes)))
-    return Steps(network, op, algorithm, size_bytes, groups, found)
+    numbered = tuple(_numbered(network.link_map, _timed(network, stages, len(groups), size_bytes)))
+    return Steps(network, op, algorithm, size_bytes, groups, numbered)
 
 
 def _repeats(phase: Phase) -> int:
@@ -152,34 +152,34 @@ def _timed(
         [price_phases(network.link_map, [phase], count).seconds(size_bytes) for phase in stage]
         for stage in stages
     ]
-    total = np.sum([one for stage in seconds for one in stage], axis=0)
+    total = np.sum([stage_s for stage in seconds for stage_s in stage], axis=0)
     least = first_arrival(network, stages, count, IDEAL)
     slowest = int(np.maximum(total, least).argmax())
     # No message arrives before its own latency: what that adds falls into the last step.
     late = max(0.0, float(least[slowest] - total[slowest]))
-    found: list[tuple[int, Phase, FloatArray, float]] = []
+    timed: list[tuple[int, Phase, FloatArray, float]] = []
     for number, (stage, times) in enumerate(zip(stages, seconds, strict=True)):
         repeats = [_repeats(phase) for phase in stage]
         waits = sum(float(t[slowest]) for t, n in zip(times, repeats, strict=True) if n == 0)
         for phase, time, n in zip(stage, times, repeats, strict=True):
             if n > 0:
-                each = float(time[slowest]) / n + waits / sum(repeats)
-                found += [(number, phase, phase.volume * size_bytes / n, each)] * n
+                step_s = float(time[slowest]) / n + waits / sum(repeats)
+                timed += [(number, phase, phase.volume * size_bytes / n, step_s)] * n
     if late:
-        stage_number, phase, flow_bytes, each = found[-1]
-        found[-1] = stage_number, phase, flow_bytes, each + late
-    return found
+        stage_number, phase, flow_bytes, step_s = timed[-1]
+        timed[-1] = stage_number, phase, flow_bytes, step_s + late
+    return timed
 
 
 def _numbered(
     link_map: LinkMap, timed: list[tuple[int, Phase, FloatArray, float]]
 ) -> Iterator[Step]:
     sent, now = np.zeros(len(link_map.capacity_Bps)), 0.0
-    known: dict[int, tuple[FloatArray, FloatArray]] = {}
+    cached: dict[int, tuple[FloatArray, FloatArray]] = {}
     for number, (stage, phase, flow_bytes, taken) in enumerate(timed, 1):
-        if id(phase) not in known:
-            known[id(phase)] = _loads(link_map, phase, flow_bytes)
-        loads, busy = known[id(phase)]
+        if id(phase) not in cached:
+            cached[id(phase)] = _loads(link_map, phase, flow_bytes)
+        loads, busy = cached[id(phase)]
         sent, now = sent + loads, now + taken
         yield Step(
             number,

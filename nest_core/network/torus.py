@@ -138,10 +138,10 @@ class TorusLinkMap(LinkMap):
 
     def __post_init__(self) -> None:
         link_groups = (self.shape.devices * len(self.shape.shape) * 2,)
-        each = np.broadcast_to(np.float64(self.link_bandwidth_Bps), link_groups)
+        link_Bps = np.broadcast_to(np.float64(self.link_bandwidth_Bps), link_groups)
         self._settle(
-            capacity_Bps=each,
-            link_Bps=each,
+            capacity_Bps=link_Bps,
+            link_Bps=link_Bps,
             tier=np.broadcast_to(np.int64(0), link_groups),  # all links carry one-hop traffic first
             outside=np.broadcast_to(np.bool_(False), link_groups),  # a torus has no nodes
         )

@@ -96,8 +96,8 @@ def collectives(
         One member per group, or per team; ``bytes`` is the whole buffer that each device holds
         before the reduce-scatter or after the all-gather.
     """
-    (found,) = collectives_by(network, groups, [protocols], team)
-    return found
+    (times,) = collectives_by(network, groups, [protocols], team)
+    return times
 
 
 def collectives_by(
@@ -117,7 +117,7 @@ def collectives_by(
     if count > 1 and isinstance(network.link_map, TreeLinkMap) and network.link_map.apart(groups):
         members = count if team is None else int(team.max()) + 1
         alone = _of_one_group(network, tuple(groups[0].tolist()), tuple(libraries))
-        return [one.repeated(members) for one in alone]
+        return [time_of.repeated(members) for time_of in alone]
     ways = [way(network, groups) for way in reduce_scatters(network).values()]
     every = tuple(protocol for library in libraries for protocol in library)
     sizes = [len(library) for library in libraries]
@@ -129,22 +129,22 @@ def collectives_by(
             by_way.append(priced.split(sizes))
         else:  # as where nodes hold one member each, and rings on rails are one ring
             by_way.append(by_way[same])
-    found = [first.fastest(*others) for first, *others in zip(*by_way, strict=True)]
+    fastest_of = [first.fastest(*others) for first, *others in zip(*by_way, strict=True)]
     for number, library in enumerate(libraries):
         if along := trees(network, library):
             tree = tree_all_reduce(network, groups)
             by_tree = price_phases(network.link_map, tree, count, along, team)
-            found[number] = found[number].fastest(by_tree)
-    return found
+            fastest_of[number] = fastest_of[number].fastest(by_tree)
+    return fastest_of
 
 
 def _same(way: list[Phase], other: list[Phase]) -> bool:
     """Whether two algorithms send the same in one phase each."""
     if len(way) != 1 or len(other) != 1:
         return False
-    one, another = way[0], other[0]
-    return (one.turn is None and another.turn is None) and all(
-        np.array_equal(getattr(one, name), getattr(another, name))
+    phase, another = way[0], other[0]
+    return (phase.turn is None and another.turn is None) and all(
+        np.array_equal(getattr(phase, name), getattr(another, name))
         for name in ("steps", "volume", "source", "target", "owner")
     )
 
@@ -214,24 +214,24 @@ def reduce_scatters(network: Network) -> dict[str, Callable[[Network, IntArray],
     InputError
         If the network's algorithm is none that runs on it.
     """
-    known: dict[str, Callable[[Network, IntArray], list[Phase]]] = {"ring": _one_ring}
+    algorithms: dict[str, Callable[[Network, IntArray], list[Phase]]] = {"ring": _one_ring}
     if network.torus is not None:
-        known |= {"multi_ring": _all_dimensions}
+        algorithms |= {"multi_ring": _all_dimensions}
     else:
-        known |= {
+        algorithms |= {
             "multi_rail": multi_rail_reduce_scatter,
             "hierarchical_halving": hierarchical_reduce_scatter,
         }
     if not network.algorithm:
-        return known
-    if network.algorithm not in known:
+        return algorithms
+    if network.algorithm not in algorithms:
         raise InputError(
             "workload.collectives",
             "must be an algorithm that runs on this fabric",
             network.algorithm,
-            f"pick library, {', '.join(known)}",
+            f"pick library, {', '.join(algorithms)}",
         )
-    return {network.algorithm: known[network.algorithm]}
+    return {network.algorithm: algorithms[network.algorithm]}
 
 
 def trees(network: Network, protocols: tuple[Protocol, ...]) -> tuple[Protocol, ...]:

@@ -43,7 +43,7 @@ def solve_interleaved(
                 best = seconds, cuts, chosen
     if layouts == "even":
         return best
-    order = fullest_order(point, choices.costs[0].micro_batches, beside=choices.costs[0].beside)
+    order = fullest_order(point, choices.costs[0].micro_batches, is_paired=choices.costs[0].beside)
     for cuts in uneven_patterns(layers, point.pp, point.interleave):
         work = _of_virtual_stages(point, choices, np.array(cuts), order)
         for seconds, chosen in _replayed(point, choices, cuts, work, min(best[0], cutoff)):
@@ -136,7 +136,7 @@ def _replayed(
             first = seconds[:, 0].sum(axis=1)
             low = float((m * load[places, chosen] + first.cumsum() - first).max())
             if low + once <= cutoff * (1 + 1e-12):
-                ended = max(m * pace, replayed_seconds(point, m, seconds, beside=paired)) + once
+                ended = max(m * pace, replayed_seconds(point, m, seconds, is_paired=paired)) + once
                 cutoff = min(cutoff, ended)
                 yield ended, chosen
 

@@ -88,7 +88,7 @@ class Solver:
                 self._costs.pop(next(iter(self._costs)))
             self._costs[alike] = stage_costs(self.problem, point, self.links(point))
         costs_alike = self._costs[alike]
-        in_flight_count = in_flight(point, costs_alike.micro_batches, beside=costs_alike.beside)
+        in_flight_count = in_flight(point, costs_alike.micro_batches, is_paired=costs_alike.beside)
         return replace(costs_alike, in_flight=in_flight_count)
 
     def links(self, point: Point) -> Links:

@@ -360,4 +360,4 @@ def test_passes_that_run_beside_one_another(pp, v, m):
         pairs = len(passes[0][ahead:])
         assert paired(point, m)[s] == pytest.approx(pairs / (m * v))
         most = min(ahead + 1, m * v)  # what is ahead, and the pass that runs
-        assert in_flight(point, m, beside=True)[s] == pytest.approx(most / v)
+        assert in_flight(point, m, is_paired=True)[s] == pytest.approx(most / v)

@@ -32,7 +32,7 @@ def ragged_ranks(
     """
     widths = [tp * cp for tp, cp in degrees]
     by_replica = order[-1] == "dp"
-    found, before = [], 0
+    groups, before = [], 0
     for (tp, cp), width in zip(degrees, widths, strict=True):
         step = sum(widths) if by_replica else width
         first = before if by_replica else before * dp
@@ -40,13 +40,13 @@ def ragged_ranks(
         if order[0] == "cp":
             inside = np.arange(width).reshape(tp, cp).T
         replica = first + step * np.arange(dp)
-        found.append((replica[:, None, None] + inside).reshape(dp * cp, tp))
+        groups.append((replica[:, None, None] + inside).reshape(dp * cp, tp))
         before += width
-    return tuple(found)
+    return tuple(groups)
 
 
-def overlaps(left: int, right: int) -> tuple[IntArray, IntArray, FloatArray]:
-    """Pieces of a whole that one side holds in ``left`` equal parts, the other in ``right``.
+def overlaps(before: int, after: int) -> tuple[IntArray, IntArray, FloatArray]:
+    """Pieces of a whole that one side holds in ``before`` equal parts, the other in ``after``.
 
     Returns
     -------
@@ -57,7 +57,9 @@ def overlaps(left: int, right: int) -> tuple[IntArray, IntArray, FloatArray]:
     >>> [column.tolist() for column in overlaps(4, 2)]
     [[0, 1, 2, 3], [0, 0, 1, 1], [0.25, 0.25, 0.25, 0.25]]
     """
-    whole = int(np.lcm(left, right))
-    edges = np.union1d(np.arange(0, whole, whole // left), np.arange(0, whole, whole // right))
-    share = np.diff(np.append(edges, whole)) / whole
-    return edges // (whole // left), edges // (whole // right), share
+    common = int(np.lcm(before, after))
+    edges = np.union1d(
+        np.arange(0, common, common // before), np.arange(0, common, common // after)
+    )
+    share = np.diff(np.append(edges, common)) / common
+    return edges // (common // before), edges // (common // after), share

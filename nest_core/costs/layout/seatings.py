@@ -49,7 +49,7 @@ def seatings(network: Network) -> tuple[str, ...]:
     ('multiples of 1 per node', 'multiples of 2 per node', 'multiples of 3 per node')
     """
     sizes = [np.unique(np.bincount(block)[block]) for block in network.nesting[:-1]]
-    uneven = [len(found) > 1 for found in sizes]
+    uneven = [len(named_orders) > 1 for named_orders in sizes]
     odd = bool(sizes) and network.torus is None and bool((sizes[0] & (sizes[0] - 1)).any())
     if not any(uneven) and not odd:
         return ()
@@ -61,12 +61,12 @@ def seatings(network: Network) -> tuple[str, ...]:
             rules += [f"{number} per {name}" for number in numbers]
         elif uneven[index]:
             rules += [f"{number} per {name}" for number in _of_block(sizes[index], sizes[0])]
-    found: dict[bytes, tuple[int, str]] = {}
+    named_orders: dict[bytes, tuple[int, str]] = {}
     for rule in rules:
         order, taken = seated(network, rule)
         if (order[:taken] != np.arange(taken)).any():
-            found.setdefault(order[:taken].tobytes(), (-taken, rule))
-    return tuple(rule for _, rule in sorted(found.values(), key=lambda entry: entry[0]))
+            named_orders.setdefault(order[:taken].tobytes(), (-taken, rule))
+    return tuple(rule for _, rule in sorted(named_orders.values(), key=lambda entry: entry[0]))
 
 
 @lru_cache(maxsize=128)
@@ -89,8 +89,8 @@ def seated(network: Network, name: str) -> Seated:
     index, count = levels.index(read["level"]), int(read["count"])
     block = network.nesting[index]
     size = np.bincount(block)[block]
-    kept = size // count * count if read["multiples"] else np.where(size >= count, count, 0)
-    sits = _place_in(block) < kept
+    usable = size // count * count if read["multiples"] else np.where(size >= count, count, 0)
+    sits = _place_in(block) < usable
     if not sits.any():
         raise InputError(
             "device_order", "must seat a device", name, f"name at most {int(size.max())}"
@@ -105,9 +105,9 @@ def _level_names(network: Network) -> tuple[str, ...]:
     inner = len(network.nesting) - 1
     if network.torus is not None:
         return ("row", "plane")[:inner]
-    told = [level.name for level in network.levels[1:]]
-    named = len(network.levels) == len(network.nesting)
-    outer = [told[index] if named else f"level {index + 1}" for index in range(inner - 1)]
+    names = [level.name for level in network.levels[1:]]
+    aligned = len(network.levels) == len(network.nesting)
+    outer = [names[index] if aligned else f"level {index + 1}" for index in range(inner - 1)]
     return ("node", *outer)[:inner]
 
 
@@ -121,9 +121,9 @@ def _of_node(sizes: IntArray) -> list[int]:
 def _of_block(sizes: IntArray, nodes: IntArray) -> list[int]:
     """Whole nodes, and powers of two, that fit into blocks of any of the sizes."""
     node = int(nodes.max())
-    whole = {size // node * node for size in sizes.tolist()}
+    multiples = {size // node * node for size in sizes.tolist()}
     powers = {2 ** (size.bit_length() - 1) for size in sizes.tolist()}
-    return sorted((whole | powers) - {0}, reverse=True)
+    return sorted((multiples | powers) - {0}, reverse=True)
 
 
 def _place_in(block: IntArray) -> IntArray:

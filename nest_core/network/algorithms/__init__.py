@@ -149,10 +149,13 @@ def algorithm_stages(op: str, algorithm: str, network: Network, groups: IntArray
         For an unknown name, or where the algorithm does not suit fabric or groups.
     """
     check_op(op)
-    known = ALGORITHMS[op]
-    if algorithm not in known:
+    algorithms = ALGORITHMS[op]
+    if algorithm not in algorithms:
         raise InputError(
-            "algorithm", f"must be one that {op} has: " + ", ".join(known), algorithm, "choose one"
+            "algorithm",
+            f"must be one that {op} has: " + ", ".join(algorithms),
+            algorithm,
+            "choose one",
         )
     if network.torus is not None and algorithm in ("direct", "pairwise"):
         count, size = groups.shape
@@ -164,7 +167,7 @@ def algorithm_stages(op: str, algorithm: str, network: Network, groups: IntArray
                 crossings,
                 "use a hierarchical one, or smaller or fewer groups",
             )
-    return known[algorithm](network, groups)
+    return algorithms[algorithm](network, groups)
 
 
 def algorithm_phases(op: str, algorithm: str, network: Network, groups: IntArray) -> list[Phase]:

@@ -78,10 +78,10 @@ Schedule = Callable[[int], list[Step]]
 """Steps among so many members."""
 
 
-def shift(n: int, apart: int, volume: float, steps: float) -> Step:
-    """Every member sends to the one ``apart`` places on."""
+def shift(n: int, stride: int, volume: float, steps: float) -> Step:
+    """Every member sends to the one ``stride`` places on."""
     index = np.arange(n)
-    return _step(index, (index + apart) % n, volume, steps)
+    return _step(index, (index + stride) % n, volume, steps)
 
 
 def ring(n: int) -> list[Step]:
@@ -121,7 +121,7 @@ def direct(n: int) -> list[Step]:
 def pairwise(n: int) -> list[Step]:
     """All-to-all, one peer at a time: in step ``r`` to the member ``r`` places on."""
     refuse_flows(n, n * (n - 1))
-    return [shift(n, apart, 1 / n, 1) for apart in range(1, n)]
+    return [shift(n, stride, 1 / n, 1) for stride in range(1, n)]
 
 
 def ring_all_to_all(n: int) -> list[Step]:
@@ -167,12 +167,12 @@ def double_tree(n: int) -> list[Step]:
 
 def refuse_flows(at_once: int, in_all: int) -> None:
     """Raise where flows are too many to count one by one."""
-    for found, most, how in ((at_once, MOST_FLOWS, " at once"), (in_all, MOST_IN_ALL, "")):
-        if found > most:
+    for flows, most, how in ((at_once, MOST_FLOWS, " at once"), (in_all, MOST_IN_ALL, "")):
+        if flows > most:
             raise InputError(
                 "algorithm",
                 f"must not need more than {most:,} flows{how}",
-                found,
+                flows,
                 "use a hierarchical one, or smaller or fewer groups",
             )
 
@@ -214,15 +214,15 @@ def _halving(n: int, *, far: bool) -> list[Step]:
     part = np.where(rank < spare, 2 / n, 1 / n)
     aside = 2 * np.arange(spare)
     rounds = power.bit_length() - 1
-    found = [_step(aside + 1, aside, 1, 1)] if spare else []
+    steps = [_step(aside + 1, aside, 1, 1)] if spare else []
     decided = 0
     for number in range(rounds):
-        apart = power >> (number + 1) if far else 1 << number
-        decided |= apart
-        peer = rank ^ apart
+        stride = power >> (number + 1) if far else 1 << number
+        decided |= stride
+        peer = rank ^ stride
         wanted = np.bincount(rank & decided, part, minlength=power)[peer & decided]
-        found.append(_step(member, member[peer], wanted, 1))
-    return [*found, _step(aside, aside + 1, 1 / n, 1)] if spare else found
+        steps.append(_step(member, member[peer], wanted, 1))
+    return [*steps, _step(aside, aside + 1, 1 / n, 1)] if spare else steps
 
 
 def _step(source: IntArray, target: IntArray, volume: npt.ArrayLike, steps: npt.ArrayLike) -> Step:

@@ -79,24 +79,24 @@ def columns(groups: IntArray, nesting: tuple[IntArray, ...]) -> Iterator[list[Co
         block = level[member]
         opens = np.ones(count * size, dtype=bool)
         opens[1:] = (block[1:] != block[:-1]) | (row[1:] != row[:-1])
-        held = np.diff(np.append(start, count * size))
+        block_size = np.diff(np.append(start, count * size))
         fan = np.bincount((np.cumsum(opens) - 1)[start])
         first = np.cumsum(fan) - fan
-        found = []
+        parts = []
         for width in np.unique(fan[fan > 1]):
             inner = first[fan == width][:, None] + np.arange(width)
-            tall = held[inner].max(axis=1)
+            tall = block_size[inner].max(axis=1)
             which = np.repeat(np.arange(len(inner)), tall)
             offset = np.arange(len(which)) - np.repeat(np.cumsum(tall) - tall, tall)
-            holds = held[inner[which]]
+            holds = block_size[inner[which]]
             place = start[inner[which]] + offset[:, None] % holds
-            found.append(
+            parts.append(
                 Columns(
                     member[place], row[place[:, 0]], 1.0 / tall[which], holds / tall[which][:, None]
                 )
             )
-        if found:
-            yield found
+        if parts:
+            yield parts
         start = np.flatnonzero(opens)
 
 
@@ -164,11 +164,11 @@ def latency_only(phase: Phase, steps: npt.ArrayLike) -> Phase:
 def _placed(entry: Columns, steps: list[Step], scattered: bool) -> list[Phase]:
     flows = [len(entry.members) * len(step.source) for step in steps]
     refuse_flows(max(flows, default=0), sum(flows))
-    found = []
+    placed = []
     for step in steps:
         part = entry.shard[:, None] if scattered else entry.weight[:, step.source]
         shape = (len(entry.members), len(step.source))
-        found.append(
+        placed.append(
             Phase(
                 entry.members[:, step.source].reshape(-1),
                 entry.members[:, step.target].reshape(-1),
@@ -177,4 +177,4 @@ def _placed(entry: Columns, steps: list[Step], scattered: bool) -> list[Phase]:
                 np.broadcast_to(step.steps, shape).reshape(-1),
             )
         )
-    return found
+    return placed

@@ -108,17 +108,17 @@ def one_by_one(network: Network, groups: IntArray) -> list[Stage]:
     for level in np.unique(met):
         first, steps = [], []
         for owner in range(len(groups)):
-            found = np.flatnonzero((met == level) & (flows.owner == owner))
-            if len(found):
-                first.append(found[0])
-                steps.append(np.bincount(flows.source[found]).max())
-        one = np.array(first)
+            candidates = np.flatnonzero((met == level) & (flows.owner == owner))
+            if len(candidates):
+                first.append(candidates[0])
+                steps.append(np.bincount(flows.source[candidates]).max())
+        picks = np.array(first)
         example = Phase(
-            flows.source[one],
-            flows.target[one],
-            flows.owner[one],
-            flows.volume[one],
-            flows.steps[one],
+            flows.source[picks],
+            flows.target[picks],
+            flows.owner[picks],
+            flows.volume[picks],
+            flows.steps[picks],
         )
         waits.append(latency_only(example, np.array(steps)))
     return [[*rounds, *waits]]
@@ -206,8 +206,8 @@ def in_network(network: Network, groups: IntArray) -> list[Stage]:
         if index + 1 < len(levels) and _climbs_through(network, level, levels[index + 1]):
             further = float(levels[index + 1][0].shard.min())
         for entry in level:
-            own = replace(entry, shard=np.maximum(entry.shard - further, 0.0))
-            phases += on_columns([own], _through_the_switch, scattered=True)
+            sharded = replace(entry, shard=np.maximum(entry.shard - further, 0.0))
+            phases += on_columns([sharded], _through_the_switch, scattered=True)
     return [[merged(phases)]] if phases else []
 
 
@@ -284,25 +284,25 @@ def _rails(network: Network, groups: IntArray, volume: float, *, closed: bool) -
     member = np.take_along_axis(groups, order, axis=1)
     node = network.node[member]
     nodes = len(np.unique(node[0]))
-    held = size // nodes
-    if size % nodes or (node.reshape(count, -1, held) != node[:, ::held, None]).any():
+    rails = size // nodes
+    if size % nodes or (node.reshape(count, -1, rails) != node[:, ::rails, None]).any():
         raise InputError(
             "algorithm",
             "multi_rail must find as many members of a group in every node",
             "a group that is spread unevenly",
             "use hierarchical_ring",
         )
-    if nodes == 1 or held == 1:
+    if nodes == 1 or rails == 1:
         return [flat(groups, ring if closed else chain)]
-    member = member.reshape(count, nodes, held)
+    member = member.reshape(count, nodes, rails)
     way = np.where(np.arange(nodes) % 2 == 0, 1, -1)[:, None]
-    beside = member[:, np.arange(nodes)[:, None], (np.arange(held) + way) % held]
+    neighbour = member[:, np.arange(nodes)[:, None], (np.arange(rails) + way) % rails]
     beyond = np.roll(member, -1, axis=1)
     if nodes % 2:  # the ring closes between two nodes of the same direction
         beyond[:, -1] = np.roll(beyond[:, -1], -1, axis=1)
     last = nodes if closed else nodes - 1
-    inner = _spread(member, beside, volume * (held - 1) / held, size - nodes)
-    outer = _spread(member[:, :last], beyond[:, :last], volume / held, nodes - 1)
+    inner = _spread(member, neighbour, volume * (rails - 1) / rails, size - nodes)
+    outer = _spread(member[:, :last], beyond[:, :last], volume / rails, nodes - 1)
     flows = merged([outer, replace(inner, steps=0 * inner.steps)])
     return [[flows, latency_only(inner, inner.steps)]]
 
