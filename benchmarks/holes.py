@@ -11,11 +11,11 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from nest_core.planner import Result, search
+from nest_core.planner import SearchResult, search
 from nest_core.scenario import load_scenario
 
 
-def planned(cluster: dict[str, Any], seating: str) -> Result:
+def planned(cluster: dict[str, Any], seating: str) -> SearchResult:
     """The best plan of a cluster under one of the values of ``search.seating``."""
     sets = [*cluster["sets"], f"search.seating='{seating}'"]
     scenario = load_scenario(cluster["scenario"], sets)

@@ -20,7 +20,7 @@ from nest_core.paper.published import Instance
 from nest_core.paper.published.shortage import least_memory
 from nest_core.paper.reproduction import Costs, Reproduction, Row, Table, plan_words, ratio
 from nest_core.paper.settings import model_name, printed
-from nest_core.planner import Result
+from nest_core.planner import SearchResult
 
 __all__ = ["table7", "table7_paragraph"]
 
@@ -126,7 +126,7 @@ def _own_rows() -> tuple[Row, ...]:
 
 
 @cache
-def _planned(model: str, memory_bytes: int, space: str) -> Result:
+def _planned(model: str, memory_bytes: int, space: str) -> SearchResult:
     """The planner's answer where a device has so much memory, all of it for tensors."""
     memory = {
         "accelerator.memory_GiB": memory_bytes / GIB,

@@ -39,7 +39,7 @@ from nest_core.explain.validity import Validity, validity_of
 from nest_core.explain.words import stages_table
 from nest_core.hardware.posterior import SHARE
 from nest_core.network import Network, Outline
-from nest_core.planner import Progress, Result, search
+from nest_core.planner import Progress, SearchResult, search
 from nest_core.planner.baselines import Baseline, evaluate_baselines, fastest
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario, ScenarioValues
@@ -67,7 +67,7 @@ class Answer:
     scenario : ScenarioValues
     network : Network or Outline
         The scenario's fabric, collapsed.
-    result : Result
+    result : SearchResult
     baselines : tuple of Baseline
         In the scenario's order.
     interval : Interval or None
@@ -78,7 +78,7 @@ class Answer:
 
     scenario: ScenarioValues
     network: Network | Outline
-    result: Result
+    result: SearchResult
     baselines: tuple[Baseline, ...]
     interval: Interval | None = None
     recommended: Recommended | None = None

@@ -27,7 +27,7 @@ from nest_core.documents.errors import InputError
 from nest_core.documents.files import read_text
 from nest_core.documents.text import plain, table
 from nest_core.explain import (
-    Row,
+    DifferenceRow,
     StageBinding,
     bindings,
     check_heads,
@@ -215,7 +215,7 @@ def _beside(best: Report | None, report: Report) -> dict[str, Any]:
     }
 
 
-def _row(row: Row, unit: str) -> dict[str, Any]:
+def _row(row: DifferenceRow, unit: str) -> dict[str, Any]:
     return {
         "name": row.name,
         f"best_{unit}": row.ours,

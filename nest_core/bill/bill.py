@@ -32,7 +32,7 @@ from nest_core.bill.lines import (
     priced_links,
     priced_switch,
 )
-from nest_core.bill.prices import NONE, Prices, Range
+from nest_core.bill.prices import NONE, PriceRange, Prices
 from nest_core.documents.errors import InputError
 from nest_core.documents.units import humanise
 from nest_core.fabric import Clos, Dragonfly, Fabric, Hierarchical, as_graph
@@ -57,7 +57,7 @@ class Bill:
     links : tuple of LinkTotal
     nics, transceivers, modules, cables : int
         Transceivers count link ends, modules what is ordered.
-    price_usd, power_W : Range
+    price_usd, power_W : PriceRange
         Of the network alone.
     nodes, racks, network_racks, nodes_per_rack : int
     node_power_W, rack_power_W : float
@@ -77,8 +77,8 @@ class Bill:
     transceivers: int
     modules: int
     cables: int
-    price_usd: Range
-    power_W: Range
+    price_usd: PriceRange
+    power_W: PriceRange
     nodes: int
     racks: int
     network_racks: int
@@ -145,11 +145,11 @@ def bill(fabric: Fabric, prices: Prices) -> Bill:
         prices=prices.name,
         lines=tuple(lines),
         switches=tuple(total for total, _, _ in switches),
-        links=tuple(found.total for found in wired),
+        links=tuple(priced.total for priced in wired),
         nics=parts.nics,
-        transceivers=sum(found.ends for found in wired),
+        transceivers=sum(priced.ends for priced in wired),
         modules=sum(line.count for line in lines if line.part == "transceiver"),
-        cables=sum(run.count for found in wired for run in found.total.runs),
+        cables=sum(run.count for priced in wired for run in priced.total.runs),
         price_usd=sum((line.price_usd for line in lines), NONE),
         power_W=sum((line.power_W for line in lines), NONE),
         nodes=parts.nodes,
@@ -165,7 +165,7 @@ def bill(fabric: Fabric, prices: Prices) -> Bill:
         checks=(
             *parts.checks,
             *_hall_checks(parts.hall),
-            *dict.fromkeys(check for found in wired for check in found.checks),
+            *dict.fromkeys(check for priced in wired for check in priced.checks),
             *dict.fromkeys(_unlisted(total) for total, _, _ in switches if not total.item),
             *dict.fromkeys(
                 f"No source states the price of {line.item}: the total is without it."
@@ -185,28 +185,28 @@ def media_by_tier(fabric: Fabric, prices: Prices, parts: Inventory) -> dict[str,
         Where the fabric names a tier that it does not have, or what does not reach.
     """
     tiers = [link.tier for link in parts.links]
-    own = dict(fabric.optics)
-    for tier in own:
+    fabric_optics = dict(fabric.optics)
+    for tier in fabric_optics:
         if tier not in tiers:
             raise InputError(
                 f"optics.{tier}", "must name a tier of the fabric", tier, "pick " + ", ".join(tiers)
             )
-    named = prices.cabling.tiers | own
+    media = prices.cabling.tiers | fabric_optics
     for link in parts.links:
-        if link.tier in named:
-            where = "optics" if link.tier in own else "prices.cabling.tiers"
-            check_reach(prices, link, named[link.tier], f"{where}.{link.tier}")
-    return named
+        if link.tier in media:
+            where = "optics" if link.tier in fabric_optics else "prices.cabling.tiers"
+            check_reach(prices, link, media[link.tier], f"{where}.{link.tier}")
+    return media
 
 
 def _wired(fabric: Fabric, prices: Prices, parts: Inventory) -> list[Wired]:
     """Every tier's cables: of the kind that the fabric names for it, or the list does."""
-    named = media_by_tier(fabric, prices, parts)
-    return [priced_links(prices, link, named.get(link.tier, "")) for link in parts.links]
+    media = media_by_tier(fabric, prices, parts)
+    return [priced_links(prices, link, media.get(link.tier, "")) for link in parts.links]
 
 
 def _hall_checks(hall: Hall) -> tuple[str, ...]:
-    if hall.known or hall.server == "chip":
+    if hall.is_listed or hall.server == "chip":
         return hall.checks
     power = humanise(1e3 * hall.node_power_kW.typical, "W")
     return (

@@ -25,7 +25,7 @@ from nest_core.bill.bundles import Bundle, Side
 from nest_core.bill.cables_direct import torus_bundles
 from nest_core.bill.cables_drawn import graph_bundles
 from nest_core.bill.cables_switched import clos_bundles, dragonfly_bundles
-from nest_core.bill.cabling import Choice, Ends, choose
+from nest_core.bill.cabling import Ends, MediaChoice, choose
 from nest_core.bill.inventory import Inventory, SwitchCount
 from nest_core.bill.lines import listed_switch
 from nest_core.bill.prices import Prices
@@ -166,8 +166,8 @@ def cable_schedule(fabric: Fabric, prices: Prices) -> Schedule:
     for link in parts.links:
         tiers[link.tier] = tiers.get(link.tier, 0) + link.count * link.cables_per_link
     shared = {count.role: _per_cage(prices, count) for count in parts.switches}
-    named = media_by_tier(fabric, prices, parts)
-    rows = _rows(prices, _bundles(fabric, parts, prices), shared, named)
+    media = media_by_tier(fabric, prices, parts)
+    rows = _rows(prices, _bundles(fabric, parts, prices), shared, media)
     return Schedule(sum(tiers.values()), tuple(tiers.items()), _notes(prices, parts, shared), rows)
 
 
@@ -214,23 +214,23 @@ def _rows(
     prices: Prices,
     bundles: Iterator[Bundle],
     shared: Mapping[str, int],
-    named: Mapping[str, str],
+    media_of: Mapping[str, str],
 ) -> Iterator[Cable]:
     for bundle in bundles:
-        chosen: dict[int, Choice] = {}
-        media = named.get(bundle.link.tier, "")
+        chosen: dict[int, MediaChoice] = {}
+        media = media_of.get(bundle.link.tier, "")
         ends = []
         for side in (bundle.a, bundle.b):
-            each = shared.get(side.role, 1)
-            ends.append((side, each, side.element.tolist(), side.port.tolist()))
+            shared_by = shared.get(side.role, 1)
+            ends.append((side, shared_by, side.element.tolist(), side.port.tolist()))
         (a, a_cage, a_elements, a_ports), (b, b_cage, b_elements, b_ports) = ends
         every = zip(a_elements, a_ports, b_elements, b_ports, bundle.metres.tolist(), strict=True)
-        for one, port, other, other_port, metres in every:
+        for source, port, other, other_port, metres in every:
             if metres not in chosen:
                 chosen[metres] = choose(prices, bundle.link, metres, media)
             choice = chosen[metres]
             yield Cable(
-                a.name(one),
+                a.name(source),
                 _port(a, port, a_cage),
                 b.name(other),
                 _port(b, other_port, b_cage),
@@ -273,17 +273,19 @@ def _per_cage(prices: Prices, count: SwitchCount) -> int:
 def _notes(prices: Prices, parts: Inventory, shared: Mapping[str, int]) -> tuple[str, ...]:
     roles: dict[str, list[str]] = {}
     for count in parts.switches:
-        each, listed = shared[count.role], listed_switch(prices, count)
+        share, listed = shared[count.role], listed_switch(prices, count)
         if listed and listed[1] > 1:
-            said = (
-                f"broken out from ports of {listed[0].name}: rows of ports 1/1 to 1/{each} leave "
+            sentence = (
+                f"broken out from ports of {listed[0].name}: rows of ports 1/1 to 1/{share} leave "
                 "one cage, by a breakout cable or a transceiver of several ports."
             )
         else:
-            said = f"{each} to a cage: rows of ports 1/1 to 1/{each} share a transceiver."
-        if each > 1 and count.role not in roles.setdefault(said, []):
-            roles[said].append(count.role)
+            sentence = f"{share} to a cage: rows of ports 1/1 to 1/{share} share a transceiver."
+        if share > 1 and count.role not in roles.setdefault(sentence, []):
+            roles[sentence].append(count.role)
     shares = (
-        f"Ports of {' and '.join(of)} switches are {said}" for said, of in roles.items() if of
+        f"Ports of {' and '.join(of)} switches are {sentence}"
+        for sentence, of in roles.items()
+        if of
     )
     return (*shares, _NAMES)

@@ -43,12 +43,12 @@ def torus_bundles(
     if "between cubes" in links:
         yield from _cubes(torus, parts, prices, name)
         return
-    hall, each = parts.hall, torus.devices_per_node if torus.nics_per_device else 1
+    hall, per_node = parts.hall, torus.devices_per_node if torus.nics_per_device else 1
     for a, b, axis, closes in torus.link_places():
         yield Bundle(
             links["wrap-around" if closes else "neighbour"],
             *_ends(name, axis, a, b),
-            hall.lengths_m(hall.rack_of(a // each), hall.rack_of(b // each)),
+            hall.lengths_m(hall.rack_of(a // per_node), hall.rack_of(b // per_node)),
         )
 
 
@@ -88,8 +88,8 @@ def _cubes(
     centre = hall.middle(np.zeros(1, np.int64), np.array([torus.places - 1]))
     boxes = -(-2 * (torus.places // CUBE**3) // prices.optical_switch.used_ports)
     for axis in range(3):
-        left, right = (at[other] % CUBE for other in range(3) if other != axis)
-        face = axis * CUBE**2 + left * CUBE + right
+        row_at, column_at = (at[other] % CUBE for other in range(3) if other != axis)
+        face = axis * CUBE**2 + row_at * CUBE + column_at
         for near, coordinate in enumerate((CUBE - 1, 0)):
             chips = place[at[axis] % CUBE == coordinate]
             port = 2 * cube[chips] + near

@@ -34,15 +34,15 @@ def clos_bundles(fabric: Clos, parts: Inventory) -> Iterator[Bundle]:
 
 def _to_leaves(fabric: Clos, parts: Inventory, places: IntArray) -> Bundle:
     sizing, planes, hall = fabric.sizing, fabric.planes, parts.hall
-    each = fabric.nics_per_node // fabric.rails
+    nics = fabric.nics_per_node // fabric.rails
     nodes = np.unique(fabric.node_of())
-    node, rail, plane, nic = _product(len(nodes), fabric.rails, planes, each)
+    node, rail, plane, nic = _product(len(nodes), fabric.rails, planes, nics)
     node = nodes[node]
     group = node // sizing.nodes_per_unit * sizing.rails + rail
-    there = fabric.as_built.alive[0][group, plane, 0]
-    node, rail, plane, nic, group = (at[there] for at in (node, rail, plane, nic, group))
-    ports = node % sizing.nodes_per_unit * each + nic
-    cards = (rail * each + nic) * planes + plane
+    alive = fabric.as_built.alive[0][group, plane, 0]
+    node, rail, plane, nic, group = (at[alive] for at in (node, rail, plane, nic, group))
+    ports = node % sizing.nodes_per_unit * nics + nic
+    cards = (rail * nics + nic) * planes + plane
 
     def port_name(number: int) -> str:
         card, port = divmod(number, planes)
@@ -65,7 +65,7 @@ def _to_spines(fabric: Clos, parts: Inventory, places: list[IntArray]) -> Bundle
     share = sizing.up // spines[pod]
     spine = uplink // share
     alive = fabric.as_built.alive
-    there = alive[0][leaf, plane, 0] & alive[1][pod, plane, spine]
+    is_present = alive[0][leaf, plane, 0] & alive[1][pod, plane, spine]
     rank = np.zeros(len(pods), dtype=np.int64)
     for number in range(len(spines)):
         rank[pods == number] = np.arange(int((pods == number).sum()))
@@ -76,12 +76,12 @@ def _to_spines(fabric: Clos, parts: Inventory, places: list[IntArray]) -> Bundle
         parts.links[1],
         Side(
             numbered(names[0]),
-            (leaf * planes + plane)[there],
-            sizing.down + uplink[there],
+            (leaf * planes + plane)[is_present],
+            sizing.down + uplink[is_present],
             names[0],
         ),
-        Side(numbered(names[1]), above[there], port[there], names[1]),
-        parts.hall.lengths_m(places[0][leaf], places[1][pod])[there],
+        Side(numbered(names[1]), above[is_present], port[is_present], names[1]),
+        parts.hall.lengths_m(places[0][leaf], places[1][pod])[is_present],
     )
 
 
@@ -92,17 +92,17 @@ def _to_cores(fabric: Clos, parts: Inventory, places: list[IntArray]) -> Bundle:
     ends = spines * up
     pod = np.repeat(np.arange(len(spines)), ends)
     # Counted within its pod, and within all pods of its top.
-    own = np.arange(len(pod)) - (np.cumsum(ends) - ends)[pod]
+    uplink = np.arange(len(pod)) - (np.cumsum(ends) - ends)[pod]
     first = np.zeros(len(spines), dtype=np.int64)
     for top in range(int(tops.max()) + 1):
         below = np.flatnonzero(tops == top)
         first[below] = np.cumsum(ends[below]) - ends[below]
-    spine, port = own // up[pod], own % up[pod]
-    core, core_port = (first[pod] + own) % sizing.cores, (first[pod] + own) // sizing.cores
+    spine, port = uplink // up[pod], uplink % up[pod]
+    core, core_port = (first[pod] + uplink) % sizing.cores, (first[pod] + uplink) // sizing.cores
     plane, at = _product(planes, len(pod))
     pod, spine, port, core, core_port = (x[at] for x in (pod, spine, port, core, core_port))
     alive = fabric.as_built.alive
-    there = alive[1][pod, plane, spine] & alive[2][tops[pod], plane, core]
+    is_present = alive[1][pod, plane, spine] & alive[2][tops[pod], plane, core]
     cores = np.full(int(tops.max()) + 1, sizing.cores)
     down = leaves[pod] * (sizing.up // spines[pod])
     below, above = (
@@ -112,9 +112,9 @@ def _to_cores(fabric: Clos, parts: Inventory, places: list[IntArray]) -> Bundle:
     names = fabric.tier_names
     return Bundle(
         parts.links[2],
-        Side(numbered(names[1]), below[there], (down + port)[there], names[1]),
-        Side(numbered(names[2]), above[there], core_port[there], names[2]),
-        parts.hall.lengths_m(places[1][pod], places[2][tops[pod]])[there],
+        Side(numbered(names[1]), below[is_present], (down + port)[is_present], names[1]),
+        Side(numbered(names[2]), above[is_present], core_port[is_present], names[2]),
+        parts.hall.lengths_m(places[1][pod], places[2][tops[pod]])[is_present],
     )
 
 
@@ -123,8 +123,8 @@ def _switch(
 ) -> IntArray:
     """Numbers of switches: group by group, within a group plane by plane."""
     first = (np.cumsum(counts) - counts) * planes
-    found: IntArray = first[group] + plane * counts[group] + index
-    return found
+    number: IntArray = first[group] + plane * counts[group] + index
+    return number
 
 
 def dragonfly_bundles(fabric: Dragonfly, parts: Inventory) -> Iterator[Bundle]:
@@ -141,15 +141,15 @@ def dragonfly_bundles(fabric: Dragonfly, parts: Inventory) -> Iterator[Bundle]:
         _router(node // p, node % p * fabric.nics_per_node + nic),
         hall.lengths_m(hall.rack_of(node), place[node // (a * p)]),
     )
-    one, other = np.triu_indices(a, 1)
+    first_router, second_router = np.triu_indices(a, 1)
     inside = int(hall.runs_m(np.zeros(1, np.int64), np.zeros(1, np.int64))[0])
     for group in range(groups):
         # A router's own number is left out where it counts the others.
         yield Bundle(
             parts.links[1],
-            _router(group * a + one, down + other - 1),
-            _router(group * a + other, down + one),
-            np.full(len(one), inside),
+            _router(group * a + first_router, down + second_router - 1),
+            _router(group * a + second_router, down + first_router),
+            np.full(len(first_router), inside),
         )
     for group in range(groups if fabric.links_per_pair else 0):
         yield _between_groups(fabric, parts, hall, place, group)
@@ -161,12 +161,12 @@ def _between_groups(
     """From one group to all of higher numbers."""
     target, link = _product(fabric.groups - group - 1, fabric.links_per_pair)
     target = target + group + 1
-    here, there = np.full_like(target, group), target
+    source, sink = np.full_like(target, group), target
     return Bundle(
         parts.links[2],
-        _global(fabric, here, there, link),
-        _global(fabric, there, here, link),
-        hall.lengths_m(place[here], place[there]),
+        _global(fabric, source, sink, link),
+        _global(fabric, sink, source, link),
+        hall.lengths_m(place[source], place[sink]),
     )
 
 

@@ -16,10 +16,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nest_core.bill.inventory import LinkCount
-from nest_core.bill.prices import NONE, Cable, Prices, Range, Transceiver
+from nest_core.bill.prices import NONE, CablePrice, PriceRange, Prices, Transceiver
 from nest_core.documents.errors import InputError
 
-__all__ = ["Choice", "Ends", "check_reach", "choose", "ends_for"]
+__all__ = ["Ends", "MediaChoice", "check_reach", "choose", "ends_for"]
 
 _SAME = 1e-6
 
@@ -59,19 +59,19 @@ class Ends:
         return self.factor / self.module.ports if self.alone else self.factor
 
     @property
-    def price_usd(self) -> Range:
+    def price_usd(self) -> PriceRange:
         """One link end: a module's price over the links that it carries; nothing if unknown."""
         price = self.module.price_usd
         return NONE if price is None else (self.factor / self.module.ports) * price.range
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class MediaChoice:
     """The cable of links of one length.
 
     Parameters
     ----------
-    cable : Cable
+    cable : CablePrice
     factor : float
         By which the listed cable's price and power are multiplied.
     lower, upper : Ends or None
@@ -79,7 +79,7 @@ class Choice:
     reaches : bool
     """
 
-    cable: Cable
+    cable: CablePrice
     factor: float
     lower: Ends | None
     upper: Ends | None
@@ -99,12 +99,12 @@ class Choice:
             self.cable.price_usd_per_m.kind,
         )
 
-    def price_usd(self, metres: int) -> Range:
+    def price_usd(self, metres: int) -> PriceRange:
         """One cable, without transceivers."""
         cable = self.cable
         return self.factor * (cable.price_usd.range + metres * cable.price_usd_per_m.range)
 
-    def power_W(self) -> Range:
+    def power_W(self) -> PriceRange:
         """Both ends of one cable, without transceivers."""
         per_end = self.cable.power_W_per_end
         return NONE if per_end is None else (2 * self.factor) * per_end.range
@@ -115,12 +115,12 @@ class Choice:
         return self.price_usd(metres).typical + sum(ends)
 
 
-def choose(prices: Prices, link: LinkCount, metres: int, named: str = "") -> Choice:
+def choose(prices: Prices, link: LinkCount, metres: int, named_media: str = "") -> MediaChoice:
     """The cheapest cable that reaches, or, if none does, the one that reaches furthest.
 
-    Ties go to the first listed. ``named`` is what the tier asks for, if it does.
+    Ties go to the first listed. ``named_media`` is what the tier asks for, if it does.
     """
-    media = named or ("cheapest" if link.copper else prices.cabling.media)
+    media = named_media or ("cheapest" if link.copper else prices.cabling.media)
     allowed = [cable for cable in prices.cable if _allowed(cable, media)]
     if link.cables_per_link > 1:  # an optical switch passes light on, nothing else
         fibres = [cable for cable in prices.cable if cable.optics and not cable.on_request]
@@ -132,16 +132,16 @@ def choose(prices: Prices, link: LinkCount, metres: int, named: str = "") -> Cho
     return max(options, key=lambda option: option.cable.reach_m.typical)
 
 
-def check_reach(prices: Prices, link: LinkCount, named: str, field: str) -> None:
+def check_reach(prices: Prices, link: LinkCount, media: str, field: str) -> None:
     """Refuse what a tier names if it is not listed or does not reach the tier's longest run."""
-    if named not in prices.media:
+    if media not in prices.media:
         raise InputError(
             field,
             "must be optical, cheapest or a listed kind of cable or optics",
-            named,
+            media,
             "pick " + ", ".join(prices.media),
         )
-    reach = max((c.reach_m.typical for c in prices.cable if _allowed(c, named)), default=0.0)
+    reach = max((c.reach_m.typical for c in prices.cable if _allowed(c, media)), default=0.0)
     if link.longest_m <= reach:
         return
     far = {c.optics or c.kind: c.reach_m.typical for c in prices.cable}
@@ -149,14 +149,14 @@ def check_reach(prices: Prices, link: LinkCount, named: str, field: str) -> None
     raise InputError(
         field,
         f"must reach the {link.longest_m} m of the longest run to the {link.tier} tier",
-        f"{named}, which reaches {reach:g} m",
+        f"{media}, which reaches {reach:g} m",
         f"pick {', '.join(others)}, or stand the racks closer (floor.racks_per_row)"
         if others
         else "stand the racks closer (floor.racks_per_row)",
     )
 
 
-def _allowed(cable: Cable, media: str) -> bool:
+def _allowed(cable: CablePrice, media: str) -> bool:
     if media in (cable.kind, cable.optics):
         return True
     return not cable.on_request and (
@@ -192,7 +192,7 @@ def ends_for(prices: Prices, optics: str, rate_Gbps: float, place: str) -> Ends:
     return Ends(module, factor if factor > 1 + _SAME else 1.0, alone, estimate)
 
 
-def _option(prices: Prices, cable: Cable, link: LinkCount, metres: int) -> Choice:
+def _option(prices: Prices, cable: CablePrice, link: LinkCount, metres: int) -> MediaChoice:
     lower = upper = None
     factor = 1.0
     if cable.optics:
@@ -200,4 +200,4 @@ def _option(prices: Prices, cable: Cable, link: LinkCount, metres: int) -> Choic
         upper = ends_for(prices, cable.optics, link.rate_Gbps, link.upper)
     else:
         factor = link.rate_Gbps / cable.rate_Gbps
-    return Choice(cable, factor, lower, upper, metres <= cable.reach_m.typical)
+    return MediaChoice(cable, factor, lower, upper, metres <= cable.reach_m.typical)

@@ -27,8 +27,8 @@ def clos_parts(fabric: Clos, prices: Prices) -> Inventory:
     places = clos_places(fabric, hall)
     runs = [by_metres(*_nic_runs(fabric, hall, nodes, places[0]))]
     above = (fabric.sizing.pod_of, fabric.sizing.top_of)
-    for height, (below, there) in enumerate(pairwise(places), start=1):
-        upper = there[np.array(above[height - 1])]
+    for height, (below, upper_places) in enumerate(pairwise(places), start=1):
+        upper = upper_places[np.array(above[height - 1])]
         runs.append(by_metres(hall.lengths_m(below, upper), fabric.uplinks(height)))
     return Inventory(
         hall,
@@ -165,7 +165,7 @@ def _hierarchical_switches(
     prices: Prices, tiers: list[tuple[str, float, IntArray, IntArray]]
 ) -> tuple[SwitchCount, ...]:
     """The fewest listed switches per group whose ports hold the cables below and above."""
-    found = []
+    counts = []
     for index, (name, rate, count, parent) in enumerate(tiers):
         groups = len(tiers[index + 1][2]) if index + 1 < len(tiers) else 1
         ends = np.bincount(parent, count, minlength=groups).astype(np.float64)
@@ -177,8 +177,10 @@ def _hierarchical_switches(
         chosen = switch or max(prices.switch, key=lambda s: s.rate_Gbps)
         ports = max(1, int(chosen.ports * max(1, chosen.rate_Gbps // rate)))
         boxes = int(np.ceil(ends / ports - 1e-9).sum())
-        found.append(SwitchCount(name, boxes, ports, rate, int(np.ceil(ends.sum())), estimate=True))
-    return tuple(found)
+        counts.append(
+            SwitchCount(name, boxes, ports, rate, int(np.ceil(ends.sum())), estimate=True)
+        )
+    return tuple(counts)
 
 
 def dragonfly_parts(fabric: Dragonfly, prices: Prices) -> Inventory:

@@ -113,7 +113,7 @@ class DrawnLinks:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Drawn:
+class _DrawnParts:
     elements: dict[str, Element]
     network: _Network
     hall: Hall
@@ -125,12 +125,12 @@ def drawn_links(fabric: GraphFabric, prices: Prices) -> list[DrawnLinks]:
     return _links(fabric, _drawn(fabric, prices))
 
 
-def _links(fabric: GraphFabric, drawn: _Drawn) -> list[DrawnLinks]:
+def _links(fabric: GraphFabric, drawn: _DrawnParts) -> list[DrawnLinks]:
     elements, network, hall, names = drawn.elements, drawn.network, drawn.hall, drawn.names
     cards = any(element.role == "nic" for element in fabric.elements)
     runs: dict[tuple[tuple[int, int], tuple[int, int]], int] = {}
     tiers: dict[tuple[int, float, str, str], LinkCount] = {}
-    found = []
+    counts = []
     for link in network.links:
         low, high = sorted((link.a, link.b), key=network.height.__getitem__)
         rate = link.bandwidth_Bps * BITS
@@ -146,7 +146,7 @@ def _links(fabric: GraphFabric, drawn: _Drawn) -> list[DrawnLinks]:
             runs[places] = _metres(hall, *places) if cards else _unknown(hall)
         low_role, high_role = (names.get(network.height[end], "") for end in (low, high))
         roles = low_role, high_role
-        found.append(
+        counts.append(
             DrawnLinks(
                 elements[low],
                 elements[high],
@@ -157,14 +157,14 @@ def _links(fabric: GraphFabric, drawn: _Drawn) -> list[DrawnLinks]:
                 runs[places],
             )
         )
-    return found
+    return counts
 
 
-def _drawn(fabric: GraphFabric, prices: Prices) -> _Drawn:
+def _drawn(fabric: GraphFabric, prices: Prices) -> _DrawnParts:
     elements = {element.id: element for element in fabric.elements}
     network = _network(fabric, elements)
     hall = node_hall(prices, network.nodes, -(-fabric.devices // network.nodes), fabric.name)
-    return _Drawn(elements, network, hall, _tier_names(elements, network.height))
+    return _DrawnParts(elements, network, hall, _tier_names(elements, network.height))
 
 
 def graph_parts(fabric: GraphFabric, prices: Prices) -> Inventory:
@@ -211,10 +211,10 @@ def graph_parts(fabric: GraphFabric, prices: Prices) -> Inventory:
 
 def _network(fabric: GraphFabric, elements: dict[str, Element]) -> _Network:
     inside = _inside(fabric, elements)
-    beside: dict[str, list[str]] = {name: [] for name in elements}
+    neighbours: dict[str, list[str]] = {name: [] for name in elements}
     for link in fabric.links:
-        beside[link.a].append(link.b)
-        beside[link.b].append(link.a)
+        neighbours[link.a].append(link.b)
+        neighbours[link.b].append(link.a)
     cards = [name for name, element in elements.items() if element.role == "nic"]
     ends = cards or [name for name in elements if name in inside]
     # With cards drawn, a node without any hangs on the network by its switch or its devices.
@@ -222,9 +222,13 @@ def _network(fabric: GraphFabric, elements: dict[str, Element]) -> _Network:
         name
         for name in inside
         if cards
-        and any(other not in inside and elements[other].role == "switch" for other in beside[name])
+        and any(
+            other not in inside and elements[other].role == "switch" for other in neighbours[name]
+        )
     ]
-    height = hops(beside, ends, lambda name: name not in inside and elements[name].role == "switch")
+    height = hops(
+        neighbours, ends, lambda name: name not in inside and elements[name].role == "switch"
+    )
     links = [
         link
         for link in fabric.links
@@ -232,8 +236,8 @@ def _network(fabric: GraphFabric, elements: dict[str, Element]) -> _Network:
         and link.b in height
         and not (link.a in inside and inside[link.a] == inside.get(link.b))
         and not any(
-            one in inside and elements[other].role == "nic"
-            for one, other in ((link.a, link.b), (link.b, link.a))
+            near in inside and elements[other].role == "nic"
+            for near, other in ((link.a, link.b), (link.b, link.a))
         )
     ]
     node: dict[int, int] = {}
@@ -243,7 +247,7 @@ def _network(fabric: GraphFabric, elements: dict[str, Element]) -> _Network:
     for name in height:
         below = [
             (node[inside[other]],) * 2 if other in inside else span[other]
-            for other in beside[name]
+            for other in neighbours[name]
             if inside.get(other) in node or (other in span and height[other] < height[name])
         ]
         if name in inside:
@@ -256,22 +260,22 @@ def _inside(fabric: GraphFabric, elements: dict[str, Element]) -> dict[str, int]
     """Number of the node that a device, or a switch inside a node, belongs to."""
     homes = _homes(fabric, elements)
     number = {group: at for at, group in enumerate(dict.fromkeys(homes.values()))}
-    found = {name: number[group] for name, group in homes.items()}
+    node_of = {name: number[group] for name, group in homes.items()}
     graph: nx.Graph[str] = nx.Graph()
     graph.add_nodes_from(name for name in fabric.device_ids if name not in homes)
     cards = {name for name, element in elements.items() if element.role == "nic"}
     beyond: dict[str, set[str]] = {name: set() for name in cards}
     placed = cards | homes.keys()
     for link in fabric.links:
-        for one, other in ((link.a, link.b), (link.b, link.a)):
-            if one in cards:
-                beyond[one].add(other)
+        for card, other in ((link.a, link.b), (link.b, link.a)):
+            if card in cards:
+                beyond[card].add(other)
         if cards and placed.isdisjoint((link.a, link.b)):
             graph.add_edge(link.a, link.b)
     devices = set(fabric.device_ids)
     parts = [part for part in nx.connected_components(graph) if part & devices]
     at = {name: index for index, part in enumerate(parts) for name in part}
-    at |= {name: len(parts) + node for name, node in found.items()}
+    at |= {name: len(parts) + node for name, node in node_of.items()}
     met: dict[int, set[int]] = {}
     for ends in beyond.values():
         joined = {at[name] for name in ends if name in at}
@@ -282,8 +286,8 @@ def _inside(fabric: GraphFabric, elements: dict[str, Element]) -> dict[str, int]
         # What the NICs of several nodes lead to is the network, and its devices are nodes alone.
         network = len(met.get(index, {index})) > 2
         for members in [{name} for name in part & devices] if network else [part]:
-            found |= dict.fromkeys(members, next(fresh))
-    return found
+            node_of |= dict.fromkeys(members, next(fresh))
+    return node_of
 
 
 def _homes(fabric: GraphFabric, elements: dict[str, Element]) -> dict[str, str]:
@@ -315,13 +319,13 @@ def _tier_names(elements: dict[str, Element], height: dict[str, int]) -> dict[in
         if at:
             first = re.match(r"[^\W\d_]{3,}", name)
             words.setdefault(at, []).append(first[0] if first else "")
-    common = {at: set(found) for at, found in words.items()}
-    every = Counter(word for found in common.values() for word in found)
+    common = {at: set(names) for at, names in words.items()}
+    every = Counter(word for names in common.values() for word in names)
     return {
-        at: next(iter(found))
-        if len(found) == 1 and found != {""} and every[min(found)] == 1
+        at: next(iter(names))
+        if len(names) == 1 and names != {""} and every[min(names)] == 1
         else f"tier {at}"
-        for at, found in common.items()
+        for at, names in common.items()
     }
 
 
@@ -336,15 +340,15 @@ def _unknown(hall: Hall) -> int:
 
 
 def _switches(
-    prices: Prices, drawn: _Drawn, used: Counter[str], fastest: dict[str, float]
+    prices: Prices, drawn: _DrawnParts, used: Counter[str], fastest: dict[str, float]
 ) -> tuple[SwitchCount, ...]:
     boxes: Counter[tuple[int, int, float]] = Counter()
     ports: Counter[tuple[int, int, float]] = Counter()
     for name, count in used.items():
         element, height = drawn.elements[name], drawn.network.height[name]
         if element.role == "switch" and height:
-            each = -(-count // element.count)
-            radix = element.radix or _listed(prices, each, fastest[name])
+            port_count = -(-count // element.count)
+            radix = element.radix or _listed(prices, port_count, fastest[name])
             boxes[height, radix, fastest[name]] += element.count
             ports[height, radix, fastest[name]] += count
     return tuple(

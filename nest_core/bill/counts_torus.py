@@ -24,22 +24,24 @@ def torus_parts(fabric: Torus, prices: Prices) -> Inventory:
         return _cube_inventory(fabric, prices, hall, rate)
     near, far = _runs(fabric, hall, 1)
     links = tuple(
-        LinkCount(tier, rate, tuple(sorted(found.items())), "chip", "chip", copper=copper)
-        for tier, found, copper in (("neighbour", near, True), ("wrap-around", far, False))
-        if found
+        LinkCount(tier, rate, tuple(sorted(runs.items())), "chip", "chip", copper=copper)
+        for tier, runs, copper in (("neighbour", near, True), ("wrap-around", far, False))
+        if runs
     )
     return Inventory(hall, fabric.devices, 0, 0.0, (), links)
 
 
 def _of_nics(fabric: Torus, prices: Prices, rate: float) -> Inventory:
     """Servers whose NICs, broken out, are joined directly."""
-    each = fabric.devices_per_node
-    nodes = -(-fabric.places // each)
-    hall = node_hall(prices, nodes, each, fabric.name)
+    per_node = fabric.devices_per_node
+    nodes = -(-fabric.places // per_node)
+    hall = node_hall(prices, nodes, per_node, fabric.name)
     links = tuple(
-        LinkCount(tier, rate, tuple(sorted(found.items())), "nic", "nic")
-        for tier, found in zip(("neighbour", "wrap-around"), _runs(fabric, hall, each), strict=True)
-        if found
+        LinkCount(tier, rate, tuple(sorted(runs.items())), "nic", "nic")
+        for tier, runs in zip(
+            ("neighbour", "wrap-around"), _runs(fabric, hall, per_node), strict=True
+        )
+        if runs
     )
     return Inventory(
         hall,
@@ -52,13 +54,14 @@ def _of_nics(fabric: Torus, prices: Prices, rate: float) -> Inventory:
     )
 
 
-def _runs(fabric: Torus, hall: Hall, each: int) -> tuple[Counter[int], Counter[int]]:
+def _runs(fabric: Torus, hall: Hall, per_node: int) -> tuple[Counter[int], Counter[int]]:
     """Links by length, those between neighbours and those that close a dimension."""
     near: Counter[int] = Counter()
     far: Counter[int] = Counter()
     for a, b, _, closes in fabric.link_places():
         lengths, counts = np.unique(
-            hall.lengths_m(hall.rack_of(a // each), hall.rack_of(b // each)), return_counts=True
+            hall.lengths_m(hall.rack_of(a // per_node), hall.rack_of(b // per_node)),
+            return_counts=True,
         )
         into = far if closes else near
         for length, count in zip(lengths.tolist(), counts.tolist(), strict=True):
@@ -68,8 +71,8 @@ def _runs(fabric: Torus, hall: Hall, each: int) -> tuple[Counter[int], Counter[i
 
 def _cubes(fabric: Torus) -> bool:
     """Whether a torus is made of TPU v4's 4 x 4 x 4 cubes behind optical switches."""
-    whole = all(size % 4 == 0 for size in fabric.shape)
-    return len(fabric.shape) == 3 and whole and all(fabric.wrap)
+    is_cubes = all(size % 4 == 0 for size in fabric.shape)
+    return len(fabric.shape) == 3 and is_cubes and all(fabric.wrap)
 
 
 def _cube_inventory(fabric: Torus, prices: Prices, hall: Hall, rate: float) -> Inventory:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nest_core.bill.prices import Floor, Prices, Range, Server
+from nest_core.bill.prices import Floor, PriceRange, Prices, Server
 from nest_core.documents.units import humanise, plural
 from nest_core.fabric import IntArray
 
@@ -34,10 +34,10 @@ class Hall:
     nodes : int
         Places, failed ones counted.
     per_rack : int
-    node_power_kW : Range
+    node_power_kW : PriceRange
     server : str
         What the power of a node is that of.
-    known : bool
+    is_listed : bool
         Whether that is a listed server; else the power is an estimate.
     checks : tuple of str
         What the racks do not hold.
@@ -46,9 +46,9 @@ class Hall:
     floor: Floor
     nodes: int
     per_rack: int
-    node_power_kW: Range
+    node_power_kW: PriceRange
     server: str
-    known: bool
+    is_listed: bool
     checks: tuple[str, ...] = ()
 
     @property
@@ -78,8 +78,8 @@ class Hall:
         start = np.where(row_a == row_b, a % columns, 0)
         end = np.where(row_a == row_b, b % columns, min(columns, self.racks) - 1)
         # A last row that is short has no racks beyond its end.
-        found: IntArray = np.minimum(row * columns + (start + end) // 2, self.racks - 1)
-        return found
+        racks: IntArray = np.minimum(row * columns + (start + end) // 2, self.racks - 1)
+        return racks
 
     def lengths_m(self, a: IntArray, b: IntArray) -> IntArray:
         """Metres of a cable between racks, whole, element by element."""
@@ -122,10 +122,10 @@ class Hall:
         metres = self.runs_m(
             np.minimum(across, shape[1] - across), np.minimum(down, shape[0] - down)
         )
-        found: Counter[int] = Counter()
+        lengths: Counter[int] = Counter()
         for length in np.unique(metres[pairs > 0]).tolist():
-            found[length] = int(pairs[metres == length].sum()) // 2
-        return found
+            lengths[length] = int(pairs[metres == length].sum()) // 2
+        return lengths
 
 
 def node_hall(prices: Prices, nodes: int, devices_per_node: int, fabric: str = "") -> Hall:
@@ -164,7 +164,7 @@ def chip_hall(prices: Prices, chips: int) -> Hall:
 
 
 def _hall(
-    floor: Floor, nodes: int, power: Range, units: int, name: str, server: Server | None
+    floor: Floor, nodes: int, power: PriceRange, units: int, name: str, server: Server | None
 ) -> Hall:
     limit, height = floor.rack_power_limit_kW.typical, floor.rack_units.typical
     by_power = int(limit / power.typical + 1e-9) if power.typical > 0 else nodes

@@ -11,9 +11,9 @@ import math
 from collections import defaultdict
 from dataclasses import dataclass
 
-from nest_core.bill.cabling import Choice, Ends, choose
+from nest_core.bill.cabling import Ends, MediaChoice, choose
 from nest_core.bill.inventory import Inventory, LinkCount, SwitchCount
-from nest_core.bill.prices import NONE, Figure, Prices, Range, Switch
+from nest_core.bill.prices import NONE, PriceFigure, PriceRange, Prices, SwitchPrice
 
 __all__ = [
     "NO_SOURCE",
@@ -45,7 +45,7 @@ class Line:
     place : str
         Role of the switch, or tier of the links.
     count : int
-    price_usd, power_W : Range
+    price_usd, power_W : PriceRange
         All of them together.
     source : str
         Of the price, with its kind and date.
@@ -53,7 +53,7 @@ class Line:
         Whether price or count is an estimate.
     priced, powered : bool
         Whether a source states them; else they are 0 here.
-    failures : Range or None
+    failures : PriceRange or None
         Expected per year, all of them together; None without a source.
     failures_source : str
     """
@@ -62,17 +62,17 @@ class Line:
     item: str
     place: str
     count: int
-    price_usd: Range
-    power_W: Range
+    price_usd: PriceRange
+    power_W: PriceRange
     source: str
     estimate: bool
     priced: bool = True
     powered: bool = True
-    failures: Range | None = None
+    failures: PriceRange | None = None
     failures_source: str = NO_SOURCE
 
     @property
-    def unit_usd(self) -> Range:
+    def unit_usd(self) -> PriceRange:
         """One of them, on average."""
         return (1 / self.count) * self.price_usd if self.count else NONE
 
@@ -124,12 +124,12 @@ class LinkTotal:
     runs: tuple[CableRun, ...]
 
 
-def told(figure: Figure | None) -> str:
+def told(figure: PriceFigure | None) -> str:
     """Where a figure comes from."""
     return f"{figure.kind}, {figure.date}: {figure.source}" if figure else NO_SOURCE
 
 
-def _failing(figure: Figure | None, count: int) -> Range | None:
+def _failing(figure: PriceFigure | None, count: int) -> PriceRange | None:
     return None if figure is None else count * figure.range
 
 
@@ -149,10 +149,10 @@ def priced_switch(prices: Prices, count: SwitchCount) -> tuple[SwitchTotal, Line
             True,
         )
         return _total(count, optical.name), line, optical.rack_units
-    found = listed_switch(prices, count)
-    if found is None:
+    listed = listed_switch(prices, count)
+    if listed is None:
         return _by_capacity(prices, count)
-    switch, _ = found
+    switch, _ = listed
     line = Line(
         "switch",
         switch.name,
@@ -168,7 +168,7 @@ def priced_switch(prices: Prices, count: SwitchCount) -> tuple[SwitchTotal, Line
     return _total(count, switch.name), line, switch.rack_units
 
 
-def listed_switch(prices: Prices, count: SwitchCount) -> tuple[Switch, int] | None:
+def listed_switch(prices: Prices, count: SwitchCount) -> tuple[SwitchPrice, int] | None:
     """The listed switch that a role's are, and in how many each of its ports is broken out."""
     as_they_are = ((switch, 1) for switch in prices.switch)
     broken_out = ((switch, ways) for switch in prices.switch for ways in (2, 4, 8))
@@ -258,12 +258,12 @@ class Wired:
     checks: list[str]
 
 
-def priced_links(prices: Prices, link: LinkCount, named: str = "") -> Wired:
-    """A tier's cables; ``named`` is the kind that the tier asks for, if it does."""
-    by_cable: dict[str, list[tuple[int, int, Choice]]] = defaultdict(list)
+def priced_links(prices: Prices, link: LinkCount, media: str = "") -> Wired:
+    """A tier's cables; ``media`` is the kind that the tier asks for, if it does."""
+    by_cable: dict[str, list[tuple[int, int, MediaChoice]]] = defaultdict(list)
     checks: list[str] = []
     for metres, count in link.metres:
-        choice = choose(prices, link, metres, named)
+        choice = choose(prices, link, metres, media)
         by_cable[choice.cable.name].append((metres, count, choice))
         if not choice.reaches:
             checks = [_out_of_reach(link, choice)]
@@ -332,7 +332,7 @@ def _module_line(link: LinkCount, end: Ends, links: int) -> Line:
     )
 
 
-def _out_of_reach(link: LinkCount, choice: Choice) -> str:
+def _out_of_reach(link: LinkCount, choice: MediaChoice) -> str:
     beyond = sum(count for metres, count in link.metres if metres > choice.cable.reach_m.typical)
     return (
         f"{beyond:,} links to the {link.tier} tier are up to {link.longest_m} m long, beyond the "

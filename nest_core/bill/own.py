@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from nest_core.bill.ownership import server_of
-from nest_core.bill.prices import Figure, Prices, load_prices, prices_of
+from nest_core.bill.prices import PriceFigure, Prices, load_prices, prices_of
 from nest_core.documents.errors import InputError
 
 __all__ = ["OWN_PRICES", "SOLD", "OwnPrice", "typed_number"]
@@ -44,7 +44,7 @@ class OwnPrice:
     def listed(self, accelerator: str = "", devices_per_node: int = 0) -> tuple[str, str]:
         """The figure of the shipped list as one would type it, and its source; empty if none is."""
         prices = _shipped()
-        figure: Figure | None = getattr(prices.ownership, self.name)
+        figure: PriceFigure | None = getattr(prices.ownership, self.name)
         share = 1.0
         if figure is None and self.name == "device_usd" and accelerator:
             server = server_of(accelerator, devices_per_node, prices)
@@ -74,13 +74,13 @@ class OwnPrice:
         value = typed_number(self.title, text)
         if self.unit == "%" and not 0 <= value <= 100:
             raise InputError(self.title, "must be from 0 to 100 %", text.strip(), "change it")
-        found = {self.key: value / self.scale}
+        amounts = {self.key: value / self.scale}
         try:
-            prices_of(None, found)
+            prices_of(None, amounts)
         except InputError as error:
             rule = re.sub(r"\d+\.\d+$", lambda bound: f"{float(bound[0]):,g}", error.rule)
             raise InputError(self.title, rule, text.strip(), error.remedy) from error
-        return found
+        return amounts
 
 
 def typed_number(title: str, text: str) -> float:

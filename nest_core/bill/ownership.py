@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from nest_core.bill.bill import Bill, bill
 from nest_core.bill.lines import NO_SOURCE, told
 from nest_core.bill.lines import Line as Part
-from nest_core.bill.prices import NONE, Figure, Ownership, Prices, Range, Server
+from nest_core.bill.prices import NONE, Ownership, PriceFigure, PriceRange, Prices, Server
 from nest_core.fabric import Fabric
 
 __all__ = ["HOURS_PER_YEAR", "Owned", "OwnedLine", "owned", "server_of", "with_server"]
@@ -43,15 +43,15 @@ class OwnedLine:
     count : int
     unit : str
         What is counted.
-    unit_usd, usd : Range or None
+    unit_usd, usd : PriceRange or None
         Of one, and of all over all years; None without a source.
     source : str
         Of the price, with its kind and date, or ``"no source"``.
-    power_W : Range or None
+    power_W : PriceRange or None
         The most that all of them draw; None where nothing states it.
     yearly : bool
         Whether it is paid year by year.
-    failures : Range or None
+    failures : PriceRange or None
         Expected per year; None without a source.
     failures_source : str
     """
@@ -60,12 +60,12 @@ class OwnedLine:
     name: str
     count: int
     unit: str
-    unit_usd: Range | None
-    usd: Range | None
+    unit_usd: PriceRange | None
+    usd: PriceRange | None
     source: str
-    power_W: Range | None = NONE
+    power_W: PriceRange | None = NONE
     yearly: bool = False
-    failures: Range | None = None
+    failures: PriceRange | None = None
     failures_source: str = NO_SOURCE
 
 
@@ -103,7 +103,7 @@ class Owned:
     checks: tuple[str, ...]
 
     @property
-    def total_usd(self) -> Range:
+    def total_usd(self) -> PriceRange:
         """What has a source, bought and kept for all years."""
         return sum((line.usd for line in self.lines if line.usd), NONE)
 
@@ -113,29 +113,29 @@ class Owned:
         return tuple(line.name for line in self.lines if line.usd is None)
 
     @property
-    def power_W(self) -> Range:
+    def power_W(self) -> PriceRange:
         """The most that nodes and network draw."""
         return sum((line.power_W for line in self.lines if line.power_W), NONE)
 
     @property
-    def device_usd(self) -> Range | None:
+    def device_usd(self) -> PriceRange | None:
         """An accelerator with its share of the server; None without a source."""
         nodes = self.of(_NODES)
         price = nodes[0].usd if nodes else None
         return None if price is None else (1 / self.devices) * price
 
     @property
-    def besides_usd(self) -> Range:
+    def besides_usd(self) -> PriceRange:
         """What is bought once beside accelerators, their servers and their spares."""
         return _together(self, yearly=False)
 
     @property
-    def yearly_usd(self) -> Range:
+    def yearly_usd(self) -> PriceRange:
         """What a year costs."""
         return (1 / self.years) * _together(self, yearly=True)
 
     @property
-    def usd_per_device_hour(self) -> Range | None:
+    def usd_per_device_hour(self) -> PriceRange | None:
         """At the share of the hours that is sold; None where accelerators have no price."""
         if self.device_usd is None:
             return None
@@ -143,7 +143,7 @@ class Owned:
         return (1 / (self.devices * self.years * HOURS_PER_YEAR * share)) * self.total_usd
 
     @property
-    def failures_per_year(self) -> Range:
+    def failures_per_year(self) -> PriceRange:
         """Expected, of what has a source."""
         return sum((line.failures for line in self.lines if line.failures), NONE)
 
@@ -197,13 +197,13 @@ def owned(fabric: Fabric, prices: Prices, accelerator: str = "") -> Owned:
     spare, spares = _spares(network, server, price, keep.spare_nodes)
     parts = (*nodes, *spare, *(_bought(line) for line in network.lines))
     power = sum((line.power_W for line in parts if line.power_W), NONE)
-    kept = _kept(fabric, prices, power)
+    upkeep = _kept(fabric, prices, power)
     return Owned(
         name=network.name,
         prices=network.prices,
         devices=fabric.devices,
         years=keep.years.typical,
-        lines=(*parts, *kept),
+        lines=(*parts, *upkeep),
         network=network,
         spares=spares,
         sold_share=keep.sold_share.typical if keep.sold_share else None,
@@ -218,13 +218,15 @@ def _per_node(fabric: Fabric) -> int:
 
 def _server(network: Bill, prices: Prices, accelerator: str, per_node: int) -> Server | None:
     """The listed server that nodes are; none where the accelerator is another's."""
-    known = next((one for one in prices.server if one.name == network.server), None)
-    if known is None or not accelerator or known.name == prices.floor.server:
-        return known
+    listed = next((server for server in prices.server if server.name == network.server), None)
+    if listed is None or not accelerator or listed.name == prices.floor.server:
+        return listed
     return server_of(accelerator, per_node, prices)
 
 
-def _node_price(device: Figure | None, server: Server | None, per_node: int) -> Figure | None:
+def _node_price(
+    device: PriceFigure | None, server: Server | None, per_node: int
+) -> PriceFigure | None:
     """Of one node: a person's own price of an accelerator, else that of a listed server."""
     if device is None:
         return server.price_usd if server else None
@@ -237,17 +239,19 @@ def _nodes(
     fabric: Fabric,
     network: Bill,
     server: Server | None,
-    price: Figure | None,
-    failing: Figure | None,
+    price: PriceFigure | None,
+    failing: PriceFigure | None,
 ) -> list[OwnedLine]:
     """Accelerators with their servers; the cards' power is in the network's lines."""
     cards = sum((line.power_W for line in network.lines if line.part == "nic"), NONE)
     count = max(1, -(-fabric.devices // server.devices)) if server else network.nodes
     estimate = network.nodes * network.node_power_W
-    power = Range(estimate, estimate, estimate)
+    power = PriceRange(estimate, estimate, estimate)
     if server:  # what a vendor says that it draws, it draws with its cards
-        whole = (1e3 * count) * server.power_kW.range
-        power = Range(*(max(0.0, a - b) for a, b in zip(_ends(whole), _ends(cards), strict=True)))
+        node_W = (1e3 * count) * server.power_kW.range
+        power = PriceRange(
+            *(max(0.0, a - b) for a, b in zip(_ends(node_W), _ends(cards), strict=True))
+        )
     return [
         OwnedLine(
             _NODES,
@@ -265,7 +269,7 @@ def _nodes(
 
 
 def _spares(
-    network: Bill, server: Server | None, price: Figure | None, share: Figure | None
+    network: Bill, server: Server | None, price: PriceFigure | None, share: PriceFigure | None
 ) -> tuple[list[OwnedLine], float]:
     """Nodes that stand by; they draw nothing here."""
     if share is None:
@@ -301,18 +305,18 @@ def _bought(line: Part) -> OwnedLine:
     )
 
 
-def _kept(fabric: Fabric, prices: Prices, power: Range) -> list[OwnedLine]:
+def _kept(fabric: Fabric, prices: Prices, power: PriceRange) -> list[OwnedLine]:
     """Storage, hall, energy and staff."""
     keep = prices.ownership
     years = keep.years.typical
     kW = math.ceil(power.typical / 1e3 - 1e-9)
-    found = [
+    lines = [
         _flat("storage", "storage", fabric.devices, "device", keep.storage_usd_per_device),
         _flat("hall", "hall, power and cooling", kW, "kW", keep.hall_usd_per_kW),
         _energy(prices, power),
     ]
     staff = keep.staff_usd_per_year
-    found.append(
+    lines.append(
         replace(
             _flat("staff", "staff", 1, "cluster, all years", staff),
             unit_usd=years * staff.range if staff else None,
@@ -320,10 +324,10 @@ def _kept(fabric: Fabric, prices: Prices, power: Range) -> list[OwnedLine]:
             yearly=True,
         )
     )
-    return found
+    return lines
 
 
-def _flat(part: str, name: str, count: int, unit: str, figure: Figure | None) -> OwnedLine:
+def _flat(part: str, name: str, count: int, unit: str, figure: PriceFigure | None) -> OwnedLine:
     return OwnedLine(
         part,
         name,
@@ -335,13 +339,13 @@ def _flat(part: str, name: str, count: int, unit: str, figure: Figure | None) ->
     )
 
 
-def _energy(prices: Prices, power: Range) -> OwnedLine:
+def _energy(prices: Prices, power: PriceRange) -> OwnedLine:
     """At the mean draw if it is known, else at the most; without a PUE no site is known."""
     keep = prices.ownership
     name = f"energy of {keep.years.typical:g} years"
     if keep.price_usd_per_kWh is None or keep.pue is None:
         return OwnedLine("energy", name, 0, "kWh", None, None, NO_SOURCE, yearly=True)
-    draw = keep.draw_share.range if keep.draw_share else Range(1.0, 1.0, 1.0)
+    draw = keep.draw_share.range if keep.draw_share else PriceRange(1.0, 1.0, 1.0)
     hours = keep.years.typical * HOURS_PER_YEAR
     ends = zip(_ends(power), _ends(draw), _ends(keep.pue.range), strict=True)
     used = [watts / 1e3 * share * pue * hours for watts, share, pue in ends]
@@ -350,19 +354,19 @@ def _energy(prices: Prices, power: Range) -> OwnedLine:
     low, typical, high = used[0] * price.low, count * price.typical, used[2] * price.high
     source = f"{told(keep.price_usd_per_kWh)}; PUE {keep.pue.typical:g}: {told(keep.pue)}"
     return OwnedLine(
-        "energy", name, count, "kWh", price, Range(low, typical, high), source, yearly=True
+        "energy", name, count, "kWh", price, PriceRange(low, typical, high), source, yearly=True
     )
 
 
-def _ends(value: Range) -> tuple[float, float, float]:
+def _ends(value: PriceRange) -> tuple[float, float, float]:
     return value.low, value.typical, value.high
 
 
-def _together(found: Owned, *, yearly: bool) -> Range:
+def _together(entries: Owned, *, yearly: bool) -> PriceRange:
     """What is paid so, without accelerators, servers and spares."""
     lines: Sequence[OwnedLine] = [
         line
-        for line in found.lines
+        for line in entries.lines
         if line.yearly == yearly and line.part not in (_NODES, _SPARES) and line.usd
     ]
     return sum((line.usd for line in lines if line.usd), NONE)
@@ -372,23 +376,25 @@ def _assumed(
     keep: Ownership,
     network: Bill,
     server: Server | None,
-    price: Figure | None,
+    price: PriceFigure | None,
     accelerator: str,
 ) -> tuple[str, ...]:
-    found = [f"Kept for {keep.years.typical:g} years: {told(keep.years)}."]
+    sentences = [f"Kept for {keep.years.typical:g} years: {told(keep.years)}."]
     if server and not accelerator:
-        found.append(f"Nodes are taken for a {server.name}; a scenario names its accelerator.")
+        sentences.append(f"Nodes are taken for a {server.name}; a scenario names its accelerator.")
     if server is None:
-        found.append(f"No listed server is a node of {accelerator or network.server}.")
+        sentences.append(f"No listed server is a node of {accelerator or network.server}.")
     if price is None:
-        found.append(
+        sentences.append(
             "Accelerators have no price here, for no source states one: give yours "
             "(prices.ownership.device_usd), or read the break-even."
         )
     else:
-        found.append("Accelerators and servers share a line: the source has one price for both.")
+        sentences.append(
+            "Accelerators and servers share a line: the source has one price for both."
+        )
     if keep.draw_share is None:
-        found.append("Everything draws its most all the time: no source states a mean draw.")
+        sentences.append("Everything draws its most all the time: no source states a mean draw.")
     if keep.sold_share is None:
-        found.append("Every hour is used: no source states the share that is sold.")
-    return tuple(found)
+        sentences.append("Every hour is used: no source states the share that is sold.")
+    return tuple(sentences)

@@ -23,15 +23,15 @@ from nest_core.documents.presets import load_toml, named_file
 from nest_core.documents.schema import checked, label
 
 __all__ = [
-    "Cable",
-    "Figure",
+    "CablePrice",
     "Floor",
     "Nic",
     "Ownership",
+    "PriceFigure",
+    "PriceRange",
     "Prices",
-    "Range",
     "Server",
-    "Switch",
+    "SwitchPrice",
     "Transceiver",
     "load_prices",
     "prices_of",
@@ -47,7 +47,7 @@ _Ports = Annotated[int, Field(ge=1, le=100_000)]
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class PriceRange:
     """Low, typical and high; sums and multiples are taken end by end.
 
     Examples
@@ -60,21 +60,23 @@ class Range:
     typical: float
     high: float
 
-    def __add__(self, other: Range) -> Range:
-        return Range(self.low + other.low, self.typical + other.typical, self.high + other.high)
+    def __add__(self, other: PriceRange) -> PriceRange:
+        return PriceRange(
+            self.low + other.low, self.typical + other.typical, self.high + other.high
+        )
 
-    def __rmul__(self, factor: float) -> Range:
-        return Range(factor * self.low, factor * self.typical, factor * self.high)
+    def __rmul__(self, factor: float) -> PriceRange:
+        return PriceRange(factor * self.low, factor * self.typical, factor * self.high)
 
 
-NONE = Range(0.0, 0.0, 0.0)
+NONE = PriceRange(0.0, 0.0, 0.0)
 
 
-class _Table(BaseModel):
+class _PriceTable(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
 
 
-class Figure(_Table):
+class PriceFigure(_PriceTable):
     """A figure with its ends, where it comes from and of when; ends default to the typical."""
 
     typical: _Amount
@@ -85,26 +87,26 @@ class Figure(_Table):
     source: _Name
 
     @property
-    def range(self) -> Range:
+    def range(self) -> PriceRange:
         """Low, typical and high."""
-        return Range(
+        return PriceRange(
             self.typical if self.low is None else self.low,
             self.typical,
             self.typical if self.high is None else self.high,
         )
 
 
-class Limit(Figure):
+class Limit(PriceFigure):
     """A figure that is never 0."""
 
     typical: Annotated[float, Field(ge=1e-3, le=1e9)]
 
 
-_Price = Annotated[Figure, label("price")]
-_Power = Annotated[Figure, label("power")]
+_Price = Annotated[PriceFigure, label("price")]
+_Power = Annotated[PriceFigure, label("power")]
 
 
-class Switch(_Table):
+class SwitchPrice(_PriceTable):
     """``[[switch]]``: a packet switch."""
 
     name: _Name
@@ -114,22 +116,22 @@ class Switch(_Table):
     rack_units: _Ports
     price_usd: _Price
     power_W: _Power
-    latency_ns: Figure | None = None
-    failures_per_year: Figure | None = None
+    latency_ns: PriceFigure | None = None
+    failures_per_year: PriceFigure | None = None
 
 
-class OpticalSwitch(_Table):
+class OpticalSwitch(_PriceTable):
     """``[optical_switch]``: one fibre per port; of its ports, ``used_ports`` serve racks."""
 
     name: _Name
     ports: _Ports
     used_ports: _Ports
     rack_units: _Ports
-    price_usd_per_port: Figure
+    price_usd_per_port: PriceFigure
     power_W: _Power
 
 
-class Nic(_Table):
+class Nic(_PriceTable):
     """``[[nic]]``."""
 
     name: _Name
@@ -138,7 +140,7 @@ class Nic(_Table):
     power_W: _Power
 
 
-class Transceiver(_Table):
+class Transceiver(_PriceTable):
     """``[[transceiver]]``: a module of ``ports`` links of ``rate_Gbps`` each.
 
     What no source states is absent: the bill says so.
@@ -151,10 +153,10 @@ class Transceiver(_Table):
     rate_Gbps: _Rate
     price_usd: _Price | None = None
     power_W: _Power | None = None
-    failures_per_year: Figure | None = None
+    failures_per_year: PriceFigure | None = None
 
 
-class Cable(_Table):
+class CablePrice(_PriceTable):
     """``[[cable]]``: with its ends, or, where ``optics`` names them, between transceivers.
 
     One ``on_request`` is taken only where a tier or the whole list names its kind.
@@ -164,45 +166,45 @@ class Cable(_Table):
     kind: _Name
     optics: str = ""
     rate_Gbps: _Rate
-    reach_m: Figure
+    reach_m: PriceFigure
     price_usd: _Price
-    price_usd_per_m: Annotated[Figure, label("and per m", unit="$")]
-    power_W_per_end: Figure | None = None
-    latency_ns_per_m: Figure
-    failures_per_year: Figure | None = None
+    price_usd_per_m: Annotated[PriceFigure, label("and per m", unit="$")]
+    power_W_per_end: PriceFigure | None = None
+    latency_ns_per_m: PriceFigure
+    failures_per_year: PriceFigure | None = None
     on_request: bool = False
 
 
-class Server(_Table):
+class Server(_PriceTable):
     """``[[server]]``: power and height of a node, for racks; its price, for what it trains."""
 
     name: _Name
     devices: _Ports
     rack_units: _Ports
-    power_kW: Figure
-    price_usd: Figure | None = None
+    power_kW: PriceFigure
+    price_usd: PriceFigure | None = None
 
 
-class Floor(_Table):
+class Floor(_PriceTable):
     """``[floor]``: racks, rows and cable runs."""
 
     server: str = ""
     nodes_per_rack: _Ports | None = None
-    device_power_kW: Figure
-    chip_power_kW: Figure
-    chips_per_rack: Figure
+    device_power_kW: PriceFigure
+    chip_power_kW: PriceFigure
+    chips_per_rack: PriceFigure
     rack_power_limit_kW: Annotated[Limit, label("rack power limit", "Of a rack with nodes.")]
-    rack_units: Figure
-    rack_width_m: Figure
-    row_pitch_m: Figure
-    racks_per_row: Figure
-    in_rack_m: Figure
-    rise_m: Figure
-    slack_m: Figure
-    unknown_m: Figure
+    rack_units: PriceFigure
+    rack_width_m: PriceFigure
+    row_pitch_m: PriceFigure
+    racks_per_row: PriceFigure
+    in_rack_m: PriceFigure
+    rise_m: PriceFigure
+    slack_m: PriceFigure
+    unknown_m: PriceFigure
 
 
-class _Cabling(_Table):
+class _Cabling(_PriceTable):
     media: Annotated[
         _Name,
         label(
@@ -213,13 +215,13 @@ class _Cabling(_Table):
     tiers: Annotated[dict[_Name, _Name], Field(max_length=64)] = {}
 
 
-class _PerRate(_Table):
-    price_usd_per_Gbps: Figure
-    power_W_per_Gbps: Figure
+class _PerRate(_PriceTable):
+    price_usd_per_Gbps: PriceFigure
+    power_W_per_Gbps: PriceFigure
     rack_units: _Ports = 1
 
 
-class _Unlisted(_Table):
+class _Unlisted(_PriceTable):
     switch: _PerRate
     nic: _PerRate
 
@@ -228,7 +230,7 @@ _Entries = Field(min_length=1, max_length=500)
 _Share = Annotated[float, Field(ge=1e-3, le=1)]
 
 
-class Share(Figure):
+class Share(PriceFigure):
     """A figure of at most 1."""
 
     typical: _Share
@@ -236,57 +238,59 @@ class Share(Figure):
     high: _Share | None = None
 
 
-class Factor(Figure):
+class Factor(PriceFigure):
     """A figure of at least 1."""
 
     typical: Annotated[float, Field(ge=1, le=100)]
     low: Annotated[float, Field(ge=1, le=100)] | None = None
 
 
-class Years(Figure):
+class Years(PriceFigure):
     """How long something is kept."""
 
     typical: Annotated[float, Field(ge=0.1, le=50)]
 
 
-class Ownership(_Table):
+class Ownership(_PriceTable):
     """``[ownership]``: what keeping a cluster costs; what no source states is absent."""
 
     years: Annotated[Years, label("years", "How long it is kept.", "years")]
     pue: Annotated[
         Factor | None, label("PUE", "Power of the site over power of what computes.", "1")
     ] = None
-    price_usd_per_kWh: Annotated[Figure | None, label("energy", unit="$ per kWh")] = None
+    price_usd_per_kWh: Annotated[PriceFigure | None, label("energy", unit="$ per kWh")] = None
     draw_share: Annotated[
         Share | None, label("mean draw", "Over the most that is drawn; empty: all of it.", "share")
     ] = None
     hall_usd_per_kW: Annotated[
-        Figure | None, label("hall", "Space, power and cooling.", "$ per kW")
+        PriceFigure | None, label("hall", "Space, power and cooling.", "$ per kW")
     ] = None
     spare_nodes: Annotated[Share | None, label("spares", "Of all nodes.", "share")] = None
     device_usd: Annotated[
-        Figure | None,
+        PriceFigure | None,
         label("accelerator with its share of the server", "Over that of a listed server.", "$"),
     ] = None
-    storage_usd_per_device: Annotated[Figure | None, label("storage", unit="$ per device")] = None
-    staff_usd_per_year: Annotated[Figure | None, label("staff", unit="$ per year")] = None
+    storage_usd_per_device: Annotated[PriceFigure | None, label("storage", unit="$ per device")] = (
+        None
+    )
+    staff_usd_per_year: Annotated[PriceFigure | None, label("staff", unit="$ per year")] = None
     sold_share: Annotated[
         Share | None, label("share that is sold", "Of all hours; empty: all of them.", "share")
     ] = None
-    device_failures_per_year: Figure | None = None
+    device_failures_per_year: PriceFigure | None = None
 
 
-class Prices(_Table):
+class Prices(_PriceTable):
     """A checked price list."""
 
     version: Literal[1] = Field(alias="schema")
     name: _Name
     cabling: _Cabling = _Cabling()
-    switch: Annotated[list[Switch], _Entries]
+    switch: Annotated[list[SwitchPrice], _Entries]
     optical_switch: OpticalSwitch
     nic: Annotated[list[Nic], _Entries]
     transceiver: Annotated[list[Transceiver], _Entries]
-    cable: Annotated[list[Cable], _Entries]
+    cable: Annotated[list[CablePrice], _Entries]
     server: Annotated[list[Server], _Entries]
     unlisted: _Unlisted
     ownership: Ownership
@@ -328,7 +332,7 @@ def load_prices(
 
 
 def prices_of(
-    asked: str | Mapping[str, Any] | None,
+    amounts: str | Mapping[str, Any] | None,
     changes: Mapping[str, Any] | None = None,
     folder: Path | None = None,
 ) -> Prices:
@@ -336,21 +340,21 @@ def prices_of(
 
     Parameters
     ----------
-    asked : str, mapping or None
+    amounts : str, mapping or None
         A list's name or file, or its tables, over the ``base`` that they name, else the default.
     changes : mapping, optional
         Dotted keys to values, over it.
     folder : Path, optional
         As `load_prices` takes it.
     """
-    if isinstance(asked, Mapping):
-        tables = copy.deepcopy(dict(asked))
+    if isinstance(amounts, Mapping):
+        tables = copy.deepcopy(dict(amounts))
         base = tables.pop("base", DEFAULT)
         if not isinstance(base, str):
             raise InputError(BASE, "must be the name of a whole list", base, "name a preset")
         document = _merged(_document(base, folder), tables)
     else:
-        document = _document(asked or DEFAULT, folder)
+        document = _document(amounts or DEFAULT, folder)
     for key, value in (changes or {}).items():
         _change(document, key, value)
     return _checked(document)
@@ -362,8 +366,8 @@ def _change(document: dict[str, Any], key: str, value: Any) -> None:
         figure = key.removesuffix("typical")
         for end in ("low", "high"):
             _drop(document, figure + end)
-        for name, own in (("kind", "own"), ("date", "now"), ("source", "set by hand")):
-            assign(document, figure + name, own)
+        for name, replacement in (("kind", "own"), ("date", "now"), ("source", "set by hand")):
+            assign(document, figure + name, replacement)
 
 
 def _checked(document: dict[str, Any]) -> Prices:
@@ -394,10 +398,10 @@ def _merged(base: Any, change: Any) -> Any:
             for key, value in change.items()
         }
     if _named(base) and _named(change):
-        known = {entry["name"]: entry for entry in base}
-        merged = [_merged(known.get(entry["name"], {}), entry) for entry in change]
-        told = {entry["name"] for entry in change}
-        return merged + [entry for entry in base if entry["name"] not in told]
+        base_of = {entry["name"]: entry for entry in base}
+        merged = [_merged(base_of.get(entry["name"], {}), entry) for entry in change]
+        changed = {entry["name"] for entry in change}
+        return merged + [entry for entry in base if entry["name"] not in changed]
     return change
 
 
@@ -417,12 +421,12 @@ def _named(value: Any) -> bool:
 def _check(prices: Prices) -> None:
     """Rules between figures that pydantic's types do not state."""
     for field, figure in _figures("prices", prices):
-        found = figure.range
-        if not found.low <= found.typical <= found.high:
+        spread = figure.range
+        if not spread.low <= spread.typical <= spread.high:
             raise InputError(
                 field,
                 "must have low <= typical <= high",
-                [found.low, found.typical, found.high],
+                [spread.low, spread.typical, spread.high],
                 "put the ends in order",
             )
     for kind in ("switch", "nic", "transceiver", "cable", "server"):
@@ -439,9 +443,9 @@ def _check(prices: Prices) -> None:
                 cable.optics,
                 "list the transceiver",
             )
-    asked = {"media": prices.cabling.media}
-    asked |= {f"tiers.{tier}": kind for tier, kind in prices.cabling.tiers.items()}
-    for key, kind in asked.items():
+    media = {"media": prices.cabling.media}
+    media |= {f"tiers.{tier}": kind for tier, kind in prices.cabling.tiers.items()}
+    for key, kind in media.items():
         if kind not in prices.media:
             raise InputError(
                 f"prices.cabling.{key}",
@@ -485,16 +489,16 @@ def _check(prices: Prices) -> None:
         )
 
 
-def _figures(path: str, table: BaseModel) -> list[tuple[str, Figure]]:
-    found: list[tuple[str, Figure]] = []
+def _figures(path: str, table: BaseModel) -> list[tuple[str, PriceFigure]]:
+    figures: list[tuple[str, PriceFigure]] = []
     for name in type(table).model_fields:
         value = getattr(table, name)
         for part in value if isinstance(value, list) else [value]:
             label = f"{path}.{name}"
             if isinstance(value, list) and hasattr(part, "name"):
                 label += f" {part.name}"
-            if isinstance(part, Figure):
-                found.append((label, part))
+            if isinstance(part, PriceFigure):
+                figures.append((label, part))
             elif isinstance(part, BaseModel):
-                found += _figures(label, part)
-    return found
+                figures += _figures(label, part)
+    return figures

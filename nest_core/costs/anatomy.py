@@ -41,7 +41,15 @@ from nest_core.workload.recomputation import (
     recomputation,
 )
 
-__all__ = ["BOUNDS", "Anatomy", "Exchange", "OperatorBound", "Part", "Pass", "anatomy"]
+__all__ = [
+    "BOUNDS",
+    "Anatomy",
+    "Exchange",
+    "OperatorBound",
+    "OperatorPart",
+    "OperatorPass",
+    "anatomy",
+]
 
 OperatorBound = Literal["arithmetic", "memory", "host"]
 
@@ -49,7 +57,7 @@ BOUNDS: tuple[OperatorBound, ...] = ("arithmetic", "memory", "host")
 
 
 @dataclass(frozen=True, slots=True)
-class Pass:
+class OperatorPass:
     """One pass of an operator.
 
     Parameters
@@ -74,14 +82,14 @@ class Pass:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class OperatorPart:
     """One operator of a layer.
 
     Parameters
     ----------
     node : Node
     operator : Operator
-    forward, backward : Pass
+    forward, backward : OperatorPass
     bound : {"arithmetic", "memory", "host"}
         Of the larger part of its time.
     replayed : bool
@@ -95,8 +103,8 @@ class Part:
 
     node: Node
     operator: Operator
-    forward: Pass
-    backward: Pass
+    forward: OperatorPass
+    backward: OperatorPass
     bound: OperatorBound
     replayed: bool
     kept_bytes: float
@@ -170,7 +178,7 @@ class Anatomy:
     accelerator : Accelerator
     precision, recompute : str
     graph : Graph
-    parts : tuple of Part
+    parts : tuple of OperatorPart
         In execution order.
     exchanges : tuple of Exchange
     host_s : float
@@ -186,7 +194,7 @@ class Anatomy:
     precision: str
     recompute: str
     graph: Graph
-    parts: tuple[Part, ...]
+    parts: tuple[OperatorPart, ...]
     exchanges: tuple[Exchange, ...]
     host_s: float
     kept_bytes: float
@@ -283,7 +291,7 @@ def anatomy(
         for op, (forward, backward) in zip(running, drawn, strict=True)
     )
     parts = tuple(
-        Part(
+        OperatorPart(
             node=graph[op.name],
             operator=op,
             forward=forward,
@@ -325,7 +333,7 @@ def _passes(
     width: float,
     accelerator: Accelerator,
     precision: str,
-) -> tuple[Pass, Pass]:
+) -> tuple[OperatorPass, OperatorPass]:
     node = graph[operator.name]
     rough = elementwise_flops(node, at, graph.inputs(node))
     passes = []
@@ -344,7 +352,7 @@ def _passes(
             words += time_in_words(kernel, accelerator, precision, node.op, direction)
         flops = sum(kernel.flops for kernel in kernels)
         passes.append(
-            Pass(
+            OperatorPass(
                 kernels=kernels,
                 seconds=sum(
                     seconds(kernel, accelerator, precision, node.op, direction)
@@ -360,7 +368,11 @@ def _passes(
 
 
 def _bound(
-    forward: Pass, backward: Pass, accelerator: Accelerator, precision: str, issue: float
+    forward: OperatorPass,
+    backward: OperatorPass,
+    accelerator: Accelerator,
+    precision: str,
+    issue: float,
 ) -> OperatorBound:
     """What takes most of an operator's time; ``issue`` seconds per kernel, 0 if hidden."""
     kernels = forward.kernels + backward.kernels
@@ -414,7 +426,7 @@ def _checkpoint(graph: Graph, at: Sizes, width: float) -> float:
     return width * count(entry.shape, at, entry.split)
 
 
-def _amount(done: Pass) -> str:
+def _amount(done: OperatorPass) -> str:
     if done.flops:
         return f"{humanise(done.flops, 'FLOP')} and {humanise(done.bytes, 'B')}"
     return humanise(done.bytes, "B")

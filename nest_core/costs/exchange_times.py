@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from nest_core.costs.anatomy import Anatomy
 from nest_core.costs.layout import AXES
-from nest_core.costs.links import Links, links
+from nest_core.costs.links import PlanLinks, links
 from nest_core.costs.plan import Point
 from nest_core.costs.problem import Problem
 from nest_core.costs.tables import call_kind
@@ -74,7 +74,7 @@ def _point(problem: Problem, layer: Anatomy) -> Point:
 
 
 def _seconds(
-    shared: Links, layer: Anatomy, axis: str, calls: tuple[str, ...], size: float
+    shared: PlanLinks, layer: Anatomy, axis: str, calls: tuple[str, ...], size: float
 ) -> float:
     """Calls one after another; an all-reduce is a reduce-scatter and an all-gather."""
     if not calls:

@@ -45,7 +45,7 @@ from nest_core.network import (
 )
 from nest_core.network.traffic import collectives_by
 
-__all__ = ["Hops", "Links", "axis_groups", "group_times", "hop_times", "links"]
+__all__ = ["Hops", "PlanLinks", "axis_groups", "group_times", "hop_times", "links"]
 
 _REPLICAS = {"replicas": "data", "expert_replicas": "expert_data"}
 
@@ -60,7 +60,7 @@ class Hops(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Links:
+class PlanLinks:
     """Message times of a point; collectives are priced when they are first asked for.
 
     ``forward[s]`` prices the link from stage ``s - 1`` to ``s``, in either direction; at
@@ -96,11 +96,11 @@ class Links:
         )
         return axis, kind, instances, *parts
 
-    def of(self, point: Point) -> Links:
+    def of(self, point: Point) -> PlanLinks:
         """Those of a point whose ranks sit alike; what was priced for either is known to both."""
         return replace(self, point=point)
 
-    def sharing(self, others: Links) -> Links:
+    def sharing(self, others: PlanLinks) -> PlanLinks:
         """Other transfers among the same ranks, with what was priced for these."""
         return replace(others, _found=self._found)
 
@@ -163,18 +163,18 @@ def group_times(
     return dict(zip(both, priced, strict=True))
 
 
-def links(problem: Problem, point: Point) -> Links:
+def links(problem: Problem, point: Point) -> PlanLinks:
     """Place a point's ranks, and count who shares which link between its stages."""
     network, software, dispatch = problem.network, problem.software, problem.dispatch
     if point.pp == 1:
         none = MessageTime.nothing(1)
-        return Links(network, software, point, none, np.full(1, -1, dtype=np.int64), dispatch)
+        return PlanLinks(network, software, point, none, np.full(1, -1, dtype=np.int64), dispatch)
     hops = hop_times(problem, placed_hops(network, point))
-    return Links(network, software, point, *hops, dispatch)
+    return PlanLinks(network, software, point, *hops, dispatch)
 
 
 def hop_times(problem: Problem, hops: Hops) -> tuple[MessageTime, IntArray]:
-    """``forward`` and ``producer_level`` of `Links`."""
+    """``forward`` and ``producer_level`` of `PlanLinks`."""
     network, software = problem.network, problem.software
     outside = most_nodes(network, np.stack([hops.source, hops.target], axis=1)) > 1
     sending = software.transfers(outside, meshed=network.meshed_nodes)

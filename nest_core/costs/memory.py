@@ -116,7 +116,7 @@ def stage_memory(
         stage_kept = np.array([table.kept_bytes[c, i:j].sum() for i, j in virtual_stages])
         if costs.by_method(c):
             stage_kept = np.array([costs.held_by((span,), c)[0] for span in virtual_stages])
-        order = fullest_order(point, costs.micro_batches, is_paired=costs.beside)
+        order = fullest_order(point, costs.micro_batches, is_paired=costs.is_paired)
         stash = float(order.most_held(np.tile(stage_kept, (point.pp, 1)))[s]) - activations
     stash += float(costs.deferred[s]) * float(table.kept_bytes[0, layers].sum())
     passes = activations + stash + working + float(gathered_bytes_of[fullest])

@@ -22,7 +22,7 @@ from nest_core.costs.ragged import plan_links
 from nest_core.costs.schedules import fill_seconds, paces, replayed_seconds
 from nest_core.costs.stages import (
     LayerSeconds,
-    Links,
+    PlanLinks,
     StageCosts,
     layer_seconds,
     pairs_passes,
@@ -190,7 +190,7 @@ class _Ground:
     """What stages with the same strategy are priced from."""
 
     point: Point
-    shared: Links
+    shared: PlanLinks
     table: LayerTable
     costs: StageCosts
     layered: LayerSeconds
@@ -211,7 +211,7 @@ def _ground(problem: Problem, plan: Plan, point: Point) -> _Ground:
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
+class _StageWork:
     """Seconds of a stage: per micro-batch, and (``sync``, of it ``update``) per iteration."""
 
     virtual_stages: tuple[tuple[int, int], ...]
@@ -239,10 +239,10 @@ def _work(
     choice: int,
     load: float,
     pace: float,
-) -> _Work:
+) -> _StageWork:
     layered = ground.layered
     rows = problem.layer_rows(problem.recomputations[choice], virtual_stages)
-    return _Work(
+    return _StageWork(
         virtual_stages=virtual_stages,
         choice=choice,
         load=load,
@@ -274,7 +274,7 @@ def _over_rows(
 
 
 def _stage(
-    problem: Problem, plan: Plan, ground: _Ground, s: int, work: _Work, iteration: float
+    problem: Problem, plan: Plan, ground: _Ground, s: int, work: _StageWork, iteration: float
 ) -> Stage:
     m = ground.costs.micro_batches
     memory = stage_memory(

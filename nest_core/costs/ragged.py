@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 
 from nest_core.costs.layout import device_order, overlaps
-from nest_core.costs.links import Hops, Links, axis_groups, hop_times, links
+from nest_core.costs.links import Hops, PlanLinks, axis_groups, hop_times, links
 from nest_core.costs.plan import Plan, Point
 from nest_core.costs.problem import Problem
 from nest_core.network import IntArray, Kind, MessageTime, Network
@@ -25,7 +25,7 @@ from nest_core.network import IntArray, Kind, MessageTime, Network
 __all__ = ["plan_links", "ragged_hops"]
 
 
-def plan_links(problem: Problem, plan: Plan, point: Point) -> Links:
+def plan_links(problem: Problem, plan: Plan, point: Point) -> PlanLinks:
     """Links that the stages of a plan with one strategy, ``point``, are priced on."""
     if not plan.ragged:
         return links(problem, point)
@@ -45,7 +45,7 @@ def plan_links(problem: Problem, plan: Plan, point: Point) -> Links:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class RaggedLinks(Links):
+class RaggedLinks(PlanLinks):
     """What stages with the strategy ``point`` wait for; members of others say nothing.
 
     Parameters
@@ -90,7 +90,7 @@ class RaggedLinks(Links):
         return self.point.tp / max(self.points[0].tp, self.points[-1].tp)
 
     def _measured(self, axis: str, kind: Kind, instances: int) -> dict[Kind, MessageTime]:
-        times = Links._measured(self, axis, kind, instances)
+        times = PlanLinks._measured(self, axis, kind, instances)
         members = 1 if axis == "tied" else len(self.points)
         return {measured_kind: _filled(time, members) for measured_kind, time in times.items()}
 

@@ -13,14 +13,14 @@ from typing import NamedTuple
 from nest_core.costs.plan import Plan
 from nest_core.documents.presets import kept_per_edition, load_toml, preset_path
 
-__all__ = ["Measured", "Shape", "measured_like", "measured_words", "shape_of"]
+__all__ = ["Measured", "PlanShape", "measured_like", "measured_words", "shape_of"]
 
 PATH = ("validation", "shapes.toml")
 NEAR = 2.0
 """Degrees of shapes that are alike differ by this factor at most."""
 
 
-class Shape(NamedTuple):
+class PlanShape(NamedTuple):
     """What of a plan decides which kernels and collectives run, but for their sizes.
 
     ``zero`` is 0 where nothing is shared;
@@ -34,7 +34,7 @@ class Shape(NamedTuple):
     zero: int
     recompute: str
 
-    def like(self, other: Shape) -> bool:
+    def like(self, other: PlanShape) -> bool:
         """Whether they differ in one field at most, and if that is a degree, by `NEAR` at most."""
         ours = (self.tp, self.pp, self.cp, self.ep)
         theirs = (other.tp, other.pp, other.cp, other.ep)
@@ -43,11 +43,11 @@ class Shape(NamedTuple):
         return len(factors) + others <= 1 and all(factor <= NEAR for factor in factors)
 
 
-Measured = Mapping[tuple[str, str], Mapping[Shape, int]]
+Measured = Mapping[tuple[str, str], Mapping[PlanShape, int]]
 """Runs of each shape, by family and stack."""
 
 
-def shape_of(plan: Plan) -> Shape:
+def shape_of(plan: Plan) -> PlanShape:
     """The shape of a plan; of stages that recompute differently that of the most.
 
     Examples
@@ -61,7 +61,7 @@ def shape_of(plan: Plan) -> Shape:
     is_full = any(name.partition(":")[0] in ("full", "block", "uniform") for name in names)
     recompute = "full" if is_full else "none" if names == {"none"} else "selective"
     zero = point.zero if point.shared else 0
-    return Shape(point.tp, point.pp, point.cp, point.ep, zero, recompute)
+    return PlanShape(point.tp, point.pp, point.cp, point.ep, zero, recompute)
 
 
 def measured_words(runs: int, family: str, stack: str) -> str:
@@ -81,6 +81,8 @@ def measured_like(family: str, stack: str, plan: Plan) -> int:
 def _measured() -> Measured:
     entries = load_toml(preset_path(*PATH))["measured"]
     return {
-        (entry["family"], entry["stack"]): {Shape(*shape): runs for *shape, runs in entry["shapes"]}
+        (entry["family"], entry["stack"]): {
+            PlanShape(*shape): runs for *shape, runs in entry["shapes"]
+        }
         for entry in entries
     }

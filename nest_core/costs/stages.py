@@ -23,7 +23,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from nest_core.costs.links import Links, links
+from nest_core.costs.links import PlanLinks, links
 from nest_core.costs.methods import held_by
 from nest_core.costs.offload import exposed_seconds
 from nest_core.costs.overlap import cost
@@ -37,7 +37,7 @@ from nest_core.costs.problem import (
 )
 from nest_core.costs.schedules import DELAYS, deferral, deferred, in_flight, paired
 from nest_core.costs.zero import (
-    Traffic,
+    ZeroTraffic,
     state_shares,
     step_share,
     traffic,
@@ -48,10 +48,10 @@ from nest_core.network import FloatArray, IntArray, Kind, MessageTime
 
 __all__ = [
     "LayerSeconds",
-    "Links",
+    "PlanLinks",
     "StageCosts",
     "StageMemory",
-    "Traffic",
+    "ZeroTraffic",
     "hop_seconds",
     "layer_seconds",
     "links",
@@ -91,7 +91,7 @@ def pairs_passes(problem: Problem, point: Point) -> bool:
 def layer_seconds(
     problem: Problem,
     point: Point,
-    shared: Links,
+    shared: PlanLinks,
     table: LayerTable,
     paired_share: FloatArray | None = None,
 ) -> LayerSeconds:
@@ -150,7 +150,7 @@ class StageMemory:
         Micro-batches whose activations a position holds.
     deferred : (pp,)
         Micro-batches beside them of which all is held for W: zero-bubble schedules delay it.
-    beside : bool
+    is_paired : bool
         Whether forward passes run beside backward passes; see `pairs_passes`.
     limit : float
         Bytes that tensors may hold.
@@ -164,7 +164,7 @@ class StageMemory:
     step: FloatArray
     in_flight: FloatArray
     deferred: FloatArray
-    beside: bool
+    is_paired: bool
     limit: float
     heads: IntArray
     chunks: IntArray
@@ -325,7 +325,7 @@ def stage_memory(problem: Problem, point: Point) -> StageMemory:
         ),
         in_flight=in_flight(point, m, is_paired=is_paired),
         deferred=deferred(point, m),
-        beside=is_paired,
+        is_paired=is_paired,
         limit=problem.room(point),
         heads=problem.heads,
         chunks=problem.chunks,
@@ -333,7 +333,7 @@ def stage_memory(problem: Problem, point: Point) -> StageMemory:
     )
 
 
-def stage_costs(problem: Problem, point: Point, shared: Links) -> StageCosts:
+def stage_costs(problem: Problem, point: Point, shared: PlanLinks) -> StageCosts:
     """All stages of a point, in O(pp * L) memory."""
     table = problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep, point.etp)
     memory = stage_memory(problem, point)
@@ -376,7 +376,9 @@ def _called(time: MessageTime, number: FloatArray, size: FloatArray) -> FloatArr
     return number * time.seconds(size / np.where(number > 0, number, 1.0))
 
 
-def hop_seconds(point: Point, shared: Links, table: LayerTable) -> tuple[FloatArray, FloatArray]:
+def hop_seconds(
+    point: Point, shared: PlanLinks, table: LayerTable
+) -> tuple[FloatArray, FloatArray]:
     """Seconds of the transfers into a virtual stage, by its first layer and by its end.
 
     Tensor-parallel ranks that hold the same tensor send a part each and gather it again on
@@ -402,7 +404,7 @@ def hop_seconds(point: Point, shared: Links, table: LayerTable) -> tuple[FloatAr
 
 
 def _sharded(
-    point: Point, shared: Links, table: LayerTable, per_parameter: tuple[float, ...]
+    point: Point, shared: PlanLinks, table: LayerTable, per_parameter: tuple[float, ...]
 ) -> FloatArray:
     """Seconds of every layer's data-parallel collectives, shape (pp, L)."""
     kind: Kind = "reduce_scatter" if point.zero else "all_reduce"
@@ -414,7 +416,7 @@ def _sharded(
 
 
 def _between(
-    point: Point, shared: Links, table: LayerTable, per_parameter: tuple[float, ...]
+    point: Point, shared: PlanLinks, table: LayerTable, per_parameter: tuple[float, ...]
 ) -> FloatArray:
     """Seconds in which copies of every layer's shards are reduced, shape (pp, L)."""
     seconds = np.zeros((point.pp, table.layers))
@@ -447,7 +449,7 @@ def _sent(time: MessageTime, elements: FloatArray, per_parameter: tuple[float, .
     return np.where(elements > 0, sent, 0.0)
 
 
-def _once(problem: Problem, point: Point, shared: Links, table: LayerTable) -> FloatArray:
+def _once(problem: Problem, point: Point, shared: PlanLinks, table: LayerTable) -> FloatArray:
     """Seconds of what data-parallel ranks send once per iteration, shape (pp, L)."""
     sends = traffic(problem.acting_zero(point), problem.state)
     between = point.instances > 1
@@ -460,7 +462,7 @@ def _once(problem: Problem, point: Point, shared: Links, table: LayerTable) -> F
     return np.repeat(once, times, axis=1)
 
 
-def _tied(problem: Problem, point: Point, shared: Links, table: LayerTable) -> FloatArray:
+def _tied(problem: Problem, point: Point, shared: PlanLinks, table: LayerTable) -> FloatArray:
     """Seconds in which the ends of a pipeline synchronise their copies, shape (pp,)."""
     base = np.zeros(point.pp)
     if point.pp > 1 and table.tied_parameters:

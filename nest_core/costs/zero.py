@@ -24,7 +24,7 @@ from nest_core.costs.problem import BUCKETED, LayerTable, Problem, StateBytes
 from nest_core.network import FloatArray
 
 __all__ = [
-    "Traffic",
+    "ZeroTraffic",
     "gathered",
     "state_shares",
     "step_share",
@@ -35,7 +35,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
+class ZeroTraffic:
     """Bytes per parameter of every reduce-scatter and all-gather.
 
     ``step`` once per micro-batch and layer, ``sync`` once per iteration and layer; ``between``
@@ -47,7 +47,7 @@ class Traffic:
     between: tuple[float, ...] = ()
 
 
-def traffic(zero: int, state: StateBytes) -> Traffic:
+def traffic(zero: int, state: StateBytes) -> ZeroTraffic:
     """What a ZeRO stage sends: all-reduce at 0, and from 1 on reduce-scatter and all-gather.
 
     Stage 2 keeps no full gradient between micro-batches, so it reduces after each; stage 3
@@ -55,12 +55,12 @@ def traffic(zero: int, state: StateBytes) -> Traffic:
     """
     between = (state.gradients, state.gradients)
     if zero == 0:
-        return Traffic((), between)
+        return ZeroTraffic((), between)
     if zero == 1:
-        return Traffic((), (state.gradients, state.weights), between)
+        return ZeroTraffic((), (state.gradients, state.weights), between)
     if zero == 2:
-        return Traffic((state.gradients,), (state.weights,), between)
-    return Traffic((state.gradients, state.weights, state.weights), (), between)
+        return ZeroTraffic((state.gradients,), (state.weights,), between)
+    return ZeroTraffic((state.gradients, state.weights, state.weights), (), between)
 
 
 def state_shares(zero: int, ranks: int, state: StateBytes) -> tuple[float, float, float]:

@@ -123,8 +123,8 @@ def content_lines(content: bytes, name: str) -> Iterator[str]:
 def _lines_of(file: io.BufferedIOBase) -> Iterator[str]:
     while line := file.readline(_MAX_LINE_BYTES):
         parts = line.decode("utf-8", "replace").splitlines()
-        whole = line.endswith((b"\n", b"\r")) or len(line) == _MAX_LINE_BYTES
-        yield from parts if whole else parts[:-1]
+        is_complete = line.endswith((b"\n", b"\r")) or len(line) == _MAX_LINE_BYTES
+        yield from parts if is_complete else parts[:-1]
 
 
 def _check_log(start: bytes, size: int, name: str) -> None:
@@ -206,9 +206,9 @@ def is_packed(name: str) -> bool:
 
 def check_writable(path: Path, field: str) -> None:
     """Refuse a file that `write_file` could not write, before the work whose result it is for."""
-    there = os.path.lexists(path)
+    exists = os.path.lexists(path)
     _write(path, "ab", b"", field)
-    if not there:
+    if not exists:
         os.unlink(path)
 
 
@@ -252,6 +252,6 @@ def _open_at_once(path: str, flags: int) -> int:
 
 def _check_regular(name: str, mode: int) -> None:
     """Refuse what is neither a file nor a folder, which the system itself refuses to open."""
-    found = next((words for is_kind, words in _KINDS if is_kind(mode)), None)
-    if found is not None:
-        raise InputError(name, "must be a regular file", found, "name a file on disk")
+    kind = next((words for is_kind, words in _KINDS if is_kind(mode)), None)
+    if kind is not None:
+        raise InputError(name, "must be a regular file", kind, "name a file on disk")

@@ -33,26 +33,26 @@ def kept_within(
     """
 
     def kept(function: Callable[P, T]) -> Callable[P, T]:
-        found: OrderedDict[object, tuple[T, int]] = OrderedDict()
-        held = 0
+        cache: OrderedDict[object, tuple[T, int]] = OrderedDict()
+        total = 0
         lock = threading.Lock()
 
         @wraps(function)
         def answer(*args: P.args, **kwargs: P.kwargs) -> T:
-            nonlocal held
+            nonlocal total
             key = (args, tuple(kwargs.items()))
             with lock:
-                if key in found:
-                    found.move_to_end(key)
-                    return found[key][0]
-            made = function(*args, **kwargs)
+                if key in cache:
+                    cache.move_to_end(key)
+                    return cache[key][0]
+            value = function(*args, **kwargs)
             with lock:
-                if key not in found:
-                    found[key] = made, size(made)
-                    held += found[key][1]
-                while len(found) > 1 and (len(found) > entries or held > most_bytes):
-                    held -= found.popitem(last=False)[1][1]
-            return made
+                if key not in cache:
+                    cache[key] = value, size(value)
+                    total += cache[key][1]
+                while len(cache) > 1 and (len(cache) > entries or total > most_bytes):
+                    total -= cache.popitem(last=False)[1][1]
+            return value
 
         return answer
 

@@ -41,12 +41,12 @@ def setting(text: str, option: str = "--set") -> tuple[str, Any]:
 
 def settings(texts: Iterable[str]) -> dict[str, Any]:
     """Values by key of many ``KEY=VALUE``; a later one comes after everything before it."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for text in texts:
         key, value = setting(text)
-        found.pop(key, None)
-        found[key] = value
-    return found
+        values.pop(key, None)
+        values[key] = value
+    return values
 
 
 def assign(document: dict[str, Any], key: str, value: Any) -> None:

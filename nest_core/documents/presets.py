@@ -131,10 +131,10 @@ def _edition(_second: int) -> str:
     for folder, _, names in sorted(os.walk(_root())):
         for name in sorted(names):
             try:
-                found = Path(folder, name).stat()
+                status = Path(folder, name).stat()
             except FileNotFoundError:  # an editor's own, gone since it was listed
                 continue
-            digest.update(f"{folder}/{name} {found.st_size} {found.st_mtime_ns}\n".encode())
+            digest.update(f"{folder}/{name} {status.st_size} {status.st_mtime_ns}\n".encode())
     return digest.hexdigest()
 
 
@@ -193,19 +193,19 @@ def named_file(
     InputError
         If there is no such preset, and the name is no path or may not be one.
     """
-    known = preset_names(kind, ending)
-    if name in known:
+    names = preset_names(kind, ending)
+    if name in names:
         return preset_path(kind, name + ending)
     choices = ["a preset" if folder is not None or table else "one of the presets"]
     if folder is not None:
         path = folder / name
-        found = is_path(name, path) if is_path else looks_like_path(name, path, ending)
-        if found or is_packed(name):
+        is_file = is_path(name, path) if is_path else looks_like_path(name, path, ending)
+        if is_file or is_packed(name):
             return path
         choices.append(f"a path to a {file or f'{ending} file'}")
     rule = " or ".join([", ".join(choices), "a table"] if table else choices)
     raise InputError(
-        field, f"must be {rule}", name, f"pick {', '.join(known) or 'none: there is no preset yet'}"
+        field, f"must be {rule}", name, f"pick {', '.join(names) or 'none: there is no preset yet'}"
     )
 
 

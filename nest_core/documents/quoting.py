@@ -44,9 +44,9 @@ def as_markdown(words: object) -> str:
     return _AT_START.sub(_started, quoted)
 
 
-def _started(found: re.Match[str]) -> str:
+def _started(matches: re.Match[str]) -> str:
     """A list's number keeps its digits; its full stop is what is quoted."""
-    return found[0] + "\\" if found[0].isdigit() else "\\" + found[0]
+    return matches[0] + "\\" if matches[0].isdigit() else "\\" + matches[0]
 
 
 def as_plot(value: Any) -> Any:

@@ -285,4 +285,4 @@ def _inverse(value: float, rough: float, convert: Callable[[float], float]) -> f
             return short
     # Multiplication skips some values; then the nearest has to do.
     near = (math.nextafter(rough, -math.inf), math.nextafter(rough, math.inf))
-    return next((one for one in near if convert(one) == value), rough)
+    return next((candidate for candidate in near if convert(candidate) == value), rough)

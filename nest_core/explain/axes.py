@@ -18,7 +18,7 @@ from typing import Any
 
 from nest_core.costs import Plan, Point, Problem, Report
 from nest_core.documents.errors import InputError
-from nest_core.planner import Result, SearchSpace, search
+from nest_core.planner import SearchResult, SearchSpace, search
 
 __all__ = ["AXES", "NextBest", "next_best"]
 
@@ -97,7 +97,7 @@ def next_best(
     spaces = {axis: without(space, best.plan, axis) for axis in AXES}
     waiting = sum(map(len, spaces.values()))
     ends = clock() + time_limit_s
-    found = []
+    outcomes = []
     for axis, smaller in spaces.items():
         results, refusals = [], []
         for entry in smaller:
@@ -108,8 +108,8 @@ def next_best(
             except InputError as error:
                 refusals.append(str(error))
         if smaller:
-            found.append(_outcome(axis, best, results, refusals))
-    return tuple(found)
+            outcomes.append(_outcome(axis, best, results, refusals))
+    return tuple(outcomes)
 
 
 def choice(plan: Plan, axis: str) -> str:
@@ -124,8 +124,8 @@ def choice(plan: Plan, axis: str) -> str:
     if axis == "device_order" and isinstance(plan.point.device_order, tuple):
         return "custom"
     words = {True: "on", False: "off"}
-    named = [words[value] if isinstance(value, bool) else str(value) for value in _used(plan, axis)]
-    return ", ".join(named)
+    texts = [words[value] if isinstance(value, bool) else str(value) for value in _used(plan, axis)]
+    return ", ".join(texts)
 
 
 def without(space: SearchSpace, plan: Plan, axis: str) -> list[SearchSpace]:
@@ -144,7 +144,7 @@ def without(space: SearchSpace, plan: Plan, axis: str) -> list[SearchSpace]:
 
 
 def _without_zero(space: SearchSpace, plan: Plan) -> list[SearchSpace]:
-    found = []
+    spaces = []
     for value in _used(plan, "zero"):
         smaller = _dropped(space, "zero", value)
         if value == 0:  # with nothing to shard over all stages are one
@@ -158,19 +158,19 @@ def _without_zero(space: SearchSpace, plan: Plan) -> list[SearchSpace]:
             flat = [entry for wide in smaller for entry in _only(wide, pp=1)]
             deep = [entry for wide in smaller for entry in _dropped(wide, "zero", 3 - value)]
             smaller = flat + [entry for wide in deep for entry in _dropped(wide, "pp", 1)]
-        found += smaller
-    return found
+        spaces += smaller
+    return spaces
 
 
 def _without_group(space: SearchSpace, plan: Plan) -> list[SearchSpace]:
     """Where nothing is sharded there is no group to choose; all is also their number."""
-    found = []
+    spaces = []
     for at in _stage_points(plan):
         taken = (at.zero_group,) if at.zero_group else (0, at.sharers)
-        kept = tuple(group for group in space.zero_groups if group not in taken)
-        if at.zero and kept:
-            found.append(replace(space, zero_groups=kept))
-    return list(dict.fromkeys(found))
+        groups = tuple(group for group in space.zero_groups if group not in taken)
+        if at.zero and groups:
+            spaces.append(replace(space, zero_groups=groups))
+    return list(dict.fromkeys(spaces))
 
 
 def _stage_points(plan: Plan) -> list[Point]:
@@ -193,14 +193,14 @@ def _without_order(space: SearchSpace, plan: Plan) -> list[SearchSpace]:
     def effect(order: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(name for name in order if getattr(plan.point, name) > 1)
 
-    kept = tuple(order for order in space.orders if effect(order) != effect(plan.point.order))
-    return [replace(space, orders=kept)] if kept else []
+    orders = tuple(order for order in space.orders if effect(order) != effect(plan.point.order))
+    return [replace(space, orders=orders)] if orders else []
 
 
 def _dropped(space: SearchSpace, field: str, value: object) -> list[SearchSpace]:
     before = getattr(space, field)
-    kept: Any = tuple(entry for entry in before if entry != value)
-    return [replace(space, **{field: kept})] if kept else []
+    remaining: Any = tuple(entry for entry in before if entry != value)
+    return [replace(space, **{field: remaining})] if remaining else []
 
 
 def _used(plan: Plan, axis: str) -> tuple[object, ...]:
@@ -212,7 +212,7 @@ def _used(plan: Plan, axis: str) -> tuple[object, ...]:
     return (getattr(plan.point, axis),)
 
 
-def _outcome(axis: str, best: Report, results: list[Result], refusals: list[str]) -> NextBest:
+def _outcome(axis: str, best: Report, results: list[SearchResult], refusals: list[str]) -> NextBest:
     chosen = choice(best.plan, axis)
     proven = all(result.certificate.proven for result in results)
     reports = [result.best for result in results if result.best is not None]

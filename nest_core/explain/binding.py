@@ -149,7 +149,7 @@ def bindings(problem: Problem, report: Report) -> tuple[StageBinding, ...]:
     leaner = _less_recomputation(problem, plan)
     slowest = max(range(len(report.stages)), key=lambda s: report.stages[s].micro_batch_s)
     m = plan.point.micro_batches(problem.batch)
-    found = []
+    result = []
     for number, stage in enumerate(report.stages):
         needs = _memory_wanted(stage, leaner.stages[number] if leaner else None, problem)
         parts = [
@@ -167,8 +167,8 @@ def bindings(problem: Problem, report: Report) -> tuple[StageBinding, ...]:
         over = _over(stage, problem) > 0
         shares.sort(key=lambda part: (not (over and part.kind == "memory"), -part.seconds))
         fill = stage.memory.total / problem.memory_bytes
-        found.append(StageBinding(number, tuple(shares), fill))
-    return tuple(found)
+        result.append(StageBinding(number, tuple(shares), fill))
+    return tuple(result)
 
 
 def _compute(stage: Stage, worth: Mapping[str, Gain], *, recomputes: bool) -> Constraint:

@@ -22,7 +22,7 @@ from functools import partial
 import numpy as np
 
 from nest_core.costs import LayerTable, Plan, Point, Problem, links, stage_costs
-from nest_core.costs.links import Links, group_times
+from nest_core.costs.links import PlanLinks, group_times
 from nest_core.costs.overlap import NO_OVERLAP
 from nest_core.costs.ragged import plan_links
 from nest_core.costs.software import most_nodes
@@ -108,7 +108,7 @@ class CostMatrices:
     def own_json(self) -> dict[str, list[str]]:
         """Class to the levels at which groups of the plan end."""
         return {
-            name: [level.name for level, own in zip(self.levels, row, strict=True) if own]
+            name: [level.name for level, is_own in zip(self.levels, row, strict=True) if is_own]
             for name, row in zip(self.ranks, self.own, strict=True)
         }
 
@@ -139,7 +139,7 @@ def cost_matrices(problem: Problem, plan: Plan) -> CostMatrices:
     for name in MATRIX_CLASSES:
         size = max(_ranks(point, name) for point in stages)
         row = np.full(depth, np.nan)
-        own = np.zeros(depth, dtype=bool)
+        is_own = np.zeros(depth, dtype=bool)
         for point, members in stages.items():
             if _ranks(point, name) < 2:
                 continue
@@ -154,11 +154,11 @@ def cost_matrices(problem: Problem, plan: Plan) -> CostMatrices:
                 if shared is not None:
                     spent = _longest(only, plan, point, members, shared)
                     row[level] = spent if np.isnan(row[level]) else max(row[level], spent)
-            own[list(mine)] = True
+            is_own[list(mine)] = True
         if np.nanmax(row, initial=0.0) > 0.0:
             ranks[name] = size
             rows.append(row)
-            owned.append(own)
+            owned.append(is_own)
     return CostMatrices(
         plan,
         _levels(problem.network),
@@ -182,12 +182,12 @@ def _ranks(point: Point, name: str) -> int:
     }[name]
 
 
-def _read(view: Problem, plan: Plan, point: Point) -> Links:
+def _read(view: Problem, plan: Plan, point: Point) -> PlanLinks:
     """What the program read for stages of a point; a single stage it prices where it sits."""
-    found = slots(view.network, point.order, point.dp, point.tp * point.cp)
-    if point.pp == 1 or found is None:
+    seats = slots(view.network, point.order, point.dp, point.tp * point.cp)
+    if point.pp == 1 or seats is None:
         return links(view, point)
-    alike = level_links(view, point, found)
+    alike = level_links(view, point, seats)
     if not plan.ragged:
         return alike
     placed = plan_links(view, plan, point)  # hops to stages of other widths, by a rank's bytes
@@ -209,36 +209,36 @@ def _ends(view: Problem, plan: Plan, point: Point, members: list[int], name: str
     if name != "tied":
         groups, stage = groups[np.isin(stage, members)], stage[np.isin(stage, members)]
     reach = view.network.level(groups[:, :1], groups).max(axis=1)
-    return {int(reach[stage == one].max()) for one in np.unique(stage)}
+    return {int(reach[stage == number].max()) for number in np.unique(stage)}
 
 
 def _shared(
-    view: Problem, point: Point, read: Links, name: str, level: int, own: bool
-) -> Links | None:
-    """Links of a point, its class' groups ending at a level; None where none does."""
+    view: Problem, point: Point, read: PlanLinks, name: str, level: int, problem: bool
+) -> PlanLinks | None:
+    """PlanLinks of a point, its class' groups ending at a level; None where none does."""
     network, axis = view.network, MATRIX_CLASSES[name][0]
     forward = MessageTime.nothing(point.pp)
-    found: dict[tuple[str, Kind, int], MessageTime] = {}
+    times: dict[tuple[str, Kind, int], MessageTime] = {}
     if name == "pp":
         column = 1 + level if len(read.producer_level) == 1 + len(network.nesting) else -1
         if column > 0 and read.forward.beta_s_per_byte[:, column].any():
-            one = MessageTime(
+            single = MessageTime(
                 read.forward.alpha_s[:, [column]], read.forward.beta_s_per_byte[:, [column]]
             )
         elif (groups := _spread(network, 2, level)) is not None:
             outside = most_nodes(network, groups) > 1
             sending = view.software.transfers(outside, meshed=network.meshed_nodes)
             team = np.zeros(len(groups), dtype=np.int64)
-            one = transfers(network, groups[:, 0], groups[:, 1], sending, team)
+            single = transfers(network, groups[:, 0], groups[:, 1], sending, team)
         else:
             return None
-        forward = one.repeated(point.pp)
+        forward = single.repeated(point.pp)
     else:
         kind = _kind(view, point, name)
         if kind is None:
             return None
         copies = point.instances if axis in BETWEEN else 1
-        if own:
+        if problem:
             time = read.time(axis, kind, copies)
         elif (groups := _spread(network, _ranks(point, name), level)) is not None:
             team = np.zeros(len(groups), dtype=np.int64)
@@ -247,16 +247,16 @@ def _shared(
             )[kind]
         else:
             return None
-        found[axis, kind, copies] = _first(time, point.pp)
+        times[axis, kind, copies] = _first(time, point.pp)
         if copies > 1:  # copies of shards are reduced where the plan has them
             between = read.time(BETWEEN[axis], "all_reduce", copies)
-            found[BETWEEN[axis], "all_reduce", copies] = _first(between, point.pp)
+            times[BETWEEN[axis], "all_reduce", copies] = _first(between, point.pp)
     if point.tp > 1:  # parts that ranks received are gathered where the plan has them
         gathered = _first(read.time("tp", "reduce_scatter"), point.pp)
-        found.setdefault(("tp", "reduce_scatter", 1), gathered)
+        times.setdefault(("tp", "reduce_scatter", 1), gathered)
     producer = np.full(point.pp, level)
-    shared = Links(network, view.software, point, forward, producer, view.dispatch)
-    for key, time in found.items():
+    shared = PlanLinks(network, view.software, point, forward, producer, view.dispatch)
+    for key, time in times.items():
         shared.put(*key, time)
     return shared
 
@@ -291,14 +291,14 @@ def _spread(network: Network, size: int, level: int) -> IntArray | None:
     """
     line = np.lexsort(network.nesting)
     block = network.nesting[level][line]
-    found = []
+    groups_of = []
     for members in np.split(line, np.flatnonzero(np.diff(block)) + 1):
-        apart = len(members) // size
-        if apart:
-            groups = members[: apart * size].reshape(size, apart).T
+        rows = len(members) // size
+        if rows:
+            groups = members[: rows * size].reshape(size, rows).T
             ends = network.level(groups[:, :1], groups).max(axis=1)
-            found.append(groups[ends == level])
-    groups = np.concatenate(found) if found else np.empty((0, size), dtype=np.int64)
+            groups_of.append(groups[ends == level])
+    groups = np.concatenate(groups_of) if groups_of else np.empty((0, size), dtype=np.int64)
     return groups if len(groups) else None
 
 
@@ -325,7 +325,9 @@ def _only(name: str, point: Point, table: LayerTable) -> LayerTable:
     )
 
 
-def _longest(only: Problem, plan: Plan, point: Point, members: list[int], shared: Links) -> float:
+def _longest(
+    only: Problem, plan: Plan, point: Point, members: list[int], shared: PlanLinks
+) -> float:
     """Seconds of an iteration, of the stage that takes longest."""
     costs = stage_costs(only, point, shared)
     spent = []
@@ -345,37 +347,39 @@ def _levels(network: Network) -> tuple[LevelOf, ...]:
     others say how large they are.
     """
     numbers = block_levels(network)
-    found = []
+    levels = []
     for index, (block, number) in enumerate(zip(network.nesting, numbers, strict=True)):
         level, size = network.levels[number], int(np.bincount(block).max())
         remote = network.torus is not None and number == REMOTE_HOPS - 1
         name = f"{level.name} or more" if remote else level.name
         name += f", {size:,} devices" if number in numbers[index + 1 :] else ""
-        found.append(LevelOf(name, size, level.bandwidth_Bps, level.latency_s))
-    return tuple(found)
+        levels.append(LevelOf(name, size, level.bandwidth_Bps, level.latency_s))
+    return tuple(levels)
 
 
-def matrix_finding(found: CostMatrices) -> str:
+def matrix_finding(matrices: CostMatrices) -> str:
     """The class that a level further out would cost most, else the one that takes longest."""
-    best, told = 0.0, ""
-    for row, name in enumerate(found.ranks):
-        outer = int(np.flatnonzero(found.own[row]).max())
+    best, sentence = 0.0, ""
+    for row, name in enumerate(matrices.ranks):
+        outer = int(np.flatnonzero(matrices.own[row]).max())
         further = outer + 1
-        if further == len(found.levels) or np.isnan(found.seconds[row, further]):
+        if further == len(matrices.levels) or np.isnan(matrices.seconds[row, further]):
             continue
-        here, there = found.seconds[row, outer], found.seconds[row, further]
-        if there - here > best and there > _WORTH_TELLING * here:
-            best = float(there - here)
-            told = (
+        outer_s, further_s = matrices.seconds[row, outer], matrices.seconds[row, further]
+        if further_s - outer_s > best and further_s > _WORTH_TELLING * outer_s:
+            best = float(further_s - outer_s)
+            sentence = (
                 f"{capital(MATRIX_CLASSES[name][1])} traffic stays at level "
-                f"{found.levels[outer].name}; one level out it takes {there / here:.3g} × as long"
+                f"{matrices.levels[outer].name}; one level out it takes "
+                f"{further_s / outer_s:.3g} × as long"
             )
-    if told:
-        return told
-    own = np.where(found.own, found.seconds, 0.0)
-    row, level = divmod(int(own.argmax()), own.shape[1])
-    name = list(found.ranks)[row]
+    if sentence:
+        return sentence
+    own_s = np.where(matrices.own, matrices.seconds, 0.0)
+    row, level = divmod(int(own_s.argmax()), own_s.shape[1])
+    name = list(matrices.ranks)[row]
     return (
-        f"{capital(MATRIX_CLASSES[name][1])} traffic has to reach level {found.levels[level].name}"
-        f" and takes {humanise_seconds(float(own[row, level]))} of an iteration"
+        f"{capital(MATRIX_CLASSES[name][1])} traffic has to reach level "
+        f"{matrices.levels[level].name} and takes "
+        f"{humanise_seconds(float(own_s[row, level]))} of an iteration"
     )

@@ -48,18 +48,18 @@ class Equation:
 
 def equations(problem: Problem, report: Report) -> tuple[Equation, ...]:
     """Every term of a report, then the figures that they add up to."""
-    found = [
+    lines = [
         _term(problem, report, name, value if value > _ROUNDING * report.iteration_s else 0.0)
         for name, value in report.terms
     ]
-    return (*found, *_figures(problem, report), _memory(report, problem))
+    return (*lines, *_figures(problem, report), _memory(report, problem))
 
 
 def _term(problem: Problem, report: Report, name: str, seconds: float) -> Equation:
     m = report.plan.point.micro_batches(problem.batch)
     worst = max(range(len(report.stages)), key=lambda s: report.stages[s].micro_batch_s)
-    each, result = seconds / m, humanise_seconds(seconds)
-    product = f"{m:,} × {humanise_seconds(each)}"
+    share, result = seconds / m, humanise_seconds(seconds)
+    product = f"{m:,} × {humanise_seconds(share)}"
     stage = f" (stage {worst + 1})" if len(report.stages) > 1 else ""
     if name.startswith("compute"):
         return Equation(name, "m × Σ compute", f"{product} = {result}{stage}", seconds, "Time")
@@ -176,19 +176,19 @@ def _figures(problem: Problem, report: Report) -> tuple[Equation, ...]:
 
 def _memory(report: Report, problem: Problem) -> Equation:
     number, stage = max(enumerate(report.stages), key=lambda pair: pair[1].memory.total)
-    held = stage.memory
-    states = held.weights + held.gradients + held.optimizer
-    passes = held.activations + held.stash
-    moment = held.working + held.whole + held.step
+    memory = stage.memory
+    states = memory.weights + memory.gradients + memory.optimizer
+    passes = memory.activations + memory.stash
+    moment = memory.working + memory.whole + memory.step
     where = f" (stage {number + 1})" if len(report.stages) > 1 else ""
     return Equation(
         "memory of the fullest stage" if len(report.stages) > 1 else "memory",
         "(states + in flight × kept_c + working and whole) (1 + fragmentation) + context + "
         "communicators",
         f"({humanise_bytes(states)} + {humanise_bytes(passes)} + {humanise_bytes(moment)}) × "
-        f"{1 + problem.fragmentation:.3g} + {humanise_bytes(held.context)} + "
-        f"{humanise_bytes(held.communicators)} = "
-        f"{humanise_bytes(held.total)}{where}",
-        held.total,
+        f"{1 + problem.fragmentation:.3g} + {humanise_bytes(memory.context)} + "
+        f"{humanise_bytes(memory.communicators)} = "
+        f"{humanise_bytes(memory.total)}{where}",
+        memory.total,
         "Memory",
     )

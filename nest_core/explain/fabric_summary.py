@@ -48,7 +48,7 @@ def _bisection(cut: float | None, network: Network) -> tuple[Headline, Headline]
             Headline("Bisection", "–", reason, ()),
             Headline("Of full bisection", "–", reason, ()),
         )
-    whole = Headline(
+    bisection_card = Headline(
         "Bisection",
         humanise_rate(cut),
         "between the halves, one way",
@@ -59,10 +59,10 @@ def _bisection(cut: float | None, network: Network) -> tuple[Headline, Headline]
     )
     if not knows_nodes(network):
         unknown = "no NICs drawn: where nodes end is not known"
-        return whole, Headline("Of full bisection", "–", unknown, ())
+        return bisection_card, Headline("Of full bisection", "–", unknown, ())
     full = full_bisection_Bps(network)
     return (
-        whole,
+        bisection_card,
         Headline(
             "Of full bisection",
             percent(cut / full),

@@ -27,7 +27,7 @@ __all__ = ["headlines"]
 def headlines(
     scenario: ScenarioValues,
     best: Report | None,
-    found: Validity | None,
+    estimate: Validity | None,
     interval: Interval | None,
     baselines: Sequence[Baseline] | None,
 ) -> tuple[Headline, ...]:
@@ -38,32 +38,32 @@ def headlines(
     scenario : ScenarioValues
     best : Report or None
         The best plan's.
-    found : Validity or None
+    estimate : Validity or None
         What that report stands on.
     interval : Interval or None
         Where its time will lie.
     baselines : sequence of Baseline or None
         None while they are still being priced: no speed-up is claimed then.
     """
-    if best is None or found is None or interval is None:
+    if best is None or estimate is None or interval is None:
         names = ("Throughput", "Speed-up", "Iteration time", "Pipeline bubble", "Memory head-room")
         return tuple(Headline(name, NOTHING, "no feasible plan", ()) for name in names)
     return (
-        _throughput(scenario, best, found, interval),
+        _throughput(scenario, best, estimate, interval),
         _speedup(best, baselines),
-        _iteration(scenario, best, found, interval),
+        _iteration(scenario, best, estimate, interval),
         _bubble(scenario.batch, best),
         _head_room(best, scenario.stack),
     )
 
 
-def _basis(scenario: ScenarioValues, found: Validity) -> str:
+def _basis(scenario: ScenarioValues, estimate: Validity) -> str:
     """What the ranges of time and rates stand on."""
-    return f"{SHARE:.0%} interval under {scenario.stack.name}. {found.in_words}"
+    return f"{SHARE:.0%} interval under {scenario.stack.name}. {estimate.in_words}"
 
 
 def _throughput(
-    scenario: ScenarioValues, best: Report, found: Validity, interval: Interval
+    scenario: ScenarioValues, best: Report, estimate: Validity, interval: Interval
 ) -> Headline:
     tokens = best.samples_per_s * scenario.sequence
     return Headline(
@@ -77,7 +77,7 @@ def _throughput(
             f"{humanise_seconds(best.iteration_s)} = {quantity(tokens, 'tokens/s')}",
         ),
         span_in_words(interval.around(tokens), lambda rate: quantity(rate, "tokens/s")),
-        _basis(scenario, found),
+        _basis(scenario, estimate),
     )
 
 
@@ -103,20 +103,22 @@ def _speedup(best: Report, baselines: Sequence[Baseline] | None) -> Headline:
 
 
 def _iteration(
-    scenario: ScenarioValues, best: Report, found: Validity, interval: Interval
+    scenario: ScenarioValues, best: Report, estimate: Validity, interval: Interval
 ) -> Headline:
     m = best.plan.point.micro_batches(scenario.batch)
     loads = [stage.micro_batch_s for stage in best.stages]
     worst, fill = max(loads), best.fill_s
     sync = best.iteration_s - m * worst - fill
     flops = model_flops(scenario.model, scenario.sequence)
-    whole = model_flops(scenario.model, scenario.sequence, whole_scores=True) / flops
+    all_scores = model_flops(scenario.model, scenario.sequence, whole_scores=True) / flops
     peak = scenario.accelerator.peak(scenario.precision)
-    told = " as Megatron-LM prints it" if "as Megatron" in mfu_convention(scenario.model) else ""
+    convention = (
+        " as Megatron-LM prints it" if "as Megatron" in mfu_convention(scenario.model) else ""
+    )
     return Headline(
         "Iteration time",
         humanise_seconds(best.iteration_s),
-        f"MFU {percent(best.mfu)}{told}, {span_in_words(interval.around(best.mfu), percent)}",
+        f"MFU {percent(best.mfu)}{convention}, {span_in_words(interval.around(best.mfu), percent)}",
         (
             f"iteration = m · max t + {_fill(best)} + synchronisation and optimizer step",
             f"= {m:,} · {humanise_seconds(worst)} + {humanise_seconds(fill)} + "
@@ -127,12 +129,12 @@ def _iteration(
             + mfu_convention(scenario.model),
             f"= {humanise(best.samples_per_s)}/s · {humanise(flops, 'FLOP')} / "
             f"({scenario.fabric.devices:,} · {humanise(peak, 'FLOP/s')}) = "
-            f"{percent(best.mfu)}; {percent(best.mfu * whole)} with all scores counted, as in "
+            f"{percent(best.mfu)}; {percent(best.mfu * all_scores)} with all scores counted, as in "
             "Narayanan et al. 2021",
             *_interval_formula(interval),
         ),
         span_in_words((interval.low_s, interval.high_s), humanise_seconds),
-        _basis(scenario, found),
+        _basis(scenario, estimate),
     )
 
 

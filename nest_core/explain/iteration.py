@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from nest_core.costs import Problem, Report
 from nest_core.explain.traffic import Traffic, traffic_of, wider
 
-__all__ = ["KINDS", "Part", "iteration_parts", "lost", "report_parts"]
+__all__ = ["KINDS", "IterationPart", "iteration_parts", "lost", "report_parts"]
 
 KINDS = {
     "tp": "tensor",
@@ -29,7 +29,7 @@ KINDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class IterationPart:
     """A part of an iteration.
 
     Parameters
@@ -46,7 +46,7 @@ class Part:
     level: str = ""
 
 
-def iteration_parts(problem: Problem, report: Report) -> tuple[Part, ...]:
+def iteration_parts(problem: Problem, report: Report) -> tuple[IterationPart, ...]:
     """Compute, tensor, context, expert, pipeline, data and bubble of the slowest stage.
 
     Parts that take no time are left out, but for compute. Seconds add up to ``iteration_s``.
@@ -54,32 +54,32 @@ def iteration_parts(problem: Problem, report: Report) -> tuple[Part, ...]:
     number = _slowest(report)
     stage, levels = report.stages[number], [name for name, _ in wider(problem.network)]
     traffic = {entry.name: entry for entry in traffic_of(problem, report.plan)}
-    parts = [Part("compute", stage.compute_s + stage.recompute_s)]
+    parts = [IterationPart("compute", stage.compute_s + stage.recompute_s)]
     for kind in dict.fromkeys(KINDS.values()):
         of = [traffic[name] for name in KINDS if KINDS[name] == kind and name in traffic]
         seconds = sum(entry.seconds[number] for entry in of)
-        parts.append(Part(kind, seconds, _level(of, number, levels)))
-    parts.append(Part("bubble", stage.idle_s))
+        parts.append(IterationPart(kind, seconds, _level(of, number, levels)))
+    parts.append(IterationPart("bubble", stage.idle_s))
     least = 1e-6 * report.iteration_s
     return tuple(part for part in parts if part.seconds > least or part.name == "compute")
 
 
-def report_parts(report: Report) -> tuple[Part, ...]:
+def report_parts(report: Report) -> tuple[IterationPart, ...]:
     """The same with communication as a whole, from a price alone."""
     stage = report.stages[_slowest(report)]
     return (
-        Part("compute", stage.compute_s + stage.recompute_s),
-        Part("communication", stage.communication_s),
-        Part("bubble", stage.idle_s),
+        IterationPart("compute", stage.compute_s + stage.recompute_s),
+        IterationPart("communication", stage.communication_s),
+        IterationPart("bubble", stage.idle_s),
     )
 
 
-def lost(report: Report, parts: tuple[Part, ...]) -> tuple[tuple[str, float], ...]:
+def lost(report: Report, parts: tuple[IterationPart, ...]) -> tuple[tuple[str, float], ...]:
     """What takes the utilisation from 1 to the report's, share by share; they sum to the gap.
 
     Parameters
     ----------
-    parts : tuple of Part
+    parts : tuple of IterationPart
         Of the report.
     """
     compute, *others = parts

@@ -75,9 +75,9 @@ def strategy_in_words(strategy: Strategy, kind: str) -> str:
     return ", ".join(parts) or "one device"
 
 
-def layer_finding(found: Anatomy) -> str:
+def layer_finding(layer: Anatomy) -> str:
     """What bounds most operators, and which one takes most of the time."""
-    parts = [part for part in found.parts if part.runs]
+    parts = [part for part in layer.parts if part.runs]
     most = max(BOUNDS, key=lambda name: sum(part.bound == name for part in parts))
     times = sum(part.bound == most for part in parts)
     longest = max(parts, key=lambda part: part.seconds)
@@ -86,20 +86,20 @@ def layer_finding(found: Anatomy) -> str:
     count = f"all {times}" if times == len(parts) else f"{times} of {len(parts)}"
     if len(parts) == 1:
         return f"{bounds} {longest.name}, the only operator"
-    taken = longest.seconds / found.device_s
+    taken = longest.seconds / layer.device_s
     return f"{bounds} {count} operators; {longest.name} takes {percent(taken)} of the time"
 
 
-def layer_headlines(found: Anatomy) -> tuple[Headline, ...]:
+def layer_headlines(layer: Anatomy) -> tuple[Headline, ...]:
     """Time, rate, host, memory kept and communication of a layer, in this order."""
-    forward, backward = humanise_seconds(found.forward_s), humanise_seconds(found.backward_s)
-    again = f", {humanise_seconds(found.replay_s)} again" if found.replay_s else ""
-    total = humanise_seconds(found.device_s)
-    rate = found.flops / found.device_s
-    peak = found.accelerator.peak(found.precision)
-    kernels = round(found.host_s / found.accelerator.family.host_s) if found.host_s else 0
-    issue = humanise_seconds(found.accelerator.family.host_s)
-    behind = found.host_s <= found.device_s
+    forward, backward = humanise_seconds(layer.forward_s), humanise_seconds(layer.backward_s)
+    again = f", {humanise_seconds(layer.replay_s)} again" if layer.replay_s else ""
+    total = humanise_seconds(layer.device_s)
+    rate = layer.flops / layer.device_s
+    peak = layer.accelerator.peak(layer.precision)
+    kernels = round(layer.host_s / layer.accelerator.family.host_s) if layer.host_s else 0
+    issue = humanise_seconds(layer.accelerator.family.host_s)
+    behind = layer.host_s <= layer.device_s
     return (
         Headline(
             "Device time",
@@ -116,36 +116,36 @@ def layer_headlines(found: Anatomy) -> tuple[Headline, ...]:
             f"{humanise(rate, 'FLOP/s')}, replays not counted",
             (
                 "FLOP / device time / peak",
-                f"{humanise(found.flops, 'FLOP')} / {total} / {humanise(peak, 'FLOP/s')}"
+                f"{humanise(layer.flops, 'FLOP')} / {total} / {humanise(peak, 'FLOP/s')}"
                 f" = {percent(rate / peak)}",
             ),
         ),
         Headline(
             "Host time",
-            humanise_seconds(found.host_s),
+            humanise_seconds(layer.host_s),
             "to issue kernels, hidden" if behind else "to issue kernels, longer than they run",
             (
                 "kernels and collectives · time to issue one; runs beside the device",
-                f"{kernels} · {issue} = {humanise_seconds(found.host_s)}",
+                f"{kernels} · {issue} = {humanise_seconds(layer.host_s)}",
             ),
         ),
         Headline(
             "Kept for backward",
-            humanise_bytes(found.kept_bytes),
-            f"with recomputation {found.recompute}",
+            humanise_bytes(layer.kept_bytes),
+            f"with recomputation {layer.recompute}",
             (
                 "tensors that backward reads again, shared ones once; the table says whose",
-                f"{found.recompute} recomputation: {humanise_bytes(found.kept_bytes)}",
+                f"{layer.recompute} recomputation: {humanise_bytes(layer.kept_bytes)}",
             ),
         ),
-        _communication(found),
+        _communication(layer),
     )
 
 
-def _communication(found: Anatomy) -> Headline:
+def _communication(layer: Anatomy) -> Headline:
     axes = dict.fromkeys(("tp", "cp", "ep", "etp"), 0.0)
     calls = dict.fromkeys(axes, 0)
-    for exchange in found.exchanges:
+    for exchange in layer.exchanges:
         number = len(exchange.node.forward) + len(exchange.node.backward)
         calls[exchange.node.axis] += number
         axes[exchange.node.axis] += number * exchange.bytes
@@ -163,67 +163,67 @@ def _communication(found: Anatomy) -> Headline:
     )
 
 
-def layer_in_words(found: Anatomy) -> tuple[str, str]:
+def layer_in_words(layer: Anatomy) -> tuple[str, str]:
     """What is taken apart, and on what."""
-    times = dict(found.model.runs)[found.kind]
-    name = LAYER_WORDS[found.kind]
+    times = dict(layer.model.runs)[layer.kind]
+    name = LAYER_WORDS[layer.kind]
     alike = f"one of {times:,} alike" if times > 1 else "the only one"
-    divided = strategy_in_words(found.strategy, found.kind)
+    divided = strategy_in_words(layer.strategy, layer.kind)
     rank = "undivided" if divided == "one device" else f"one rank of {divided}"
-    family = found.accelerator.family
+    family = layer.accelerator.family
     fit = "fitted to measurements" if family.calibrated else "not fitted: no measurements"
     return (
-        f"{capital(name)} of {found.model.name}, {rank}",
-        f"{capital(alike)} of the model's {sum(n for _, n in found.model.runs):,} "
-        f"layers. Micro-batch of {found.strategy.micro_batch:,} × {found.strategy.sequence:,} "
-        f"tokens in {found.precision} on {found.accelerator.name}. Estimator: family "
+        f"{capital(name)} of {layer.model.name}, {rank}",
+        f"{capital(alike)} of the model's {sum(n for _, n in layer.model.runs):,} "
+        f"layers. Micro-batch of {layer.strategy.micro_batch:,} × {layer.strategy.sequence:,} "
+        f"tokens in {layer.precision} on {layer.accelerator.name}. Estimator: family "
         f"{family.name}, {fit}.",
     )
 
 
-def kept_finding(found: Anatomy) -> str:
+def kept_finding(layer: Anatomy) -> str:
     """Who keeps most for backward."""
-    total = humanise_bytes(found.kept_bytes)
-    if found.recompute == "full":
+    total = humanise_bytes(layer.kept_bytes)
+    if layer.recompute == "full":
         return f"Only the layer's input is kept for backward, {total}"
-    most = max(found.parts, key=lambda part: part.kept_bytes)
+    most = max(layer.parts, key=lambda part: part.kept_bytes)
     if not most.kept_bytes:
         return "Nothing is kept for backward"
     return (
-        f"{most.name} keeps {percent(most.kept_bytes / found.kept_bytes)} of the {total} "
+        f"{most.name} keeps {percent(most.kept_bytes / layer.kept_bytes)} of the {total} "
         "for backward"
     )
 
 
-def exchange_finding(found: Anatomy, times: Sequence[ExchangeTime] = ()) -> str:
+def exchange_finding(layer: Anatomy, times: Sequence[ExchangeTime] = ()) -> str:
     """What the collectives take beside compute; without a fabric the largest buffer.
 
     Parameters
     ----------
-    found : Anatomy
+    layer : Anatomy
     times : sequence of ExchangeTime
         Of every exchange on some fabric.
     """
-    if not found.exchanges:
+    if not layer.exchanges:
         return "No collectives: nothing is divided"
-    count = len(found.exchanges)
+    count = len(layer.exchanges)
     many = plural(count, "collective")
     if not times:
-        most = max(found.exchanges, key=lambda exchange: exchange.bytes)
+        most = max(layer.exchanges, key=lambda exchange: exchange.bytes)
         return f"{many}; the largest buffer, {humanise_bytes(most.bytes)}, is that of " + (
             most.node.name
         )
-    total = sum(one.seconds for one in times)
+    total = sum(time.seconds for time in times)
     longest = max(range(count), key=lambda place: times[place].seconds)
     verb = "takes" if count == 1 else "take"
-    beside = total / (total + found.device_s)
+    fraction = total / (total + layer.device_s)
     return (
-        f"{many} {verb} {humanise_seconds(total)}, {percent(beside)} of the layer if nothing hides "
-        f"them; {found.exchanges[longest].node.name} takes longest"
+        f"{many} {verb} {humanise_seconds(total)}, {percent(fraction)} of the layer "
+        f"if nothing hides them; {layer.exchanges[longest].node.name} takes longest"
     )
 
 
-def operator_rows(found: Anatomy) -> list[dict[str, str]]:
+def operator_rows(layer: Anatomy) -> list[dict[str, str]]:
     """One row per operator in execution order; units stand in the column names."""
     return [
         {
@@ -241,7 +241,7 @@ def operator_rows(found: Anatomy) -> list[dict[str, str]]:
             "backward, µs": three_digits(part.backward.seconds / MICROSECOND)
             if part.runs
             else NOTHING,
-            "of the layer, %": f"{100 * part.seconds / found.device_s:.1f}"
+            "of the layer, %": f"{100 * part.seconds / layer.device_s:.1f}"
             if part.runs
             else NOTHING,
             "kept, MiB": three_digits(part.kept_bytes / _MIB) if part.kept_bytes else NOTHING,
@@ -252,11 +252,11 @@ def operator_rows(found: Anatomy) -> list[dict[str, str]]:
             if part.runs
             else f"with {part.node.together.rpartition('.')[2]}",
         }
-        for part in found.parts
+        for part in layer.parts
     ]
 
 
-def exchange_rows(found: Anatomy, times: Sequence[ExchangeTime] = ()) -> list[dict[str, str]]:
+def exchange_rows(layer: Anatomy, times: Sequence[ExchangeTime] = ()) -> list[dict[str, str]]:
     """One row per collective in execution order, with its seconds where a fabric gives them."""
     rows = [
         {
@@ -267,7 +267,7 @@ def exchange_rows(found: Anatomy, times: Sequence[ExchangeTime] = ()) -> list[di
             "backward": _calls(exchange.node.backward),
             "buffer, MiB": three_digits(exchange.bytes / _MIB),
         }
-        for exchange in found.exchanges
+        for exchange in layer.exchanges
     ]
     for row, time in zip(rows, times, strict=False):
         row["forward, µs"] = three_digits(time.forward_s / MICROSECOND)

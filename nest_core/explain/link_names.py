@@ -61,8 +61,8 @@ def _devices(members: IntArray) -> str:
 def _of_torus(link_map: TorusLinkMap, link_group: int) -> str:
     link, downwards = divmod(link_group, 2)
     place, axis = divmod(link, len(link_map.shape.shape))
-    there = np.flatnonzero(link_map.place == place)
-    who = f"device {there[0]:,}" if len(there) else f"router {place:,}"
+    devices = np.flatnonzero(link_map.place == place)
+    who = f"device {devices[0]:,}" if len(devices) else f"router {place:,}"
     return f"{who}, dimension {axis + 1}, {'down' if downwards else 'up'}wards"
 
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nest_core.costs import LayerTable, Plan, Point, Problem, Report
-from nest_core.costs.links import Links
+from nest_core.costs.links import PlanLinks
 from nest_core.costs.problem import AXES_OF_CALLS
 from nest_core.costs.ragged import plan_links
 from nest_core.costs.stages import BETWEEN, buckets
@@ -106,17 +106,17 @@ class Loads:
 
     @property
     def tiers(self) -> tuple[TierLoad, ...]:
-        """Links tier by tier, innermost first; tiers without a link are left out."""
+        """PlanLinks tier by tier, innermost first; tiers without a link are left out."""
         tier, capacity = self.network.link_map.tier, self.network.link_map.capacity_Bps
         full = np.where(capacity > 0, capacity * self.iteration_s, np.inf)
         busy = self.busy
-        found = []
+        tiers = []
         for level in range(len(self.network.levels)):
             here = np.flatnonzero((tier == level) & (capacity > 0))
             if not len(here):
                 continue
             worst = int(here[busy[here].argmax()])
-            found.append(
+            tiers.append(
                 TierLoad(
                     level=level,
                     links=len(here),
@@ -132,7 +132,7 @@ class Loads:
                     },
                 )
             )
-        return tuple(found)
+        return tuple(tiers)
 
 
 def link_loads(problem: Problem, report: Report) -> Loads:
@@ -173,11 +173,11 @@ class _Counter:
 
     def __init__(self, problem: Problem, plan: Plan) -> None:
         self.problem, self.plan = problem, plan
-        self._links: dict[Point, Links] = {}
+        self._links: dict[Point, PlanLinks] = {}
         self.loads: dict[str, FloatArray] = {}
         self._walked: list[tuple[IntArray, IntArray, Routes]] = []
 
-    def links(self, point: Point) -> Links:
+    def links(self, point: Point) -> PlanLinks:
         """Who sends to whom where stages do what a point says."""
         if point not in self._links:
             self._links[point] = plan_links(self.problem, self.plan, point)
@@ -289,11 +289,11 @@ def _count_calls(counter: _Counter, report: Report, point: Point, mine: list[int
 
 def _equal(number: FloatArray, total: FloatArray, times: float) -> dict[float, float]:
     """Messages by size: ``number`` equal ones of ``total`` bytes, layer by layer."""
-    found: dict[float, float] = defaultdict(float)
+    sizes: dict[float, float] = defaultdict(float)
     for count, size in zip(number.tolist(), total.tolist(), strict=True):
         if count > 0 and size > 0:
-            found[size / count] += count * times
-    return dict(found)
+            sizes[size / count] += count * times
+    return dict(sizes)
 
 
 def _count_shards(counter: _Counter, report: Report, point: Point, mine: list[int]) -> None:
@@ -319,11 +319,11 @@ def _shards_sent(
     sends = {}
     for s in mine:
         held_here = elements[_layers(report.stages[s].virtual_stages)]
-        found: dict[float, float] = defaultdict(float)
+        sent: dict[float, float] = defaultdict(float)
         for size, times in sizes:
             for count in held_here[held_here > 0].tolist():
-                found[size * count] += times
-        sends[s] = dict(found)
+                sent[size * count] += times
+        sends[s] = dict(sent)
     return sends
 
 
@@ -350,9 +350,9 @@ def _count_hops(counter: _Counter, report: Report, point: Point, mine: list[int]
     shared = counter.links(point)
     hops = shared.hops()
     sent = received[hops.receiver] * shared.hop_ranks / (point.tp if alike else 1)
-    one = np.ones(len(sent))
+    once = np.ones(len(sent))
     for source, target in ((hops.source, hops.target), (hops.target, hops.source)):
-        counter.flows("transfers", Phase(source, target, hops.receiver, hops.share, one), sent)
+        counter.flows("transfers", Phase(source, target, hops.receiver, hops.share, once), sent)
     if alike:
         counter.collective("transfers", point, "tp", "reduce_scatter", gathered)
 

@@ -19,10 +19,10 @@ from nest_core.scenario import ScenarioValues
 from nest_core.workload import Model
 
 __all__ = [
-    "Difference",
+    "DifferenceRow",
     "Mine",
     "OtherJob",
-    "Row",
+    "PlanDifference",
     "check_heads",
     "check_job",
     "difference",
@@ -54,12 +54,12 @@ class OtherJob(InputError):
     """
 
     def __init__(self, settings: Mapping[str, Setting], found: Mapping[str, object]) -> None:
-        told, here = (_words(values) for values in (settings, found))
+        stated, here = (_words(values) for values in (settings, found))
         sets = " ".join(f"--set {key}={json.dumps(value)}" for key, value in settings.items())
         super().__init__(
             "your command",
             f"must train what is planned, {here}",
-            told,
+            stated,
             f"take its values over ({sets}), or give the plan's flags alone",
         )
         self.settings = dict(settings)
@@ -73,7 +73,7 @@ def _words(values: Mapping[str, object]) -> str:
     return ", ".join(f"{key.rpartition('.')[2]} {value}" for key, value in values.items())
 
 
-def price_pasted(asked: ScenarioValues, text: str, placement: str = "") -> Mine:
+def price_pasted(scenario: ScenarioValues, text: str, placement: str = "") -> Mine:
     """Read fields or a Megatron-LM command, and price what it says.
 
     Parameters
@@ -88,21 +88,21 @@ def price_pasted(asked: ScenarioValues, text: str, placement: str = "") -> Mine:
         If the text is no plan, or not one on this problem, or the rank mapping does not fit it;
         `OtherJob` if the text is a command for another job. Not fitting is an answer.
     """
-    problem = asked.problem()
+    problem = scenario.problem()
     devices = problem.network.devices
-    pasted = read_pasted(text, problem.layers, devices, whole_experts=not asked.expert_tensor)
-    check_job(asked, pasted.settings)
-    check_heads(asked.model, pasted.plan)
-    problem = asked.problem(pasted.plan.recompute)
+    pasted = read_pasted(text, problem.layers, devices, whole_experts=not scenario.expert_tensor)
+    check_job(scenario, pasted.settings)
+    check_heads(scenario.model, pasted.plan)
+    problem = scenario.problem(pasted.plan.recompute)
     if placement.strip():
         check_plan(problem, pasted.plan)
         order = read_placement(placement, pasted.plan, devices, "placement")
         point = replace(pasted.plan.point, device_order=order)
         pasted = replace(pasted, plan=replace(pasted.plan, point=point))
-    return Mine(pasted, name_stack_for_plan(asked, price(problem, pasted.plan)))
+    return Mine(pasted, name_stack_for_plan(scenario, price(problem, pasted.plan)))
 
 
-def check_job(asked: ScenarioValues, settings: Mapping[str, Setting]) -> None:
+def check_job(scenario: ScenarioValues, settings: Mapping[str, Setting]) -> None:
     """Refuse a command that trains another model, sequence, batch or precision, or otherwise.
 
     Raises
@@ -112,9 +112,9 @@ def check_job(asked: ScenarioValues, settings: Mapping[str, Setting]) -> None:
     OtherJob
         With every setting in which the command and the scenario differ.
     """
-    told = dict(settings)
-    gated = told.pop("workload.model.gated", None)
-    if gated is not None and gated != _gated(asked):
+    stated = dict(settings)
+    gated = stated.pop("workload.model.gated", None)
+    if gated is not None and gated != _gated(scenario):
         kinds = ("plain MLPs", "gated MLPs")
         raise InputError(
             "your command",
@@ -122,41 +122,46 @@ def check_job(asked: ScenarioValues, settings: Mapping[str, Setting]) -> None:
             kinds[bool(gated)],
             "choose a model of its family, or give the plan's flags alone",
         )
-    if not asked.model.ffn and "workload.model.ffn" in told:  # the width of every MLP: experts
-        told.setdefault("workload.model.expert_ffn", told.pop("workload.model.ffn"))
-        told.pop("workload.model.ffn", None)
-    found = {key: _here(asked, key) for key in told}
-    apart = {key: value for key, value in told.items() if not _same(key, value, found[key])}
-    if apart:
-        raise OtherJob(apart, {key: found[key] for key in apart})
+    if not scenario.model.ffn and "workload.model.ffn" in stated:  # the width of every MLP: experts
+        stated.setdefault("workload.model.expert_ffn", stated.pop("workload.model.ffn"))
+        stated.pop("workload.model.ffn", None)
+    values = {key: _here(scenario, key) for key in stated}
+    differing = {key: value for key, value in stated.items() if not _same(key, value, values[key])}
+    if differing:
+        raise OtherJob(differing, {key: values[key] for key in differing})
 
 
-def _gated(asked: ScenarioValues) -> bool:
+def _gated(scenario: ScenarioValues) -> bool:
     """Whether an MLP of the model multiplies two projections of its input."""
-    kinds = asked.model.trace.values()
+    kinds = scenario.model.trace.values()
     return any(node.name.endswith(".gate") for graph in kinds for node in graph.nodes)
 
 
-def _here(asked: ScenarioValues, key: str) -> object:
+def _here(scenario: ScenarioValues, key: str) -> object:
     """What a scenario has under a key of its file."""
     name = key.rpartition(".")[2]
     if key.startswith("workload.model."):
-        return getattr(asked.model, name)
+        return getattr(scenario.model, name)
     if name == "gradient_bytes":
-        return state_bytes(asked.precision, asked.optimizer, asked.gradient_bytes).gradients
+        return state_bytes(
+            scenario.precision, scenario.optimizer, scenario.gradient_bytes
+        ).gradients
     renamed = {"sequence_length_tokens": "sequence", "global_batch_sequences": "batch"}
-    return getattr(asked, renamed.get(name, name))
+    return getattr(scenario, renamed.get(name, name))
 
 
-def _same(key: str, told: Setting, here: object) -> bool:
+def _same(key: str, stated: Setting, here: object) -> bool:
     """Whether a scenario has what a command says; Megatron-LM's flags say less of two things."""
     if key == "workload.overlap":
         return here != "none"
-    if key == "workload.optimizer" and told == "adam":
+    if key == "workload.optimizer" and stated == "adam":
         return str(here).startswith("adam")
-    if key == "workload.model.vocabulary" and isinstance(told, int) and isinstance(here, int):
-        return -(-here // _VOCABULARY) in (-(-told // _VOCABULARY), -(-(told + 1) // _VOCABULARY))
-    return told == here
+    if key == "workload.model.vocabulary" and isinstance(stated, int) and isinstance(here, int):
+        return -(-here // _VOCABULARY) in (
+            -(-stated // _VOCABULARY),
+            -(-(stated + 1) // _VOCABULARY),
+        )
+    return stated == here
 
 
 def withheld(pasted: Pasted) -> str | None:
@@ -186,7 +191,7 @@ _PARTS = ("weights", "gradients", "optimizer", "activations", "stash", "buffers"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class DifferenceRow:
     """One term or part in both plans, and the second's less the first's."""
 
     name: str
@@ -200,16 +205,16 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class PlanDifference:
     """How another plan differs from the best.
 
     Parameters
     ----------
     relative : float
         Of the iteration time; negative where the other is faster.
-    terms : tuple of Row
+    terms : tuple of DifferenceRow
         Seconds; the differences add up to that of the iteration times.
-    memory : tuple of Row
+    memory : tuple of DifferenceRow
         Bytes of the fullest stage of each; the differences add up to that of their totals.
     finding : str
         Which one is faster, and the terms that add and save most.
@@ -218,23 +223,28 @@ class Difference:
     """
 
     relative: float
-    terms: tuple[Row, ...]
-    memory: tuple[Row, ...]
+    terms: tuple[DifferenceRow, ...]
+    memory: tuple[DifferenceRow, ...]
     finding: str
     sentence: str
 
 
-def difference(ours: Report, theirs: Report) -> Difference:
+def difference(ours: Report, theirs: Report) -> PlanDifference:
     """Compare two plans for the same problem."""
     first, second = _terms(ours), _terms(theirs)
     names = [*first, *(name for name in second if name not in first)]
-    terms = tuple(Row(name, first.get(name, 0.0), second.get(name, 0.0)) for name in names)
-    here, there = _fullest(ours), _fullest(theirs)
-    memory = tuple(Row(part, getattr(here, part), getattr(there, part)) for part in _PARTS)
+    terms = tuple(
+        DifferenceRow(name, first.get(name, 0.0), second.get(name, 0.0)) for name in names
+    )
+    first_memory, second_memory = _fullest(ours), _fullest(theirs)
+    memory = tuple(
+        DifferenceRow(part, getattr(first_memory, part), getattr(second_memory, part))
+        for part in _PARTS
+    )
     relative = theirs.iteration_s / ours.iteration_s - 1
     finding = _finding(ours, theirs, relative, terms)
     sentence = finding if theirs.feasible else f"It does not fit: {theirs.reason}. {finding}"
-    return Difference(relative, terms, memory, finding, sentence)
+    return PlanDifference(relative, terms, memory, finding, sentence)
 
 
 def _terms(report: Report) -> dict[str, float]:
@@ -247,34 +257,36 @@ def _fullest(report: Report) -> Memory:
     return max((stage.memory for stage in report.stages), key=lambda memory: memory.total)
 
 
-def _finding(ours: Report, theirs: Report, relative: float, terms: tuple[Row, ...]) -> str:
+def _finding(
+    ours: Report, theirs: Report, relative: float, terms: tuple[DifferenceRow, ...]
+) -> str:
     if theirs.plan == ours.plan:
         return "This is the plan itself."
-    apart = theirs.iteration_s - ours.iteration_s
+    gap = theirs.iteration_s - ours.iteration_s
     if abs(relative) < _SAME:
         verdict = "It takes as long as our plan"
     elif relative >= 1:
         verdict = (
             f"It takes {humanise(1 + relative)} times as long as our plan "
-            f"({signed(apart, humanise_seconds)})"
+            f"({signed(gap, humanise_seconds)})"
         )
     else:
         verdict = (
             f"It takes {percent(abs(relative))} {'longer' if relative > 0 else 'less'} than "
             "our plan "
-            f"({signed(apart, humanise_seconds)})"
+            f"({signed(gap, humanise_seconds)})"
         )
-    return f"{verdict}{_because(terms, apart, _SAME * ours.iteration_s)}."
+    return f"{verdict}{_because(terms, gap, _SAME * ours.iteration_s)}."
 
 
-def _because(terms: tuple[Row, ...], apart: float, least: float) -> str:
+def _because(terms: tuple[DifferenceRow, ...], gap: float, least: float) -> str:
     """The term that most of the difference comes from, then the one that most stands against."""
     adds = max(terms, key=lambda row: row.difference)
     saves = min(terms, key=lambda row: row.difference)
-    told = [("adds", adds), ("saves", saves)] if apart >= 0 else [("saves", saves), ("adds", adds)]
+    verbs = [("adds", adds), ("saves", saves)] if gap >= 0 else [("saves", saves), ("adds", adds)]
     parts = [
         f"what {verb} most is {row.name} ({signed(row.difference, humanise_seconds)})"
-        for verb, row in told
+        for verb, row in verbs
         if (row.difference if verb == "adds" else -row.difference) > least
     ]
     return "".join(f"{'; ' if place == 0 else ', '}{part}" for place, part in enumerate(parts))

@@ -12,7 +12,7 @@ from dataclasses import replace
 from nest_core.costs import Report, price
 from nest_core.documents.units import humanise_bytes
 from nest_core.hardware.stacks import Stack, stacks_of
-from nest_core.planner import Result, search
+from nest_core.planner import SearchResult, search
 from nest_core.scenario import ScenarioValues
 
 __all__ = ["name_stack_for_plan", "name_stack_for_search"]
@@ -26,20 +26,20 @@ def name_stack_for_plan(scenario: ScenarioValues, report: Report) -> Report:
     if report.feasible:
         return report
     for stack, other in _other_scenarios(scenario):
-        found = price(other.problem(report.plan.recompute), report.plan)
-        if found.feasible:
-            needed = humanise_bytes(max(stage.memory.total for stage in found.stages))
+        priced = price(other.problem(report.plan.recompute), report.plan)
+        if priced.feasible:
+            needed = humanise_bytes(max(stage.memory.total for stage in priced.stages))
             return replace(report, reason=f"{report.reason}; {_fits(stack)}, in {needed}")
     return report
 
 
-def name_stack_for_search(scenario: ScenarioValues, result: Result) -> Result:
+def name_stack_for_search(scenario: ScenarioValues, result: SearchResult) -> SearchResult:
     """Return the result of a search, whose reason names the newest stack that has a plan."""
     if result.best is not None or not result.needed_bytes:
         return result
     for stack, other in _other_scenarios(scenario):
-        found = search(other.problem(), other.space, time_limit_s=_SEARCH_S)
-        if found.best is not None:
+        other_result = search(other.problem(), other.space, time_limit_s=_SEARCH_S)
+        if other_result.best is not None:
             return replace(result, reason=f"{result.reason}; {_fits(stack)}")
     return result
 

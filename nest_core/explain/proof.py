@@ -111,21 +111,21 @@ def _values(values: tuple[int, ...]) -> str:
 
 
 def _schedules(space: SearchSpace) -> str:
-    found = _counted("schedule", [SCHEDULES_IN_WORDS[name] for name in space.schedules])
+    schedules = _counted("schedule", [SCHEDULES_IN_WORDS[name] for name in space.schedules])
     if "interleaved" not in space.schedules:
-        return found
+        return schedules
     several = tuple(v for v in space.interleave if v > 1)
     layouts = "even" if space.layouts == "even" else "even and uneven"
-    return f"{found} with {_values(several)} virtual stages in {layouts} layouts"
+    return f"{schedules} with {_values(several)} virtual stages in {layouts} layouts"
 
 
 def _seatings(space: SearchSpace) -> str:
     seatings = seatings_among(space.device_orders)
     straight = [order for order in space.device_orders if order not in seatings]
-    found = f"ranks on consecutive devices ({', '.join(straight)})"
+    text = f"ranks on consecutive devices ({', '.join(straight)})"
     if seatings:
-        found += f" or in {len(seatings)} {_counted('seating', seatings, ': ')}"
-    return found + (", some idle or none" if space.idle_devices else ", none idle")
+        text += f" or in {len(seatings)} {_counted('seating', seatings, ': ')}"
+    return text + (", some idle or none" if space.idle_devices else ", none idle")
 
 
 def _counted(noun: str, names: Sequence[str], of: str = " ") -> str:

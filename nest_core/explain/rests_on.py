@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from nest_core.documents.units import percent, signed_percent
 from nest_core.explain.validity import Validity
-from nest_core.planner import Result
+from nest_core.planner import SearchResult
 
 __all__ = ["rests_on"]
 
 
-def rests_on(found: Validity | None, result: Result) -> str:
+def rests_on(validity: Validity | None, result: SearchResult) -> str:
     """Measured runs like the plan, and the proof.
 
     Parameters
     ----------
-    found : Validity or None
+    validity : Validity or None
         Of the best plan; None without one.
-    result : Result
+    result : SearchResult
     """
-    parts = [] if found is None else [_runs(found)]
+    parts = [] if validity is None else [_runs(validity)]
     certificate = result.certificate
     if not certificate.proven:
         parts.append(f"Stopped early: within {percent(certificate.gap)} of the optimum.")
@@ -29,14 +29,14 @@ def rests_on(found: Validity | None, result: Result) -> str:
     return " ".join(parts)
 
 
-def _runs(found: Validity) -> str:
-    band = found.band
+def _runs(validity: Validity) -> str:
+    band = validity.band
     if band is not None:
-        said = f"{band.n} measured runs like this one ({band.region})"
+        runs = f"{band.n} measured runs like this one ({band.region})"
         words = (
-            f"{said}: {signed_percent(band.p10).removesuffix(' %')} to {signed_percent(band.p90)}."
+            f"{runs}: {signed_percent(band.p10).removesuffix(' %')} to {signed_percent(band.p90)}."
         )
-        return f"{words} {found.caveat}".strip()
-    if found.nearest is None:
+        return f"{words} {validity.caveat}".strip()
+    if validity.nearest is None:
         return "No measured run here: none is known."
-    return f"No measured run here: unlike the nearest, {'; '.join(found.differs)}."
+    return f"No measured run here: unlike the nearest, {'; '.join(validity.differs)}."

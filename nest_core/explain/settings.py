@@ -21,8 +21,10 @@ def worth_of(key: str, settings: Iterable[Setting] | None = None) -> str:
     settings : iterable of Setting, optional
         Those that are shipped by default.
     """
-    found = load_settings() if settings is None else settings
-    sentences = [setting_in_words(one) for one in found if key and one.key == key]
+    settings_used = load_settings() if settings is None else settings
+    sentences = [
+        setting_in_words(setting) for setting in settings_used if key and setting.key == key
+    ]
     return " ".join(["Measured throughput, with over without:", *sentences]) if sentences else ""
 
 
@@ -62,5 +64,5 @@ def _clean(setting: Setting) -> str:
         return ", a clean one" if setting.clean else ""
     if setting.clean == setting.n:
         return ", all clean"
-    named = _NUMBERS[setting.clean] if setting.clean < len(_NUMBERS) else str(setting.clean)
-    return f", {named} of them clean"
+    count = _NUMBERS[setting.clean] if setting.clean < len(_NUMBERS) else str(setting.clean)
+    return f", {count} of them clean"

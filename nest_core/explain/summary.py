@@ -16,7 +16,7 @@ from nest_core.documents.units import (
     to_gib,
 )
 from nest_core.hardware import Accelerator
-from nest_core.planner import Result
+from nest_core.planner import SearchResult
 from nest_core.workload import Model
 
 __all__ = [
@@ -126,19 +126,20 @@ def plan_in_words(report: Report, batch: int, devices: int) -> str:
     return "; ".join(parts) + "."
 
 
-def certificate_line(result: Result) -> str:
+def certificate_line(result: SearchResult) -> str:
     """How the search ended, in one line."""
-    found = result.certificate
+    counts = result.certificate
     if result.best is None:
-        verdict = "No feasible plan" if found.proven else "Stopped early"
-    elif found.proven:
+        verdict = "No feasible plan" if counts.proven else "Stopped early"
+    elif counts.proven:
         verdict = "Proven optimal"
     else:
-        verdict = f"Within {percent(found.gap)} of the optimum (stopped early)"
-    left = f"{found.open:,} open, " if found.open else ""
+        verdict = f"Within {percent(counts.gap)} of the optimum (stopped early)"
+    open_points = f"{counts.open:,} open, " if counts.open else ""
     return (
-        f"{verdict}: {found.points:,} points, {found.solved:,} solved, {found.bounded:,} bounded, "
-        f"{found.infeasible:,} infeasible, {left}{humanise_seconds(result.solve_seconds)}"
+        f"{verdict}: {counts.points:,} points, {counts.solved:,} solved, "
+        f"{counts.bounded:,} bounded, {counts.infeasible:,} infeasible, {open_points}"
+        f"{humanise_seconds(result.solve_seconds)}"
     )
 
 

@@ -90,19 +90,19 @@ def traffic_of(problem: Problem, plan: Plan) -> tuple[Traffic, ...]:
     Their seconds add up to ``communication_s`` of every stage.
     """
     present = _present(plan, price(problem, plan))
-    apart = _apart(problem, plan, present)
+    alone_s = _apart(problem, plan, present)
     shorter = {
-        name: np.stack([apart[name] - entry[name] for entry in _by_level(problem, plan, present)])
+        name: np.stack([alone_s[name] - entry[name] for entry in _by_level(problem, plan, present)])
         for name in present
     }
-    found = []
+    rows = []
     for name in present:
         saved, level = shorter[name].max(axis=0), shorter[name].argmax(axis=0)
-        bound = saved > _LATENCY * STEP * apart[name]
-        found.append(
-            Traffic(name, tuple(apart[name].tolist()), tuple(np.where(bound, level, -1).tolist()))
+        bound = saved > _LATENCY * STEP * alone_s[name]
+        rows.append(
+            Traffic(name, tuple(alone_s[name].tolist()), tuple(np.where(bound, level, -1).tolist()))
         )
-    return tuple(sorted(found, key=lambda entry: -sum(entry.seconds)))
+    return tuple(sorted(rows, key=lambda entry: -sum(entry.seconds)))
 
 
 def _by_level(problem: Problem, plan: Plan, present: list[str]) -> list[dict[str, FloatArray]]:
@@ -131,17 +131,17 @@ def _present(plan: Plan, report: Report) -> list[str]:
 
 def _apart(problem: Problem, plan: Plan, present: list[str]) -> dict[str, FloatArray]:
     """Seconds of every class at every stage."""
-    found: dict[str, FloatArray] = {}
+    seconds: dict[str, FloatArray] = {}
     before = _communication(problem, plan)
     for name in present:
         if name == "transfers":
-            found[name] = before
+            seconds[name] = before
             break
         problem = with_tables(problem, partial(_without, name))
         after = _communication(problem, plan)
-        found[name] = np.maximum(0.0, before - after)
+        seconds[name] = np.maximum(0.0, before - after)
         before = after
-    return found
+    return seconds
 
 
 def _communication(problem: Problem, plan: Plan) -> FloatArray:

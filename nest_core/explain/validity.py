@@ -93,22 +93,22 @@ def validity_of(
     bands : iterable of Band, optional
         Those that are shipped by default.
     """
-    known = load_bands() if bands is None else tuple(bands)
+    bands_read = load_bands() if bands is None else tuple(bands)
     common = _unlike_every_run(scenario)
     if not common:
-        found = band_of(
+        matching = band_of(
             scenario.accelerator.name,
             scenario.model,
             plan,
             scenario.precision,
             scenario.sequence,
             plan.devices_used,
-            known,
+            bands_read,
         )
-        if found is not None:
-            return Validity(found, found, (), _caveat(scenario.accelerator, network, plan))
+        if matching is not None:
+            return Validity(matching, matching, (), _caveat(scenario.accelerator, network, plan))
     node = network.node_size
-    compared = [(band, _differences(scenario, node, plan, band)) for band in known]
+    compared = [(band, _differences(scenario, node, plan, band)) for band in bands_read]
     if not compared:
         return Validity(None, None, ())
 
@@ -125,12 +125,12 @@ def validity_of(
 
 def _unlike_every_run(scenario: ScenarioValues) -> tuple[str, ...]:
     """How this scenario's times are predicted otherwise than those of the measured runs."""
-    found = []
+    differences = []
     if scenario.overlap != "fitted":
-        found.append(f"overlap {scenario.overlap}, where the runs were predicted with fitted")
+        differences.append(f"overlap {scenario.overlap}, where the runs were predicted with fitted")
     if scenario.accelerator.profile is not None:
-        found.append("kernel times from a profile, where the runs were predicted without")
-    return tuple(found)
+        differences.append("kernel times from a profile, where the runs were predicted without")
+    return tuple(differences)
 
 
 def _device(accelerator: Accelerator) -> str:
@@ -161,7 +161,7 @@ def _differences(scenario: ScenarioValues, node: int, plan: Plan, band: Band) ->
         here[4],
     )
     pairs = zip(words, here, band.cell, strict=True)
-    found = [word for word, ours, theirs in pairs if ours != theirs]
+    unlike = [word for word, ours, theirs in pairs if ours != theirs]
     for name, value, (low, high) in (
         ("devices", plan.devices_used, band.devices),
         ("parameters", model.parameters, band.parameters),
@@ -171,8 +171,8 @@ def _differences(scenario: ScenarioValues, node: int, plan: Plan, band: Band) ->
     ):
         if not low / MARGIN <= value <= high * MARGIN:
             measured = _size(low) if low == high else f"{_size(low)} to {_size(high)}"
-            found.append(f"{_size(value)} {name} (measured {measured})")
-    return tuple(found)
+            unlike.append(f"{_size(value)} {name} (measured {measured})")
+    return tuple(unlike)
 
 
 def _size(value: float) -> str:

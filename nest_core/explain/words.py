@@ -20,7 +20,7 @@ from nest_core.explain.axes import AXES, NextBest
 from nest_core.explain.binding import Gain, StageBinding
 from nest_core.explain.equations import Equation
 from nest_core.explain.interval import span_in_words
-from nest_core.explain.mine import Difference, Row
+from nest_core.explain.mine import DifferenceRow, PlanDifference
 from nest_core.explain.summary import Headline, fullest, quantity
 from nest_core.explain.training import Training
 from nest_core.hardware.posterior import SHARE
@@ -83,10 +83,10 @@ def stages_table(report: Report) -> Table:
     return Table(report.plan.words, ", ".join(figures), rows)
 
 
-def binding_table(found: Sequence[StageBinding], report: Report) -> Table:
+def binding_table(stages: Sequence[StageBinding], report: Report) -> Table:
     """What binds every stage."""
     rows = []
-    for entry, stage in zip(found, report.stages, strict=True):
+    for entry, stage in zip(stages, report.stages, strict=True):
         first, *others = entry.constraints
         rows.append(
             {
@@ -104,7 +104,7 @@ def binding_table(found: Sequence[StageBinding], report: Report) -> Table:
                 "Memory in use": percent(entry.memory_share),
             }
         )
-    return Table(_binding_finding(found), "Of each stage's iteration, the plan kept", tuple(rows))
+    return Table(_binding_finding(stages), "Of each stage's iteration, the plan kept", tuple(rows))
 
 
 def _layers(stage: Stage) -> str:
@@ -115,26 +115,26 @@ def _layers(stage: Stage) -> str:
     return stage.spans
 
 
-def _binding_finding(found: Sequence[StageBinding]) -> str:
-    counts = Counter(entry.binding.kind for entry in found)
+def _binding_finding(stages: Sequence[StageBinding]) -> str:
+    counts = Counter(entry.binding.kind for entry in stages)
     (kind, most), *rest = counts.most_common()
-    first = next(entry.binding for entry in found if entry.binding.kind == kind)
+    first = next(entry.binding for entry in stages if entry.binding.kind == kind)
     name = _KINDS[kind]
-    if len(found) == 1:
+    if len(stages) == 1:
         words = f"{name} binds the stage"
     elif not rest:
-        words = f"{name} binds all {len(found)} stages"
+        words = f"{name} binds all {len(stages)} stages"
     else:
         others = ", ".join(f"{_KINDS[other].lower()} {count}" for other, count in rest)
-        words = f"{name} binds {most} of {len(found)} stages, {others}"
+        words = f"{name} binds {most} of {len(stages)} stages, {others}"
     if first.gain is None:
         return words
     return f"{words}; {first.more} would give {_more(first.gain)}"
 
 
-def axes_table(found: Sequence[NextBest]) -> Table:
+def axes_table(outcomes: Sequence[NextBest]) -> Table:
     """What the next-best choices cost, the dearest first."""
-    ranked = sorted(found, key=lambda entry: -(entry.difference or 0.0))
+    ranked = sorted(outcomes, key=lambda entry: -(entry.difference or 0.0))
     ranked.sort(key=lambda entry: entry.report is not None)  # where there is none comes first
     rows = tuple(
         {
@@ -159,10 +159,10 @@ def axes_table(found: Sequence[NextBest]) -> Table:
 def _axes_finding(ranked: Sequence[NextBest]) -> str:
     if not ranked:
         return "The search leaves no other choice on any axis"
-    told = [entry for entry in ranked if entry.difference is not None]
-    if not told:
+    measured = [entry for entry in ranked if entry.difference is not None]
+    if not measured:
         return "Without any one of these choices nothing fits"
-    dear, cheap = told[0], told[-1]
+    dear, cheap = measured[0], measured[-1]
     name = AXES[dear.axis]
     other = f"it {dear.instead}" if dear.instead in ("on", "off") else dear.instead
     words = (
@@ -174,14 +174,16 @@ def _axes_finding(ranked: Sequence[NextBest]) -> str:
     return f"{words}; another {AXES[cheap.axis]} costs {percent(cheap.difference or 0.0)}"
 
 
-def shadow_table(prices: Mapping[str, float | None], kept: Mapping[str, Gain]) -> Table:
+def shadow_table(prices: Mapping[str, float | None], shadow_prices: Mapping[str, Gain]) -> Table:
     """Shadow prices, the highest first, beside what the plan itself would gain."""
     ranked = sorted(prices.items(), key=lambda pair: -(pair[1] or 0.0))
     rows = tuple(
         {
             "1 % more": _resource(name),
             "Throughput, planned anew": NOTHING if price is None else percent(price),
-            "Throughput, plan kept": percent(kept[name].throughput if name in kept else 0.0),
+            "Throughput, plan kept": percent(
+                shadow_prices[name].throughput if name in shadow_prices else 0.0
+            ),
         }
         for name, price in ranked
     )
@@ -197,7 +199,7 @@ def shadow_table(prices: Mapping[str, float | None], kept: Mapping[str, Gain]) -
     )
 
 
-def head_room_table(found: Sequence[HeadRoom], ours: Report) -> Table:
+def head_room_table(head_room: Sequence[HeadRoom], ours: Report) -> Table:
     """The best plan at each certainty of fitting, beside ours."""
     rows = tuple(
         {
@@ -210,10 +212,10 @@ def head_room_table(found: Sequence[HeadRoom], ours: Report) -> Table:
             "The plan": step.best.plan.words if step.best else "nothing fits",
             "Certificate": "proven" if step.proven else "time limit",
         }
-        for step in found
+        for step in head_room
     )
     return Table(
-        _head_room_finding(found, ours),
+        _head_room_finding(head_room, ours),
         "The fastest of all plans that fit so surely: what a step of head-room costs in iteration "
         "time, and what less of it would save",
         rows or ({"Fits with": "no error band of memory", "Iteration": NOTHING},),
@@ -229,26 +231,26 @@ def _step(step: HeadRoom, ours: Report) -> float | None:
     return step.best.iteration_s / ours.iteration_s - 1 if step.best and step.proven else None
 
 
-def _head_room_finding(found: Sequence[HeadRoom], ours: Report) -> str:
-    more = next((step for step in found if step.certainty > SURE), None)
+def _head_room_finding(head_room: Sequence[HeadRoom], ours: Report) -> str:
+    more = next((step for step in head_room if step.certainty > SURE), None)
     if more is None:
         return "Nothing is known of how far memory is from what is predicted"
-    asked = f"{100 * more.certainty:.0f} % instead of {_certainty(SURE)} of fitting"
+    certainty = f"{100 * more.certainty:.0f} % instead of {_certainty(SURE)} of fitting"
     if not more.proven:
-        return f"What {asked} costs is not proven within the time limit"
+        return f"What {certainty} costs is not proven within the time limit"
     cost = _step(more, ours)
     if cost is None:
         return f"Nothing fits with {_certainty(more.certainty)}"
     if cost < _LEAST / 100:
-        return f"{asked} costs nothing"
-    return f"{asked} costs {percent(cost)} of iteration time"
+        return f"{certainty} costs nothing"
+    return f"{certainty} costs {percent(cost)} of iteration time"
 
 
 def _resource(name: str) -> str:
     return f"{name.removeprefix('bandwidth.')} bandwidth" if "." in name else "device memory"
 
 
-def equation_table(found: Sequence[Equation], report: Report) -> Table:
+def equation_table(lines: Sequence[Equation], report: Report) -> Table:
     """Terms and figures with their numbers."""
     rows = tuple(
         {
@@ -257,7 +259,7 @@ def equation_table(found: Sequence[Equation], report: Report) -> Table:
             "With this plan's numbers": f"= {entry.numbers}",
             "docs/method.md": entry.section,
         }
-        for entry in found
+        for entry in lines
     )
     return Table(
         f"{why_line(report)}: {humanise_seconds(report.iteration_s)} in all",
@@ -267,13 +269,13 @@ def equation_table(found: Sequence[Equation], report: Report) -> Table:
     )
 
 
-def terms_table(found: Difference) -> Table:
+def terms_table(report: PlanDifference) -> Table:
     """Two plans' terms side by side."""
-    ours = sum(row.ours for row in found.terms)
-    theirs = sum(row.theirs for row in found.terms)
-    rows = [*found.terms, Row("iteration", ours, theirs)]
+    ours = sum(row.ours for row in report.terms)
+    theirs = sum(row.theirs for row in report.terms)
+    rows = [*report.terms, DifferenceRow("iteration", ours, theirs)]
     return Table(
-        found.finding.rstrip("."),
+        report.finding.rstrip("."),
         "Seconds per iteration, term by term",
         tuple(
             {
@@ -287,11 +289,11 @@ def terms_table(found: Difference) -> Table:
     )
 
 
-def memory_table(found: Difference, limit: float) -> Table:
+def memory_table(report: PlanDifference, limit: float) -> Table:
     """Memory of both plans' fullest stages side by side."""
-    ours = sum(row.ours for row in found.memory)
-    theirs = sum(row.theirs for row in found.memory)
-    rows = [*found.memory, Row("in all", ours, theirs)]
+    ours = sum(row.ours for row in report.memory)
+    theirs = sum(row.theirs for row in report.memory)
+    rows = [*report.memory, DifferenceRow("in all", ours, theirs)]
     more = "more" if theirs > ours else "less"
     return Table(
         f"Its fullest stage takes {humanise_bytes(abs(theirs - ours))} {more}: "
@@ -309,19 +311,19 @@ def memory_table(found: Difference, limit: float) -> Table:
     )
 
 
-def training_headline(found: Training) -> Headline:
+def training_headline(run: Training) -> Headline:
     """Days to train as a headline figure."""
-    tokens, rate = humanise(found.tokens), humanise(found.tokens_per_s)
+    tokens, rate = humanise(run.tokens), humanise(run.tokens_per_s)
     return Headline(
         "Time to train",
-        format_days(found.days),
-        f"on {_count(found.tokens)} tokens, without interruptions",
+        format_days(run.days),
+        f"on {_count(run.tokens)} tokens, without interruptions",
         (
             "days = tokens / (sequences/s · tokens per sequence) / 86,400 s",
-            f"= {tokens} / {rate} tokens/s = {format_days(found.days)}; "
-            f"{_rounded(found.iterations)} iterations, {_rounded(found.device_days)} device-days",
+            f"= {tokens} / {rate} tokens/s = {format_days(run.days)}; "
+            f"{_rounded(run.iterations)} iterations, {_rounded(run.device_days)} device-days",
         ),
-        span_in_words(found.span, format_days),
+        span_in_words(run.span, format_days),
         f"{SHARE:.0%} interval of the iteration time.",
     )
 
@@ -349,7 +351,7 @@ def _gain(more: str, gain: float | None) -> str:
     return f"takes {more}" if gain is None else f"with {more}: {_more(gain)}"
 
 
-def _apart(row: Row, words: Callable[[float], str]) -> str:
+def _apart(row: DifferenceRow, words: Callable[[float], str]) -> str:
     if abs(row.difference) <= 1e-9 * max(abs(row.ours), abs(row.theirs)):
         return "0"
     return f"{'' if row.difference > 0 else '−'}{words(abs(row.difference))}"

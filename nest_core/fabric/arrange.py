@@ -46,18 +46,18 @@ def arranged(drawing: Mapping[str, Any]) -> dict[str, Any]:
     )
     devices = [entry["id"] for entry in drawing["element"] if entry["role"] == "device"]
     height = heights(graph, devices)
-    own: dict[str, list[str]] = defaultdict(list)
+    members: dict[str, list[str]] = defaultdict(list)
     inside: dict[str, list[str]] = defaultdict(list)
-    known = {""}
+    groups = {""}
     for entry in drawing["element"]:
         group = entry.get("group") or ""
-        own[group].append(entry["id"])
-        while group not in known:
-            known.add(group)
+        members[group].append(entry["id"])
+        while group not in groups:
+            groups.add(group)
             above = group.rpartition("/")[0]
             inside[above].append(group)
             group = above
-    _, _, places = _Boxes(graph, height, own, inside).box("")
+    _, _, places = _Boxes(graph, height, members, inside).box("")
     return dict(drawing) | {
         "element": [
             {**entry, "x": round(places[entry["id"]][0], 1), "y": round(places[entry["id"]][1], 1)}
@@ -73,12 +73,12 @@ class _Boxes:
         self,
         graph: nx.Graph[Any],
         height: Mapping[str, int],
-        own: Mapping[str, list[str]],
+        members: Mapping[str, list[str]],
         inside: Mapping[str, list[str]],
     ) -> None:
         self._graph = graph
         self._height = height
-        self._own = own
+        self._own = members
         self._inside = inside
 
     def box(self, group: str) -> tuple[float, float, Places]:
@@ -112,8 +112,8 @@ class _Boxes:
         places: Places = {}
         for index, (_, height, inner) in enumerate(boxes):
             row, column = divmod(index, columns)
-            left, top = column * (wide + PITCH / 2), row * (high + PITCH / 2) + high - height
-            places |= {name: (x + left, y + top) for name, (x, y) in inner.items()}
+            shift_x, shift_y = column * (wide + PITCH / 2), row * (high + PITCH / 2) + high - height
+            places |= {name: (x + shift_x, y + shift_y) for name, (x, y) in inner.items()}
         rows = -(-len(boxes) // columns)
         gap = PITCH / 2
         return columns * (wide + gap) - gap, rows * (high + gap) - gap, places
@@ -140,5 +140,5 @@ class _Boxes:
         return (wide - width) / 2, wide, (rows + 0.4) * pitch, places
 
     def _mean(self, name: str, below: Places) -> float:
-        known = [below[other][0] for other in self._graph[name] if other in below]
-        return sum(known) / len(known) if known else 0.0
+        columns = [below[other][0] for other in self._graph[name] if other in below]
+        return sum(columns) / len(columns) if columns else 0.0

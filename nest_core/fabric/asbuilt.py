@@ -53,7 +53,7 @@ class AsBuilt:
     @property
     def switches(self) -> tuple[int, ...]:
         """Per tier."""
-        return tuple(int(each.sum()) for each in self.boxes)
+        return tuple(int(tier.sum()) for tier in self.boxes)
 
 
 @lru_cache(maxsize=32)
@@ -79,14 +79,14 @@ def without_failed(fabric: ClosPlan) -> AsBuilt:
     )[: fabric.tiers]
     counts = {"device": fabric.slots, "node": fabric.nodes}
     counts |= {
-        name: int(each.sum()) * planes
-        for name, each in zip(fabric.tier_names, per_plane, strict=True)
+        name: int(counts_of.sum()) * planes
+        for name, counts_of in zip(fabric.tier_names, per_plane, strict=True)
     }
     gone = parse_failed(fabric.missing, counts)
     devices = _devices(fabric, gone)
     alive = [
-        _alive(each, planes, gone.get(name, ()))
-        for name, each in zip(fabric.tier_names, per_plane, strict=True)
+        _alive(counts_of, planes, gone.get(name, ()))
+        for name, counts_of in zip(fabric.tier_names, per_plane, strict=True)
     ]
     leaf_links, uplinks = _links(fabric, alive)
     if any(name in gone for name in fabric.tier_names) or fabric.kind == "rail_only":
@@ -100,7 +100,7 @@ def without_failed(fabric: ClosPlan) -> AsBuilt:
         _fixed(devices),
         _fixed(leaf_links.sum(axis=1)),
         tuple(_fixed(links.sum(axis=1)) for links in uplinks),
-        tuple(_fixed(each.sum(axis=(1, 2))) for each in alive),
+        tuple(_fixed(counts_of.sum(axis=(1, 2))) for counts_of in alive),
         (into_leaves, *(int(links.sum()) for links in uplinks)),
         tuple(alive),
     )
@@ -241,11 +241,11 @@ def _check_common_rails(
         met = {parts[1, leaf[0] * rails + leaf[1], plane] for plane in planes}
         reached.setdefault(node, set()).update(met)
     alike = {frozenset(met): node for node, met in reversed(reached.items())}
-    for (here, one), (there, other) in combinations(alike.items(), 2):
-        if not here & there:
+    for (node_rails, lower), (other_rails, other) in combinations(alike.items(), 2):
+        if not node_rails & other_rails:
             raise InputError(
                 "missing",
-                f"must leave nodes {min(one, other)} and {max(one, other)} a rail in common",
+                f"must leave nodes {min(lower, other)} and {max(lower, other)} a rail in common",
                 list(fabric.missing),
                 "put a leaf or a device back, or list the nodes in missing too",
             )
@@ -261,7 +261,7 @@ def _check_rails(
         first, *others = np.flatnonzero(live[unit].any(axis=1)).tolist()  # the rest is forwarded
         for rail in others:
             leaves = (
-                [(1, unit * rails + one, plane) for one in (first, rail)]
+                [(1, unit * rails + ends, plane) for ends in (first, rail)]
                 for plane in np.flatnonzero(live[unit][[first, rail]].all(axis=0)).tolist()
             )
             if not any(nx.has_path(above, *pair) for pair in leaves):

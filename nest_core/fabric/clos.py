@@ -100,15 +100,15 @@ class Clos(ClosPlan):
         present = self.devices
         if not self.installed:
             object.__setattr__(self, "installed", self.devices)
-        left = without_failed(self).devices.size
-        if self.installed != present and left != present:
+        usable = without_failed(self).devices.size
+        if self.installed != present and usable != present:
             raise InputError(
                 "clos.devices",
-                f"must be what is left of {self.installed} devices ({left})",
+                f"must be what is left of {self.installed} devices ({usable})",
                 present,
                 "set installed to 0 and devices to the number if nothing had failed",
             )
-        object.__setattr__(self, "devices", left)
+        object.__setattr__(self, "devices", usable)
 
     @classmethod
     def from_file(cls, file: FabricFile, clos: ClosTable, inside: IntraNodeTable) -> Clos:
@@ -186,7 +186,7 @@ class Clos(ClosPlan):
         leaf 32 32 8 24
         spine 4 64 0 0
         """
-        sizing, asked = self.sizing, self.oversubscription
+        sizing, stated = self.sizing, self.oversubscription
         full = max(range(len(sizing.leaves)), key=sizing.leaves.__getitem__, default=0)
         ports = [(min(sizing.down, self.demand.nodes * self.demand.links), sizing.up)]
         if self.tiers > 1:
@@ -198,7 +198,7 @@ class Clos(ClosPlan):
             ports.append((-(-ends // sizing.cores), 0))
         return tuple(
             SwitchPorts(
-                name, count, self.radix, down, up, asked[tier] if tier < len(asked) else None
+                name, count, self.radix, down, up, stated[tier] if tier < len(stated) else None
             )
             for tier, (name, count, (down, up)) in enumerate(
                 zip(self.tier_names, self.as_built.switches, ports, strict=True)
@@ -231,9 +231,9 @@ class Clos(ClosPlan):
 
     def _hosts(self) -> str:
         """Of a node that has several, how many, and what they hold."""
-        each = self.devices_per_host
-        several = 0 < each < self.devices_per_node
-        return f" ({self.devices_per_node // each} hosts of {each})" if several else ""
+        per_host = self.devices_per_host
+        several = 0 < per_host < self.devices_per_node
+        return f" ({self.devices_per_node // per_host} hosts of {per_host})" if several else ""
 
     def contents(self) -> str:
         """Nodes, NICs and switches."""
@@ -386,8 +386,8 @@ class Clos(ClosPlan):
 
 def _tiers(fabric: Clos) -> tuple[SwitchTier, ...]:
     sizing, planes, names = fabric.sizing, fabric.planes, fabric.tier_names
-    slots, apart = fabric.slots, fabric.rails if fabric.kind == "rail_only" else 1
-    within = fabric.rails if fabric.tiers == 3 and fabric.pods == "rails" else apart
+    slots, separate = fabric.slots, fabric.rails if fabric.kind == "rail_only" else 1
+    within = fabric.rails if fabric.tiers == 3 and fabric.pods == "rails" else separate
     per_leaf = min(sizing.nodes_per_unit * fabric.devices_per_node, slots) // fabric.rails
     leaves = sizing.units * sizing.rails
     tiers = [SwitchTier(names[0], 1, per_leaf, leaves, planes, fabric.nic_links(), 1.0)]
@@ -412,8 +412,8 @@ def _tiers(fabric: Clos) -> tuple[SwitchTier, ...]:
             SwitchTier(
                 names[2],
                 3,
-                slots // apart,
-                apart,
+                slots // separate,
+                separate,
                 sizing.cores * planes,
                 spines * up * planes,
                 down / up,

@@ -145,7 +145,7 @@ class ClosPlan(Fabric):
             tiers=self.tiers,
             links=self.nics_per_node // self.rails,
             rails=self.rails,
-            apart=self.kind == "rail_only",
+            rail_only=self.kind == "rail_only",
             pods=self.pods,
             oversubscription=self.oversubscription,
             oversubscribe=self.oversubscribe,

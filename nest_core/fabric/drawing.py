@@ -98,8 +98,8 @@ def drawing_of(fabric: Fabric, nesting: Sequence[IntArray]) -> Drawing:
             drawing["ecmp_seed"] = fabric.ecmp_seed
     names = element_names(graph, fabric)
     groups = _groups(graph, nesting, fabric.group_names)
-    own = fabric.drawn_groups()
-    grouped = any(own.values())
+    group_of = fabric.drawn_groups()
+    grouped = any(group_of.values())
     for node, data in graph.nodes(data=True):
         element = {"id": names[node], "role": data["role"], "group": groups[node]}
         if data.get("radix"):
@@ -107,7 +107,7 @@ def drawing_of(fabric: Fabric, nesting: Sequence[IntArray]) -> Drawing:
         if data.get("count", 1) > 1:
             element["count"] = data["count"]
         if grouped:
-            element["group"] = own[names[node]]
+            element["group"] = group_of[names[node]]
         drawing["element"].append(element)
     for a, b, data in graph.edges(data=True):
         drawing["link"].append(
@@ -201,21 +201,21 @@ def _room_beside(
     """How far to the right a copy stands clear of what is there."""
 
     def placed(entries: Iterable[Mapping[str, Any]]) -> list[tuple[float, float]]:
-        found = ((entry.get("x"), entry.get("y") or 0.0) for entry in entries)
-        return [(float(x), float(y)) for x, y in found if x is not None]
+        places = ((entry.get("x"), entry.get("y") or 0.0) for entry in entries)
+        return [(float(x), float(y)) for x, y in places if x is not None]
 
-    own = placed(chosen)
-    if not own:
+    chosen_places = placed(chosen)
+    if not chosen_places:
         return 0.0
-    (left, right), (top, low) = ((min(at), max(at)) for at in zip(*own, strict=True))
+    (west, east), (top, low) = ((min(at), max(at)) for at in zip(*chosen_places, strict=True))
     others = [
         x
         for x, y in placed(entry for entry in elements if entry["id"] not in picked)
         if top - PITCH < y < low + PITCH
     ]
-    shift: float = right - left + 2 * PITCH
-    if any(left + shift - PITCH < x < right + shift + PITCH for x in others):
-        shift = max(others) - left + 2 * PITCH
+    shift: float = east - west + 2 * PITCH
+    if any(west + shift - PITCH < x < east + shift + PITCH for x in others):
+        shift = max(others) - west + 2 * PITCH
     return shift
 
 
@@ -254,11 +254,11 @@ def tabled(
         )
     for index, cells in changed.items():
         rows[index] |= cells
-    kept = [row for index, row in enumerate(rows) if index not in gone]
+    remaining = [row for index, row in enumerate(rows) if index not in gone]
     added = [_NEW[table] | _only(row, _KEYS[table]) for row in edits.get("added_rows", ())]
     links = drawing["link"]
     if table == "link":
-        return edited(drawing, drawing["element"], [*kept, *added])
+        return edited(drawing, drawing["element"], [*remaining, *added])
     renamed = {old: row.get("id") for old, row in zip(names, rows, strict=True)}
     lost = {names[index] for index in gone}
     links = [
@@ -266,7 +266,7 @@ def tabled(
         for link in links
         if not {link.get("a"), link.get("b")} & lost
     ]
-    return edited(drawing, [*kept, *added], links)
+    return edited(drawing, [*remaining, *added], links)
 
 
 def named(drawing: Drawing) -> Drawing:
@@ -300,13 +300,13 @@ def _check_cell(field: str, value: object, *, text: bool) -> None:
 
 def _only(entry: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
     """Known keys with a value; what stands for "not stated" is left out."""
-    found = {key: entry[key] for key in keys if entry.get(key) is not None}
+    entry_values = {key: entry[key] for key in keys if entry.get(key) is not None}
     for key, nothing in (("radix", 0), ("group", "")):
-        if found.get(key) == nothing:
-            found.pop(key, None)
-    if "id" in keys and found.get("count") == 1:
-        found.pop("count")
-    return found
+        if entry_values.get(key) == nothing:
+            entry_values.pop(key, None)
+    if "id" in keys and entry_values.get("count") == 1:
+        entry_values.pop("count")
+    return entry_values
 
 
 def element_names(graph: nx.Graph[Any], fabric: Fabric) -> dict[Any, str]:
@@ -372,12 +372,12 @@ def _copied_groups(drawing: Drawing, chosen: Sequence[Mapping[str, Any]]) -> dic
     taken = {path.rpartition("/")[2] for path in members}
     passed: Passed = {}
     for path in sorted(picked, key=lambda path: path.count("/")):
-        above, _, own = path.rpartition("/")
+        above, _, name = path.rpartition("/")
         within = renamed.get(above, above)
         if picked[path] == members[path]:
-            own = _free(own, taken, passed)
-            taken.add(own)
-        renamed[path] = f"{within}/{own}" if within else own
+            name = _free(name, taken, passed)
+            taken.add(name)
+        renamed[path] = f"{within}/{name}" if within else name
     return renamed
 
 

@@ -87,8 +87,8 @@ class Fabric(ABC):
             "missing": list(self.missing),
             "optics": dict(self.optics),
         }
-        said = {key: value for key, value in stated.items() if value}
-        return {"schema": 1, "name": self.name} | said | self.tables()
+        facts = {key: value for key, value in stated.items() if value}
+        return {"schema": 1, "name": self.name} | facts | self.tables()
 
     @property
     def routing(self) -> Routing:
@@ -152,8 +152,8 @@ class Fabric(ABC):
 
     def ratio_words(self) -> str:
         """Realised ratios for a title, with a blank before them; empty if there are none."""
-        found = " and ".join(map(format_ratio, self.ratios))
-        return f" {found}" if found else ""
+        ratios = " and ".join(map(format_ratio, self.ratios))
+        return f" {ratios}" if ratios else ""
 
     def extent(self) -> str:
         """What it counts, in a few words."""

@@ -32,7 +32,7 @@ def parse_failed(missing: tuple[str, ...], counts: Mapping[str, int]) -> dict[st
     >>> parse_failed(("node 3", "node 1", "spine 0"), {"node": 8, "spine": 2})
     {'node': (1, 3), 'spine': (0,)}
     """
-    found: dict[str, set[int]] = {}
+    failed: dict[str, set[int]] = {}
     for index, entry in enumerate(missing):
         field = f"missing[{index}]"
         name, _, number = entry.rpartition(" ")
@@ -41,7 +41,7 @@ def parse_failed(missing: tuple[str, ...], counts: Mapping[str, int]) -> dict[st
                 field,
                 "must be an element's name and its number",
                 entry,
-                "write one of " + ", ".join(f'"{known} 0"' for known in counts),
+                "write one of " + ", ".join(f'"{tier} 0"' for tier in counts),
             )
         if not (number.isascii() and number.isdigit() and len(number) <= 9):
             raise InputError(
@@ -54,5 +54,5 @@ def parse_failed(missing: tuple[str, ...], counts: Mapping[str, int]) -> dict[st
                 entry,
                 "correct the number",
             )
-        found.setdefault(name, set()).add(int(number))
-    return {name: tuple(sorted(numbers)) for name, numbers in found.items()}
+        failed.setdefault(name, set()).add(int(number))
+    return {name: tuple(sorted(numbers)) for name, numbers in failed.items()}

@@ -85,7 +85,7 @@ def build_fabric(file: FabricFile) -> Fabric:
         For tables that the kind does not have or lacks, and for what the fabric refuses.
     """
     kind = KINDS[file.kind]
-    every = (name for known in KINDS.values() for name in (*known.tables, *known.optional))
+    every = (name for kind_of in KINDS.values() for name in (*kind_of.tables, *kind_of.optional))
     for name in dict.fromkeys(every):
         present = getattr(file, name) is not None
         if name in kind.tables and not present:

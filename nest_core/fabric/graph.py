@@ -264,12 +264,12 @@ class GraphFabric(Fabric):
                 len(self.links),
                 "join parallel links with count",
             )
-        known = {element.id for element in self.elements}
+        ids = {element.id for element in self.elements}
         joined: set[frozenset[str]] = set()
         for index, link in enumerate(self.links):
             field = f"link[{index}]"
             for end in ("a", "b"):
-                if getattr(link, end) not in known:
+                if getattr(link, end) not in ids:
                     raise InputError(
                         f"{field}.{end}",
                         "must be the id of an element",

@@ -286,8 +286,8 @@ class Hierarchical(Fabric):
         child = np.arange(self.devices, dtype=np.int64)
         reached = 0.0
         for index, tier in enumerate(self.tiers):
-            own = tier.uplink_per == "device"
-            step = tier.latency_s / 2 - (0.0 if own else reached)
+            per_device = tier.uplink_per == "device"
+            step = tier.latency_s / 2 - (0.0 if per_device else reached)
             if step < 0:
                 raise InputError(
                     f"level[{index}].latency_us",
@@ -296,12 +296,16 @@ class Hierarchical(Fabric):
                     "state the total latency between two devices that meet at this level",
                 )
             group = self.group_of(index)
-            below = np.arange(self.devices, dtype=np.int64) if own else child
+            below = np.arange(self.devices, dtype=np.int64) if per_device else child
             for place, parent in np.unique(np.stack((below, group)), axis=1).T.tolist():
                 switch = (index, tier.name, parent)
-                end = place if own or not index else (index - 1, self.tiers[index - 1].name, place)
+                end = (
+                    place
+                    if per_device or not index
+                    else (index - 1, self.tiers[index - 1].name, place)
+                )
                 graph.add_node(switch, role="switch")
-                if index and (own or index == 1):
+                if index and (per_device or index == 1):
                     # Apart from the ports that its devices have inside the node.
                     end = self._card(graph, index, end)
                 self._join(graph, end, switch, tier.link_bandwidth_Bps, step)
@@ -311,16 +315,16 @@ class Hierarchical(Fabric):
 
     def _card(self, graph: nx.Graph[Any], level: int, owner: Any) -> Any:
         """The NIC of a device or of a node's switch, which carries all uplinks of its owner."""
-        own = [
+        levels = [
             index for index, tier in enumerate(self.tiers) if index and tier.uplink_per == "device"
         ]
         if not isinstance(owner, int):
-            own = [level]
-        first = min(own)
+            levels = [level]
+        first = min(levels)
         nic = ("nic", first, owner if isinstance(owner, int) else owner[-1])
         if nic not in graph:
             graph.add_node(nic, role="nic")
-            rate = sum(self.tiers[index].link_bandwidth_Bps for index in own)
+            rate = sum(self.tiers[index].link_bandwidth_Bps for index in levels)
             self._join(graph, owner, nic, rate, 0.0)
         return nic
 
@@ -335,12 +339,12 @@ def _group_sizes(fabric: Hierarchical) -> tuple[IntArray, ...]:
     sizes: list[IntArray] = []
     groups = 1
     for tier in reversed(fabric.tiers):
-        each = np.full(groups, tier.group_size, dtype=np.int64)
+        tier_sizes = np.full(groups, tier.group_size, dtype=np.int64)
         if tier.group_sizes:
-            each[:] = tier.group_sizes
-        each.flags.writeable = False
-        sizes.append(each)
-        groups = int(each.sum())
+            tier_sizes[:] = tier.group_sizes
+        tier_sizes.flags.writeable = False
+        sizes.append(tier_sizes)
+        groups = int(tier_sizes.sum())
     return tuple(reversed(sizes))
 
 
@@ -350,7 +354,7 @@ def _present(fabric: Hierarchical) -> IntArray:
     sizes = _group_sizes(fabric)
     whole_fabric = np.arange(int(sizes[0].sum()), dtype=np.int64)
     counts = {"device": whole_fabric.size}
-    for tier, each in zip(fabric.tiers, sizes, strict=True):
+    for tier, tier_sizes in zip(fabric.tiers, sizes, strict=True):
         if tier.name in counts and fabric.missing:
             raise InputError(
                 "missing",
@@ -358,14 +362,14 @@ def _present(fabric: Hierarchical) -> IntArray:
                 tier.name,
                 "rename the level",
             )
-        counts[tier.name] = len(each)
+        counts[tier.name] = len(tier_sizes)
     gone = parse_failed(fabric.missing, counts)
     present = np.ones(whole_fabric.size, dtype=bool)
     present[list(gone.get("device", ()))] = False
     group = whole_fabric
-    for tier, each in zip(fabric.tiers, sizes, strict=True):
-        group = np.repeat(np.arange(len(each), dtype=np.int64), each)[group]
+    for tier, tier_sizes in zip(fabric.tiers, sizes, strict=True):
+        group = np.repeat(np.arange(len(tier_sizes), dtype=np.int64), tier_sizes)[group]
         present &= ~np.isin(group, gone.get(tier.name, ()))
-    found = np.flatnonzero(present).astype(np.int64)
-    found.flags.writeable = False
-    return found
+    positions = np.flatnonzero(present).astype(np.int64)
+    positions.flags.writeable = False
+    return positions

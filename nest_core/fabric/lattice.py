@@ -59,10 +59,12 @@ class Lattice:
     @property
     def elements(self) -> list[Any]:
         """What is at every place, as the fabric's ``explicit()`` calls it."""
-        found: list[Any] = [self.routers.get(at, ("router", at)) for at in range(self.torus.places)]
+        elements: list[Any] = [
+            self.routers.get(at, ("router", at)) for at in range(self.torus.places)
+        ]
         for device, at in enumerate(self.place.tolist()):
-            found[at] = device
-        return found
+            elements[at] = device
+        return elements
 
     @property
     def in_order(self) -> bool:
@@ -104,21 +106,23 @@ def _(fabric: Torus) -> Lattice | None:
 @lattice_of.register
 @lru_cache(maxsize=32)
 def _found(fabric: GraphFabric) -> Lattice | None:
-    beside = _neighbours(fabric)
-    if beside is None:
+    neighbours = _neighbours(fabric)
+    if neighbours is None:
         return None
-    found: Lattice | None = None
-    routers = len(beside) - fabric.devices
+    best: Lattice | None = None
+    routers = len(neighbours) - fabric.devices
     # Sorting is stable: first those whose first place has the neighbours that the first device has.
-    for torus in sorted(_candidates(fabric, beside), key=lambda torus: _first(torus) != beside[0]):
+    for torus in sorted(
+        _candidates(fabric, neighbours), key=lambda torus: _first(torus) != neighbours[0]
+    ):
         # Neighbours are tried in the order of their numbers, which only routers upset.
-        most = max(1, TRIED // len(beside)) if routers else 1
-        for placed in itertools.islice(_placings(torus, beside, routers), most):
+        most = max(1, TRIED // len(neighbours)) if routers else 1
+        for placed in itertools.islice(_placings(torus, neighbours, routers), most):
             lattice = _lattice(fabric, torus, placed)
             if lattice.in_order:
                 return lattice
-            found = found or lattice
-    return found
+            best = best or lattice
+    return best
 
 
 def _neighbours(fabric: GraphFabric) -> list[list[int]] | None:
@@ -132,31 +136,31 @@ def _neighbours(fabric: GraphFabric) -> list[list[int]] | None:
         return None
     routers = [element.id for element in fabric.elements if element.role == "switch"]
     number = {name: at for at, name in enumerate([*fabric.device_ids, *routers])}
-    beside: list[list[int]] = [[] for _ in range(places)]
+    neighbours: list[list[int]] = [[] for _ in range(places)]
     for link in links:
         a, b = number[link.a], number[link.b]
-        beside[a].append(b)
-        beside[b].append(a)
-    if max(map(len, beside)) > MOST_NEIGHBOURS:
+        neighbours[a].append(b)
+        neighbours[b].append(a)
+    if max(map(len, neighbours)) > MOST_NEIGHBOURS:
         return None
-    return [sorted(others) for others in beside] if _alike(beside) else None
+    return [sorted(others) for others in neighbours] if _alike(neighbours) else None
 
 
-def _alike(beside: Sequence[Sequence[int]]) -> bool:
+def _alike(neighbours: Sequence[Sequence[int]]) -> bool:
     """Whether places see the same around them, as they do where all have as many neighbours."""
-    if len(set(map(len, beside))) > 1:
+    if len(set(map(len, neighbours))) > 1:
         return True
     seen = {
-        tuple(sorted(Counter(far for near in others for far in beside[near]).values()))
-        for others in beside
+        tuple(sorted(Counter(far for near in others for far in neighbours[near]).values()))
+        for others in neighbours
     }
     return len(seen) == 1
 
 
-def _candidates(fabric: GraphFabric, beside: Sequence[Sequence[int]]) -> Iterator[Torus]:
+def _candidates(fabric: GraphFabric, neighbours: Sequence[Sequence[int]]) -> Iterator[Torus]:
     """Tori with as many places, links and places of every number of neighbours."""
-    places, links = len(beside), len(fabric.links)
-    degrees = Counter(map(len, beside))
+    places, links = len(neighbours), len(fabric.links)
+    degrees = Counter(map(len, neighbours))
     first = fabric.links[0]
     for shape in _shapes(places):
         if sum(shape) > MAX_DIAMETER:
@@ -188,33 +192,33 @@ def _divisors(number: int) -> list[int]:
 
 
 def _links(shape: Sequence[int], wrap: Sequence[bool]) -> int:
-    each = math.prod(shape)
+    plane = math.prod(shape)
     return sum(
-        each // size * (size if closes else size - 1)
+        plane // size * (size if closes else size - 1)
         for size, closes in zip(shape, wrap, strict=True)
     )
 
 
 def _degrees(shape: Sequence[int], wrap: Sequence[bool]) -> Counter[int]:
     """How many places have how many neighbours."""
-    found: Counter[int] = Counter({0: 1})
+    degrees: Counter[int] = Counter({0: 1})
     for size, closes in zip(shape, wrap, strict=True):
         along = {2: size} if closes else {1: 2, 2: size - 2} if size > 1 else {0: 1}
         wider: Counter[int] = Counter()
-        for (so_far, many), (more, times) in itertools.product(found.items(), along.items()):
+        for (so_far, many), (more, times) in itertools.product(degrees.items(), along.items()):
             wider[so_far + more] += many * times
-        found = wider
-    return +found
+        degrees = wider
+    return +degrees
 
 
 def _first(torus: Torus) -> list[int]:
     """Places beside the first one, ascending, of a torus that is not twisted."""
-    found, stride = set(), 1
+    strides, stride = set(), 1
     for size, closes in zip(torus.shape, torus.wrap, strict=True):
-        found |= {stride} if size > 1 else set()
-        found |= {(size - 1) * stride} if closes else set()
+        strides |= {stride} if size > 1 else set()
+        strides |= {(size - 1) * stride} if closes else set()
         stride *= size
-    return sorted(found)
+    return sorted(strides)
 
 
 def _twists(shape: Sequence[int]) -> bool:
@@ -222,29 +226,31 @@ def _twists(shape: Sequence[int]) -> bool:
     return short >= 2 and long == 2 * short and middle in (short, long)
 
 
-def _placings(torus: Torus, beside: Sequence[Sequence[int]], routers: int) -> Iterator[list[int]]:
+def _placings(
+    torus: Torus, neighbours: Sequence[Sequence[int]], routers: int
+) -> Iterator[list[int]]:
     """Elements at the places of a torus, in every way in which the graph is it."""
     ahead = _torus_neighbours(torus)
     order, near = _outwards(ahead)
-    fitting = [at for at, others in enumerate(beside) if len(others) == len(near)]
+    fitting = [at for at, others in enumerate(neighbours) if len(others) == len(near)]
     # The first place is the first device's, unless what is missing there is a router.
-    firsts = fitting[:1] + [at for at in fitting[1:] if at >= len(beside) - routers]
+    firsts = fitting[:1] + [at for at in fitting[1:] if at >= len(neighbours) - routers]
     for first in firsts:
-        for beside_first in itertools.permutations(beside[first]):
+        for beside_first in itertools.permutations(neighbours[first]):
             fixed = dict(zip(near, beside_first, strict=True)) | {0: first}
-            found = _filled(fixed, order, ahead, beside)
-            if found is not None:
-                yield found
+            placing = _filled(fixed, order, ahead, neighbours)
+            if placing is not None:
+                yield placing
 
 
 def _torus_neighbours(torus: Torus) -> list[set[int]]:
     """Of every place."""
-    found: list[set[int]] = [set() for _ in range(torus.places)]
+    neighbours: list[set[int]] = [set() for _ in range(torus.places)]
     for a, b, *_ in torus.link_places():
-        for one, other in zip(a.tolist(), b.tolist(), strict=True):
-            found[one].add(other)
-            found[other].add(one)
-    return found
+        for place, other in zip(a.tolist(), b.tolist(), strict=True):
+            neighbours[place].add(other)
+            neighbours[other].add(place)
+    return neighbours
 
 
 def _outwards(ahead: Sequence[set[int]]) -> tuple[list[int], list[int]]:
@@ -261,22 +267,22 @@ def _filled(
     fixed: dict[int, int],
     order: Sequence[int],
     ahead: Sequence[set[int]],
-    beside: Sequence[Sequence[int]],
+    neighbours: Sequence[Sequence[int]],
 ) -> list[int] | None:
     """Go outwards: each place takes the element that is linked to what is there as it is."""
     at = dict(fixed)
     place_of = {element: place for place, element in at.items()}
     for place in order:
-        known = {at[other] for other in ahead[place] if other in at}
+        reached = {at[other] for other in ahead[place] if other in at}
         if place in at:
             options: Sequence[int] = [at[place]]
         else:
             anchor = next(at[other] for other in ahead[place] if other in at)
-            options = [element for element in beside[anchor] if element not in place_of]
+            options = [element for element in neighbours[anchor] if element not in place_of]
         fits = (
             element
             for element in options
-            if {other for other in beside[element] if other in place_of} == known
+            if {other for other in neighbours[element] if other in place_of} == reached
         )
         element = next(fits, None)
         if element is None:
@@ -291,7 +297,7 @@ def _lattice(fabric: GraphFabric, torus: Torus, placed: Sequence[int]) -> Lattic
     place = np.empty(len(placed), dtype=np.int64)
     place[list(placed)] = np.arange(len(placed))
     missing = tuple(f"device {number}" for number in sorted(place[devices:].tolist()))
-    whole = Torus(
+    surrounding = Torus(
         torus.name,
         torus.shape,
         torus.wrap,
@@ -302,5 +308,5 @@ def _lattice(fabric: GraphFabric, torus: Torus, placed: Sequence[int]) -> Lattic
     )
     routers = [element.id for element in fabric.elements if element.role == "switch"]
     return Lattice(
-        whole, place[:devices], dict(zip(place[devices:].tolist(), routers, strict=True))
+        surrounding, place[:devices], dict(zip(place[devices:].tolist(), routers, strict=True))
     )

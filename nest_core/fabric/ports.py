@@ -23,7 +23,7 @@ class SwitchPorts:
     radix, down, up, free : int
         Ports of one switch; ``down + up + free = radix``. Of a dragonfly's router ``up`` are
         those to other routers.
-    asked : float or None
+    stated : float or None
         Oversubscription asked for, down : up; None for the top tier and for routers.
     """
 
@@ -32,7 +32,7 @@ class SwitchPorts:
     radix: int
     down: int
     up: int
-    asked: float | None
+    stated: float | None
 
     @property
     def free(self) -> int:
@@ -42,4 +42,4 @@ class SwitchPorts:
     @property
     def realised(self) -> float | None:
         """Oversubscription of whole ports; None where nothing was asked for."""
-        return None if self.asked is None else self.down / self.up
+        return None if self.stated is None else self.down / self.up

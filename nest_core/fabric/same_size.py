@@ -33,7 +33,7 @@ from nest_core.fabric.fabric import Fabric
 from nest_core.fabric.scale_up import Interconnect
 from nest_core.fabric.torus import Torus
 
-__all__ = ["KINDS", "TIERS", "Shape", "Size", "same_size", "size_of", "with_scale_up"]
+__all__ = ["KINDS", "TIERS", "FabricShape", "Size", "same_size", "size_of", "with_scale_up"]
 
 _CLOS: dict[str, tuple[ClosKind, tuple[int, ...], int]] = {
     "spine-leaf": ("leaf_spine", (2,), 1),
@@ -97,7 +97,7 @@ class Size:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class FabricShape:
     """How a Clos of a size is built.
 
     Parameters
@@ -115,7 +115,7 @@ class Shape:
     oversubscribe: Oversubscribe = "remove_uplinks"
 
 
-_FULL_BISECTION = Shape()
+_FULL_BISECTION = FabricShape()
 
 
 @singledispatch
@@ -165,7 +165,7 @@ def _(fabric: Dragonfly) -> Size:
     )
 
 
-def same_size(of: Fabric | Size, kind: str, shape: Shape = _FULL_BISECTION) -> Fabric:
+def same_size(of: Fabric | Size, kind: str, shape: FabricShape = _FULL_BISECTION) -> Fabric:
     """A fabric of a size.
 
     Parameters
@@ -173,7 +173,7 @@ def same_size(of: Fabric | Size, kind: str, shape: Shape = _FULL_BISECTION) -> F
     of : Fabric or Size
     kind : str
         Of `KINDS`.
-    shape : Shape, optional
+    shape : FabricShape, optional
         Of those that are Clos (`TIERS`).
 
     Raises
@@ -217,13 +217,13 @@ def with_scale_up(size: Size, devices_per_node: int) -> Size:
     )
 
 
-def _clos(word: str, size: Size, shape: Shape) -> Clos:
+def _clos(word: str, size: Size, shape: FabricShape) -> Clos:
     """In the tiers that are asked for, else the fewest that hold it."""
     numbers = TIERS[word]
     if shape.tiers:
         if shape.tiers not in numbers:
-            said = f"must be {' or '.join(map(str, numbers))} for a {word}"
-            raise InputError("tiers", said, shape.tiers, "leave it out")
+            rule = f"must be {' or '.join(map(str, numbers))} for a {word}"
+            raise InputError("tiers", rule, shape.tiers, "leave it out")
         numbers = (shape.tiers,)
     for tiers in numbers[:-1]:
         with suppress(InputError):  # they do not hold it
@@ -231,7 +231,7 @@ def _clos(word: str, size: Size, shape: Shape) -> Clos:
     return _in_tiers(word, size, shape, numbers[-1])
 
 
-def _in_tiers(word: str, size: Size, shape: Shape, tiers: int) -> Clos:
+def _in_tiers(word: str, size: Size, shape: FabricShape, tiers: int) -> Clos:
     kind, _, planes = _CLOS[word]
     ratios = shape.ratios[: tiers - 1]
     return Clos(
@@ -259,8 +259,8 @@ def _name(size: Size, word: str) -> str:
 
 def _torus(size: Size) -> Torus:
     """Whole NICs of every device over four links."""
-    each, rest = divmod(size.nics_per_node, size.devices_per_node)
-    if rest or not each:
+    nics, rest = divmod(size.nics_per_node, size.devices_per_node)
+    if rest or not nics:
         raise InputError(
             "NICs per node",
             f"must be whole NICs for each of {size.devices_per_node} devices",
@@ -276,9 +276,9 @@ def _torus(size: Size) -> Torus:
         name=_name(size, "torus"),
         shape=(size.devices // across, across),
         wrap=(True, True),
-        link_bandwidth_Bps=each * size.nic_bandwidth_Bps / _TORUS_LINKS,
+        link_bandwidth_Bps=nics * size.nic_bandwidth_Bps / _TORUS_LINKS,
         hop_latency_s=size.hop_latency_s,
-        nics_per_device=each,
+        nics_per_device=nics,
         nic_bandwidth_Bps=size.nic_bandwidth_Bps,
         devices_per_node=size.devices_per_node,
     )
@@ -297,8 +297,8 @@ def _dragonfly(size: Size) -> Dragonfly:
             score = min(_GOOD, _share(ports, a, h, groups))
             rank = (-score, groups == 1, routers)
             if best is None or rank < best[0]:
-                whole = free if groups == 1 or free - h <= _SPARE_PORTS else h
-                best = (rank, (a, nodes, whole, groups))
+                global_ports = free if groups == 1 or free - h <= _SPARE_PORTS else h
+                best = (rank, (a, nodes, global_ports, groups))
     if best is None:
         raise InputError(
             "radix",

@@ -40,7 +40,7 @@ class Demand:
         NIC links of one node to one leaf.
     rails : int
         Leaves that one node hangs on.
-    apart : bool
+    rail_only : bool
         Rails are networks of their own.
     pods : {"units", "rails"}
         What a pod of three tiers gathers: all leaves of whole units, or leaves of one rail.
@@ -54,7 +54,7 @@ class Demand:
     tiers: int
     links: int
     rails: int
-    apart: bool
+    rail_only: bool
     pods: Literal["units", "rails"]
     oversubscription: tuple[float, ...]
     oversubscribe: Oversubscribe = "remove_uplinks"
@@ -135,7 +135,7 @@ def size(demand: Demand) -> Sizing:
 
 def _two(demand: Demand, per_unit: int, units: int, down: int, up: int) -> Sizing:
     radix, rails = demand.radix, demand.rails
-    leaves = units if demand.apart else units * rails
+    leaves = units if demand.rail_only else units * rails
     if leaves > radix:
         raise InputError(
             "clos.tiers",
@@ -143,7 +143,7 @@ def _two(demand: Demand, per_unit: int, units: int, down: int, up: int) -> Sizin
             2,
             "use 3 tiers, a larger radix or fewer devices",
         )
-    groups = rails if demand.apart else 1
+    groups = rails if demand.rail_only else 1
     spines = _spread(up, -(-leaves * up // radix))
     leaf = np.arange(units * rails)
     return Sizing(
@@ -162,7 +162,7 @@ def _two(demand: Demand, per_unit: int, units: int, down: int, up: int) -> Sizin
 def _three(demand: Demand, per_unit: int, units: int, down: int, up: int) -> Sizing:
     radix, rails, most = demand.radix, demand.rails, down_ports(demand, 1)
     unit, rail = np.divmod(np.arange(units * rails), rails)
-    by_rail = demand.apart or demand.pods == "rails"
+    by_rail = demand.rail_only or demand.pods == "rails"
     if by_rail:
         per_rail = -(-units // most)
         pod_of = rail * per_rail + unit // most
@@ -177,7 +177,7 @@ def _three(demand: Demand, per_unit: int, units: int, down: int, up: int) -> Siz
             )
         pod_of = unit // (most // rails)
         pods = -(-units // (most // rails))
-    tops = rails if demand.apart else 1
+    tops = rails if demand.rail_only else 1
     if pods // tops > radix:
         raise InputError(
             "clos.devices",

@@ -22,7 +22,7 @@ from nest_core.fabric.clos import Clos
 from nest_core.fabric.drawing import MAX_DRAWN, Drawing, drawing_of, edited
 from nest_core.fabric.tiers import open_switches
 
-__all__ = ["TEMPLATES", "Part", "added", "with_spines"]
+__all__ = ["TEMPLATES", "TemplatePart", "added", "with_spines"]
 
 GAP = 120.0
 """Between copies, in steps of the canvas."""
@@ -31,7 +31,7 @@ _NUMBER = re.compile(r"(\D*)(\d+)(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TemplatePart:
     """What to add.
 
     Parameters
@@ -61,19 +61,19 @@ class Part:
     radix: int = 64
 
 
-def _rack(part: Part) -> Clos:
+def _rack(part: TemplatePart) -> Clos:
     return _clos(part, part.nodes, tiers=1)
 
 
-def _rails(part: Part) -> Clos:
+def _rails(part: TemplatePart) -> Clos:
     return replace(_clos(part, part.nodes, tiers=1), kind="rail_only", rails=0)
 
 
-def _pod(part: Part) -> Clos:
+def _pod(part: TemplatePart) -> Clos:
     return _clos(part, part.nodes, tiers=2)
 
 
-TEMPLATES: Mapping[str, tuple[str, Callable[[Part], Clos]]] = {
+TEMPLATES: Mapping[str, tuple[str, Callable[[TemplatePart], Clos]]] = {
     "rack": ("servers under one leaf", _rack),
     "rails": ("servers under one leaf per NIC, rail by rail", _rails),
     "pod": ("servers in racks, leaves under spines at 1:1", _pod),
@@ -81,7 +81,7 @@ TEMPLATES: Mapping[str, tuple[str, Callable[[Part], Clos]]] = {
 """What one copy is, in words, and the Clos that it is."""
 
 
-def added(drawing: Drawing, part: Part) -> Drawing:
+def added(drawing: Drawing, part: TemplatePart) -> Drawing:
     """The drawing with copies of a part at its right.
 
     Raises
@@ -118,7 +118,7 @@ def added(drawing: Drawing, part: Part) -> Drawing:
     ids = _beyond(entry["id"] for entry in elements)
     steps = _beyond(step for entry in elements for step in (entry.get("group") or "").split("/"))
     paths = {entry.get("group", "") for entry in piece["element"]} - {""}
-    left, wide = _right_of(elements), _right_of(piece["element"])
+    shift, wide = _right_of(elements), _right_of(piece["element"])
     for copy in range(part.copies):
         names = _numbered_on((entry["id"] for entry in piece["element"]), ids)
         (group,) = _numbered_on([f"{word} 0"], steps).values()
@@ -128,7 +128,7 @@ def added(drawing: Drawing, part: Part) -> Drawing:
             new = {
                 "id": names[entry["id"]],
                 "group": "/".join([group, *path]),
-                "x": entry["x"] + left + copy * wide,
+                "x": entry["x"] + shift + copy * wide,
             }
             elements.append(entry | new)
         links += [link | {"a": names[link["a"]], "b": names[link["b"]]} for link in piece["link"]]
@@ -176,18 +176,18 @@ def with_spines(
         spine["y"] = min(entry["y"] for entry in places) - GAP
     links = [
         {
-            "a": one,
+            "a": leaf,
             "b": name,
             "bandwidth_GBps": link_GBps,
             "count": max(1, math.floor(down / (ratio * link_GBps) + 0.5)),
             "latency_us": 0.6,
         }
-        for one, down in below.items()
+        for leaf, down in below.items()
     ]
     return edited(drawing, [*drawing["element"], spine], [*drawing["link"], *links])
 
 
-def _clos(part: Part, nodes: int, tiers: int) -> Clos:
+def _clos(part: TemplatePart, nodes: int, tiers: int) -> Clos:
     ports = nodes * part.devices
     return Clos(
         name="part",
@@ -224,11 +224,11 @@ def _word(text: str) -> str:
 
 def _beyond(names: Iterable[str]) -> Counter[str]:
     """By word, the number after the highest that is taken."""
-    found: Counter[str] = Counter()
+    next_number: Counter[str] = Counter()
     for name in names:
         if parts := _NUMBER.fullmatch(name):
-            found[parts[1]] = max(found[parts[1]], int(parts[2]) + 1)
-    return found
+            next_number[parts[1]] = max(next_number[parts[1]], int(parts[2]) + 1)
+    return next_number
 
 
 def _numbered_on(names: Iterable[str], beyond: Counter[str]) -> dict[str, str]:

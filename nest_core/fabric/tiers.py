@@ -75,19 +75,22 @@ def unlinked(drawing: Mapping[str, Any]) -> tuple[str, ...]:
 
 def tiers_of(drawing: Drawing) -> tuple[DrawnTier, ...]:
     """Tiers with links up, innermost first."""
-    found = _heights(drawing)
+    heights = _heights(drawing)
     ids: defaultdict[tuple[int, str], list[str]] = defaultdict(list)
-    for name in found.up:
-        if found.up[name] and found.down[name]:
+    for name in heights.up:
+        if heights.up[name] and heights.down[name]:
             first = re.match(r"[^\W\d_]+", name)
-            ids[found.height[name], first[0] if first else ""].append(name)
+            ids[heights.height[name], first[0] if first else ""].append(name)
     group = {entry["id"]: (entry.get("group") or "").split("/")[0] for entry in drawing["element"]}
     tiers = []
     for height, word in sorted(ids):
         names = ids[height, word]
-        rates = [(_rate(drawing, found.down[one]), _rate(drawing, found.up[one])) for one in names]
+        rates = [
+            (_rate(drawing, heights.down[switch]), _rate(drawing, heights.up[switch]))
+            for switch in names
+        ]
         down, up = max(rates, key=lambda rate: rate[0] / rate[1])
-        counts = [sum(_count(drawing, at) for at in found.up[name]) for name in names]
+        counts = [sum(_count(drawing, at) for at in heights.up[name]) for name in names]
         tiers.append(
             DrawnTier(
                 word or f"tier {height}",
@@ -103,11 +106,11 @@ def tiers_of(drawing: Drawing) -> tuple[DrawnTier, ...]:
 
 def open_switches(drawing: Drawing) -> dict[str, float]:
     """Switches outside servers that nothing is above, with what reaches them from below, GB/s."""
-    found = _heights(drawing)
+    heights = _heights(drawing)
     return {
-        name: _rate(drawing, found.down[name])
-        for name in found.up
-        if found.down[name] and not found.up[name]
+        name: _rate(drawing, heights.down[name])
+        for name in heights.up
+        if heights.down[name] and not heights.up[name]
     }
 
 
@@ -133,21 +136,21 @@ def oversubscribed(drawing: Drawing, switches: Collection[str], ratio: float) ->
     (1.0, 2.909090909090909, (11, 11))
     """
     positive("ratio", ratio)
-    found = _heights(drawing)
+    heights = _heights(drawing)
     links = [dict(link) for link in drawing["link"]]
     for name in switches:
-        up = found.up.get(name, [])
-        if not up or not found.down[name]:
+        up = heights.up.get(name, [])
+        if not up or not heights.down[name]:
             raise InputError(
                 "ratio", "must be of switches with links down and up", name, "choose a tier"
             )
-        down = _rate(drawing, found.down[name])
+        down = _rate(drawing, heights.down[name])
         present = sum(_count(drawing, at) for at in up)
         wanted = max(1, math.floor(down * present / (_rate(drawing, up) * ratio) + 0.5))
         for at, count in zip(up, _shared(wanted, [_count(drawing, at) for at in up]), strict=True):
             links[at]["count"] = count
-    kept = [link for link in links if link.get("count", 1) > 0]
-    changed = edited(drawing, drawing["element"], kept)
+    wired = [link for link in links if link.get("count", 1) > 0]
+    changed = edited(drawing, drawing["element"], wired)
     _check_ports(changed, switches)
     return changed
 
@@ -186,12 +189,12 @@ def _heights(drawing: Drawing) -> _Heights:
     roles = {entry["id"]: entry["role"] for entry in drawing["element"]}
     graph: nx.Graph[str] = nx.Graph()
     graph.add_nodes_from(roles)
-    known = [
+    wired = [
         (at, link["a"], link["b"])
         for at, link in enumerate(drawing["link"])
         if link["a"] in roles and link["b"] in roles
     ]
-    graph.add_edges_from((a, b) for _, a, b in known)
+    graph.add_edges_from((a, b) for _, a, b in wired)
     cards = "nic" in roles.values()
     devices = [name for name, role in roles.items() if role == "device"]
     inside = inner_switches(graph, devices) if cards else set()
@@ -199,10 +202,10 @@ def _heights(drawing: Drawing) -> _Heights:
     outside = [name for name, role in roles.items() if role == "switch" and name not in inside]
     down: dict[str, list[int]] = {name: [] for name in outside}
     up: dict[str, list[int]] = {name: [] for name in outside}
-    for at, a, b in known:
-        for one, other in ((a, b), (b, a)):
-            if one in up and height[one] != height[other]:
-                (down if height[other] < height[one] else up)[one].append(at)
+    for at, a, b in wired:
+        for end, other in ((a, b), (b, a)):
+            if end in up and height[end] != height[other]:
+                (down if height[other] < height[end] else up)[end].append(at)
     return _Heights(height, down, up)
 
 

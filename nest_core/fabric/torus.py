@@ -255,19 +255,19 @@ class Torus(Fabric):
         place = self.place_of() if self.missing else None
         if place is not None:
             a, b = place[a], place[b]
-        apart = []
+        gaps = []
         for size in self.shape:
-            apart.append(b % size - a % size)
+            gaps.append(b % size - a % size)
             a, b = a // size, b // size
         if self.twisted:
-            return self._twisted_hops(apart)
-        hops = np.zeros(np.shape(apart[0]), dtype=np.int64)
-        for gap, size, wrapped in zip(apart, self.shape, self.wrap, strict=True):
+            return self._twisted_hops(gaps)
+        hops = np.zeros(np.shape(gaps[0]), dtype=np.int64)
+        for gap, size, wrapped in zip(gaps, self.shape, self.wrap, strict=True):
             gap = np.abs(gap)
             hops = hops + (np.minimum(gap, size - gap) if wrapped else gap)
         return hops
 
-    def _twisted_hops(self, apart: list[IntArray]) -> IntArray:
+    def _twisted_hops(self, gaps: list[IntArray]) -> IntArray:
         """The least over going round each short dimension once more, or not.
 
         Twice round is no shift and a detour, so nothing shorter is left out.
@@ -276,15 +276,15 @@ class Torus(Fabric):
         rounds = [(0, 1) if any(shifts) else (0,) for shifts in self.shifts]
         best: IntArray | None = None
         for turns in itertools.product(*rounds):
-            hops = np.zeros(np.shape(apart[0]), dtype=np.int64)
-            for axis, (gap, size) in enumerate(zip(apart, self.shape, strict=True)):
+            hops = np.zeros(np.shape(gaps[0]), dtype=np.int64)
+            for axis, (gap, size) in enumerate(zip(gaps, self.shape, strict=True)):
                 if size == short:
                     # Steps of a short dimension below 0 have gone round it already.
                     hops = hops + np.abs(gap % size - turns[axis] * size)
                     continue
                 shift = sum(
                     (turns[other] - near // short) * self.shifts[other][axis]
-                    for other, near in enumerate(apart)
+                    for other, near in enumerate(gaps)
                 )
                 around = (gap + shift) % size
                 hops = hops + np.minimum(around, size - around)
@@ -347,11 +347,11 @@ class Torus(Fabric):
             coordinates.append(rest % size)
             rest = rest // size
         strides = np.cumprod((1, *self.shape[:-1])).tolist()
-        found = []
+        links = []
         for axis, (size, wrapped) in enumerate(zip(self.shape, self.wrap, strict=True)):
             inner = np.flatnonzero(coordinates[axis] < size - 1)
             if len(inner):
-                found.append((inner, inner + strides[axis], axis, False))
+                links.append((inner, inner + strides[axis], axis, False))
             shifts = self.shifts[axis]
             if wrapped and (any(shifts) or size > 2):
                 edge = np.flatnonzero(coordinates[axis] == size - 1)
@@ -359,8 +359,8 @@ class Torus(Fabric):
                 for other, (length, stride) in enumerate(zip(self.shape, strides, strict=True)):
                     at = np.zeros_like(ahead) if other == axis else coordinates[other][edge]
                     ahead += (at + shifts[other]) % length * stride
-                found.append((edge, ahead, axis, True))
-        return found
+                links.append((edge, ahead, axis, True))
+        return links
 
     def _failed(self) -> tuple[int, ...]:
         return parse_failed(self.missing, {"device": self.places}).get("device", ())

@@ -92,8 +92,8 @@ class Accelerator:
         }
         if precision in measured or not measured:
             return measured.get(precision, peaks[precision])
-        known = next(iter(measured))
-        share = measured[known] / peaks[known]
+        measured_precision = next(iter(measured))
+        share = measured[measured_precision] / peaks[measured_precision]
         narrow = NARROW.get(precision)
         return peaks[precision] * share * (narrow.share if narrow else 1.0)
 

@@ -135,14 +135,14 @@ def measured_share(
     profile = accelerator.profile
     if profile is None:
         return 0.0
-    whole = known = 0.0
+    total = measured_s = 0.0
     for operator, times in runs:
-        for direction, found in _passes(operator):
-            for kernel in found:
+        for direction, kernels in _passes(operator):
+            for kernel in kernels:
                 measured = profile.seconds(kernel, precision, operator.op, direction)
-                known += times * (measured or 0.0)
-                whole += times * seconds(kernel, accelerator, precision, operator.op, direction)
-    return known / whole if whole else 0.0
+                measured_s += times * (measured or 0.0)
+                total += times * seconds(kernel, accelerator, precision, operator.op, direction)
+    return measured_s / total if total else 0.0
 
 
 def kernels(operator: Operator) -> tuple[int, int]:

@@ -32,9 +32,9 @@ def bound(kernel: Kernel, accelerator: Accelerator, precision: str) -> Bound:
     if kernel.unit == "memory":
         return "memory"
     accelerator = replace(accelerator, profile=None)
-    whole = seconds(kernel, accelerator, precision)
+    both = seconds(kernel, accelerator, precision)
     alone = seconds(replace(kernel, bytes=0.0), accelerator, precision)
-    return "memory" if whole > alone * (1.0 + _ROUNDING) else "arithmetic"
+    return "memory" if both > alone * (1.0 + _ROUNDING) else "arithmetic"
 
 
 def compute_precision(kernel: Kernel, accelerator: Accelerator, precision: str) -> str:
@@ -73,13 +73,13 @@ def time_in_words(
     tuple of str
         A line for the arithmetic, one for the bytes, and which of the two is longer.
     """
-    found = seconds(kernel, accelerator, precision, op, direction)
+    taken = seconds(kernel, accelerator, precision, op, direction)
     accelerator = replace(accelerator, profile=None)
     estimated = seconds(kernel, accelerator, precision)
-    whole = humanise_seconds(estimated)
+    longer = humanise_seconds(estimated)
     measured = (
-        (f"measured on such a device: {humanise_seconds(found)}, which goes before",)
-        if found != estimated
+        (f"measured on such a device: {humanise_seconds(taken)}, which goes before",)
+        if taken != estimated
         else ()
     )
     if kernel.unit == "memory":
@@ -101,7 +101,7 @@ def time_in_words(
     moved = kernel.bytes * (narrow.element_bytes / 2.0 if narrow else 1.0)
     lines.append(f"memory: {_traffic(moved, accelerator)}")
     cast = f", with the conversion to {precision}" if narrow else ""
-    return (*lines, f"time: the longer, {whole}{cast}; bound by {verdict}", *measured)
+    return (*lines, f"time: the longer, {longer}{cast}; bound by {verdict}", *measured)
 
 
 def _traffic(moved: float, accelerator: Accelerator) -> str:

@@ -22,7 +22,14 @@ from nest_core.documents.errors import InputError
 from nest_core.documents.presets import kept_per_edition, load_toml, preset_path
 from nest_core.hardware.collectives import Curve
 
-__all__ = ["CENTRE", "NetworkDraw", "NetworkParameters", "Spread", "Transport", "load_spread"]
+__all__ = [
+    "CENTRE",
+    "NetworkDraw",
+    "NetworkParameters",
+    "Transport",
+    "TransportSpread",
+    "load_spread",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +84,7 @@ CENTRE = NetworkParameters()
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class TransportSpread:
     """The catalogue.
 
     Parameters
@@ -102,12 +109,12 @@ class Spread:
         ------
         InputError
         """
-        found = {entry.name: entry for entry in self.transports}
-        if name not in found:
+        transports = {entry.name: entry for entry in self.transports}
+        if name not in transports:
             raise InputError(
-                "transport", "must be one of the catalogue", name, "pick " + ", ".join(found)
+                "transport", "must be one of the catalogue", name, "pick " + ", ".join(transports)
             )
-        return found[name]
+        return transports[name]
 
     def of_curve(self, curve: Curve | None) -> Transport:
         """The transport that a curve between nodes is of."""
@@ -123,11 +130,11 @@ class NetworkDraw:
 
     Parameters
     ----------
-    spread : Spread
+    spread : TransportSpread
     seed : int
     """
 
-    spread: Spread
+    spread: TransportSpread
     seed: int
 
     def factor(self, name: str, spread: float) -> float:
@@ -135,14 +142,16 @@ class NetworkDraw:
         rng = np.random.default_rng((self.seed, crc32(name.encode())))
         return math.exp(spread * float(rng.standard_normal()))
 
-    def parameters(self, transport: Transport, routing: str, apart: str = "") -> NetworkParameters:
+    def parameters(
+        self, transport: Transport, routing: str, separately: str = ""
+    ) -> NetworkParameters:
         """Factors of one network around what costs say of it.
 
         Parameters
         ----------
         transport : Transport
         routing : {"adaptive", "ecmp"}
-        apart : str
+        separately : str
             Networks that differ here share no draw of the transport.
         """
         spreads = dict(self.spread.spreads)
@@ -151,7 +160,7 @@ class NetworkDraw:
             return self.factor(name, spreads[name])
 
         return NetworkParameters(
-            reach=self.factor(f"reach.{transport.name}{apart}", transport.spread),
+            reach=self.factor(f"reach.{transport.name}{separately}", transport.spread),
             incast=drawn("incast"),
             uplinks=drawn(f"uplinks.{routing}"),
             reduction=drawn("reduction"),
@@ -162,23 +171,23 @@ class NetworkDraw:
 
 
 @kept_per_edition(1)
-def load_spread() -> Spread:
+def load_spread() -> TransportSpread:
     """The catalogue of ``presets/network/spread.toml``."""
     document = load_toml(preset_path("network", "spread.toml"))
     transports = tuple(
         Transport(name, entry["share"], entry["spread"], tuple(entry["curves"]))
         for name, entry in document["reach"].items()
     )
-    return Spread(transports, tuple(_leaves(document)))
+    return TransportSpread(transports, tuple(_leaves(document)))
 
 
 def _leaves(document: Mapping[str, object], above: str = "") -> list[tuple[str, float]]:
     """Spreads by dotted name; those of transports stand with them."""
-    found: list[tuple[str, float]] = []
+    leaves: list[tuple[str, float]] = []
     for key, value in document.items():
         if isinstance(value, Mapping) and key != "reach":
             if "spread" in value:
-                found.append((above + key, float(value["spread"])))
+                leaves.append((above + key, float(value["spread"])))
             else:
-                found += _leaves(value, f"{above}{key}.")
-    return found
+                leaves += _leaves(value, f"{above}{key}.")
+    return leaves

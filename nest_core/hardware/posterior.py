@@ -79,7 +79,7 @@ class Effect:
         whose = zip(
             (self.family, self.framework, self.stack), (family, framework, stack), strict=True
         )
-        return all(own in ("", theirs) for own, theirs in whose)
+        return all(fitted in ("", theirs) for fitted, theirs in whose)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,13 +157,13 @@ class Posterior:
             ],
             dtype=float,
         )
-        own = {
+        fitted = {
             effect.parameter
             for effect in self.effects
             if effect.stack and effect.of(family, framework, stack)
         }
         unseen = np.array(
-            [0.0 if name in own else self.stack_sd.get(name, 0.0) for name in PARAMETERS]
+            [0.0 if name in fitted else self.stack_sd.get(name, 0.0) for name in PARAMETERS]
         )
         if all(effect.family != family for effect in self.effects):
             unseen = np.hypot(unseen, [self.family_sd.get(name, 0.0) for name in PARAMETERS])

@@ -17,7 +17,7 @@ from nest_core.workload.graph import Dim, Sizes, extent
 from nest_core.workload.models import sizes
 from nest_core.workload.operators import operators
 
-__all__ = ["CPU_BYTES", "CPU_FLOPS", "Case", "cases", "check_affordable"]
+__all__ = ["CPU_BYTES", "CPU_FLOPS", "ProfileCase", "cases", "check_affordable"]
 
 Shape = tuple[int, ...]
 
@@ -27,7 +27,7 @@ CPU_BYTES = 4e9
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class ProfileCase:
     """One kernel to measure.
 
     Parameters
@@ -64,24 +64,24 @@ class Case:
     transposed: bool
 
 
-def cases(model: Model, strategies: Iterable[Strategy]) -> tuple[Case, ...]:
+def cases(model: Model, strategies: Iterable[Strategy]) -> tuple[ProfileCase, ...]:
     """The distinct kernels of a model's layers under strategies."""
-    found: dict[tuple[Signature, str], Case] = {}
+    result: dict[tuple[Signature, str], ProfileCase] = {}
     for strategy in strategies:
         at = sizes(model, strategy.micro_batch, strategy.sequence)
         for kind, _ in model.runs:
             graph = layer_graph(model, kind, strategy)
             for case in _cases(graph, at, strategy.width, f"{model.name}, {kind}"):
                 key = (case.signature, case.function)
-                if key in found:
-                    met = dict.fromkeys((*found[key].operators, *case.operators))
-                    found[key] = replace(found[key], operators=tuple(met))
+                if key in result:
+                    met = dict.fromkeys((*result[key].operators, *case.operators))
+                    result[key] = replace(result[key], operators=tuple(met))
                 else:
-                    found[key] = case
-    return tuple(found.values())
+                    result[key] = case
+    return tuple(result.values())
 
 
-def _cases(graph: Graph, at: Sizes, width: float, place: str) -> Iterator[Case]:
+def _cases(graph: Graph, at: Sizes, width: float, place: str) -> Iterator[ProfileCase]:
     for operator in operators(graph, at, width):
         node = graph[operator.name]
         read = graph.inputs(node)
@@ -96,7 +96,7 @@ def _cases(graph: Graph, at: Sizes, width: float, place: str) -> Iterator[Case]:
             for index, kernel in enumerate(kernels):
                 if not kernel.bytes:
                     continue
-                yield Case(
+                yield ProfileCase(
                     signature=signature(operator.op, direction, kernel),
                     function=node.function,
                     operators=(f"{place}, {operator.name}",),
@@ -112,11 +112,11 @@ def _cases(graph: Graph, at: Sizes, width: float, place: str) -> Iterator[Case]:
                 )
 
 
-def check_affordable(found: Sequence[Case], device: str) -> None:
+def check_affordable(profiled: Sequence[ProfileCase], device: str) -> None:
     """Refuse kernels that would take a CPU many seconds each."""
     if device != "cpu":
         return
-    for case in found:
+    for case in profiled:
         if case.kernel.flops > CPU_FLOPS or case.kernel.bytes > CPU_BYTES:
             raise InputError(
                 case.operators[0],

@@ -29,10 +29,10 @@ from nest_core.workload.operators import Unit
 
 __all__ = [
     "Direction",
-    "Measurement",
+    "KernelMeasurement",
     "Profile",
     "Signature",
-    "Skipped",
+    "SkippedKernel",
     "joined",
     "load_profile",
     "read_profile",
@@ -75,7 +75,7 @@ class Signature:
 
 
 @dataclass(frozen=True, slots=True)
-class Measurement:
+class KernelMeasurement:
     """One kernel that was measured.
 
     Parameters
@@ -104,7 +104,7 @@ class Measurement:
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
+class SkippedKernel:
     """One kernel that could not be measured, and why.
 
     Parameters
@@ -137,8 +137,8 @@ class Profile:
         Versions; ``cuda`` is empty on a CPU.
     date : str
         Day of the measurement, ISO 8601.
-    measured : tuple of Measurement
-    skipped : tuple of Skipped
+    measured : tuple of KernelMeasurement
+    skipped : tuple of SkippedKernel
     """
 
     name: str
@@ -148,8 +148,8 @@ class Profile:
     torch: str
     cuda: str
     date: str
-    measured: tuple[Measurement, ...]
-    skipped: tuple[Skipped, ...] = ()
+    measured: tuple[KernelMeasurement, ...]
+    skipped: tuple[SkippedKernel, ...] = ()
     _times: dict[Signature, float] = field(init=False, repr=False)
     _digest: str = field(init=False, repr=False)
 
@@ -158,7 +158,7 @@ class Profile:
         for entry in self.measured:
             for key in (entry.signature, entry.signature.anywhere):
                 times.setdefault(key, []).append(entry.seconds)
-        object.__setattr__(self, "_times", {key: fmean(found) for key, found in times.items()})
+        object.__setattr__(self, "_times", {key: fmean(samples) for key, samples in times.items()})
         digest = hashlib.sha256(write_profile(self).encode()).hexdigest()
         object.__setattr__(self, "_digest", digest)
 
@@ -254,20 +254,20 @@ def read_profile(text: str) -> Profile:
         cuda=entry.cuda,
         date=entry.date,
         measured=tuple(
-            Measurement(
-                _signature(each),
-                each.function,
-                tuple(each.operators),
-                each.seconds,
-                each.spread,
-                each.repeats,
-                each.how,
+            KernelMeasurement(
+                _signature(row),
+                row.function,
+                tuple(row.operators),
+                row.seconds,
+                row.spread,
+                row.repeats,
+                row.how,
             )
-            for each in entry.kernels
+            for row in entry.kernels
         ),
         skipped=tuple(
-            Skipped(_signature(each), each.function, tuple(each.operators), each.reason)
-            for each in entry.skipped
+            SkippedKernel(_signature(row), row.function, tuple(row.operators), row.reason)
+            for row in entry.skipped
         ),
     )
 
@@ -303,12 +303,12 @@ def joined(first: Profile, second: Profile) -> Profile:
                 old,
                 "write to another file",
             )
-    measured: dict[tuple[Signature, str], Measurement] = {}
+    measured: dict[tuple[Signature, str], KernelMeasurement] = {}
     for entry in (*first.measured, *second.measured):
         key_of = (entry.signature, entry.function)
         before = measured.get(key_of)
         met = tuple(dict.fromkeys((*(before.operators if before else ()), *entry.operators)))
-        measured[key_of] = Measurement(
+        measured[key_of] = KernelMeasurement(
             entry.signature,
             entry.function,
             met,
@@ -339,7 +339,7 @@ def _rounded(value: float) -> float:
     return float(f"{value:.{_DIGITS}g}")
 
 
-def _row(entry: Measurement | Skipped) -> dict[str, Any]:
+def _row(entry: KernelMeasurement | SkippedKernel) -> dict[str, Any]:
     row = asdict(entry)
     return {**cast(dict[str, Any], row.pop("signature")), **row}
 
@@ -351,7 +351,7 @@ def _signature(entry: _KernelTable) -> Signature:
     )
 
 
-class _Table(BaseModel):
+class _ProfileTable(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
 
 
@@ -360,7 +360,7 @@ _Amount = Annotated[float, Field(ge=0, le=1e24)]
 _Seconds = Annotated[float, Field(ge=1e-9, le=1e6)]
 
 
-class _KernelTable(_Table):
+class _KernelTable(_ProfileTable):
     op: Name
     direction: Direction
     unit: Unit
@@ -385,7 +385,7 @@ class _SkippedTable(_KernelTable):
     reason: _Text
 
 
-class _ProfileFile(_Table):
+class _ProfileFile(_ProfileTable):
     version: Literal[1] = Field(alias="schema")
     name: Name
     device: Name

@@ -30,8 +30,8 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from nest_core.documents.errors import InputError
-from nest_core.hardware.profile_cases import Case
-from nest_core.hardware.profiles import Measurement, Profile, Skipped
+from nest_core.hardware.profile_cases import ProfileCase
+from nest_core.hardware.profiles import KernelMeasurement, Profile, SkippedKernel
 
 __all__ = ["check_device", "device_name", "measure", "timer"]
 
@@ -91,14 +91,14 @@ def device_name(device: str) -> str:
         return torch.cuda.get_device_name()
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
-            named = [line.partition(":")[2].strip() for line in file if "model name" in line]
+            names = [line.partition(":")[2].strip() for line in file if "model name" in line]
     except OSError:
-        named = []
-    return (named or [""])[0] or platform.processor() or "CPU"
+        names = []
+    return (names or [""])[0] or platform.processor() or "CPU"
 
 
 def measure(
-    found: Sequence[Case],
+    profiled: Sequence[ProfileCase],
     name: str,
     device: Literal["cuda", "cpu"],
     precision: str,
@@ -111,7 +111,7 @@ def measure(
 
     Parameters
     ----------
-    found : sequence of Case
+    profiled : sequence of ProfileCase
     name : str
         Of the profile.
     device : {"cuda", "cpu"}
@@ -131,23 +131,23 @@ def measure(
     InputError
         If not one of them could run.
     """
-    measured: list[Measurement] = []
-    skipped: list[Skipped] = []
+    measured: list[KernelMeasurement] = []
+    skipped: list[SkippedKernel] = []
     timed = timed or timer(device)
     with _products_in(precision):
-        for number, case in enumerate(found, start=1):
-            at = f"{number}/{len(found)} {case.operators[0]}, {case.signature.direction}"
+        for number, case in enumerate(profiled, start=1):
+            at = f"{number}/{len(profiled)} {case.operators[0]}, {case.signature.direction}"
             try:
                 times, how = _times(case, device, precision, repeats, timed)
             except (_Unmeasured, RuntimeError, ValueError) as error:  # PyTorch raises the latter
                 # two for lack of memory, kernel or type.
                 reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:400]
-                skipped.append(Skipped(case.signature, case.function, case.operators, reason))
+                skipped.append(SkippedKernel(case.signature, case.function, case.operators, reason))
                 report(f"{at}: left out, {reason}")
                 continue
             middle = statistics.median(times)
             measured.append(
-                Measurement(
+                KernelMeasurement(
                     case.signature,
                     case.function,
                     case.operators,
@@ -158,7 +158,7 @@ def measure(
                 )
             )
             report(f"{at}: {middle * 1e6:.4g} µs")
-    if found and not measured:
+    if profiled and not measured:
         raise InputError(
             "--precision",
             "must be one that the device computes in",
@@ -179,16 +179,16 @@ def measure(
 
 
 def _times(
-    case: Case, device: str, precision: str, repeats: int, timed: Timer
+    case: ProfileCase, device: str, precision: str, repeats: int, timed: Timer
 ) -> tuple[list[float], str]:
-    made = _Operands(device, _TYPES[precision])
+    operands = _Operands(device, _TYPES[precision])
     if case.kernel.unit == "memory":
-        run, how = _pass(case, made)
+        run, how = _pass(case, operands)
     elif case.kernel.unit.endswith("attention"):
-        run, how = _attention(case, made)
+        run, how = _attention(case, operands)
     else:
         eight = precision == "fp8" and case.kernel.unit == "gemm"
-        run, how = _product(case, made, eight=eight)
+        run, how = _product(case, operands, eight=eight)
     return timed(run, repeats), how
 
 
@@ -206,43 +206,43 @@ class _Operands:
         return torch.randint(vocabulary, shape, device=self.device)
 
 
-def _product(case: Case, made: _Operands, *, eight: bool) -> tuple[Run, str]:
+def _product(case: ProfileCase, operands: _Operands, *, eight: bool) -> tuple[Run, str]:
     """Forward ``a b^T`` as a linear layer stores ``b``; then the gradients of ``a`` and ``b``."""
     count, m, n, k = (math.ceil(size) for size in case.kernel.shape)
     forward = case.signature.direction == "forward"
     left_turned = not forward and case.index == 1
     right_turned = case.transposed if forward else (not case.transposed and case.index == 0)
     if eight:
-        loose = made.random(math.ceil(case.kernel.cast))
-        return _eight_bits(made.random(count, m, k), made.random(count, n, k), loose)
-    left = made.random(count, k, m).mT if left_turned else made.random(count, m, k)
-    right = made.random(count, n, k).mT if right_turned else made.random(count, k, n)
+        loose = operands.random(math.ceil(case.kernel.cast))
+        return _eight_bits(operands.random(count, m, k), operands.random(count, n, k), loose)
+    first = operands.random(count, k, m).mT if left_turned else operands.random(count, m, k)
+    second = operands.random(count, n, k).mT if right_turned else operands.random(count, k, n)
     if count == 1:
-        a, b = left[0], right[0]
-        flat = torch.empty(m, n, dtype=made.dtype, device=made.device)
+        a, b = first[0], second[0]
+        flat = torch.empty(m, n, dtype=operands.dtype, device=operands.device)
         return lambda: torch.mm(a, b, out=flat), "torch.mm"
-    out = torch.empty(count, m, n, dtype=made.dtype, device=made.device)
-    return lambda: torch.bmm(left, right, out=out), "torch.bmm"
+    out = torch.empty(count, m, n, dtype=operands.dtype, device=operands.device)
+    return lambda: torch.bmm(first, second, out=out), "torch.bmm"
 
 
-def _eight_bits(left: Tensor, right: Tensor, loose: Tensor) -> tuple[Run, str]:
+def _eight_bits(first: Tensor, second: Tensor, loose: Tensor) -> tuple[Run, str]:
     """What must be cast first, and the product; one after the other where there are several."""
-    one = torch.ones((), device=left.device)
+    unit = torch.ones((), device=first.device)
     pairs = [
         (a.to(torch.float8_e4m3fn), b.to(torch.float8_e4m3fn).t())
-        for a, b in zip(left, right, strict=True)
+        for a, b in zip(first, second, strict=True)
     ]
 
     def run() -> None:
         if loose.numel():
             loose.to(torch.float8_e4m3fn)
         for a, b in pairs:
-            torch._scaled_mm(a, b, one, one, out_dtype=left.dtype)
+            torch._scaled_mm(a, b, unit, unit, out_dtype=first.dtype)
 
     return run, "cast and torch._scaled_mm" if loose.numel() else "torch._scaled_mm"
 
 
-def _attention(case: Case, made: _Operands) -> tuple[Run, str]:
+def _attention(case: ProfileCase, operands: _Operands) -> tuple[Run, str]:
     if case.function not in ("", "dropout", "mla"):
         raise _Unmeasured(f"PyTorch's fused attention has no {case.function}")
     if 0 < case.window < case.keys:
@@ -251,13 +251,13 @@ def _attention(case: Case, made: _Operands) -> tuple[Run, str]:
     batch, heads, rows = others[0][:3]
     width = others[0][-1] + (others[1][-1] if len(others) == 4 else 0)
     groups = value[1]
-    query = made.random(batch, heads, rows, width, gradient=True)
-    key = made.random(batch, groups, case.keys, width, gradient=True)
-    values = made.random(batch, groups, case.keys, value[-1], gradient=True)
+    query = operands.random(batch, heads, rows, width, gradient=True)
+    key = operands.random(batch, groups, case.keys, width, gradient=True)
+    values = operands.random(batch, groups, case.keys, value[-1], gradient=True)
     dropped = _DROPPED if case.function == "dropout" else 0.0
 
     def forward() -> Tensor:
-        with sdpa_kernel(_FUSED) if made.device == "cuda" else nullcontext():
+        with sdpa_kernel(_FUSED) if operands.device == "cuda" else nullcontext():
             return F.scaled_dot_product_attention(
                 query,
                 key,
@@ -270,63 +270,63 @@ def _attention(case: Case, made: _Operands) -> tuple[Run, str]:
     return _either(case, forward, (query, key, values), "scaled_dot_product_attention")
 
 
-def _pass(case: Case, made: _Operands) -> tuple[Run, str]:
+def _pass(case: ProfileCase, make: _Operands) -> tuple[Run, str]:
     op, function = case.signature.op, case.function or case.signature.op
     if op == "embedding":
-        return _embedding(case, made)
+        return _embedding(case, make)
     if op == "loss":
-        return _loss(case, made)
+        return _loss(case, make)
     if op == "norm" and function in ("layernorm", "rmsnorm"):
-        return _norm(case, made)
+        return _norm(case, make)
     reads, apply = _POINTWISE.get(function, (0, torch.clone))
     alike = [math.prod(shape) == math.prod(case.output) for shape in case.inputs]
     handed_on = case.signature.direction == "backward" and function in _HANDED_ON
     if len(alike) != reads or not all(alike) or handed_on:
-        return _copy(case, made)
+        return _copy(case, make)
     *rows, columns = case.output
     if function in _GATED:
         reads, shape = 1, (*rows, 2 * columns)
     else:
         shape = case.output
-    operands = tuple(made.random(*shape, gradient=True) for _ in range(reads))
+    operands = tuple(make.random(*shape, gradient=True) for _ in range(reads))
     how = "torch.nn.functional.glu" if function in _GATED else f"torch {function}"
     return _either(case, lambda: apply(*operands), operands, how)
 
 
-def _norm(case: Case, made: _Operands) -> tuple[Run, str]:
+def _norm(case: ProfileCase, make: _Operands) -> tuple[Run, str]:
     width = case.output[-1:]
-    x = made.random(*case.output, gradient=True)
-    scale = made.random(*width, gradient=True)
+    x = make.random(*case.output, gradient=True)
+    scale = make.random(*width, gradient=True)
     if case.function == "rmsnorm":
         return _either(case, lambda: F.rms_norm(x, width, scale), (x, scale), "torch rms_norm")
-    shift = made.random(*width, gradient=True)
+    shift = make.random(*width, gradient=True)
     operands = (x, scale, shift)
     return _either(case, lambda: F.layer_norm(x, width, scale, shift), operands, "torch layer_norm")
 
 
-def _embedding(case: Case, made: _Operands) -> tuple[Run, str]:
-    table = made.random(*case.weight, gradient=True)
-    tokens = made.tokens(case.output[:-1], case.weight[0])
+def _embedding(case: ProfileCase, operands: _Operands) -> tuple[Run, str]:
+    table = operands.random(*case.weight, gradient=True)
+    tokens = operands.tokens(case.output[:-1], case.weight[0])
     return _either(case, lambda: F.embedding(tokens, table), (table,), "torch embedding")
 
 
-def _loss(case: Case, made: _Operands) -> tuple[Run, str]:
+def _loss(case: ProfileCase, operands: _Operands) -> tuple[Run, str]:
     *rows, classes = case.inputs[0]
-    logits = made.random(math.prod(rows), classes, gradient=True)
-    target = made.tokens((math.prod(rows),), classes)
+    logits = operands.random(math.prod(rows), classes, gradient=True)
+    target = operands.tokens((math.prod(rows),), classes)
     return _either(
         case, lambda: F.cross_entropy(logits.float(), target), (logits,), "torch cross_entropy"
     )
 
 
-def _copy(case: Case, made: _Operands) -> tuple[Run, str]:
-    source = made.random(math.ceil(case.kernel.bytes / 2 / made.dtype.itemsize))
+def _copy(case: ProfileCase, operands: _Operands) -> tuple[Run, str]:
+    source = operands.random(math.ceil(case.kernel.bytes / 2 / operands.dtype.itemsize))
     target = torch.empty_like(source)
     return lambda: target.copy_(source), "copy of the same bytes"
 
 
 def _either(
-    case: Case, forward: Callable[[], Tensor], operands: tuple[Tensor, ...], how: str
+    case: ProfileCase, forward: Callable[[], Tensor], operands: tuple[Tensor, ...], how: str
 ) -> tuple[Run, str]:
     """The forward pass, or the gradient of one that ran before."""
     if case.signature.direction == "forward":

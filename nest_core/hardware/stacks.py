@@ -214,11 +214,11 @@ def _curves(documents: Sequence[Mapping[str, Any]]) -> tuple[Curve, ...]:
     InputError
         If one is no curve, or two are of one link.
     """
-    found = tuple(curve_from(document, OWN) for document in documents)
-    links = [curve.link for curve in found]
+    curves = tuple(curve_from(document, OWN) for document in documents)
+    links = [curve.link for curve in curves]
     if len(set(links)) < len(links):
         raise InputError("stack.curves", "must be one of each link", links, "calibrate anew")
-    return found
+    return curves
 
 
 def _covariance(rows: Sequence[Sequence[float]]) -> tuple[tuple[float, ...], ...]:
@@ -250,8 +250,8 @@ def _covariance(rows: Sequence[Sequence[float]]) -> tuple[tuple[float, ...], ...
 @kept_per_edition(1)
 def all_stacks() -> tuple[Stack, ...]:
     """Every shipped stack, newest first."""
-    found = [load_stack(name) for name in preset_names("stacks")]
-    return tuple(sorted(found, key=lambda stack: (-stack.year, stack.name)))
+    stacks = [load_stack(name) for name in preset_names("stacks")]
+    return tuple(sorted(stacks, key=lambda stack: (-stack.year, stack.name)))
 
 
 def stacks_of(family: str) -> tuple[Stack, ...]:
@@ -308,12 +308,12 @@ def known_of(accelerator: Accelerator, stack: Stack) -> Knowledge:
     )
 
 
-def _measured_network(known: Knowledge) -> Knowledge:
-    place = known.parameters.index("network")
-    centre, covariance = known.centre.copy(), known.covariance.copy()
+def _measured_network(fabric: Knowledge) -> Knowledge:
+    place = fabric.parameters.index("network")
+    centre, covariance = fabric.centre.copy(), fabric.covariance.copy()
     centre[place] = covariance[place, :] = covariance[:, place] = 0.0
     covariance[place, place] = load_spread().transport("measured").spread ** 2
-    return replace(known, centre=centre, covariance=covariance)
+    return replace(fabric, centre=centre, covariance=covariance)
 
 
 def under(
@@ -335,10 +335,10 @@ def under(
     if factors is None:
         knowledge = known_of(accelerator, stack)
         factors = knowledge.factors(knowledge.centre)
-    own = dict(stack.parameters)
-    slower = {RUN_FACTOR: own.pop(RUN_FACTOR, 1.0)}
-    if "network" in own:
-        factors = {**factors, "network": own.pop("network")}
+    parameters = dict(stack.parameters)
+    slower = {RUN_FACTOR: parameters.pop(RUN_FACTOR, 1.0)}
+    if "network" in parameters:
+        factors = {**factors, "network": parameters.pop("network")}
     accelerator = replace(
         accelerator,
         links=stack.curve("nvlink") or accelerator.links,
@@ -351,5 +351,5 @@ def under(
         for traffic in ("tp", "pp", "dp")
     }
     graphs = {"host_s": 0.0} if stack.launch == "iteration_graphs" else {}
-    figures: dict[str, Any] = shares | graphs | own
+    figures: dict[str, Any] = shares | graphs | parameters
     return adjusted(replace(moved, family=replace(moved.family, **figures)), slower)

@@ -35,7 +35,7 @@ from nest_core.network.traffic import Kind, algorithms, by_algorithm, message_ti
 
 __all__ = [
     "KINDS",
-    "Candidate",
+    "AlgorithmCandidate",
     "CollectiveAnswer",
     "Concurrent",
     "bus_factor",
@@ -61,7 +61,7 @@ MOST_CROSSED = 100_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class AlgorithmCandidate:
     """An algorithm and its time; None with the reason where it does not suit."""
 
     algorithm: str
@@ -84,7 +84,7 @@ class CollectiveAnswer:
         What sets the time: a link group and who shares it, or the latency.
     level : str
         Name of the level that the bottleneck belongs to.
-    candidates : tuple of Candidate
+    candidates : tuple of AlgorithmCandidate
         All that were priced, fastest first, then those that do not suit.
     """
 
@@ -93,7 +93,7 @@ class CollectiveAnswer:
     algorithm: str
     bottleneck: str
     level: str
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[AlgorithmCandidate, ...]
 
 
 def collective(
@@ -153,7 +153,7 @@ def collective(
     def stages_of(name: str) -> list[Stage]:
         return algorithm_stages(op, name, network, groups)
 
-    candidates: list[Candidate] = []
+    candidates: list[AlgorithmCandidate] = []
     refusals: list[InputError] = []
     crossed = 0
     for name in names:
@@ -161,12 +161,12 @@ def collective(
             stages = stages_of(name)
         except InputError as error:
             refusals.append(error)
-            candidates.append(Candidate(name, None, str(error)))
+            candidates.append(AlgorithmCandidate(name, None, str(error)))
             continue
         crossed += _crossed(network, stages)
         _refuse_crossings(crossed)  # the fastest of those that can be counted would be another
         seconds = _seconds(network, stages, len(groups), size_bytes, chunks, protocols)
-        candidates.append(Candidate(name, seconds))
+        candidates.append(AlgorithmCandidate(name, seconds))
     timed = [entry for entry in candidates if entry.time_s is not None]
     if not timed:
         raise refusals[-1]
@@ -203,7 +203,8 @@ def _by_library(
     time = message_time(network, kind, groups, protocols)
     time_s = parts * float(time.seconds(size_bytes).max())
     candidates = [
-        Candidate(name, parts * float(way.seconds(size_bytes).max())) for name, way in ways.items()
+        AlgorithmCandidate(name, parts * float(way.seconds(size_bytes).max()))
+        for name, way in ways.items()
     ]
     candidates.sort(key=lambda entry: entry.time_s or 0.0)
     best = candidates[0].algorithm

@@ -32,7 +32,7 @@ __all__ = [
     "PATTERNS",
     "Direction",
     "Pattern",
-    "Traffic",
+    "PatternTraffic",
     "data_parallel_groups",
     "pattern_phases",
     "pipeline_flows",
@@ -47,7 +47,7 @@ BUSIEST = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
+class PatternTraffic:
     """What a pattern takes.
 
     Parameters
@@ -151,7 +151,7 @@ def traffic(
     size: float,
     directions: Direction = "fwd",
     fabric: Fabric | None = None,
-) -> Traffic:
+) -> PatternTraffic:
     """Time of a pattern of ``size`` bytes.
 
     Parameters
@@ -164,7 +164,7 @@ def traffic(
     phases = pattern_phases(network, pattern, replica, stage, directions)
     time = price_phases(network.link_map, phases, 1).seconds(size)[0]
     seconds, busiest = _explicit(fabric, phases, size, network.link_map.variants)
-    return Traffic(float(time), seconds, _alone(network, phases, size), busiest)
+    return PatternTraffic(float(time), seconds, _alone(network, phases, size), busiest)
 
 
 def _explicit(

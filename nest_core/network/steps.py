@@ -23,13 +23,13 @@ from nest_core.network.levels import Network
 from nest_core.network.link_map import FloatArray, IntArray, LinkMap
 from nest_core.network.phases import IDEAL, Phase, check_size, price_phases
 
-__all__ = ["MOST_STEPS", "Step", "Steps", "steps"]
+__all__ = ["MOST_STEPS", "CollectiveStep", "Steps", "steps"]
 
 MOST_STEPS = 4096
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Step:
+class CollectiveStep:
     """What one step sends, and what has been sent when it is over.
 
     Parameters
@@ -75,7 +75,7 @@ class Steps:
     size_bytes : float
         Per-rank input, for all-gather the per-rank output.
     groups : int array (groups, members)
-    states : tuple of Step
+    states : tuple of CollectiveStep
         After each step.
     """
 
@@ -84,7 +84,7 @@ class Steps:
     algorithm: str
     size_bytes: float
     groups: IntArray
-    states: tuple[Step, ...]
+    states: tuple[CollectiveStep, ...]
 
     @property
     def seconds(self) -> float:
@@ -173,7 +173,7 @@ def _timed(
 
 def _numbered(
     link_map: LinkMap, timed: list[tuple[int, Phase, FloatArray, float]]
-) -> Iterator[Step]:
+) -> Iterator[CollectiveStep]:
     sent, now = np.zeros(len(link_map.capacity_Bps)), 0.0
     cached: dict[int, tuple[FloatArray, FloatArray]] = {}
     for number, (stage, phase, flow_bytes, taken) in enumerate(timed, 1):
@@ -181,7 +181,7 @@ def _numbered(
             cached[id(phase)] = _loads(link_map, phase, flow_bytes)
         loads, busy = cached[id(phase)]
         sent, now = sent + loads, now + taken
-        yield Step(
+        yield CollectiveStep(
             number,
             stage,
             phase.source,

@@ -16,7 +16,7 @@ from nest_core.paper.cases import Cell
 from nest_core.paper.outcome import Outcome, Rival
 from nest_core.paper.reproduction import Row
 from nest_core.paper.settings import settings
-from nest_core.planner import Result, search
+from nest_core.planner import SearchResult, search
 from nest_core.planner.baselines import NAMES as BASELINES
 from nest_core.planner.baselines import Baseline, evaluate_baselines
 from nest_core.scenario import Scenario, ScenarioValues
@@ -131,7 +131,7 @@ def own_scenario(
     return Scenario(own_document(setup, model, devices, micro_batch, batch), overrides or {}).values
 
 
-def own_result(scenario: ScenarioValues) -> Result:
+def own_result(scenario: ScenarioValues) -> SearchResult:
     """The planner's answer."""
     return search(scenario.problem(), scenario.space, time_limit_s=scenario.time_limit_s)
 

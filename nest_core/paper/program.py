@@ -17,7 +17,7 @@ from nest_core.paper.cases import Cell
 from nest_core.paper.own import degrees, own_scenario
 from nest_core.paper.reproduction import Costs, Reproduction, Row, Table, plan_words, ratio
 from nest_core.paper.settings import cluster_name, model_name
-from nest_core.planner import Result, search
+from nest_core.planner import SearchResult, search
 from nest_core.planner.baselines import Baseline, Waterfall, evaluate_baselines
 
 __all__ = ["algorithm1", "algorithm1_paragraph", "algorithm1_row"]
@@ -97,7 +97,7 @@ def algorithm1_row(costs: Costs, cell: Cell) -> Row:
     return row | _compared(result, nest)
 
 
-def _compared(result: Result, nest: Baseline) -> Row:
+def _compared(result: SearchResult, nest: Baseline) -> Row:
     best = result.best
     takes = nest.report.iteration_s if nest.report and nest.feasible else None
     row: Row = {

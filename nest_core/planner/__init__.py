@@ -1,6 +1,6 @@
 """The planner: search space, bounds, the dynamic program, the plan and its certificate."""
 
-from nest_core.planner.search import Audit, Certificate, Progress, Result, audit, search
+from nest_core.planner.search import Audit, Certificate, Progress, SearchResult, audit, search
 from nest_core.planner.shadow import HeadRoom, head_room_steps, shadow_prices
 from nest_core.planner.space import ORDERS, SearchSpace
 
@@ -10,7 +10,7 @@ __all__ = [
     "Certificate",
     "HeadRoom",
     "Progress",
-    "Result",
+    "SearchResult",
     "SearchSpace",
     "audit",
     "head_room_steps",

@@ -16,9 +16,9 @@ from nest_core.planner.block_bounds import BlockBounds
 from nest_core.planner.bounds import Bounds, PointColumns, bounds
 from nest_core.planner.layer_bounds import LayerBounds, best_case, layer_bounds, untied
 from nest_core.planner.placed_bounds import PlacedBounds
-from nest_core.planner.points import Columns, Points, rounds
-from nest_core.planner.queue import Queue
-from nest_core.planner.screening import Entry, Screen
+from nest_core.planner.points import Points, PointTable, rounds
+from nest_core.planner.queue import PointQueue
+from nest_core.planner.screening import FamilyTable, Screen
 from nest_core.planner.solver import Prepared, Solver
 from nest_core.planner.space import Families, SearchSpace, as_raised, divides, enumerate_rows
 from nest_core.planner.transfer_bounds import (
@@ -44,7 +44,7 @@ class Opened:
 
     Parameters
     ----------
-    columns : Columns
+    columns : PointTable
     limits : Bounds
     stage : int
         What the bounds know: `ROUGH`; that layers do not divide (`REFINED`, see `Frontier.refine`);
@@ -53,7 +53,7 @@ class Opened:
         Points of the opened rows, and those that no cut fits into memory, where that was looked at.
     """
 
-    columns: Columns
+    columns: PointTable
     limits: Bounds
     stage: int
     points: int = 0
@@ -64,7 +64,7 @@ class Opened:
 
     @classmethod
     def sorted(
-        cls, columns: Columns, limits: Bounds, stage: int, points: int = 0, misfit: int = 0
+        cls, columns: PointTable, limits: Bounds, stage: int, points: int = 0, misfit: int = 0
     ) -> Opened:
         """Points in the order of their bounds."""
         order = np.argsort(limits.seconds, kind="stable")
@@ -123,13 +123,13 @@ class Frontier:
         without_experts, _ = self.rows.families.without_experts()
         self._exact = problem.lower_bound is None or len(without_experts) == len(self.rows.families)
         self.screen = Screen(problem, self.rows, self.allowed)
-        self._entries: dict[_Key, Entry] = {}
+        self._entries: dict[_Key, FamilyTable] = {}
         self._bounds_of: dict[_Key, LayerBounds] = {}
         self._transfer_bounds = TransferBounds(problem)
         self._blocks = BlockBounds(problem, space)
         self._placed, self._placings = PlacedBounds(self.points, self.solver), 0
         everything = np.arange(len(self.rows))
-        self.queue = Queue(self._bound_rows(self._lower_bounds(), self._pair, everything))
+        self.queue = PointQueue(self._bound_rows(self._lower_bounds(), self._pair, everything))
 
     def __len__(self) -> int:
         return len(self.points)
@@ -152,7 +152,7 @@ class Frontier:
         )
         relaxed._blocks = BlockBounds(problem, self.space)
         relaxed._placed, relaxed._placings = PlacedBounds(self.points, relaxed.solver), 0
-        relaxed.queue = Queue(self.queue.low / factor)
+        relaxed.queue = PointQueue(self.queue.low / factor)
         return relaxed
 
     def open(self, rows: IntArray, cutoff: float) -> Opened:
@@ -261,8 +261,8 @@ class Frontier:
     def _raised(
         self,
         limits: Bounds,
-        columns: Columns,
-        known: LayerBounds,
+        columns: PointTable,
+        bounds: LayerBounds,
         entry: IntArray,
         placed: tuple[FloatArray, FloatArray, FloatArray],
     ) -> Bounds:
@@ -270,7 +270,7 @@ class Frontier:
 
         The longest stage stays as long where all else takes longer.
         """
-        refined = self._bound_points(known, entry, columns, placed)
+        refined = self._bound_points(bounds, entry, columns, placed)
         total, sync = np.maximum(limits.total, refined.total), np.maximum(limits.sync, refined.sync)
         more = (total - limits.total) + (sync - limits.sync)
         plain = columns.rounds == 1
@@ -278,13 +278,15 @@ class Frontier:
         return Bounds(seconds, total, sync)
 
     def _spread(
-        self, columns: Columns, exchange: IntArray | None = None
-    ) -> tuple[list[Entry], LayerBounds, IntArray]:
+        self, columns: PointTable, exchange: IntArray | None = None
+    ) -> tuple[list[FamilyTable], LayerBounds, IntArray]:
         """Entries of points that know how far apart experts lie, and which is whose."""
         placed = np.zeros_like(columns.row) if exchange is None else exchange
         keys = np.stack([self._pair[columns.row], self._apart(columns), placed])
         keys, entry = np.unique(keys, axis=1, return_inverse=True)
-        triples = [(pair, apart, exchange_kind) for pair, apart, exchange_kind in keys.T.tolist()]
+        triples = [
+            (pair, distance, exchange_kind) for pair, distance, exchange_kind in keys.T.tolist()
+        ]
         entries = [self._entry(*key, exact=True) for key in triples]
         return entries, LayerBounds.joined([self._bounds_of[*key, True] for key in triples]), entry
 
@@ -344,7 +346,7 @@ class Frontier:
         which = np.concatenate([at for at, _, _ in states])
         count, row, entry = len(which), rows[which], entry[which]
         ones = np.ones(count, dtype=np.int64)
-        columns = Columns(
+        columns = PointTable(
             number=np.arange(count),
             row=row,
             zero=np.concatenate([np.where(shared[at], stage, 0) for at, stage, _ in states]),
@@ -422,7 +424,7 @@ class Frontier:
         tp, sp, cp, ep, etp = self.rows.families.one(family)
         return self.problem.table(tp, sp, micro, cp, ep, etp)
 
-    def _apart(self, columns: Columns) -> IntArray:
+    def _apart(self, columns: PointTable) -> IntArray:
         """How far apart the experts of a group lie at least, where pipelines lie in between.
 
         0 where that is no further than a family's own; no further than the largest block.
@@ -434,9 +436,11 @@ class Frontier:
         alone = (cp == 1) & (ep > 1) & (etp == tp)
         return np.where(columns.outer & columns.natural & alone, distance, 0)
 
-    def _entry(self, pair: int, apart: int = 0, exchange: int = 0, *, exact: bool = False) -> Entry:
+    def _entry(
+        self, pair: int, distance: int = 0, exchange: int = 0, *, exact: bool = False
+    ) -> FamilyTable:
         """By the family's lower bounds; ``exact``: by the table of the micro-batch itself."""
-        key = pair, apart, exchange, exact
+        key = pair, distance, exchange, exact
         if key not in self._entries:
             family, micro = divmod(pair, len(self._micros))
             families, times = self.rows.families, float(self._micros[micro])
@@ -452,14 +456,14 @@ class Frontier:
                 family,
                 table,
                 np.array([times]),
-                apart,
+                distance,
                 self._blocks,
                 self._placed.exchanges[exchange] if exchange else None,
             )
             bounding = self.problem.bounding(self.allowed)
             bounds_of_pair = layer_bounds(families, [case], bounding, exact=exact)
             self._bounds_of[key] = bounds_of_pair
-            self._entries[key] = Entry(
+            self._entries[key] = FamilyTable(
                 float(bounds_of_pair.boundary[0]),
                 prefix(case.seconds[0]),
                 prefix(untied(table)),
@@ -556,7 +560,7 @@ class Frontier:
         self,
         bounds_by_pair: LayerBounds,
         entry: IntArray,
-        columns: Columns,
+        columns: PointTable,
         placed: tuple[FloatArray, FloatArray, FloatArray] | None = None,
     ) -> Bounds:
         """Bounds of points.
@@ -600,7 +604,12 @@ class Frontier:
         return bounds(self.problem, self._transfer_bounds, bounds_by_pair, points)
 
     def _covered(
-        self, entries: list[Entry], entry: IntArray, columns: Columns, limits: Bounds, cutoff: float
+        self,
+        entries: list[FamilyTable],
+        entry: IntArray,
+        columns: PointTable,
+        limits: Bounds,
+        cutoff: float,
     ) -> tuple[Bounds, BoolArray]:
         """Which points could come in under the cutoff, or fit at all; see `covers` and `evens`."""
         m = self._micro_batches(columns.row)
@@ -616,7 +625,7 @@ class Frontier:
     def _micro_batches(self, row: IntArray) -> IntArray:
         return micro_batches(self.problem.batch, self.rows.dp[row], self.rows.micro_batch[row])
 
-    def _cap(self, columns: Columns, m: IntArray, limits: Bounds, cutoff: float) -> FloatArray:
+    def _cap(self, columns: PointTable, m: IntArray, limits: Bounds, cutoff: float) -> FloatArray:
         """Seconds that a stage may take at most where a plan comes in under the cutoff."""
         if cutoff == float("inf"):
             return np.full(len(m), np.inf)

@@ -43,7 +43,9 @@ def solve_interleaved(
                 best = seconds, cuts, chosen
     if layouts == "even":
         return best
-    order = fullest_order(point, choices.costs[0].micro_batches, is_paired=choices.costs[0].beside)
+    order = fullest_order(
+        point, choices.costs[0].micro_batches, is_paired=choices.costs[0].is_paired
+    )
     for cuts in uneven_patterns(layers, point.pp, point.interleave):
         work = _of_virtual_stages(point, choices, np.array(cuts), order)
         for seconds, chosen in _replayed(point, choices, cuts, work, min(best[0], cutoff)):
@@ -115,7 +117,7 @@ def _replayed(
     synchronisation than it might: no pass that gets longer ends the last one sooner.
     """
     load, m, places = work.load, work.micro_batches, np.arange(point.pp)
-    least, paired = load.min(axis=1).max(), choices.costs[0].beside
+    least, paired = load.min(axis=1).max(), choices.costs[0].is_paired
     if m * least >= cutoff * (1 + 1e-12):
         return
     passes = _passes(point.pp, choices, cuts)

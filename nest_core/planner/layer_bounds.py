@@ -15,7 +15,7 @@ from nest_core.planner.block_bounds import BlockBounds
 from nest_core.planner.space import Families, SearchSpace
 from nest_core.planner.transfer_bounds import TransferBounds, call_bound
 
-__all__ = ["Case", "LayerBounds", "best_case", "layer_bounds", "untied"]
+__all__ = ["BestCase", "LayerBounds", "best_case", "layer_bounds", "untied"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +79,7 @@ class LayerBounds:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Case:
+class BestCase:
     """A family's table at one or more multiples of its seconds and bytes, at its best.
 
     Parameters
@@ -105,7 +105,7 @@ class Case:
 
 def layer_bounds(
     families: Families,
-    cases: Iterable[Case],
+    cases: Iterable[BestCase],
     allowed: IntArray,
     *,
     exact: bool = True,
@@ -123,7 +123,7 @@ def layer_bounds(
     return LayerBounds.joined([_entries(families, case, allowed, exact=exact) for case in cases])
 
 
-def _entries(families: Families, case: Case, allowed: IntArray, *, exact: bool) -> LayerBounds:
+def _entries(families: Families, case: BestCase, allowed: IntArray, *, exact: bool) -> LayerBounds:
     table, times = condensed(case.table)
     scale, n = case.scale, len(case.scale)
     tp, sp = int(families.tp[case.family]), bool(families.sp[case.family])
@@ -166,13 +166,13 @@ def best_case(
     family: int,
     table: LayerTable,
     scale: FloatArray,
-    apart: int = 0,
+    levels: int = 0,
     blocks: BlockBounds | None = None,
     exchange: MessageTime | None = None,
-) -> Case:
+) -> BestCase:
     """Seconds of every layer at best-case communication.
 
-    Experts of a group are at least ``apart`` devices apart, and never closer than ``etp``.
+    Experts of a group are at least ``levels`` devices apart, and never closer than ``etp``.
     ``blocks`` knows more where all stages have the family's degrees; ``exchange``: what
     the all-to-all of experts takes at least where ranks sit.
     """
@@ -187,7 +187,7 @@ def best_case(
         if n > 1:
             stride = 1 if axis in ("tp", "etp") else int(families.tp[family])
             if axis == "ep":
-                stride = max(int(families.etp[family]), apart)
+                stride = max(int(families.etp[family]), levels)
             for number, total in (
                 (calls.number, calls.bytes),
                 (calls.replay_number, calls.replay_bytes),
@@ -217,7 +217,7 @@ def best_case(
         device = device + cost(experts, device - inside, overlap.experts_saved(np.ones(())))
         sent = device - free
     seconds = np.repeat(np.maximum(device, brief.launch_s), times, axis=2)
-    return Case(family, table, scale, device, sent, seconds)
+    return BestCase(family, table, scale, device, sent, seconds)
 
 
 def _smallest_boundary(table: LayerTable) -> float:

@@ -19,9 +19,9 @@ from nest_core.network import BoolArray, FloatArray, IntArray
 from nest_core.planner.bounds import Bounds
 from nest_core.planner.frontier import PLACED, Frontier, Opened, lower_bounds
 from nest_core.planner.layer_bounds import best_case, untied
-from nest_core.planner.points import Columns, Points
-from nest_core.planner.queue import Queue
-from nest_core.planner.screening import Entry, Screen
+from nest_core.planner.points import Points, PointTable
+from nest_core.planner.queue import PointQueue
+from nest_core.planner.screening import FamilyTable, Screen
 from nest_core.planner.solver import Prepared, Solver
 from nest_core.planner.space import Rows, SearchSpace, as_raised, enumerate_rows
 from nest_core.planner.transfer_bounds import TransferBounds
@@ -45,7 +45,7 @@ class MixedFrontier:
         self._micros, self._micro = np.unique(self.rows.micro_batch, return_inverse=True)
         self._bounds = self._relaxed()
         self._total, self._tallest = self._lightest()
-        self.queue = Queue(self._seconds(np.arange(len(self.rows)), self.points.deepest()))
+        self.queue = PointQueue(self._seconds(np.arange(len(self.rows)), self.points.deepest()))
 
     def __len__(self) -> int:
         return len(self.points)
@@ -87,7 +87,7 @@ class MixedFrontier:
     def bound_of(self, number: int) -> float:
         """The bound that a point had by itself."""
         row = np.array([int(np.searchsorted(self.points.first, number, side="right")) - 1])
-        columns: Columns = self.points.columns(row)
+        columns: PointTable = self.points.columns(row)
         which = columns.number == number
         return float(self._seconds(row, columns.rounds[which])[0])
 
@@ -110,7 +110,7 @@ class MixedFrontier:
                 ]
         return tuple(strategies)
 
-    def _relaxed(self) -> dict[tuple[int, int], Entry]:
+    def _relaxed(self) -> dict[tuple[int, int], FamilyTable]:
         """By width and micro-batch: lower bounds over the strategies, layer by layer."""
         families, micros = self.rows.families, self._micros
         columns_of: dict[tuple[int, int], list[FloatArray]] = {}
@@ -134,7 +134,7 @@ class MixedFrontier:
                     np.minimum(a, b) for a, b in zip(least, choices, strict=True)
                 ]
         return {
-            key: Entry(
+            key: FamilyTable(
                 0.0,
                 prefix(seconds),
                 prefix(dense),
@@ -156,7 +156,7 @@ class MixedFrontier:
         return total, tallest
 
     def _screened(
-        self, columns: Columns, seconds: FloatArray, cutoff: float
+        self, columns: PointTable, seconds: FloatArray, cutoff: float
     ) -> tuple[FloatArray, BoolArray]:
         """Bounds, and which points could come in under the cutoff, or fit at all."""
         row = columns.row

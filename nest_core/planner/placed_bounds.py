@@ -19,7 +19,7 @@ import numpy as np
 
 from nest_core.network import BoolArray, FloatArray, IntArray, Kind, MessageTime
 from nest_core.network.exchanges import counts_leaving, least_all_to_all
-from nest_core.planner.points import Columns, Points
+from nest_core.planner.points import Points, PointTable
 from nest_core.planner.solver import Solver
 
 __all__ = ["PlacedBounds"]
@@ -42,7 +42,7 @@ class PlacedBounds:
         self._known: dict[tuple[float, ...], tuple[float, ...]] = {}
         self.exchanges = [MessageTime.nothing(1)]
 
-    def transfers(self, columns: Columns, boundary: FloatArray) -> FloatArray:
+    def transfers(self, columns: PointTable, boundary: FloatArray) -> FloatArray:
         """Seconds that one micro-batch is on its way between stages, (points,).
 
         Parameters
@@ -60,11 +60,11 @@ class PlacedBounds:
         hop_s = self._by_layout(0, columns, [v > 1, boundary], hops)
         return np.asarray(2 * (v * hop_s[:, 0] + (v - 1) * hop_s[:, 1]))
 
-    def dense(self, columns: Columns) -> FloatArray:
+    def dense(self, columns: PointTable) -> FloatArray:
         """Seconds per byte of what the ranks that share dense weights send, (points,)."""
         return self._gradients(1, "data", columns, [])
 
-    def experts(self, columns: Columns) -> FloatArray:
+    def experts(self, columns: PointTable) -> FloatArray:
         """The same of those that share experts; their own groups only, see `Point`."""
         rows = self._points.rows
         wide = (rows.column("ep") * rows.column("etp"))[columns.row]
@@ -75,7 +75,7 @@ class PlacedBounds:
         """Whether the price of an all-to-all needs a list of its flows that a bound spares."""
         return counts_leaving(self._solver.problem.network)
 
-    def exchange(self, columns: Columns) -> IntArray:
+    def exchange(self, columns: PointTable) -> IntArray:
         """Which of ``exchanges`` all-to-alls of experts take at least, (points,); 0: unknown."""
         problem, rows = self._solver.problem, self._points.rows
         ep = rows.column("ep")[columns.row]
@@ -102,7 +102,7 @@ class PlacedBounds:
         return np.asarray(self._by_layout(3, columns, wide, least)[:, 0], dtype=np.int64)
 
     def _gradients(
-        self, figure: int, axis: str, columns: Columns, further: list[IntArray]
+        self, figure: int, axis: str, columns: PointTable, further: list[IntArray]
     ) -> FloatArray:
         def least(which: int) -> tuple[float]:
             point = self._points.point(int(columns.number[which]))
@@ -116,7 +116,7 @@ class PlacedBounds:
     def _by_layout(
         self,
         figure: int,
-        columns: Columns,
+        columns: PointTable,
         further: _Keys,
         of: Callable[[int], tuple[float, ...]],
     ) -> FloatArray:

@@ -20,11 +20,11 @@ from nest_core.costs.schedules import DELAYS
 from nest_core.network import BoolArray, FloatArray, IntArray, Network
 from nest_core.planner.space import PLAIN, Rows, SearchSpace
 
-__all__ = ["Columns", "Points"]
+__all__ = ["PointTable", "Points"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Columns:
+class PointTable:
     """Points of some rows as columns: what bounds need of them.
 
     Parameters
@@ -63,9 +63,9 @@ class Columns:
         """Copies of what ZeRO shards where so many ranks hold the same weights, (points,)."""
         return np.where(self.group > 0, sharers // np.maximum(self.group, 1), 1)
 
-    def chosen(self, which: IntArray | BoolArray | slice) -> Columns:
+    def chosen(self, which: IntArray | BoolArray | slice) -> PointTable:
         """Some of them."""
-        return Columns(*(getattr(self, field.name)[which] for field in fields(self)))
+        return PointTable(*(getattr(self, field.name)[which] for field in fields(self)))
 
 
 class Points:
@@ -114,7 +114,7 @@ class Points:
             for name, v in schedules
         ]
 
-    def columns(self, rows: IntArray) -> Columns:
+    def columns(self, rows: IntArray) -> PointTable:
         """All points of some rows."""
         sizes = self.first[rows + 1] - self.first[rows]
         row = np.repeat(rows, sizes)
@@ -148,7 +148,7 @@ class Points:
         )
         zero = _padded([[zero for zero, _ in entries] for entries in self._states])
         group = _padded([[group for _, group in entries] for entries in self._states])
-        return Columns(
+        return PointTable(
             number=self.first[row] + local,
             row=row,
             zero=zero[state_index, state],
@@ -162,7 +162,7 @@ class Points:
             natural=natural[alike, order].astype(bool),
         )
 
-    def orders(self, columns: Columns) -> tuple[IntArray, IntArray]:
+    def orders(self, columns: PointTable) -> tuple[IntArray, IntArray]:
         """Which order places the ranks of points: of which list, and which of it."""
         local = columns.number - self.first[columns.row]
         return self._alike[columns.row], local % self._per_order[columns.row]

@@ -6,10 +6,10 @@ import numpy as np
 
 from nest_core.network import FloatArray, IntArray
 
-__all__ = ["Queue"]
+__all__ = ["PointQueue"]
 
 
-class Queue:
+class PointQueue:
     """Rows in the order of their bounds; only as many as are asked for are sorted.
 
     Parameters
@@ -52,6 +52,6 @@ class Queue:
         self._keep(self._left[size:])
         return np.asarray(taken[self.low[taken] <= cutoff])
 
-    def _keep(self, left: IntArray) -> None:
+    def _keep(self, remaining: IntArray) -> None:
         """What is left to take."""
-        self._left, self._least = left, float(self.low[left].min(initial=np.inf))
+        self._left, self._least = remaining, float(self.low[remaining].min(initial=np.inf))

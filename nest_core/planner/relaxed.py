@@ -14,12 +14,21 @@ import numpy as np
 from nest_core.documents.compiled import compiled
 from nest_core.network import BoolArray, FloatArray, IntArray
 
-__all__ = ["Cases", "Hops", "Layouts", "Tables", "covers", "evens", "longest", "unevens"]
+__all__ = [
+    "HopBounds",
+    "Layouts",
+    "RelaxedPoints",
+    "RelaxedTables",
+    "covers",
+    "evens",
+    "longest",
+    "unevens",
+]
 
 _NEAR = 1e-3  # a bound of the longest load is found to so much of it
 
 
-class Tables(NamedTuple):
+class RelaxedTables(NamedTuple):
     """What layers take and hold, prefix sums over ``L`` layers.
 
     Attributes
@@ -52,7 +61,7 @@ class Tables(NamedTuple):
     limit: float
 
 
-class Hops(NamedTuple):
+class HopBounds(NamedTuple):
     """What transfers between stages take at least.
 
     Attributes
@@ -73,19 +82,19 @@ class Hops(NamedTuple):
     copies: IntArray
 
 
-class Cases(NamedTuple):
+class RelaxedPoints(NamedTuple):
     """Points, all of shape (points,) but for bytes per element: (2, points), dense and expert.
 
     Attributes
     ----------
-    table : index into `Tables`
+    table : index into `RelaxedTables`
     pp, interleave, micro_batches : degrees
     stashing : whether all micro-batches are in flight
     delay : by how many micro-batches a stage delays W behind the one before; see `DELAYS`
-    held, stepping, whole, fetched : bytes per element
+    state_bytes, stepping, gathered_bytes, fetched : bytes per element
         Of what a stage holds, of what the optimizer step adds, of the layer that runs and of the
         one before it.
-    hops : Hops
+    hops : HopBounds
     """
 
     table: IntArray
@@ -94,11 +103,11 @@ class Cases(NamedTuple):
     micro_batches: IntArray
     stashing: BoolArray
     delay: IntArray
-    held: FloatArray
+    state_bytes: FloatArray
     stepping: FloatArray
-    whole: FloatArray
+    gathered_bytes: FloatArray
     fetched: FloatArray
-    hops: Hops
+    hops: HopBounds
 
 
 class Layouts(NamedTuple):
@@ -116,7 +125,7 @@ class Layouts(NamedTuple):
     cuts: IntArray
 
 
-def covers(tables: Tables, cases: Cases, cap: FloatArray) -> BoolArray:
+def covers(tables: RelaxedTables, cases: RelaxedPoints, cap: FloatArray) -> BoolArray:
     """Whether stages that fit, each at most ``cap`` seconds long, can cover the chain.
 
     Parameters
@@ -131,7 +140,9 @@ def covers(tables: Tables, cases: Cases, cap: FloatArray) -> BoolArray:
     return _covers(tables, cases, cap)
 
 
-def longest(tables: Tables, cases: Cases, low: FloatArray, cap: FloatArray) -> FloatArray:
+def longest(
+    tables: RelaxedTables, cases: RelaxedPoints, low: FloatArray, cap: FloatArray
+) -> FloatArray:
     """Seconds that the longest stage takes at least; infinite where that is more than ``cap``.
 
     Parameters
@@ -142,7 +153,7 @@ def longest(tables: Tables, cases: Cases, low: FloatArray, cap: FloatArray) -> F
     return _longest(tables, cases, low, cap)
 
 
-def evens(tables: Tables, cases: Cases, sync: FloatArray) -> FloatArray:
+def evens(tables: RelaxedTables, cases: RelaxedPoints, sync: FloatArray) -> FloatArray:
     """Lower bound of interleaved points with even virtual stages; infinite where none fit.
 
     Parameters
@@ -158,7 +169,7 @@ def evens(tables: Tables, cases: Cases, sync: FloatArray) -> FloatArray:
 
 
 def unevens(
-    tables: Tables, cases: Cases, layouts: Layouts, sync: FloatArray, cutoff: float
+    tables: RelaxedTables, cases: RelaxedPoints, layouts: Layouts, sync: FloatArray, cutoff: float
 ) -> FloatArray:
     """The same of points with uneven virtual stages; infinite above the cutoff too.
 
@@ -171,7 +182,7 @@ def unevens(
 
 
 @compiled
-def _hop(hops: Hops, p: int, pp: int, to: int) -> float:
+def _hop(hops: HopBounds, p: int, pp: int, to: int) -> float:
     """Seconds of the transfers between positions ``to - 1`` and ``to``, either way."""
     seconds = hops.near[p]
     for block in range(hops.together.shape[0]):
@@ -185,7 +196,7 @@ def _hop(hops: Hops, p: int, pp: int, to: int) -> float:
 
 
 @compiled
-def _covered(tables: Tables, cases: Cases, p: int, cap: float) -> bool:
+def _covered(tables: RelaxedTables, cases: RelaxedPoints, p: int, cap: float) -> bool:
     """`covers` of one point."""
     layers = tables.dense.shape[1] - 1
     slack = tables.limit * (1.0 + 1e-12)
@@ -221,8 +232,8 @@ def _covered(tables: Tables, cases: Cases, p: int, cap: float) -> bool:
                 expert_elements = experts[i] - experts[i - 1]
                 runs = (
                     working[c, i - 1]
-                    + cases.whole[0, p] * size
-                    + cases.whole[1, p] * expert_elements
+                    + cases.gathered_bytes[0, p] * size
+                    + cases.gathered_bytes[1, p] * expert_elements
                 )
                 if i > 1:
                     runs += cases.fetched[0, p] * (dense[i - 1] - dense[i - 2])
@@ -232,7 +243,11 @@ def _covered(tables: Tables, cases: Cases, p: int, cap: float) -> bool:
                 routed = experts[j] - experts[i - 1]
                 passes = in_flight * (kept_bytes[c, j] - kept_bytes[c, i - 1]) + high
                 steps = elements * cases.stepping[0, p] + routed * cases.stepping[1, p]
-                used = elements * cases.held[0, p] + routed * cases.held[1, p] + max(passes, steps)
+                used = (
+                    elements * cases.state_bytes[0, p]
+                    + routed * cases.state_bytes[1, p]
+                    + max(passes, steps)
+                )
                 within = time[c, j] - time[c, i - 1]
                 load = within + transfer - tables.transfer_saved * min(transfer, within)
                 if used > slack or load > cap:
@@ -247,7 +262,7 @@ def _covered(tables: Tables, cases: Cases, p: int, cap: float) -> bool:
 
 
 @compiled
-def _covers(tables: Tables, cases: Cases, cap: FloatArray) -> BoolArray:
+def _covers(tables: RelaxedTables, cases: RelaxedPoints, cap: FloatArray) -> BoolArray:
     covered = np.zeros(len(cases.table), dtype=np.bool_)
     for p in range(len(covered)):
         covered[p] = _covered(tables, cases, p, cap[p])
@@ -255,7 +270,9 @@ def _covers(tables: Tables, cases: Cases, cap: FloatArray) -> BoolArray:
 
 
 @compiled
-def _longest(tables: Tables, cases: Cases, low: FloatArray, cap: FloatArray) -> FloatArray:
+def _longest(
+    tables: RelaxedTables, cases: RelaxedPoints, low: FloatArray, cap: FloatArray
+) -> FloatArray:
     longest = low.copy()
     for p in range(len(longest)):
         if _covered(tables, cases, p, low[p] * (1.0 + 1e-12)):
@@ -280,7 +297,7 @@ def _longest(tables: Tables, cases: Cases, low: FloatArray, cap: FloatArray) -> 
 
 
 @compiled
-def _evens(tables: Tables, cases: Cases, sync: FloatArray) -> FloatArray:
+def _evens(tables: RelaxedTables, cases: RelaxedPoints, sync: FloatArray) -> FloatArray:
     layers = tables.dense.shape[1] - 1
     slack = tables.limit * (1.0 + 1e-12)
     least = np.full(len(cases.table), np.inf)
@@ -328,7 +345,10 @@ def _evens(tables: Tables, cases: Cases, sync: FloatArray) -> FloatArray:
                                 wide += tables.tied[t]
                             expert_elements = experts[layer + 1] - experts[layer]
                             runs = working[c, layer]
-                            runs += cases.whole[0, p] * wide + cases.whole[1, p] * expert_elements
+                            runs += (
+                                cases.gathered_bytes[0, p] * wide
+                                + cases.gathered_bytes[1, p] * expert_elements
+                            )
                             if layer > 0:
                                 before = dense[layer] - dense[layer - 1]
                                 elements_before = experts[layer] - experts[layer - 1]
@@ -342,7 +362,7 @@ def _evens(tables: Tables, cases: Cases, sync: FloatArray) -> FloatArray:
                         activations += kept_bytes[c, j] - kept_bytes[c, i]
                         within += time[c, j] - time[c, i]
                     steps = elements * cases.stepping[0, p] + routed * cases.stepping[1, p]
-                    used = elements * cases.held[0, p] + routed * cases.held[1, p]
+                    used = elements * cases.state_bytes[0, p] + routed * cases.state_bytes[1, p]
                     used += max(in_flight * activations + high, steps)
                     if used <= slack:
                         load = within + transfer - tables.transfer_saved * min(transfer, within)
@@ -355,14 +375,16 @@ def _evens(tables: Tables, cases: Cases, sync: FloatArray) -> FloatArray:
 
 
 @compiled
-def _runs(tables: Tables, cases: Cases, p: int, c: int, layer: int) -> float:
+def _runs(tables: RelaxedTables, cases: RelaxedPoints, p: int, c: int, layer: int) -> float:
     """Bytes that live only while a layer runs."""
     t = cases.table[p]
     wide = tables.dense[t, layer + 1] - tables.dense[t, layer]
     if layer == tables.dense.shape[1] - 2:
         wide += tables.tied[t]
-    working = tables.working[t, c, layer] + cases.whole[0, p] * wide
-    working += cases.whole[1, p] * (tables.experts[t, layer + 1] - tables.experts[t, layer])
+    working = tables.working[t, c, layer] + cases.gathered_bytes[0, p] * wide
+    working += cases.gathered_bytes[1, p] * (
+        tables.experts[t, layer + 1] - tables.experts[t, layer]
+    )
     if layer > 0:
         working += cases.fetched[0, p] * (tables.dense[t, layer] - tables.dense[t, layer - 1])
         working += cases.fetched[1, p] * (tables.experts[t, layer] - tables.experts[t, layer - 1])
@@ -370,7 +392,9 @@ def _runs(tables: Tables, cases: Cases, p: int, c: int, layer: int) -> float:
 
 
 @compiled
-def _fits(tables: Tables, cases: Cases, layouts: Layouts, at: int, p: int, s: int, c: int) -> bool:
+def _fits(
+    tables: RelaxedTables, cases: RelaxedPoints, layouts: Layouts, at: int, p: int, s: int, c: int
+) -> bool:
     """Whether a stage of a layout may fit: of layers that run, the first and the last count."""
     t, stages, v = cases.table[p], cases.pp[p], cases.interleave[p]
     ahead = 2 * (stages - 1 - s) + (v - 1) * stages + 1
@@ -388,13 +412,19 @@ def _fits(tables: Tables, cases: Cases, layouts: Layouts, at: int, p: int, s: in
     high = _runs(tables, cases, p, c, layouts.cuts[at, s])
     high = max(high, _runs(tables, cases, p, c, last))
     steps = elements * cases.stepping[0, p] + routed * cases.stepping[1, p]
-    used = elements * cases.held[0, p] + routed * cases.held[1, p]
+    used = elements * cases.state_bytes[0, p] + routed * cases.state_bytes[1, p]
     return bool(used + max(activations + high, steps) <= tables.limit * (1.0 + 1e-12))
 
 
 @compiled
 def _lightest(
-    tables: Tables, cases: Cases, layouts: Layouts, at: int, p: int, s: int, transfer: float
+    tables: RelaxedTables,
+    cases: RelaxedPoints,
+    layouts: Layouts,
+    at: int,
+    p: int,
+    s: int,
+    transfer: float,
 ) -> float:
     """Seconds of a stage of a layout at least; infinite where it does not fit."""
     t, stages = cases.table[p], cases.pp[p]
@@ -413,7 +443,7 @@ def _lightest(
 
 @compiled
 def _unevens(
-    tables: Tables, cases: Cases, layouts: Layouts, sync: FloatArray, cutoff: float
+    tables: RelaxedTables, cases: RelaxedPoints, layouts: Layouts, sync: FloatArray, cutoff: float
 ) -> FloatArray:
     seconds = np.full(len(cases.table), np.inf)
     for p in range(len(seconds)):

@@ -16,12 +16,12 @@ from nest_core.costs.zero import gathered, step_share
 from nest_core.network import BoolArray, FloatArray, IntArray
 from nest_core.planner.layouts import uneven_patterns
 from nest_core.planner.lookup import each
-from nest_core.planner.points import Columns
+from nest_core.planner.points import PointTable
 from nest_core.planner.relaxed import (
-    Cases,
-    Hops,
+    HopBounds,
     Layouts,
-    Tables,
+    RelaxedPoints,
+    RelaxedTables,
     covers,
     evens,
     longest,
@@ -30,12 +30,12 @@ from nest_core.planner.relaxed import (
 from nest_core.planner.space import Rows
 from nest_core.planner.transfer_bounds import hop_seconds
 
-__all__ = ["Entry", "Screen"]
+__all__ = ["FamilyTable", "Screen"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Entry:
-    """A family at a micro-batch: what `Tables` holds of it, and a bound of what a rank sends."""
+class FamilyTable:
+    """Hold one family at a micro-batch: its part of `RelaxedTables`, and the least a rank sends."""
 
     boundary: float
     time: FloatArray
@@ -76,7 +76,7 @@ class Screen:
         outer: BoolArray,
         parted: BoolArray,
         natural: BoolArray,
-    ) -> tuple[Hops, FloatArray]:
+    ) -> tuple[HopBounds, FloatArray]:
         """Seconds that pipeline transfers of points take at least; see `hop_seconds`."""
         rows = self._rows
         cp, dp = rows.column("cp")[row], rows.dp[row]
@@ -92,9 +92,9 @@ class Screen:
 
     def fits(
         self,
-        entries: list[Entry],
+        entries: list[FamilyTable],
         entry: IntArray,
-        columns: Columns,
+        columns: PointTable,
         micro_batches: IntArray,
         cap: FloatArray,
         limit: float,
@@ -109,27 +109,27 @@ class Screen:
 
     def longest(
         self,
-        entries: list[Entry],
+        entries: list[FamilyTable],
         entry: IntArray,
-        columns: Columns,
+        columns: PointTable,
         micro_batches: IntArray,
         low: FloatArray,
         cap: FloatArray,
     ) -> FloatArray:
         """`longest` of points whose stages are in one piece; ``low`` of others."""
-        found = low.copy()
+        reach = low.copy()
         plain = np.flatnonzero(columns.interleave == 1)
         if len(plain):
             cases = self._cases(entries, entry[plain], columns.chosen(plain), micro_batches[plain])
             tables = self._tables(entries, self._problem.tensor_bytes)
-            found[plain] = longest(tables, cases, low[plain], cap[plain])
-        return found
+            reach[plain] = longest(tables, cases, low[plain], cap[plain])
+        return reach
 
     def even(
         self,
-        entries: list[Entry],
+        entries: list[FamilyTable],
         entry: IntArray,
-        columns: Columns,
+        columns: PointTable,
         micro_batches: IntArray,
         sync: FloatArray,
     ) -> FloatArray:
@@ -144,9 +144,9 @@ class Screen:
 
     def uneven(
         self,
-        entries: list[Entry],
+        entries: list[FamilyTable],
         entry: IntArray,
-        columns: Columns,
+        columns: PointTable,
         micro_batches: IntArray,
         sync: FloatArray,
         cutoff: float,
@@ -161,8 +161,8 @@ class Screen:
             least[cut] = unevens(tables, cases, layouts, sync[cut], cutoff)
         return least
 
-    def _tables(self, entries: list[Entry], limit: float) -> Tables:
-        return Tables(
+    def _tables(self, entries: list[FamilyTable], limit: float) -> RelaxedTables:
+        return RelaxedTables(
             time=np.stack([entry.time for entry in entries]),
             dense=np.stack([entry.dense for entry in entries]),
             experts=np.stack([entry.experts for entry in entries]),
@@ -176,12 +176,16 @@ class Screen:
         )
 
     def _cases(
-        self, entries: list[Entry], entry: IntArray, columns: Columns, micro_batches: IntArray
-    ) -> Cases:
+        self,
+        entries: list[FamilyTable],
+        entry: IntArray,
+        columns: PointTable,
+        micro_batches: IntArray,
+    ) -> RelaxedPoints:
         boundary = np.array([pair.boundary for pair in entries])[entry]
         hops, _ = self.hops(boundary, columns.row, columns.outer, columns.parted, columns.natural)
         static, stepping, gathered_bytes, fetched = self._per_element(columns)
-        return Cases(
+        return RelaxedPoints(
             entry,
             self._rows.pp[columns.row],
             columns.interleave,
@@ -196,7 +200,7 @@ class Screen:
         )
 
     def _per_element(
-        self, columns: Columns
+        self, columns: PointTable
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Bytes per dense and per expert element: held, of the step, whole and fetched."""
         state, pp = self._problem.state, self._rows.pp[columns.row]

@@ -30,7 +30,7 @@ from nest_core.planner.mixed import MixedFrontier
 from nest_core.planner.solver import Prepared
 from nest_core.planner.space import SearchSpace
 
-__all__ = ["Audit", "Certificate", "Progress", "Result", "audit", "search"]
+__all__ = ["Audit", "Certificate", "Progress", "SearchResult", "audit", "search"]
 
 # Times this close are ties, broken by devices, depth and width.
 _TIE = 1e-12
@@ -85,7 +85,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class SearchResult:
     """The answer of a search.
 
     Parameters
@@ -128,7 +128,7 @@ def search(
     clock: Callable[[], float] = time.perf_counter,
     progress: Callable[[Progress], None] | None = None,
     stop: Callable[[], bool] | None = None,
-) -> Result:
+) -> SearchResult:
     """The best plan of a problem over a space.
 
     Parameters
@@ -211,7 +211,7 @@ def search(
             reason = f"no plan takes at most {humanise_seconds(within_s)}"
         else:
             needed, reason = _why_nothing(points, ended=not certificate.proven, cancelled=cancelled)
-    return Result(
+    return SearchResult(
         best, reason, needed, reports[1:], certificate, tuple(outcome.solved), clock() - began
     )
 
@@ -226,18 +226,18 @@ def _of_all_offloads(
     clock: Callable[[], float],
     progress: Callable[[Progress], None] | None,
     stop: Callable[[], bool] | None,
-) -> Result:
+) -> SearchResult:
     """One search for each offload; the best of all, and certificates added up.
 
     What ties with less on the host wins: they are tried in that order, and each has the time left
     in equal parts.
     """
     began = clock()
-    results: list[Result] = []
+    results: list[SearchResult] = []
     numbered: list[int] = []
     options = sorted(space.offload)
     for index, offload in enumerate(options):
-        reports = [one for result in results for one in _reports(result)]
+        reports = [entry for result in results for entry in _reports(result)]
         cutoffs = sorted(report.iteration_s for report in reports)[top - 1 : top]
         result = search(
             problem,
@@ -250,12 +250,13 @@ def _of_all_offloads(
             stop=stop,
         )
         numbered += [
-            number + sum(one.certificate.points for one in results)
+            number + sum(entry.certificate.points for entry in results)
             for number in result.solved_points
         ]
         results.append(result)
     ranked = sorted(
-        (one for result in results for one in _reports(result)), key=lambda one: one.iteration_s
+        (entry for result in results for entry in _reports(result)),
+        key=lambda entry: entry.iteration_s,
     )[:top]
     best = ranked[0] if ranked else None
     parts = [result.certificate for result in results]
@@ -272,7 +273,7 @@ def _of_all_offloads(
             for name in ("points", "solved", "bounded", "infeasible", "open")
         },
     )
-    return Result(
+    return SearchResult(
         best,
         "" if best else failed.reason,
         0.0 if best else failed.needed_bytes,
@@ -283,7 +284,7 @@ def _of_all_offloads(
     )
 
 
-def _reports(result: Result) -> tuple[Report, ...]:
+def _reports(result: SearchResult) -> tuple[Report, ...]:
     """The best plan and its alternatives."""
     return (result.best, *result.alternatives) if result.best else ()
 
@@ -446,29 +447,29 @@ def _sample(frontier: Frontier | MixedFrontier, leading: _Leading) -> None:
 
 
 def _cut_short(
-    found: _Found, frontier: Frontier | MixedFrontier, waiting: list[_Waiting], cutoff: float
+    best: _Found, frontier: Frontier | MixedFrontier, waiting: list[_Waiting], cutoff: float
 ) -> _Found:
     """What a search leaves that ends before its time: how many points, and their least bound.
 
     An entry that is prepared waits for itself alone, others for all that were opened after them.
     """
-    found.open_bound = min([frontier.queue.least, *(entry[0] for entry in waiting[:1])])
+    best.open_bound = min([frontier.queue.least, *(entry[0] for entry in waiting[:1])])
     rows, first = frontier.queue.left(cutoff), frontier.points.first
-    found.open = int((first[rows + 1] - first[rows]).sum())
+    best.open = int((first[rows + 1] - first[rows]).sum())
     for bound, _, opened, index, prepared in waiting:
         if prepared is not None:
-            found.open += bound <= cutoff
+            best.open += bound <= cutoff
         else:
-            found.open += int((opened.limits.seconds[index:] <= cutoff).sum())
-    return found
+            best.open += int((opened.limits.seconds[index:] <= cutoff).sum())
+    return best
 
 
-def _progress(found: _Found, leading: _Leading, bound: float) -> Progress:
+def _progress(best: _Found, leading: _Leading, bound: float) -> Progress:
     return Progress(
-        points=found.points,
-        solved=len(found.solved),
-        bounded=found.opened - found.waiting - len(found.solved) - found.misfit,
-        infeasible=found.misfit,
+        points=best.points,
+        solved=len(best.solved),
+        bounded=best.opened - best.waiting - len(best.solved) - best.misfit,
+        infeasible=best.misfit,
         best_s=leading.best_s,
         lower_bound_s=min(bound, leading.best_s),
     )
@@ -498,7 +499,9 @@ def _why_nothing(
     )
 
 
-def audit(problem: Problem, space: SearchSpace, result: Result, count: int, seed: int) -> Audit:
+def audit(
+    problem: Problem, space: SearchSpace, result: SearchResult, count: int, seed: int
+) -> Audit:
     """Solve ``count`` points that the search excluded, drawn at random, without any cutoff.
 
     A violation is a point whose best plan is faster than its own lower bound or than the plan
@@ -537,7 +540,7 @@ def _frontier(problem: Problem, space: SearchSpace) -> Frontier | MixedFrontier:
 
 
 def _audit_all(
-    problem: Problem, space: SearchSpace, result: Result, count: int, seed: int
+    problem: Problem, space: SearchSpace, result: SearchResult, count: int, seed: int
 ) -> Audit:
     """The audit offload by offload, numbered as `_of_all_offloads` numbers their points."""
     parts, first = [], 0

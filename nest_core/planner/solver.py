@@ -19,7 +19,7 @@ from nest_core.costs import (
 )
 from nest_core.costs.layout import Layout
 from nest_core.costs.schedules import DELAYS
-from nest_core.costs.stages import Links
+from nest_core.costs.stages import PlanLinks
 from nest_core.network import FloatArray, IntArray
 from nest_core.planner.interleaved import solve_interleaved
 from nest_core.planner.program import Choices, solve_point
@@ -69,7 +69,7 @@ class Solver:
     ) -> None:
         self.problem, self.allowed, self.as_needed = problem, allowed, as_needed
         self.layouts = layouts
-        self._links: dict[tuple[Layout, str | tuple[int, ...], bool], Links] = {}
+        self._links: dict[tuple[Layout, str | tuple[int, ...], bool], PlanLinks] = {}
         self._costs: dict[Point, StageCosts] = {}
 
     def costs(self, point: Point) -> StageCosts:
@@ -88,11 +88,13 @@ class Solver:
                 self._costs.pop(next(iter(self._costs)))
             self._costs[alike] = stage_costs(self.problem, point, self.links(point))
         costs_alike = self._costs[alike]
-        in_flight_count = in_flight(point, costs_alike.micro_batches, is_paired=costs_alike.beside)
+        in_flight_count = in_flight(
+            point, costs_alike.micro_batches, is_paired=costs_alike.is_paired
+        )
         return replace(costs_alike, in_flight=in_flight_count)
 
-    def links(self, point: Point) -> Links:
-        """Links under a point's layout, which many points share, whatever experts they have."""
+    def links(self, point: Point) -> PlanLinks:
+        """PlanLinks under a point's layout, which many points share, whatever experts they have."""
         around = point.interleave > 1
         key = point.layout, point.device_order
         if (*key, around) not in self._links:

@@ -351,8 +351,8 @@ def _nearest(problem: Problem, space: SearchSpace) -> str:
     changes = []
     for axis, valid in axes.items():
         wanted = getattr(space, axis)
-        distance = {value: min(abs(np.log(value / one)) for one in wanted) for value in valid}
-        for value in sorted(distance, key=lambda one: (distance[one], one)):
+        distance = {value: min(abs(np.log(value / entry)) for entry in wanted) for value in valid}
+        for value in sorted(distance, key=lambda entry: (distance[entry], entry)):
             if value not in wanted and _leaves_rows(problem, _pinned(space, axis, value)):
                 name = "micro_batch_sequences" if axis == "micro_batch" else axis
                 changes.append(f"search.{name} = {value}")

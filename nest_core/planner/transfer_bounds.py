@@ -24,7 +24,7 @@ import numpy as np
 from nest_core.costs import Problem
 from nest_core.network import BoolArray, FloatArray, IntArray, Kind, Network, TreeLinkMap
 from nest_core.planner.lookup import each
-from nest_core.planner.relaxed import Hops
+from nest_core.planner.relaxed import HopBounds
 
 __all__ = [
     "RankColumns",
@@ -401,14 +401,14 @@ def call_bound(
 def hop_seconds(
     problem: Problem,
     boundary: FloatArray,
-    apart: IntArray,
+    levels: IntArray,
     copies: IntArray,
     pp: IntArray,
     natural: BoolArray,
-) -> tuple[Hops, FloatArray]:
+) -> tuple[HopBounds, FloatArray]:
     """Seconds that pipeline transfers take at least, and all forward ones together, (points,).
 
-    ``apart`` ranks of a stage sit side by side, stages one after another, and ``copies`` of the
+    ``levels`` ranks of a stage sit side by side, stages one after another, and ``copies`` of the
     chain follow each other. Where the ranks fill whole nodes, or leaves, every transfer leaves its
     own, and all of its devices send at once. Where several stages share a block, the last of
     them sends to another block: as a position waits for its slowest copy, that is every position
@@ -425,14 +425,14 @@ def hop_seconds(
         blocks += [
             (block, 1.0 / (egress_Bps * reach), 0.0) for block, egress_Bps in network.egress_rates
         ]
-    far = np.zeros((len(blocks), len(apart)))
-    together = np.zeros((len(blocks), len(apart)), dtype=np.int64)
+    far = np.zeros((len(blocks), len(levels)))
+    together = np.zeros((len(blocks), len(levels)), dtype=np.int64)
     for index, (block, per_device, alone) in enumerate(blocks):
-        sending = np.where(apart % block == 0, block, np.where(apart < block, apart, 1))
+        sending = np.where(levels % block == 0, block, np.where(levels < block, levels, 1))
         far[index] = start + boundary * np.maximum(sending * per_device, alone)
-        near = np.where(natural & (apart >= block), np.maximum(near, far[index]), near)
-        shared = natural & (apart < block) & (block % apart == 0)
-        together[index] = np.where(shared, block // apart, 0)
+        near = np.where(natural & (levels >= block), np.maximum(near, far[index]), near)
+        shared = natural & (levels < block) & (block % levels == 0)
+        together[index] = np.where(shared, block // levels, 0)
     slowest, forward = near, (pp - 1) * near
     for stages, seconds in zip(together, far, strict=True):  # blocks nest
         classes = np.minimum(copies, stages // np.gcd(pp, stages))
@@ -440,7 +440,7 @@ def hop_seconds(
         higher = np.where(crossing > 0, np.maximum(slowest, seconds), slowest)
         forward = forward + crossing * (higher - slowest)
         slowest = higher
-    return Hops(near, far, together, copies), forward
+    return HopBounds(near, far, together, copies), forward
 
 
 def alone_outside(problem: Problem) -> float:

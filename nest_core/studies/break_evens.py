@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nest_core.bill.ownership import Owned
-from nest_core.bill.prices import Range
+from nest_core.bill.prices import PriceRange
 from nest_core.documents.units import format_money, percent
 from nest_core.hardware.posterior import SHARE, WIDTH
 from nest_core.studies.interval import Sureness, paired_sd
@@ -103,14 +103,14 @@ def speeds_tie(first: Weighed, second: Weighed) -> bool:
 
 
 def between(
-    first: Weighed, second: Weighed, device_usd: Range | None, hours: float = 1.0
+    first: Weighed, second: Weighed, device_usd: PriceRange | None, hours: float = 1.0
 ) -> list[BreakEven]:
     """What decides between two planned designs; empty where one has no plan.
 
     Parameters
     ----------
     first, second : Weighed
-    device_usd : Range or None
+    device_usd : PriceRange or None
         An accelerator with its share of the server; without one only its break-even is known.
     """
     mine, other = first.design(), second.design()
@@ -184,7 +184,7 @@ def _price(first: Weighed, second: Weighed, hours: float) -> BreakEven:
     )
 
 
-def _hours(first: Weighed, second: Weighed, device_usd: Range) -> BreakEven:
+def _hours(first: Weighed, second: Weighed, device_usd: PriceRange) -> BreakEven:
     def crossing(one: Design, other: Design, end: str) -> Crossing:
         return crossing_of_hours(one, other, getattr(device_usd, end))
 
@@ -203,7 +203,7 @@ def _hours(first: Weighed, second: Weighed, device_usd: Range) -> BreakEven:
     )
 
 
-def _years(first: Weighed, second: Weighed, device_usd: Range, hours: float) -> BreakEven:
+def _years(first: Weighed, second: Weighed, device_usd: PriceRange, hours: float) -> BreakEven:
     def crossing(one: Design, other: Design, end: str) -> Crossing:
         if hours < 1:
             one, other = with_hours(one, other, hours)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 
-from nest_core.bill.prices import Range
+from nest_core.bill.prices import PriceRange
 from nest_core.costs.plan_words import plan_fields
 from nest_core.costs.price import Report
 from nest_core.documents.schema import parameter
@@ -426,7 +426,7 @@ def _table_of(key: str) -> str:
     return key.rpartition(".")[0].replace(".", " ").replace("_", " ")
 
 
-def _ends(value: Range, words: Callable[[float], str]) -> str:
+def _ends(value: PriceRange, words: Callable[[float], str]) -> str:
     return f"{words(value.low)} to {words(value.high)}"
 
 

@@ -22,7 +22,7 @@ from nest_core.fabric.hierarchical import Tier
 from nest_core.fabric.same_size import (
     KINDS,
     TIERS,
-    Shape,
+    FabricShape,
     Size,
     same_size,
     size_of,
@@ -66,14 +66,14 @@ class Build:
     ----------
     family : str
         Of `same_size.KINDS`.
-    shape : Shape
+    shape : FabricShape
         Where it is a Clos.
     optics : tuple of (str, str)
         Kinds of cable by tier; those of the price list where it is silent.
     """
 
     family: str
-    shape: Shape
+    shape: FabricShape
     optics: tuple[tuple[str, str], ...]
 
     def of(self, size: Size) -> Fabric:
@@ -285,15 +285,15 @@ def _said(
     return said
 
 
-def _shapes(table: DesignTable, family: str) -> Iterator[Shape]:
+def _shapes(table: DesignTable, family: str) -> Iterator[FabricShape]:
     """How a family may be built."""
     if family not in TIERS:
-        yield Shape()
+        yield FabricShape()
         return
     for tiers, leaf, pod, way in itertools.product(
         _tiers(table, family), table.ratios, table.outer_ratios, table.oversubscribe
     ):
-        yield Shape((leaf, pod), tiers, way)
+        yield FabricShape((leaf, pod), tiers, way)
 
 
 def _tiers(table: DesignTable, family: str) -> Sequence[int]:

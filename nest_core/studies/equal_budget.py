@@ -18,7 +18,7 @@ from functools import singledispatch
 from typing import Any, Literal
 
 from nest_core.bill.bill import Bill, bill
-from nest_core.bill.prices import Prices, Range
+from nest_core.bill.prices import PriceRange, Prices
 from nest_core.costs.price import Report
 from nest_core.documents.errors import InputError
 from nest_core.fabric import Clos, Fabric, Hierarchical
@@ -56,7 +56,7 @@ class AtBudget:
     ----------
     devices : int
         0 where nothing fits.
-    price_usd, power_W : Range or None
+    price_usd, power_W : PriceRange or None
         Of its network.
     tokens_per_s : float or None
     report : Report or None
@@ -65,8 +65,8 @@ class AtBudget:
     """
 
     devices: int
-    price_usd: Range | None
-    power_W: Range | None
+    price_usd: PriceRange | None
+    power_W: PriceRange | None
     tokens_per_s: float | None
     report: Report | None
     note: str = ""

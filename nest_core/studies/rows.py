@@ -16,7 +16,7 @@ from nest_core.documents.errors import InputError
 from nest_core.documents.units import to_gib
 from nest_core.explain.interval import Interval, Span
 from nest_core.explain.summary import fullest, plan_in_words
-from nest_core.planner import Result
+from nest_core.planner import SearchResult
 from nest_core.scenario import ScenarioValues
 from nest_core.studies.parameter import Value
 from nest_core.studies.study import Study
@@ -145,7 +145,7 @@ class MemoryCache:
 
 
 def planned_row(
-    scenario: ScenarioValues, problem: Problem, result: Result, prices: Prices, **more: Any
+    scenario: ScenarioValues, problem: Problem, result: SearchResult, prices: Prices, **more: Any
 ) -> StudyRow:
     """Return the row of what a search found; ``more`` are other fields of it."""
     best, certificate = result.best, result.certificate

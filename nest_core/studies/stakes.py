@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nest_core.bill.prices import Range
+from nest_core.bill.prices import PriceRange
 from nest_core.documents.schema.study import Goal
 from nest_core.network import FloatArray
 from nest_core.studies.design_choice import DesignChoice
@@ -158,5 +158,5 @@ class Stakes:
         return np.asarray(np.where(place < 0, typical - low, high - typical) * place)
 
 
-def _ends(value: Range) -> FloatArray:
+def _ends(value: PriceRange) -> FloatArray:
     return np.array([value.low, value.typical, value.high])

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nest_core.bill.ownership import HOURS_PER_YEAR, Owned, OwnedLine, owned
-from nest_core.bill.prices import Prices, Range, prices_of
+from nest_core.bill.prices import PriceRange, Prices, prices_of
 from nest_core.costs.price import Report
 from nest_core.documents.errors import InputError
 from nest_core.explain.training import Training, training, usual_tokens
@@ -101,7 +101,7 @@ class WholeBill:
         return Weighed(self.name, self.owned, self.tokens_per_s, self.sureness)
 
     @property
-    def usd_per_million_tokens(self) -> Range | None:
+    def usd_per_million_tokens(self) -> PriceRange | None:
         """At the share of the hours that is sold; None without a plan or a price."""
         hourly, rate = self.owned.usd_per_device_hour, self.tokens_per_s
         if hourly is None or rate is None:
@@ -118,7 +118,7 @@ class WholeBill:
         return rate * 3600.0 * self.owned.years * HOURS_PER_YEAR / energy[0].count
 
     @property
-    def training_usd(self) -> Range | None:
+    def training_usd(self) -> PriceRange | None:
         """Of the training run: its hours of every accelerator."""
         hourly = self.owned.usd_per_device_hour
         if hourly is None or self.training is None:
@@ -250,7 +250,7 @@ def with_break_evens(bills: Sequence[WholeBill]) -> list[BreakEven]:
     return found
 
 
-def device_usd_of(bills: Sequence[WholeBill]) -> Range | None:
+def device_usd_of(bills: Sequence[WholeBill]) -> PriceRange | None:
     """An accelerator with its server share, where all have one price for it."""
     prices = {one.owned.device_usd for one in bills}
     return prices.pop() if len(prices) == 1 else None
@@ -272,10 +272,10 @@ def _line(line: OwnedLine) -> dict[str, Any]:
     }
 
 
-def _ends(value: Range | None) -> list[float] | None:
+def _ends(value: PriceRange | None) -> list[float] | None:
     return None if value is None else [value.low, value.typical, value.high]
 
 
-def typical(value: Range | None) -> float | None:
+def typical(value: PriceRange | None) -> float | None:
     """The typical end of a range, if there is one."""
     return None if value is None else value.typical

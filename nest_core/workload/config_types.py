@@ -73,23 +73,23 @@ class Reading:
     fixed: Mapping[str, tuple[Any, ...]]
 
 
-def _all_heads(found: Found) -> int:
-    return int(found["heads"])
+def _all_heads(sizes: Found) -> int:
+    return int(sizes["heads"])
 
 
-def _width_by_heads(found: Found) -> int:
-    if found["hidden"] % found["heads"]:
+def _width_by_heads(sizes: Found) -> int:
+    if sizes["hidden"] % sizes["heads"]:
         raise InputError(
             "model.hidden",
-            f"must be divisible by model.heads = {found['heads']}",
-            found["hidden"],
+            f"must be divisible by model.heads = {sizes['heads']}",
+            sizes["hidden"],
             "correct one, or give model.head_dim",
         )
-    return int(found["hidden"] // found["heads"])
+    return int(sizes["hidden"] // sizes["heads"])
 
 
-def _four_widths(found: Found) -> int:
-    return 4 * int(found["hidden"])
+def _four_widths(sizes: Found) -> int:
+    return 4 * int(sizes["hidden"])
 
 
 def _key(*names: str, **more: Any) -> Key:

@@ -88,29 +88,31 @@ def shape_in_words(graph: Graph, node: Node, sizes: Sizes) -> tuple[str, ...]:
     if node.op in ("linear", "grouped_linear"):
         *groups, columns, inner = node.weights[0]
         rows = [dim for dim in node.shape[:-1] if dim not in groups]
-        named = [("g", groups), ("m", rows), ("k", [inner])]
+        dimensions = [("g", groups), ("m", rows), ("k", [inner])]
         with_it = [other for other in graph.nodes if other.together == node.name]
         wide = [(columns, node), *((other.weights[0][-2], other) for other in with_it)]
         joined = " + ".join(dims_in_words([dim], other.split) for dim, other in wide)
         total = sum(extent(dim, sizes, other.split) for dim, other in wide)
         names = f" ({', '.join(other.name for _, other in wide)})" if with_it else ""
-        lines = [*_lengths(named[:2], node, sizes), f"n = {joined} = {number(total)}{names}"]
-        return (*lines, *_lengths(named[2:], node, sizes))
+        lines = [*_lengths(dimensions[:2], node, sizes), f"n = {joined} = {number(total)}{names}"]
+        return (*lines, *_lengths(dimensions[2:], node, sizes))
     if node.op == "matmul":
         *groups, rows_dim, columns = node.shape
         inner = graph[node.inputs[0]].shape[-1]
-        named = [("g", groups), ("m", [rows_dim]), ("n", [columns]), ("k", [inner])]
-        return _lengths(named, node, sizes)
+        dimensions = [("g", groups), ("m", [rows_dim]), ("n", [columns]), ("k", [inner])]
+        return _lengths(dimensions, node, sizes)
     if node.op == "attention":
         query = graph[node.inputs[0]]
         return _lengths([("g", list(query.shape[:-2])), ("q", [query.shape[-2]])], node, sizes)
     return ()
 
 
-def _lengths(named: Iterable[tuple[str, list[Dim]]], node: Node, sizes: Sizes) -> tuple[str, ...]:
+def _lengths(
+    dimensions: Iterable[tuple[str, list[Dim]]], node: Node, sizes: Sizes
+) -> tuple[str, ...]:
     return tuple(
         f"{symbol} = {dims_in_words(dims, node.split)} = {number(_length(dims, sizes, node))}"
-        for symbol, dims in named
+        for symbol, dims in dimensions
         if dims
     )
 
@@ -151,9 +153,9 @@ def gradients_in_words(kernels: tuple[Kernel, ...], node: Node) -> tuple[str, ..
             "the same copy of gradients",
             *gradients_in_words(kernels[1:], replace(node, function="")),
         )
-    known = _GRADIENTS.get(kernels[0].unit) if kernels else None
-    if known and len(kernels) == len(known):
-        return known
+    phrases = _GRADIENTS.get(kernels[0].unit) if kernels else None
+    if phrases and len(kernels) == len(phrases):
+        return phrases
     if kernels and "attention" in kernels[0].unit:
         return ("scores again and four products",)
     return ("gradients read and written, and what forward kept",) * len(kernels)
@@ -217,9 +219,9 @@ def _attention(kernel: Kernel, node: Node, width: float, factor: float) -> tuple
 
 
 def _loss(kernel: Kernel, logits: float) -> str:
-    each = kernel.bytes / logits
+    size = kernel.bytes / logits
     moved = humanise(kernel.bytes, "B")
-    return f"bytes: {each:g} B · {number(logits)} logits, read and written several times = {moved}"
+    return f"bytes: {size:g} B · {number(logits)} logits, read and written several times = {moved}"
 
 
 def _passes(kernel: Kernel, node: Node, sizes: Sizes, width: float, backward: bool) -> str:
@@ -229,8 +231,8 @@ def _passes(kernel: Kernel, node: Node, sizes: Sizes, width: float, backward: bo
         return f"bytes: {width:g} B · 2 · {copied} elements, copied into another order = {moved}"
     written = count(node.shape, sizes, node.split)
     if node.op == "softmax" and not masks_fused(node, sizes):
-        each = kernel.bytes / written
-        return f"bytes: {each:g} B · {number(written)} scores, a kernel per step = {moved}"
+        per_score = kernel.bytes / written
+        return f"bytes: {per_score:g} B · {number(written)} scores, a kernel per step = {moved}"
     # A mask has a byte per element, everything else the width of an activation.
     masked = "dropout" in (node.function or node.op) and (kernel.bytes / width) % written > 0.0
     elements = (kernel.bytes - masked * written) / width

@@ -51,7 +51,7 @@ def read_config(text: str | bytes, name: str) -> Model:
     reading = TYPES[kind]
     for fixed, allowed in reading.fixed.items():
         _check_fixed(config, fixed, allowed, kind)
-    found: dict[str, Any] = {}
+    sizes: dict[str, Any] = {}
     used: dict[str, str] = {"family": "model_type"}
 
     def spelled(field: str) -> str:
@@ -60,15 +60,15 @@ def read_config(text: str | bytes, name: str) -> Model:
     try:
         for field, key in reading.keys.items():
             used[field] = _spelling(config, key)
-            found[field] = _size(config, used[field], key, field, found, kind)
-        if "ffn" not in found or ("experts" in found and not found["dense_blocks"]):
-            found["ffn"] = 0
+            sizes[field] = _size(config, used[field], key, field, sizes, kind)
+        if "ffn" not in sizes or ("experts" in sizes and not sizes["dense_blocks"]):
+            sizes["ffn"] = 0
         return Model(
             name=_name(config, name),
             family=reading.family,
             tied=_tied(config, reading, kind),
             source=f"Hugging Face configuration, model type {kind}",
-            **found,
+            **sizes,
         )
     except InputError as error:
         raise renamed(error, spelled) from error
@@ -121,12 +121,12 @@ def _document(text: str | bytes) -> dict[str, Any]:
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object whose keys occur once: which of two values counts, nobody can know."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    table = dict(pairs)
+    if len(table) < len(pairs):
         times = Counter(key for key, _ in pairs)
         twice = next(key for key, count in times.items() if count > 1)
         raise InputError("config.json", "must name every key once", twice, "delete one")
-    return found
+    return table
 
 
 def _check_fixed(config: Mapping[str, Any], key: str, allowed: tuple[Any, ...], kind: str) -> None:
@@ -152,20 +152,20 @@ def _check_fixed(config: Mapping[str, Any], key: str, allowed: tuple[Any, ...], 
 
 def _spelling(config: Mapping[str, Any], key: Key) -> str:
     """The key's name in this file, empty where it is missing."""
-    there = [name for name in key.names if name in config]
-    for other in there[1:]:
-        if config[other] != config[there[0]]:
+    spellings = [name for name in key.names if name in config]
+    for other in spellings[1:]:
+        if config[other] != config[spellings[0]]:
             _refuse(
                 other,
-                f"must equal {there[0]}, which means the same",
+                f"must equal {spellings[0]}, which means the same",
                 config[other],
                 "delete one of them",
             )
-    return there[0] if there else ""
+    return spellings[0] if spellings else ""
 
 
 def _size(
-    config: Mapping[str, Any], name: str, key: Key, field: str, found: Found, kind: str
+    config: Mapping[str, Any], name: str, key: Key, field: str, sizes: Found, kind: str
 ) -> int:
     """The value of one key, or what its absence means."""
     value = config.get(name) if name else None
@@ -178,7 +178,7 @@ def _size(
                 None if name else "missing",
                 "add it",
             )
-        return default(found) if callable(default) else default
+        return default(sizes) if callable(default) else default
     if isinstance(value, bool) or not isinstance(value, int):
         _refuse(name, "must be a whole number", value, "correct it")
     most = MOST_BLOCKS if field == "blocks" else LARGEST_SIZE
@@ -186,7 +186,7 @@ def _size(
         _refuse(name, f"must be at least {key.least}", value, "correct it")
     if value > most:
         _refuse(name, f"must be at most {most:,}", value, "correct it")
-    return value * int(found[key.times]) if key.times else value
+    return value * int(sizes[key.times]) if key.times else value
 
 
 def _tied(config: Mapping[str, Any], reading: Reading, kind: str) -> bool:
@@ -200,8 +200,12 @@ def _tied(config: Mapping[str, Any], reading: Reading, kind: str) -> bool:
 
 def _name(config: Mapping[str, Any], name: str) -> str:
     """The repository that the file names, where it is one, or the name given."""
-    own = config.get("_name_or_path")
-    return own if isinstance(own, str) and _REPOSITORY.fullmatch(own) else name or "config.json"
+    repository = config.get("_name_or_path")
+    return (
+        repository
+        if isinstance(repository, str) and _REPOSITORY.fullmatch(repository)
+        else name or "config.json"
+    )
 
 
 def _refuse(field: str, rule: str, value: object, remedy: str) -> NoReturn:

@@ -121,12 +121,12 @@ class Layer:
 
     def replayed(self, recompute: str) -> tuple[tuple[Operator, ...], tuple[Collective, ...]]:
         """Operators and collectives whose forward pass runs again in backward."""
-        named = self._named(recompute)
-        if recompute == "full" and not named:
+        modules = self._named(recompute)
+        if recompute == "full" and not modules:
             return (self.operators, self.collectives) if self.recomputable else ((), ())
-        again = frozenset().union(*(module.operators for module in named))
+        again = frozenset().union(*(module.operators for module in modules))
         operators = tuple(operator for operator in self.operators if operator.name in again)
-        return operators, tuple(call for module in named for call in module.collectives)
+        return operators, tuple(call for module in modules for call in module.collectives)
 
     def _named(self, recompute: str) -> tuple[Module, ...]:
         names = modules_of(recompute) or (recompute,)
@@ -143,15 +143,15 @@ class Layer:
         """
         if recompute == "full" and self.recomputable:
             return self.input_bytes
-        found = self.operators
+        evaluated = self.operators
         if operand_bytes < 2.0 and self.recomputable:
-            found = tuple(_narrow(operator, operand_bytes / 2.0) for operator in found)
-        named = self._named(recompute)
-        if len(named) == 1 and named[0].kept_bytes is not None:
-            return named[0].kept_bytes
-        again = frozenset().union(*(module.operators for module in named))
-        freed = (module.operators for module in named if module.name in WITHOUT_OUTPUT)
-        return kept_bytes(found, again, frozenset().union(*freed))
+            evaluated = tuple(_narrow(operator, operand_bytes / 2.0) for operator in evaluated)
+        modules = self._named(recompute)
+        if len(modules) == 1 and modules[0].kept_bytes is not None:
+            return modules[0].kept_bytes
+        again = frozenset().union(*(module.operators for module in modules))
+        freed = (module.operators for module in modules if module.name in WITHOUT_OUTPUT)
+        return kept_bytes(evaluated, again, frozenset().union(*freed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ def check_modules(model: Model, recomputations: Iterable[str], field: str) -> No
     """Refuse recomputation of modules that no block of the model has; InputError."""
     blocks = [model.trace[kind] for kind, _ in model.runs if kind in ("block", "moe_block")]
     here = [name for name in MODULES if any(module_nodes(block, name) for block in blocks)]
-    for name in (name for one in recomputations for name in modules_of(one)):
+    for name in (name for recompute in recomputations for name in modules_of(recompute)):
         if name not in here:
             raise InputError(
                 field, f"must name modules that {model.name} has", name, "pick " + ", ".join(here)
@@ -244,9 +244,9 @@ def _evaluated(
     del registered  # `layer_graph` reads them
     at = sizes(model, strategy.micro_batch, strategy.sequence)
     graph = layer_graph(model, kind, strategy)
-    found = operators(graph, at, strategy.width)
+    evaluated = operators(graph, at, strategy.width)
     entry, last = graph.nodes[0], graph.output
-    routed = sum(operator.parameters for operator in found if operator.op == "grouped_linear")
+    routed = sum(operator.parameters for operator in evaluated if operator.op == "grouped_linear")
     tied = 0.0
     if kind == "head" and model.tied:
         tied = count(graph["logits"].weights[0], at, graph["logits"].split)
@@ -255,43 +255,45 @@ def _evaluated(
     shares = entry.split
     return Layer(
         kind=cast(Literal["embedding", "block", "moe_block", "head"], kind),
-        operators=tuple(operator for operator in found if operator.op != "collective"),
-        collectives=_collectives(graph, found),
-        parameters=sum(operator.parameters for operator in found) - routed,
+        operators=tuple(operator for operator in evaluated if operator.op != "collective"),
+        collectives=_collectives(graph, evaluated),
+        parameters=sum(operator.parameters for operator in evaluated) - routed,
         expert_parameters=routed,
         tied_parameters=tied,
         input_bytes=strategy.width * count(entry.shape, at, entry.split) if inner else 0.0,
         output_bytes=0.0 if kind == "head" else strategy.width * count(last.shape, at, shares),
         recomputable=inner,
         gradient_bytes=gradient_bytes(graph, at, strategy.width),
-        modules=_modules(graph, found, at, strategy) if inner else (),
+        modules=_modules(graph, evaluated, at, strategy) if inner else (),
     )
 
 
 def _modules(
-    graph: Graph, found: tuple[Operator, ...], at: Sizes, strategy: Strategy
+    graph: Graph, evaluated: tuple[Operator, ...], at: Sizes, strategy: Strategy
 ) -> tuple[Module, ...]:
     by_operator = strategy.checkpoint != "whole"
-    made = _by_operator(graph, found, at, strategy) if by_operator else []
+    modules = _by_operator(graph, evaluated, at, strategy) if by_operator else []
     for name in MODULES[1:] if by_operator else MODULES:
         again = module_nodes(graph, name)
         if again:
-            calls = _collectives(graph, tuple(op for op in found if op.name in again))
-            made.append(Module(name, again, calls))
-    return tuple(made)
+            calls = _collectives(graph, tuple(op for op in evaluated if op.name in again))
+            modules.append(Module(name, again, calls))
+    return tuple(modules)
 
 
 def _by_operator(
-    graph: Graph, found: tuple[Operator, ...], at: Sizes, strategy: Strategy
+    graph: Graph, evaluated: tuple[Operator, ...], at: Sizes, strategy: Strategy
 ) -> list[Module]:
     """Full and selective recomputation as PyTorch's checkpoints run them."""
     saved = saved_outputs(graph, narrow=strategy.checkpoint == "per_operator_narrow")
     modules = []
     for name, stays in (("full", ()), ("core_attn", saved)):
-        again = run_again(graph, found, stays)
-        calls = _collectives(graph, tuple(op for op in found if op.name in again))
-        held = sum(_bytes(graph[one], at, strategy.width) for one in (graph.nodes[0].name, *stays))
-        modules.append(Module(name, again, calls, min(held, kept_bytes(found))))
+        again = run_again(graph, evaluated, stays)
+        calls = _collectives(graph, tuple(op for op in evaluated if op.name in again))
+        boundary_bytes = sum(
+            _bytes(graph[node], at, strategy.width) for node in (graph.nodes[0].name, *stays)
+        )
+        modules.append(Module(name, again, calls, min(boundary_bytes, kept_bytes(evaluated))))
     return modules
 
 
@@ -303,14 +305,14 @@ def _narrow(operator: Operator, share: float) -> Operator:
     """A projection of 16-bit activations with its input kept narrow, a tensor of its own."""
     if operator.op not in ("linear", "grouped_linear"):
         return operator
-    kept = tuple((f"{name}:narrow", size * share) for name, size in operator.kept)
-    return replace(operator, kept=kept)
+    tensors = tuple((f"{name}:narrow", size * share) for name, size in operator.kept)
+    return replace(operator, kept=tensors)
 
 
-def _collectives(graph: Graph, found: tuple[Operator, ...]) -> tuple[Collective, ...]:
+def _collectives(graph: Graph, evaluated: tuple[Operator, ...]) -> tuple[Collective, ...]:
     """Calls of a layer, equal ones together."""
     calls: dict[tuple[str, str, float], list[int]] = {}
-    for operator in found:
+    for operator in evaluated:
         if operator.op != "collective":
             continue
         node = graph[operator.name]

@@ -198,13 +198,13 @@ class Model:
             if kind not in trace:
                 what = "mixture-of-experts blocks" if kind == "moe_block" else "dense blocks"
                 _refuse(self, "family", f"must be one that has {what}", "change the sizes or it")
-        known = {
+        needs = {
             symbol for kind, _ in self.runs for node in trace[kind].nodes for symbol in node.symbols
         }
         for name in _FAMILY_SIZES:
-            if name in known and not getattr(self, name):
+            if name in needs and not getattr(self, name):
                 _refuse(self, name, f"must be at least 1 in a model of family {self.family}")
-            if name not in known and getattr(self, name):
+            if name not in needs and getattr(self, name):
                 _refuse(self, name, f"must be 0 in a model of family {self.family}")
 
     @property
@@ -286,8 +286,8 @@ def _refuse(model: Model, field: str, rule: str, remedy: str = "correct it") -> 
 
 def _idle(model: Model, kind: str) -> int:
     """Parameters of the experts of one layer that a token does not visit."""
-    held = sum(count for op, count in _weights(model, kind) if op == "grouped_linear")
-    return held // model.experts * (model.experts - model.top_k)
+    expert_weights = sum(count for op, count in _weights(model, kind) if op == "grouped_linear")
+    return expert_weights // model.experts * (model.experts - model.top_k)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -131,7 +131,7 @@ def operators(graph: Graph, sizes: Sizes, width: float) -> tuple[Operator, ...]:
 
 
 def kept_bytes(
-    found: Sequence[Operator],
+    evaluated: Sequence[Operator],
     again: Collection[str] = (),
     freed: Collection[str] = (),
 ) -> float:
@@ -145,7 +145,7 @@ def kept_bytes(
         Those of them whose output is left out whoever reads it, copies in fp8 excepted.
     """
     tensors: dict[str, float] = {}
-    for operator in found:
+    for operator in evaluated:
         for name, size in operator.kept:
             made_again = name.split(":")[0] in again
             if not (name in freed or (operator.name in again and made_again)):
@@ -162,9 +162,9 @@ def _operator(graph: Graph, node: Node, wider: list[Node], sizes: Sizes, width: 
     backward: tuple[Kernel, ...] = ()
     if not node.together:
         forward, backward = _kernels(node, inputs, wider, sizes, width)
-    kept = tuple(_kept(graph, node, sizes, width))
+    tensors = tuple(_kept(graph, node, sizes, width))
     parameters = weight_count(node, sizes)
-    return Operator(node.name, node.op, forward, backward, kept, parameters, node.core)
+    return Operator(node.name, node.op, forward, backward, tensors, parameters, node.core)
 
 
 def _kernels(
@@ -179,8 +179,14 @@ def _kernels(
     if node.op == "softmax" and not masks_fused(node, sizes):
         scores = count(node.shape, sizes, node.split)
         return (
-            tuple(Kernel("memory", 0.0, each * scores) for each in _SOFTMAX_FORWARD_BYTES),
-            tuple(Kernel("memory", 0.0, each * scores) for each in _SOFTMAX_BACKWARD_BYTES),
+            tuple(
+                Kernel("memory", 0.0, score_bytes * scores)
+                for score_bytes in _SOFTMAX_FORWARD_BYTES
+            ),
+            tuple(
+                Kernel("memory", 0.0, score_bytes * scores)
+                for score_bytes in _SOFTMAX_BACKWARD_BYTES
+            ),
         )
     if node.op == "loss":
         logits = count(inputs[0].shape, sizes, node.split)
@@ -191,10 +197,10 @@ def _kernels(
     written = count(node.shape, sizes, node.split)
     read = sum(count(entry.shape, sizes, node.split) for entry in inputs if not entry.is_tokens)
     again = read  # what backward reads besides the gradient
-    made = read  # gradients that it writes
+    gradients = read  # gradients that it writes
     masks = 0.0
     if node.op in ("embedding", "position"):
-        read, again, made = written, written, written
+        read, again, gradients = written, written, written
     elif node.op == "softmax":
         again = written
     elif node.op in ("dispatch", "combine"):
@@ -203,9 +209,9 @@ def _kernels(
         again = 0.0
         masks = _MASK_BYTES * written if "dropout" in _functions(node) else 0.0
         if "add" in _functions(node):  # the gradient of a sum is handed on, and summed up once
-            made = written
+            gradients = written
     forward = Kernel("memory", 0.0, width * (read + written) + masks)
-    backward = Kernel("memory", 0.0, width * (written + again + made) + masks)
+    backward = Kernel("memory", 0.0, width * (written + again + gradients) + masks)
     return (forward,), (backward,)
 
 
@@ -214,7 +220,9 @@ def _projection(
 ) -> tuple[tuple[Kernel, ...], tuple[Kernel, ...]]:
     weight = node.weights[0]
     inner = extent(weight[-1], sizes, node.split)
-    columns = sum(extent(each.weights[0][-2], sizes, each.split) for each in (node, *wider))
+    columns = sum(
+        extent(projection.weights[0][-2], sizes, projection.split) for projection in (node, *wider)
+    )
     groups = count(weight[:-2], sizes, node.split)
     rows = count(node.shape[:-1], sizes, node.split) / groups
 
@@ -236,12 +244,12 @@ def _projection(
 def _product(
     node: Node, inputs: list[Node], sizes: Sizes, width: float
 ) -> tuple[tuple[Kernel, ...], tuple[Kernel, ...]]:
-    left = inputs[0].shape
+    operand = inputs[0].shape
     *batch, rows_dim, columns_dim = node.shape
     groups = count(batch, sizes, node.split)
     rows = extent(rows_dim, sizes, node.split)
     columns = extent(columns_dim, sizes, node.split)
-    inner = extent(left[-1], sizes, node.split)
+    inner = extent(operand[-1], sizes, node.split)
 
     def product(m: float, n: float, k: float) -> Kernel:
         traffic = width * groups * (m * k + k * n + m * n)
@@ -264,12 +272,12 @@ def _attention(
     keys = sizes["keys"]
     seen = _keys_seen(keys, sizes.get("window", 0.0), causal=node.causal)
     flops = 2.0 * groups * rows * seen * (scored + lengths[-1])
-    whole = tuple(entry for entry in node.split if entry.axis != "cp")
+    without_cp = tuple(entry for entry in node.split if entry.axis != "cp")
     queries = inputs[: len(inputs) // 2]  # with their part of the position, where they have one
-    operands = sum(count(entry.shape, sizes, whole) for entry in inputs[len(queries) :])
-    own = sum(count(entry.shape, sizes, node.split) for entry in queries)
-    own += groups * rows * lengths[-1]
-    traffic = width * (own + operands)
+    operands = sum(count(entry.shape, sizes, without_cp) for entry in inputs[len(queries) :])
+    queries_moved = sum(count(entry.shape, sizes, node.split) for entry in queries)
+    queries_moved += groups * rows * lengths[-1]
+    traffic = width * (queries_moved + operands)
     shape = (groups, rows, keys, (scored + extent(value.shape[-1], sizes)) / 2)
     # Backward computes the scores again and four products of their size.
     unit: Unit = "biased_attention" if node.function == "alibi" else "attention"
@@ -296,13 +304,13 @@ def _keys_seen(keys: float, window: float, *, causal: bool) -> float:
 
 def _kept(graph: Graph, node: Node, sizes: Sizes, width: float) -> list[tuple[str, float]]:
     """What backward reads again: tensors by the name of who made them."""
-    found: list[tuple[str, float]] = []
+    tensors: list[tuple[str, float]] = []
 
     def save(entry: Node) -> None:
         source = graph.source(entry)
         if source.is_tokens:
             return  # a few bytes per token
-        found.append((source.name, width * _held(graph, source, node, sizes)))
+        tensors.append((source.name, width * _held(graph, source, node, sizes)))
 
     inputs = graph.inputs(node)
     written = count(node.shape, sizes, node.split)
@@ -313,24 +321,24 @@ def _kept(graph: Graph, node: Node, sizes: Sizes, width: float) -> list[tuple[st
         for entry in (*inputs, node):
             save(entry)
         rows = count(inputs[0].shape[:-1], sizes, node.split)
-        found.append((f"{node.name}:statistics", _STATISTIC_BYTES * rows))
+        tensors.append((f"{node.name}:statistics", _STATISTIC_BYTES * rows))
     elif node.op == "softmax":
         save(node)
     elif node.op == "loss":
         logits = count(inputs[0].shape, sizes, node.split)
-        found.append((f"{node.name}:probabilities", 4.0 * logits))
+        tensors.append((f"{node.name}:probabilities", 4.0 * logits))
     elif node.op == "combine":
         save(inputs[0])
     elif node.op in ("elementwise", "dropout"):
         functions = _functions(node)
         if "dropout" in functions:
-            found.append((f"{node.name}:mask", _MASK_BYTES * written))
+            tensors.append((f"{node.name}:mask", _MASK_BYTES * written))
         if any(name in _SAVES_OUTPUT for name in functions):
             save(node)
         if not all(name in _SAVES_NOTHING or name in _SAVES_OUTPUT for name in functions):
             for entry in inputs:
                 save(entry)
-    return found
+    return tensors
 
 
 def _held(graph: Graph, source: Node, reader: Node, sizes: Sizes) -> float:
@@ -341,11 +349,11 @@ def _held(graph: Graph, source: Node, reader: Node, sizes: Sizes) -> float:
         load = tuple(entry for entry in reader.split if entry.axis == "load")
         rest = tuple(entry for entry in source.split if entry.axis != "load")
         return count(source.shape, sizes, rest + load)
-    whole = count(source.shape, sizes, source.split)
+    elements = count(source.shape, sizes, source.split)
     if source.forward != ("reduce_scatter",):
-        return whole
+        return elements
     summed = graph[source.inputs[0]].split
-    return whole / max(entry.ranks for entry in summed if entry.axis == source.axis)
+    return elements / max(entry.ranks for entry in summed if entry.axis == source.axis)
 
 
 def masks_fused(node: Node, sizes: Sizes) -> bool:

@@ -76,8 +76,8 @@ def spelled(modules: Iterable[str], field: str = "recompute") -> str:
     >>> spelled(["moe_act", "core_attn"]), spelled(["core_attn"]), spelled(["moe", "moe_act"])
     ('core_attn+moe_act', 'selective', 'moe')
     """
-    named = list(modules)
-    for name in named:
+    requested = list(modules)
+    for name in requested:
         if name not in MODULES:
             raise InputError(
                 field,
@@ -85,12 +85,17 @@ def spelled(modules: Iterable[str], field: str = "recompute") -> str:
                 name,
                 "pick " + ", ".join(MODULES),
             )
-    if not named or len(set(named)) < len(named):
+    if not requested or len(set(requested)) < len(requested):
         raise InputError(
-            field, "must name each module once, and at least one", named, "write none for nothing"
+            field,
+            "must name each module once, and at least one",
+            requested,
+            "write none for nothing",
         )
-    left = [m for m in MODULES if m in named and not (m in _PARTS_OF_MOE and "moe" in named)]
-    return "selective" if left == ["core_attn"] else "+".join(left)
+    distinct = [
+        m for m in MODULES if m in requested and not (m in _PARTS_OF_MOE and "moe" in requested)
+    ]
+    return "selective" if distinct == ["core_attn"] else "+".join(distinct)
 
 
 def by_method(method: str, layers: Any, field: str = "recompute") -> str:
@@ -159,15 +164,15 @@ def ordered(recomputations: Iterable[str]) -> tuple[str, ...]:
     ('none', 'selective', 'mlp', 'full')
     """
     *lean, full = RECOMPUTE
-    return tuple(dict.fromkeys((*lean, *(one for one in recomputations if one != full), full)))
+    return tuple(dict.fromkeys((*lean, *(name for name in recomputations if name != full), full)))
 
 
 def modules_of(recompute: str) -> tuple[str, ...]:
     """The modules of a recomputation; none of full, which runs all of a layer again."""
     if recompute == "selective":
         return ("core_attn",)
-    whole = recompute in RECOMPUTE or method_of(recompute)[1]
-    return () if whole else tuple(recompute.split("+"))
+    is_method = recompute in RECOMPUTE or method_of(recompute)[1]
+    return () if is_method else tuple(recompute.split("+"))
 
 
 def method_of(recompute: str) -> tuple[str, int]:
@@ -187,15 +192,15 @@ def module_nodes(graph: Graph, module: str) -> frozenset[str]:
     inner = {node.name for node in graph.nodes if _of(graph, node, module)}
     if module == "core_attn":
         return frozenset(inner)
-    found = set(inner)
+    nodes = set(inner)
     for node in graph.nodes:
         if node.op != "collective":
             continue
         readers = {other.name for other in graph.nodes if node.name in other.inputs}
-        made = node.inputs[0] in found and module not in WITHOUT_OUTPUT
-        if made or (readers and readers <= inner):
-            found.add(node.name)
-    return frozenset(found)
+        is_inner = node.inputs[0] in nodes and module not in WITHOUT_OUTPUT
+        if is_inner or (readers and readers <= inner):
+            nodes.add(node.name)
+    return frozenset(nodes)
 
 
 def _of(graph: Graph, node: Node, module: str) -> bool:

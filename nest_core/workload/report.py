@@ -51,14 +51,14 @@ def read_strategy(text: str, **defaults: Any) -> Strategy:
     >>> read_strategy("tp=8,sp=true", sequence=4096).tp
     8
     """
-    known = [field.name for field in fields(Strategy)]
-    found: dict[str, Any] = {}
+    names = [field.name for field in fields(Strategy)]
+    values: dict[str, Any] = {}
     for part in text.split(",") if text.strip() else ():
         name, equals, value = (piece.strip() for piece in part.partition("="))
-        if not equals or name not in known or name in found:
+        if not equals or name not in names or name in values:
             raise InputError(
                 "--strategy",
-                f"must set each of {', '.join(known)} at most once",
+                f"must set each of {', '.join(names)} at most once",
                 part,
                 "write tp=8,sp=true",
             )
@@ -67,15 +67,15 @@ def read_strategy(text: str, **defaults: Any) -> Strategy:
                 "--strategy attention", "must be 'flash' or 'unfused'", value, "change it"
             )
         if name in _FIELDS:
-            found[name] = parameter(_FIELDS[name]).read(value.strip("\"'"), f"--strategy {name}")
+            values[name] = parameter(_FIELDS[name]).read(value.strip("\"'"), f"--strategy {name}")
             continue
         with contextlib.suppress(ValueError):
-            found[name] = float(value)
-        if not 0.125 <= found.get(name, 0.0) <= 8.0:
+            values[name] = float(value)
+        if not 0.125 <= values.get(name, 0.0) <= 8.0:
             raise InputError(
                 "--strategy width", "must lie between 0.125 and 8 bytes", value, "2 is bf16"
             )
-    return Strategy(**{**defaults, **found})
+    return Strategy(**{**defaults, **values})
 
 
 def report_model(model: Model, strategy: Strategy) -> dict[str, Any]:
@@ -135,12 +135,12 @@ def own_sizes(graph: Graph, given: Mapping[str, int], strategy: Strategy) -> dic
                 degree,
                 f"let build() name one of {', '.join(sorted(symbols))}",
             )
-    found: dict[str, float] = {**dict.fromkeys(SYMBOLS, 0.0), "window": 0.0, **given}
-    found["kv_heads"] = float(given.get("kv_heads", given.get("heads", 0)))
+    sizes: dict[str, float] = {**dict.fromkeys(SYMBOLS, 0.0), "window": 0.0, **given}
+    sizes["kv_heads"] = float(given.get("kv_heads", given.get("heads", 0)))
     attended = [node for node in graph.nodes if node.op == "attention"]
-    keys = [extent(graph[node.inputs[1]].shape[-2], found) for node in attended]
-    found["keys"] = max(keys, default=float(given.get("sequence", 0)))
-    return found
+    keys = [extent(graph[node.inputs[1]].shape[-2], sizes) for node in attended]
+    sizes["keys"] = max(keys, default=float(given.get("sequence", 0)))
+    return sizes
 
 
 def report_layers(
@@ -158,8 +158,8 @@ def report_layers(
 
 def _layer(graph: Graph, count: int, at: Sizes, strategy: Strategy) -> dict[str, Any]:
     rank = rewritten(graph, strategy, at)
-    found = operators(rank, at, strategy.width)
-    work = [entry for entry in found if entry.op != "collective"]
+    evaluated = operators(rank, at, strategy.width)
+    work = [entry for entry in evaluated if entry.op != "collective"]
     return {
         "kind": graph.kind,
         "count": count,
@@ -169,7 +169,7 @@ def _layer(graph: Graph, count: int, at: Sizes, strategy: Strategy) -> dict[str,
         "parameters": round(sum(entry.parameters for entry in work)),
         "parameter_bytes": strategy.width * sum(entry.parameters for entry in work),
         "activation_bytes": kept_bytes(work),
-        "collectives": _collectives(rank, found),
+        "collectives": _collectives(rank, evaluated),
         "operators": [_operator(rank[entry.name], entry, at, strategy.width) for entry in work],
     }
 
@@ -191,10 +191,10 @@ def _operator(node: Node, entry: Operator, at: Sizes, width: float) -> dict[str,
     }
 
 
-def _collectives(graph: Graph, found: Sequence[Operator]) -> list[dict[str, Any]]:
+def _collectives(graph: Graph, evaluated: Sequence[Operator]) -> list[dict[str, Any]]:
     """Calls of a layer's collectives, equal ones together."""
     calls: dict[tuple[str, str, float], dict[str, Any]] = {}
-    for entry in found:
+    for entry in evaluated:
         node = graph[entry.name]
         if entry.op != "collective":
             continue

@@ -41,18 +41,18 @@ def saved_outputs(graph: Graph, *, narrow: bool) -> tuple[str, ...]:
 
 
 def run_again(
-    graph: Graph, found: Sequence[Operator], saved: Collection[str] = ()
+    graph: Graph, replayed: Sequence[Operator], saved: Collection[str] = ()
 ) -> frozenset[str]:
     """Nodes of a block that run again until all that backward reads is there.
 
     Parameters
     ----------
-    found : sequence of Operator
+    replayed : sequence of Operator
         Of the graph.
     saved : collection of str
         Those whose output is there already.
     """
-    wanted = [name.split(":")[0] for operator in found for name, _ in operator.kept]
+    wanted = [name.split(":")[0] for operator in replayed for name, _ in operator.kept]
     again: set[str] = set()
     while wanted:
         name = wanted.pop()

@@ -34,7 +34,7 @@ _LOG = logging.getLogger(__name__)
 _LENGTH = list[str | int]
 
 
-class _Entry(BaseModel):
+class _TracedEntry(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     name: Name
@@ -53,7 +53,7 @@ class _TraceFile(BaseModel):
     torch: str = ""
     source: str = ""
     model: dict[str, int]
-    layers: dict[Literal[KINDS], list[_Entry]] = Field(min_length=1)  # type: ignore[valid-type]
+    layers: dict[Literal[KINDS], list[_TracedEntry]] = Field(min_length=1)  # type: ignore[valid-type]
 
 
 def is_trace(text: str) -> bool:
@@ -94,9 +94,9 @@ def traced_model(text: str, name: str, changes: Mapping[str, Any] | None = None)
         if kind in file.layers
     )
     given = {**file.model, **(changes or {})}
-    named = frozenset().union(*(node.symbols for graph in graphs for node in graph.nodes))
-    allowed = {"blocks", "dense_blocks", "name", *named - OF_THE_JOB}
-    allowed |= {"top_k"} if "experts" in named else set()
+    symbols = frozenset().union(*(node.symbols for graph in graphs for node in graph.nodes))
+    allowed = {"blocks", "dense_blocks", "name", *symbols - OF_THE_JOB}
+    allowed |= {"top_k"} if "experts" in symbols else set()
     for size in given:
         if size not in allowed:
             raise InputError(
@@ -105,7 +105,7 @@ def traced_model(text: str, name: str, changes: Mapping[str, Any] | None = None)
                 given[size],
                 f"pick {', '.join(sorted(allowed))}",
             )
-    lacking = sorted(named - OF_THE_JOB - given.keys() - {"kv_heads", "top_k"})
+    lacking = sorted(symbols - OF_THE_JOB - given.keys() - {"kv_heads", "top_k"})
     if lacking:
         raise InputError(f"{where}: model", "must give every size", f"no {lacking[0]}", "add it")
     unnamed = dict.fromkeys(("hidden", "heads", "head_dim", "vocabulary"), 1) | {"ffn": 0}
@@ -117,12 +117,12 @@ def traced_model(text: str, name: str, changes: Mapping[str, Any] | None = None)
         )
     model = Model(family=TRACED, graphs=graphs, **fields)
     _check_evaluates(where, model)
-    if "heads" not in named:
+    if "heads" not in symbols:
         _LOG.warning("%s names no heads: tensor parallelism is 1", where)
     return model
 
 
-def _graph(where: str, kind: str, entries: list[_Entry]) -> Graph:
+def _graph(where: str, kind: str, entries: list[_TracedEntry]) -> Graph:
     """A layer's graph, whose symbols are known and whose nodes read earlier ones."""
     earlier: set[str] = set()
     for entry in entries:

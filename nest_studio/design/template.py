@@ -11,7 +11,7 @@ from nest_core.documents.errors import InputError
 from nest_core.documents.quoting import as_markdown
 from nest_core.documents.units import format_ratio
 from nest_core.fabric.drawing import Drawing, named
-from nest_core.fabric.templates import TEMPLATES, Part, added, with_spines
+from nest_core.fabric.templates import TEMPLATES, TemplatePart, added, with_spines
 from nest_core.fabric.tiers import DrawnTier, oversubscribed, tiers_of, unlinked
 from nest_studio.components.show import facts
 from nest_studio.form.fabric import reset_fabric
@@ -107,7 +107,7 @@ def _put(make: Callable[[Drawing], Drawing]) -> None:
 def _add() -> None:
     template = widget_value("template", _TEMPLATE)
     answers = _answers("template", _FIELDS)
-    _put(lambda drawing: added(drawing, Part(template or "rack", **answers)))  # type: ignore[arg-type]  # of the types of their standards
+    _put(lambda drawing: added(drawing, TemplatePart(template or "rack", **answers)))  # type: ignore[arg-type]  # of the types of their standards
 
 
 def _add_spines() -> None:

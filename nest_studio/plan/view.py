@@ -12,7 +12,7 @@ from nest_core.costs.tables import mfu_convention
 from nest_core.documents.quoting import as_markdown
 from nest_core.documents.units import ceil_gib
 from nest_core.explain import training
-from nest_core.explain.iteration import Part, lost
+from nest_core.explain.iteration import IterationPart, lost
 from nest_core.explain.rests_on import rests_on
 from nest_core.explain.summary import fullest
 from nest_core.explain.validity import calibration_in_words, overlap_in_words
@@ -101,7 +101,7 @@ class Cards:
         self,
         answer: Answer,
         run: TrainingRun,
-        parts: tuple[Part, ...] | None,
+        parts: tuple[IterationPart, ...] | None,
         baselines: tuple[Baseline, ...] | None,
     ) -> None:
         """Draw what changed; without a plan, that there is none."""
@@ -114,7 +114,7 @@ class Cards:
 def cards_of(
     answer: Answer,
     run: TrainingRun,
-    parts: tuple[Part, ...] | None,
+    parts: tuple[IterationPart, ...] | None,
     baselines: tuple[Baseline, ...] | None,
 ) -> tuple[str, ...]:
     """The four cards; where there is no plan, that there is none."""
@@ -156,14 +156,14 @@ def _reference(
     return Reference(NAMES[run.reference], held.report.samples_per_s * scenario.sequence)
 
 
-def parts_of(answer: Answer, scenario: Scenario) -> tuple[Part, ...] | None:
+def parts_of(answer: Answer, scenario: Scenario) -> tuple[IterationPart, ...] | None:
     """One iteration, part by part; None without a plan, or while it is awaited."""
     if answer.best is None:
         return None
     job = submitted(plan_parts, scenario, answer.best, place="parts")
     with st.container(key="waiting-parts"):
         is_there = there(job, "Taking one iteration apart", key="parts")
-    found: tuple[Part, ...] | None = job.result(0) if is_there else None
+    found: tuple[IterationPart, ...] | None = job.result(0) if is_there else None
     return found
 
 
@@ -183,7 +183,7 @@ def plan_line(answer: Answer) -> None:
     st.html(f'<div class="nest-rests"><b>Rests on</b> <span>{html.escape(basis)}</span></div>')
 
 
-def middle(answer: Answer, scenario: Scenario, parts: tuple[Part, ...] | None) -> None:
+def middle(answer: Answer, scenario: Scenario, parts: tuple[IterationPart, ...] | None) -> None:
     """The fabric with the plan on it, beside its cost matrix, and one iteration."""
     with st.container(key="middle"):
         left, right = st.columns([832, 304], gap="medium")

@@ -10,7 +10,7 @@ from small_problems import every_cut, every_plan, every_point, fastest, small_pr
 
 from nest_core.costs import Plan, Point, price
 from nest_core.planner.baselines import mcmc
-from nest_core.planner.baselines.prices import Prices
+from nest_core.planner.baselines.prices import PlanPrices
 
 AXES = {
     "pp": (1, 2, 3, 4), "cp": (1, 2), "ep": (1, 2),
@@ -97,13 +97,13 @@ def test_other_seeds_walk_elsewhere():
 @pytest.mark.parametrize("budget", [10, 50, 200])
 def test_no_more_plans_are_priced_than_the_budget_says(budget, monkeypatch):
     priced = []
-    original = Prices.seconds
+    original = PlanPrices.seconds
 
     def counted(self, plan):
         priced.append(plan)
         return original(self, plan)
 
-    monkeypatch.setattr(Prices, "seconds", counted)
+    monkeypatch.setattr(PlanPrices, "seconds", counted)
     small = small_problem(1, axes=AXES)
     mcmc.find(small.problem, small.space, 0, budget=budget)
     assert mcmc.RESTARTS <= len(priced) <= budget
@@ -140,7 +140,7 @@ def test_more_prices_lead_closer_to_the_optimum():
 def test_shortcuts_agree_with_the_judge():
     """Time and memory of plans that a walk meets, interleaved ones included."""
     small = small_problem(6, axes=AXES)
-    prices, dice = Prices(small.problem), random.Random(3)
+    prices, dice = PlanPrices(small.problem), random.Random(3)
     first = min(every_point(small.problem, small.space))
     plan = Plan(first, next(every_cut(small.problem.layers, first)), ("none",) * first.pp)
     seen = set()

@@ -10,7 +10,7 @@ import pytest
 
 from nest_core.calibration.collectives.sweep import sweep
 from nest_core.costs import Point
-from nest_core.costs.links import Links
+from nest_core.costs.links import PlanLinks
 from nest_core.costs.software import LINKS_ALONE, Software
 from nest_core.documents.errors import InputError
 from nest_core.hardware import load_accelerator
@@ -44,7 +44,7 @@ def planned(network, speaks: Software, kind: str, axis: str, tp: int) -> Message
     order = ("tp", "cp", "dp", "pp")
     point = Point(tp, False, network.devices // tp, 1, 1, 0, order)
     producer = np.full(1, -1)
-    return Links(network, speaks, point, MessageTime.nothing(1), producer).time(axis, kind)
+    return PlanLinks(network, speaks, point, MessageTime.nothing(1), producer).time(axis, kind)
 
 
 @pytest.mark.parametrize("op", KINDS)

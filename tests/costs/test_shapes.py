@@ -10,12 +10,12 @@ import pytest
 from benchmarks.validation.training.shapes import shapes_toml
 from nest_core.costs import shapes
 from nest_core.costs.plan import Plan, Point
-from nest_core.costs.shapes import Shape, measured_like, measured_words, shape_of
+from nest_core.costs.shapes import PlanShape, measured_like, measured_words, shape_of
 from nest_core.hardware.posterior import load_posterior
 from nest_core.hardware.stacks import all_stacks
 
 POINT = Point(8, True, 8, 4, 1, 1, ("tp", "cp", "dp", "pp"))
-SHAPE = Shape(8, 4, 1, 1, 1, "none")
+SHAPE = PlanShape(8, 4, 1, 1, 1, "none")
 
 
 def plan(*recompute, **changes):

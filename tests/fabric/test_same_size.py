@@ -9,7 +9,7 @@ from nest_core.bill.prices import load_prices
 from nest_core.documents.errors import InputError
 from nest_core.documents.schema import FabricFile, checked
 from nest_core.fabric import Clos, Dragonfly, Torus, build_fabric
-from nest_core.fabric.same_size import KINDS, Shape, Size, same_size, size_of, with_scale_up
+from nest_core.fabric.same_size import KINDS, FabricShape, Size, same_size, size_of, with_scale_up
 from nest_core.scenario import load_fabric
 
 LIST = load_prices()
@@ -101,4 +101,4 @@ def test_what_does_not_exist_says_why():
         with pytest.raises(InputError, match=said):
             same_size(asked, kind)
     with pytest.raises(InputError, match="tiers must be 2 or 3 for a rail-optimised, but is 1"):
-        same_size(size(64), "rail-optimised", Shape(tiers=1))
+        same_size(size(64), "rail-optimised", FabricShape(tiers=1))

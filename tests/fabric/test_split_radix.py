@@ -196,8 +196,8 @@ def test_whole_nodes_leave_ports_free():
     """Nodes of eight links on one leaf: 6 of them on 51 ports, and a quarter of 48 up."""
     (leaf, spine) = split(1024, 64, 2, 4.0).switch_ports()
     assert (leaf.down, leaf.up, leaf.free) == (48, 12, 4)
-    assert (leaf.asked, leaf.realised) == (4.0, 4.0)
-    assert (spine.up, spine.asked, spine.realised) == (0, None, None)
+    assert (leaf.stated, leaf.realised) == (4.0, 4.0)
+    assert (spine.up, spine.stated, spine.realised) == (0, None, None)
 
 
 FILE: dict[str, Any] = {

@@ -9,7 +9,7 @@ from nest_core.documents.errors import InputError
 from nest_core.documents.schema import FabricFile, checked
 from nest_core.fabric import GraphFabric, build_fabric
 from nest_core.fabric.drawing import Drawing, empty_drawing
-from nest_core.fabric.templates import TEMPLATES, Part, added, with_spines
+from nest_core.fabric.templates import TEMPLATES, TemplatePart, added, with_spines
 from nest_core.fabric.tiers import open_switches
 
 
@@ -22,7 +22,9 @@ def built(drawing: Drawing) -> GraphFabric:
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_copies_are_alike_and_apart(template):
     """As many components as copies, all isomorphic; ids are used once, groups lie apart."""
-    drawing = added(empty_drawing(), Part(template, copies=3, word="hall", nodes=6, devices=4))
+    drawing = added(
+        empty_drawing(), TemplatePart(template, copies=3, word="hall", nodes=6, devices=4)
+    )
     graph: nx.Graph[str] = nx.Graph()
     graph.add_nodes_from(entry["id"] for entry in drawing["element"])
     graph.add_edges_from((link["a"], link["b"]) for link in drawing["link"])
@@ -41,7 +43,7 @@ def test_copies_are_alike_and_apart(template):
 
 
 def test_a_rack_of_four_servers_sixty_four_times_is_a_fabric_once_spines_join_it():
-    drawing = with_spines(added(empty_drawing(), Part("rack", 64, nodes=4)), 32, 2.0, 50.0)
+    drawing = with_spines(added(empty_drawing(), TemplatePart("rack", 64, nodes=4)), 32, 2.0, 50.0)
     fabric = built(drawing)
     assert fabric.devices == 2048
     spine = next(element for element in fabric.elements if element.id == "spine 0")
@@ -51,8 +53,8 @@ def test_a_rack_of_four_servers_sixty_four_times_is_a_fabric_once_spines_join_it
 
 
 def test_what_is_there_stays_and_numbers_go_on():
-    first = added(empty_drawing(), Part("rack", 1, nodes=2))
-    second = added(first, Part("rails", 1, "rack", nodes=2))
+    first = added(empty_drawing(), TemplatePart("rack", 1, nodes=2))
+    second = added(first, TemplatePart("rails", 1, "rack", nodes=2))
     assert second["element"][: len(first["element"])] == first["element"]
     assert second["link"][: len(first["link"])] == first["link"]
     leaves = [e["id"] for e in second["element"] if e["id"].startswith("leaf")]
@@ -65,13 +67,13 @@ def test_what_is_there_stays_and_numbers_go_on():
 @pytest.mark.parametrize(
     ("part", "message"),
     [
-        (Part("tower"), "template must be one of rack, rails, pod"),
-        (Part("rack", copies=0), "template.copies must be"),
-        (Part("rack", copies=2000), "8,192 devices or fewer, but is '64,000'"),
-        (Part("rack", word="a/b"), "template.names must be"),
-        (Part("rack", word="rack 7"), "without digits"),
-        (Part("rack", nodes=9, radix=64), "exceed radix 64"),
-        (Part("pod", nic_GBps=-1.0), "nic_bandwidth_GBps"),
+        (TemplatePart("tower"), "template must be one of rack, rails, pod"),
+        (TemplatePart("rack", copies=0), "template.copies must be"),
+        (TemplatePart("rack", copies=2000), "8,192 devices or fewer, but is '64,000'"),
+        (TemplatePart("rack", word="a/b"), "template.names must be"),
+        (TemplatePart("rack", word="rack 7"), "without digits"),
+        (TemplatePart("rack", nodes=9, radix=64), "exceed radix 64"),
+        (TemplatePart("pod", nic_GBps=-1.0), "nic_bandwidth_GBps"),
     ],
 )
 def test_what_cannot_be_added_is_one_sentence(part, message):
@@ -81,4 +83,4 @@ def test_what_cannot_be_added_is_one_sentence(part, message):
 
 def test_spines_need_something_below():
     with pytest.raises(InputError, match="two switches or more with nothing above"):
-        with_spines(added(empty_drawing(), Part("rack")), 4, 1.0, 50.0)
+        with_spines(added(empty_drawing(), TemplatePart("rack")), 4, 1.0, 50.0)

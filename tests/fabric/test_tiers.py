@@ -6,7 +6,7 @@ import pytest
 
 from nest_core.documents.errors import InputError
 from nest_core.fabric.drawing import drawing_of, empty_drawing
-from nest_core.fabric.templates import Part, added
+from nest_core.fabric.templates import TemplatePart, added
 from nest_core.fabric.tiers import oversubscribed, tiers_of, unlinked
 from nest_core.network import collapse
 from nest_core.scenario import load_fabric
@@ -41,7 +41,7 @@ def test_links_up_are_the_nearest_whole_number(ratio):
 
 
 def test_only_the_chosen_switches_change_and_several_above_share_evenly():
-    drawing = added(empty_drawing(), Part("pod", 2, "pod", nodes=16))
+    drawing = added(empty_drawing(), TemplatePart("pod", 2, "pod", nodes=16))
     leaf = tiers_of(drawing)[0]
     assert leaf.groups == ("pod 0", "pod 1")
     chosen = leaf.switches[:1]
@@ -53,7 +53,7 @@ def test_only_the_chosen_switches_change_and_several_above_share_evenly():
 
 
 def test_a_switch_under_three_loses_links_evenly():
-    rack = added(empty_drawing(), Part("rack", 1, nodes=4))
+    rack = added(empty_drawing(), TemplatePart("rack", 1, nodes=4))
     tops = [f"top {number}" for number in range(3)]
     elements = [*rack["element"], *({"id": top, "role": "switch"} for top in tops)]
     up = {"a": "leaf 0", "bandwidth_GBps": 50.0, "count": 8}
@@ -78,7 +78,7 @@ def test_ratios_that_ports_do_not_allow_are_one_sentence(switches, ratio, messag
 
 
 def test_elements_without_links_are_named():
-    drawing = added(empty_drawing(), Part("rack", 1, nodes=1))
+    drawing = added(empty_drawing(), TemplatePart("rack", 1, nodes=1))
     assert unlinked(drawing) == ()
     more = [*drawing["element"], {"id": "gpu 99", "role": "device"}]
     assert unlinked(drawing | {"element": more}) == ("gpu 99",)

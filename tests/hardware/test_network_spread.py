@@ -67,7 +67,7 @@ def test_networks_share_a_draw_where_they_are_alike():
         assert same.incast == apart.incast
         assert same.overlap_dp == apart.overlap_dp
         assert len({same.reach, apart.reach, same.uplinks, apart.uplinks}) == 4
-        assert draw.parameters(one, "adaptive", apart="b").reach != same.reach
+        assert draw.parameters(one, "adaptive", separately="b").reach != same.reach
 
 
 def test_no_curve_carries_more_than_its_links():

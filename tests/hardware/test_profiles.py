@@ -22,9 +22,9 @@ from nest_core.hardware import (
 )
 from nest_core.hardware.profile_cases import cases
 from nest_core.hardware.profiles import (
-    Measurement,
+    KernelMeasurement,
     Profile,
-    Skipped,
+    SkippedKernel,
     joined,
     load_profile,
     read_profile,
@@ -47,7 +47,7 @@ PINNED = ("search.tp=4", "search.sp=false", "search.micro_batch_sequences=1")
 
 
 def measurement(op, direction, kernel, taken, function=""):
-    return Measurement(
+    return KernelMeasurement(
         signature(op, direction, kernel), function, ("m, block, o",), taken, 0.0, 3, "t"
     )
 
@@ -65,7 +65,7 @@ def of_everything(model, strategies, factor):
     """Every kernel measured at so many times its estimate."""
     return profile(
         *(
-            Measurement(
+            KernelMeasurement(
                 case.signature,
                 case.function,
                 case.operators,
@@ -86,7 +86,9 @@ def document(**changes):
 def test_a_profile_survives_its_file():
     whole = profile(
         measurement("linear", "forward", PRODUCT, 0.1 + 0.2),
-        skipped=(Skipped(signature("a", "backward", PASS), "gelu", ("m, b, o",), 'no "kernel"'),),
+        skipped=(
+            SkippedKernel(signature("a", "backward", PASS), "gelu", ("m, b, o",), 'no "kernel"'),
+        ),
     )
     again = read_profile(write_profile(whole))
     assert again == whole
@@ -203,7 +205,7 @@ def test_a_later_measurement_replaces_an_earlier_one():
     first = profile(
         measurement("linear", "forward", PRODUCT, 1.0),
         measurement("norm", "forward", PASS, 2.0),
-        skipped=(Skipped(signature("loss", "forward", PASS), "", ("m",), "no memory"),),
+        skipped=(SkippedKernel(signature("loss", "forward", PASS), "", ("m",), "no memory"),),
     )
     second = profile(
         replace(measurement("norm", "forward", PASS, 3.0), operators=("n, block, o",)),

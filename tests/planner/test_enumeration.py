@@ -23,7 +23,7 @@ from planner_instances import (
 )
 
 from nest_core.costs import Plan, Point, Report, price
-from nest_core.planner import Result, search
+from nest_core.planner import SearchResult, search
 from nest_core.planner.frontier import Frontier
 
 pytestmark = pytest.mark.check
@@ -41,7 +41,7 @@ class Solved:
     instance: Instance
     oracle: Oracle
     ranking: list[Found]
-    result: Result
+    result: SearchResult
 
     @property
     def name(self) -> str:

@@ -19,7 +19,7 @@ from oracle import Choice, Found, Oracle, Pick
 from planner_instances import Instance
 
 from nest_core.costs import Plan, Point, Report, StageStrategy, price
-from nest_core.planner import Result, audit, search
+from nest_core.planner import SearchResult, audit, search
 from nest_core.planner.search import _frontier
 
 pytestmark = pytest.mark.slow
@@ -38,7 +38,7 @@ class Case:
     oracle: Oracle
     choices: list[Choice]
     ranking: list[Found]
-    result: Result
+    result: SearchResult
 
     @property
     def name(self) -> str:
@@ -340,7 +340,7 @@ def test_the_alternatives_are_the_next_best_points_of_the_joint_space(cases, top
         ], case.name
 
 
-def _cut_short(case: Case, result: Result) -> bool:
+def _cut_short(case: Case, result: SearchResult) -> bool:
     """Whether it was; the bound lies below the optimum and the plan not, and the gap says so."""
     told, best = result.certificate, result.best
     assert told.lower_bound_s <= case.optimum * (1 + 1e-12), case.name

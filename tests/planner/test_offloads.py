@@ -12,7 +12,7 @@ from oracle import Oracle, every_offload
 from planner_instances import Instance
 
 from nest_core.costs import LayerTable, Plan, Point, Problem, StageStrategy, price
-from nest_core.planner import Result, audit, search
+from nest_core.planner import SearchResult, audit, search
 from nest_core.workload.offload import NO_OFFLOAD, Offload
 
 OPTIONS = (Offload(optimizer=1.0), Offload(activations=0.5), Offload(0.25, 0.5))
@@ -64,7 +64,7 @@ class Case:
     instance: Instance
     oracles: list[Oracle]
     seconds: list[float]
-    result: Result
+    result: SearchResult
 
 
 @pytest.fixture(

@@ -15,7 +15,7 @@ from nest_core.costs.software import Software
 from nest_core.fabric import Hierarchical, Tier
 from nest_core.hardware.collectives import Curve
 from nest_core.network import Network, collapse, collectives, transfers
-from nest_core.planner import Result, search
+from nest_core.planner import SearchResult, search
 
 pytestmark = pytest.mark.slow
 
@@ -31,7 +31,7 @@ def _on(instance: Instance, tiers: tuple[Tier, ...]) -> Instance:
     return replace(instance, fabric=fabric, problem=problem)
 
 
-def _answer(instance: Instance) -> Result:
+def _answer(instance: Instance) -> SearchResult:
     return search(instance.problem, instance.space)
 
 

@@ -85,10 +85,10 @@ def device_rate(text: str, per_node: int) -> float:
     """
     text = _THOUSANDS.sub("", text)
     parts = [part for part in _PARTS.split(text) if part.strip() and not _APART.search(part)]
-    named = [part for part in parts if _COMPUTE.search(part)]
-    found = {part: _part(part, per_node) for part in named or parts}
-    rates = [rate for rate in found.values() if rate]
-    for part, rate in found.items():
+    compute = [part for part in parts if _COMPUTE.search(part)]
+    rate_of = {part: _part(part, per_node) for part in compute or parts}
+    rates = [rate for rate in rate_of.values() if rate]
+    for part, rate in rate_of.items():
         if rates and not rate and _COUNTED.search(part):
             raise UnknownNetwork(f"counts ports of a network apart from their rate: {text!r}")
     if rates and max(rates) > min(rates) * 1.01:
@@ -98,14 +98,16 @@ def device_rate(text: str, per_node: int) -> float:
 
 def _part(part: str, per_node: int) -> float:
     """One part's bytes per second of a device; 0 where it states none."""
-    found = list(_RATE.finditer(part))
-    if len(found) > 1:
+    matches = list(_RATE.finditer(part))
+    if len(matches) > 1:
         raise UnknownNetwork(f"states several network rates at once: {part.strip()!r}")
     counts = _COUNT.findall(part) + _COUNTED.findall(part)
     if _BOTH_WAYS.search(part):
         raise UnknownNetwork(f"states a network rate of both directions: {part.strip()!r}")
-    if found:
-        rate = float(found[0]["number"]) * _PREFIX[found[0]["prefix"].lower()] / _bits(found[0])
+    if matches:
+        rate = (
+            float(matches[0]["number"]) * _PREFIX[matches[0]["prefix"].lower()] / _bits(matches[0])
+        )
     elif generations := {_GENERATIONS[name.lower()] for name in _GENERATION.findall(part)}:
         if len(generations) > 1:
             raise UnknownNetwork(f"names several network rates at once: {part.strip()!r}")
@@ -114,15 +116,15 @@ def _part(part: str, per_node: int) -> float:
         raise UnknownNetwork(f"states a network rate in a unit that is not read: {part.strip()!r}")
     else:
         return 0.0
-    stated = max(match.end() for match in (*found, *_GENERATION.finditer(part)))
+    stated = max(match.end() for match in (*matches, *_GENERATION.finditer(part)))
     if behind := _COUNT_BEHIND.match(part, stated):
         counts.append(behind[1])
     if len(counts) > 1:
         raise UnknownNetwork(f"counts ports of a network twice: {part.strip()!r}")
-    whole = rate * (int(counts[0]) if counts else 1)
+    total = rate * (int(counts[0]) if counts else 1)
     if device := _DEVICE.search(part):
-        return whole / int(device[1] or 1)
-    return whole / per_node if counts or _NODE.search(part) else whole
+        return total / int(device[1] or 1)
+    return total / per_node if counts or _NODE.search(part) else total
 
 
 def _bits(rate: re.Match[str]) -> float:

@@ -8,12 +8,12 @@ from itertools import groupby
 
 from nest_core.calibration.training.machines import accelerator_of
 from nest_core.calibration.training.predict import Prediction
-from nest_core.costs.shapes import Shape
+from nest_core.costs.shapes import PlanShape
 
 __all__ = ["measured_shapes", "shapes_toml"]
 
 
-def measured_shapes(predictions: Iterable[Prediction]) -> list[tuple[str, str, Shape, int]]:
+def measured_shapes(predictions: Iterable[Prediction]) -> list[tuple[str, str, PlanShape, int]]:
     """Family, stack, shape, and how many runs had it whose time was measured.
 
     Recomputation that a run does not state is what it is predicted with.
@@ -26,11 +26,11 @@ def measured_shapes(predictions: Iterable[Prediction]) -> list[tuple[str, str, S
     return [(family, stack, shape, runs) for (family, stack, shape), runs in counted.items()]
 
 
-def shapes_toml(found: Iterable[tuple[str, str, Shape, int]]) -> str:
+def shapes_toml(found: Iterable[tuple[str, str, PlanShape, int]]) -> str:
     """The text of the shipped file, of family, stack, shape and runs."""
     lines = [
         "# Written by `python -m benchmarks.validation regenerate training`; do not edit.",
-        f"# Shapes are {', '.join(Shape._fields)} and how many runs were measured.",
+        f"# Shapes are {', '.join(PlanShape._fields)} and how many runs were measured.",
     ]
     for (family, stack), rows in groupby(sorted(found), key=lambda row: row[:2]):
         lines += ["", "[[measured]]", f'family = "{family}"', f'stack = "{stack}"', "shapes = ["]

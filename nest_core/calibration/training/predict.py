@@ -26,7 +26,7 @@ from nest_core.calibration.training.memory import KINDS, counted_bytes
 from nest_core.calibration.training.runs import Outcome, Row, Run, Unread
 from nest_core.costs import RECOMPUTE, Plan, Point, Problem, Report, price
 from nest_core.costs.parse import even_cuts
-from nest_core.costs.shapes import Shape, shape_of
+from nest_core.costs.shapes import PlanShape, shape_of
 from nest_core.documents.errors import InputError
 from nest_core.hardware import Accelerator
 from nest_core.hardware.collectives import Curve
@@ -52,7 +52,7 @@ class Prediction:
     counted_bytes : tuple of (str, float)
         Of the device that the source read, what each kind of source would count
         (`nest_core.calibration.training.memory.KINDS`).
-    shape : Shape, optional
+    shape : PlanShape, optional
         Of the plan that it was predicted with.
     """
 
@@ -62,7 +62,7 @@ class Prediction:
     memory_bytes: float
     calibrated: bool
     counted_bytes: tuple[tuple[str, float], ...] = ()
-    shape: Shape | None = None
+    shape: PlanShape | None = None
 
     @property
     def error(self) -> float | None:

@@ -105,16 +105,18 @@ def sentence(
     if first["type"] == "missing":
         return InputError(field, "is required", "missing", "add it")
     if first["type"] == "extra_forbidden":
-        known = _known(kind, path[:-1])
-        near = difflib.get_close_matches(str(path[-1]), known, 1)
-        hint = f"write {near[0]}" if near else "known keys are " + ", ".join(known)
+        keys = _known(kind, path[:-1])
+        near = difflib.get_close_matches(str(path[-1]), keys, 1)
+        hint = f"write {near[0]}" if near else "known keys are " + ", ".join(keys)
         return InputError(field, "is not a known key", first["input"], hint)
     same = [finding for finding in findings if _written(finding, document) == path]
     # A value out of bounds is of the alternative that it is too large or small for.
     meant = [f for f in same if not f["type"].endswith(("_type", "literal_error"))]
-    own = next((f for f in same if f["type"] == "value_error"), None)
-    if own is not None:  # a validator's own words, commas and all
-        return InputError(field, f"must be {own['ctx']['error']}", first["input"], "change it")
+    validator_error = next((f for f in same if f["type"] == "value_error"), None)
+    if validator_error is not None:  # a validator's own words, commas and all
+        return InputError(
+            field, f"must be {validator_error['ctx']['error']}", first["input"], "change it"
+        )
     rules = ", ".join(dict.fromkeys(_rule(finding) for finding in meant or same))
     # One enumeration of all alternatives: 'a', 'b', a table or a list.
     *others, last = rules.replace(" or ", ", ").split(", ")
@@ -170,7 +172,7 @@ def _known(kind: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
     field = FieldInfo.from_annotation(kind)
     for part in path:
         field = inside(field, part) or field
-    tables = [one.annotation for one in alternatives(field)]
+    tables = [alternative.annotation for alternative in alternatives(field)]
     return [
         inner.alias or name
         for table in tables
@@ -180,13 +182,13 @@ def _known(kind: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
 
 def inside(field: FieldInfo, part: int | str) -> FieldInfo | None:
     """The field under a key of a table, or of a list's entries; None where there is none."""
-    for one in alternatives(field):
-        if get_origin(one.annotation) is list and str(part).isdecimal():
-            return FieldInfo.from_annotation(get_args(one.annotation)[0])
-        for name, inner in getattr(one.annotation, "model_fields", {}).items():
+    for alternative in alternatives(field):
+        if get_origin(alternative.annotation) is list and str(part).isdecimal():
+            return FieldInfo.from_annotation(get_args(alternative.annotation)[0])
+        for name, inner in getattr(alternative.annotation, "model_fields", {}).items():
             if part == (inner.alias or name):
-                found: FieldInfo = inner
-                return found
+                inner_field: FieldInfo = inner
+                return inner_field
     return None
 
 
@@ -194,5 +196,5 @@ def alternatives(field: FieldInfo) -> list[FieldInfo]:
     """What a field may hold, in order, but for nothing."""
     if get_origin(field.annotation) not in (Union, UnionType):
         return [field]
-    each = [one for one in get_args(field.annotation) if one is not NoneType]
-    return [FieldInfo.from_annotation(one) for one in each]
+    kinds = [kind for kind in get_args(field.annotation) if kind is not NoneType]
+    return [FieldInfo.from_annotation(kind) for kind in kinds]

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from nest_core.documents.schema.fields import Count, Name, NotNegative, Positive, Table, label
+from nest_core.documents.schema.fields import Count, Name, NotNegative, Positive, SchemaTable, label
 
 __all__ = [
     "ClosTable",
@@ -28,7 +28,7 @@ Coordinate = Annotated[float, Field(ge=-1e6, le=1e6)]
 _RATIO = label("oversubscription", "1:1 is full bisection.", "down : up", 16.0)
 
 
-class LevelTable(Table):
+class LevelTable(SchemaTable):
     """One ``[[level]]`` of a hierarchical fabric."""
 
     name: Name
@@ -40,7 +40,7 @@ class LevelTable(Table):
     latency_us: NotNegative
 
 
-class ClosTable(Table):
+class ClosTable(SchemaTable):
     """``[clos]``."""
 
     devices: Annotated[
@@ -66,7 +66,7 @@ class ClosTable(Table):
     ] = "remove_uplinks"
 
 
-class IntraNodeTable(Table):
+class IntraNodeTable(SchemaTable):
     """``[intra_node]``."""
 
     interconnect: Literal["switch", "mesh", "ring", "hybrid_cube_mesh"] = "switch"
@@ -74,7 +74,7 @@ class IntraNodeTable(Table):
     latency_us: NotNegative
 
 
-class TorusTable(Table):
+class TorusTable(SchemaTable):
     """``[torus]``."""
 
     shape: Annotated[list[Count], Field(min_length=2, max_length=3)]
@@ -87,7 +87,7 @@ class TorusTable(Table):
     devices_per_node: Count = 1
 
 
-class TpuSliceTable(Table):
+class TpuSliceTable(SchemaTable):
     """``[tpu_slice]``: a torus whose wrap and link rate follow from the generation."""
 
     generation: Literal["v4", "v5p", "v5e", "v6e"]
@@ -97,7 +97,7 @@ class TpuSliceTable(Table):
     hop_latency_us: NotNegative = 1.0
 
 
-class DragonflyTable(Table):
+class DragonflyTable(SchemaTable):
     """``[dragonfly]``."""
 
     routers_per_group: Count
@@ -112,7 +112,7 @@ class DragonflyTable(Table):
     nic_bandwidth_GBps: Positive | None = None
 
 
-class ElementTable(Table):
+class ElementTable(SchemaTable):
     """One ``[[element]]`` of a graph; ``group``, ``x`` and ``y`` are for drawings.
 
     ``count`` equal NICs or switches may be drawn as one.
@@ -127,7 +127,7 @@ class ElementTable(Table):
     y: Coordinate | None = None
 
 
-class LinkTable(Table):
+class LinkTable(SchemaTable):
     """One ``[[link]]`` of a graph."""
 
     a: Name
@@ -137,7 +137,7 @@ class LinkTable(Table):
     latency_us: NotNegative = 0.0
 
 
-class FabricFile(Table):
+class FabricFile(SchemaTable):
     """A fabric; ``kind`` says which of the tables it has."""
 
     version: Literal[1] = Field(alias="schema")

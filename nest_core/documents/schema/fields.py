@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["LONGEST_NAME", "Count", "Name", "NotNegative", "Positive", "Table", "label"]
+__all__ = ["LONGEST_NAME", "Count", "Name", "NotNegative", "Positive", "SchemaTable", "label"]
 
 Count = Annotated[int, Field(ge=1, le=10_000_000)]
 # Below these floors times overflow to infinity, and infinities become NaN.
@@ -26,7 +26,7 @@ def label(
     return Field(title=title, description=text, json_schema_extra=more)
 
 
-class Table(BaseModel):
+class SchemaTable(BaseModel):
     """One table of a file: its keys, their types and bounds, and nothing else."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)

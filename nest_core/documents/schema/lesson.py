@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from nest_core.documents.schema.fields import Name, Table
+from nest_core.documents.schema.fields import Name, SchemaTable
 
-__all__ = ["ControlTable", "ExerciseTable", "LessonFile", "QuestionTable", "Span"]
+__all__ = ["ControlTable", "ExerciseTable", "LessonFile", "LessonSpan", "QuestionTable"]
 
 Words = Annotated[str, Field(min_length=1, max_length=4_000)]
 Value = int | float | Annotated[str, Field(max_length=200)]
@@ -20,7 +20,7 @@ Values = Annotated[list[Value], Field(min_length=1, max_length=64)]
 Given = dict[Name, Value]
 
 
-class QuestionTable(Table):
+class QuestionTable(SchemaTable):
     """``[question]``: one of several choices, or a number."""
 
     text: Words
@@ -33,7 +33,7 @@ class QuestionTable(Table):
     given: Given = {}
 
 
-class ControlTable(Table):
+class ControlTable(SchemaTable):
     """One of ``[[control]]``: which of a figure's controls, what it offers, where it starts."""
 
     key: Name
@@ -43,14 +43,14 @@ class ControlTable(Table):
     start: Value | None = None
 
 
-class MistakeTable(Table):
+class MistakeTable(SchemaTable):
     """A typical wrong answer, and what it overlooks."""
 
     answer: Words
     overlooks: Words
 
 
-class NotesTable(Table):
+class NotesTable(SchemaTable):
     """``[notes]``, for the teacher."""
 
     expected: Words
@@ -58,7 +58,7 @@ class NotesTable(Table):
     discuss: Annotated[list[Words], Field(max_length=20)] = []
 
 
-class Span(Table):
+class LessonSpan(SchemaTable):
     """Numbers from ``min`` to ``max`` in steps."""
 
     min: float
@@ -66,13 +66,13 @@ class Span(Table):
     step: Annotated[float, Field(gt=0)] = 1.0
 
     @model_validator(mode="after")
-    def _some(self) -> Span:
+    def _some(self) -> LessonSpan:
         if not self.min <= self.max <= self.min + 10_000 * self.step:
             raise ValueError("at most 10,000 steps from min up to max")
         return self
 
 
-class ExerciseTable(Table):
+class ExerciseTable(SchemaTable):
     """``[exercise]``: a number that is asked of every student with other numbers."""
 
     text: Words
@@ -80,10 +80,10 @@ class ExerciseTable(Table):
     solution: Words
     unit: Annotated[str, Field(max_length=40)] = ""
     tolerance: Annotated[float, Field(ge=0, le=1)] = 0.02
-    given: dict[Name, Values | Span]
+    given: dict[Name, Values | LessonSpan]
 
 
-class LessonFile(Table):
+class LessonFile(SchemaTable):
     """The whole file."""
 
     version: Literal[1] = Field(alias="schema")

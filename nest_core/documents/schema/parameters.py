@@ -155,9 +155,9 @@ class Parameter:
         try:
             return self._adapter.validate_python(value)
         except ValidationError as error:
-            found = error if field else self._of_files(value) or error
+            cause = error if field else self._of_files(value) or error
             field = field or re.sub(r"\.(\d+)", r"[\1]", self.key)
-            raise sentence(ScenarioFile, found, value, field) from error
+            raise sentence(ScenarioFile, cause, value, field) from error
 
     def _of_files(self, value: object) -> ValidationError | None:
         """What is wrong with it in a file, where lists and tables may stand too."""
@@ -195,27 +195,33 @@ def parameter(key: str, table: type[BaseModel] = ScenarioFile) -> Parameter:
     >>> parameter("fabric.clos.oversubscription.0").allowed
     '1 to 1,000,000'
     """
-    field = told = FieldInfo.from_annotation(table)
+    field = titled = FieldInfo.from_annotation(table)
     last = ""
     for part in key.split("."):
         if (inner := inside(field, part)) is None:
             raise KeyError(key)
         field = inner
-        if field.title or not told.title:
-            told, last = field, part
-    one, *others = alternatives(field)  # a value, where a list of them or a range may stand
-    kind: Any = one.annotation
+        if field.title or not titled.title:
+            titled, last = field, part
+    main, *others = alternatives(field)  # a value, where a list of them or a range may stand
+    kind: Any = main.annotation
     choices = get_args(kind) if get_origin(kind) is Literal else ()
     if not choices and kind not in (int, float, bool, str):
         raise KeyError(key)  # a table of parameters
-    plain = [each for each in others if choices and each.annotation in (int, float, str)]
+    plain = [
+        alternative
+        for alternative in others
+        if choices and alternative.annotation in (int, float, str)
+    ]
     of_files: Any = Annotated[field.annotation, field]
-    values: Any = reduce(or_, (Annotated[each.annotation, each] for each in (one, *plain)))
+    values: Any = reduce(
+        or_, (Annotated[alternative.annotation, alternative] for alternative in (main, *plain))
+    )
     low, high = (
-        next((kind(getattr(rule, end)) for rule in one.metadata if hasattr(rule, end)), None)
+        next((kind(getattr(rule, end)) for rule in main.metadata if hasattr(rule, end)), None)
         for end in ("ge", "le")
     )
-    more: Any = told.json_schema_extra or {}
+    more: Any = titled.json_schema_extra or {}
     return Parameter(
         key=key,
         name=more.get("short") or _without_unit(last),
@@ -224,9 +230,9 @@ def parameter(key: str, table: type[BaseModel] = ScenarioFile) -> Parameter:
         high=high,
         usual=more.get("usual"),
         choices=choices,
-        label=told.title or last,
+        label=titled.title or last,
         unit=more.get("unit") or _UNITS.get(last.rpartition("_")[2], ""),
-        text=told.description or "",
+        text=titled.description or "",
         default=None if field.is_required() else field.default,
         _adapter=TypeAdapter(values, config=_STRICT),
         _file=TypeAdapter(of_files, config=_STRICT),

@@ -21,7 +21,7 @@ from nest_core.documents.schema.fields import (
     Name,
     NotNegative,
     Positive,
-    Table,
+    SchemaTable,
     label,
 )
 from nest_core.documents.schema.search import SearchTable
@@ -39,7 +39,7 @@ Memory = Annotated[float, Field(ge=1e-3, le=1e6)]
 _BUDGET = label("budget", "For the network alone; empty: what the first costs or draws.")
 
 
-class CollectivesTable(Table):
+class CollectivesTable(SchemaTable):
     """Which fitted curves price messages; presets in ``presets/collectives``."""
 
     links: Name | None = None
@@ -49,7 +49,7 @@ class CollectivesTable(Table):
 Precision = Literal["bf16", "fp16", "fp8", "int8", "nvfp4", "tf32", "fp32"]
 
 
-class AcceleratorFile(Table):
+class AcceleratorFile(SchemaTable):
     """An accelerator preset, or its overridden form: what the device has.
 
     What kernels reach of it are the fitted parameters of its family.
@@ -72,7 +72,7 @@ class AcceleratorFile(Table):
     profile: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
 
 
-class WorkloadTable(Table):
+class WorkloadTable(SchemaTable):
     """``[workload]``; a model as a table has the fields of a model preset."""
 
     model: Name | dict[str, Any]
@@ -147,7 +147,7 @@ class WorkloadTable(Table):
     ] = "fitted"
 
 
-class OverlapTable(Table):
+class OverlapTable(SchemaTable):
     """Precisions in which a class of traffic hides behind compute."""
 
     tp: list[Precision]
@@ -172,7 +172,7 @@ OwnFigure = Literal[
 ]
 
 
-class StackFile(Table):
+class StackFile(SchemaTable):
     """A software stack: a preset, or a cluster's own as ``nest-studio calibrate`` writes it.
 
     A file's name is the stack's; in a scenario, as a table, it has its ``name`` in itself.
@@ -201,7 +201,7 @@ class StackFile(Table):
     covariance: list[list[Annotated[float, Field(ge=-100, le=100)]]] = []
 
 
-class BaselinesTable(Table):
+class BaselinesTable(SchemaTable):
     """``[baselines]``."""
 
     names: Annotated[
@@ -218,7 +218,7 @@ class BaselinesTable(Table):
     seed: Annotated[int, Field(ge=0)] = 0
 
 
-class ScenarioFile(Table):
+class ScenarioFile(SchemaTable):
     """A scenario with its references resolved: fabric and accelerator as tables."""
 
     version: Literal[1] = Field(alias="schema")
@@ -234,7 +234,7 @@ class ScenarioFile(Table):
     baselines: BaselinesTable = BaselinesTable()
 
 
-class StudyTable(Table):
+class StudyTable(SchemaTable):
     """What a study asks beside its scenarios."""
 
     loss: Annotated[

@@ -6,14 +6,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from nest_core.documents.schema.fields import Count, Positive, Table, label
+from nest_core.documents.schema.fields import Count, Positive, SchemaTable, label
 
 __all__ = ["Range", "SearchTable"]
 
 MAX_ENTRIES = 4096
 
 
-class Range(Table):
+class Range(SchemaTable):
     """``{min, max}``, either end open."""
 
     min: Count = 1
@@ -24,7 +24,7 @@ Degree = Count | Annotated[list[Count], Field(min_length=1, max_length=MAX_ENTRI
 Recompute = Literal["none", "selective", "full"]
 
 
-class RecomputeTable(Table):
+class RecomputeTable(SchemaTable):
     """One of what selective recomputation runs again, by Megatron-LM's names; and of the layers
     that full recomputation runs again at once, or of the first that it does."""
 
@@ -36,7 +36,7 @@ class RecomputeTable(Table):
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class OffloadTable(Table):
+class OffloadTable(SchemaTable):
     """Shares that are on the host: of activations of blocks, of optimizer states."""
 
     activations: Share | None = None
@@ -50,7 +50,7 @@ Axes = list[Literal["tp", "cp", "dp", "pp"]]
 DeviceOrder = Literal["natural", "rail", "rack", "snake", "hilbert"]
 
 
-class SearchTable(Table):
+class SearchTable(SchemaTable):
     """``[search]``: a scalar pins, a list chooses, ``{min, max}`` bounds, absent is all valid."""
 
     tp: Annotated[

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import Field, model_validator
 
 from nest_core.documents.schema.fabric import Oversubscribe, Ratio
-from nest_core.documents.schema.fields import Count, Name, Positive, Table
+from nest_core.documents.schema.fields import Count, Name, Positive, SchemaTable
 
 __all__ = [
     "GOALS",
@@ -44,7 +44,7 @@ Value = int | float | Annotated[str, Field(max_length=200)]
 MOST_VALUES = 10_000
 
 
-class RangeTable(Table):
+class RangeTable(SchemaTable):
     """Values from one to another, both ends included, by steps or by factors."""
 
     start: float = Field(alias="from")
@@ -61,7 +61,7 @@ class RangeTable(Table):
         return self
 
 
-class AxisTable(Table):
+class AxisTable(SchemaTable):
     """One of ``[[axes]]``: a parameter with its values or range, or designs by name."""
 
     parameter: Name | None = None
@@ -77,21 +77,21 @@ class AxisTable(Table):
         return self
 
 
-class MemberTable(Table):
+class MemberTable(SchemaTable):
     """One of ``[[mix]]``: a scenario, and its weight, the tokens that it trains."""
 
     scenario: Name
     weight: Positive = 1.0
 
 
-class BoundTable(Table):
+class BoundTable(SchemaTable):
     """What a metric must be at least, at most, or both."""
 
     least: float | None = Field(default=None, alias="min")
     most: float | None = Field(default=None, alias="max")
 
 
-class NodeTable(Table):
+class NodeTable(SchemaTable):
     """One of ``[[design.nodes]]``: what a node is; what it does not say is as the scenario has it.
 
     NICs of each device stay as many, unless it states those of the node.
@@ -103,7 +103,7 @@ class NodeTable(Table):
     nics_per_node: Count | None = None
 
 
-class DesignTable(Table):
+class DesignTable(SchemaTable):
     """``[design]``: which fabrics may be bought, with what money, and what for."""
 
     families: Annotated[list[Name], Field(min_length=1, max_length=16)]
@@ -138,7 +138,7 @@ class DesignTable(Table):
         return self
 
 
-class StudyFile(Table):
+class StudyFile(SchemaTable):
     """A study: the product of its axes, every point planned for the scenario or for the mix; or
     the fabrics of ``[design]``, of which those that no other beats are sought.
     """

@@ -148,7 +148,7 @@ class Curve:
         index = _op_index(op)
         _check_group(devices, nodes)
         inside, between = steps(op, devices, nodes)
-        found = []
+        rows = []
         for regime in self.regimes:
             if regime.algorithm == "in_network":
                 if not (in_network and self.reduces_in_network(op, devices, nodes)):
@@ -161,10 +161,10 @@ class Curve:
                 share = self.share(devices) if self.link == "nvlink" else 1.0
                 scale = share / (1 + self.own_block[index] * share / (devices - 1))
             efficiency = regime.efficiency[index] * scale
-            found.append(
+            rows.append(
                 Term(regime.base_s[index], count, regime.step_s, efficiency, regime.algorithm)
             )
-        return tuple(found)
+        return tuple(rows)
 
     def reduces_in_network(self, op: str, devices: int, nodes: int = 1) -> bool:
         """Whether the family's switches reduce for this collective."""
@@ -195,10 +195,10 @@ class Curve:
         exchange = OPS.index("all_to_all")
 
         def scaled(regime: Regime) -> Regime:
-            own = in_network if regime.algorithm == "in_network" else 1.0
-            found = [share * factor * own for share in regime.efficiency]
-            found[exchange] *= all_to_all
-            return replace(regime, efficiency=tuple(min(1.0, share) for share in found))
+            factor_in_network = in_network if regime.algorithm == "in_network" else 1.0
+            shares = [share * factor * factor_in_network for share in regime.efficiency]
+            shares[exchange] *= all_to_all
+            return replace(regime, efficiency=tuple(min(1.0, share) for share in shares))
 
         return replace(self, regimes=tuple(map(scaled, self.regimes)))
 

@@ -60,8 +60,8 @@ class Library:
 
     def replaced(self, curve: Curve) -> Library:
         """The library with a curve in place of the one of its name."""
-        kept = (curve if old.name == curve.name else old for old in self.curves)
-        return Library(tuple(kept))
+        curves = (curve if old.name == curve.name else old for old in self.curves)
+        return Library(tuple(curves))
 
     def local(self, accelerator: str) -> tuple[Curve, float] | None:
         """Curve and link rate (bytes/s) of an accelerator's own links; None if unknown.
@@ -73,8 +73,8 @@ class Library:
 
     def network(self, link: str, bandwidth_Bps: float = 0.0) -> tuple[Curve, float] | None:
         """Curve and rate per device of a network; the pooled curve if only the rate is known."""
-        found = self._find("network", set(_WORD.findall(link.lower())))
-        curve, rate = found or (self[POOLED["network"]], 0.0)
+        match = self._find("network", set(_WORD.findall(link.lower())))
+        curve, rate = match or (self[POOLED["network"]], 0.0)
         rate = bandwidth_Bps or rate
         return (curve, rate) if rate else None
 

@@ -30,7 +30,7 @@ __all__ = [
     "MOST_FLOWS",
     "MOST_IN_ALL",
     "Schedule",
-    "Step",
+    "ScheduleStep",
     "chain",
     "direct",
     "double_tree",
@@ -55,7 +55,7 @@ MOST_IN_ALL = 10_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Step:
+class ScheduleStep:
     """Messages that run at once between members, all arrays of shape (messages,).
 
     Parameters
@@ -74,27 +74,27 @@ class Step:
     steps: FloatArray
 
 
-Schedule = Callable[[int], list[Step]]
+Schedule = Callable[[int], list[ScheduleStep]]
 """Steps among so many members."""
 
 
-def shift(n: int, stride: int, volume: float, steps: float) -> Step:
+def shift(n: int, stride: int, volume: float, steps: float) -> ScheduleStep:
     """Every member sends to the one ``stride`` places on."""
     index = np.arange(n)
     return _step(index, (index + stride) % n, volume, steps)
 
 
-def ring(n: int) -> list[Step]:
+def ring(n: int) -> list[ScheduleStep]:
     """Reduce-scatter: ``n - 1`` steps round one ring, an n-th of the buffer in each."""
     return [shift(n, 1, (n - 1) / n, n - 1)]
 
 
-def ring_bidirectional(n: int) -> list[Step]:
+def ring_bidirectional(n: int) -> list[ScheduleStep]:
     """Reduce-scatter on two counter-rotating rings, half of the buffer on each."""
     return [together([shift(n, 1, (n - 1) / n / 2, n - 1), shift(n, -1, (n - 1) / n / 2, n - 1)])]
 
 
-def halving(n: int) -> list[Step]:
+def halving(n: int) -> list[ScheduleStep]:
     """Reduce-scatter by recursive halving: half of the buffer to the nearest member first.
 
     Where ``n`` is not a power of two, the members above the largest power of two that fits first
@@ -104,12 +104,12 @@ def halving(n: int) -> list[Step]:
     return _halving(n, far=False)
 
 
-def halving_far(n: int) -> list[Step]:
+def halving_far(n: int) -> list[ScheduleStep]:
     """Recursive halving that starts with half of the buffer over distance ``n / 2``."""
     return _halving(n, far=True)
 
 
-def direct(n: int) -> list[Step]:
+def direct(n: int) -> list[ScheduleStep]:
     """Everybody sends an n-th to everybody at once: an all-to-all, or a reduce-scatter."""
     refuse_flows(n * (n - 1), n * (n - 1))
     index = np.arange(n)
@@ -118,41 +118,41 @@ def direct(n: int) -> list[Step]:
     return [_step(source, target, 1 / n, 1)]
 
 
-def pairwise(n: int) -> list[Step]:
+def pairwise(n: int) -> list[ScheduleStep]:
     """All-to-all, one peer at a time: in step ``r`` to the member ``r`` places on."""
     refuse_flows(n, n * (n - 1))
     return [shift(n, stride, 1 / n, 1) for stride in range(1, n)]
 
 
-def ring_all_to_all(n: int) -> list[Step]:
+def ring_all_to_all(n: int) -> list[ScheduleStep]:
     """All-to-all round one ring: what is meant for distance ``r`` is handed on ``r`` times."""
     return [shift(n, 1, (n - 1) / 2, n * (n - 1) / 2)]
 
 
-def neighbours(n: int) -> list[Step]:
+def neighbours(n: int) -> list[ScheduleStep]:
     """Everybody sends the buffer to the next member and receives one (nccl-tests' sendrecv)."""
     return [shift(n, 1, 1, 1)]
 
 
-def onwards(n: int) -> list[Step]:
+def onwards(n: int) -> list[ScheduleStep]:
     """Every member but the last sends the buffer to the next one."""
     index = np.arange(n - 1)
     return [_step(index, index + 1, 1, 1)]
 
 
-def chain(n: int) -> list[Step]:
+def chain(n: int) -> list[ScheduleStep]:
     """Broadcast in small chunks from member to member."""
     index = np.arange(n - 1)
     return [_step(index, index + 1, 1, n - 1)]
 
 
-def tree(n: int) -> list[Step]:
+def tree(n: int) -> list[ScheduleStep]:
     """Broadcast in small chunks down a binary tree; an inner member sends everything twice."""
     child, parent = tree_edges(n)
     return [_step(parent, child, 1, tree_depth(n))]
 
 
-def double_tree(n: int) -> list[Step]:
+def double_tree(n: int) -> list[ScheduleStep]:
     """All-reduce in small chunks, up and down two binary trees, half of the buffer on each.
 
     A leaf of one tree is an inner member of the other, so every member sends and receives the
@@ -205,7 +205,7 @@ def _two_trees(n: int) -> list[tuple[IntArray, IntArray]]:
     return [(child, parent), ((child + 1) % n, (parent + 1) % n)]
 
 
-def _halving(n: int, *, far: bool) -> list[Step]:
+def _halving(n: int, *, far: bool) -> list[ScheduleStep]:
     power = 1 << (n.bit_length() - 1)
     spare = n - power
     rank = np.arange(power)
@@ -225,9 +225,11 @@ def _halving(n: int, *, far: bool) -> list[Step]:
     return [*steps, _step(aside, aside + 1, 1 / n, 1)] if spare else steps
 
 
-def _step(source: IntArray, target: IntArray, volume: npt.ArrayLike, steps: npt.ArrayLike) -> Step:
+def _step(
+    source: IntArray, target: IntArray, volume: npt.ArrayLike, steps: npt.ArrayLike
+) -> ScheduleStep:
     shape = source.shape
-    return Step(
+    return ScheduleStep(
         source,
         target,
         np.broadcast_to(np.asarray(volume, dtype=np.float64), shape),
@@ -235,9 +237,9 @@ def _step(source: IntArray, target: IntArray, volume: npt.ArrayLike, steps: npt.
     )
 
 
-def together(parts: list[Step]) -> Step:
+def together(parts: list[ScheduleStep]) -> ScheduleStep:
     """Steps that run at once, as one."""
-    return Step(
+    return ScheduleStep(
         np.concatenate([part.source for part in parts]),
         np.concatenate([part.target for part in parts]),
         np.concatenate([part.volume for part in parts]),

@@ -13,7 +13,7 @@ from itertools import zip_longest
 import numpy as np
 import numpy.typing as npt
 
-from nest_core.network.algorithms.schedules import Schedule, Step, refuse_flows
+from nest_core.network.algorithms.schedules import Schedule, ScheduleStep, refuse_flows
 from nest_core.network.link_map import FloatArray, IntArray
 from nest_core.network.phases import Phase
 
@@ -161,7 +161,7 @@ def latency_only(phase: Phase, steps: npt.ArrayLike) -> Phase:
     )
 
 
-def _placed(entry: Columns, steps: list[Step], scattered: bool) -> list[Phase]:
+def _placed(entry: Columns, steps: list[ScheduleStep], scattered: bool) -> list[Phase]:
     flows = [len(entry.members) * len(step.source) for step in steps]
     refuse_flows(max(flows, default=0), sum(flows))
     placed = []

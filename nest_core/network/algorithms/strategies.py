@@ -14,7 +14,7 @@ import numpy as np
 from nest_core.documents.errors import InputError
 from nest_core.network.algorithms.schedules import (
     Schedule,
-    Step,
+    ScheduleStep,
     chain,
     direct,
     double_tree,
@@ -227,12 +227,12 @@ def _need_switches(network: Network, *, top: bool) -> None:
         )
 
 
-def _through_the_switch(n: int) -> list[Step]:
+def _through_the_switch(n: int) -> list[ScheduleStep]:
     """As much up and down the port of every member as its buffer; there and back again."""
     return [shift(n, 1, 1.0, 2)]
 
 
-def _up_and_down(n: int) -> list[Step]:
+def _up_and_down(n: int) -> list[ScheduleStep]:
     """Chains up and down through all members, one chain from each of them on its part."""
     steps = 2 * (n - 1)
     return [together([shift(n, 1, (n - 1) / n, steps), shift(n, -1, (n - 1) / n, steps)])]

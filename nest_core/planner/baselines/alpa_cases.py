@@ -25,11 +25,11 @@ from nest_core.costs.zero import traffic
 from nest_core.network import BoolArray, FloatArray, IntArray
 from nest_core.planner import SearchSpace
 from nest_core.planner.baselines.choices import default_order, natural
-from nest_core.planner.baselines.prices import Prices
-from nest_core.planner.points import Columns, Points
+from nest_core.planner.baselines.prices import PlanPrices
+from nest_core.planner.points import Points, PointTable
 from nest_core.planner.space import enumerate_rows
 
-__all__ = ["Cases"]
+__all__ = ["AlpaCases"]
 
 _SLACK = 1.0 + 1e-12
 
@@ -52,12 +52,12 @@ class _Family:
     experts: float
 
 
-class Cases:
+class AlpaCases:
     """All cases of a problem on its mesh.
 
     Parameters
     ----------
-    prices : Prices
+    prices : PlanPrices
         Of the problem on its mesh (`nest_core.planner.baselines.blind.mesh`), with the device's
         memory.
     row : int
@@ -73,7 +73,7 @@ class Cases:
         Whether some case of a setting may fit into memory at all.
     """
 
-    def __init__(self, prices: Prices, space: SearchSpace, row: int) -> None:
+    def __init__(self, prices: PlanPrices, space: SearchSpace, row: int) -> None:
         self.prices, view = prices, prices.problem
         narrowed = _narrowed(space)
         rows = enumerate_rows(view, narrowed)
@@ -113,15 +113,15 @@ class Cases:
         """The point of a case."""
         return self._points.point(int(self._numbers[self.number[case]]))
 
-    def _columns(self, columns: Columns, family: IntArray) -> tuple[FloatArray, BoolArray]:
+    def _columns(self, columns: PointTable, family: IntArray) -> tuple[FloatArray, BoolArray]:
         """Bound and memory screen of every point under every recomputation, (points, R)."""
         view, rows, at = self.prices.problem, self._points.rows, columns.row
         tp, cp, ep, etp = (rows.column(name)[at] for name in ("tp", "cp", "ep", "etp"))
         dp, pp = rows.dp[at], rows.pp[at]
         _, first, place = np.unique(family, return_index=True, return_inverse=True)
-        found = [self._family(self._points.point(int(columns.number[index]))) for index in first]
+        families = [self._family(self._points.point(int(columns.number[index]))) for index in first]
         stacked = {
-            name: np.array([getattr(entry, name) for entry in found])[place]
+            name: np.array([getattr(entry, name) for entry in families])[place]
             for name in [field.name for field in fields(_Family)]
         }
         m = micro_batches(view.batch, dp, rows.micro_batch[at])
@@ -158,19 +158,21 @@ class Cases:
         parallelism needs tells what layers take; ZeRO and transfers between stages only add.
         """
         view = self.prices.problem
-        own = point.ep * point.etp
-        least = own // gcd(own, point.tp * point.cp)  # replicas that experts are spread over
+        expert_ranks = point.ep * point.etp
+        least = expert_ranks // gcd(
+            expert_ranks, point.tp * point.cp
+        )  # replicas that experts are spread over
         alone = replace(point, dp=least, pp=1, zero=0, schedule="1f1b", interleave=1)
         table = view.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep, point.etp)
-        beside = np.ones(1) if view.overlap.experts else None  # at best
-        found = layer_seconds(view, alone, self.prices.layout(alone), table, beside)
+        paired_share = np.ones(1) if view.overlap.experts else None  # at best
+        alone_s = layer_seconds(view, alone, self.prices.layout(alone), table, paired_share)
         dense = table.parameters.copy()
         dense[-1] -= table.tied_parameters
         experts = table.expert_parameters
-        busy = found.device[0] >= table.launch_s
+        busy = alone_s.device[0] >= table.launch_s
         return _Family(
-            total=found.total[0].sum(axis=1),
-            tallest=found.total[0].max(axis=1),
+            total=alone_s.total[0].sum(axis=1),
+            tallest=alone_s.total[0].max(axis=1),
             kept=table.kept_bytes.sum(axis=1),
             shown=np.where(busy, dense, 0.0).sum(axis=1),
             shown_experts=np.where(busy, experts, 0.0).sum(axis=1),
@@ -178,18 +180,18 @@ class Cases:
             experts=float(experts.sum()),
         )
 
-    def _flying(self, columns: Columns, pp: IntArray, m: IntArray) -> FloatArray:
+    def _flying(self, columns: PointTable, pp: IntArray, m: IntArray) -> FloatArray:
         """Of the micro-batches ``f`` in flight at each position min, max and sum of 1/f."""
         keys = np.stack(
             [pp, m, columns.interleave, columns.stashing.astype(np.int64), columns.delay]
         )
         _, first, place = np.unique(keys, axis=1, return_index=True, return_inverse=True)
-        found = []
+        counts = []
         for index in first.tolist():
             point = self._points.point(int(columns.number[index]))
             flying = in_flight(point, int(m[index]))
-            found.append([flying.min(), flying.max(), (1.0 / flying).sum()])
-        return np.array(found)[place.reshape(-1)]
+            counts.append([flying.min(), flying.max(), (1.0 / flying).sum()])
+        return np.array(counts)[place.reshape(-1)]
 
 
 def _narrowed(space: SearchSpace) -> SearchSpace:
@@ -207,24 +209,24 @@ def _narrowed(space: SearchSpace) -> SearchSpace:
 def _held(view: Problem, zero: IntArray, sharers: IntArray) -> FloatArray:
     """Bytes per parameter of weights, gradients and optimizer states."""
     kinds, which = np.unique(np.stack([zero, sharers]), axis=1, return_inverse=True)
-    each = [sum(state_shares(int(z), int(n), view.state)) for z, n in kinds.T]
-    return np.array(each, dtype=np.float64)[which.reshape(-1)]
+    shares = [sum(state_shares(int(z), int(n), view.state)) for z, n in kinds.T]
+    return np.array(shares, dtype=np.float64)[which.reshape(-1)]
 
 
-def _spread(view: Problem, apart: IntArray, sharers: IntArray) -> FloatArray:
-    """Lower bound, s per byte, of a collective over sharers of weights so far ``apart``.
+def _spread(view: Problem, is_apart: IntArray, sharers: IntArray) -> FloatArray:
+    """Lower bound, s per byte, of a collective over sharers of weights so far ``is_apart``.
 
     Each sends ``1 - 1/n`` of it through its own ports; a row, of which at most ``g`` ranks are of
     one group, sends ``1 - g/n`` of each of its groups' out.
     """
     network, software = view.network, view.software
     port = (network.link_map.all_ports_Bps or np.inf) * software.reach
-    found = (1.0 - 1.0 / sharers) / port
+    seconds = (1.0 - 1.0 / sharers) / port
     for row, egress_Bps in network.alike_egress:
-        together = -(-row // apart)
+        together = -(-row // is_apart)
         groups = row / together
         out = groups * (1.0 - together / sharers) / (egress_Bps * software.reach_outside)
-        found = np.maximum(
-            found, np.where((sharers > together) & (apart * sharers >= row), out, 0.0)
+        seconds = np.maximum(
+            seconds, np.where((sharers > together) & (is_apart * sharers >= row), out, 0.0)
         )
-    return np.asarray(found)
+    return np.asarray(seconds)

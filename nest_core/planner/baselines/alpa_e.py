@@ -48,11 +48,11 @@ from nest_core.costs.schedules import DELAYS
 from nest_core.documents.compiled import compiled
 from nest_core.network import BoolArray, FloatArray
 from nest_core.planner import SearchSpace
-from nest_core.planner.baselines.alpa_cases import Cases
+from nest_core.planner.baselines.alpa_cases import AlpaCases
 from nest_core.planner.baselines.baseline import Found
 from nest_core.planner.baselines.blind import mesh, row_length
 from nest_core.planner.baselines.choices import even_choices
-from nest_core.planner.baselines.prices import Prices, seconds
+from nest_core.planner.baselines.prices import PlanPrices, seconds
 from nest_core.planner.points import rounds
 from nest_core.planner.program import Choices, solve_point
 from nest_core.planner.solver import lower_sync_bound, spared
@@ -69,8 +69,8 @@ def find(problem: Problem, space: SearchSpace) -> Found:
         If the space holds no valid point with the least context parallelism that it allows.
     """
     view, row = mesh(problem), row_length(problem.network)
-    prices = Prices(view, kept=1 << 20)
-    cases = Cases(prices, space, row)
+    prices = PlanPrices(view, size=1 << 20)
+    cases = AlpaCases(prices, space, row)
     origin = f"least latency on a mesh of {view.network.devices // row:,} x {row} devices"
     for plan in _by_latency(prices, cases, cases.hopeful):
         if not prices.overflow(plan):
@@ -88,7 +88,7 @@ class _Bounded:
     sync: float
 
 
-def _by_latency(prices: Prices, cases: Cases, wanted: BoolArray) -> Iterator[Plan]:
+def _by_latency(prices: PlanPrices, cases: AlpaCases, wanted: BoolArray) -> Iterator[Plan]:
     """The fastest plan of each wanted setting, settings by their fastest.
 
     Best first: a case waits with its rough bound, then with a closer one, then with its latency.
@@ -125,26 +125,26 @@ def _by_latency(prices: Prices, cases: Cases, wanted: BoolArray) -> Iterator[Pla
 def _bounded(costs: StageCosts, point: Point, c: int) -> _Bounded:
     """Bounds: every layer and transfer at the position where it is cheapest."""
     pp, v, m = point.pp, point.interleave, costs.micro_batches
-    each = np.diff(costs.time[:, c], axis=1).min(axis=0)
+    layer_s = np.diff(costs.time[:, c], axis=1).min(axis=0)
     hops = costs.arrive[1:, 1:-1].min(axis=1, initial=np.inf).sum()
     hops += costs.retire[:-1, 1:-1].min(axis=1, initial=np.inf).sum()
-    total = float(each.sum() + (1.0 - costs.transfer_saved) * hops)
+    total = float(layer_s.sum() + (1.0 - costs.transfer_saved) * hops)
     sync = lower_sync_bound((costs,), np.array([c]), hidden=v > 1)
-    slowest = max(total / pp, float(each.max()))
+    slowest = max(total / pp, float(layer_s.max()))
     if v == 1:
-        slowest = float(_slowest(each, pp, slowest))
+        slowest = float(_slowest(layer_s, pp, slowest))
     share = 1.0 / float(rounds(v, DELAYS.get(point.schedule, 0)))
     return _Bounded(total * share + (m - share) * slowest + sync, total, sync)
 
 
 @compiled
-def _slowest(each: FloatArray, stages: int, low: float) -> float:
+def _slowest(layer_s: FloatArray, stages: int, low: float) -> float:
     """Seconds that the slowest of so many stages of whole layers takes at least, from below."""
-    high = each.sum()
+    high = layer_s.sum()
     while high - low > 1e-9 * high:
         middle = 0.5 * (low + high)
         used, load = 1, 0.0
-        for layer in each:
+        for layer in layer_s:
             if load + layer > middle:
                 used, load = used + 1, 0.0
             load += layer
@@ -155,7 +155,7 @@ def _slowest(each: FloatArray, stages: int, low: float) -> float:
     return low
 
 
-def _cut(prices: Prices, point: Point, c: int, bounded: _Bounded) -> tuple[float, Plan]:
+def _cut(prices: PlanPrices, point: Point, c: int, bounded: _Bounded) -> tuple[float, Plan]:
     """Cuts of least latency, whatever the stages hold; even cuts are where it starts from."""
     costs, recompute = prices.stages(point), (prices.problem.recomputations[c],) * point.pp
     starts = [Plan(point, cuts, recompute) for cuts in even_choices(prices.problem, point)]
@@ -166,7 +166,7 @@ def _cut(prices: Prices, point: Point, c: int, bounded: _Bounded) -> tuple[float
         return least, even
     choices = Choices.of((replace(costs, limit=math.inf),), np.array([c]))
     total = max(0.0, bounded.total - spared((costs,)))
-    found, cuts, _ = solve_point(choices, total, bounded.sync, least)
-    if found >= least:
+    best_s, cuts, _ = solve_point(choices, total, bounded.sync, least)
+    if best_s >= least:
         return least, even
-    return found, Plan(point, tuple(cuts.tolist()), recompute)
+    return best_s, Plan(point, tuple(cuts.tolist()), recompute)

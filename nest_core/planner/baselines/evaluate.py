@@ -62,7 +62,7 @@ def evaluate_baselines(
         "alpa_e": lambda own: alpa_e.find(problem, own),
         "mist": lambda own: mist.find(problem, own, time_limit_s),
     }
-    found = (
+    results = (
         _evaluate(
             problem,
             paper_space(name, even) if as_in_paper else seated,
@@ -76,7 +76,7 @@ def evaluate_baselines(
         replace(entry, waterfall=nest.waterfall(problem, space, entry, ours_s, time_limit_s))
         if entry.name == "nest"
         else entry
-        for entry in found
+        for entry in results
     )
 
 
@@ -92,13 +92,13 @@ def _evaluate(
     if method is None:
         return Baseline(name, label, "", None, f"evaluated are {', '.join(NAMES)}", 0.0)
     try:
-        found = method(space)
+        answer = method(space)
     except InputError as error:  # the limits leave this method no point; others may have some
         return Baseline(name, label, "", None, str(error), clock() - began)
     seconds = clock() - began
-    if found.plan is None:
-        return Baseline(name, label, found.origin, None, found.reason, seconds)
-    report = price(problem, found.plan)
+    if answer.plan is None:
+        return Baseline(name, label, answer.origin, None, answer.reason, seconds)
+    report = price(problem, answer.plan)
     return Baseline(
-        name, label, found.origin, report, report.reason, seconds, promised_s=found.promised_s
+        name, label, answer.origin, report, report.reason, seconds, promised_s=answer.promised_s
     )

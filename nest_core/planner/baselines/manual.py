@@ -54,7 +54,7 @@ from nest_core.planner.baselines.choices import (
     natural,
     valid,
 )
-from nest_core.planner.baselines.prices import Prices
+from nest_core.planner.baselines.prices import PlanPrices
 from nest_core.planner.layouts import even_patterns
 from nest_core.workload import Model
 
@@ -77,21 +77,21 @@ def find(problem: Problem, space: SearchSpace, model: Model) -> Found:
 
     Where neither fits, the plan that comes closest to fitting.
     """
-    prices = Prices(problem)
-    found = _by_rules(prices, space)
+    prices = PlanPrices(problem)
+    by_rules = _by_rules(prices, space)
     printed = _by_print(prices, space, model)
     if printed is None or printed.plan is None:
-        return found
-    if found.plan is None:
+        return by_rules
+    if by_rules.plan is None:
         return printed
-    over = prices.overflow(found.plan), prices.overflow(printed.plan)
+    over = prices.overflow(by_rules.plan), prices.overflow(printed.plan)
     if max(over) > 0.0:
-        return found if over[0] <= over[1] else printed
-    rules_first = prices.seconds(found.plan) <= prices.seconds(printed.plan)
-    return found if rules_first else printed
+        return by_rules if over[0] <= over[1] else printed
+    rules_first = prices.seconds(by_rules.plan) <= prices.seconds(printed.plan)
+    return by_rules if rules_first else printed
 
 
-def _by_rules(prices: Prices, space: SearchSpace) -> Found:
+def _by_rules(prices: PlanPrices, space: SearchSpace) -> Found:
     """The first degrees, from the least model parallelism up, at which something fits."""
     closest: list[Plan] = []
     for degrees in steps(prices.problem, space):
@@ -118,7 +118,7 @@ def steps(problem: Problem, space: SearchSpace) -> Iterator[Degrees]:
         yield from ((widths[-1], cp, pp) for pp in depths[1:])
 
 
-def _by_print(prices: Prices, space: SearchSpace, model: Model) -> Found | None:
+def _by_print(prices: PlanPrices, space: SearchSpace, model: Model) -> Found | None:
     """The published depth and width; None unless this model was published on so many devices."""
     printed = published_degrees(model, prices.problem.network.devices)
     if printed is None or printed[0] not in space.pp or printed[1] not in space.tp:
@@ -207,13 +207,13 @@ def _experts_per_node(
 
 def _schedules(problem: Problem, space: SearchSpace, pp: int) -> list[tuple[str, int]]:
     """Without virtual stages, and with as many as the rules have."""
-    found = [(space.plain, 1)] if space.plain else []
+    schedules = [(space.plain, 1)] if space.plain else []
     if "interleaved" in space.schedules and pp > 1:
         dividing = sorted(
             v for v in set(space.interleave) if v > 1 and even_patterns(problem.layers, pp, v)
         )
-        found += [("interleaved", middle_interleave(dividing))] if dividing else []
-    return found
+        schedules += [("interleaved", middle_interleave(dividing))] if dividing else []
+    return schedules
 
 
 def middle_interleave(dividing: list[int]) -> int:

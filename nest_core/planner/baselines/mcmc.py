@@ -41,7 +41,7 @@ from nest_core.costs import Plan, Point, Problem
 from nest_core.planner import SearchSpace
 from nest_core.planner.baselines.baseline import Found
 from nest_core.planner.baselines.choices import canonical, even_choices, grouped, valid
-from nest_core.planner.baselines.prices import Prices
+from nest_core.planner.baselines.prices import PlanPrices
 from nest_core.planner.layouts import even_patterns
 from nest_core.planner.points import Points
 from nest_core.planner.space import enumerate_rows
@@ -74,7 +74,7 @@ def find(problem: Problem, space: SearchSpace, seed: int, budget: int = PRICES) 
     """
     dice = random.Random(seed)
     points = Points(problem, space, enumerate_rows(problem, space))
-    prices = Prices(problem)
+    prices = PlanPrices(problem)
     best, least = None, math.inf
     for _ in range(RESTARTS):
         plan = _start(problem, space, points.point(dice.randrange(len(points))), dice)
@@ -100,24 +100,24 @@ def neighbour(problem: Problem, space: SearchSpace, plan: Plan, dice: random.Ran
     for _ in range(_TRIES):
         axis = dice.randrange(len(axes) + 2)
         if axis < len(axes):
-            found = _moved(problem, space, plan, axes[axis], dice)
+            moved = _moved(problem, space, plan, axes[axis], dice)
         elif axis == len(axes):
-            found = _cut(problem, plan, dice)
+            moved = _cut(problem, plan, dice)
         else:
-            found = _recomputed(space, plan, dice)
-        if found is not None and found != plan:
-            return found
+            moved = _recomputed(space, plan, dice)
+        if moved is not None and moved != plan:
+            return moved
     return None
 
 
-def _energy(prices: Prices, plan: Plan) -> float:
+def _energy(prices: PlanPrices, plan: Plan) -> float:
     """Logarithm of the time; where the plan does not fit, its overflow, and far higher."""
     over = prices.overflow(plan)
     return _MISFIT * (_ABOVE + over) if over else math.log(prices.seconds(plan))
 
 
 @dataclass(frozen=True, slots=True)
-class _Axis:
+class _MoveAxis:
     """Fields of a point that change together, and what they may be."""
 
     fields: tuple[str, ...]
@@ -125,7 +125,7 @@ class _Axis:
 
 
 @lru_cache(maxsize=16)
-def _axes(space: SearchSpace) -> tuple[_Axis, ...]:
+def _axes(space: SearchSpace) -> tuple[_MoveAxis, ...]:
     """Axes on which there is a choice."""
     plain = [(name, 1) for name in space.schedules if name != "interleaved"]
     chunked = [("interleaved", v) for v in space.interleave if "interleaved" in space.schedules]
@@ -147,7 +147,7 @@ def _axes(space: SearchSpace) -> tuple[_Axis, ...]:
         ("order",): ((value,) for value in space.orders),
         ("device_order",): ((value,) for value in space.device_orders),
     }
-    axes = (_Axis(fields, tuple(choices)) for fields, choices in listed.items())
+    axes = (_MoveAxis(fields, tuple(choices)) for fields, choices in listed.items())
     return tuple(axis for axis in axes if len(axis.choices) > 1)
 
 
@@ -171,7 +171,7 @@ def _refilled(problem: Problem, space: SearchSpace, point: Point) -> Point | Non
 
 
 def _moved(
-    problem: Problem, space: SearchSpace, plan: Plan, axis: _Axis, dice: random.Random
+    problem: Problem, space: SearchSpace, plan: Plan, axis: _MoveAxis, dice: random.Random
 ) -> Plan | None:
     """The plan with another value on one axis, if there is such a point."""
     before = plan.point

@@ -51,15 +51,15 @@ def find(problem: Problem, space: SearchSpace, time_limit_s: float = float("inf"
         If the limits leave it no schedule.
     """
     _check(space)
-    found = levelwise(on_levels(problem), space, top=TOP, time_limit_s=time_limit_s)
+    result = levelwise(on_levels(problem), space, top=TOP, time_limit_s=time_limit_s)
     origin = "level-wise program of the paper"
-    if not found.best:
+    if not result.best:
         late = "the time limit was over before any plan was found: raise time_limit_s"
         none = "no plan fits into memory under 1F1B"
-        return Found(None, origin, none if found.proven else late)
-    chosen = min(found.best, key=lambda promise: _seconds(problem, promise.plan))
-    if not found.proven:
-        gap = 1.0 - found.lower_bound_s / chosen.seconds
+        return Found(None, origin, none if result.proven else late)
+    chosen = min(result.best, key=lambda promise: _seconds(problem, promise.plan))
+    if not result.proven:
+        gap = 1.0 - result.lower_bound_s / chosen.seconds
         origin += f", searched in part: none is promised in over {gap:.1%} less"
     if chosen.plan.ragged:
         origin += ", stages of unequal width"

@@ -50,5 +50,5 @@ def paper_space(name: str, space: SearchSpace) -> SearchSpace:
     narrowed: dict[str, Any] = {}
     for field, values in (*_EVERYBODY.items(), *_ITS_OWN.get(name, {}).items()):
         allowed = getattr(space, field)
-        narrowed[field] = tuple(one for one in allowed if one in values) or allowed
+        narrowed[field] = tuple(value for value in allowed if value in values) or allowed
     return replace(space, **narrowed)

@@ -22,15 +22,15 @@ from nest_core.costs import (
     stage_costs,
 )
 from nest_core.costs.schedules import DELAYS, iteration_seconds, paces
-from nest_core.costs.stages import Links, StageMemory, stage_memory
+from nest_core.costs.stages import PlanLinks, StageMemory, stage_memory
 from nest_core.network import IntArray
 
-__all__ = ["Prices", "overflow", "seconds"]
+__all__ = ["PlanPrices", "overflow", "seconds"]
 
 _FITS = 1.0 + 1e-12
 
 
-class Prices:
+class PlanPrices:
     """Iteration times and memory of a problem's uniform plans.
 
     Parameters
@@ -40,10 +40,10 @@ class Prices:
         Points whose stages are remembered.
     """
 
-    def __init__(self, problem: Problem, kept: int = 256) -> None:
+    def __init__(self, problem: Problem, size: int = 256) -> None:
         self.problem = problem
-        self._kept = kept
-        self._links: dict[Point, Links] = {}
+        self._kept = size
+        self._links: dict[Point, PlanLinks] = {}
         self._stages: dict[Point, StageCosts] = {}
         self._memory: dict[Point, StageMemory] = {}
 
@@ -51,8 +51,8 @@ class Prices:
         """What every stage of a point costs; schedules differ in what they keep in flight."""
         if point in self._stages:
             return self._stages[point]
-        own = point.schedule if point.schedule in DELAYS else "1f1b"
-        key = replace(point, schedule=own, interleave=min(point.interleave, 2))
+        key_schedule = point.schedule if point.schedule in DELAYS else "1f1b"
+        key = replace(point, schedule=key_schedule, interleave=min(point.interleave, 2))
         if self.problem.overlap.experts:
             key = point
         if key != point:
@@ -82,8 +82,8 @@ class Prices:
         """Rows of tables: what each stage recomputes."""
         return np.array([self.problem.row(name) for name in plan.recompute], dtype=np.int64)
 
-    def layout(self, point: Point) -> Links:
-        """Links do not depend on what is sent, nor on the schedule but for its way round."""
+    def layout(self, point: Point) -> PlanLinks:
+        """PlanLinks do not depend on what is sent, nor on the schedule but for its way round."""
         key = replace(
             point,
             sp=False,
@@ -111,17 +111,19 @@ def seconds(costs: StageCosts, plan: Plan, rows: IntArray) -> float:
     s, c = np.arange(point.pp), rows
     heads = np.minimum(ends, costs.heads[c, starts])
     within, free = (
-        (each[s, c, ends] - each[s, c, heads] + (each[s, -1, heads] - each[s, -1, starts])).sum(0)
-        for each in (costs.time, costs.free)
+        (array[s, c, ends] - array[s, c, heads] + (array[s, -1, heads] - array[s, -1, starts])).sum(
+            0
+        )
+        for array in (costs.time, costs.free)
     )
     hops = (costs.arrive[s, starts] + costs.retire[s, ends]).sum(axis=0)
     hidden = costs.transfer_saved * np.minimum(hops, free)
     forward = (costs.forward[ends] - costs.forward[starts]).sum(axis=0)
     loads = within + hops - hidden
-    left = paces(point, loads) - (within - free) - hops - forward
+    slack = paces(point, loads) - (within - free) - hops - forward
     once = (costs.once[s, ends] - costs.once[s, starts]).sum(axis=0)
     syncs = (costs.sync[s, ends] - costs.sync[s, starts]).sum(axis=0) + costs.sync_base
-    syncs -= costs.once_saved * np.minimum(once, np.maximum(left, 0.0))
+    syncs -= costs.once_saved * np.minimum(once, np.maximum(slack, 0.0))
     spared = (costs.spared[ends] - costs.spared[starts]).sum(axis=0)
     return iteration_seconds(point, costs.micro_batches, loads, spared, syncs)
 
@@ -132,14 +134,14 @@ def overflow(costs: StageMemory, plan: Plan, rows: IntArray) -> float:
     starts, ends = _virtual_stages(plan)
     largest = np.maximum.reduceat(costs.peak, starts.reshape(-1), axis=1)
     largest = largest.reshape(-1, *starts.shape).max(axis=1)[rows, np.arange(pp)]
-    kept = (costs.kept[rows, ends] - costs.kept[rows, starts]).sum(axis=0)
+    kept_bytes = (costs.kept[rows, ends] - costs.kept[rows, starts]).sum(axis=0)
     for s, c in enumerate(rows.tolist()):
         if costs.by_method(c):
-            kept[s], largest[s] = costs.held_by(plan.virtual_stages(s), c)
+            kept_bytes[s], largest[s] = costs.held_by(plan.virtual_stages(s), c)
     static = (costs.static[ends] - costs.static[starts]).sum(axis=0)
     stepping = (costs.step[ends] - costs.step[starts]).sum(axis=0)
-    whole = (costs.kept[0, ends] - costs.kept[0, starts]).sum(axis=0)
-    passes = costs.in_flight * kept + costs.deferred * whole + largest
+    plain_bytes = (costs.kept[0, ends] - costs.kept[0, starts]).sum(axis=0)
+    passes = costs.in_flight * kept_bytes + costs.deferred * plain_bytes + largest
     used = static + np.maximum(passes, stepping)
     most = float(used.max())
     return 0.0 if most <= costs.limit * _FITS else most / costs.limit - 1.0

@@ -23,10 +23,10 @@ from nest_core.planner.levelwise.recurrence import (
     trace,
 )
 
-__all__ = ["Tables", "attempts", "longest_by_method", "longest_in_memory"]
+__all__ = ["LimitTables", "attempts", "longest_by_method", "longest_in_memory"]
 
 
-class Tables(NamedTuple):
+class LimitTables(NamedTuple):
     """What the recurrence reads; ``O`` choices, ``G`` strategies, ``U`` ends of hops.
 
     Times over hops that there are not are infinite.
@@ -57,7 +57,7 @@ class Tables(NamedTuple):
 @compiled
 def longest_in_memory(
     static: FloatArray,
-    kept: FloatArray,
+    kept_bytes: FloatArray,
     peak: FloatArray,
     step: FloatArray,
     strategy: IntArray,
@@ -76,7 +76,7 @@ def longest_in_memory(
                 i, high = j, 0.0
                 while i > 0:
                     high = max(high, peak[o, i - 1])
-                    passes = (flight + 1) * (kept[o, j] - kept[o, i - 1]) + high
+                    passes = (flight + 1) * (kept_bytes[o, j] - kept_bytes[o, i - 1]) + high
                     stepping = step[g, j] - step[g, i - 1]
                     if static[g, j] - static[g, i - 1] + max(passes, stepping) > slack[g]:
                         break
@@ -88,7 +88,7 @@ def longest_in_memory(
 @compiled
 def longest_by_method(
     static: FloatArray,
-    kept: FloatArray,
+    kept_bytes: FloatArray,
     peak: FloatArray,
     step: FloatArray,
     again: IntArray,
@@ -102,7 +102,7 @@ def longest_by_method(
     Parameters
     ----------
     static, step : (L + 1,)
-    kept : (2, L + 1), peak : (2, L)
+    kept_bytes : (2, L + 1), peak : (2, L)
         Nothing recomputed, and full.
     again, heads : (L + 1,), chunk : int
         See `nest_core.costs.methods`.
@@ -114,7 +114,7 @@ def longest_by_method(
         state = np.zeros(4)
         ends[:, i] = i
         for j in range(i + 1, layers + 1):
-            grow(state, j - 1, kept, peak, again, heads[i], chunk)
+            grow(state, j - 1, kept_bytes, peak, again, heads[i], chunk)
             for flight in range(flights):
                 passes = (flight + 1) * state[KEPT] + state[PEAK]
                 used = static[j] - static[i] + max(passes, step[j] - step[i])
@@ -130,7 +130,7 @@ def longest_by_method(
 
 
 @compiled
-def _load(t: Tables, o: int, i: int, j: int, up: int, down: int) -> tuple[float, float]:
+def _load(t: LimitTables, o: int, i: int, j: int, up: int, down: int) -> tuple[float, float]:
     """Load of a stage, and its synchronisation."""
     g = t.strategy[o]
     head = min(j, t.heads[o, i])
@@ -146,7 +146,7 @@ def _load(t: Tables, o: int, i: int, j: int, up: int, down: int) -> tuple[float,
 
 
 @compiled
-def _exists(t: Tables, p: Places, o: int, u: int) -> bool:
+def _exists(t: LimitTables, p: Places, o: int, u: int) -> bool:
     """Whether a stage can have such an end of a hop."""
     widths = len(p.inner)
     if u == 0:
@@ -156,7 +156,9 @@ def _exists(t: Tables, p: Places, o: int, u: int) -> bool:
 
 
 @compiled
-def _longest_in_time(t: Tables, p: Places, cap: float, sync_cap: float, first: IntArray) -> None:
+def _longest_in_time(
+    t: LimitTables, p: Places, cap: float, sync_cap: float, first: IntArray
+) -> None:
     """First layer of the longest stage under both caps, shape (O, U, U, L + 1): up, down."""
     options, hops, layers = t.time.shape[0], t.arrive.shape[1], t.time.shape[1] - 1
     for o in range(options):
@@ -183,7 +185,7 @@ def _longest_in_time(t: Tables, p: Places, cap: float, sync_cap: float, first: I
 
 @compiled
 def _attempt(
-    t: Tables,
+    t: LimitTables,
     p: Places,
     first: Longest,
     table: Suffixes,
@@ -205,7 +207,7 @@ def _attempt(
     return end[0], worst, late
 
 
-def attempts(t: Tables, p: Places, memory: IntArray, most: int) -> Attempt:
+def attempts(t: LimitTables, p: Places, memory: IntArray, most: int) -> Attempt:
     """Attempts at plans of up to ``most`` stages; ``memory`` as in `Longest`."""
     ends = t.arrive.shape[1]
     time = np.zeros((len(t.strategy), ends, ends, memory.shape[2]), dtype=np.int64)

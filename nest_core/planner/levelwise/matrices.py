@@ -19,7 +19,7 @@ import numpy as np
 from nest_core.costs import Point, Problem, links
 from nest_core.costs.links import hop_times
 from nest_core.costs.ragged import ragged_hops
-from nest_core.costs.stages import Links
+from nest_core.costs.stages import PlanLinks
 from nest_core.network import FloatArray, IntArray, Kind, MessageTime
 from nest_core.planner.levelwise.slots import Slots, Stretch
 
@@ -27,16 +27,16 @@ __all__ = ["LevelLinks", "level_links", "unequal_hops"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LevelLinks(Links):
+class LevelLinks(PlanLinks):
     """Message times by level: ``forward[l + 1]`` is that of a link at level ``l``."""
 
     def _measured(self, axis: str, kind: Kind, instances: int) -> dict[Kind, MessageTime]:
-        times = Links._measured(self, axis, kind, instances)
+        times = PlanLinks._measured(self, axis, kind, instances)
         members = 1 if axis == "tied" else len(self.producer_level)
         return {key: _slowest(time).repeated(members) for key, time in times.items()}
 
 
-def level_links(problem: Problem, point: Point, found: Slots) -> LevelLinks:
+def level_links(problem: Problem, point: Point, seats: Slots) -> LevelLinks:
     """Matrices of a point's degrees; all its slots are taken.
 
     Parameters
@@ -48,11 +48,11 @@ def level_links(problem: Problem, point: Point, found: Slots) -> LevelLinks:
         tp=point.tp,
         sp=False,
         dp=point.dp,
-        pp=len(found),
+        pp=len(seats),
         micro_batch=1,
         zero=0,
-        order=found.order,
-        device_order=found.device_order(np.arange(len(found))[::-1]),
+        order=seats.order,
+        device_order=seats.device_order(np.arange(len(seats))[::-1]),
         cp=point.cp,
         ep=point.ep,
         etp=point.etp,

@@ -40,15 +40,15 @@ from nest_core.costs import (
     micro_batches,
     stage_costs,
 )
-from nest_core.costs.stages import Links, stage_memory
+from nest_core.costs.stages import PlanLinks, stage_memory
 from nest_core.network import IntArray
 from nest_core.planner.levelwise.caps import least_objective
-from nest_core.planner.levelwise.limits import Tables, attempts
+from nest_core.planner.levelwise.limits import LimitTables, attempts
 from nest_core.planner.levelwise.matrices import LevelLinks, level_links, unequal_hops
 from nest_core.planner.levelwise.outer import Outer, OuterPoints, Strategy
 from nest_core.planner.levelwise.recurrence import Places
 from nest_core.planner.levelwise.slots import Stretch, stretch
-from nest_core.planner.levelwise.tables import Choice, Hops, longest_by_memory, tables
+from nest_core.planner.levelwise.tables import Hops, LevelChoice, longest_by_memory, tables
 from nest_core.planner.space import SearchSpace, as_raised
 
 __all__ = ["Promise", "Promises", "levelwise"]
@@ -166,7 +166,7 @@ class _Program:
         self.rows = problem.rows(space.recompute)
         self.work = 0  # over unequal widths
         self._links: dict[tuple[Point, int], LevelLinks] = {}
-        self._alike: dict[Point, Links] = {}  # of a single stage
+        self._alike: dict[Point, PlanLinks] = {}  # of a single stage
 
     def solve(self, outer: Outer, cutoff: float) -> tuple[Promise | None, bool]:
         """The best promise of an outer point under a cutoff, and whether time sufficed for it."""
@@ -263,11 +263,11 @@ class _Program:
         return Promise(seconds, self._plan(outer, choices, line, best)), done
 
     def _plan(
-        self, outer: Outer, choices: list[Choice], line: Stretch | None, found: IntArray
+        self, outer: Outer, choices: list[LevelChoice], line: Stretch | None, state: IntArray
     ) -> Plan:
         """What the recurrence found; see `nest_core.planner.levelwise.recurrence.trace`."""
         rows, problem = len(self.rows), self.problem
-        options, taken = found[1, :-1].tolist(), found[2, :-1]
+        options, taken = state[1, :-1].tolist(), state[2, :-1]
         used = [replace(choices[o // rows].point, pp=len(options)) for o in options]
         if line is None:
             order = outer.slots[0].device_order(taken)
@@ -275,12 +275,14 @@ class _Program:
             order = line.device_order(taken, [point.tp * point.cp for point in used])
         return Plan(
             replace(used[0], device_order=order),
-            tuple(found[0].tolist()),
+            tuple(state[0].tolist()),
             tuple(problem.recomputations[self.rows[o % rows]] for o in options),
             tuple(map(StageStrategy.of, used)) if len(set(used)) > 1 else (),
         )
 
-    def _choices(self, outer: Outer, x: int, m: int, most: int, cutoff: float) -> Iterator[Choice]:
+    def _choices(
+        self, outer: Outer, x: int, m: int, most: int, cutoff: float
+    ) -> Iterator[LevelChoice]:
         """Strategies of a width by ZeRO stage.
 
         Of equal widths those are left out that no number of stages makes fast enough; none is
@@ -309,7 +311,7 @@ class _Program:
                     if state[0] <= 1:  # nor do groups where all is sent once
                         break
                     continue
-                yield Choice(x, strategy, point, shared, costs)
+                yield LevelChoice(x, strategy, point, shared, costs)
 
     def _spent(self, steps: int) -> bool:
         """Whether the time or the steps are over; they are counted."""
@@ -342,8 +344,8 @@ class _Program:
         shared = self._links[key]
         return replace(shared, point=replace(shared.point, ep=strategy[3], etp=strategy[4]))
 
-    def _of_one(self, point: Point) -> Links:
-        """Links of a single stage; points whose ranks sit alike share what was priced."""
+    def _of_one(self, point: Point) -> PlanLinks:
+        """PlanLinks of a single stage; points whose ranks sit alike share what was priced."""
         key = replace(_placed(point), device_order="natural")  # a width's slot is the same for all
         if key not in self._alike:
             self._alike[key] = links(self.problem, point)
@@ -374,7 +376,7 @@ def _placed(point: Point) -> Point:
     return replace(point, sp=False, micro_batch=1, zero=0, zero_group=0, ep=1, etp=1)
 
 
-def _work(t: Tables, p: Places) -> int:
+def _work(t: LimitTables, p: Places) -> int:
     """Steps of the recurrence under one cap, about."""
     (widths, places), hops, layers = p.ends.shape, t.arrive.shape[1], t.time.shape[1]
     steps = len(t.time) * layers // 4 + widths * places

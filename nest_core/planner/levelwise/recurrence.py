@@ -68,14 +68,14 @@ class Places(NamedTuple):
         Level between a place and the one before.
     inner : (W,)
         Level inside a stage; 0 where ``between`` has it already.
-    whole : bool
+    gapless : bool
         Whether no place may be left out.
     """
 
     ends: IntArray
     between: IntArray
     inner: IntArray
-    whole: bool
+    gapless: bool
 
 
 class Suffixes(NamedTuple):
@@ -153,7 +153,7 @@ def reach(
     best = np.empty((widths, hops, hops, width), dtype=np.int64)
     pick = np.empty((widths, hops, hops, width), dtype=np.int64)
     layer[0] = _NEVER
-    layer[0, : 1 if p.whole else places, 0, 0] = width - 1
+    layer[0, : 1 if p.gapless else places, 0, 0] = width - 1
     for e in range(1, stages + 1):
         _best(first, e, target, layer[e - 1], best, pick)
         layer[e] = _NEVER
@@ -164,7 +164,7 @@ def reach(
                 other, end = _state(down, x, widths)
                 for k in range(places if e >= target else 0):
                     j, last = layer[e - 1, k, other, end], p.ends[x, k]
-                    if j == _NEVER or last < 0 or (p.whole and last < places):
+                    if j == _NEVER or last < 0 or (p.gapless and last < places):
                         continue
                     if best[x, 0, down, j] == 0:
                         return e, k, other * hops + end, pick[x, 0, down, j]
@@ -215,7 +215,7 @@ def _spread(
     near, near_from, near_pick = _NEVER, 0, 0  # producers at this place would be at a nearer level
     far, far_from, far_pick = _NEVER, 0, 0
     for k in range(1, places):
-        if p.whole:
+        if p.gapless:
             near, far = _NEVER, _NEVER
         if value[k] < near:
             near, near_from, near_pick = value[k], start[k], option[k]

@@ -10,17 +10,17 @@ import numpy as np
 from nest_core.costs import Point, Problem, StageCosts
 from nest_core.costs.stages import hop_seconds
 from nest_core.network import FloatArray, IntArray, MessageTime
-from nest_core.planner.levelwise.limits import Tables, longest_by_method, longest_in_memory
+from nest_core.planner.levelwise.limits import LimitTables, longest_by_method, longest_in_memory
 from nest_core.planner.levelwise.matrices import LevelLinks
 from nest_core.planner.levelwise.outer import Strategy
 
-__all__ = ["Choice", "Hops", "longest_by_memory", "tables"]
+__all__ = ["Hops", "LevelChoice", "longest_by_memory", "tables"]
 
 Hops = dict[tuple[int, int], tuple[MessageTime, int]]
 """By the numbers of both widths: times by level, and of how many parts of a tensor."""
 
 
-class Choice(NamedTuple):
+class LevelChoice(NamedTuple):
     """A strategy with a ZeRO stage, of the width number ``x``, and its costs."""
 
     x: int
@@ -31,8 +31,8 @@ class Choice(NamedTuple):
 
 
 def tables(
-    problem: Problem, rows: IntArray, choices: list[Choice], hops: Hops, rule: bool
-) -> Tables:
+    problem: Problem, rows: IntArray, choices: list[LevelChoice], hops: Hops, rule: bool
+) -> LimitTables:
     """Arrays of all choices, each by every recomputation.
 
     Parameters
@@ -51,7 +51,7 @@ def tables(
     alike = np.array([numbers[name] for name in names])[strategy] * len(rows)
     alike += np.tile(np.arange(len(rows)), len(costs))
     arrive, retire = _hop_tables(problem, choices, hops)
-    return Tables(
+    return LimitTables(
         time=_by_row(costs, rows, "time"),
         free=_by_row(costs, rows, "free"),
         forward=_stacked(costs, "forward"),
@@ -71,7 +71,7 @@ def tables(
     )
 
 
-def longest_by_memory(rows: IntArray, choices: list[Choice], flights: int) -> IntArray:
+def longest_by_memory(rows: IntArray, choices: list[LevelChoice], flights: int) -> IntArray:
     """Memory as in `nest_core.planner.levelwise.recurrence.Longest`."""
     costs = [choice.costs for choice in choices]
     strategy = np.repeat(np.arange(len(costs)), len(rows))
@@ -114,7 +114,7 @@ def _by_row(costs: list[StageCosts], rows: IntArray, name: str) -> FloatArray:
 
 
 def _hop_tables(
-    problem: Problem, choices: list[Choice], hops: Hops
+    problem: Problem, choices: list[LevelChoice], hops: Hops
 ) -> tuple[FloatArray, FloatArray]:
     """Seconds to receive and to send, by the end of a hop, shape (choices, U, L + 1) each."""
     widths, levels = 1 + max(x for x, _ in hops), len(problem.network.nesting)

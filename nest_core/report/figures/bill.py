@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 
 from nest_core.bill.bill import Bill
 from nest_core.bill.lines import NO_SOURCE, Line
-from nest_core.bill.prices import Range
+from nest_core.bill.prices import PriceRange
 from nest_core.documents.units import NOTHING, format_money, format_ratio, humanise, percent
 from nest_core.fabric import Fabric
 from nest_core.report.figures.style import FAINT, Picture, axis_unit, frame, rows_axis, value_axis
@@ -44,7 +44,7 @@ def watts(value: float) -> str:
     return humanise(value, "W")
 
 
-def spread(value: Range, write: str = "dollars") -> str:
+def spread(value: PriceRange, write: str = "dollars") -> str:
     """A range in words: the typical figure, and its ends where they differ.
 
     Examples
@@ -117,7 +117,7 @@ def ports_table(fabric: Fabric) -> Table | None:
             "down": f"{tier.down:,}",
             "up": f"{tier.up:,}",
             "free": f"{tier.free:,}",
-            "asked, down : up": NOTHING if tier.asked is None else format_ratio(tier.asked),
+            "asked, down : up": NOTHING if tier.stated is None else format_ratio(tier.stated),
             "realised": NOTHING if tier.realised is None else format_ratio(tier.realised),
         }
         for tier in tiers
@@ -130,7 +130,7 @@ def ports_table(fabric: Fabric) -> Table | None:
 def bill_figure(bill: Bill) -> Picture:
     """Cost by role and tier, one bar each, stacked by part; whiskers from low to high."""
     places = list(dict.fromkeys(line.place for line in bill.lines))
-    sums = {place: Range(0.0, 0.0, 0.0) for place in places}
+    sums = {place: PriceRange(0.0, 0.0, 0.0) for place in places}
     for line in bill.lines:
         sums[line.place] += line.price_usd
     largest = max((total.high for total in sums.values()), default=1.0)
@@ -180,7 +180,7 @@ def _bar(bill: Bill, part: str, places: list[str], scale: float) -> dict[str, ob
     }
 
 
-def _whiskers(sums: dict[str, Range], scale: float) -> dict[str, object]:
+def _whiskers(sums: dict[str, PriceRange], scale: float) -> dict[str, object]:
     totals = list(sums.values())
     return {
         "type": "scatter",
@@ -202,7 +202,7 @@ def _whiskers(sums: dict[str, Range], scale: float) -> dict[str, object]:
     }
 
 
-def _finding(bill: Bill, sums: dict[str, Range]) -> str:
+def _finding(bill: Bill, sums: dict[str, PriceRange]) -> str:
     total = bill.price_usd.typical
     if not total:
         return "There is no network to buy"

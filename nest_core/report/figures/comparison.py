@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from nest_core.bill.prices import Range
+from nest_core.bill.prices import PriceRange
 from nest_core.calibration.fabric import UNMEASURED_RATIO
 from nest_core.documents.units import format_money, humanise, humanise_seconds, percent
 from nest_core.explain import bottleneck, quantity
@@ -153,7 +153,7 @@ def _level_wise(every: Sequence[Candidate]) -> Picture:
 
 def _range_panel(
     name: str,
-    values: list[Range],
+    values: list[PriceRange],
     base: str,
     words: Callable[[float], str],
 ) -> Panel:

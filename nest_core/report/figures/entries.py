@@ -9,7 +9,7 @@ from nest_core.costs import Report
 from nest_core.costs.plan_words import degrees_in_words
 from nest_core.documents.units import humanise_bytes
 from nest_core.explain import fullest
-from nest_core.planner import Result
+from nest_core.planner import SearchResult
 from nest_core.planner.baselines import NAMES, Baseline
 from nest_core.report.figures.style import shortened
 
@@ -72,13 +72,13 @@ class Entry:
         return "; ".join(part for part in parts[: 3 if self.stale else 2] if part)
 
 
-def entries(result: Result, baselines: Iterable[Baseline]) -> tuple[Entry, ...]:
+def entries(result: SearchResult, baselines: Iterable[Baseline]) -> tuple[Entry, ...]:
     """Our plan and the baselines, all of the same request."""
     return (_ours(result), *(Entry(b.label, b.report, b.reason) for b in baselines))
 
 
 def pending_entries(
-    result: Result, names: Iterable[str], earlier: Iterable[Baseline]
+    result: SearchResult, names: Iterable[str], earlier: Iterable[Baseline]
 ) -> tuple[Entry, ...]:
     """Our plan with the baselines of an earlier request, marked stale, until theirs are there.
 
@@ -99,5 +99,5 @@ def pending_entries(
     return tuple(rows)
 
 
-def _ours(result: Result) -> Entry:
+def _ours(result: SearchResult) -> Entry:
     return Entry(OURS, result.best, result.reason)

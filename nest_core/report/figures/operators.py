@@ -10,7 +10,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from nest_core.costs.anatomy import BOUNDS, Anatomy, Exchange, OperatorBound, Part
+from nest_core.costs.anatomy import BOUNDS, Anatomy, Exchange, OperatorBound, OperatorPart
 from nest_core.documents.units import capital, humanise_bytes, humanise_seconds
 from nest_core.explain.layer_summary import (
     BOUND_WORDS,
@@ -339,7 +339,7 @@ def _box(
     }
 
 
-def _part_words(part: Part, found: Anatomy) -> tuple[str, tuple[str, ...]]:
+def _part_words(part: OperatorPart, found: Anatomy) -> tuple[str, tuple[str, ...]]:
     title = f"{part.name}: {part.node.function or part.node.op}".replace("_", " ")
     if not part.runs:
         return title, part.words
@@ -355,7 +355,7 @@ def _part_words(part: Part, found: Anatomy) -> tuple[str, tuple[str, ...]]:
     return f"{title}, {humanise_seconds(part.seconds)}, {taken}", words
 
 
-def _box_label(part: Part) -> str:
+def _box_label(part: OperatorPart) -> str:
     second = humanise_seconds(part.seconds) if part.runs else "joined"
     return f"{_escaped(short_name(part.name))}<br>{_small(second)}"
 

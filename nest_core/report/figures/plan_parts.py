@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from nest_core.costs import Report
 from nest_core.costs.plan_words import plan_fields
 from nest_core.documents.units import humanise_seconds
-from nest_core.explain.iteration import Part
+from nest_core.explain.iteration import IterationPart
 from nest_core.report.figures.marks import bar, figure, words
 
 __all__ = ["iteration_part", "plan_pills"]
@@ -31,12 +31,12 @@ def plan_pills(report: Report, devices: int) -> str:
     return f'<div class="nest-pills"><b>Best plan</b> {pills}</div>'
 
 
-def iteration_part(parts: Sequence[Part], iteration_s: float, hidden: str) -> str:
+def iteration_part(parts: Sequence[IterationPart], iteration_s: float, hidden: str) -> str:
     """One iteration to scale, then what of it is not compute, enlarged.
 
     Parameters
     ----------
-    parts : sequence of Part
+    parts : sequence of IterationPart
         Compute first; they add up to the iteration.
     hidden : str
         What is taken to hide behind compute, in a sentence.
@@ -83,7 +83,7 @@ def iteration_part(parts: Sequence[Part], iteration_s: float, hidden: str) -> st
     )
 
 
-def _of(part: Part) -> str:
+def _of(part: IterationPart) -> str:
     return _COLOURS.get(part.name, "--comm")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from nest_core.costs.anatomy import BOUNDS, Anatomy, Part, Pass
+from nest_core.costs.anatomy import BOUNDS, Anatomy, OperatorPart, OperatorPass
 from nest_core.documents.units import capital, humanise, humanise_rate, humanise_seconds, percent
 from nest_core.explain.layer_summary import BOUND_WORDS
 from nest_core.hardware.explain import compute_precision, reached
@@ -68,7 +68,7 @@ def roofline_figure(found: Anatomy) -> Picture:
     )
 
 
-def _finding(found: Anatomy, parts: Sequence[Part]) -> str:
+def _finding(found: Anatomy, parts: Sequence[OperatorPart]) -> str:
     ridge = found.accelerator.peak(found.precision) / found.accelerator.memory_bandwidth_Bps
     beyond = [part for part in parts if part.forward.flops > ridge * part.forward.bytes]
     if not beyond:
@@ -84,7 +84,7 @@ def _finding(found: Anatomy, parts: Sequence[Part]) -> str:
     )
 
 
-def _points(found: Anatomy, parts: Sequence[Part], left: float) -> list[dict[str, Any]]:
+def _points(found: Anatomy, parts: Sequence[OperatorPart], left: float) -> list[dict[str, Any]]:
     longest = max(each.seconds for part in parts for each in (part.forward, part.backward))
     made = []
     for backward, title in enumerate(("forward", "backward")):
@@ -116,7 +116,7 @@ def _points(found: Anatomy, parts: Sequence[Part], left: float) -> list[dict[str
     return made
 
 
-def _words(part: Part, each: Pass, title: str) -> str:
+def _words(part: OperatorPart, each: OperatorPass, title: str) -> str:
     lines = list(each.words)
     if not each.flops and each.drawn_flops:
         flops = humanise(each.drawn_flops, "FLOP")
@@ -130,12 +130,12 @@ def _words(part: Part, each: Pass, title: str) -> str:
     return hover_text(f"{part.name}, {title}", lines)
 
 
-def _symbol(each: Pass, backward: bool) -> str:
+def _symbol(each: OperatorPass, backward: bool) -> str:
     shape = "circle" if each.drawn_flops else "triangle-left"
     return f"{shape}-open" if backward else shape
 
 
-def _rate(each: Pass, left: float) -> float:
+def _rate(each: OperatorPass, left: float) -> float:
     """FLOP/s; of a pass without arithmetic those that its bytes had at the left edge."""
     return (each.drawn_flops or left * each.bytes) / each.seconds
 
@@ -216,7 +216,7 @@ def _labels(found: Anatomy, left: float) -> list[dict[str, Any]]:
     ]
 
 
-def _names(parts: Sequence[Part], low: float, high: float) -> list[dict[str, Any]]:
+def _names(parts: Sequence[OperatorPart], low: float, high: float) -> list[dict[str, Any]]:
     """Names of the longest operators with arithmetic, below their points of the forward pass.
 
     The further left, the lower: a name reaches right from its leader, under all leaders there.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nest_core.bill.ownership import Owned
-from nest_core.bill.prices import Range
+from nest_core.bill.prices import PriceRange
 from nest_core.calibration.acceptance.expected import (
     Expected,
     expected_of,
@@ -166,7 +166,7 @@ def prices_table(
     )
 
 
-def _price(unit: Range | None, full: bool) -> str:
+def _price(unit: PriceRange | None, full: bool) -> str:
     if unit is None:
         return "none"
     ends = f" ({_usd(unit.low)} to {_usd(unit.high)})" if full and unit.low != unit.high else ""

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from nest_core.bill.prices import Range
+from nest_core.bill.prices import PriceRange
 from nest_core.documents.errors import InputError
 from nest_core.documents.units import format_money, signed_percent
 from nest_core.hardware.posterior import WIDTH
@@ -44,7 +44,7 @@ class Weighing:
     choice : WholeBill
     rival : WholeBill or None
         None where nothing stands beside the choice.
-    device_usd : Range or None
+    device_usd : PriceRange or None
         An accelerator with its share of the server; None without one price for all.
     break_evens : tuple of BreakEven
         Between the choice and the rival.
@@ -57,7 +57,7 @@ class Weighing:
     order: tuple[OrderedDesign, ...]
     choice: WholeBill
     rival: WholeBill | None
-    device_usd: Range | None
+    device_usd: PriceRange | None
     break_evens: tuple[BreakEven, ...]
     hours: float = 1.0
 

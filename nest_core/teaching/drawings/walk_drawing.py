@@ -8,7 +8,7 @@ import numpy as np
 
 from nest_core.documents.units import humanise_rate, humanise_seconds, percent
 from nest_core.network import FloatArray
-from nest_core.network.steps import Step
+from nest_core.network.steps import CollectiveStep
 from nest_core.teaching.drawings.drawing import (
     CASING,
     IDLE,
@@ -101,7 +101,7 @@ def _reading(walk: Walk) -> str:
     )
 
 
-def _now(walk: Walk) -> Step:
+def _now(walk: Walk) -> CollectiveStep:
     return walk.steps.states[max(walk.step, 1) - 1]
 
 

@@ -19,8 +19,8 @@ from nest_core.documents.schema.lesson import (
     ControlTable,
     ExerciseTable,
     LessonFile,
+    LessonSpan,
     QuestionTable,
-    Span,
 )
 from nest_core.teaching.lessons.figure import Figure
 from nest_core.teaching.lessons.lesson import (
@@ -293,8 +293,8 @@ def _exercise(asked: ExerciseTable, figure: Figure) -> Exercise:
     return Exercise(drawn, ask)
 
 
-def _drawn(one: list[Value] | Span) -> tuple[Value, ...]:
-    if not isinstance(one, Span):
+def _drawn(one: list[Value] | LessonSpan) -> tuple[Value, ...]:
+    if not isinstance(one, LessonSpan):
         return tuple(one)
     count = int((one.max - one.min) / one.step + 1e-9) + 1
     return tuple(float(f"{one.min + step * one.step:.9g}") for step in range(count))

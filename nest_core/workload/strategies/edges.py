@@ -118,8 +118,8 @@ def _without_collectives(graph: Graph) -> Graph:
             name = graph[name].inputs[0]
         return name
 
-    kept = [node for node in graph.nodes if node.op != "collective"]
-    rewired = [_reading(node, tuple(map(origin, node.inputs))) for node in kept]
+    computing = [node for node in graph.nodes if node.op != "collective"]
+    rewired = [_reading(node, tuple(map(origin, node.inputs))) for node in computing]
     last = origin(graph.output.name)
     rewired.sort(key=lambda node: node.name == last)
     return Graph(graph.kind, tuple(rewired))

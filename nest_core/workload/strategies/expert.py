@@ -89,9 +89,9 @@ def expert_tensor_parallel(graph: Graph, strategy: Strategy, sizes: Sizes) -> Gr
 
 def _ends(graph: Graph) -> tuple[str, ...]:
     """The first projection of experts that reads tokens, and that which makes them again."""
-    found = [node for node in graph.nodes if node.op == "grouped_linear"]
-    first = next(node for node in found if "hidden" in node.weights[0][-1])
-    last = next(node for node in found if "hidden" in node.weights[0][-2])
+    products = [node for node in graph.nodes if node.op == "grouped_linear"]
+    first = next(node for node in products if "hidden" in node.weights[0][-1])
+    last = next(node for node in products if "hidden" in node.weights[0][-2])
     return first.name, last.name
 
 

@@ -35,19 +35,21 @@ def _unfused(node: Node) -> list[Node]:
         split = node.split if op == "matmul" else scored
         return Node(f"{node.name}.{name}", op, function, inputs, shape, split=split, core=True)
 
-    made = [
+    nodes = [
         step("scores" if number == 0 else "scores_rope", "matmul", query, key)
         for number, (query, key) in enumerate(zip(queries, keys, strict=True))
     ]
-    if len(made) == 2:
-        made.append(step("scores_sum", "elementwise", made[0].name, made[1].name, function="add"))
-    made.append(step("softmax", "softmax", made[-1].name))
+    if len(nodes) == 2:
+        nodes.append(
+            step("scores_sum", "elementwise", nodes[0].name, nodes[1].name, function="add")
+        )
+    nodes.append(step("softmax", "softmax", nodes[-1].name))
     if node.function == "dropout":
-        made.append(step("dropout", "dropout", made[-1].name))
+        nodes.append(step("dropout", "dropout", nodes[-1].name))
     values = replace(
-        node, op="matmul", function="", inputs=(made[-1].name, value), core=True, causal=False
+        node, op="matmul", function="", inputs=(nodes[-1].name, value), core=True, causal=False
     )
-    return [*made, values]
+    return [*nodes, values]
 
 
 def fused_elementwise(graph: Graph, strategy: Strategy, sizes: Sizes) -> Graph:

@@ -41,8 +41,8 @@ def tensor_parallel(graph: Graph, strategy: Strategy, sizes: Sizes) -> Graph:
     _check_widths(graph, strategy, sizes)
     nodes = []
     for node in graph.nodes:
-        found = _touched(graph, node) & ranks.keys()
-        split = tuple(Split(symbol, "tp", ranks[symbol]) for symbol in sorted(found))
+        symbols = _touched(graph, node) & ranks.keys()
+        split = tuple(Split(symbol, "tp", ranks[symbol]) for symbol in sorted(symbols))
         nodes.append(replace(node, split=node.split + split))
     return connected(Graph(graph.kind, tuple(nodes)), strategy.context)
 

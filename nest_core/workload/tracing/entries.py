@@ -8,13 +8,13 @@ from typing import Any
 
 from nest_core.workload.tracing.symbols import symbolise
 
-__all__ = ["Entry", "Shape", "as_node", "free_name", "tidied"]
+__all__ = ["Shape", "TraceEntry", "as_node", "free_name", "tidied"]
 
 Shape = tuple[int, ...]
 
 
 @dataclass(slots=True)
-class Entry:
+class TraceEntry:
     """A node of `nest_core.workload.graph` before its lengths are symbols.
 
     ``title`` is the name wanted; ``name`` tells entries of one title apart while they are made.
@@ -30,7 +30,7 @@ class Entry:
     title: str = ""
 
 
-def tidied(entries: Mapping[str, Entry], output: str) -> list[Entry]:
+def tidied(entries: Mapping[str, TraceEntry], output: str) -> list[TraceEntry]:
     """What the output needs, and the first input, in order and under their final names.
 
     A view of a view is one view. The output comes last.
@@ -45,9 +45,9 @@ def tidied(entries: Mapping[str, Entry], output: str) -> list[Entry]:
         if name not in needed:
             needed.add(name)
             waiting.extend(entries[name].inputs)
-    kept = [entry for name, entry in entries.items() if name in needed]
-    kept.sort(key=lambda entry: entry.name == output)
-    return _renamed(kept)
+    needed_entries = [entry for name, entry in entries.items() if name in needed]
+    needed_entries.sort(key=lambda entry: entry.name == output)
+    return _renamed(needed_entries)
 
 
 def free_name(name: str, taken: Collection[str]) -> str:
@@ -58,7 +58,7 @@ def free_name(name: str, taken: Collection[str]) -> str:
     return candidate
 
 
-def _renamed(entries: list[Entry]) -> list[Entry]:
+def _renamed(entries: list[TraceEntry]) -> list[TraceEntry]:
     """Entries by their titles: names that only dropped entries had taken are free again."""
     names: dict[str, str] = {}
     for entry in entries:
@@ -69,7 +69,7 @@ def _renamed(entries: list[Entry]) -> list[Entry]:
     return entries
 
 
-def as_node(entry: Entry, symbols: Mapping[str, int]) -> dict[str, Any]:
+def as_node(entry: TraceEntry, symbols: Mapping[str, int]) -> dict[str, Any]:
     """The entry as a trace file has it; empty fields are left out."""
 
     def symbolic(shape: Shape) -> list[list[str | int]]:

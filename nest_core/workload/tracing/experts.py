@@ -40,11 +40,11 @@ class Router(nn.Module):
         scores = wide.sigmoid() if self.function == "sigmoid" else wide.softmax(-1)
         choice = scores if self.bias is None else scores + self.bias.float()
         best = choice.topk(self.top_k, dim=-1).indices
-        kept = torch.zeros_like(scores).scatter(-1, best, scores.gather(-1, best))
-        return (kept / (kept.sum(-1, keepdim=True) + 1e-9)).to(logits.dtype)
+        gates = torch.zeros_like(scores).scatter(-1, best, scores.gather(-1, best))
+        return (gates / (gates.sum(-1, keepdim=True) + 1e-9)).to(logits.dtype)
 
 
-class Dispatch(nn.Module):
+class DispatchLayer(nn.Module):
     """Tokens ``[b, s, hidden]`` to the experts' ``[experts, slots, hidden]``."""
 
     fused, op = True, "dispatch"
@@ -123,7 +123,7 @@ class Experts(nn.Module):
         experts, hidden, inner = sizes.experts, sizes.hidden, sizes.expert_ffn
         self.router = nn.Linear(hidden, experts, bias=bias)
         self.scores = Router(sizes, router, balance)
-        self.dispatch = Dispatch(sizes.slots)
+        self.dispatch = DispatchLayer(sizes.slots)
         self.gate = Stacked(experts, hidden, inner, bias)
         self.up = Stacked(experts, hidden, inner, bias)
         self.activation = Gate(gate)

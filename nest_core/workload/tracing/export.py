@@ -23,32 +23,32 @@ def export(module: nn.Module, inputs: Sequence[Any]) -> torch.export.ExportedPro
         If its forward fails or cannot be exported.
     """
     with _on_meta(module), torch.device("meta"):
-        return _export(module, tuple(_meta(each) for each in inputs))
+        return _export(module, tuple(_meta(tensor) for tensor in inputs))
 
 
 @contextmanager
 def _on_meta(module: nn.Module) -> Iterator[None]:
     """The module's tensors without memory, and as they were afterwards."""
-    kept: list[tuple[dict[str, Any], str, Any]] = []
-    made: dict[int, Any] = {}
+    originals: list[tuple[dict[str, Any], str, Any]] = []
+    replaced: dict[int, Any] = {}
     for part in module.modules():
         for store in (part._parameters, part._buffers):
             for name, tensor in store.items():
                 if tensor is None or tensor.is_meta:
                     continue
-                kept.append((store, name, tensor))
-                if id(tensor) not in made:
+                originals.append((store, name, tensor))
+                if id(tensor) not in replaced:
                     thin = tensor.detach().to("meta")
-                    made[id(tensor)] = (
+                    replaced[id(tensor)] = (
                         nn.Parameter(thin, tensor.requires_grad)
                         if isinstance(tensor, nn.Parameter)
                         else thin
                     )
-                store[name] = made[id(tensor)]
+                store[name] = replaced[id(tensor)]
     try:
         yield
     finally:
-        for store, name, tensor in kept:
+        for store, name, tensor in originals:
             store[name] = tensor
 
 

@@ -10,11 +10,11 @@ from torch import fx, nn
 from nest_core.documents.errors import InputError
 from nest_core.workload.tracing.operators import is_idle
 
-__all__ = ["Group", "fused_groups", "module_path"]
+__all__ = ["FusedGroup", "fused_groups", "module_path"]
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class FusedGroup:
     """One call of a fused module.
 
     Parameters
@@ -34,7 +34,7 @@ class Group:
     output: fx.Node | None
 
 
-def fused_groups(root: nn.Module, graph: fx.Graph) -> dict[fx.Node, Group]:
+def fused_groups(root: nn.Module, graph: fx.Graph) -> dict[fx.Node, FusedGroup]:
     """The group of every operator that runs in a module with ``fused = True``.
 
     Raises
@@ -51,7 +51,7 @@ def fused_groups(root: nn.Module, graph: fx.Graph) -> dict[fx.Node, Group]:
                 members.setdefault((key, path), []).append(node)
                 modules[key, path] = module
                 break
-    found = {}
+    group_of = {}
     for (key, path), nodes in members.items():
         plain = path.partition("@")[0] or str(modules[key, path].op)
         inside = frozenset(nodes)
@@ -63,9 +63,9 @@ def fused_groups(root: nn.Module, graph: fx.Graph) -> dict[fx.Node, Group]:
                 f"{len(leaving)} that are used",
                 "return one tensor, or take fused = True away",
             )
-        group = Group(plain, modules[key, path], inside, leaving[0] if leaving else None)
-        found.update(dict.fromkeys(nodes, group))
-    return found
+        group = FusedGroup(plain, modules[key, path], inside, leaving[0] if leaving else None)
+        group_of.update(dict.fromkeys(nodes, group))
+    return group_of
 
 
 def module_path(node: fx.Node) -> str:

@@ -23,11 +23,11 @@ __all__ = [
     "Core",
     "Dropout",
     "Gated",
-    "Loss",
+    "LossLayer",
     "Merge",
     "RmsNorm",
     "Rope",
-    "Scale",
+    "ScaleLayer",
     "SinkCore",
     "SplitHeads",
     "SquaredRelu",
@@ -44,7 +44,7 @@ class Add(nn.Module):
         return x + y
 
 
-class Scale(nn.Module):
+class ScaleLayer(nn.Module):
     """A constant multiplier."""
 
     fused, op, function = True, "elementwise", "scale"
@@ -321,7 +321,7 @@ class TwoLayer(nn.Module):
         return output
 
 
-class Loss(nn.Module):
+class LossLayer(nn.Module):
     """Mean cross-entropy over the vocabulary, in fp32."""
 
     fused, op, function = True, "loss", "cross_entropy"

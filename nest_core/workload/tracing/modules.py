@@ -24,9 +24,9 @@ from nest_core.workload.tracing.layers import (
     Core,
     Dropout,
     Gated,
-    Loss,
+    LossLayer,
     RmsNorm,
-    Scale,
+    ScaleLayer,
     SinkCore,
     SquaredRelu,
     TwoLayer,
@@ -94,7 +94,7 @@ class Head(nn.Module):
         for name, step in steps.items():
             setattr(self, name, step)
         self.logits = nn.Linear(sizes.hidden, sizes.vocabulary, bias=bias)
-        self.loss = Loss()
+        self.loss = LossLayer()
 
     def forward(self, x: Tensor, targets: Tensor) -> Tensor:
         for name in self.steps:
@@ -296,7 +296,7 @@ def _shared_experts_block(sizes: Sizes, experts: Experts) -> nn.Module:
 
 
 def _grok_embedding(sizes: Sizes) -> nn.Module:
-    return Embedding(sizes, scale=Scale(sizes.hidden**0.5))
+    return Embedding(sizes, scale=ScaleLayer(sizes.hidden**0.5))
 
 
 def _grok_block(sizes: Sizes) -> nn.Module:

@@ -97,19 +97,19 @@ def model_sizes(target: str, layers: Sequence[OwnLayer]) -> dict[str, int]:
             raise InputError(
                 f"{target}() {kind}", "must stand once in a model", counts[kind], "correct it"
             )
-    found = {"blocks": counts["block"] + counts["moe_block"], "dense_blocks": counts["block"]}
+    sizes = {"blocks": counts["block"] + counts["moe_block"], "dense_blocks": counts["block"]}
     if not counts["moe_block"]:
-        del found["dense_blocks"]
+        del sizes["dense_blocks"]
     for layer in layers:
         for name in layer.sizes.keys() - OF_THE_JOB:
-            if found.setdefault(name, layer.sizes[name]) != layer.sizes[name]:
+            if sizes.setdefault(name, layer.sizes[name]) != layer.sizes[name]:
                 raise InputError(
                     f"{target}() {layer.kind} sizes.{name}",
-                    f"must be {found[name]} in every layer",
+                    f"must be {sizes[name]} in every layer",
                     layer.sizes[name],
                     "correct it",
                 )
-    return dict(sorted(found.items()))
+    return dict(sorted(sizes.items()))
 
 
 def _imported(target: str, folder: Path) -> Callable[[], Any]:
@@ -118,7 +118,7 @@ def _imported(target: str, folder: Path) -> Callable[[], Any]:
     name, _, path = target.partition(":")
     with _first_on_path(folder):
         try:
-            found: Any = importlib.import_module(name)
+            part_object: Any = importlib.import_module(name)
         except (Exception, SystemExit) as error:  # whatever importing it does
             missing = error.name if isinstance(error, ModuleNotFoundError) else None
             if missing and f"{name}.".startswith(f"{missing}."):
@@ -132,19 +132,19 @@ def _imported(target: str, folder: Path) -> Callable[[], Any]:
                 f"module {name}", "must be importable", _line(error), "correct the module"
             ) from error
     for part in path.split("."):
-        if not hasattr(found, part):
+        if not hasattr(part_object, part):
             raise InputError(
                 f"module {name}", f"must have {path}", f"without {part}", "correct the name"
             )
-        found = getattr(found, part)
-    if not callable(found):
+        part_object = getattr(part_object, part)
+    if not callable(part_object):
         raise InputError(
             target,
             "must be a function without arguments",
-            type(found).__name__,
+            type(part_object).__name__,
             f"let it return {_RETURNS}",
         )
-    return found  # type: ignore[no-any-return]  # callable, as was just asked
+    return part_object  # type: ignore[no-any-return]  # callable, as was just asked
 
 
 @contextmanager
@@ -198,14 +198,14 @@ def _layer(target: str, kind: Any, entry: Any) -> OwnLayer:
             f"{target}() {kind}", "must stand 1 to 2,000 times in a row", count, "correct it"
         )
     given = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
-    if not any(isinstance(each, torch.Tensor) for each in given):
+    if not any(isinstance(tensor, torch.Tensor) for tensor in given):
         raise InputError(
             f"{target}()",
             "must return example inputs second, tensors",
             _kind_of(inputs),
             f"return {_RETURNS}",
         )
-    parameters = sum(each.numel() for each in module.parameters())
+    parameters = sum(tensor.numel() for tensor in module.parameters())
     return OwnLayer(kind, count, trace(module, given, sizes), sizes, parameters)
 
 

@@ -24,9 +24,9 @@ import torch
 from torch import Tensor, fx, nn
 
 from nest_core.documents.errors import InputError
-from nest_core.workload.tracing.entries import Entry, Shape, as_node, free_name, tidied
+from nest_core.workload.tracing.entries import Shape, TraceEntry, as_node, free_name, tidied
 from nest_core.workload.tracing.export import export
-from nest_core.workload.tracing.groups import Group, fused_groups, module_path
+from nest_core.workload.tracing.groups import FusedGroup, fused_groups, module_path
 from nest_core.workload.tracing.operators import (
     arguments,
     base_name,
@@ -96,25 +96,25 @@ class _Reader:
         self.signature = program.graph_signature
         self.groups = fused_groups(module, program.graph)
         self.values: dict[fx.Node, _Value] = {}
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, TraceEntry] = {}
         self.parameters: dict[str, Shape] = {}
 
-    def read(self) -> list[Entry]:
+    def read(self) -> list[TraceEntry]:
         """The entries of the whole graph, tidied."""
         for node in self.graph.nodes:
             if node.op == "placeholder":
                 self._placeholder(node)
             elif node.op == "call_function":
                 self.values[node] = self._call(node)
-        made = [value.source for value in self._of(self.graph.output_node()) if value.source]
-        if not made:
+        sources = [value.source for value in self._of(self.graph.output_node()) if value.source]
+        if not sources:
             raise InputError(
                 f"module {type(self.module).__name__}",
                 "must return a tensor that depends on its input",
                 "none",
                 "return the layer's output",
             )
-        return tidied(self.entries, made[0])
+        return tidied(self.entries, sources[0])
 
     def _placeholder(self, node: fx.Node) -> None:
         shape = _shape_of(node)
@@ -126,7 +126,9 @@ class _Reader:
         elif node.name in self.signature.user_inputs and isinstance(node.meta.get("val"), Tensor):
             title = node.name if "input" in self.entries else "input"
             function = "" if node.meta["val"].is_floating_point() else "tokens"
-            self.values[node] = self._emit(Entry("", "input", function, [], shape, title=title))
+            self.values[node] = self._emit(
+                TraceEntry("", "input", function, [], shape, title=title)
+            )
         else:
             self.values[node] = _Value(shape=shape)
 
@@ -145,17 +147,17 @@ class _Reader:
         kind = canonical(node.target)
         if kind is None:
             raise self._unknown(node)
-        entry = Entry("", *kind, sources, shape, title=self._title(node, kind[1] or kind[0]))
+        entry = TraceEntry("", *kind, sources, shape, title=self._title(node, kind[1] or kind[0]))
         entry.weights = [self.parameters[name] for name in weights]
         self._detail(node, entry)
         return self._overwrite(node, entry) if is_in_place(node.target) else self._emit(entry)
 
-    def _emit(self, entry: Entry) -> _Value:
+    def _emit(self, entry: TraceEntry) -> _Value:
         entry.name = free_name(entry.title, self.entries)
         self.entries[entry.name] = entry
         return _Value(entry.name, shape=entry.shape)
 
-    def _overwrite(self, node: fx.Node, entry: Entry) -> _Value:
+    def _overwrite(self, node: fx.Node, entry: TraceEntry) -> _Value:
         """What is written into a view changes all of the tensor for those who read it later."""
         base = node.args[0]
         while isinstance(base, fx.Node) and is_view(base.target):
@@ -179,39 +181,39 @@ class _Reader:
         if shape == before and not is_permutation(node.target):
             return _Value(source, shape=shape)
         title = self._title(node, "reshape")
-        return self._emit(Entry("", "reshape", "", [source], shape, title=title))
+        return self._emit(TraceEntry("", "reshape", "", [source], shape, title=title))
 
-    def _fused(self, group: Group, shape: Shape) -> _Value:
+    def _fused(self, group: FusedGroup, shape: Shape) -> _Value:
         """One entry for a whole module; its inputs in the order in which its output needs them."""
         weights, sources = _distinct(self._outside(group))
         op, function = str(group.module.op), str(getattr(group.module, "function", ""))
         if op == "loss":  # the targets are no activations
             del sources[1:]
-        entry = Entry("", op, function, sources, shape, title=group.path)
+        entry = TraceEntry("", op, function, sources, shape, title=group.path)
         entry.weights = [self.parameters[name] for name in weights]
         entry.causal = bool(getattr(group.module, "causal", False))
         return self._emit(entry)
 
-    def _outside(self, group: Group) -> list[_Value]:
+    def _outside(self, group: FusedGroup) -> list[_Value]:
         """Values from outside that a group reads, depth first from its output."""
-        found: list[_Value] = []
+        values: list[_Value] = []
         seen: set[fx.Node] = set()
 
         def visit(node: fx.Node) -> None:
-            for each in node.all_input_nodes:
-                if each not in group.nodes:
-                    found.append(self.values[each])
-                elif each not in seen:
-                    seen.add(each)
-                    visit(each)
+            for source in node.all_input_nodes:
+                if source not in group.nodes:
+                    values.append(self.values[source])
+                elif source not in seen:
+                    seen.add(source)
+                    visit(source)
 
         for node in (group.output, *(node for node in self.graph.nodes if node in group.nodes)):
             if node is not None and node not in seen:
                 seen.add(node)
                 visit(node)
-        return found
+        return values
 
-    def _detail(self, node: fx.Node, entry: Entry) -> None:
+    def _detail(self, node: fx.Node, entry: TraceEntry) -> None:
         """What an operator's arguments say beyond its tensors."""
         if entry.op == "matmul":
             self._product(node, entry)
@@ -223,19 +225,19 @@ class _Reader:
         elif entry.op == "loss":
             entry.inputs = entry.inputs[:1]
 
-    def _product(self, node: fx.Node, entry: Entry) -> None:
+    def _product(self, node: fx.Node, entry: TraceEntry) -> None:
         """Products with a parameter are linear, with a stack of them grouped."""
-        values = [self.values[each] for each in node.args if isinstance(each, fx.Node)]
+        values = [self.values[argument] for argument in node.args if isinstance(argument, fx.Node)]
         name = base_name(node.target)
         if name in ("addmm", "baddbmm"):  # the sum's other term comes first
             values = [*values[1:], values[0]]
-        left, right, *added = values
-        if left.source and right.source:
-            entry.inputs = [left.source, right.source]
+        first, second, *added = values
+        if first.source and second.source:
+            entry.inputs = [first.source, second.source]
             return
-        weight = right if left.source else left
+        weight = second if first.source else first
         *groups, rows, columns = weight.shape if len(weight.shape) > 1 else (1, *weight.shape)
-        if name != "linear" and weight is right:  # stored as (in, out)
+        if name != "linear" and weight is second:  # stored as (in, out)
             rows, columns = columns, rows
         biases = [value.shape for value in added if value.weights]
         entry.op = "grouped_linear" if groups else "linear"
@@ -246,7 +248,7 @@ class _Reader:
 
     def _of(self, node: fx.Node) -> list[_Value]:
         """Values of a node's arguments, in order."""
-        return [self.values[each] for each in node.all_input_nodes]
+        return [self.values[source] for source in node.all_input_nodes]
 
     def _title(self, node: fx.Node, plain: str) -> str:
         """A leaf module's path, or its parent's with what the operator does."""

@@ -16,7 +16,7 @@ from nest_core.costs.timeline import timeline
 from nest_core.documents.errors import InputError
 from nest_core.explain import Equation, Mine, StageBinding, bindings, equations, price_pasted
 from nest_core.explain.cost_matrices import CostMatrices, cost_matrices
-from nest_core.explain.iteration import Part, iteration_parts
+from nest_core.explain.iteration import IterationPart, iteration_parts
 from nest_core.explain.loads import link_loads
 from nest_core.fabric import Fabric
 from nest_core.planner.baselines import Baseline, evaluate_baselines, nest
@@ -128,7 +128,7 @@ def design_pictures(
 
 
 @announced("taking one iteration apart")
-def plan_parts(scenario: Scenario, best: Report) -> tuple[Part, ...]:
+def plan_parts(scenario: Scenario, best: Report) -> tuple[IterationPart, ...]:
     """One iteration of a plan's slowest stage, part by part."""
     return iteration_parts(problem_of(scenario), best)
 

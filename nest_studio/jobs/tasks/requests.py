@@ -23,7 +23,7 @@ from nest_core.paper.reproduction import Costs
 from nest_core.planner import (
     HeadRoom,
     Progress,
-    Result,
+    SearchResult,
     head_room_steps,
     search,
     shadow_prices,
@@ -84,7 +84,7 @@ def problem_of(scenario: Scenario) -> Problem:
 
 def best_plan(
     scenario: Scenario, *, progress: Tell, stop: Stop
-) -> tuple[Result, Outline, Interval | None]:
+) -> tuple[SearchResult, Outline, Interval | None]:
     """The search's result, once stopped the best plan so far with its gap; its network; and where
     the plan's time will lie."""
     values, problem = scenario.values, problem_of(scenario)
