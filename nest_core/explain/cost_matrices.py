@@ -184,10 +184,10 @@ def _ranks(point: Point, name: str) -> int:
 
 def _read(view: Problem, plan: Plan, point: Point) -> PlanLinks:
     """What the program read for stages of a point; a single stage it prices where it sits."""
-    seats = slots(view.network, point.order, point.dp, point.tp * point.cp)
-    if point.pp == 1 or seats is None:
+    placed_slots = slots(view.network, point.order, point.dp, point.tp * point.cp)
+    if point.pp == 1 or placed_slots is None:
         return links(view, point)
-    alike = level_links(view, point, seats)
+    alike = level_links(view, point, placed_slots)
     if not plan.ragged:
         return alike
     placed = plan_links(view, plan, point)  # hops to stages of other widths, by a rank's bytes

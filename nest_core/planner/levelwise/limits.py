@@ -27,7 +27,9 @@ __all__ = ["LimitTables", "attempts", "longest_by_method", "longest_in_memory"]
 
 
 class LimitTables(NamedTuple):
-    """What the recurrence reads; ``O`` choices, ``G`` strategies, ``U`` ends of hops.
+    """Hold what the recurrence reads: seconds as prefix sums over ``L`` layers.
+
+    ``O`` is choices, ``G`` strategies, ``U`` ends of hops.
 
     Times over hops that there are not are infinite.
     ``time``, ``free`` (O, L + 1), ``forward`` (G, L + 1), ``arrive``, ``retire`` (G, U, L + 1),

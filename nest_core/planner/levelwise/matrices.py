@@ -36,7 +36,7 @@ class LevelLinks(PlanLinks):
         return {key: _slowest(time).repeated(members) for key, time in times.items()}
 
 
-def level_links(problem: Problem, point: Point, seats: Slots) -> LevelLinks:
+def level_links(problem: Problem, point: Point, placed_slots: Slots) -> LevelLinks:
     """Matrices of a point's degrees; all its slots are taken.
 
     Parameters
@@ -48,11 +48,11 @@ def level_links(problem: Problem, point: Point, seats: Slots) -> LevelLinks:
         tp=point.tp,
         sp=False,
         dp=point.dp,
-        pp=len(seats),
+        pp=len(placed_slots),
         micro_batch=1,
         zero=0,
-        order=seats.order,
-        device_order=seats.device_order(np.arange(len(seats))[::-1]),
+        order=placed_slots.order,
+        device_order=placed_slots.device_order(np.arange(len(placed_slots))[::-1]),
         cp=point.cp,
         ep=point.ep,
         etp=point.etp,
