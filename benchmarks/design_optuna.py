@@ -39,8 +39,7 @@ from nest_core.report.figures.style import Picture
 from nest_core.studies.design_choice import weigh
 from nest_core.studies.design_search import Planned, pareto, search_designs, tokens_of
 from nest_core.studies.design_space import Design, design_space
-from nest_core.studies.engine import run
-from nest_core.studies.pool import WorkerPool
+from nest_core.studies.engine import WorkerPool, run
 from nest_core.studies.rows import MemoryCache, StudyRow, row_of
 from nest_core.studies.study import Study, StudyAxis, load_study
 from nest_studio.jobs.pools import cores, processes

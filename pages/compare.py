@@ -12,12 +12,14 @@ from nest_core.studies.comparison import FEWEST, Comparison, compared
 from nest_studio.compare.answer import answer
 from nest_studio.compare.rail import compared_list, more_to_find
 from nest_studio.compare.state import (
+    CompareEntry,
     compare_page,
     entries,
     first_scenario,
     follow_address,
     inputs_of,
     sound,
+    typed_inputs,
 )
 from nest_studio.compare.view import comparison_table, figures
 from nest_studio.components.show import facts, mark_results, told
@@ -59,7 +61,7 @@ def main() -> None:
             asked = inputs_of(good, budget, failures=failures, level_wise=level_wise)
             if budget is not None and typed.changes:
                 asked["prices"] = dict(typed.changes)
-            found, pending = answered(asked)
+            found, pending = answered(good, asked)
     mark_results(earlier=found is None)
     shown = compare_page().shown = found or compare_page().shown
     if shown is not None:
@@ -98,7 +100,7 @@ def differences(comparison: Comparison, inputs: dict[str, Any]) -> None:
     sure_difference(scenarios, comparison.candidates)
 
 
-def answered(inputs: dict[str, Any]) -> tuple[Shown | None, bool]:
+def answered(good: list[CompareEntry], inputs: dict[str, Any]) -> tuple[Shown | None, bool]:
     """The comparison, once it is there, and whether more of it is to come.
 
     Plans come first; equal budget, failed switches and NEST's program, which take several more
@@ -108,7 +110,7 @@ def answered(inputs: dict[str, Any]) -> tuple[Shown | None, bool]:
     plain |= {"budget": None, "failures": False}
     both = [inputs] if inputs == plain else [plain, inputs]
     jobs = [
-        submitted(compared, one, urgent=place == 0, place=f"{ASKED} {place}")
+        submitted(compared, *typed_inputs(good, one), urgent=place == 0, place=f"{ASKED} {place}")
         for place, one in enumerate(both)
     ]
     if len(both) == 1:

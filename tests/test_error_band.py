@@ -23,7 +23,7 @@ from nest_core.hardware import load_accelerator
 from nest_core.hardware.posterior import load_posterior
 from nest_core.report.figures import entries, pending_entries, throughput_figure
 from nest_core.scenario import load_scenario
-from nest_core.studies.interval import interval_of
+from nest_core.studies.uncertainty import interval_of
 from nest_studio.cli import run
 
 SMALL = "llama2-7b-64-h100"

@@ -45,9 +45,9 @@ from nest_core.report.tables import Table
 from nest_core.scenario import Scenario, ScenarioValues
 from nest_core.scenario.titles import scenario_title
 from nest_core.studies.draw_search import checked_draws
-from nest_core.studies.interval import interval_of
 from nest_core.studies.recommended import Recommended, recommend
 from nest_core.studies.solving import Stop, Tell, never, silent
+from nest_core.studies.uncertainty import interval_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,7 +17,6 @@ from nest_core.calibration.training.runs import Row, Unread
 from nest_core.calibration.training.stack_file import stack_toml
 from nest_core.documents.errors import InputError
 from nest_core.documents.files import read_text
-from nest_core.documents.presets import preset_names
 from nest_core.documents.text import plain, table
 from nest_core.documents.units import GB
 from nest_core.explain.interval import Interval
@@ -25,7 +24,7 @@ from nest_core.fabric import Fabric
 from nest_core.hardware.collectives.library import load_curve, load_library
 from nest_core.hardware.collectives.measurements import Measurement
 from nest_core.network import collapse
-from nest_core.scenario import ScenarioValues, load_fabric, load_scenario
+from nest_core.scenario import Scenario, ScenarioValues, scenario_or_fabric
 
 __all__ = ["OwnStack", "calibrate", "given_by", "own_stack"]
 
@@ -152,13 +151,15 @@ def calibrate(
     InputError
         If a file is none of these and it is the only one, or no run can be predicted.
     """
-    given = _given(on, accelerator, model)
+    scenario = scenario_or_fabric(on, {}, Path()) if on else None
+    given = _given(scenario, accelerator, model)
     rows, skipped = _rows([Path(file) for file in files], launch, given)
     logs = [(Path(log).name, read_text(Path(log))) for log in nccl]
-    found = own_stack(name, rows, skipped, logs)
-    family = found.calibration.family
-    own = on and _is_scenario(on) and load_scenario(on).accelerator.family.name == family
-    return replace(found, scenario=on if own else "")
+    stack = own_stack(name, rows, skipped, logs)
+    if scenario is None or "workload" not in scenario.document:
+        return stack
+    is_own = scenario.values.accelerator.family.name == stack.calibration.family
+    return replace(stack, scenario=on if is_own else "")
 
 
 def own_stack(
@@ -220,16 +221,16 @@ def _text(command: str) -> str:
     return read_text(path) if short and path.suffix and path.is_file() else command
 
 
-def _given(on: str, accelerator: str, model: str) -> Given:
-    """What a fabric or a scenario says of runs on it, and the options that go before it."""
-    told = {"accelerator": accelerator} if accelerator else {}
-    if not on:
-        return Given(columns=told, model=model)
-    if _is_scenario(on):
-        found = given_by(load_scenario(on))
-        return replace(found, columns={**found.columns, **told}, model=model)
-    fabric = load_fabric(on)
-    return Given(columns=_fabric_columns(fabric) | told, model=model, devices=fabric.devices)
+def _given(scenario: Scenario | None, accelerator: str, model: str) -> Given:
+    """Return what a fabric or a scenario says of runs on it, and the options that go before it."""
+    columns = {"accelerator": accelerator} if accelerator else {}
+    if scenario is None:
+        return Given(columns=columns, model=model)
+    if "workload" in scenario.document:
+        given = given_by(scenario.values)
+        return replace(given, columns={**given.columns, **columns}, model=model)
+    fabric = scenario.fabric
+    return Given(columns=_fabric_columns(fabric) | columns, model=model, devices=fabric.devices)
 
 
 def given_by(scenario: ScenarioValues) -> Given:
@@ -237,13 +238,6 @@ def given_by(scenario: ScenarioValues) -> Given:
     job = {"accelerator": scenario.accelerator.name, **sizes_of(scenario.model)}
     columns = job | _fabric_columns(scenario.fabric)
     return Given(columns=columns, devices=scenario.fabric.devices)
-
-
-def _is_scenario(name: str) -> bool:
-    if name in preset_names("scenarios"):
-        return True
-    path = Path(name)
-    return path.suffix == ".toml" and path.is_file() and "[workload" in read_text(path)
 
 
 def _fabric_columns(fabric: Fabric) -> dict[str, str]:

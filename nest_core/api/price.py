@@ -41,7 +41,7 @@ from nest_core.explain.validity import validity_of
 from nest_core.explain.words import stages_table
 from nest_core.planner import search
 from nest_core.scenario import Scenario, ScenarioValues, as_written
-from nest_core.studies.interval import interval_of
+from nest_core.studies.uncertainty import interval_of
 
 if TYPE_CHECKING:
     import pandas as pd

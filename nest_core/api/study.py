@@ -12,8 +12,7 @@ from nest_core.api.studies import ResultRows
 from nest_core.documents.errors import InputError
 from nest_core.studies.design_choice import DesignChoice, in_words, weigh
 from nest_core.studies.design_search import Designed, search_designs
-from nest_core.studies.engine import run
-from nest_core.studies.pool import WorkerPool
+from nest_core.studies.engine import WorkerPool, run
 from nest_core.studies.rows import MemoryCache, rows_of
 from nest_core.studies.sensitivity import Sensitivity, sensitivity
 from nest_core.studies.study import Study, load_study, study_of

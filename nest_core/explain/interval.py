@@ -1,6 +1,6 @@
 """Between which times a priced plan will lie in four runs of five.
 
-`nest_core.studies.interval` finds one; here is what it says.
+`nest_core.studies.uncertainty` finds one; here is what it says.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What is not known exactly, in words, and how one would come to know it.
 
-Names are those of a spread (`nest_core.studies.draws`): figures of an accelerator's kernels, and
-``kind.which`` of the network (`nest_core.hardware.network_spread`).
+Names are those of a spread (`nest_core.studies.uncertainty`): figures of an accelerator's kernels,
+and ``kind.which`` of the network (`nest_core.hardware.network_spread`).
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from nest_core.documents.errors import InputError
 from nest_core.documents.schema import check_plain, checked
 from nest_core.scenario import Scenario
-from nest_core.studies.parameter import renamed
+from nest_core.studies.parameters import renamed
 
 __all__ = ["SCENARIO_KINDS", "checked_inputs"]
 

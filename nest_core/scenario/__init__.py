@@ -1,6 +1,6 @@
 """What people write becomes what the core works on: scenarios, jobs, titles."""
 
-from nest_core.scenario.document import Scenario, as_written, load_scenario
+from nest_core.scenario.document import Scenario, as_written, load_scenario, scenario_or_fabric
 from nest_core.scenario.values import (
     OF_PRICES,
     ScenarioValues,
@@ -20,4 +20,5 @@ __all__ = [
     "load_fabric",
     "load_scenario",
     "scenario_document",
+    "scenario_or_fabric",
 ]

@@ -19,19 +19,21 @@ from pydantic import BaseModel
 
 from nest_core.documents.errors import InputError
 from nest_core.documents.overrides import assign, settings
-from nest_core.documents.presets import edition
+from nest_core.documents.presets import edition, load_toml, looks_like_path, preset_names
 from nest_core.documents.schema import FabricFile, ScenarioFile, check_plain, checked, names_of
 from nest_core.fabric import Fabric, build_fabric
 from nest_core.scenario.titles import scenario_title
 from nest_core.scenario.values import (
     HERE,
+    OF_PRICES,
     ScenarioValues,
     expanded,
+    fabric_document,
     scenario_document,
     values_of,
 )
 
-__all__ = ["Scenario", "as_written", "load_scenario"]
+__all__ = ["Scenario", "as_written", "load_scenario", "scenario_or_fabric"]
 
 _OF_FILES = frozenset({"version", "name", "kind", "source", "names"})
 
@@ -203,6 +205,44 @@ def load_scenario(
     """
     document, inside = scenario_document(name, folder)
     return Scenario(document, settings(sets), inside).values
+
+
+def scenario_or_fabric(name: str, overrides: Mapping[str, Any], folder: Path | None) -> Scenario:
+    """Return what a name means: a scenario where there is one, else one of a fabric alone.
+
+    Parameters
+    ----------
+    name : str
+        A preset or a file.
+    overrides, folder
+        As of a `Scenario`.
+
+    Raises
+    ------
+    InputError
+        If there is none, or of a fabric an override that is not of it or of the prices.
+    """
+    if name in preset_names("scenarios") or _is_scenario(name, folder):
+        document, inside = scenario_document(name, folder)
+        return Scenario(document, overrides, inside)
+    for key in overrides:
+        if key != "prices" and not key.startswith(("fabric.", OF_PRICES)):
+            raise InputError(
+                "--set",
+                "must name a key of the fabric or of the prices, where there is no scenario",
+                key,
+                "start it with fabric. or prices.",
+            )
+    return Scenario({"fabric": fabric_document(name, folder)}, overrides, folder)
+
+
+def _is_scenario(name: str, folder: Path | None) -> bool:
+    if folder is None or name in preset_names("fabrics"):
+        return False
+    path = folder / name
+    if not looks_like_path(name, path) or path.suffix != ".toml" or not path.is_file():
+        return False
+    return "workload" in load_toml(path)
 
 
 @lru_cache(maxsize=32)

@@ -2,15 +2,15 @@
 
 A break-even (`nest_core.studies.whole_cost`) is found once with typical prices and predicted
 speeds, and again at every end: all prices low, all high, the ratio of the two speeds at either end
-of the paired interval (`nest_core.studies.interval`). The range is from the least to the greatest
-of these; where an end has no break-even, the range is open there. Two designs whose speeds differ
-by less than the paired interval are a tie in speed, and the sentence says so.
+of the paired interval (`nest_core.studies.uncertainty`). The range is from the smallest to the
+largest of these; where an end has no break-even, the range is open there. Two designs whose speeds
+differ by less than the paired interval are a tie in speed, and the sentence says so.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,19 +19,22 @@ from nest_core.bill.ownership import Owned
 from nest_core.bill.prices import PriceRange
 from nest_core.documents.units import format_money, percent
 from nest_core.hardware.posterior import SHARE, WIDTH
-from nest_core.studies.interval import Sureness, paired_sd
+from nest_core.studies.uncertainty import paired_sd
+from nest_core.studies.whole_bill import WholeBill, device_usd_of
 from nest_core.studies.whole_cost import (
-    Crossing,
-    Design,
+    BreakEvenPoint,
+    DesignCost,
     crossing_of_hours,
     crossing_of_price,
     crossing_of_years,
     with_hours,
 )
 
-__all__ = ["BreakEven", "Weighed", "between", "of_one", "speeds_tie"]
+__all__ = ["BreakEven", "between", "of_design", "speeds_tie", "with_break_evens"]
 
 _ENDS = ("low", "typical", "high")
+_ALWAYS = ("whatever an accelerator costs", "whatever an accelerator costs")
+Words = Callable[[float], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,93 +65,106 @@ class BreakEven:
     headline: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Weighed:
-    """A design with its whole bill and, where it was planned, its speed.
-
-    Parameters
-    ----------
-    name : str
-    owned : Owned
-    tokens_per_s : float or None
-    sureness : Sureness or None
-    """
-
-    name: str
-    owned: Owned
-    tokens_per_s: float | None = None
-    sureness: Sureness | None = None
-
-    def design(self, end: str = "typical", faster: float = 1.0) -> Design | None:
-        """What there is to weigh, at an end of the prices; None without a plan."""
-        if self.tokens_per_s is None:
-            return None
-        whole = self.owned
-        return Design(
-            self.tokens_per_s * faster,
-            whole.devices,
-            getattr(whole.besides_usd, end),
-            getattr(whole.yearly_usd, end),
-            whole.years,
-            whole.spares,
-        )
+def with_break_evens(bills: Sequence[WholeBill]) -> list[BreakEven]:
+    """Return what decides: of the first alone, else of the first against every other."""
+    first, *others = bills
+    if not others:
+        return of_design(first)
+    device_usd = device_usd_of(bills)
+    return [row for other in others for row in between(first, other, device_usd)]
 
 
-def speeds_tie(first: Weighed, second: Weighed) -> bool:
-    """Whether two designs' speeds differ by less than their paired interval."""
+def speeds_tie(first: WholeBill, second: WholeBill) -> bool:
+    """Return whether two designs' speeds differ by less than their paired interval."""
     if first.tokens_per_s is None or second.tokens_per_s is None:
         return False
-    apart = abs(math.log(first.tokens_per_s / second.tokens_per_s))
-    return apart < WIDTH * _paired(first, second)
+    difference = abs(math.log(first.tokens_per_s / second.tokens_per_s))
+    return difference < WIDTH * paired_sd(first.sureness, second.sureness)
 
 
 def between(
-    first: Weighed, second: Weighed, device_usd: PriceRange | None, hours: float = 1.0
+    first: WholeBill, second: WholeBill, device_usd: PriceRange | None, hours: float = 1.0
 ) -> list[BreakEven]:
-    """What decides between two planned designs; empty where one has no plan.
+    """Return what decides between two planned designs; nothing where one has no plan.
 
     Parameters
     ----------
-    first, second : Weighed
+    first, second : WholeBill
     device_usd : PriceRange or None
         An accelerator with its share of the server; without one only its break-even is known.
+    hours : float
+        Share of the hours for which the cluster trains this model.
     """
-    mine, other = first.design(), second.design()
-    if mine is None or other is None:
+    mine, theirs = first.cost(), second.cost()
+    if mine is None or theirs is None:
         return []
-    if mine.tokens_per_s * other.paid < other.tokens_per_s * mine.paid:
+    if mine.tokens_per_s * theirs.paid < theirs.tokens_per_s * mine.paid:
         first, second = second, first  # sentences are about the one whose accelerators do more
-    found = [_price(first, second, hours)]
+
+    def shared(one: DesignCost, other: DesignCost) -> tuple[DesignCost, DesignCost]:
+        return with_hours(one, other, hours) if hours < 1 else (one, other)
+
+    rows = [
+        _break_even(
+            "device_usd",
+            (first, second),
+            lambda one, other, _: crossing_of_price(*shared(one, other)),
+            "an accelerator with its server share costs",
+            _ALWAYS,
+            format_money,
+        )
+    ]
     if device_usd is not None:
-        found += [_hours(first, second, device_usd), _years(first, second, device_usd, hours)]
-    return found
+        rows += [
+            _break_even(
+                "share_of_hours",
+                (first, second),
+                lambda one, other, end: crossing_of_hours(one, other, getattr(device_usd, end)),
+                "it trains this model for",
+                (
+                    "however few of its hours train this model",
+                    "even where all its hours train this model",
+                ),
+                lambda value: f"{percent(value)} of its hours",
+            ),
+            _break_even(
+                "years",
+                (first, second),
+                lambda one, other, end: crossing_of_years(
+                    *shared(one, other), getattr(device_usd, end)
+                ),
+                "it is kept for",
+                ("however long it is kept", "however long it is kept"),
+                lambda value: f"{value:.3g} years",
+            ),
+        ]
+    return rows
 
 
-def of_one(one: Weighed) -> list[BreakEven]:
-    """What decides for a design alone: what its accelerators cost beside the rest, and rent."""
-    whole = one.owned
-    rest = (1 / (whole.devices * (1 + whole.spares))) * (
-        whole.besides_usd + whole.years * whole.yearly_usd
+def of_design(bill: WholeBill) -> list[BreakEven]:
+    """Return what decides for a design alone: what the rest of it costs, and rent."""
+    owned = bill.owned
+    rest = (1 / (owned.devices * (1 + owned.spares))) * (
+        owned.besides_usd + owned.years * owned.yearly_usd
     )
-    without = _without(whole)
-    found = [
+    without = _without(owned)
+    rows = [
         BreakEven(
             "device_usd",
             rest.typical,
             rest.low,
             rest.high,
             "",
-            f"Network, hall and {whole.years:g} years of energy are less than half of the bill "
+            f"Network, hall and {owned.years:g} years of energy are less than half of the bill "
             f"while an accelerator with its server share costs over {format_money(rest.typical)} "
             f"({_span(rest.low, rest.high, format_money)} over the ends of the prices){without}.",
         )
     ]
-    hourly = whole.usd_per_device_hour
+    hourly = owned.usd_per_device_hour
     if hourly is not None:
-        sold = (
-            "all its hours" if whole.sold_share is None else f"{percent(whole.sold_share)} of them"
-        )
-        found.append(
+        share = owned.sold_share
+        sold = "all its hours" if share is None else f"{percent(share)} of them"
+        rows.append(
             BreakEven(
                 "usd_per_device_hour",
                 hourly.typical,
@@ -157,170 +173,99 @@ def of_one(one: Weighed) -> list[BreakEven]:
                 "",
                 f"Owning costs less than renting while an accelerator-hour rents for over "
                 f"{_cents(hourly.typical)} ({_span(hourly.low, hourly.high, _cents)} over the ends "
-                f"of the prices), kept for {whole.years:g} years with {sold} used{without}.",
+                f"of the prices), kept for {owned.years:g} years with {sold} used{without}.",
             )
         )
-    return found
+    return rows
 
 
-def _without(whole: Owned) -> str:
-    missing = [line for line in whole.missing if line != whole.lines[0].name]
+def _without(owned: Owned) -> str:
+    missing = [line for line in owned.missing if line != owned.lines[0].name]
     return f"; without {' and '.join(missing)}, which have no source" if missing else ""
 
 
-def _price(first: Weighed, second: Weighed, hours: float) -> BreakEven:
-    def crossing(one: Design, other: Design, _: str) -> Crossing:
-        return crossing_of_price(*(with_hours(one, other, hours) if hours < 1 else (one, other)))
-
-    found, low, high = _ranged(first, second, crossing)
-    return _sentence(
-        "device_usd",
-        (first, second),
-        found,
-        (low, high),
-        "an accelerator with its server share costs",
-        ("whatever an accelerator costs", "whatever an accelerator costs"),
-        format_money,
-    )
-
-
-def _hours(first: Weighed, second: Weighed, device_usd: PriceRange) -> BreakEven:
-    def crossing(one: Design, other: Design, end: str) -> Crossing:
-        return crossing_of_hours(one, other, getattr(device_usd, end))
-
-    found, low, high = _ranged(first, second, crossing)
-    return _sentence(
-        "share_of_hours",
-        (first, second),
-        found,
-        (low, high),
-        "it trains this model for",
-        (
-            "however few of its hours train this model",
-            "even where all its hours train this model",
-        ),
-        lambda value: f"{percent(value)} of its hours",
-    )
-
-
-def _years(first: Weighed, second: Weighed, device_usd: PriceRange, hours: float) -> BreakEven:
-    def crossing(one: Design, other: Design, end: str) -> Crossing:
-        if hours < 1:
-            one, other = with_hours(one, other, hours)
-        return crossing_of_years(one, other, getattr(device_usd, end))
-
-    found, low, high = _ranged(first, second, crossing)
-    return _sentence(
-        "years",
-        (first, second),
-        found,
-        (low, high),
-        "it is kept for",
-        ("however long it is kept", "however long it is kept"),
-        lambda value: f"{value:.3g} years",
+def _break_even(
+    quantity: str,
+    pair: tuple[WholeBill, WholeBill],
+    crossing: Callable[[DesignCost, DesignCost, str], BreakEvenPoint],
+    subject: str,
+    everywhere: tuple[str, str],
+    words: Words,
+) -> BreakEven:
+    """Return the break-even of a quantity with its range and its sentence."""
+    first, second = pair
+    point, low, high = _ranged(first, second, crossing)
+    tie = _tie(first, second, quantity) if speeds_tie(first, second) else ""
+    if point.always or point.never:
+        winner, loser = (first, second) if point.always else (second, first)
+        headline = f"{winner.name} wins over {loser.name} {everywhere[point.never]}"
+        sentence = f"{headline}{_exception(point, low, high, words)}{tie}."
+    else:
+        winner, side = first, "more than" if point.above else "less than"
+        headline = f"{first.name} wins over {second.name} while {subject} {side} {words(point.at)}"
+        sentence = f"{headline} ({_bounds(low, high, words)}){tie}."
+    return BreakEven(
+        quantity,
+        None if point.always or point.never else point.at,
+        low if math.isfinite(low) else None,
+        high if math.isfinite(high) else None,
+        winner.name,
+        sentence,
+        headline,
     )
 
 
 def _ranged(
-    first: Weighed, second: Weighed, crossing: Callable[[Design, Design, str], Crossing]
-) -> tuple[Crossing, float, float]:
-    """The break-even, and the least and greatest over ends of prices and of the ratio."""
-    width = WIDTH * _paired(first, second)
-    cases = [(end, moved) for end in _ENDS for moved in (0.0, -width, width)]
-    cases.sort(key=lambda case: case != ("typical", 0.0))
-    found = []
+    first: WholeBill,
+    second: WholeBill,
+    crossing: Callable[[DesignCost, DesignCost, str], BreakEvenPoint],
+) -> tuple[BreakEvenPoint, float, float]:
+    """Return the break-even, and its range over ends of prices and of the ratio of speeds."""
+    width = WIDTH * paired_sd(first.sureness, second.sureness)
+    cases = [("typical", 0.0), *((end, moved) for end in _ENDS for moved in (0.0, -width, width))]
+    points = []
     for end, moved in cases:
-        mine, other = first.design(end, float(np.exp(moved))), second.design(end)
-        if mine is not None and other is not None:
-            found.append(crossing(mine, other, end))
-    centre = found[0]
-    edges = [_edge(centre, one) for one in found]
+        mine, theirs = first.cost(end, float(np.exp(moved))), second.cost(end)
+        if mine is not None and theirs is not None:
+            points.append(crossing(mine, theirs, end))
+    centre = points[0]
+    edges = [_edge(centre, point) for point in points]
     return centre, min(edges), max(edges)
 
 
-def _edge(centre: Crossing, found: Crossing) -> float:
-    """Where the first comes ahead in the direction in which it does at the centre."""
-    if found.always or found.never:
-        return 0.0 if found.always == centre.above else math.inf
-    if found.above == centre.above:
-        return found.at
+def _edge(centre: BreakEvenPoint, point: BreakEvenPoint) -> float:
+    """Return where the first comes ahead in the direction in which it does at the centre."""
+    if point.always or point.never:
+        return 0.0 if point.always == centre.above else math.inf
+    if point.above == centre.above:
+        return point.at
     return math.inf if centre.above else 0.0
 
 
-def _paired(first: Weighed, second: Weighed) -> float:
-    if first.sureness is None or second.sureness is None:
-        return 0.0
-    return paired_sd(first.sureness, second.sureness)
-
-
-def _sentence(
-    quantity: str,
-    names: tuple[Weighed, Weighed],
-    found: Crossing,
-    span: tuple[float, float],
-    subject: str,
-    everywhere: tuple[str, str],
-    words: Callable[[float], str],
-) -> BreakEven:
-    first, second = names
-    low, high = (value if math.isfinite(value) else None for value in span)
-    tie = _tie(first, second, quantity) if speeds_tie(first, second) else ""
-    if found.always or found.never:
-        winner, loser = (first, second) if found.always else (second, first)
-        told = f"{winner.name} wins over {loser.name} {everywhere[found.never]}"
-        return BreakEven(
-            quantity,
-            None,
-            low,
-            high,
-            winner.name,
-            f"{told}{_open(found, span, words)}{tie}.",
-            told,
-        )
-    side = "more than" if found.above else "less than"
-    told = f"{first.name} wins over {second.name} while {subject} {side} {words(found.at)}"
-    return BreakEven(
-        quantity,
-        found.at,
-        low,
-        high,
-        first.name,
-        f"{told} ({_bounds(span, words)}){tie}.",
-        told,
-    )
-
-
-def _tie(first: Weighed, second: Weighed, quantity: str) -> str:
-    """That two speeds cannot be told apart, and then which design costs less."""
+def _tie(first: WholeBill, second: WholeBill, quantity: str) -> str:
+    """Say that two speeds cannot be told apart, and then which design costs less."""
     words = f"; their speeds differ by less than the {SHARE:.0%} paired interval"
-    one, other = first.design(), second.design()
-    if quantity != "device_usd" or one is None or other is None or one.paid != other.paid:
+    mine, theirs = first.cost(), second.cost()
+    if quantity != "device_usd" or mine is None or theirs is None or mine.paid != theirs.paid:
         return words
-    less, more = sorted((first, second), key=lambda each: _besides(each))
-    saved = _besides(more) - _besides(less)
-    return f"{words}, and {less.name} costs {format_money(saved)} less" if saved > 0 else words
+    saved = mine.besides_usd - theirs.besides_usd
+    cheaper = second if saved > 0 else first
+    return f"{words}, and {cheaper.name} costs {format_money(abs(saved))} less" if saved else words
 
 
-def _besides(one: Weighed) -> float:
-    """All but accelerators and their servers, over its years."""
-    return one.owned.besides_usd.typical + one.owned.years * one.owned.yearly_usd.typical
-
-
-def _open(found: Crossing, span: tuple[float, float], words: Callable[[float], str]) -> str:
-    """What the ends of the prices and of the paired interval make of it."""
-    low, high = span
+def _exception(point: BreakEvenPoint, low: float, high: float, words: Words) -> str:
+    """Say what the ends of the prices and of the paired interval make of it."""
     if low == high:
         return ""
-    edge = high if found.at == low else low
+    edge = high if point.at == low else low
     if edge in (0.0, math.inf):
         return " at typical prices and predicted speeds, though not at every end of their ranges"
-    side = "below" if edge < found.at else "beyond"
+    side = "below" if edge < point.at else "beyond"
     return f"; at one end of the ranges only {side} {words(edge)}"
 
 
-def _bounds(span: tuple[float, float], words: Callable[[float], str]) -> str:
-    """The range of a break-even, as far as it has ends."""
-    low, high = span
+def _bounds(low: float, high: float, words: Words) -> str:
+    """Return the range of a break-even in words, as far as it has ends."""
     ends = f"the ends of the prices and of the {SHARE:.0%} paired interval"
     if low == 0 and math.isinf(high):
         return f"{ends} leave it open"
@@ -329,7 +274,7 @@ def _bounds(span: tuple[float, float], words: Callable[[float], str]) -> str:
     return f"{_span(low, high, words) if low > 0 else 'up to ' + words(high)} over {ends}"
 
 
-def _span(low: float, high: float, words: Callable[[float], str]) -> str:
+def _span(low: float, high: float, words: Words) -> str:
     return words(low) if words(low) == words(high) else f"{words(low)} to {words(high)}"
 
 

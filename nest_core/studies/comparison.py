@@ -8,32 +8,39 @@ Power with accelerators adds their design power; hosts, fans and cooling are not
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from nest_core.bill.bill import Bill
 from nest_core.bill.ownership import Owned, owned
 from nest_core.bill.prices import Prices, prices_of
-from nest_core.costs.price import Report
-from nest_core.costs.problem import Problem
 from nest_core.documents.errors import InputError
+from nest_core.documents.overrides import assign
 from nest_core.documents.quoting import csv_text
-from nest_core.documents.schema import StudyTable, parameter
+from nest_core.documents.schema import ScenarioFile, StudyTable, checked, parameter
 from nest_core.network.blocks import level_blocks
-from nest_core.planner.baselines import Baseline, evaluate_baselines
-from nest_core.scenario import Scenario, ScenarioValues
-from nest_core.studies.candidate import Candidate
+from nest_core.planner.baselines import evaluate_baselines
+from nest_core.scenario import Scenario, ScenarioValues, expanded
 from nest_core.studies.comparison_table import ComparisonLine, lines
-from nest_core.studies.equal_budget import AtBudget, Budget, at_budget, spent
-from nest_core.studies.failures import Loss, lose_one, tiers_at_risk
-from nest_core.studies.interval import sureness_of
-from nest_core.studies.settings import differing, settings_of
-from nest_core.studies.solving import Stop, Tell, never, silent, solve
-from nest_core.studies.whole_bill import training_of
+from nest_core.studies.equal_budget import Budget, at_budget, spent
+from nest_core.studies.failures import tiers_at_risk
+from nest_core.studies.solving import Stop, Tell, never, silent
+from nest_core.studies.whole_bill import Candidate, bill_of_scenario, training_of
 from nest_core.studies.whole_cost import DEVICE_USD
 
-__all__ = ["BUDGET_OF", "FEWEST", "LONGEST_NAME", "MOST", "Comparison", "compare", "compared"]
+__all__ = [
+    "BUDGET_OF",
+    "FEWEST",
+    "LONGEST_NAME",
+    "MOST",
+    "Comparison",
+    "compare",
+    "compared",
+    "differing",
+    "settings_of",
+]
 
 FEWEST, MOST = 2, 6
 LONGEST_NAME = 60
@@ -60,7 +67,7 @@ class Comparison:
     @property
     def one_job(self) -> bool:
         """Whether all train the same model with the same sequence length and batch."""
-        jobs = [one.scenario for one in self.candidates]
+        jobs = [candidate.scenario for candidate in self.candidates]
         return len({(job.model, job.sequence, job.batch) for job in jobs}) == 1
 
     def lines(self) -> tuple[ComparisonLine, ...]:
@@ -81,13 +88,13 @@ class Comparison:
         prices = prices_of(None, changes)
         moved = (
             replace(
-                one,
-                owned=_owned(one.scenario, prices),
-                training=training_of(one.scenario, one.report, one.sureness, tokens)
-                if one.report is not None and one.sureness is not None
-                else None,
+                candidate,
+                owned=_owned(candidate.scenario, prices),
+                training=training_of(
+                    candidate.scenario, candidate.report, candidate.sureness, tokens
+                ),
             )
-            for one in self.candidates
+            for candidate in self.candidates
         )
         return Comparison(tuple(moved), self.budget)
 
@@ -95,8 +102,8 @@ class Comparison:
         """One row per candidate: its name, then every figure; units stand in the names."""
         table = self.lines()
         return [
-            {"scenario": one.name, **{line.column: line.values[place] for line in table}}
-            for place, one in enumerate(self.candidates)
+            {"scenario": candidate.name, **{line.column: line.values[place] for line in table}}
+            for place, candidate in enumerate(self.candidates)
         ]
 
     def to_csv(self) -> str:
@@ -150,114 +157,102 @@ def compare(
     device = {} if device_usd is None else {_DEVICE: DEVICE_USD.checked(device_usd)}
     listed = prices_of(None, {**(prices or {}), **device})
     limit = _budget(budget, _owned(values[0], listed).network)
+    steps = len(values) * (1 + (limit is not None) + level_wise)
+    if failures:
+        steps += sum(len(tiers_at_risk(one.fabric)) for one in values)
+    numbers = itertools.count()
+    candidates = [
+        _candidate(
+            name,
+            scenario,
+            listed,
+            limit,
+            failures=failures,
+            level_wise=level_wise,
+            tell=lambda words: progress(next(numbers) / steps, words),
+            stop=stop,
+        )
+        for name, scenario in entries
+    ]
     settings = [settings_of(scenario) for _, scenario in entries]
     keys = differing(settings)
-    work = _Work(listed, limit, failures, level_wise, progress, stop)
-    work.total = sum(map(work.steps, values))
-    candidates = tuple(
-        work.candidate(name, scenario, tuple((key, own.get(key, "")) for key in keys))
-        for (name, scenario), own in zip(entries, settings, strict=True)
+    return Comparison(
+        tuple(
+            replace(candidate, settings=tuple((key, own.get(key, "")) for key in keys))
+            for candidate, own in zip(candidates, settings, strict=True)
+        ),
+        limit,
     )
-    return Comparison(candidates, limit)
 
 
-def compared(inputs: Mapping[str, Any], *, progress: Tell, stop: Stop) -> Comparison | None:
-    """Compare what plain JSON asks for; None once stopped.
+def compared(
+    entries: Sequence[tuple[str, Scenario]],
+    budget: Mapping[str, Any] | None,
+    failures: bool,
+    level_wise: bool,
+    prices: Mapping[str, Any] | None,
+    *,
+    progress: Tell,
+    stop: Stop,
+) -> Comparison | None:
+    """Compare in a worker process; None once stopped."""
+    result = compare(
+        entries,
+        budget=budget,
+        failures=failures,
+        level_wise=level_wise,
+        prices=prices,
+        progress=progress,
+        stop=stop,
+    )
+    return None if stop() else result
 
-    Parameters
-    ----------
-    inputs : mapping
-        ``entries``, a list of tables with ``name``, ``document`` and ``overrides``, and whatever
-        else `compare` takes.
-    """
-    options = {key: value for key, value in inputs.items() if key != "entries"}
-    entries = [
-        (entry["name"], Scenario(entry["document"], entry.get("overrides") or {}))
-        for entry in inputs["entries"]
-    ]
-    found = compare(entries, **options, progress=progress, stop=stop)
-    return None if stop() else found
 
-
-@dataclass(slots=True)
-class _Work:
-    """Solves one candidate after the other and tells how far it is."""
-
-    prices: Prices
-    budget: Budget | None
-    failures: bool
-    level_wise: bool
-    progress: Tell
-    stop: Stop
-    total: int = 1
-    done: int = 0
-
-    def steps(self, values: ScenarioValues) -> int:
-        """Searches that a candidate takes."""
-        at_risk = len(tiers_at_risk(values.fabric)) if self.failures else 0
-        return 1 + at_risk + (self.budget is not None) + self.level_wise
-
-    def step(self, words: str) -> None:
-        self.progress(self.done / self.total, words)
-        self.done += 1
-
-    def candidate(
-        self, name: str, scenario: Scenario, settings: tuple[tuple[str, str], ...]
-    ) -> Candidate:
-        self.step(name)
-        values = scenario.values
-        problem = values.problem()
-        solved = solve(values, problem, stop=self.stop)
-        report = solved.report
-        sureness = sureness_of(values, problem, report) if report else None
-        return Candidate(
-            name=name,
-            owned=_owned(values, self.prices),
-            scenario=values,
-            report=report,
-            reason=solved.reason,
-            sureness=sureness,
-            training=training_of(values, report, sureness, None) if report and sureness else None,
-            losses=self._losses(name, scenario, report),
-            gap=solved.gap,
-            points=solved.points,
-            levels=problem.network.levels,
-            blocks=level_blocks(problem.network),
-            settings=settings,
-            at_budget=self._at_budget(name, scenario),
-            nest=self._nest(name, values, problem, report),
-        )
-
-    def _nest(
-        self, name: str, values: ScenarioValues, problem: Problem, report: Report | None
-    ) -> Baseline | None:
-        if not self.level_wise:
-            return None
-        self.step(f"{name}, NEST's level-wise program")
-        (found,) = evaluate_baselines(
+def _candidate(
+    name: str,
+    scenario: Scenario,
+    prices: Prices,
+    budget: Budget | None,
+    *,
+    failures: bool,
+    level_wise: bool,
+    tell: Callable[[str], None],
+    stop: Stop,
+) -> Candidate:
+    """Solve one scenario; ``tell`` is called before every search."""
+    tell(name)
+    values = scenario.values
+    problem = values.problem()
+    bill = bill_of_scenario(
+        name,
+        scenario,
+        prices=prices,
+        problem=problem,
+        failures=failures,
+        tell=lambda tier: tell(f"{name}, one {tier} failed"),
+        stop=stop,
+    )
+    more: dict[str, Any] = {}
+    if budget is not None:
+        tell(f"{name} at equal budget")
+        more["at_budget"] = at_budget(scenario, budget, prices, stop=stop)
+    if level_wise:
+        tell(f"{name}, NEST's level-wise program")
+        (more["nest"],) = evaluate_baselines(
             problem,
             values.space,
             values.model,
             ("nest",),
             as_in_paper=values.baseline_space == "paper",
             time_limit_s=values.time_limit_s,
-            ours_s=report.iteration_s if report else None,
+            ours_s=bill.report.iteration_s if bill.report else None,
         )
-        return found
-
-    def _losses(self, name: str, scenario: Scenario, report: Report | None) -> tuple[Loss, ...]:
-        found = []
-        for tier in tiers_at_risk(scenario.values.fabric) if self.failures else ():
-            self.step(f"{name}, one {tier} failed")
-            if report is not None:
-                found.append(lose_one(scenario, report, tier, stop=self.stop))
-        return tuple(found)
-
-    def _at_budget(self, name: str, scenario: Scenario) -> AtBudget | None:
-        if self.budget is None:
-            return None
-        self.step(f"{name} at equal budget")
-        return at_budget(scenario, self.budget, self.prices, stop=self.stop)
+    return Candidate(
+        **{field.name: getattr(bill, field.name) for field in fields(bill)},
+        **more,
+        levels=problem.network.levels,
+        blocks=level_blocks(problem.network),
+    )
 
 
 def _check_names(names: Sequence[str]) -> None:
@@ -293,3 +288,91 @@ def _budget(asked: Mapping[str, Any] | None, first: Bill) -> Budget | None:
     if value is None:
         return Budget(asked["kind"], spent(first, asked["kind"]))
     return Budget(asked["kind"], BUDGET_OF[asked["kind"]].checked(value, "budget.value"))
+
+
+_LEFT_OUT = ("schema", "name", "description", "source")
+_MODEL = "workload.model"
+_LISTED = 16
+"""Longer lists of tables are given by their length."""
+
+
+def settings_of(scenario: Scenario) -> dict[str, str]:
+    """Return dotted keys of a scenario, which must be one, and their values as text.
+
+    Examples
+    --------
+    >>> from nest_core.scenario import scenario_document
+    >>> document, _ = scenario_document("llama2-7b-64-h100")
+    >>> found = settings_of(Scenario(document, {"accelerator.memory_GiB": 40.0}))
+    >>> found["accelerator.memory_GiB"], found["workload.model"], found["search.idle_devices"]
+    ('40', 'llama2-7b', 'true')
+    """
+    merged, changes = expanded(scenario.document, scenario.overrides, scenario.folder)
+    sizes = {key: changes.pop(key) for key in list(changes) if key.startswith(f"{_MODEL}.")}
+    for key, value in changes.items():
+        assign(merged, key, value)
+    whole = checked(ScenarioFile, merged).model_dump(by_alias=True, exclude_none=True)
+    del whole["baselines"]
+    found: dict[str, str] = {}
+    _flatten("", whole, found)
+    model = whole["workload"]["model"]
+    found[_MODEL] = str(model["name"] if isinstance(model, dict) else model)
+    return found | {key: _text(value) for key, value in sizes.items()}
+
+
+def differing(every: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
+    """Keys whose values are not the same in all, in the order of the first.
+
+    A key that some lack counts if all have the table it stands in: a torus has no
+    ``fabric.clos``, which ``fabric.kind`` says already.
+    """
+    keys = dict.fromkeys(key for one in every for key in one)
+    return tuple(
+        key
+        for key in keys
+        if len({one.get(key) for one in every}) > 1
+        and all(key in one or _has_table(one, key.rpartition(".")[0]) for one in every)
+    )
+
+
+def _has_table(one: Mapping[str, str], table: str) -> bool:
+    return any(key.startswith(f"{table}.") for key in one)
+
+
+def _flatten(path: str, value: Any, found: dict[str, str]) -> None:
+    if isinstance(value, dict) and set(value) != {"min", "max"}:
+        for key, inner in value.items():
+            if key not in _LEFT_OUT:
+                _flatten(f"{path}.{key}" if path else key, inner, found)
+    elif isinstance(value, list) and value and isinstance(value[0], dict | float):
+        if isinstance(value[0], dict) and len(value) > _LISTED:
+            found[path] = f"{len(value):,} entries"
+            return
+        for index, inner in enumerate(value):
+            _flatten(f"{path}.{index}", inner, found)
+    else:
+        found[path] = _text(value)
+
+
+def _text(value: Any) -> str:
+    """A value as a person reads it.
+
+    Examples
+    --------
+    >>> [_text(value) for value in (1.0, True, [0, 1], {"min": 1, "max": 16}, [])]
+    ['1', 'true', '0, 1', '1 to 16', 'none']
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:,.6g}"
+    if isinstance(value, dict):
+        most = value.get("max", 10_000_000)
+        return (
+            f"{value.get('min', 1)} or more"
+            if most == 10_000_000
+            else (f"{value.get('min', 1)} to {most}")
+        )
+    if isinstance(value, list):
+        return ", ".join(_text(entry) for entry in value) or "none"
+    return str(value)

@@ -24,9 +24,8 @@ from nest_core.explain.summary import bottleneck, quantity
 from nest_core.hardware.posterior import SHARE
 from nest_core.planner.baselines import NAMES, Waterfall
 from nest_core.scenario.titles import fabric_title
-from nest_core.studies.candidate import Candidate
 from nest_core.studies.equal_budget import Budget
-from nest_core.studies.whole_bill import typical
+from nest_core.studies.whole_bill import Candidate, typical
 
 __all__ = ["ComparisonLine", "lines"]
 

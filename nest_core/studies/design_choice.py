@@ -1,19 +1,17 @@
 """The members of a Pareto set in the order of the goal, with what cannot be told apart.
 
 Two designs tie where their figures for the goal differ by less than the interval of their paired
-difference (`nest_core.studies.interval`): the same cluster would have to measure both. Designs that
-tie with the best of a rank share it; within a rank the cheapest comes first, then the one that the
-worst single failure of a switch costs least. Of a mix the paired intervals are added as if all
+difference (`nest_core.studies.uncertainty`): the same cluster would have to measure both. Designs
+that tie with the best of a rank share it; within a rank the cheapest comes first, then the one that
+the worst single failure of a switch costs least. Of a mix the paired intervals are added as if all
 models erred together, which makes ties rather too wide than too narrow.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -23,11 +21,10 @@ from nest_core.explain.summary import quantity
 from nest_core.explain.training import DAY_S
 from nest_core.hardware.posterior import WIDTH
 from nest_core.network import FloatArray
-from nest_core.scenario import Scenario
 from nest_core.studies.design_search import Designed, Planned, tokens_of
-from nest_core.studies.interval import paired_sd
-from nest_core.studies.pool import WorkerPool
+from nest_core.studies.engine import WorkerPool
 from nest_core.studies.study import Study
+from nest_core.studies.uncertainty import paired_sd
 from nest_core.studies.whole_bill import WholeBill, bill_of_scenario
 
 __all__ = [
@@ -123,7 +120,12 @@ def weigh(study: Study, found: Designed, pool: WorkerPool | None = None) -> Desi
     with (pool or WorkerPool()).open() as executor:
         asked = [
             [
-                executor.submit(_billed, one.design.name, member.document, member.folder, change)
+                executor.submit(
+                    bill_of_scenario,
+                    one.design.name,
+                    replace(member.scenario, overrides=change),
+                    failures=True,
+                )
                 for member in study.members
             ]
             for one in found.pareto
@@ -196,12 +198,6 @@ def ties_of(costs: FloatArray, apart: FloatArray, one: int) -> list[int]:
     """Places of those that cannot be told from one, itself among them."""
     off = np.abs(np.log(costs / costs[one]))
     return [int(n) for n in np.flatnonzero((off < WIDTH * apart[one]) | (off == 0.0))]
-
-
-def _billed(
-    name: str, document: Mapping[str, Any], folder: Path | None, changes: Mapping[str, Any]
-) -> WholeBill:
-    return bill_of_scenario(name, Scenario(document, changes, folder), failures=True)
 
 
 def _ordered(

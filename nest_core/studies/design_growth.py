@@ -18,7 +18,6 @@ from nest_core.bill.ownership import Owned, owned
 from nest_core.bill.prices import Prices
 from nest_core.documents.errors import InputError
 from nest_core.fabric import Clos, Fabric
-from nest_core.scenario import Scenario
 from nest_core.studies.design_space import Design
 from nest_core.studies.study import Study
 from nest_core.studies.whole_bill import scenario_prices
@@ -91,7 +90,7 @@ def ways_to_grow(study: Study, designs: Sequence[Design]) -> tuple[Way, ...]:
     if table is None or len(table.phases) < 2:
         return ()
     member = study.members[0]
-    prices = scenario_prices(Scenario(member.document, {}, member.folder))
+    prices = scenario_prices(member.scenario)
     found = [way for design in designs for way in _ways(design, table.phases, prices)]
     least = min((way.phases[0].paid_usd for way in found), default=0.0)
     return tuple(replace(way, regret_usd=way.phases[0].paid_usd - least) for way in found)

@@ -17,10 +17,8 @@ from typing import Any
 
 from nest_core.documents.errors import InputError
 from nest_core.explain.training import DAY_S, usual_tokens
-from nest_core.scenario import Scenario
 from nest_core.studies.design_space import Bought, Design, Refused, design_space, non_blocking
-from nest_core.studies.engine import run
-from nest_core.studies.pool import WorkerPool
+from nest_core.studies.engine import WorkerPool, run
 from nest_core.studies.rows import RowCache, StudyRow, row_of
 from nest_core.studies.solving import Stop, never
 from nest_core.studies.study import Study, StudyAxis, StudyPoint
@@ -295,5 +293,4 @@ def tokens_of(study: Study) -> float:
     """Of the training run: as asked, else 20 for each parameter of the mix's first model."""
     if study.design and study.design.tokens_T:
         return study.design.tokens_T * 1e12
-    member = study.members[0]
-    return usual_tokens(Scenario(member.document, {}, member.folder).values)
+    return usual_tokens(study.members[0].scenario.values)

@@ -28,7 +28,6 @@ from nest_core.fabric.same_size import (
     size_of,
     with_scale_up,
 )
-from nest_core.scenario import Scenario
 from nest_core.studies.study import Study
 from nest_core.studies.whole_bill import scenario_prices
 
@@ -154,7 +153,7 @@ def design_space(study: Study) -> tuple[list[Design], list[Refused]]:
         hint = "pick " + ", ".join(KINDS)
         raise InputError("design.families", "must be topologies of a size", unknown[0], hint)
     member = study.members[0]
-    prices = scenario_prices(Scenario(member.document, {}, member.folder))
+    prices = scenario_prices(member.scenario)
     names: dict[str, str] = {}
     found: list[Design] = []
     refused: list[Refused] = []
@@ -230,7 +229,7 @@ def _asked_for(
         preset = node.accelerator or ""
         if preset not in bases:
             asked = {"accelerator": preset} if preset else {}
-            scenario = Scenario(member.document, asked, member.folder).values
+            scenario = replace(member.scenario, overrides=asked).values
             bases[preset] = size_of(scenario.fabric)
             names[preset] = scenario.accelerator.name
         base = bases[preset]

@@ -9,155 +9,103 @@ fabric, a preset's name or a file.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
+from nest_core.bill.ownership import owned
 from nest_core.documents.errors import InputError
-from nest_core.documents.presets import load_toml, looks_like_path, preset_names
 from nest_core.documents.units import parse_ratio
 from nest_core.fabric import Clos, Fabric
 from nest_core.fabric.same_size import KINDS, same_size, size_of, with_scale_up
-from nest_core.scenario import OF_PRICES, Scenario, fabric_document, scenario_document
-from nest_core.studies.solving import Stop, Tell, silent
-from nest_core.studies.whole_bill import (
-    WholeBill,
-    bill_of_fabric,
-    bill_of_scenario,
-    scenario_prices,
-)
+from nest_core.scenario import Scenario, fabric_document
+from nest_core.studies.solving import Stop
+from nest_core.studies.whole_bill import WholeBill, bill_of_scenario, scenario_prices
 
-__all__ = ["MOST", "asked_of", "beside", "whole_bills"]
+__all__ = ["beside", "whole_bills"]
 
-MOST = 12
-"""Designs beside each other."""
+MAX_DESIGNS = 12
 _SCALE_UP = re.compile(r"scale-up (\d{1,6})")
 _OPTICS = re.compile(r"(\w+)=(\w+)")
 
 
-def asked_of(name: str, overrides: Mapping[str, Any], folder: Path | None) -> Scenario:
-    """Return what a name means: a scenario where there is one, else one of a fabric alone."""
-    if name in preset_names("scenarios") or _is_scenario(name, folder):
-        document, inside = scenario_document(name, folder)
-        return Scenario(document, overrides, inside)
-    for key in overrides:
-        if key != "prices" and not key.startswith(("fabric.", OF_PRICES)):
-            raise InputError(
-                "--set",
-                "must name a key of the fabric or of the prices, where there is no scenario",
-                key,
-                "start it with fabric. or prices.",
-            )
-    return Scenario({"fabric": fabric_document(name, folder)}, overrides, folder)
-
-
-def _is_scenario(name: str, folder: Path | None) -> bool:
-    if folder is None or name in preset_names("fabrics"):
-        return False
-    path = folder / name
-    if not looks_like_path(name, path) or path.suffix != ".toml" or not path.is_file():
-        return False
-    return "workload" in load_toml(path)
-
-
 def whole_bills(
-    asked: Scenario,
+    scenario: Scenario,
     names: Sequence[str] = (),
     *,
     tokens: float | None = None,
     failures: bool = False,
-    progress: Tell = silent,
     stop: Stop | None = None,
 ) -> list[WholeBill]:
-    """The bills of a design, or of those that are set beside each other, in their order.
+    """Return the bills of a design, or of those that are set beside it, in their order.
 
     Parameters
     ----------
-    asked : Scenario
+    scenario : Scenario
         With ``fabric`` alone it is not planned.
     names : sequence of str
         Designs in short; empty for the one alone.
-    tokens, failures
-        As `bill_of_scenario` takes it.
-    progress, stop
-        See `search`.
+    tokens, failures, stop
+        As of `bill_of_scenario`.
+
+    Raises
+    ------
+    InputError
+        For a design that cannot be built, before any is planned.
     """
-    if len(names) > MOST:
-        raise InputError("--compare", f"must name at most {MOST} designs", len(names), "drop some")
+    if len(names) > MAX_DESIGNS:
+        rule = f"must name at most {MAX_DESIGNS} designs"
+        raise InputError("--compare", rule, len(names), "drop some")
     if len(set(names)) < len(names):
         raise InputError("--compare", "must name every design once", list(names), "drop one")
-    changes = _buildable(asked, names) if names else {"": {}}
-    found = []
-    for number, (name, change) in enumerate(changes.items()):
-        progress(number / len(changes), name)
-        found.append(_bill(asked, name, change, tokens, failures, stop))
-    return found
-
-
-def _buildable(asked: Scenario, names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """What makes each design; one that cannot be built is refused before any is planned."""
-    fabric, found = asked.fabric, {}
-    for name in names:
-        try:
-            found[name] = _change(asked, fabric, name)
-            _ = replace(asked, overrides=_over(asked, found[name])).fabric
-        except InputError as error:
-            if error.field.startswith("--"):
-                raise
-            rule = f"must name designs that can be built ({error.field} {error.rule})"
-            raise InputError("--compare", rule, name, error.remedy) from error
-    return found
-
-
-def _bill(
-    asked: Scenario,
-    name: str,
-    change: Mapping[str, Any],
-    tokens: float | None,
-    failures: bool,
-    stop: Stop | None,
-) -> WholeBill:
-    moved = replace(asked, overrides=_over(asked, change))
-    if "workload" in asked.document:
-        named = name or str(asked.document.get("name", ""))
-        return bill_of_scenario(
-            named,
-            moved,
-            tokens=tokens,
-            failures=failures,
-            stop=stop,
-        )
+    designs = {name: _built(scenario, name) for name in names} or {"": scenario}
+    if "workload" in scenario.document:
+        usual = str(scenario.document.get("name", ""))
+        return [
+            bill_of_scenario(name or usual, design, tokens=tokens, failures=failures, stop=stop)
+            for name, design in designs.items()
+        ]
     if tokens is not None:
         raise InputError("--tokens", "must be left out for a fabric", tokens, "name a scenario")
-    fabric = moved.fabric
-    prices = scenario_prices(moved)
-    return bill_of_fabric(name or fabric.name, fabric, prices)
+    return [
+        WholeBill(name or design.fabric.name, owned(design.fabric, scenario_prices(design)))
+        for name, design in designs.items()
+    ]
 
 
-def beside(asked: Scenario, name: str) -> dict[str, Any]:
-    """The overrides of a design that is set beside another, named in short.
+def _built(scenario: Scenario, name: str) -> Scenario:
+    """Return a design; InputError where it cannot be built."""
+    _ = scenario.fabric  # which is refused in its own words
+    try:
+        design = replace(scenario, overrides=beside(scenario, name))
+        _ = design.fabric
+    except InputError as error:
+        if error.field.startswith("--"):
+            raise
+        rule = f"must name designs that can be built ({error.field} {error.rule})"
+        raise InputError("--compare", rule, name, error.remedy) from error
+    return design
+
+
+def beside(scenario: Scenario, name: str) -> dict[str, Any]:
+    """Return the overrides of a design that is set beside another, named in short.
 
     Raises
     ------
     InputError
         For a name that means none, or one that does not exist at this size.
     """
-    return _over(asked, _change(asked, asked.fabric, name))
-
-
-def _over(asked: Scenario, change: Mapping[str, Any]) -> dict[str, Any]:
-    """A design's overrides with a change; another fabric keeps nothing of the first one's."""
-    kept = {
+    change = _change(scenario, scenario.fabric, name)
+    rest = {
         key: value
-        for key, value in asked.overrides.items()
+        for key, value in scenario.overrides.items()
         if "fabric" not in change or not key.startswith("fabric.")
     }
-    return {**kept, **change}
+    return rest | change  # another fabric takes nothing of the first one's
 
 
-def _change(asked: Scenario, fabric: Fabric, name: str) -> dict[str, Any]:
-    """The overrides that make one design of another."""
+def _change(scenario: Scenario, fabric: Fabric, name: str) -> dict[str, Any]:
+    """Return the overrides that make one design of another."""
     ratio = parse_ratio(name)
     if ratio is not None:
         ratios = list(getattr(fabric, "oversubscription", ()))
@@ -175,11 +123,11 @@ def _change(asked: Scenario, fabric: Fabric, name: str) -> dict[str, Any]:
             return {"fabric": same_size(fabric, name).document()}
         except InputError as error:
             raise InputError("--compare", "must exist at this size", name, str(error)) from error
-    return {"fabric": fabric_document(name, asked.folder)}
+    return {"fabric": fabric_document(name, scenario.folder)}
 
 
 def _scaled_up(fabric: Fabric, devices_per_node: int) -> Clos:
-    """The same Clos with nodes of another size, every device with as many NICs."""
+    """Return the same Clos with nodes of another size, every device with as many NICs."""
     if not isinstance(fabric, Clos):
         raise InputError(
             "--compare", "must name a scale-up size of a Clos", fabric.noun, "name a topology"

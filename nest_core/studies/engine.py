@@ -12,9 +12,8 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
-from contextlib import ExitStack
-from dataclasses import dataclass
-from pathlib import Path
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nest_core.bill.prices import load_prices
@@ -22,13 +21,55 @@ from nest_core.documents.errors import InputError
 from nest_core.planner import search
 from nest_core.scenario import Scenario
 from nest_core.studies.failures import losses, worst_of
-from nest_core.studies.interval import interval_of
-from nest_core.studies.pool import SerialExecutor, WorkerPool
 from nest_core.studies.rows import RowCache, StudyRow, planned_row
 from nest_core.studies.solving import Stop, never
 from nest_core.studies.study import StudyPoint
+from nest_core.studies.uncertainty import interval_of
 
-__all__ = ["Ended", "heed", "plan_points", "run"]
+__all__ = [
+    "Ended",
+    "SerialExecutor",
+    "WorkerPool",
+    "heed",
+    "plan_points",
+    "run",
+]
+
+
+class SerialExecutor(Executor):
+    """Runs every task in this process while it is submitted."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """See `concurrent.futures.Executor.submit`; errors are raised here."""
+        future: Future[Any] = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
+
+
+def _in_process() -> AbstractContextManager[Executor]:
+    return nullcontext(SerialExecutor())
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerPool:
+    """Workers of a study; by default this process.
+
+    Parameters
+    ----------
+    open : callable () -> context of Executor
+        Called again where the executor broke.
+    workers : int
+        Tasks that it computes at a time.
+    """
+
+    open: Callable[[], AbstractContextManager[Executor]] = _in_process
+    workers: int = 1
+
+    @classmethod
+    def of(cls, executor: Executor | None, workers: int = 1) -> WorkerPool:
+        """Return the pool of an executor that its maker closes; this process without one."""
+        return cls() if executor is None else cls(lambda: nullcontext(executor), workers)
+
 
 TRIES = 3
 MOST_IN_TASK = 200
@@ -74,8 +115,7 @@ def heed(stop: Stop) -> None:
 
 
 def plan_points(
-    document: Mapping[str, Any],
-    folder: Path | None,
+    base: Scenario,
     overrides: Sequence[Mapping[str, Any]],
     within_s: Sequence[float],
     details: Sequence[str] = (),
@@ -85,8 +125,7 @@ def plan_points(
 
     Parameters
     ----------
-    document, folder
-        As of `Scenario`.
+    base : Scenario
     overrides : sequence of mapping
     within_s : sequence of float
         Seconds per iteration beyond which no plan is looked for, for each of them.
@@ -105,7 +144,7 @@ def plan_points(
         if stop():
             break
         try:
-            scenario = Scenario(document, changes, folder)
+            scenario = replace(base, overrides=changes)
             values = scenario.values
             problem = values.problem()
             result = search(
@@ -258,9 +297,9 @@ def _submitted(
     executor: Executor, task: _Task, within_s: Sequence[float], stop: Stop | None
 ) -> Future[list[StudyRow]]:
     first, overrides = task.points[0], [point.overrides for point in task.points]
-    scenario = first.member.document, first.member.folder
+    base = first.member.scenario
     try:
-        return executor.submit(plan_points, *scenario, overrides, within_s, first.details, stop)
+        return executor.submit(plan_points, base, overrides, within_s, first.details, stop)
     except BrokenExecutor as error:  # a worker died while nothing was in flight
         broken: Future[list[StudyRow]] = Future()
         broken.set_exception(error)

@@ -90,6 +90,7 @@ def losses(
     scenario: Scenario,
     report: Report,
     *,
+    tell: Callable[[str], None] = lambda _: None,
     stop: Callable[[], bool] | None = None,
 ) -> tuple[Loss, ...]:
     """One switch of every tier at risk fails, one at a time.
@@ -99,6 +100,8 @@ def losses(
     scenario : Scenario
     report : Report
         Its best plan.
+    tell : callable (tier), optional
+        Called before a switch of a tier fails.
     stop : callable, optional
         See `search`.
 
@@ -107,10 +110,11 @@ def losses(
     tuple of Loss
         Innermost tier first; empty for fabrics that are no Clos.
     """
-    return tuple(
-        lose_one(scenario, report, tier, stop=stop)
-        for tier in tiers_at_risk(scenario.values.fabric)
-    )
+    found = []
+    for tier in tiers_at_risk(scenario.values.fabric):
+        tell(tier)
+        found.append(lose_one(scenario, report, tier, stop=stop))
+    return tuple(found)
 
 
 def lose_one(

@@ -29,7 +29,7 @@ from nest_core.documents.errors import InputError
 from nest_core.network import FloatArray
 from nest_core.planner import search
 from nest_core.scenario import ScenarioValues
-from nest_core.studies.draws import REPEATED_SD, Spread, alikeness, slopes, spread_of
+from nest_core.studies.uncertainty import REPEATED_SD, ParameterSpread, alikeness, slopes, spread_of
 
 __all__ = ["MOST_RUNS", "Beliefs", "NextRun", "NextRuns", "chosen_runs", "next_runs"]
 
@@ -222,7 +222,7 @@ _NEXT_TO_NOTHING = 1e-4
 
 
 def _beliefs(
-    scenario: ScenarioValues, problem: Problem, spread: Spread, reports: Sequence[Report]
+    scenario: ScenarioValues, problem: Problem, spread: ParameterSpread, reports: Sequence[Report]
 ) -> Beliefs:
     """What is thought of plans: by slopes on parameters, alikeness, and the cluster."""
     along = slopes(scenario, problem.network, spread, reports)

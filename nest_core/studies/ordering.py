@@ -1,9 +1,9 @@
 """Designs in order of price, of days or of what the worst single failure costs, with their ties.
 
 Two designs tie where what tells them apart lies inside the paired interval: by days where their
-speeds differ by less than it (`nest_core.studies.interval`); by price, which is that of a million
-tokens, where the interval about the ratio of their speeds holds the ratio of their costs; by
-failure where the shares that are lost differ by less than the interval about what is left. Without
+speeds differ by less than it (`nest_core.studies.uncertainty`); by price, which is that of a
+million tokens, where the interval about the ratio of their speeds holds the ratio of their costs;
+by failure where the shares that are lost differ by less than the interval about the rest. Without
 plans the price is that of the whole bill; then figures within a thousandth are a tie. Prices of the
 parts are the same in all designs, so their ends make no tie.
 """
@@ -18,7 +18,7 @@ from typing import Any
 from nest_core.documents.errors import InputError
 from nest_core.documents.units import format_days, format_money, percent
 from nest_core.hardware.posterior import WIDTH
-from nest_core.studies.interval import paired_sd
+from nest_core.studies.uncertainty import paired_sd
 from nest_core.studies.whole_bill import WholeBill
 
 __all__ = ["ORDERS", "OrderedDesign", "ordered"]

@@ -20,8 +20,7 @@ from nest_core.documents.schema import Parameter, StudyTable, parameter
 from nest_core.fabric import Fabric
 from nest_core.scenario import Scenario
 from nest_core.studies.engine import run
-from nest_core.studies.parameter import with_values
-from nest_core.studies.parameters import sweep_parameters
+from nest_core.studies.parameters import sweep_parameters, with_values
 from nest_core.studies.rows import MemoryCache, StudyRow
 from nest_core.studies.solving import Stop, Tell, never, silent
 from nest_core.studies.study import Member, StudyPoint
@@ -219,7 +218,7 @@ class _Trial:
         same = ratio if fabric.sizing is None else fabric.sizing
         points = []
         for number, (part, one) in enumerate(zip(self.mix, scenarios, strict=True)):
-            member = Member(part.name, one.document, one.folder, "", part.share)
+            member = Member(part.name, one, part.share)
             points.append(StudyPoint(f"{same} {number}", number, member, one.overrides))
         run(points, self.cache, stop=self.stop)
         rows = list(self.cache.get(point.key for point in points).values())

@@ -1,7 +1,7 @@
 """The plan that is expected to be the fastest, and how sure that is.
 
 The exact optimum stands on parameters that are known within limits. So the search is run again
-under some draws of them (`nest_core.studies.draws`). The plans that win there and the optimum
+under some draws of them (`nest_core.studies.uncertainty`). The plans that win there and the optimum
 itself are then priced under many more, and the one that is expected to take least is recommended.
 What no parameter explains is an error of the model of its own for every plan, which plans share as
 far as they are alike (`alikeness`). A plan wins no draw in which it does not fit.
@@ -25,11 +25,16 @@ from nest_core.explain.interval import Interval
 from nest_core.hardware.posterior import SHARE
 from nest_core.network import BoolArray, FloatArray
 from nest_core.scenario import ScenarioValues
-from nest_core.studies.draw_search import Won, kept_problem, search_draws, searched
-from nest_core.studies.draws import Spread, alikeness, spread_of
-from nest_core.studies.interval import interval_of
-from nest_core.studies.local_price import LocalPrice, local_price
+from nest_core.studies.draw_search import (
+    DrawResult,
+    LocalPrice,
+    cached_problem,
+    local_price,
+    search_draws,
+    search_in_pool,
+)
 from nest_core.studies.solving import Stop, Tell, never, silent
+from nest_core.studies.uncertainty import ParameterSpread, alikeness, interval_of, spread_of
 
 __all__ = [
     "Difference",
@@ -106,7 +111,7 @@ class Recommended:
         which it fits.
     others : tuple of RivalPlan
         All other plans that were priced, the least expected time first.
-    spread : Spread
+    spread : ParameterSpread
     local : LocalPrice
     """
 
@@ -122,7 +127,7 @@ class Recommended:
     high: float
     worst_regret: float
     others: tuple[RivalPlan, ...]
-    spread: Spread
+    spread: ParameterSpread
     local: LocalPrice
 
     @property
@@ -190,12 +195,14 @@ def recommend(
             scenario, problem, known, range(draws), seed=seed, progress=progress, stop=stop
         )
     else:
-        found = searched(pool, scenario, known, draws, seed=seed, progress=progress, stop=stop)
+        found = search_in_pool(
+            pool, scenario, known, draws, seed=seed, progress=progress, stop=stop
+        )
     return recommended(scenario, problem, known, found, seed=seed, pool=pool) if found else None
 
 
 def _local(scenario: ScenarioValues, plan: Plan) -> LocalPrice:
-    problem = kept_problem(scenario)
+    problem = cached_problem(scenario)
     return local_price(scenario, plan, spread_of(scenario, problem), problem.network)
 
 
@@ -203,7 +210,7 @@ def recommended(
     scenario: ScenarioValues,
     problem: Problem,
     known: Plan,
-    won: Sequence[Won],
+    won: Sequence[DrawResult],
     *,
     seed: int = 0,
     pool: Executor | None = None,
@@ -216,7 +223,7 @@ def recommended(
         The scenario's.
     known : Plan
         The optimum; of equal plans it is taken.
-    won : sequence of Won
+    won : sequence of DrawResult
         At least one draw.
     pool : Executor, optional
         Whose processes price the plans.
@@ -330,7 +337,7 @@ def difference(base: Recommended, other: Recommended, *, seed: int = 0) -> Diffe
     return Difference(float(np.median(apart)), low, high, float((apart > 0.0).mean()))
 
 
-def _errors(plans: Sequence[Plan], spread: Spread, seed: int) -> FloatArray:
+def _errors(plans: Sequence[Plan], spread: ParameterSpread, seed: int) -> FloatArray:
     """Errors of the model on each plan, (plans, draws), as logarithms of factors."""
     rng = np.random.default_rng([seed, 1])
     sizes, ways = np.linalg.eigh(alikeness(plans))

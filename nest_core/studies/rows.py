@@ -1,7 +1,9 @@
-"""Rows of studies: what planning a scenario comes to, and the table of all points of a study."""
+"""Rows of studies: what planning a scenario comes to, the table of all points, and its file."""
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -18,10 +20,20 @@ from nest_core.explain.interval import Interval, Span
 from nest_core.explain.summary import fullest, plan_in_words
 from nest_core.planner import SearchResult
 from nest_core.scenario import ScenarioValues
-from nest_core.studies.parameter import Value
+from nest_core.studies.parameters import Value
 from nest_core.studies.study import Study
 
-__all__ = ["TRANSIENT", "MemoryCache", "RowCache", "StudyRow", "planned_row", "row_of", "rows_of"]
+__all__ = [
+    "TRANSIENT",
+    "MemoryCache",
+    "RowCache",
+    "StudyRow",
+    "planned_row",
+    "row_of",
+    "rows_from",
+    "rows_of",
+    "to_parquet",
+]
 
 Status = Literal["solved", "memory", "invalid", "time limit", "failed", "beyond"]
 TRANSIENT = ("failed", "beyond")
@@ -264,3 +276,61 @@ def _missed(study: Study, rows: Sequence[StudyRow]) -> str:
         if most is not None and value > most:
             return f"{name} is {value:.6g}, {value - most:.3g} over {most:g}"
     return ""
+
+
+MOST_BYTES = 200_000_000
+
+
+def to_parquet(study: Study, rows: Sequence[Mapping[str, Any]], version: str) -> bytes:
+    """A file that pandas, DuckDB and `rows_from` read; ``version`` is that of Nest Studio."""
+    import pandas as pd
+
+    frame = pd.DataFrame(rows)
+    frame.attrs = {"version": version, "name": study.name, "study": _content(study)}
+    packed = io.BytesIO()
+    frame.to_parquet(packed, index=False)
+    return packed.getvalue()
+
+
+def rows_from(study: Study, data: bytes, version: str) -> list[dict[str, Any]]:
+    """The rows of a file that was written of a study, wherever it ran.
+
+    Raises
+    ------
+    InputError
+        If it is no such file, of another study, or of another version of the model.
+    """
+    import pandas as pd
+
+    if len(data) > MOST_BYTES:
+        raise InputError(
+            "result", f"must have at most {MOST_BYTES:,} bytes", len(data), "take points out"
+        )
+    try:
+        frame = pd.read_parquet(io.BytesIO(data))
+        written, name, content = (frame.attrs[key] for key in ("version", "name", "study"))
+    except (OSError, KeyError, ValueError) as error:
+        raise InputError(
+            "result",
+            "must be a Parquet file that nest-studio sweep wrote",
+            f"another ({type(error).__name__})",
+            "run the study again",
+        ) from error
+    if content != _content(study):
+        raise InputError(
+            "result",
+            f"must be of this study and of version {version} with its presets",
+            f"of {name}, version {written}",
+            "run the study again, or open the one that it is of",
+        )
+    plain = frame.astype(object)
+    found: list[dict[str, Any]] = plain.where(plain.notna(), None).to_dict("records")
+    return found
+
+
+def _content(study: Study) -> str:
+    """Of everything that its rows depend on."""
+    parts = [[study.key(member, {}), member.weight] for member in study.members]
+    axes = [[axis.key, list(axis.values), list(axis.changes)] for axis in study.axes]
+    whole = [parts, axes, list(study.metrics), sorted(study.constraints.items())]
+    return hashlib.sha256(json.dumps(whole, default=str, sort_keys=True).encode()).hexdigest()

@@ -8,8 +8,8 @@ from nest_core.bill.prices import PriceRange
 from nest_core.documents.schema.study import Goal
 from nest_core.network import FloatArray
 from nest_core.studies.design_choice import DesignChoice
-from nest_core.studies.draws import alikeness
 from nest_core.studies.study import Study
+from nest_core.studies.uncertainty import alikeness
 
 __all__ = ["Stakes"]
 

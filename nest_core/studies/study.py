@@ -37,8 +37,7 @@ from nest_core.documents.schema.study import (
 )
 from nest_core.scenario import Scenario, scenario_document
 from nest_core.studies.designs import beside
-from nest_core.studies.parameter import Value, parameter_named
-from nest_core.studies.parameters import sweep_parameters
+from nest_core.studies.parameters import Value, parameter_named, sweep_parameters
 
 __all__ = [
     "Member",
@@ -75,21 +74,18 @@ class Member:
     Parameters
     ----------
     name : str
-    document : mapping
-        With the study's overrides of its own in ``override``.
-    folder : Path or None
-        Where its paths start.
-    content : str
-        Stands for all that its answers depend on but the overrides.
+    scenario : Scenario
+        With the study's overrides of its own in its document's ``override``.
     weight : float
         Its share of all tokens that are trained; of a mix they add up to 1.
+    content : str
+        Stands for all that its answers depend on but the overrides.
     """
 
     name: str
-    document: Mapping[str, Any]
-    folder: Path | None
-    content: str
-    weight: float
+    scenario: Scenario
+    weight: float = 1.0
+    content: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,12 +269,13 @@ def study_of(document: Mapping[str, Any], folder: Path | None = None) -> Study:
     """A study's document, as its file has it; parameters and errors as of `load_study`."""
     file = checked(StudyFile, dict(document))
     named = [(file.scenario, 1.0)] if file.scenario else [(m.scenario, m.weight) for m in file.mix]
-    whole = sum(weight for _, weight in named)
+    total = sum(weight for _, weight in named)
     members = []
     for each, weight in named:
         document, where = scenario_document(each, folder)
         merged = {**document, "override": {**document.get("override", {}), **file.overrides}}
-        members.append(Member(each, merged, where, _content(merged, where), weight / whole))
+        scenario = Scenario(merged, {}, where)
+        members.append(Member(each, scenario, weight / total, _content(merged, where)))
     axes = tuple(
         _axis(table, members[0], f"axes[{number}]") for number, table in enumerate(file.axes)
     )
@@ -312,11 +309,9 @@ def _bound(name: str, table: BoundTable) -> tuple[float | None, float | None]:
 
 def _axis(table: AxisTable, member: Member, where: str) -> StudyAxis:
     if table.designs is not None:
-        asked = Scenario(member.document, {}, member.folder)
         designs = dict.fromkeys(table.designs)
-        return StudyAxis(
-            "design", "design", tuple(designs), tuple(beside(asked, name) for name in designs)
-        )
+        changes = tuple(beside(member.scenario, name) for name in designs)
+        return StudyAxis("design", "design", tuple(designs), changes)
     name = table.parameter or ""
     if name in ("fabric", "accelerator"):
         values = tuple(dict.fromkeys(table.values or ()))
@@ -337,8 +332,7 @@ def _turned(name: str, member: Member, field: str) -> Parameter:
     """Return any parameter of the catalogue by its key, or one that the scenario has to sweep."""
     with suppress(KeyError):
         return replace(parameter(name, ScenarioFile), name=name)
-    available = sweep_parameters(Scenario(member.document, {}, member.folder))
-    return parameter_named(available, name, field)
+    return parameter_named(sweep_parameters(member.scenario), name, field)
 
 
 def _of_range(table: RangeTable, whole: bool, field: str) -> list[Value]:

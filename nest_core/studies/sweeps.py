@@ -17,13 +17,13 @@ from nest_core.documents.schema import Parameter
 from nest_core.documents.units import to_gib
 from nest_core.scenario import Scenario
 from nest_core.studies.engine import run
-from nest_core.studies.parameter import (
+from nest_core.studies.parameters import (
     Value,
     distinct,
     parameter_named,
+    sweep_parameters,
     with_values,
 )
-from nest_core.studies.parameters import sweep_parameters
 from nest_core.studies.rows import MemoryCache, StudyRow
 from nest_core.studies.solving import Stop, Tell, never, silent
 from nest_core.studies.study import Member, StudyAxis, StudyPoint, axis_of
@@ -149,7 +149,7 @@ def sweep(
         )
     swept = tuple(axis_of(parameter, values) for parameter, values in turned)
     places = [place[::-1] for place in itertools.product(*(axis.values for axis in swept[::-1]))]
-    member = Member(title, scenario.document, scenario.folder, "", 1.0)
+    member = Member(title, scenario)
     rows, points = MemoryCache(), []
     for number, place in enumerate(places):
         pairs = zip((parameter for parameter, _ in turned), place, strict=True)

@@ -25,7 +25,7 @@ from nest_core.fabric import Clos, Fabric
 from nest_core.hardware.posterior import WIDTH
 from nest_core.network.clos import clos_network
 from nest_core.scenario import ScenarioValues
-from nest_core.studies.draws import REPEATED_SD, slopes, spread_of
+from nest_core.studies.uncertainty import REPEATED_SD, slopes, spread_of
 
 __all__ = ["UplinkStep", "UplinksOff", "check_leaves", "uplinks_off"]
 

@@ -3,38 +3,44 @@
 A scenario is planned, so that what it costs is read over what it trains: dollars per million
 tokens, tokens per kWh, days and dollars of a training run. A fabric alone is billed. Beside others
 (ratios of the same fabric, other fabrics) every pair with the first has its break-evens
-(`nest_core.studies.break_evens`). What a person sets is the price list: a file, tables in the
-scenario (``[prices]``), dotted keys that start with ``prices.``.
+(`nest_core.studies.break_evens`). A candidate of a comparison is a bill with more to compare.
+What a person sets is the price list: a file, tables in the scenario (``[prices]``), dotted keys
+that start with ``prices.``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from nest_core.bill.bill import Bill
 from nest_core.bill.ownership import HOURS_PER_YEAR, Owned, OwnedLine, owned
 from nest_core.bill.prices import PriceRange, Prices, prices_of
 from nest_core.costs.price import Report
+from nest_core.costs.problem import Problem
 from nest_core.documents.errors import InputError
+from nest_core.explain.interval import Interval, Span
 from nest_core.explain.training import Training, training, usual_tokens
-from nest_core.fabric import Fabric
+from nest_core.network.blocks import LevelBlocks
 from nest_core.network.dragonfly import without_detours
+from nest_core.network.levels import Level
+from nest_core.planner.baselines import Baseline
 from nest_core.scenario import OF_PRICES, Scenario, ScenarioValues, expanded
-from nest_core.studies.break_evens import BreakEven, Weighed, between, of_one
+from nest_core.studies.equal_budget import AtBudget
 from nest_core.studies.failures import Loss, losses, worst_of
-from nest_core.studies.interval import Sureness, sureness_of
 from nest_core.studies.solving import Stop, solve
+from nest_core.studies.uncertainty import Sureness, sureness_of
+from nest_core.studies.whole_cost import DesignCost
 
 __all__ = [
+    "Candidate",
     "WholeBill",
-    "bill_of_fabric",
     "bill_of_scenario",
     "device_usd_of",
     "scenario_prices",
     "training_of",
     "typical",
-    "with_break_evens",
 ]
 
 
@@ -70,7 +76,7 @@ class WholeBill:
     scenario: ScenarioValues | None = None
     report: Report | None = None
     reason: str = ""
-    sureness: Sureness | None = None
+    sureness: Sureness | None = field(default=None, compare=False)
     training: Training | None = None
     losses: tuple[Loss, ...] = ()
     gap: float = 0.0
@@ -95,10 +101,19 @@ class WholeBill:
             return ""
         return without_detours(self.scenario.fabric)
 
-    @property
-    def weighed(self) -> Weighed:
-        """As break-evens take it."""
-        return Weighed(self.name, self.owned, self.tokens_per_s, self.sureness)
+    def cost(self, end: str = "typical", faster: float = 1.0) -> DesignCost | None:
+        """Return what is weighed, at an end of the prices; None without a plan."""
+        if self.tokens_per_s is None:
+            return None
+        owned = self.owned
+        return DesignCost(
+            self.tokens_per_s * faster,
+            owned.devices,
+            getattr(owned.besides_usd, end),
+            getattr(owned.yearly_usd, end),
+            owned.years,
+            owned.spares,
+        )
 
     @property
     def usd_per_million_tokens(self) -> PriceRange | None:
@@ -169,85 +184,148 @@ class WholeBill:
 
 
 def scenario_prices(scenario: Scenario) -> Prices:
-    """The price list of a scenario: its ``prices``, then keys that start with ``prices.``."""
+    """Return the price list of a scenario: its ``prices``, then keys that start with ``prices.``.
+
+    Raises
+    ------
+    InputError
+        If it names no price list.
+    """
     merged, changes = expanded(scenario.document, scenario.overrides, scenario.folder)
-    asked = changes.get("prices", merged.get("prices"))
-    if asked is not None and not isinstance(asked, str | Mapping):
-        raise InputError("prices", "must be a list's name or a table", asked, "name a price list")
-    return prices_of(asked, prices_changes(changes), scenario.folder)
-
-
-def prices_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Of dotted keys those of the price list, as it has them."""
-    return {
+    listed = changes.get("prices", merged.get("prices"))
+    if listed is not None and not isinstance(listed, str | Mapping):
+        raise InputError("prices", "must be a list's name or a table", listed, "name a price list")
+    own = {
         key.removeprefix(OF_PRICES): value
         for key, value in changes.items()
         if key.startswith(OF_PRICES)
     }
+    return prices_of(listed, own, scenario.folder)
 
 
-def bill_of_fabric(name: str, fabric: Fabric, prices: Prices, accelerator: str = "") -> WholeBill:
-    """A fabric's whole bill, without a plan."""
-    return WholeBill(name, owned(fabric, prices, accelerator))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate(WholeBill):
+    """One scenario of a comparison: its whole bill, and where it is built and known of.
+
+    Parameters
+    ----------
+    levels : tuple of Level
+        Of its network, innermost first.
+    blocks : LevelBlocks
+        Where its devices meet.
+    settings : tuple of (str, str)
+        Keys of the scenario that are not the same in all candidates, with this one's values.
+    at_budget : AtBudget or None
+        None where no budget was given.
+    nest : Baseline or None
+        NEST's level-wise program, where it was asked for.
+    """
+
+    scenario: ScenarioValues
+    levels: tuple[Level, ...]
+    blocks: LevelBlocks = field(compare=False)
+    settings: tuple[tuple[str, str], ...] = ()
+    at_budget: AtBudget | None = None
+    nest: Baseline | None = None
+
+    @property
+    def bill(self) -> Bill:
+        """Of its network."""
+        return self.owned.network
+
+    @property
+    def interval(self) -> Interval | None:
+        """Where the plan's time will lie."""
+        return self.sureness.interval if self.sureness else None
+
+    @property
+    def tokens_per_s_span(self) -> Span | None:
+        """Between which throughputs the plan would be measured; None where that is unknown."""
+        rate = self.tokens_per_s
+        return self.interval.around(rate) if self.interval and rate else None
+
+    @property
+    def tokens_per_s_per_W(self) -> float | None:
+        """Throughput over the network's typical power, tokens/s per W."""
+        rate, power = self.tokens_per_s, self.bill.power_W.typical
+        return rate / power if rate is not None and power > 0 else None
+
+    @property
+    def usd_per_device(self) -> float:
+        """The network's typical price over the devices."""
+        return self.bill.price_usd.typical / self.scenario.fabric.devices
+
+    @property
+    def all_power_W(self) -> float | None:
+        """Network and accelerators at design power; None where the vendor publishes none."""
+        device = self.scenario.accelerator.power_w
+        if device is None:
+            return None
+        return self.bill.power_W.typical + device * self.scenario.fabric.devices
 
 
 def bill_of_scenario(
     name: str,
     scenario: Scenario,
     *,
+    prices: Prices | None = None,
+    problem: Problem | None = None,
     tokens: float | None = None,
     failures: bool = False,
+    tell: Callable[[str], None] = lambda _: None,
     stop: Stop | None = None,
 ) -> WholeBill:
-    """A scenario's whole bill, planned.
+    """Return a scenario's whole bill, planned.
 
     Parameters
     ----------
     name : str
     scenario : Scenario
         Keys of its overrides that start with ``prices.`` are the price list's.
+    prices : Prices, optional
+        In place of the scenario's.
+    problem : Problem, optional
+        The scenario's, where it is at hand.
     tokens : float, optional
         Of the training run; 20 per parameter without.
     failures : bool
         Whether one switch of each tier fails, which takes searches of their own.
+    tell : callable (tier), optional
+        Called before a switch of a tier fails.
     stop : callable, optional
         See `search`.
     """
-    values, prices = scenario.values, scenario_prices(scenario)
-    whole = owned(values.fabric, prices, values.accelerator.name)
-    problem = values.problem()
+    values = scenario.values
+    problem = problem or values.problem()
+    whole = owned(values.fabric, prices or scenario_prices(scenario), values.accelerator.name)
     solved = solve(values, problem, stop=stop)
     if solved.report is None:
         return WholeBill(name, whole, values, None, solved.reason)
-    lost = losses(scenario, solved.report, stop=stop) if failures else ()
+    sureness = sureness_of(values, problem, solved.report)
     return WholeBill(
         name,
         whole,
         values,
         solved.report,
-        sureness=(sure := sureness_of(values, problem, solved.report)),
-        training=training_of(values, solved.report, sure, tokens),
-        losses=lost,
+        sureness=sureness,
+        training=training_of(values, solved.report, sureness, tokens),
+        losses=losses(scenario, solved.report, tell=tell, stop=stop) if failures else (),
         gap=solved.gap,
         points=solved.points,
     )
 
 
 def training_of(
-    scenario: ScenarioValues, report: Report, sure: Sureness, tokens: float | None
-) -> Training:
-    """The training run of a plan; on 20 tokens per parameter where nobody said on how many."""
-    asked = usual_tokens(scenario) if tokens is None else tokens
-    return training(scenario, report, asked, sure.interval)
+    scenario: ScenarioValues, report: Report | None, sure: Sureness | None, tokens: float | None
+) -> Training | None:
+    """Return the training run of a plan, if there is one.
 
-
-def with_break_evens(bills: Sequence[WholeBill]) -> list[BreakEven]:
-    """What decides: of the first alone, then of the first against every other."""
-    first, *others = bills
-    found = [] if others else of_one(first.weighed)
-    for other in others:
-        found += between(first.weighed, other.weighed, device_usd_of(bills))
-    return found
+    Of 20 tokens per parameter where nobody says of how many.
+    """
+    if report is None or sure is None:
+        return None
+    count = usual_tokens(scenario) if tokens is None else tokens
+    return training(scenario, report, count, sure.interval)
 
 
 def device_usd_of(bills: Sequence[WholeBill]) -> PriceRange | None:

@@ -20,8 +20,8 @@ from nest_core.documents.schema import StudyTable, parameter
 
 __all__ = [
     "DEVICE_USD",
-    "Crossing",
-    "Design",
+    "BreakEvenPoint",
+    "DesignCost",
     "crossing_of_hours",
     "crossing_of_price",
     "crossing_of_years",
@@ -33,7 +33,7 @@ DEVICE_USD = parameter("device_usd", StudyTable)
 
 
 @dataclass(frozen=True, slots=True)
-class Design:
+class DesignCost:
     """What a design trains, on how many accelerators, and what the rest of it costs.
 
     Parameters
@@ -74,7 +74,7 @@ class Design:
 
 
 @dataclass(frozen=True, slots=True)
-class Crossing:
+class BreakEvenPoint:
     """Where the first of two designs is ahead.
 
     Parameters
@@ -99,7 +99,7 @@ class Crossing:
         return self.at == (float("inf") if self.above else 0.0)
 
 
-def with_hours(one: Design, other: Design, hours: float) -> tuple[Design, Design]:
+def with_hours(one: DesignCost, other: DesignCost, hours: float) -> tuple[DesignCost, DesignCost]:
     """Two designs by the work of an accelerator-hour, where this model gets a share of the hours.
 
     For the rest of them an accelerator is worth as much in both.
@@ -109,20 +109,21 @@ def with_hours(one: Design, other: Design, hours: float) -> tuple[Design, Design
     return replace(one, tokens_per_s=work), replace(other, tokens_per_s=float(other.devices))
 
 
-def crossing_of_price(first: Design, second: Design) -> Crossing:
+def crossing_of_price(first: DesignCost, second: DesignCost) -> BreakEvenPoint:
     """Prices of an accelerator at which the first trains more per dollar.
 
     Examples
     --------
-    >>> fast, cheap = Design(1.02e6, 1024, 6e6), Design(1e6, 1024, 4e6)
+    >>> fast, cheap = DesignCost(1.02e6, 1024, 6e6), DesignCost(1e6, 1024, 4e6)
     >>> crossing_of_price(fast, cheap)
-    Crossing(at=93750.0, above=True)
+    BreakEvenPoint(at=93750.0, above=True)
     """
-    slope, need = _sides(first, second)
-    return _crossing(-need, slope, DEVICE_USD.high or float("inf"))
+    slope = first.tokens_per_s * second.paid - second.tokens_per_s * first.paid
+    rest = second.tokens_per_s * first.besides_usd - first.tokens_per_s * second.besides_usd
+    return _crossing(-rest, slope, DEVICE_USD.high or float("inf"))
 
 
-def crossing_of_years(first: Design, second: Design, device_usd: float) -> Crossing:
+def crossing_of_years(first: DesignCost, second: DesignCost, device_usd: float) -> BreakEvenPoint:
     """Years for which the first must be kept to train more per dollar."""
     one, other = (design.network_usd + design.paid * device_usd for design in (first, second))
     return _crossing(
@@ -132,7 +133,7 @@ def crossing_of_years(first: Design, second: Design, device_usd: float) -> Cross
     )
 
 
-def crossing_of_hours(first: Design, second: Design, device_usd: float) -> Crossing:
+def crossing_of_hours(first: DesignCost, second: DesignCost, device_usd: float) -> BreakEvenPoint:
     """Shares of its hours that it must train this model for the first to do more per dollar.
 
     For the rest of them an accelerator is worth as much in both.
@@ -143,20 +144,9 @@ def crossing_of_hours(first: Design, second: Design, device_usd: float) -> Cross
     return _crossing(idle, here * other - second.devices * one - idle, 1.0)
 
 
-def _crossing(least: float, slope: float, most: float) -> Crossing:
-    """Of ``least + slope t > 0`` for t from 0 to ``most``."""
-    everywhere = float("inf")
+def _crossing(offset: float, slope: float, max_at: float) -> BreakEvenPoint:
+    """Solve ``offset + slope t > 0`` for t from 0 to ``max_at``."""
     if slope == 0:
-        return Crossing(0.0 if least > 0 else everywhere, True)
-    at = -least / slope
-    if slope > 0:
-        return Crossing(max(0.0, at) if at < most else everywhere, True)
-    return Crossing(max(0.0, at) if at < most else everywhere, False)
-
-
-def _sides(first: Design, second: Design) -> tuple[float, float]:
-    """Factor of x and right side of the inequality by which the first is ahead."""
-    return (
-        first.tokens_per_s * second.paid - second.tokens_per_s * first.paid,
-        second.tokens_per_s * first.besides_usd - first.tokens_per_s * second.besides_usd,
-    )
+        return BreakEvenPoint(0.0 if offset > 0 else float("inf"), True)
+    at = -offset / slope
+    return BreakEvenPoint(max(0.0, at) if at < max_at else float("inf"), slope > 0)

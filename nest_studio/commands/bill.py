@@ -48,16 +48,17 @@ def bill(
     as_json: JsonFlag = False,
 ) -> None:
     """The whole bill of a scenario or a fabric, line by line, and its break-evens."""
-    from nest_core.studies.designs import asked_of, whole_bills
+    from nest_core.scenario import scenario_or_fabric
+    from nest_core.studies.break_evens import with_break_evens
+    from nest_core.studies.designs import whole_bills
     from nest_core.studies.ordering import ordered
-    from nest_core.studies.whole_bill import with_break_evens
     from nest_studio.commands.watching import watched
 
     changes = settings(sets or ())
     if prices is not None:  # a file of the person's, wherever the scenario's file is
         changes["prices"] = str(Path(prices).absolute()) if prices.endswith(".toml") else prices
     beside = [] if compare is None else [part.strip() for part in compare.split(",")]
-    asked = asked_of(design, changes, Path())
+    asked = scenario_or_fabric(design, changes, Path())
     with watched() as (_, stop):
         bills = whole_bills(asked, beside, tokens=tokens, failures=order == "failure", stop=stop)
     if sheet is not None:

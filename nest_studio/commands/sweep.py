@@ -16,7 +16,7 @@ from nest_core.documents.errors import InputError
 from nest_studio.commands.output import JsonFlag, emit
 
 if TYPE_CHECKING:
-    from nest_core.studies.pool import WorkerPool
+    from nest_core.studies.engine import WorkerPool
     from nest_core.studies.study import Study
 
 __all__ = ["DaskOption", "WorkersOption", "opened_pool", "progress", "shared_event", "sweep"]
@@ -90,7 +90,7 @@ def _writer(study: Study, file: Path) -> Callable[[list[dict[str, Any]]], None]:
     from nest_core import __version__
     from nest_core.documents.files import write_file
     from nest_core.documents.quoting import csv_text
-    from nest_core.studies.result import to_parquet
+    from nest_core.studies.rows import to_parquet
 
     if file.suffix not in (".parquet", ".csv"):
         raise InputError("--output", "must end in .parquet or .csv", str(file), "rename it")
@@ -136,7 +136,7 @@ def progress(name: str) -> Iterator[Callable[[int, int], None]]:
 
 def opened_pool(stop: Any, workers: int | None, dask: str | None) -> WorkerPool:
     """Return the workers that the options name."""
-    from nest_core.studies.pool import WorkerPool
+    from nest_core.studies.engine import WorkerPool
     from nest_studio.jobs.pools import cluster, cluster_size, cores, processes
 
     if dask is not None:

@@ -101,7 +101,7 @@ def _contender(study: Study, choice: DesignChoice, one: Contender) -> None:
         key="design-open",
         disabled=member.name not in preset_names("scenarios"),
         on_click=open_plan,
-        args=(Scenario(member.document, design.changes), one.name),
+        args=(Scenario(member.scenario.document, design.changes), one.name),
         help="Sets the form to this design and shows its plan; of a mix, that of its first model.",
     )
     row.download_button(

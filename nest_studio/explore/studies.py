@@ -24,10 +24,8 @@ from nest_core.report.figures.study import METRIC_WORDS, is_better_low, study_pi
 from nest_core.scenario import Scenario
 from nest_core.studies.design_choice import DesignChoice, weigh
 from nest_core.studies.design_search import Designed, search_designs
-from nest_core.studies.engine import Ended
-from nest_core.studies.pool import WorkerPool
-from nest_core.studies.result import rows_from, to_parquet
-from nest_core.studies.rows import RowCache, rows_of
+from nest_core.studies.engine import Ended, WorkerPool
+from nest_core.studies.rows import RowCache, rows_from, rows_of, to_parquet
 from nest_core.studies.sensitivity import Sensitivity, sensitivity
 from nest_core.studies.study import Study, study_of, study_text
 from nest_studio.components.show import PicturePlace, download, facts, local_time, told
@@ -342,13 +340,13 @@ def _point(study: Study, rows: Sequence[Mapping[str, Any]], metric: str) -> None
         width="stretch",
         disabled=member.name not in preset_names("scenarios"),
         on_click=_open,
-        args=(member.document, study, row["point"]),
+        args=(member.scenario, study, row["point"]),
         help="Sets the form to this point and shows its plan; of a mix, that of its first model.",
     )
 
 
-def _open(document: Mapping[str, Any], study: Study, number: int) -> None:
-    open_plan(Scenario(document, study.overrides(number)), study.name)
+def _open(scenario: Scenario, study: Study, number: int) -> None:
+    open_plan(Scenario(scenario.document, study.overrides(number)), study.name)
 
 
 def _table(study: Study, shown: Sequence[dict[str, Any]], rows: Sequence[dict[str, Any]]) -> None:

@@ -20,13 +20,13 @@ from nest_core.report.figures.ratios import ratio_rows, ratios_finding, ratios_p
 from nest_core.report.figures.sweep import pictures
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario
-from nest_core.studies.parameter import (
+from nest_core.studies.parameters import (
     Value,
     parameter_named,
     parse_values,
+    sweep_parameters,
     with_values,
 )
-from nest_core.studies.parameters import sweep_parameters
 from nest_core.studies.ratios import MOST_MODELS, Ratios
 from nest_core.studies.sweeps import Sweep
 from nest_studio.components.show import PicturePlace, download, facts, told

@@ -17,7 +17,7 @@ from typing import Any
 
 from nest_core.documents.errors import InputError
 from nest_core.studies import engine
-from nest_core.studies.pool import WorkerPool
+from nest_core.studies.engine import WorkerPool
 from nest_core.studies.rows import RowCache
 from nest_core.studies.solving import Stop, Tell
 from nest_core.studies.study import Study

@@ -14,8 +14,8 @@ from nest_core.explain.summary import plan_in_words
 from nest_core.hardware.posterior import SHARE
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario, ScenarioValues
-from nest_core.studies.candidate import Candidate
 from nest_core.studies.recommended import Recommended, difference
+from nest_core.studies.whole_bill import Candidate
 from nest_studio.components.show import facts
 from nest_studio.jobs.tasks.draws import recommended_plan, searched_draws
 from nest_studio.jobs.waiting import awaited, submitted, there

@@ -11,8 +11,7 @@ from nest_core.bill.ownership import Owned, owned
 from nest_core.bill.prices import load_prices, prices_of
 from nest_core.documents.errors import InputError
 from nest_core.documents.overrides import settings
-from nest_core.scenario import load_fabric
-from nest_core.studies.designs import asked_of
+from nest_core.scenario import load_fabric, scenario_or_fabric
 
 BILLS = Path(__file__).parent.parent / "data" / "bills"
 SUPERPOD = "dgx-superpod-h100"
@@ -26,7 +25,7 @@ def whole(fabric: str = SUPERPOD, accelerator: str = "H100 SXM 80 GB", *keys: st
 def test_a_bill_is_the_one_made_by_hand(name):
     """Every line, the power and the total; what was not on paper has no price here either."""
     paper = tomllib.loads((BILLS / f"{name}.toml").read_text())
-    fabric = asked_of(paper["fabric"], settings(paper["settings"]), None).fabric
+    fabric = scenario_or_fabric(paper["fabric"], settings(paper["settings"]), None).fabric
     found = owned(fabric, load_prices(), "H100 SXM 80 GB")
     lines = [line for line in found.lines if line.usd is not None]
     assert len(lines) == len(paper["line"])

@@ -16,11 +16,11 @@ from nest_core.report.figures.ratios import ratio_rows, ratios_finding, ratios_p
 from nest_core.report.figures.sweep import pictures
 from nest_core.report.figures.sweep_cost import pareto_set
 from nest_core.scenario import Scenario, scenario_document
-from nest_core.studies.interval import interval_of
 from nest_core.studies.ratios import Ratios, RatioStep, TierRatios
 from nest_core.studies.rows import StudyRow
 from nest_core.studies.study import StudyAxis
 from nest_core.studies.sweeps import Sweep, sweep
+from nest_core.studies.uncertainty import interval_of
 
 GIB = 2.0**30
 PLAN = {

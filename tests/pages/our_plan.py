@@ -5,7 +5,7 @@ from __future__ import annotations
 from nest_core.api.answer import Answer
 from nest_core.planner import search
 from nest_core.scenario import ScenarioValues
-from nest_core.studies.interval import interval_of
+from nest_core.studies.uncertainty import interval_of
 
 __all__ = ["our_plan"]
 

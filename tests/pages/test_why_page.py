@@ -22,8 +22,8 @@ from nest_core.explain.words import (
 )
 from nest_core.planner import head_room_steps, search
 from nest_core.scenario import load_scenario
-from nest_core.studies.interval import interval_of
 from nest_core.studies.recommended import recommend
+from nest_core.studies.uncertainty import interval_of
 from nest_studio.jobs.waiting import JobQueue
 from nest_studio.plan import certainty as sure_view
 from nest_studio.plan import export as plan_export

@@ -51,7 +51,7 @@ def test_whoever_wins_is_cheaper_per_token_on_that_side_alone(compared, usd, hou
     title = headline(found)
     winner, loser = re.match(r"(\S+) wins over (\S+) w", title).groups()
     first, second = (
-        next(one for one in bills if one.name == name).weighed.design() for name in (winner, loser)
+        next(one for one in bills if one.name == name).cost() for name in (winner, loser)
     )
     edge = next(one for one in found.break_evens if one.quantity == "device_usd").value
     if edge is None:
@@ -63,7 +63,7 @@ def test_whoever_wins_is_cheaper_per_token_on_that_side_alone(compared, usd, hou
         assert side * dearer(first, second, edge * 0.99, hours) < 0
     for line in curves(found):
         other = next(one for one in bills if one.name == line.name)
-        design, mine = other.weighed.design(), found.choice.weighed.design()
+        design, mine = other.cost(), found.choice.cost()
         assert line.dearer[-1] == pytest.approx(dearer(mine, design, line.usd[-1], hours))
 
 

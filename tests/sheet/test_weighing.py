@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nest_core.report.sheet.weighing import dearer
-from nest_core.studies.whole_cost import Design, crossing_of_hours, crossing_of_price
+from nest_core.studies.whole_cost import DesignCost, crossing_of_hours, crossing_of_price
 
 DESIGNS = st.builds(
-    Design,
+    DesignCost,
     tokens_per_s=st.floats(5e5, 2e6),
     devices=st.integers(512, 1024),
     network_usd=st.floats(1e6, 2e7),

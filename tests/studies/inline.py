@@ -12,11 +12,11 @@ class Inline(Executor):
     def __init__(self, dies=lambda turned: False):
         self.dies, self.deaths = dies, 0
 
-    def submit(self, function, *args):
+    def submit(self, function, *args, **options):
         future = Future()
-        if self.dies(args[2]):
+        if self.dies(args[1]):
             self.deaths += 1
             future.set_exception(BrokenProcessPool("gone"))
         else:
-            future.set_result(function(*args))
+            future.set_result(function(*args, **options))
         return future

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,19 +13,20 @@ from hypothesis import strategies as st
 from nest_core.bill.ownership import owned
 from nest_core.bill.prices import load_prices
 from nest_core.scenario import load_fabric, load_scenario
-from nest_core.studies.break_evens import Weighed, between, of_one, speeds_tie
-from nest_core.studies.interval import interval_of, paired_sd, sureness_of
+from nest_core.studies.break_evens import between, of_design, speeds_tie
 from nest_core.studies.solving import solve
+from nest_core.studies.uncertainty import interval_of, paired_sd, sureness_of
+from nest_core.studies.whole_bill import WholeBill
 from nest_core.studies.whole_cost import (
-    Crossing,
-    Design,
+    BreakEvenPoint,
+    DesignCost,
     crossing_of_hours,
     crossing_of_price,
     crossing_of_years,
 )
 
 DESIGNS = st.builds(
-    Design,
+    DesignCost,
     st.integers(1, 2_000).map(float),
     st.integers(1, 64),
     st.integers(0, 5_000).map(float),
@@ -35,13 +37,13 @@ DESIGNS = st.builds(
 ENDS = (Fraction(1, 1000), Fraction(1, 3), Fraction(999, 1000), Fraction(1001, 1000), Fraction(3))
 
 
-def whole(design: Design, price: Fraction, years: Fraction | None = None) -> Fraction:
+def whole(design: DesignCost, price: Fraction, years: Fraction | None = None) -> Fraction:
     kept = Fraction(design.years) if years is None else years
     paid = Fraction(design.devices) * (1 + Fraction(design.spares))
     return Fraction(design.network_usd) + kept * Fraction(design.yearly_usd) + paid * price
 
 
-def holds(found: Crossing, ahead, most: Fraction) -> None:
+def holds(found: BreakEvenPoint, ahead, most: Fraction) -> None:
     """On both sides of a crossing, and everywhere where there is none, who is ahead is as said."""
     at = most if found.at == float("inf") else Fraction(found.at)
     for part in ENDS:
@@ -101,9 +103,8 @@ def pair():
         report = solve(scenario, problem).report
         sure = sureness_of(scenario, problem, report)
         assert interval_of(scenario, problem, report) == sure.interval
-        rate = report.samples_per_s * scenario.sequence
         bill = owned(scenario.fabric, load_prices(), scenario.accelerator.name)
-        found.append(Weighed(f"{float(ratio):g}:1", bill, rate, sure))
+        found.append(WholeBill(f"{float(ratio):g}:1", bill, scenario, report, sureness=sure))
     return found
 
 
@@ -120,10 +121,10 @@ def test_break_evens_of_a_pair_are_those_of_their_designs(pair):
     usd = fast.owned.device_usd
     price, hours, years = between(slow, fast, usd)  # whichever is named first
     assert price.quantity == "device_usd"
-    crossing = crossing_of_price(fast.design(), slow.design())
+    crossing = crossing_of_price(fast.cost(), slow.cost())
     assert price.value == (None if crossing.always or crossing.never else crossing.at)
     whole_usd = [one.owned.total_usd.typical for one in (fast, slow)]
-    designs = [one.design().whole_usd(usd.typical) for one in (fast, slow)]
+    designs = [one.cost().whole_usd(usd.typical) for one in (fast, slow)]
     assert designs == pytest.approx(whole_usd)
     assert (hours.quantity, years.quantity) == ("share_of_hours", "years")
     for one in (price, hours, years):
@@ -137,8 +138,8 @@ def test_break_evens_of_a_pair_are_those_of_their_designs(pair):
 def test_without_a_price_of_accelerators_the_break_even_stands(pair):
     (only,) = between(*pair, None)
     assert only.quantity == "device_usd"
-    unpriced = Weighed("B200", owned(load_fabric("dgx-superpod-b200"), load_prices(), "B200"))
-    (alone,) = of_one(unpriced)
+    unpriced = WholeBill("B200", owned(load_fabric("dgx-superpod-b200"), load_prices(), "B200"))
+    (alone,) = of_design(unpriced)
     assert alone.value > 0
     assert "less than half of the bill while an accelerator with its server share costs over" in (
         alone.sentence
@@ -148,7 +149,11 @@ def test_without_a_price_of_accelerators_the_break_even_stands(pair):
 
 def test_a_design_ahead_at_every_price_says_so():
     bill = owned(load_fabric("h100-spine-leaf-64"), load_prices(), "H100 SXM 80 GB")
-    fast, slow = Weighed("fast", bill, 2e5), Weighed("slow", bill, 1e5)
+    job = SimpleNamespace(sequence=1)
+    fast, slow = (
+        WholeBill(name, bill, job, SimpleNamespace(samples_per_s=rate))
+        for name, rate in (("fast", 2e5), ("slow", 1e5))
+    )
     price, hours, years = between(fast, slow, bill.device_usd)
     assert price.sentence == "fast wins over slow whatever an accelerator costs."
     assert hours.sentence == "fast wins over slow however few of its hours train this model."

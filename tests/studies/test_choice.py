@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,16 +11,14 @@ import pytest
 from inline import Inline
 from studies import CLUSTER, written
 
-from nest_core.scenario import Scenario
 from nest_core.studies import sensitivity as module
 from nest_core.studies.design_choice import choose, ties_of, weigh
 from nest_core.studies.design_growth import ROOM, SMALL, ways_to_grow
 from nest_core.studies.design_search import search_designs
 from nest_core.studies.design_space import design_space
+from nest_core.studies.engine import WorkerPool
 from nest_core.studies.failures import losses, worst_of
-from nest_core.studies.information import information
-from nest_core.studies.pool import WorkerPool
-from nest_core.studies.sensitivity import sensitivity
+from nest_core.studies.sensitivity import information, sensitivity
 from nest_core.studies.stakes import Stakes
 from nest_core.studies.study import load_study
 from nest_studio.session.store import Database, StoredAnswers
@@ -91,7 +90,7 @@ def test_the_worst_failure_is_that_of_any_model(by_dollar):
     lost = []
     for member, bill in zip(study.members, one.bills, strict=True):
         change = one.planned.design.changes
-        found = losses(Scenario(member.document, change, member.folder), bill.report)
+        found = losses(replace(member.scenario, overrides=change), bill.report)
         lost.append(worst_of(found))
     assert one.worst_loss == max(lost)
 

@@ -16,9 +16,9 @@ from nest_core.documents.errors import InputError
 from nest_core.planner import search
 from nest_core.report.figures.comparison import pictures
 from nest_core.scenario import Scenario, load_scenario, scenario_document
-from nest_core.studies.comparison import MOST, compare, compared
+from nest_core.studies.comparison import MOST, compare, compared, differing, settings_of
 from nest_core.studies.equal_budget import MOST_DEVICES, Budget, at_budget
-from nest_core.studies.settings import differing, settings_of
+from nest_core.studies.solving import never, silent
 from nest_core.studies.whole_bill import bill_of_scenario
 from nest_studio.cli import run as command
 
@@ -300,15 +300,9 @@ def test_progress_rises_and_names_the_scenario():
 
 def test_a_stopped_comparison_is_none():
     entries = [quick("a"), quick("b")]
-    plain = [
-        {"name": name, "document": each.document, "overrides": each.overrides}
-        for name, each in entries
-    ]
-    asked = {"entries": plain, "failures": False}
-    assert compared(asked, progress=lambda share, words: None, stop=lambda: True) is None
-    assert compared(asked, progress=lambda share, words: None, stop=lambda: False) == compare(
-        entries, failures=False
-    )
+    asked = entries, None, False, False, None
+    assert compared(*asked, progress=silent, stop=lambda: True) is None
+    assert compared(*asked, progress=silent, stop=never) == compare(entries, failures=False)
 
 
 def test_a_comparison_crosses_processes():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from concurrent.futures import Future
+from dataclasses import replace
 
 import pytest
 from inline import Inline
@@ -12,10 +13,9 @@ from studies import CLUSTER, written
 from nest_core.documents.errors import InputError
 from nest_core.fabric.same_size import KINDS
 from nest_core.planner import search
-from nest_core.scenario import Scenario
 from nest_core.studies.design_search import search_designs
 from nest_core.studies.design_space import design_space, non_blocking
-from nest_core.studies.pool import WorkerPool
+from nest_core.studies.engine import WorkerPool
 from nest_core.studies.rows import StudyRow
 from nest_core.studies.study import load_study
 from nest_studio.session.store import Database, StoredAnswers
@@ -54,7 +54,7 @@ def days_of(study, changes):
     """Of a trillion tokens in the parts of the mix."""
     seconds = 0.0
     for member in study.members:
-        scenario = Scenario(member.document, changes, member.folder).values
+        scenario = replace(member.scenario, overrides=changes).values
         best = search(scenario.problem(), scenario.space).best
         seconds += 1e12 * member.weight / (scenario.sequence * best.samples_per_s)
     return seconds / 86_400
@@ -153,8 +153,8 @@ class Late(Inline):
         super().__init__()
         self.status = status
 
-    def submit(self, function, document, folder, asked, *more):
-        rows = super().submit(function, document, folder, asked, *more).result()
+    def submit(self, function, base, asked, *more):
+        rows = super().submit(function, base, asked, *more).result()
         future = Future()
         future.set_result(
             [

@@ -10,7 +10,7 @@ from nest_core.documents.presets import preset_names
 from nest_core.documents.schema import FabricFile, checked
 from nest_core.fabric.files import build_fabric
 from nest_core.scenario import Scenario, expanded, fabric_document, scenario_document
-from nest_core.studies.settings import settings_of
+from nest_core.studies.comparison import settings_of
 
 PRESET = "llama2-7b-64-h100"
 CHANGES = {

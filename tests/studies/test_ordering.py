@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from nest_core.documents.errors import InputError
-from nest_core.studies.designs import asked_of, whole_bills
+from nest_core.scenario import scenario_or_fabric
+from nest_core.studies.designs import whole_bills
 from nest_core.studies.failures import Loss
 from nest_core.studies.ordering import ordered
 
@@ -23,7 +24,7 @@ PINS = {
 
 @pytest.fixture(scope="module")
 def bills():
-    asked = asked_of("llama2-7b-64-h100", PINS, None)
+    asked = scenario_or_fabric("llama2-7b-64-h100", PINS, None)
     return whole_bills(asked, ["1:1", "2:1", "torus", "spine=LPO"])
 
 
@@ -46,7 +47,9 @@ def test_what_the_paired_interval_cannot_tell_apart_ties_and_a_torus_does_not(bi
 
 
 def test_without_plans_the_whole_bill_orders_and_nothing_ties():
-    fabrics = whole_bills(asked_of("h100-spine-leaf-64", {}, None), ["1:1", "2:1", "fat-tree"])
+    fabrics = whole_bills(
+        scenario_or_fabric("h100-spine-leaf-64", {}, None), ["1:1", "2:1", "fat-tree"]
+    )
     rows = ordered(fabrics)
     assert [row.name for row in rows] == ["2:1", "1:1", "fat-tree"]
     assert [row.value for row in rows] == [
@@ -86,10 +89,10 @@ def test_the_worst_single_failure_orders_by_what_is_lost(bills):
 )
 def test_designs_that_there_are_not_are_refused(beside, sentence):
     with pytest.raises(InputError, match=sentence):
-        whole_bills(asked_of("h100-spine-leaf-64", {}, Path()), beside)
+        whole_bills(scenario_or_fabric("h100-spine-leaf-64", {}, Path()), beside)
 
 
 def test_another_scale_up_keeps_devices_and_nics():
-    (found,) = whole_bills(asked_of("h100-spine-leaf-64", {}, None), ["scale-up 16"])
+    (found,) = whole_bills(scenario_or_fabric("h100-spine-leaf-64", {}, None), ["scale-up 16"])
     assert (found.owned.devices, found.owned.network.nics, found.owned.network.nodes) == (64, 64, 4)
     assert found.owned.lines[0].usd is None  # no listed server has 16 devices

@@ -12,8 +12,12 @@ from nest_core.documents.errors import InputError
 from nest_core.documents.presets import preset_names
 from nest_core.planner import search
 from nest_core.scenario import Scenario, load_scenario, scenario_document
-from nest_core.studies.parameter import parameter_named, parse_values, with_values
-from nest_core.studies.parameters import sweep_parameters
+from nest_core.studies.parameters import (
+    parameter_named,
+    parse_values,
+    sweep_parameters,
+    with_values,
+)
 from nest_core.studies.sweeps import changes, sweep
 
 PRESET = "llama2-7b-64-h100"

@@ -16,10 +16,9 @@ from nest_core.planner import search
 from nest_core.scenario import load_scenario
 from nest_core.studies import draw_search
 from nest_core.studies import recommended as studied
-from nest_core.studies.draw_search import Won, search_draws
-from nest_core.studies.draws import Spread, alikeness, spread_of
-from nest_core.studies.local_price import local_price
+from nest_core.studies.draw_search import DrawResult, local_price, search_draws
 from nest_core.studies.recommended import difference, recommend, recommended
+from nest_core.studies.uncertainty import ParameterSpread, alikeness, spread_of
 
 JOB = "llama2-7b-64-h100"
 SMALL = ("search.cp=1",)
@@ -171,14 +170,16 @@ def full():
 
 def holding(monkeypatch, *deviations):
     """Draws of memory alone, by so many standard deviations."""
-    exact = Spread.memory
+    exact = ParameterSpread.memory
     shown = np.array(deviations)
 
     def memory(self, count, seed):
         return np.concatenate([shown, exact(self, count, seed)])[:count]
 
-    monkeypatch.setattr(Spread, "memory", memory)
-    monkeypatch.setattr(Spread, "rows", lambda self, count, seed: np.zeros((count, len(self.sd))))
+    monkeypatch.setattr(ParameterSpread, "memory", memory)
+    monkeypatch.setattr(
+        ParameterSpread, "rows", lambda self, count, seed: np.zeros((count, len(self.sd)))
+    )
 
 
 def held(report):
@@ -225,7 +226,7 @@ def test_regret_counts_neither_plans_nor_draws_that_do_not_fit(full, monkeypatch
     lean = search(replace(problem, memory_bytes=0.9 * problem.memory_bytes), scenario.space).best
     worst = {}
     for other in (wide, lean.plan):
-        won = (Won(0, other, 1.0, 1.0, True),)
+        won = (DrawResult(0, other, 1.0, 1.0, True),)
         for deviations in (0.0, 2.0):
             holding(monkeypatch, *[deviations] * studied.PRICED)
             found = recommended(scenario, problem, best.plan, won)

@@ -18,9 +18,9 @@ from studies import STUDY, TINY, written
 
 from nest_core.documents.errors import InputError
 from nest_core.scenario import Scenario, scenario_document
-from nest_core.studies import engine, result
-from nest_core.studies.pool import WorkerPool
-from nest_core.studies.rows import rows_of
+from nest_core.studies import engine
+from nest_core.studies.engine import WorkerPool
+from nest_core.studies.rows import rows_from, rows_of, to_parquet
 from nest_core.studies.study import load_study
 from nest_core.studies.sweeps import sweep
 from nest_studio.session.store import Database, StoredAnswers
@@ -95,9 +95,9 @@ def test_a_task_whose_worker_dies_is_tried_three_times_and_costs_only_itself(tmp
 class Cut(Inline):
     """Workers whose tasks end after one point, or before it where that is slow."""
 
-    def submit(self, function, document, folder, asked, within_s, *more):
+    def submit(self, function, base, asked, within_s, *more):
         left = 0 if asked[0].get("search.zero") == 3 else 1
-        return super().submit(function, document, folder, asked[:left], within_s[:left], *more)
+        return super().submit(function, base, asked[:left], within_s[:left], *more)
 
 
 def test_tasks_that_are_cut_short_go_on_and_a_point_that_never_ends_has_failed(tmp_path, answers):
@@ -119,7 +119,9 @@ def test_a_mix_trains_its_tokens_in_the_time_of_all(tmp_path, answers):
     for name in ("tiny.toml", "long.toml"):
         document, folder = scenario_document(name, tmp_path)
         scenario = Scenario(document, study.overrides(0), folder).values
-        (found,) = engine.plan_points(document, folder, [study.overrides(0)], [math.inf])
+        (found,) = engine.plan_points(
+            Scenario(document, {}, folder), [study.overrides(0)], [math.inf]
+        )
         rates.append(scenario.batch * scenario.sequence / found.iteration_s)
     assert row["tokens_per_s"] == pytest.approx(1 / (0.75 / rates[0] + 0.25 / rates[1]))
 
@@ -173,16 +175,16 @@ def test_a_result_is_read_again_and_another_is_refused(tmp_path, answers):
     study = load_study(str(written(tmp_path)), tmp_path)
     ran(study, answers)
     rows = list(rows_of(study, answers))
-    file = result.to_parquet(study, rows, "1.0")
-    assert result.rows_from(study, file, "1.1") == rows
+    file = to_parquet(study, rows, "1.0")
+    assert rows_from(study, file, "1.1") == rows
     other = load_study(str(written(tmp_path, STUDY.replace("[0, 1, 3]", "[0, 1]"))), tmp_path)
     with pytest.raises(InputError, match=r"must be of this study"):
-        result.rows_from(other, file, "1.0")
+        rows_from(other, file, "1.0")
     with pytest.raises(InputError, match="must be a Parquet file that nest-studio sweep wrote"):
-        result.rows_from(study, b"PAR1 no more", "1.0")
+        rows_from(study, b"PAR1 no more", "1.0")
     newer = replace(study, members=(replace(study.members[0], content="as it was"),))
     with pytest.raises(InputError, match=r"version 1.1 .* but is 'of Tiny, version 1\.0': run"):
-        result.rows_from(newer, file, "1.1")
+        rows_from(newer, file, "1.1")
 
 
 def command(tmp_path, *more):

@@ -8,7 +8,7 @@ from studies import written
 
 from nest_core.documents.errors import InputError
 from nest_core.studies import engine
-from nest_core.studies.pool import WorkerPool
+from nest_core.studies.engine import WorkerPool
 from nest_core.studies.rows import rows_of
 from nest_core.studies.study import load_study
 from nest_studio.jobs.pools import cluster, cluster_size, processes

@@ -12,7 +12,7 @@ from nest_core.costs import price
 from nest_core.costs.parse import parse_plan
 from nest_core.documents.errors import InputError
 from nest_core.scenario import load_fabric, load_scenario
-from nest_core.studies.interval import interval_of
+from nest_core.studies.uncertainty import interval_of
 from nest_core.studies.uplinks import check_leaves, uplinks_off
 from nest_studio.cli import run
 

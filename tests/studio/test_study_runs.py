@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nest_core.studies.pool import WorkerPool
+from nest_core.studies.engine import WorkerPool
 from nest_core.studies.rows import rows_of
 from nest_core.studies.study import load_study
 from nest_studio.jobs import study_runs

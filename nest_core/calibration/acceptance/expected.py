@@ -4,7 +4,7 @@ Expected is what plans are priced by: the accelerator's library on the fabric's 
 (`nest_core.costs.software`). The threshold is the lower end of the interval that holds 80 % of
 healthy networks: the spreads of ``presets/network/spread.toml`` for what leaves a node, and the
 median error of the links' own curve on runs held out for what does not. The logarithm is taken as
-linear in every parameter, as `nest_core.studies.interval` does.
+linear in every parameter, as `nest_core.studies.uncertainty` does.
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ from nest_core.report.figures.style import (
     pointed_rows,
     wrapped,
 )
-from nest_core.studies.candidate import Candidate
 from nest_core.studies.comparison import Comparison
+from nest_core.studies.whole_bill import Candidate
 
 __all__ = ["SCENARIO_COLOURS", "pictures"]
 

@@ -26,8 +26,8 @@ from nest_core.report.figures.style import (
     rows_axis,
     value_axis,
 )
-from nest_core.studies.candidate import Candidate
 from nest_core.studies.failures import Loss
+from nest_core.studies.whole_bill import Candidate
 
 __all__ = [
     "ROW",

@@ -16,7 +16,7 @@ import plotly.graph_objects as go
 
 from nest_core.documents.units import humanise_rate
 from nest_core.report.figures.style import Picture, axis_names, frame, note, plain
-from nest_core.studies.candidate import Candidate
+from nest_core.studies.whole_bill import Candidate
 
 __all__ = ["levels_picture"]
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from nest_core.documents.units import format_money, humanise, humanise_seconds, percent
 from nest_core.explain import quantity
 from nest_core.report.figures.bill import watts
-from nest_core.studies.candidate import Candidate
 from nest_core.studies.comparison import Comparison
 from nest_core.studies.equal_budget import MOST_DEVICES
-from nest_core.studies.whole_bill import WholeBill
+from nest_core.studies.whole_bill import Candidate, WholeBill
 
 __all__ = ["formulae", "unlike"]
 

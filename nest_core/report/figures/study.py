@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from nest_core.documents.units import capital, percent
 from nest_core.explain import quantity
 from nest_core.report.figures.style import FAINT, Picture, empty, frame
-from nest_core.studies.parameter import Value
+from nest_core.studies.parameters import Value
 from nest_core.studies.study import Study, StudyAxis
 
 __all__ = ["METRIC_WORDS", "is_better_low", "study_picture"]

@@ -1,7 +1,7 @@
 """Designs as bars: what each trains, run for run against the first, and what each costs.
 
 One row per design, in one order, a bar from zero. Of a ratio of two speeds what both share cancels
-(`nest_core.studies.interval.paired_sd`): where its interval holds zero, the row says "tie".
+(`nest_core.studies.uncertainty.paired_sd`): where its interval holds zero, the row says "tie".
 """
 
 from __future__ import annotations

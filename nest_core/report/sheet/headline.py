@@ -41,7 +41,7 @@ def rests_on_price(found: Weighing) -> str:
     edge = _of(found.break_evens, "device_usd")
     told = []
     if other is not None and price is not None:
-        first, second = mine.weighed.design(), other.weighed.design()
+        first, second = mine.cost(), other.cost()
         if first is not None and second is not None:
             apart = dearer(first, second, price.typical, found.hours)
             side = "more" if apart > 0 else "less"
@@ -92,7 +92,7 @@ def _further(found: Weighing) -> list[WholeBill]:
 
 def _beside(found: Weighing, other: WholeBill) -> str:
     """What decides against a further design, in few words."""
-    edges = between(found.choice.weighed, other.weighed, found.device_usd, found.hours)
+    edges = between(found.choice, other, found.device_usd, found.hours)
     edge = _of(tuple(edges), "device_usd")
     return f"{edge.headline}." if edge else ""
 

@@ -17,10 +17,10 @@ from nest_core.documents.errors import InputError
 from nest_core.documents.units import format_money, signed_percent
 from nest_core.hardware.posterior import WIDTH
 from nest_core.studies.break_evens import BreakEven, between, speeds_tie
-from nest_core.studies.interval import paired_sd
 from nest_core.studies.ordering import OrderedDesign, ordered
+from nest_core.studies.uncertainty import paired_sd
 from nest_core.studies.whole_bill import WholeBill, device_usd_of
-from nest_core.studies.whole_cost import Design, with_hours
+from nest_core.studies.whole_cost import DesignCost, with_hours
 
 __all__ = ["Curve", "Moved", "Weighing", "curves", "dearer", "moved", "paired_difference", "weigh"]
 
@@ -70,7 +70,7 @@ class Weighing:
     @property
     def speeds_tie(self) -> bool:
         """Whether choice and rival train equally fast, for all that is known."""
-        return self.rival is not None and speeds_tie(self.choice.weighed, self.rival.weighed)
+        return self.rival is not None and speeds_tie(self.choice, self.rival)
 
 
 def weigh(
@@ -105,17 +105,17 @@ def weigh(
     others = [row.name for row in order if row.name != choice.name]
     rival = next((one for one in planned if others and one.name == others[0]), None)
     device_usd = device_usd_of(planned)
-    found = between(choice.weighed, rival.weighed, device_usd, hours) if rival else []
+    found = between(choice, rival, device_usd, hours) if rival else []
     left_out = tuple(one for one in bills if one.report is None)
     return Weighing(planned, left_out, order, choice, rival, device_usd, tuple(found), hours)
 
 
-def dearer(choice: Design, other: Design, device_usd: float, hours: float = 1.0) -> float:
+def dearer(choice: DesignCost, other: DesignCost, device_usd: float, hours: float = 1.0) -> float:
     """How much dearer a token of another design is, as a share of the choice's.
 
     Parameters
     ----------
-    choice, other : Design
+    choice, other : DesignCost
     device_usd : float
     hours : float
         Share of the hours that train this model; for the rest an accelerator is worth as much in
@@ -123,7 +123,7 @@ def dearer(choice: Design, other: Design, device_usd: float, hours: float = 1.0)
 
     Examples
     --------
-    >>> fast, cheap = Design(1.02e6, 1024, 6e6), Design(1e6, 1024, 4e6)
+    >>> fast, cheap = DesignCost(1.02e6, 1024, 6e6), DesignCost(1e6, 1024, 4e6)
     >>> round(dearer(fast, cheap, 93_750.0), 12)
     0.0
     """
@@ -258,27 +258,27 @@ def moved(found: Weighing) -> tuple[float, tuple[Moved, ...]]:
     return stands, tuple(rows)
 
 
-def _years(mine: Design, other: Design, usd: float) -> Moved:
+def _years(mine: DesignCost, other: DesignCost, usd: float) -> Moved:
     low, high = max(1.0, mine.years - 1), mine.years + 1
     ends = [dearer(replace(mine, years=y), replace(other, years=y), usd) for y in (low, high)]
     return Moved("years", f"{low:g} to {high:g}", (ends[0], ends[1]))
 
 
-def _design(one: WholeBill) -> Design:
-    found = one.weighed.design()
+def _design(one: WholeBill) -> DesignCost:
+    found = one.cost()
     if found is None:
         raise InputError("designs", "must have a plan", one.name, "leave it out")
     return found
 
 
-def _at(one: WholeBill, field: str, end: str) -> Design:
+def _at(one: WholeBill, field: str, end: str) -> DesignCost:
     """A design with one of its prices at an end of the list."""
-    ends = one.weighed.design(end)
+    ends = one.cost(end)
     design = _design(one)
     return design if ends is None else replace(design, **{field: getattr(ends, field)})
 
 
-def _faster(design: Design, factor: float) -> Design:
+def _faster(design: DesignCost, factor: float) -> DesignCost:
     return replace(design, tokens_per_s=design.tokens_per_s * factor)
 
 

@@ -7,7 +7,7 @@ from itertools import chain
 
 from nest_core.costs.price import Report
 from nest_core.scenario import Scenario
-from nest_core.studies.draw_search import Won, search_draws
+from nest_core.studies.draw_search import DrawResult, search_draws
 from nest_core.studies.recommended import Recommended, recommended
 from nest_studio.jobs.tasks.requests import Stop, Tell, announced, problem_of
 
@@ -16,7 +16,7 @@ __all__ = ["recommended_plan", "searched_draws"]
 
 def searched_draws(
     scenario: Scenario, best: Report, first: int, last: int, *, progress: Tell, stop: Stop
-) -> tuple[Won, ...] | None:
+) -> tuple[DrawResult, ...] | None:
     """Draws from the first to before the last, searched anew; None once stopped without any."""
     values = scenario.values
     found = search_draws(
@@ -33,7 +33,7 @@ def searched_draws(
 
 @announced("pricing what won under a thousand draws")
 def recommended_plan(
-    scenario: Scenario, best: Report, parts: Sequence[tuple[Won, ...]]
+    scenario: Scenario, best: Report, parts: Sequence[tuple[DrawResult, ...]]
 ) -> Recommended:
     """The plan of least expected time, and how sure that is."""
     values, won = scenario.values, tuple(chain(*parts))

@@ -30,7 +30,7 @@ from nest_core.planner import (
 )
 from nest_core.planner.baselines import Baseline, evaluate_baselines
 from nest_core.scenario import Scenario
-from nest_core.studies.interval import interval_of
+from nest_core.studies.uncertainty import interval_of
 
 __all__ = [
     "LONGEST_BASELINE_S",

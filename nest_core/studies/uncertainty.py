@@ -1,4 +1,4 @@
-"""Draws of what is not known exactly: a scenario as it may be, with all else the same.
+"""How surely a plan's time is known: draws of what is not known exactly, and intervals.
 
 What a scenario states is the centre. A draw moves parameters away from it: those of kernels as far
 and as jointly as their posterior lets them (`nest_core.hardware.posterior`), those of the network
@@ -6,6 +6,15 @@ each by its published spread (`nest_core.hardware.network_spread`), whose share 
 stands in for the posterior's, which knows no transports, but not for that of a person's own stack;
 and memory, of which all plans of a draw hold as much more than predicted, for it is software that
 errs (`nest_core.costs.head_room`).
+
+What parameters make of a plan's time are its slopes at the centre. What no parameter explains is
+the spread between sources, that is between clusters and between people who measure, and between the
+runs of one. Two plans share parameters: what makes both slower says nothing of which is faster. Of
+their ratio the variance is that of the difference of their slopes, a parameter of one name counted
+once; of what the model errs by from run to run, less the more alike the plans are (`alikeness`),
+nothing for one plan on two networks; and of what repeated runs differ by on either side, as in
+`nest_core.studies.uplinks`. The spread between sources is no part of it, for one cluster measures
+both. That is the paired interval.
 """
 
 from __future__ import annotations
@@ -19,13 +28,25 @@ import numpy as np
 from nest_core.costs import Plan, Problem, Report, price
 from nest_core.costs.head_room import spread_where
 from nest_core.costs.network_draw import routing_of, under
+from nest_core.explain.interval import Interval
 from nest_core.hardware.network_spread import NetworkParameters, load_spread
 from nest_core.hardware.posterior import adjusted
 from nest_core.hardware.stacks import known_of
 from nest_core.network import FloatArray, Network
 from nest_core.scenario import ScenarioValues
 
-__all__ = ["REPEATED_SD", "Draw", "Spread", "alikeness", "slopes", "spread_of"]
+__all__ = [
+    "REPEATED_SD",
+    "Draw",
+    "ParameterSpread",
+    "Sureness",
+    "alikeness",
+    "interval_of",
+    "paired_sd",
+    "slopes",
+    "spread_of",
+    "sureness_of",
+]
 
 _REACH = "network"
 """The posterior's parameter that the catalogue of networks replaces."""
@@ -76,7 +97,7 @@ class Draw:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Spread:
+class ParameterSpread:
     """How surely the parameters of a scenario are known.
 
     Parameters
@@ -142,7 +163,7 @@ class Spread:
         )
 
 
-def spread_of(scenario: ScenarioValues, problem: Problem) -> Spread:
+def spread_of(scenario: ScenarioValues, problem: Problem) -> ParameterSpread:
     """What is known of a scenario's accelerator under its stack, and of its network.
 
     Parameters
@@ -160,7 +181,7 @@ def spread_of(scenario: ScenarioValues, problem: Problem) -> Spread:
         "reduction": "reduction",
         **{f"overlap_{traffic}": f"overlap.{traffic}" for traffic in ("tp", "pp", "dp")},
     }
-    return Spread(
+    return ParameterSpread(
         tuple(known.parameters[place] for place in kept),
         known.covariance[np.ix_(kept, kept)],
         (
@@ -173,7 +194,7 @@ def spread_of(scenario: ScenarioValues, problem: Problem) -> Spread:
 
 
 def slopes(
-    scenario: ScenarioValues, network: Network, spread: Spread, reports: Sequence[Report]
+    scenario: ScenarioValues, network: Network, spread: ParameterSpread, reports: Sequence[Report]
 ) -> FloatArray:
     """How the logarithms of plans' times follow those of parameters, (plans, parameters).
 
@@ -208,3 +229,84 @@ def alikeness(plans: Sequence[Plan]) -> FloatArray:
         values = np.array([str(getattr(point, axis)) for point in points])
         found *= np.where(values[:, None] == values, 1.0, ALIKE)
     return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sureness:
+    """How a plan's time follows what is not known exactly.
+
+    Parameters
+    ----------
+    report : Report
+    spread : ParameterSpread
+    along : (parameters,)
+        Slopes of the time's logarithm along the logarithms of the spread's parameters.
+    """
+
+    report: Report
+    spread: ParameterSpread
+    along: FloatArray
+
+    @property
+    def interval(self) -> Interval:
+        """Where the time will lie."""
+        known = self.spread
+        variance = self.along @ known.joint @ self.along + known.source_sd**2 + known.run_sd**2
+        return Interval(self.report.iteration_s, float(np.sqrt(variance)))
+
+
+def sureness_of(scenario: ScenarioValues, problem: Problem, report: Report) -> Sureness:
+    """How surely a feasible report of a scenario is known; one price per uncertain parameter."""
+    spread = spread_of(scenario, problem)
+    (along,) = slopes(scenario, problem.network, spread, (report,))
+    return Sureness(report, spread, along)
+
+
+def interval_of(scenario: ScenarioValues, problem: Problem, report: Report) -> Interval:
+    """The interval of a feasible report of a scenario.
+
+    Parameters
+    ----------
+    scenario : ScenarioValues
+    problem : Problem
+        The scenario's.
+    report : Report
+
+    Notes
+    -----
+    One price per uncertain parameter.
+    """
+    return sureness_of(scenario, problem, report).interval
+
+
+def paired_sd(first: Sureness | None, second: Sureness | None) -> float:
+    """Return the standard deviation of the logarithm of the ratio of two plans' times.
+
+    On one cluster; 0 where one has no plan. Kernels are shared where both know them alike, as of
+    one accelerator under one stack.
+    """
+    if first is None or second is None:
+        return 0.0
+    one, other = first.spread, second.spread
+    count = len(one.kernels)
+    alike = one.kernels == other.kernels and np.array_equal(one.covariance, other.covariance)
+    mine, theirs = first.along[:count], second.along[: len(other.kernels)]
+    if alike:
+        apart = mine - theirs
+        variance = float(apart @ one.covariance @ apart)
+    else:
+        variance = float(mine @ one.covariance @ mine + theirs @ other.covariance @ theirs)
+    moved = _by_name(first), _by_name(second)
+    for name in {**moved[0], **moved[1]}:
+        variance += (moved[0].get(name, 0.0) - moved[1].get(name, 0.0)) ** 2
+    shared = float(alikeness((first.report.plan, second.report.plan))[0, 1])
+    variance += one.run_sd**2 + other.run_sd**2 - 2 * shared * one.run_sd * other.run_sd
+    return float(np.sqrt(variance + 2 * REPEATED_SD**2))
+
+
+def _by_name(one: Sureness) -> dict[str, float]:
+    """How far a standard deviation of every network parameter moves the time."""
+    along = one.along[len(one.spread.kernels) :].tolist()
+    return {
+        name: slope * sd for (_, name, sd), slope in zip(one.spread.network, along, strict=True)
+    }

@@ -8,8 +8,7 @@ import pytest
 from nest_core.costs import price
 from nest_core.costs.parse import parse_plan
 from nest_core.scenario import load_scenario
-from nest_core.studies.draws import spread_of
-from nest_core.studies.interval import interval_of
+from nest_core.studies.uncertainty import interval_of, spread_of
 
 HASHED = (
     'fabric="h100-spine-leaf-1024-4to1"', 'fabric.routing="ecmp"', 'search.recompute=["none"]',
