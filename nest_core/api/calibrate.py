@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from nest_core.calibration.collectives.nccl_log import LogFacts, log_op, read_log
+from nest_core.calibration.collectives.nccl_log import LogFacts, read_log
 from nest_core.calibration.collectives.own import OwnFit, fit_own
 from nest_core.calibration.logs import Given, read_run_log
 from nest_core.calibration.logs.models import sizes_of
@@ -261,7 +261,7 @@ def _fits(nccl: Sequence[tuple[str, str]], rows: Iterable[Row]) -> tuple[OwnFit,
     inside: list[Measurement] = []
     between: list[Measurement] = []
     for name, text in nccl:
-        measured = read_log(text, name, replace(facts, op=log_op(text, name)))
+        measured = read_log(text, name, facts)
         (inside if measured[0].nodes == 1 else between).extend(measured)
     library, found = load_library(), []
     for measured in (inside, between):

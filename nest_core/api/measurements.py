@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from nest_core.api.calibrate import OwnStack, own_stack
-from nest_core.calibration.collectives.nccl_log import LogFacts, is_log, log_op, read_log
+from nest_core.calibration.collectives.nccl_log import is_log, read_log
 from nest_core.calibration.logs.run_log import Given, Printed, read_command, read_lines
 from nest_core.calibration.training.posterior import spread
 from nest_core.calibration.training.predict import Prediction, predict_rows
@@ -201,7 +201,7 @@ def read_entries(content: bytes, name: str, given: Given) -> tuple[Entry, ...]:
     head = content[:20_000].decode("utf-8", "replace")
     if is_log(head):
         text = decoded(content, name)
-        read_log(text, name, LogFacts(op=log_op(text, name)))
+        read_log(text, name)
         return (Entry(name, "nccl", {}, text),)
     if is_training(head.partition("\n")[0].split(",")):
         return tuple(_of_table(decoded(content, name), name))

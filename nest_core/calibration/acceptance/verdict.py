@@ -9,25 +9,16 @@ of it, and what is inside it is not the reason.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from nest_core.calibration.acceptance.expected import MESSAGE_BYTES, Expected
-from nest_core.calibration.collectives.nccl_log import (
-    LogFacts,
-    check_whole,
-    is_log,
-    log_devices,
-    log_op,
-    log_ranks,
-    read_log,
-)
+from nest_core.calibration.collectives.nccl_log import NcclRun, complete_run
 from nest_core.documents.errors import InputError, shortened
 from nest_core.documents.units import humanise, humanise_bytes, plural
 from nest_core.network.collective import bus_factor
 
-__all__ = ["Outcome", "Run", "Verdict", "judge", "read_runs"]
+__all__ = ["CommandOutcome", "Verdict", "judge", "read_runs"]
 
 ROUNDED = 0.01
 """By which a message differs from the one asked for: whole elements per rank."""
@@ -35,36 +26,7 @@ _WORDS = {"all_reduce": "all-reduce", "all_to_all": "all-to-all"}
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """What a log says.
-
-    Parameters
-    ----------
-    name, op : str
-    ranks, hosts, per_host : int
-    devices : tuple of int
-        Numbers of the devices on their hosts.
-    busbw_Bps : tuple of (float, float)
-        Bytes of every message, and its bus bandwidth.
-    """
-
-    name: str
-    op: str
-    ranks: int
-    hosts: int
-    per_host: int
-    devices: tuple[int, ...]
-    busbw_Bps: tuple[tuple[float, float], ...]
-
-    def __str__(self) -> str:
-        return (
-            f"{self.name} holds an {_WORDS.get(self.op, self.op)} on {self.ranks:,} ranks of "
-            f"{plural(self.hosts, 'host')}"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class CommandOutcome:
     """One command and what was measured of it; None where no log is of it.
 
     Parameters
@@ -94,7 +56,7 @@ class Verdict:
 
     Parameters
     ----------
-    outcomes : tuple of Outcome
+    outcomes : tuple of CommandOutcome
         From the inside out.
     fault : str or None
         The tier at fault.
@@ -104,14 +66,14 @@ class Verdict:
         Logs that are of no command, one sentence each.
     """
 
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[CommandOutcome, ...]
     fault: str | None
     finding: str
     unmatched: tuple[str, ...]
 
 
-def read_runs(files: Iterable[tuple[str, str]]) -> tuple[Run, ...]:
-    """Runs from the names and texts of files.
+def read_runs(files: Iterable[tuple[str, str]]) -> tuple[NcclRun, ...]:
+    """Return runs from the names and texts of files.
 
     Raises
     ------
@@ -121,76 +83,61 @@ def read_runs(files: Iterable[tuple[str, str]]) -> tuple[Run, ...]:
     return tuple(_run(shortened(name, 60) or "file", text) for name, text in files)
 
 
-def judge(expected: Sequence[Expected], runs: Iterable[Run]) -> Verdict:
-    """Which commands passed, and which tier is at fault."""
+def judge(expected: Sequence[Expected], runs: Iterable[NcclRun]) -> Verdict:
+    """Return which commands passed, and which tier is at fault."""
     slowest: dict[int, tuple[float, str]] = {}
     unmatched = []
     for run in runs:
-        place = next((at for at, one in enumerate(expected) if _of(one, run)), None)
-        measured = _at_message(run)
+        place = next((place for place, test in enumerate(expected) if _fits(test, run)), None)
+        near = [row for row in run.rows if abs(row[0] / MESSAGE_BYTES - 1) <= ROUNDED]
+        words = (
+            f"{run.name} holds an {_WORDS.get(run.op or '', run.op)} on {len(run.ranks):,} ranks"
+            f" of {plural(len(run.hosts), 'host')}"
+        )
         if place is None:
-            unmatched.append(f"{run}, which no command here asks for: it was left out.")
-        elif measured is None:
-            largest = humanise_bytes(max(size for size, _ in run.busbw_Bps))
-            asked = humanise_bytes(MESSAGE_BYTES)
+            unmatched.append(f"{words}, which no command here asks for: it was left out.")
+        elif not near:
+            largest = humanise_bytes(max(size for size, _ in run.rows))
+            message = humanise_bytes(MESSAGE_BYTES)
             unmatched.append(
-                f"{run} with messages of up to {largest}, the command's is {asked}: it was left "
-                "out."
+                f"{words} with messages of up to {largest}, the command's is {message}: it was "
+                "left out."
             )
         else:
-            slowest[place] = min(slowest.get(place, (measured, run.name)), (measured, run.name))
-    outcomes = tuple(Outcome(one, *slowest.get(at, ())) for at, one in enumerate(expected))
+            factor = bus_factor(expected[place].scope.op, len(run.ranks))
+            rate = min(factor * size / seconds for size, seconds in near)
+            slowest[place] = min(slowest.get(place, (rate, run.name)), (rate, run.name))
+    outcomes = tuple(
+        CommandOutcome(test, *slowest.get(place, ())) for place, test in enumerate(expected)
+    )
     return Verdict(outcomes, *_fault(outcomes), tuple(unmatched))
 
 
-def _run(name: str, text: str) -> Run:
-    if not is_log(text):
-        raise InputError(
-            name,
-            "must be the output of nccl-tests",
-            "another text",
-            "save all that all_reduce_perf or alltoall_perf prints",
-        )
-    check_whole(text, name)
-    ranks = Counter(host for host, _ in log_ranks(text, name))
-    op, total = log_op(text, name), ranks.total()
-    if op is None:
+def _run(name: str, text: str) -> NcclRun:
+    run = complete_run(text, name)
+    if run.op is None:
         raise InputError(
             name, "must say which collective ran", "silent", "keep the line that names the program"
         )
-    if total < 2 or len(set(ranks.values())) > 1:
+    if len(run.ranks) < 2 or len(set(run.hosts.values())) > 1:
         raise InputError(
             name,
             "must list two ranks or more, as many on every host",
-            f"{total} on {plural(len(ranks), 'host')}",
+            f"{len(run.ranks)} on {plural(len(run.hosts), 'host')}",
             "run it as the command says, and save its whole output",
         )
-    if op not in _WORDS:
-        rows = [(0.0, 0.0)]
-    else:
-        facts = LogFacts(op, "any", total, len(ranks))
-        rows = [
-            (row.bytes, bus_factor(op, total) * row.bytes / row.seconds)
-            for row in read_log(text, name, facts)
-        ]
-    per_host = total // len(ranks)
-    return Run(name, op, total, len(ranks), per_host, log_devices(text), tuple(rows))
+    return run
 
 
-def _of(one: Expected, run: Run) -> bool:
-    """Whether a run is of a command."""
-    scope = one.scope
-    same = (scope.op, len(scope.devices), scope.hosts) == (run.op, run.ranks, run.hosts)
-    return same and (scope.device is None or run.devices == (scope.device,))
+def _fits(test: Expected, run: NcclRun) -> bool:
+    """Return whether a run is of a command."""
+    scope = test.scope
+    same = (scope.op, len(scope.devices), scope.hosts) == (run.op, len(run.ranks), len(run.hosts))
+    numbers = {number for _, number, _ in run.ranks}
+    return same and (scope.device is None or numbers == {scope.device})
 
 
-def _at_message(run: Run) -> float | None:
-    """Bus bandwidth of the message that is judged."""
-    near = [rate for size, rate in run.busbw_Bps if abs(size / MESSAGE_BYTES - 1) <= ROUNDED]
-    return min(near, default=None)
-
-
-def _fault(outcomes: Sequence[Outcome]) -> tuple[str | None, str]:
+def _fault(outcomes: Sequence[CommandOutcome]) -> tuple[str | None, str]:
     tiers = list(dict.fromkeys(outcome.expected.scope.tier for outcome in outcomes))
     measured = [outcome for outcome in outcomes if outcome.passed is not None]
     if not measured:
@@ -215,7 +162,7 @@ def _fault(outcomes: Sequence[Outcome]) -> tuple[str | None, str]:
     return None, f"Accepted: every one of {count} reached its threshold."
 
 
-def _slow(failed: Sequence[Outcome]) -> str:
+def _slow(failed: Sequence[CommandOutcome]) -> str:
     worst = min(
         failed, key=lambda one: (one.measured_busbw_Bps or 0.0) / one.expected.threshold_Bps
     )

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeVar
@@ -25,12 +26,11 @@ from nest_core.hardware.collectives.measurements import MAX_ROWS, OPS, Measureme
 
 __all__ = [
     "LogFacts",
-    "check_whole",
+    "NcclRun",
+    "complete_run",
     "is_log",
-    "log_devices",
-    "log_op",
-    "log_ranks",
     "read_log",
+    "read_run",
 ]
 
 _RANK = re.compile(
@@ -65,7 +65,7 @@ class LogFacts:
 
 
 def is_log(text: str) -> bool:
-    """Whether a text looks like the output of nccl-tests.
+    """Return whether a text looks like the output of nccl-tests.
 
     Examples
     --------
@@ -76,8 +76,111 @@ def is_log(text: str) -> bool:
     return "# nThread" in head or ("#wrong" in head and "busbw" in head)
 
 
+@dataclass(frozen=True, slots=True)
+class NcclRun:
+    """What a log of nccl-tests says.
+
+    Parameters
+    ----------
+    name : str
+        Of the log.
+    op : str or None
+        The collective, as this project spells it or as nccl-tests do; None where it is not told.
+    ranks : tuple of (str, int, str)
+        Host, number of the device on it and accelerator of every rank that the header lists.
+    rows : tuple of (float, float)
+        Bytes and seconds.
+    """
+
+    name: str
+    op: str | None
+    ranks: tuple[tuple[str, int, str], ...]
+    rows: tuple[tuple[float, float], ...]
+
+    @property
+    def hosts(self) -> Counter[str]:
+        """Return the ranks of every host."""
+        return Counter(host for host, *_ in self.ranks)
+
+    @property
+    def accelerator(self) -> str:
+        """Return the accelerator of the first rank; empty where the header lists none."""
+        return self.ranks[0][2] if self.ranks else ""
+
+
+def read_run(text: str, name: str, *, every_rank: bool = True) -> NcclRun:
+    """Return what a log says.
+
+    Parameters
+    ----------
+    text : str
+    name : str
+        What to call it in errors.
+    every_rank : bool
+        Whether a header that leaves ranks out is refused, as that of a very large run does.
+
+    Raises
+    ------
+    InputError
+        If a row is malformed, the run failed, or nothing was measured.
+    """
+    op: str | None = None
+    ranks: dict[int, tuple[str, int, str]] = {}
+    rows: list[tuple[float, float]] = []
+    last = ""
+    for number, line in _lines(text):
+        if _FAILED.search(line):
+            remedy = "mend what its first error names, and run it again"
+            raise InputError(
+                f"{name} line {number}", "must be of a run that ended well", line.strip(), remedy
+            )
+        if rank := _RANK.match(line):
+            ranks.setdefault(int(rank[1]), (rank[2], int(rank[3]), rank[4]))
+        elif row := _row(line, f"{name} line {number}"):
+            rows.append(row)
+            last = line
+        elif op is None and (program := _PROGRAM.search(line)):
+            op = op_name(program[1]) or program[1]
+        if len(rows) > MAX_ROWS:
+            raise InputError(name, f"must have at most {MAX_ROWS:,} rows", "more", "split it")
+    if every_rank and ranks and max(ranks) >= len(ranks):
+        listed = f"{len(ranks):,} of {max(ranks) + 1:,}"
+        raise InputError(name, "must list every rank in its header", listed, "paste all of it")
+    if not rows:
+        remedy = "paste the whole output of all_reduce_perf or its siblings"
+        raise InputError(name, "must hold rows of nccl-tests", "a text without any", remedy)
+    ordered = tuple(ranks[rank] for rank in sorted(ranks))
+    return NcclRun(name, op or _op_of_row(last.split(), len(ranks)), ordered, tuple(rows))
+
+
+def complete_run(text: str, name: str) -> NcclRun:
+    """Return what a log from its header to its footer says.
+
+    Raises
+    ------
+    InputError
+        If it is no such log, is cut off, or is one that `read_run` refuses.
+    """
+    if not is_log(text):
+        raise InputError(
+            name,
+            "must be the output of nccl-tests",
+            "another text",
+            "save all that all_reduce_perf or alltoall_perf prints",
+        )
+    run = read_run(text, name)
+    if not _FOOTER.search(text):
+        raise InputError(
+            name,
+            "must end with the average bus bandwidth",
+            "cut off",
+            "paste the whole output, or run it again",
+        )
+    return run
+
+
 def read_log(text: str, name: str, facts: LogFacts | None = None) -> list[Measurement]:
-    """Measurements of a log.
+    """Return the measurements of a log.
 
     Parameters
     ----------
@@ -89,51 +192,28 @@ def read_log(text: str, name: str, facts: LogFacts | None = None) -> list[Measur
     Raises
     ------
     InputError
-        If a row is malformed, nothing was measured, or neither header nor facts say what.
+        If `read_run` refuses it, or neither header nor facts say what was measured.
     """
     facts = facts or LogFacts()
-    ranks = log_ranks(text, name, whole=not facts.devices)
-    hosts = [host for host, _ in ranks]
-    devices = [device for _, device in ranks]
-    op = facts.op
-    sizes: list[tuple[float, float]] = []
-    for number, line in _lines(text):
-        if _FAILED.search(line):
-            remedy = "mend what its first error names, and run it again"
-            raise InputError(
-                f"{name} line {number}", "must be of a run that ended well", line.strip(), remedy
-            )
-        row = _row(line, f"{name} line {number}")
-        if row is None:
-            program = _PROGRAM.search(line)
-            if op is None and program:
-                op = op_name(program[1]) or program[1]
-        elif len(sizes) == MAX_ROWS:
-            raise InputError(name, f"must have at most {MAX_ROWS:,} rows", "more", "split it")
-        else:
-            sizes.append(row)
-    if not sizes:
-        remedy = "paste the whole output of all_reduce_perf or its siblings"
-        raise InputError(name, "must hold rows of nccl-tests", "a text without any", remedy)
-    count = _known(facts.devices or len(hosts), name, "devices", "the number of devices")
-    nodes = facts.nodes or len(set(hosts)) or 1
+    run = read_run(text, name, every_rank=not facts.devices)
+    count = _stated(facts.devices or len(run.ranks), name, "devices", "the number of devices")
+    nodes = facts.nodes or len(run.hosts) or 1
     if count < 2 or nodes < 1 or count % nodes:
-        remedy = "give devices and nodes"
         raise InputError(
             name,
             "must have at least 2 devices, spread evenly over its nodes",
             f"{count} on {nodes}",
-            remedy,
+            "give devices and nodes",
         )
-    accelerator = facts.accelerator or (devices[0] if devices else "")
-    chosen = _known(op, name, "op", "the collective")
-    if chosen not in OPS:
-        raise InputError("op", f"must be one of {', '.join(OPS)}", chosen, "choose one")
+    op = _stated(facts.op or run.op, name, "op", "the collective")
+    if op not in OPS:
+        raise InputError("op", f"must be one of {', '.join(OPS)}", op, "choose one")
+    accelerator = _stated(facts.accelerator or run.accelerator, name, "accelerator", "the device")
     return [
         Measurement(
             f"{name}/{int(size)}",
-            chosen,
-            _known(accelerator, name, "accelerator", "the device"),
+            op,
+            accelerator,
             count,
             nodes,
             size,
@@ -143,84 +223,33 @@ def read_log(text: str, name: str, facts: LogFacts | None = None) -> list[Measur
             facts.network_Bps if nodes > 1 else 0.0,
             name,
         )
-        for size, seconds in sizes
+        for size, seconds in run.rows
     ]
 
 
-def log_ranks(text: str, name: str, *, whole: bool = True) -> list[tuple[str, str]]:
-    """Host and accelerator of every rank that a log's header lists, rank by rank.
+def _op_of_row(words: list[str], ranks: int) -> str | None:
+    """Return the collective that a row's bandwidths tell, of versions that name no program.
 
-    Raises
-    ------
-    InputError
-        If it leaves ranks out, as that of a very large run does, and has to be ``whole``.
+    Of ``n`` ranks, bus bandwidth is ``2 (n - 1) / n`` of the algorithm's for all-reduce and
+    ``(n - 1) / n`` for what is gathered or scattered; only a reduce-scatter of these has an
+    operation.
     """
-    found: dict[int, tuple[str, str]] = {}
-    for rank in _ranks(text):
-        found.setdefault(int(rank[1]), (rank[2], rank[4]))
-    if whole and found and max(found) >= len(found):
-        listed = f"{len(found):,} of {max(found) + 1:,}"
-        raise InputError(name, "must list every rank in its header", listed, "paste all of it")
-    return [found[rank] for rank in sorted(found)]
-
-
-def log_devices(text: str) -> tuple[int, ...]:
-    """Numbers of the devices, on their hosts, that a log's header lists, each once."""
-    return tuple(sorted({int(rank[3]) for rank in _ranks(text)}))
-
-
-def _ranks(text: str) -> Iterator[re.Match[str]]:
-    for _, line in _lines(text):
-        if line.startswith("#") and (rank := _RANK.match(line)):
-            yield rank
-
-
-def check_whole(text: str, name: str) -> None:
-    """Refuse a log without the footer with which nccl-tests end.
-
-    Raises
-    ------
-    InputError
-    """
-    if not _FOOTER.search(text):
-        raise InputError(
-            name,
-            "must end with the average bus bandwidth",
-            "cut off",
-            "paste the whole output, or run it again",
-        )
-
-
-def log_op(text: str, name: str) -> str | None:
-    """The collective that a log names, as nccl-tests or this project spells it; None if not told.
-
-    Logs of older versions do not name their program. Of ``n`` ranks, bus bandwidth is
-    ``2 (n - 1) / n`` of the algorithm's for all-reduce and ``(n - 1) / n`` for what is gathered or
-    scattered; only a reduce-scatter of these has an operation.
-    """
-    last: list[str] = []
-    for _, line in _lines(text):
-        if _row(line, name) is not None:
-            last = line.split()
-        elif program := _PROGRAM.search(line):
-            return op_name(program[1]) or program[1]
-    count = len(log_ranks(text, name))
-    if count < 2 or len(last) < 13:
+    if ranks < 2 or len(words) < 13:
         return None
-    ratio = _figure(last[7]) / (_figure(last[6]) or math.nan) * count / (count - 1)
+    ratio = _figure(words[7]) / (_figure(words[6]) or math.nan) * ranks / (ranks - 1)
     if abs(ratio - 2) < _RATIO:
         return "all_reduce"
-    return "reduce_scatter" if abs(ratio - 1) < _RATIO and last[3] != "none" else None
+    return "reduce_scatter" if abs(ratio - 1) < _RATIO and words[3] != "none" else None
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines with their numbers, without what mpirun and srun put before them."""
+    """Yield lines with their numbers, without what mpirun and srun put before them."""
     for number, printed in enumerate(text.splitlines(), start=1):
         yield number, _PREFIX.sub("", printed)
 
 
 def _row(line: str, where: str) -> tuple[float, float] | None:
-    """Bytes and seconds of a row; None for a line that is not one."""
+    """Return bytes and seconds of a row; None for a line that is not one."""
     words = _TIMESTAMP.sub("", line).split()
     if len(words) == _PER_ITERATION:
         words = words[:9] + words[13:17]
@@ -251,7 +280,7 @@ def _figure(word: str) -> float:
         return math.nan
 
 
-def _known(value: _Value | None, name: str, option: str, what: str) -> _Value:
+def _stated(value: _Value | None, name: str, option: str, what: str) -> _Value:
     if not value:
         raise InputError(name, f"must say {what} in its header", "silent", f"give --{option}")
     return value

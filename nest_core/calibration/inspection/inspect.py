@@ -13,10 +13,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nest_core.calibration.inspection.busbw import Compared, compare
+from nest_core.calibration.collectives.nccl_log import NcclRun
+from nest_core.calibration.inspection.busbw import BusComparison, compare
 from nest_core.calibration.inspection.cluster import Cluster, cluster_of, short_name
 from nest_core.calibration.inspection.launch import FIELD, Launch, read_launch
-from nest_core.calibration.inspection.logs import Logs, NcclLog, read_logs
+from nest_core.calibration.inspection.logs import Logs, read_logs
 from nest_core.calibration.training.machines import Machine, machine_of
 from nest_core.documents.errors import InputError
 from nest_core.documents.presets import preset_names
@@ -57,7 +58,7 @@ class Inspected:
         The document of a scenario file, its fabric as tables.
     assumed : tuple of str
         One sentence for each fact that was in none of the logs.
-    compared : tuple of Compared
+    compared : tuple of BusComparison
         Measured bus bandwidths beside those that the scenario's fabric predicts.
     kinds : dict of str to str
         What each file was read as.
@@ -65,7 +66,7 @@ class Inspected:
 
     scenario: dict[str, Any]
     assumed: tuple[str, ...]
-    compared: tuple[Compared, ...]
+    compared: tuple[BusComparison, ...]
     kinds: dict[str, str]
 
 
@@ -305,7 +306,7 @@ def _check_size(logs: Logs, asked: Launch, cluster: Cluster, each: int, assumed:
         _check_hosts(log, where, cluster, assumed)
 
 
-def _check_hosts(log: NcclLog, where: str, cluster: Cluster, assumed: list[str]) -> None:
+def _check_hosts(log: NcclRun, where: str, cluster: Cluster, assumed: list[str]) -> None:
     """Refuse a log that ran on hosts of the cluster and on others."""
     names = {short_name(name) for name in cluster.names}
     others = [host for host in log.hosts if short_name(host) not in names]

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from nest_core.calibration.collectives.nccl_log import (
-    LogFacts,
-    check_whole,
-    is_log,
-    log_ranks,
-    read_log,
-)
+from nest_core.calibration.collectives.nccl_log import NcclRun, complete_run, is_log
 from nest_core.documents.errors import InputError, shortened
 from nest_core.interop.formats import Assumed, format_of
 from nest_core.interop.formats.nvidia_topo import NodeTopology, is_nvidia_topo, read_nvidia_topo
@@ -20,7 +13,7 @@ from nest_core.interop.formats.slurm import slurm_nodes
 from nest_core.interop.formats.slurm_yaml import slurm_yaml_nodes
 from nest_core.interop.formats.values import Source
 
-__all__ = ["FabricLog", "Logs", "NcclLog", "TopoLog", "read_logs"]
+__all__ = ["FabricLog", "Logs", "TopoLog", "read_logs"]
 
 SLURM = ("slurm-tree", "slurm-block", "slurm-yaml")
 KNOWN = "the output of ibnetdiscover, nvidia-smi topo -m or nccl-tests, or a Slurm topology file"
@@ -44,16 +37,6 @@ class TopoLog:
     node: NodeTopology
 
 
-@dataclass(frozen=True, slots=True)
-class NcclLog:
-    """A run of nccl-tests: devices that it ran on each of its hosts, and what they are."""
-
-    name: str
-    text: str
-    hosts: Counter[str]
-    accelerator: str
-
-
 @dataclass(slots=True)
 class Logs:
     """All that was given, by kind."""
@@ -61,7 +44,7 @@ class Logs:
     subnet: FabricLog | None = None
     slurm: FabricLog | None = None
     topo: TopoLog | None = None
-    nccl: list[NcclLog] = field(default_factory=list)
+    nccl: list[NcclRun] = field(default_factory=list)
     kinds: dict[str, str] = field(default_factory=dict)
     """What each file was read as."""
 
@@ -105,12 +88,9 @@ def _add_topo(logs: Logs, name: str, text: str) -> None:
     logs.topo = logs.topo or found
 
 
-def _nccl(name: str, text: str) -> NcclLog:
-    # Its rows are read for their faults: of which collective they are does not matter here.
-    read_log(text, name, LogFacts("all_reduce", "any", 2, 1))
-    check_whole(text, name)
-    ranks = log_ranks(text, name)
-    accelerators = dict.fromkeys(accelerator for _, accelerator in ranks)
+def _nccl(name: str, text: str) -> NcclRun:
+    run = complete_run(text, name)
+    accelerators = dict.fromkeys(accelerator for *_, accelerator in run.ranks)
     if len(accelerators) != 1:
         raise InputError(
             name,
@@ -118,7 +98,7 @@ def _nccl(name: str, text: str) -> NcclLog:
             " and ".join(accelerators) or "none",
             "save the whole output of all_reduce_perf or its siblings on nodes that are alike",
         )
-    return NcclLog(name, text, Counter(host for host, _ in ranks), next(iter(accelerators)))
+    return run
 
 
 def _add_fabric(logs: Logs, name: str, text: str) -> None:

@@ -6,7 +6,7 @@ from itertools import groupby
 
 from nest_core.calibration.acceptance.expected import Expected
 from nest_core.calibration.acceptance.scopes import RAIL
-from nest_core.calibration.acceptance.verdict import Outcome, Verdict
+from nest_core.calibration.acceptance.verdict import CommandOutcome, Verdict
 from nest_core.documents.units import GB
 
 __all__ = ["acceptance_rows", "acceptance_script"]
@@ -38,7 +38,7 @@ def acceptance_script(expected: list[Expected]) -> str:
     return "\n".join(f"# {one.scope.name}: {one.where}\n{one.command}" for one in expected)
 
 
-def _row(outcome: Outcome) -> dict[str, str]:
+def _row(outcome: CommandOutcome) -> dict[str, str]:
     one, measured = outcome.expected, outcome.measured_busbw_Bps
     return {
         "scope": one.scope.name,
