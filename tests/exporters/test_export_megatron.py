@@ -6,6 +6,7 @@ import ast
 import itertools
 import re
 import subprocess
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from nest_core.costs.parse import read_pasted, read_plan
 from nest_core.explain.mine import check_job
 from nest_core.interop.exporters import Refused, export_plan
 from nest_core.interop.exporters.astra_workload import groups_of
-from nest_core.interop.exporters.megatron_core import layout_string, stage_options, swapped
+from nest_core.interop.exporters.megatron_core import layout_string, stage_fields, swapped
 
 assert DATA.is_dir()
 
@@ -29,35 +30,35 @@ def unrolled(layout: str) -> list[str]:
     return plain.split("|")
 
 
-def cuts_said(options: object, blocks: int, pp: int) -> tuple[int, ...]:
-    """The cuts that Megatron Core builds from its options, virtual stage by virtual stage."""
-    from nest_core.interop.exporters.megatron_core import StageOptions
-
-    assert isinstance(options, StageOptions)
-    virtual_stages = options.virtual_stages * pp
-    if options.layout:
-        rows = unrolled(options.layout)
+def cuts_built(fields: dict[str, Any], blocks: int, pp: int) -> tuple[int, ...]:
+    """The cuts that Megatron Core builds from its fields, virtual stage by virtual stage."""
+    virtual_stages = fields.get("virtual_pipeline_model_parallel_size", 1) * pp
+    ends_counted = fields.get("account_for_embedding_in_pipeline_split", False)
+    first = fields.get("num_layers_in_first_pipeline_stage", 0)
+    if layout := fields.get("pipeline_model_parallel_layout", ""):
+        rows = unrolled(layout)
         assert rows[0][0] == "E"
         assert rows[-1][-1] == "L"
         assert "".join(rows) == "E" + "t" * blocks + "L"
         sizes = [row.count("t") for row in rows]
-    elif options.first:
-        middle, left = divmod(blocks - options.first - options.last, max(pp - 2, 1))
-        assert not left
-        sizes = [options.first, *[middle] * (pp - 2), options.last]
+    elif first:
+        last = fields["num_layers_in_last_pipeline_stage"]
+        middle, rest = divmod(blocks - first - last, max(pp - 2, 1))
+        assert not rest
+        sizes = [first, *[middle] * (pp - 2), last]
     else:
-        each, left = divmod(blocks + 2 * options.ends_counted, virtual_stages)
-        assert not left
-        sizes = [each] * virtual_stages
-        sizes[0] -= options.ends_counted
-        sizes[-1] -= options.ends_counted
+        size, rest = divmod(blocks + 2 * ends_counted, virtual_stages)
+        assert not rest
+        sizes = [size] * virtual_stages
+        sizes[0] -= ends_counted
+        sizes[-1] -= ends_counted
     inner = [1 + end for end in itertools.accumulate(sizes)]
     return (0, *inner[:-1], blocks + 2)
 
 
 @settings(max_examples=400, derandomize=True, database=None, deadline=None)
 @given(st.data())
-def test_stage_options_say_the_cuts(data: st.DataObject) -> None:
+def test_stage_fields_say_the_cuts(data: st.DataObject) -> None:
     """Read back by Megatron Core's own rules, whichever of its four ways was taken."""
     pp, v = data.draw(st.integers(2, 8)), data.draw(st.integers(1, 3))
     layers = data.draw(st.integers(max(pp * v, 3), 60))
@@ -72,9 +73,10 @@ def test_stage_options_say_the_cuts(data: st.DataObject) -> None:
         1, False, 1, pp, 1, 0, MEGATRON, interleave=v, schedule="interleaved" if v > 1 else "1f1b"
     )
     chosen = Plan(point, (0, *sorted(inner), layers), ("none",) * pp)
-    options = stage_options(chosen)
-    assert cuts_said(options, layers - 2, pp) == chosen.cuts
-    assert options.layout == "" or options.layout == layout_string(chosen.cuts)
+    fields = stage_fields(chosen)
+    assert cuts_built(fields, layers - 2, pp) == chosen.cuts
+    layout = fields.get("pipeline_model_parallel_layout", "")
+    assert layout in ("", layout_string(chosen.cuts))
 
 
 @pytest.mark.parametrize(
@@ -86,9 +88,9 @@ def test_stage_options_say_the_cuts(data: st.DataObject) -> None:
 )  # fmt: skip
 def test_the_plainest_way_is_taken(cuts: tuple[int, ...], way: str) -> None:
     """A layout string only where nothing shorter says it."""
-    options = stage_options(plan(scenario(), dp=16, pp=4, cuts=list(cuts)))
-    assert bool(options.layout) == (way == "layout")
-    assert bool(options.first) == (way == "first")
+    fields = stage_fields(plan(scenario(), dp=16, pp=4, cuts=list(cuts)))
+    assert ("pipeline_model_parallel_layout" in fields) == (way == "layout")
+    assert ("num_layers_in_first_pipeline_stage" in fields) == (way == "first")
 
 
 def megatron_ranks(point: Point, expert: bool) -> dict[str, set[tuple[int, ...]]]:

@@ -14,9 +14,9 @@ from __future__ import annotations
 import re
 
 from nest_core.calibration.logs.megatron import MegatronReader, number
-from nest_core.calibration.logs.report import MOST_STEPS, Report
+from nest_core.calibration.logs.report import MAX_STEPS, LogReport
 from nest_core.calibration.logs.settings import NAMES
-from nest_core.calibration.logs.steps import Step
+from nest_core.calibration.logs.steps import PrintedStep
 from nest_core.documents.units import GB
 
 __all__ = ["BridgeReader"]
@@ -47,7 +47,7 @@ class BridgeReader(MegatronReader):
 
     def __init__(self) -> None:
         super().__init__()
-        self._own: list[Step] = []
+        self._own: list[PrintedStep] = []
         self._seen = False
         self._counted = 0
 
@@ -55,23 +55,23 @@ class BridgeReader(MegatronReader):
         """Take what a line says, if it is one of this printer's."""
         if "Step Time" in text and (found := _STEP.search(text)):
             self._seen, self._counted = True, self._counted + 1
-            if (seconds := number(found[1])) and self._counted <= MOST_STEPS:
-                self._own.append(Step(0, self._counted, seconds))
+            if (seconds := number(found[1])) and self._counted <= MAX_STEPS:
+                self._own.append(PrintedStep(0, self._counted, seconds))
         elif "memory (GB)" in text and (found := _MEMORY.search(text)):
             self._seen = True
             for kind, amount in _HELD.findall(found[1]):
-                if held := number(amount):
-                    self._report.held(kind, held * GB)
+                gigabytes = number(amount)
+                self._report.add_memory(kind, gigabytes and gigabytes * GB)
         elif not self._seen and ": " in text and (found := _SETTING.match(text)):
             if found[1] in _KNOWN:
                 self._report.said[found[1]] = found[2]
         else:
             super().line(text)
 
-    def report(self) -> Report:
-        """All that was said; no step where no line is of this printer alone."""
+    def report(self) -> LogReport:
+        """Return all that the lines say; no step where no line is of this printer alone."""
         report = super().report()
         if not self._seen:
-            return Report(self.framework)
+            return LogReport(self.framework)
         report.steps = report.steps or self._own
         return report

@@ -13,8 +13,7 @@ from __future__ import annotations
 import re
 
 from nest_core.calibration.logs.megatron import number
-from nest_core.calibration.logs.report import Report
-from nest_core.calibration.logs.steps import Step
+from nest_core.calibration.logs.report import LogReader, LogReport
 from nest_core.documents.units import GIB
 
 __all__ = ["DeepspeedReader"]
@@ -32,44 +31,37 @@ PLAN = (
     "world_size",
     "zero_optimization_stage",
 )
-_KEPT = (*PLAN, "gradient_accumulation_steps", "bfloat16_enabled", "fp16_enabled")
+_SETTINGS = (*PLAN, "gradient_accumulation_steps", "bfloat16_enabled", "fp16_enabled")
 
 
-class DeepspeedReader:
+class DeepspeedReader(LogReader):
     """Takes a log of DeepSpeed line by line."""
 
+    framework = "DeepSpeed"
+    per = "sample"
+
     def __init__(self) -> None:
-        self._report = Report("DeepSpeed", per="sample")
-        self._block = 0
-        self._last = -1
+        super().__init__()
         self._dump: dict[str, str] = {}
 
     def line(self, text: str) -> None:
         """Take what a line says, if it is one of this printer's."""
         if "SamplesPerSec=" in text and (found := _STEP.search(text)):
-            self._step(int(found[1]), found[2] or "", found[3] or "")
+            samples, gibibytes = number(found[2] or ""), number(found[3] or "")
+            self._step(int(found[1]), samples and 1.0 / samples)
+            self._report.add_memory("allocated", gibibytes and gibibytes * GIB)
         elif "config.py" in text and (found := _SETTING.search(text)):
-            if found[1] in _KEPT:
+            if found[1] in _SETTINGS:
                 self._dump[found[1]] = found[2]
             if found[1] == "zero_optimization_stage":  # the last of those that matter
                 self._close()
         elif "version=" in text and (found := _VERSION.search(text)):
             self._report.framework = f"DeepSpeed {found[1]}"
 
-    def report(self) -> Report:
-        """All that was said."""
+    def report(self) -> LogReport:
+        """Return all that the lines say."""
         self._close()
         return self._report
-
-    def _step(self, at: int, rate: str, memory: str) -> None:
-        samples, held = number(rate), number(memory)
-        if at < self._last:
-            self._block += 1
-        if samples and at != self._last:
-            self._report.took(Step(self._block, at, 1.0 / samples))
-        if held:
-            self._report.held("allocated", held * GIB)
-        self._last = at
 
     def _close(self) -> None:
         if self._dump:
@@ -77,6 +69,5 @@ class DeepspeedReader:
             plan = {name: self._dump.get(name, "") for name in PLAN}
             if plan not in self._report.runs:
                 self._report.runs.append(plan)
-            if self._report.steps:
-                self._block, self._last = self._block + 1, -1
+            self._restart()
         self._dump = {}

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import re
 
-from nest_core.calibration.logs.report import Report
-from nest_core.calibration.logs.steps import Step
+from nest_core.calibration.logs.report import LogReader, LogReport
 from nest_core.documents.units import GIB
 
 __all__ = ["MegatronReader", "number"]
@@ -54,77 +53,68 @@ PLAN = (
 """Arguments in which runs of one file must agree."""
 
 
-class MegatronReader:
+class MegatronReader(LogReader):
     """Takes a log of Megatron-LM line by line."""
 
     framework = "Megatron-LM"
 
     def __init__(self) -> None:
-        self._report = Report(self.framework)
+        super().__init__()
         self._dump: dict[str, str] | None = None
-        self._block = 0
-        self._last = -1
 
     def line(self, text: str) -> None:
         """Take what a line says, if it is one of this printer's."""
         if "iteration" in text and (found := _ITERATION.search(text)):
             self._iteration(int(found[1]), found[3])
         elif self._dump is not None:
-            self._argument(text)
+            self._argument(self._dump, text)
         elif "arguments" in text and _BEGIN.search(text):
             self._dump = {}
         elif "memory (MB)" in text and (found := _MEMORY.search(text)):
             for kind, amount in zip(
                 ("allocated", "reserved", "device"), found.groups(), strict=True
             ):
-                if amount and (held := number(amount)):
-                    self._report.held(kind, held * GIB / 1024)
+                mebibytes = number(amount or "")
+                self._report.add_memory(kind, mebibytes and mebibytes * GIB / 1024)
         elif "padded vocab" in text and (found := _VOCABULARY.search(text)):
             self._report.said["padded_vocab_size"] = found[1]
 
-    def report(self) -> Report:
-        """All that was said."""
+    def report(self) -> LogReport:
+        """Return all that the lines say."""
         self._close()
         return self._report
 
     def _iteration(self, at: int, rest: str) -> None:
         self._close()
         time, batch = _TIME.search(rest), _BATCH.search(rest)
-        seconds = number(time[2]) if time else None
-        if time is None or not seconds:
+        figure = number(time[2]) if time else None
+        if time is None or not figure:
             return
-        if time[1] not in _UNITS:
+        if time[1] in _UNITS:
+            self._step(at, figure * _UNITS[time[1]], int(batch[1]) if batch else 0)
+        else:
             self._report.unit = time[1]
-            return
-        if at < self._last:
-            self._block += 1
-        if at != self._last:  # some print a line on several ranks
-            step = Step(self._block, at, seconds * _UNITS[time[1]], int(batch[1]) if batch else 0)
-            self._report.took(step)
-        self._last = at
 
-    def _argument(self, text: str) -> None:
-        assert self._dump is not None
+    def _argument(self, dump: dict[str, str], text: str) -> None:
         if "end of arguments" in text and _END.search(text):
             self._close()
         elif (found := _ARGUMENT.match(text)) and (found[2] or len(found[1]) >= _LONG):
-            self._dump[found[1].lower()] = found[3]
+            dump[found[1].lower()] = found[3]
 
     def _close(self) -> None:
         """A configuration has ended; what follows belongs to a new start."""
         if self._dump:
-            known = self._report.said.get("padded_vocab_size")
+            padded = self._report.said.get("padded_vocab_size", "None")
             self._report.said |= self._dump
-            if known and self._dump.get("padded_vocab_size", "None") == "None":
-                self._report.said["padded_vocab_size"] = known
+            if self._report.said.get("padded_vocab_size", "None") == "None" != padded:
+                self._report.said["padded_vocab_size"] = padded
             self._report.runs.append({name: self._dump.get(name, "") for name in PLAN})
-            if self._report.steps:
-                self._block, self._last = self._block + 1, -1
+            self._restart()
         self._dump = None
 
 
 def number(text: str) -> float | None:
-    """A positive number; None for what two lines made of one another."""
+    """Return a positive number; None for what two lines made of one another."""
     try:
         value = float(text)
     except ValueError:

@@ -19,8 +19,8 @@ from collections.abc import Mapping
 from statistics import median
 from typing import Any
 
-from nest_core.calibration.logs.report import MOST_STEPS, Report
-from nest_core.calibration.logs.steps import WARM_UP, Step
+from nest_core.calibration.logs.report import MAX_STEPS, LogReader, LogReport
+from nest_core.calibration.logs.steps import WARM_UP, PrintedStep
 from nest_core.documents.units import GIB
 
 __all__ = ["MllogReader"]
@@ -43,15 +43,16 @@ _SEQUENCES = {"gpt3": "2048"}
 _PLATFORM = re.compile(r"(\d{1,6}) ?x ?(.+)")
 
 
-class MllogReader:
+class MllogReader(LogReader):
     """Takes a log with MLPerf events line by line."""
 
+    framework = "MLPerf"
+
     def __init__(self) -> None:
-        self._report = Report("MLPerf")
-        self._block = 0
+        super().__init__()
         self._before: tuple[float, float] | None = None
-        self._between: list[Step] = []
-        self._told: list[Step] = []
+        self._between: list[PrintedStep] = []
+        self._told: list[PrintedStep] = []
         self._rates: list[float] = []
 
     def line(self, text: str) -> None:
@@ -66,17 +67,19 @@ class MllogReader:
         if isinstance(event, dict) and isinstance(event.get("key"), str):
             self._event(event["key"], event.get("value"), event)
 
-    def report(self) -> Report:
-        """All that was said."""
+    def report(self) -> LogReport:
+        """Return all that the lines say."""
         report, batch = self._report, _figure(self._report.said.get("global_batch_size"))
         steps = self._between if len(self._between) >= len(self._told) // 2 else self._told
         if not steps and batch:
             steps = [
-                Step(0, WARM_UP * number, batch / rate) for number, rate in enumerate(self._rates)
+                PrintedStep(0, WARM_UP * number, batch / rate)
+                for number, rate in enumerate(self._rates)
             ]
         if batch and steps is self._between and _counts_samples(steps, self._told, batch):
             steps = [
-                Step(step.block, step.number // int(batch), step.seconds * batch) for step in steps
+                PrintedStep(step.block, step.number // int(batch), step.seconds * batch)
+                for step in steps
             ]
         report.steps = steps
         return report
@@ -100,26 +103,25 @@ class MllogReader:
             self._stats(value, known, _figure(event.get("time_ms")))
 
     def _stats(self, value: Mapping[str, Any], known: Mapping[str, Any], now: float) -> None:
-        if len(self._told) + len(self._between) + len(self._rates) > MOST_STEPS:
+        if len(self._told) + len(self._between) + len(self._rates) > MAX_STEPS:
             return
-        if held := _figure(value.get("max_memory_usage")):
-            self._report.held("allocated", held * GIB)
+        self._report.add_memory("allocated", _figure(value.get("max_memory_usage")) * GIB)
         step, told = _figure(known.get("step"), zero=True), _figure(value.get("train_step_time"))
         if "step" not in known:
             if told:
-                self._told.append(Step(0, WARM_UP * len(self._told), told))
+                self._told.append(PrintedStep(0, WARM_UP * len(self._told), told))
         elif told or "reduced_train_loss" in value or "train_loss" in value:
             if told:
-                self._told.append(Step(self._block, int(step), told))
+                self._told.append(PrintedStep(self._block, int(step), told))
             if self._before and now > self._before[0] and step > self._before[1]:
                 seconds = (now - self._before[0]) / 1e3 / (step - self._before[1])
-                self._between.append(Step(self._block, int(step), seconds))
+                self._between.append(PrintedStep(self._block, int(step), seconds))
             self._before = now, step
         if rate := _figure(value.get("throughput")):
             self._rates.append(rate)
 
 
-def _counts_samples(steps: list[Step], told: list[Step], batch: float) -> bool:
+def _counts_samples(steps: list[PrintedStep], told: list[PrintedStep], batch: float) -> bool:
     """Whether metadata counts samples.
 
     Then the time between steps is far below what the events tell; where they tell nothing, every

@@ -11,8 +11,7 @@ from __future__ import annotations
 import re
 
 from nest_core.calibration.logs.megatron import number
-from nest_core.calibration.logs.report import Report
-from nest_core.calibration.logs.steps import Step
+from nest_core.calibration.logs.report import LogReader
 
 __all__ = ["NemoReader"]
 
@@ -21,13 +20,14 @@ _PIECE = re.compile(r" \| ([^|:]+): (\S+)")
 _MEMORY = {"max_memory_allocated": "allocated", "max_memory_reserved": "reserved"}
 
 
-class NemoReader:
+class NemoReader(LogReader):
     """Takes a log of NeMo line by line."""
 
+    framework = "NeMo"
+
     def __init__(self) -> None:
-        self._report = Report("NeMo")
-        self._block = 0
-        self._last = (-1, -1)
+        super().__init__()
+        self._epoch = 0
 
     def line(self, text: str) -> None:
         """Take what a line says, if it is one of this printer's."""
@@ -36,15 +36,11 @@ class NemoReader:
         pieces = dict(_PIECE.findall(found[3]))
         batch = number(pieces.get("global_batch_size", ""))
         seconds = number(pieces.get("train_step_timing in s", ""))
-        at = int(found[1]), int(found[2])
-        if seconds and at != self._last:
-            self._block += at < self._last
-            self._report.took(Step(self._block, at[1], seconds, int(batch or 0)))
-            self._last = at
+        epoch = int(found[1])
+        if epoch != self._epoch:  # each counts its steps from 0 again, without a restart
+            self._block += epoch < self._epoch
+            self._epoch, self._last = epoch, -1
+        if seconds:
+            self._step(int(found[2]), seconds, int(batch or 0))
         for name, kind in _MEMORY.items():
-            if held := number(pieces.get(name, "")):
-                self._report.held(kind, held)
-
-    def report(self) -> Report:
-        """All that was said."""
-        return self._report
+            self._report.add_memory(kind, number(pieces.get(name, "")))

@@ -18,7 +18,7 @@ from nest_core.calibration.logs.megatron import MegatronReader
 from nest_core.calibration.logs.mllog import MllogReader
 from nest_core.calibration.logs.models import model_columns
 from nest_core.calibration.logs.nemo import NemoReader
-from nest_core.calibration.logs.report import LogReader, Report
+from nest_core.calibration.logs.report import LogReader, LogReport
 from nest_core.calibration.logs.settings import columns_of
 from nest_core.calibration.logs.steps import Steady, steady_of
 from nest_core.calibration.logs.text import plain_line
@@ -153,7 +153,7 @@ def read_command(command: str, given: Given) -> Printed:
         If it does not say enough, or contradicts itself.
     """
     name = "the launch command"
-    report = Report("launch")
+    report = LogReport("launch")
     cells, said = _settings(report, replace(given, launch=command), name)
     assumed = _complete(cells, report, name)
     _check_devices(cells, given, name)
@@ -230,7 +230,7 @@ def _printed(
         ) from error
 
 
-def _printer(reports: Sequence[Report], name: str) -> Report:
+def _printer(reports: Sequence[LogReport], name: str) -> LogReport:
     """What the framework itself printed, with settings of those that run inside it."""
     found = [report for report in reports if report.steps]
     if not found:
@@ -281,15 +281,15 @@ def _differ(runs: Sequence[Mapping[str, str]]) -> bool:
     )
 
 
-def _base(report: Report) -> str:
+def _base(report: LogReport) -> str:
     return report.framework.partition(" ")[0]
 
 
-def _inside(report: Report) -> tuple[str, ...]:
+def _inside(report: LogReport) -> tuple[str, ...]:
     return (report.framework,) if report.said else ()
 
 
-def _settings(report: Report, given: Given, name: str) -> tuple[dict[str, str], Collection[str]]:
+def _settings(report: LogReport, given: Given, name: str) -> tuple[dict[str, str], Collection[str]]:
     """Columns of the configuration, each from the surest of those who say it; and which of them
     log, command or a model's name say.
 
@@ -340,7 +340,7 @@ def _check_device(printed: str, given: Given, name: str) -> None:
         )
 
 
-def _complete(cells: dict[str, str], report: Report, name: str) -> tuple[str, ...]:
+def _complete(cells: dict[str, str], report: LogReport, name: str) -> tuple[str, ...]:
     """Fill in what follows from other columns or is usual, and check that nothing is missing or
     contradicts; columns whose usual value was taken.
 
@@ -386,7 +386,7 @@ def _complete(cells: dict[str, str], report: Report, name: str) -> tuple[str, ..
     return assumed
 
 
-def _measured(report: Report, steady: Steady, cells: Mapping[str, str]) -> dict[str, str]:
+def _measured(report: LogReport, steady: Steady, cells: Mapping[str, str]) -> dict[str, str]:
     """Columns of what came of the run, and where they are from."""
     batch, devices = int(cells["global_batch_seqs"]), int(cells["gpus"])
     scale = {"step": 1.0, "sample": batch, "token": batch * int(cells["seq_len"]) / devices}

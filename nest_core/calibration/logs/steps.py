@@ -14,19 +14,19 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from statistics import median, median_low
 
-__all__ = ["Steady", "Step", "steady_of"]
+__all__ = ["PrintedStep", "Steady", "steady_of"]
 
 WARM_UP = 3
 """Steps at the start of a block that are never counted, nor the first line of one."""
 
-FEWEST = 2
+MIN_LINES = 2
 """Lines of steady steps: one alone tells nothing of the others."""
 
 FAR = 1.5
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PrintedStep:
     """A line that tells how long a step takes.
 
     Parameters
@@ -66,19 +66,19 @@ class Steady:
     batch: int
 
 
-def steady_of(steps: Sequence[Step], batch: int = 0) -> Steady | None:
-    """The steady step; None where warm-up is all there is, or one line beside it.
+def steady_of(steps: Sequence[PrintedStep], batch: int = 0) -> Steady | None:
+    """Return the steady step; None where warm-up is all there is, or one line beside it.
 
     Parameters
     ----------
-    steps : sequence of Step
+    steps : sequence of PrintedStep
     batch : int
         Sequences per step where something else tells; lines of others are of a ramp.
 
     Examples
     --------
     >>> times = [9.0, 2.0, 1.1, 1.0, 1.02, 1.0, 7.0, 1.0]
-    >>> steady_of([Step(0, number, each) for number, each in enumerate(times)])
+    >>> steady_of([PrintedStep(0, number, time) for number, time in enumerate(times)])
     Steady(seconds=1.0, used=4, warm_up=3, aside=1, batch=0)
     """
     warm = [
@@ -86,7 +86,7 @@ def steady_of(steps: Sequence[Step], batch: int = 0) -> Steady | None:
         for _, block in groupby(steps, key=lambda step: step.block)
         for step in _after_warm_up(list(block))
     ]
-    if len(warm) < FEWEST:
+    if len(warm) < MIN_LINES:
         return None
     counts = Counter(step.batch for step in warm)
     batch = batch if batch in counts else counts.most_common(1)[0][0]
@@ -96,8 +96,8 @@ def steady_of(steps: Sequence[Step], batch: int = 0) -> Steady | None:
     return Steady(median(near), len(near), len(steps) - len(warm), len(warm) - len(near), batch)
 
 
-def _after_warm_up(block: Sequence[Step]) -> list[Step]:
-    """Lines whose mean reaches into the first steps of their block are left out."""
+def _after_warm_up(block: Sequence[PrintedStep]) -> list[PrintedStep]:
+    """Leave out lines whose mean reaches into the first steps of their block."""
     gaps = sorted(b.number - a.number for a, b in pairwise(block))
     usual = gaps[len(gaps) // 2] if gaps else 1
     first = block[0].number

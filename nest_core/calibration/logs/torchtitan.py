@@ -14,8 +14,7 @@ from __future__ import annotations
 import re
 
 from nest_core.calibration.logs.megatron import number
-from nest_core.calibration.logs.report import Report
-from nest_core.calibration.logs.steps import Step
+from nest_core.calibration.logs.report import LogReader
 from nest_core.documents.units import GIB
 
 __all__ = ["TorchtitanReader"]
@@ -50,20 +49,18 @@ _AXES = {
 }
 
 
-class TorchtitanReader:
+class TorchtitanReader(LogReader):
     """Takes a log of torchtitan line by line."""
 
-    def __init__(self) -> None:
-        self._report = Report("torchtitan", per="token")
-        self._block = 0
-        self._last = -1
+    framework = "torchtitan"
+    per = "token"
 
     def line(self, text: str) -> None:
         """Take what a line says, if it is one of this printer's."""
         said, notes = self._report.said, self._report.notes
         if "step:" in text:
             if found := _STEP.search(text):
-                self._step(int(found[1]), found[2], found[3].replace(",", ""))
+                self._rate(int(found[1]), found[2], found[3].replace(",", ""))
         elif not _AT_START.search(text):
             return
         elif found := _MESH.search(text):
@@ -73,7 +70,7 @@ class TorchtitanReader:
         elif found := _START.search(text):
             names = ("local_batch_size", "global_batch_size", "seq_len")
             said |= {name: text for name, text in zip(names, found.groups(), strict=True) if text}
-            self._close()
+            self._restart()
         elif found := _MODEL.search(text):
             said["model"] = f"{found[1]} {found[2]}"
         elif found := _RECOMPUTE.search(text):
@@ -86,21 +83,11 @@ class TorchtitanReader:
             said["fp8"] = "hybrid"
             said["fp8_recipe"] = "rowwise" if "rowwise" in text else "tensorwise"
 
-    def report(self) -> Report:
-        """All that was said."""
-        return self._report
-
-    def _step(self, at: int, memory: str, rate: str) -> None:
-        tokens, held = number(rate), number(memory)
-        if tokens and at > self._last:  # ranks print one behind another
-            self._report.took(Step(self._block, at, 1.0 / tokens))
-        if held:
-            self._report.held("reserved", held * GIB)
-        self._last = max(at, self._last)
-
-    def _close(self) -> None:
-        if self._report.steps:
-            self._block, self._last = self._block + 1, -1
+    def _rate(self, number_of_step: int, memory: str, rate: str) -> None:
+        tokens, gibibytes = number(rate), number(memory)
+        if number_of_step > self._last:  # ranks print one behind another
+            self._step(number_of_step, tokens and 1.0 / tokens)
+        self._report.add_memory("reserved", gibibytes and gibibytes * GIB)
 
     def _mesh(self, names: str, sizes: str) -> None:
         axes = re.findall(r"\w+", names)

@@ -15,7 +15,7 @@ and knows four ways to say where blocks go (``transformer_config.py``, ``transfo
 * a layout string, one letter per layer (``E`` embedding, ``t`` block, ``L`` loss), virtual stages
   parted by ``|`` in the order in which a micro-batch passes them; ``x*n`` repeats a letter.
 
-`stage_options` picks the first that says a plan's cuts.
+`stage_fields` picks the first that says a plan's cuts.
 
 *Rank order* (``parallel_state.py`` of Megatron Core 0.16.1): tp-cp-ep-dp-pp, or tp-cp-ep-pp-dp
 under ``use_tp_pp_dp_mapping``. Expert groups are numbered in the same order with the
@@ -27,7 +27,6 @@ degree is that of the rest, hence ep x etp = cp x tp.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 
 from nest_core.costs import Plan, Point
@@ -50,7 +49,6 @@ from nest_core.workload.recomputation import method_of, modules_of
 __all__ = [
     "ORDER",
     "SWAPPED",
-    "StageOptions",
     "Value",
     "architecture",
     "check_megatron",
@@ -58,7 +56,6 @@ __all__ = [
     "overlap_fields",
     "recompute_fields",
     "stage_fields",
-    "stage_options",
     "swapped",
 ]
 
@@ -365,72 +362,41 @@ def _experts(scenario: ScenarioValues) -> dict[str, Value]:
     return fields
 
 
-@dataclass(frozen=True, slots=True)
-class StageOptions:
-    """What says a plan's cuts; at most one of the last three is set.
-
-    Parameters
-    ----------
-    virtual_stages : int
-        Per stage; 1 without interleaving. Part of the layout where there is one.
-    ends_counted : bool
-        Embedding and loss count as a layer each.
-    first, last : int
-        Blocks of the first and the last stage where they differ from the rest; 0: unset.
-    layout : str
-        Empty: unset.
-    """
-
-    virtual_stages: int = 1
-    ends_counted: bool = False
-    first: int = 0
-    last: int = 0
-    layout: str = ""
-
-
-def stage_options(plan: Plan) -> StageOptions:
-    """The options that say a plan's cuts.
+def stage_fields(plan: Plan) -> dict[str, Value]:
+    """Return what says a plan's cuts, by the names of configuration fields.
 
     Examples
     --------
     >>> from nest_core.costs.plan import Point
     >>> def of(pp, cuts):
     ...     point = Point(1, False, 1, pp, 1, 0, ("tp", "cp", "dp", "pp"))
-    ...     return stage_options(Plan(point, cuts, ("none",) * pp))
-    >>> of(2, (0, 5, 10))
-    StageOptions(virtual_stages=1, ends_counted=False, first=0, last=0, layout='')
-    >>> of(3, (0, 4, 8, 12)).ends_counted, of(2, (0, 3, 10)).first, of(4, (0, 2, 4, 7, 10)).layout
-    (True, 2, 'Et|t*2|t*3|t*2L')
-    >>> of(3, (0, 1, 2, 3)).layout  # no layer of the ends is counted away to nothing
-    'E|t|L'
+    ...     return stage_fields(Plan(point, cuts, ("none",) * pp))
+    >>> of(2, (0, 5, 10)), of(2, (0, 3, 10))["num_layers_in_first_pipeline_stage"]
+    ({}, 2)
+    >>> sorted(of(3, (0, 4, 8, 12)))
+    ['account_for_embedding_in_pipeline_split', 'account_for_loss_in_pipeline_split']
+    >>> of(4, (0, 2, 4, 7, 10))
+    {'pipeline_model_parallel_layout': 'Et|t*2|t*3|t*2L'}
+    >>> of(3, (0, 1, 2, 3))  # no layer of the ends is counted away to nothing
+    {'pipeline_model_parallel_layout': 'E|t|L'}
     """
     v, pp = plan.point.interleave, plan.point.pp
     blocks = _blocks(plan.cuts)
+    fields: dict[str, Value] = {"virtual_pipeline_model_parallel_size": v} if v > 1 else {}
     if pp == 1 or len(set(blocks)) == 1:
-        return StageOptions(virtual_stages=v)
-    layers = {b - a for a, b in pairwise(plan.cuts)}
-    if len(layers) == 1 and min(blocks) > 0:
-        return StageOptions(virtual_stages=v, ends_counted=True)
+        return fields
+    if len({b - a for a, b in pairwise(plan.cuts)}) == 1 and min(blocks) > 0:
+        return fields | {
+            "account_for_embedding_in_pipeline_split": True,
+            "account_for_loss_in_pipeline_split": True,
+        }
     middle = set(blocks[1:-1])
     if v == 1 and len(middle) < 2 and min(blocks[0], blocks[-1], *middle) > 0:
-        return StageOptions(first=blocks[0], last=blocks[-1])
-    return StageOptions(virtual_stages=v, layout=layout_string(plan.cuts))
-
-
-def stage_fields(plan: Plan) -> dict[str, Value]:
-    """What says a plan's cuts, by the names of configuration fields."""
-    options = stage_options(plan)
-    fields: dict[str, Value] = {
-        "virtual_pipeline_model_parallel_size": options.virtual_stages
-        if options.virtual_stages > 1
-        else 0,
-        "account_for_embedding_in_pipeline_split": options.ends_counted,
-        "account_for_loss_in_pipeline_split": options.ends_counted,
-        "num_layers_in_first_pipeline_stage": options.first,
-        "num_layers_in_last_pipeline_stage": options.last,
-        "pipeline_model_parallel_layout": options.layout,
-    }
-    return {name: value for name, value in fields.items() if value}
+        return {
+            "num_layers_in_first_pipeline_stage": blocks[0],
+            "num_layers_in_last_pipeline_stage": blocks[-1],
+        }
+    return fields | {"pipeline_model_parallel_layout": layout_string(plan.cuts)}
 
 
 def recompute_fields(plan: Plan) -> dict[str, Value]:

@@ -15,7 +15,7 @@ tokenizer lends everything that the scenario does not hold.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from itertools import pairwise
 
 from nest_core.costs import Plan, Point, Report
@@ -39,7 +39,7 @@ from nest_core.network import collapse
 from nest_core.scenario import ScenarioValues
 from nest_core.workload import Model
 
-__all__ = ["VERSION", "Flavour", "export_torchtitan", "flavour_of"]
+__all__ = ["VERSION", "export_torchtitan", "flavour_of"]
 
 VERSION = "torchtitan 0.3.0"
 _NAME = "torchtitan"
@@ -57,7 +57,7 @@ def export_torchtitan(scenario: ScenarioValues, report: Report) -> Bundle:
     """
     plan = report.plan
     rank_mapping = host_mapping(collapse(scenario.fabric), plan.point)
-    flavour = flavour_of(scenario.model)
+    package, flavour, base = flavour_of(scenario.model)
     check_uniform(plan, _NAME)
     check_whole_batch(scenario.batch, plan.point, _NAME)
     recompute = common_recomputation(plan, _NAME)
@@ -79,11 +79,11 @@ def export_torchtitan(scenario: ScenarioValues, report: Report) -> Bundle:
     ]
     module = (
         top + "from torchtitan.distributed.activation_checkpoint import FullAC\n"
-        f"from torchtitan.models.{flavour.module} import model_registry\n"
-        f"from torchtitan.models.{flavour.module}.config_registry import {flavour.base}\n\n\n"
+        f"from torchtitan.models.{package} import model_registry\n"
+        f"from torchtitan.models.{package}.config_registry import {base}\n\n\n"
         "def plan():\n"
-        f"    config = {flavour.base}()\n"
-        f'    config.model_spec = model_registry("{flavour.name}")\n'
+        f"    config = {base}()\n"
+        f'    config.model_spec = model_registry("{flavour}")\n'
         + "".join(f"    {line}\n" for line in lines)
         + "    return config\n"
     )
@@ -97,7 +97,7 @@ def export_torchtitan(scenario: ScenarioValues, report: Report) -> Bundle:
     return Bundle(
         {"nest_plan.py": module, "launch.sh": launch},
         (
-            f"Tokenizer, data and learning rate are those of torchtitan's {flavour.base}.",
+            f"Tokenizer, data and learning rate are those of torchtitan's {base}.",
             *_reductions(scenario, plan.point),
         ),
     )
@@ -238,72 +238,7 @@ def _check_rest(scenario: ScenarioValues, point: Point, recompute: str) -> None:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Flavour:
-    """A model of torchtitan.
-
-    Parameters
-    ----------
-    module, name, base : str
-        Package of ``torchtitan.models``, key of its ``model_registry``, and function of its
-        ``config_registry``.
-    family : str
-    blocks, hidden, heads, kv_heads, ffn, vocabulary : int
-        ``ffn``: inner width of the dense MLP, 0 without one.
-    experts, top_k, expert_ffn, shared_ffn, dense_blocks : int
-    tied : bool
-    """
-
-    module: str
-    name: str
-    base: str
-    family: str
-    blocks: int
-    hidden: int
-    heads: int
-    kv_heads: int
-    ffn: int
-    vocabulary: int
-    experts: int = 1
-    top_k: int = 1
-    expert_ffn: int = 0
-    shared_ffn: int = 0
-    dense_blocks: int = 0
-    tied: bool = False
-
-
 _LLAMA, _QWEN, _DEEPSEEK = 128256, 151936, "deepseek_v3_16b"
-_FLAVOURS = (
-    Flavour("llama3", "1B", "llama3_8b", "llama", 16, 2048, 32, 8, 8192, _LLAMA, tied=True),
-    Flavour("llama3", "3B", "llama3_8b", "llama", 28, 3072, 24, 8, 8192, _LLAMA, tied=True),
-    Flavour("llama3", "8B", "llama3_8b", "llama", 32, 4096, 32, 8, 14336, _LLAMA),
-    Flavour("llama3", "70B", "llama3_70b", "llama", 80, 8192, 64, 8, 28672, _LLAMA),
-    Flavour("llama3", "405B", "llama3_70b", "llama", 126, 16384, 128, 8, 53248, _LLAMA),
-    Flavour("qwen3", "0.6B", "qwen3_0_6b", "qwen3", 28, 1024, 16, 8, 3072, _QWEN, tied=True),
-    Flavour("qwen3", "1.7B", "qwen3_1_7b", "qwen3", 28, 2048, 16, 8, 6144, _QWEN, tied=True),
-    Flavour("qwen3", "4B", "qwen3_1_7b", "qwen3", 36, 2560, 32, 8, 9728, _QWEN, tied=True),
-    Flavour("qwen3", "8B", "qwen3_14b", "qwen3", 36, 4096, 32, 8, 12288, _QWEN),
-    Flavour("qwen3", "14B", "qwen3_14b", "qwen3", 40, 5120, 40, 8, 17408, _QWEN),
-    Flavour("qwen3", "32B", "qwen3_32b", "qwen3", 64, 5120, 64, 8, 25600, _QWEN),
-    Flavour(
-        "qwen3", "30B-A3B", "qwen3_30b_a3b", "qwen3_moe", 48, 2048, 32, 4, 0, _QWEN, 128, 8, 768
-    ),
-    Flavour(
-        "qwen3", "235B-A22B", "qwen3_30b_a3b", "qwen3_moe", 94, 4096, 64, 4, 0, _QWEN, 128, 8, 1536
-    ),
-    Flavour(
-        "deepseek_v3", "236B", _DEEPSEEK, "deepseek_v2", 60, 5120, 128, 128, 12288, 102400,
-        160, 6, 1536, 3072, 1,
-    ),
-    Flavour(
-        "deepseek_v3", "671B", "deepseek_v3_671b", "deepseek_v3", 61, 7168, 128, 128, 18432, 129280,
-        256, 8, 2048, 2048, 3,
-    ),
-    Flavour(
-        "gpt_oss", "120b", "gpt_oss_120b", "gpt_oss", 36, 2880, 64, 8, 0, 201088, 128, 4, 2880
-    ),
-    Flavour("gpt_oss", "20b", "gpt_oss_20b", "gpt_oss", 24, 2880, 64, 8, 0, 201088, 32, 4, 2880),
-)  # fmt: skip
 _SIZES = (
     "family",
     "blocks",
@@ -319,18 +254,74 @@ _SIZES = (
     "dense_blocks",
     "tied",
 )
+_FLAVOURS: Mapping[tuple[str, str, str], tuple[str | int | bool, ...]] = {
+    ("llama3", "1B", "llama3_8b"): (
+        "llama", 16, 2048, 32, 8, 8192, _LLAMA, 1, 1, 0, 0, 0, True,
+    ),
+    ("llama3", "3B", "llama3_8b"): (
+        "llama", 28, 3072, 24, 8, 8192, _LLAMA, 1, 1, 0, 0, 0, True,
+    ),
+    ("llama3", "8B", "llama3_8b"): (
+        "llama", 32, 4096, 32, 8, 14336, _LLAMA, 1, 1, 0, 0, 0, False,
+    ),
+    ("llama3", "70B", "llama3_70b"): (
+        "llama", 80, 8192, 64, 8, 28672, _LLAMA, 1, 1, 0, 0, 0, False,
+    ),
+    ("llama3", "405B", "llama3_70b"): (
+        "llama", 126, 16384, 128, 8, 53248, _LLAMA, 1, 1, 0, 0, 0, False,
+    ),
+    ("qwen3", "0.6B", "qwen3_0_6b"): (
+        "qwen3", 28, 1024, 16, 8, 3072, _QWEN, 1, 1, 0, 0, 0, True,
+    ),
+    ("qwen3", "1.7B", "qwen3_1_7b"): (
+        "qwen3", 28, 2048, 16, 8, 6144, _QWEN, 1, 1, 0, 0, 0, True,
+    ),
+    ("qwen3", "4B", "qwen3_1_7b"): (
+        "qwen3", 36, 2560, 32, 8, 9728, _QWEN, 1, 1, 0, 0, 0, True,
+    ),
+    ("qwen3", "8B", "qwen3_14b"): (
+        "qwen3", 36, 4096, 32, 8, 12288, _QWEN, 1, 1, 0, 0, 0, False,
+    ),
+    ("qwen3", "14B", "qwen3_14b"): (
+        "qwen3", 40, 5120, 40, 8, 17408, _QWEN, 1, 1, 0, 0, 0, False,
+    ),
+    ("qwen3", "32B", "qwen3_32b"): (
+        "qwen3", 64, 5120, 64, 8, 25600, _QWEN, 1, 1, 0, 0, 0, False,
+    ),
+    ("qwen3", "30B-A3B", "qwen3_30b_a3b"): (
+        "qwen3_moe", 48, 2048, 32, 4, 0, _QWEN, 128, 8, 768, 0, 0, False,
+    ),
+    ("qwen3", "235B-A22B", "qwen3_30b_a3b"): (
+        "qwen3_moe", 94, 4096, 64, 4, 0, _QWEN, 128, 8, 1536, 0, 0, False,
+    ),
+    ("deepseek_v3", "236B", _DEEPSEEK): (
+        "deepseek_v2", 60, 5120, 128, 128, 12288, 102400, 160, 6, 1536, 3072, 1, False,
+    ),
+    ("deepseek_v3", "671B", "deepseek_v3_671b"): (
+        "deepseek_v3", 61, 7168, 128, 128, 18432, 129280, 256, 8, 2048, 2048, 3, False,
+    ),
+    ("gpt_oss", "120b", "gpt_oss_120b"): (
+        "gpt_oss", 36, 2880, 64, 8, 0, 201088, 128, 4, 2880, 0, 0, False,
+    ),
+    ("gpt_oss", "20b", "gpt_oss_20b"): (
+        "gpt_oss", 24, 2880, 64, 8, 0, 201088, 32, 4, 2880, 0, 0, False,
+    ),
+}  # fmt: skip
+"""By package of ``torchtitan.models``, key of its ``model_registry`` and function of its
+``config_registry``: `_SIZES` of the model, of which ``ffn`` is the width of the dense MLP."""
 
 
-def flavour_of(model: Model) -> Flavour:
-    """The flavour with a model's sizes.
+def flavour_of(model: Model) -> tuple[str, str, str]:
+    """Return the package, the registry's key and the configuration function of a model's sizes.
 
     Raises
     ------
     Refused
         If torchtitan ships none.
     """
-    for flavour in _FLAVOURS:
-        if not model.window and all(getattr(flavour, n) == getattr(model, n) for n in _SIZES):
+    sizes = tuple(getattr(model, name) for name in _SIZES)
+    for flavour, shipped in _FLAVOURS.items():
+        if sizes == shipped and not model.window:
             return flavour
     raise Refused(
         "workload.model",

@@ -70,13 +70,13 @@ class Bundle:
     notes: tuple[str, ...] = ()
 
 
-def header(scenario: ScenarioValues, plan: Plan, version: str, comment: str = "# ") -> str:
+def header(scenario: ScenarioValues, plan: Plan, version: str) -> str:
     """Comment lines that say what a file is, for which version, and of which plan."""
     lines = (
         f"{scenario_title(scenario)}: {plan.words}.",
         f"Checked against {version}.",
     )
-    return "".join(f"{comment}{' '.join(line.split())}\n" for line in lines)
+    return "".join(f"# {' '.join(line.split())}\n" for line in lines)
 
 
 def pipelined(point: Point) -> bool:
