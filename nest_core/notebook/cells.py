@@ -120,9 +120,9 @@ def output_of(result: Answer | ResultRows) -> PinOutput:
     return PinOutput(str(result), result._repr_html_(), result.pictures(), names)
 
 
-def table_output(shown: Table, pictures: tuple[Picture, ...] = ()) -> PinOutput:
+def table_output(table: Table, pictures: tuple[Picture, ...] = ()) -> PinOutput:
     """Return what a table shows in a notebook, with pictures below it."""
-    return PinOutput(str(shown), shown._repr_html_(), pictures)
+    return PinOutput(str(table), table._repr_html_(), pictures)
 
 
 def pin_cells(
@@ -196,5 +196,5 @@ def _source(kind: str, inputs: Mapping[str, Any]) -> str:
 
 def _outputs(output: PinOutput) -> list[NotebookNode]:
     words = {"text/plain": output.text} | ({"text/html": output.html} if output.html else {})
-    shown = [words, *(picture._repr_mimebundle_() for picture in output.pictures)]
-    return [new_output("display_data", data=data) for data in shown]
+    bundles = [words, *(picture._repr_mimebundle_() for picture in output.pictures)]
+    return [new_output("display_data", data=data) for data in bundles]

@@ -91,8 +91,8 @@ def checked_inputs(kind: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
         If they are not of this kind, or a scenario in them is none or names a file.
     """
     check_plain("inputs", inputs)
-    named = {key: renamed(value) for key, value in inputs.items()}
-    table = checked(_TABLES[kind], named, "inputs.")
+    renamed_inputs = {key: renamed(value) for key, value in inputs.items()}
+    table = checked(_TABLES[kind], renamed_inputs, "inputs.")
     result = table.model_dump(exclude_unset=True)
     if kind == "comparison" and not 2 <= len(result["entries"]) <= 6:
         raise InputError(

@@ -75,8 +75,8 @@ def _figure(spec: Mapping[str, Any]) -> go.Figure | None:
     """A figure of plain traces without pictures, maps and templates; None if it is no such one."""
     layout = spec.get("layout", {})
     try:
-        known = {name: value for name, value in layout.items() if _LAYOUT.fullmatch(name)}
-        figure = go.Figure(as_plot({"data": spec.get("data", []), "layout": known}))
+        plain = {name: value for name, value in layout.items() if _LAYOUT.fullmatch(name)}
+        figure = go.Figure(as_plot({"data": spec.get("data", []), "layout": plain}))
     except (AttributeError, TypeError, ValueError):
         return None
     figure.update_layout(template="none")

@@ -80,20 +80,20 @@ def _popover(
         st.session_state.pop(f"pinned-{key}", None)
         return
     with box:
-        done, told = st.session_state.get(f"pinned-{key}", (False, ""))
+        done, message = st.session_state.get(f"pinned-{key}", (False, ""))
         if done:
-            st.success(as_markdown(told))
+            st.success(as_markdown(message))
             if st.button("Open the notebook", key=f"pin-{key}-open"):
                 st.switch_page("pages/notebook.py", query_params={})
-        elif told:
-            st.error(as_markdown(told))
+        elif message:
+            st.error(as_markdown(message))
         try:
             names = [entry.name for entry in notebooks().listed()]
         except InputError as error:
             st.error(as_markdown(error))
             return
-        known = last_used()
-        first = known if known in names else names[0] if names else FIRST_NAME
+        last = last_used()
+        first = last if last in names else names[0] if names else FIRST_NAME
         options = names or [FIRST_NAME]
         st.selectbox(
             "Notebook, or a new name",
@@ -128,11 +128,11 @@ def _popover(
 
 def _pin(kind: str, title: str, inputs: dict[str, Any], key: str, output: _Output | None) -> None:
     state = st.session_state
-    asked = " ".join(state.get(f"pin-{key}-title-{title}", "").split()) or title
+    chosen_title = " ".join(state.get(f"pin-{key}-title-{title}", "").split()) or title
     name = (state.get(f"pin-{key}-notebook") or FIRST_NAME).strip()
     note = state.get(f"pin-{key}-note") or ""
     try:
-        saved = _append(name, kind, asked, note, inputs, output() if output else None)
+        saved = _append(name, kind, chosen_title, note, inputs, output() if output else None)
     except InputError as error:
         state[f"pinned-{key}"] = False, str(error)
         return

@@ -129,8 +129,8 @@ def shelf(
 
 def heading(saved: SavedNotebook) -> None:
     """Draw the name, when it was saved, its files and its earlier versions."""
-    left, right = st.columns([2, 3], vertical_alignment="bottom")
-    with left:
+    names_column, right = st.columns([2, 3], vertical_alignment="bottom")
+    with names_column:
         facts(saved.name, kind="nest-scenario")
         count = cells_in_words(len(saved.notebook.cells))
         facts(f"Saved {local_time(saved.changed)}. {count}.", kind="nest-quiet")

@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from nest_core.calibration.training.cells import NotNumber, figure, whole
+from nest_core.calibration.training.cells import NotNumber, figure, positive_integer
 from nest_core.calibration.training.machines import accelerator_of
 from nest_core.calibration.training.predict import plan_of, problem_of
 from nest_core.calibration.training.rows import Unusable, run_of
@@ -389,6 +389,6 @@ def _number(entry: Mapping[str, Any], key: str) -> float | None:
 
 def _whole(entry: Mapping[str, Any], key: str) -> int | None:
     try:
-        return whole(_text(entry, key))
+        return positive_integer(_text(entry, key))
     except NotNumber as error:
         raise Unusable(f"states {key} as {error}, which is no whole number") from error

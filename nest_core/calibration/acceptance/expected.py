@@ -103,11 +103,11 @@ def library_of(
         )
     device = load_accelerator(name)
     if stack:
-        own = load_stack(stack, folder)
+        calibrated = load_stack(stack, folder)
         device = replace(
             device,
-            links=own.curve("nvlink") or device.links,
-            network=own.curve("network") or device.network,
+            links=calibrated.curve("nvlink") or device.links,
+            network=calibrated.curve("network") or device.network,
         )
     return library_alone(device)
 
@@ -163,12 +163,12 @@ def expected_of(fabric: Fabric, network: Network, software: Software) -> tuple[E
 
 def lowest_of_tiers(tests: Sequence[Expected]) -> tuple[Expected, ...]:
     """One command per tier, the one of the lowest threshold; of rails for any device of a host."""
-    found = []
-    for _, alike in groupby(tests, lambda one: one.scope.tier):
-        one = min(alike, key=lambda test: test.threshold_Bps)
-        any_device = one.where.replace(f"device {one.scope.device} of each", "one device of each")
-        found.append(replace(one, where=any_device))
-    return tuple(found)
+    lowest = []
+    for _, alike in groupby(tests, lambda test: test.scope.tier):
+        least = min(alike, key=lambda test: test.threshold_Bps)
+        device = f"device {least.scope.device} of each"
+        lowest.append(replace(least, where=least.where.replace(device, "one device of each")))
+    return tuple(lowest)
 
 
 def _command(scope: Scope) -> str:
@@ -193,7 +193,7 @@ def _where(scope: Scope, devices: int) -> str:
         return f"on {scope.hosts:,} hosts under one leaf, device {scope.device} of each{turns}"
     if scope.tier == HOST:
         return f"on the {scope.hosts:,} hosts of one node{turns}"
-    if scope.whole:
+    if scope.is_block:
         return f"on the {scope.hosts:,} hosts that share a {scope.tier}{turns}"
     return f"on {scope.hosts:,} hosts, whole blocks of the tier below{turns}"
 

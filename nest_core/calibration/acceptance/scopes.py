@@ -47,7 +47,7 @@ class Scope:
         Parts of the fabric that the command is to be run in.
     device : int or None
         Of each host, where only one takes part.
-    whole : bool
+    is_block : bool
         Whether it is all of its block.
     """
 
@@ -59,7 +59,7 @@ class Scope:
     per_host: int
     times: int
     device: int | None = None
-    whole: bool = True
+    is_block: bool = True
 
 
 def scopes_of(fabric: Fabric, network: Network) -> tuple[Scope, ...]:
@@ -79,16 +79,16 @@ def scopes_of(fabric: Fabric, network: Network) -> tuple[Scope, ...]:
         )
     if network.devices < 2:
         raise InputError("fabric", "must have two devices or more", 1, "name a larger fabric")
-    found: list[Scope] = []
+    scopes: list[Scope] = []
     blocks = [np.arange(network.devices), *network.nesting]
     for index, (child, block) in enumerate(pairwise(blocks)):
         level = len(network.levels) - 1 if index == len(network.nesting) - 1 else index
         tier = HOST if index == 0 else network.levels[level].name
         if index == 1 and isinstance(fabric, Clos) and fabric.rails > 1:
-            found += _rails(fabric, network, block)
+            scopes += _rails(fabric, network, block)
         op = "all_to_all" if level > 1 else "all_reduce"
-        found += _of_level(network, tier, op, child, block)
-    return tuple(found)
+        scopes += _of_level(network, tier, op, child, block)
+    return tuple(scopes)
 
 
 def _of_level(
@@ -108,7 +108,7 @@ def _of_level(
             devices = devices[: fit[-1] if len(fit) > 1 else ends[1]]
         scope = _scope(network, tier, op, devices, len(alike))
         if scope is not None:
-            yield replace(scope, whole=len(devices) == size)
+            yield replace(scope, is_block=len(devices) == size)
 
 
 def _rails(fabric: Clos, network: Network, units: IntArray) -> Iterator[Scope]:
@@ -117,14 +117,14 @@ def _rails(fabric: Clos, network: Network, units: IntArray) -> Iterator[Scope]:
     largest = np.flatnonzero(sizes == sizes.max())
     members = np.flatnonzero(units == largest[0])
     slots = fabric.slot_of()[members]
-    each = min(fabric.devices_per_host or fabric.devices_per_node, fabric.devices_per_node)
-    for rail in range(min(fabric.rails, each)):
+    per_host = min(fabric.devices_per_host or fabric.devices_per_node, fabric.devices_per_node)
+    for rail in range(min(fabric.rails, per_host)):
         on = members[slots == rail]
-        alike = len(range(rail, fabric.rails, each))
-        name = f"{RAIL} {rail}" if each >= fabric.rails else f"{RAIL}s of device {rail}"
-        found = _scope(network, RAIL, "all_reduce", on, alike * len(largest))
-        if found is not None and found.hosts > 1:
-            yield replace(found, name=name, device=rail)
+        alike = len(range(rail, fabric.rails, per_host))
+        name = f"{RAIL} {rail}" if per_host >= fabric.rails else f"{RAIL}s of device {rail}"
+        scope = _scope(network, RAIL, "all_reduce", on, alike * len(largest))
+        if scope is not None and scope.hosts > 1:
+            yield replace(scope, name=name, device=rail)
 
 
 def _scope(network: Network, tier: str, op: str, devices: IntArray, times: int) -> Scope | None:

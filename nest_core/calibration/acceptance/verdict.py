@@ -144,8 +144,8 @@ def _fault(outcomes: Sequence[CommandOutcome]) -> tuple[str | None, str]:
         return None, "Nothing was measured yet: run the commands from the first to the last."
     missing = ""
     for tier in tiers:
-        own = [outcome for outcome in outcomes if outcome.expected.scope.tier == tier]
-        failed = [outcome for outcome in own if outcome.passed is False]
+        of_tier = [outcome for outcome in outcomes if outcome.expected.scope.tier == tier]
+        failed = [outcome for outcome in of_tier if outcome.passed is False]
         if failed and missing:
             return None, (
                 f"{_slow(failed)}, but {missing} inside it was not run in full: the fault may be "
@@ -154,7 +154,7 @@ def _fault(outcomes: Sequence[CommandOutcome]) -> tuple[str | None, str]:
         if failed:
             inside = ", and all inside it reach theirs" if tiers.index(tier) else ""
             return tier, f"The {tier} tier is at fault: {_slow(failed)}{inside}."
-        if not missing and any(outcome.passed is None for outcome in own):
+        if not missing and any(outcome.passed is None for outcome in of_tier):
             missing = tier
     count = plural(len(measured), "command")
     if missing:
@@ -164,9 +164,10 @@ def _fault(outcomes: Sequence[CommandOutcome]) -> tuple[str | None, str]:
 
 def _slow(failed: Sequence[CommandOutcome]) -> str:
     worst = min(
-        failed, key=lambda one: (one.measured_busbw_Bps or 0.0) / one.expected.threshold_Bps
+        failed,
+        key=lambda outcome: (outcome.measured_busbw_Bps or 0.0) / outcome.expected.threshold_Bps,
     )
-    names = " and ".join(dict.fromkeys(one.expected.scope.name for one in failed))
+    names = " and ".join(dict.fromkeys(outcome.expected.scope.name for outcome in failed))
     return (
         f"{names} stays below its threshold, in {worst.log} "
         f"{humanise(worst.measured_busbw_Bps or 0.0, 'B/s')} of "

@@ -80,7 +80,7 @@ class Sample:
         Added to every regime: steps inside nodes, for a network.
     transfer_s : float
         Seconds of sending its bytes.
-    own : float
+    own_block : float
         Factor of the curve's ``own_block``.
     least_transfer_s : float
         Seconds that another link needs for the same collective at the same time.
@@ -95,7 +95,7 @@ class Sample:
     steps: int
     start_s: float
     transfer_s: float
-    own: float
+    own_block: float
     least_transfer_s: float
     in_network_s: float
     size_bytes: float
@@ -115,7 +115,7 @@ def local_sample(row: Measurement, curve: Curve, bandwidth_Bps: float) -> Sample
         steps=steps(row.op, row.devices)[0],
         start_s=0.0,
         transfer_s=sent / (bandwidth_Bps * share),
-        own=share / (row.devices - 1),
+        own_block=share / (row.devices - 1),
         least_transfer_s=0.0,
         in_network_s=multicast if reduces else math.inf,
         size_bytes=row.bytes,
@@ -135,7 +135,7 @@ def network_sample(
         steps=steps(row.op, row.devices, row.nodes)[1],
         start_s=start,
         transfer_s=between_bytes(row.op, row.devices, row.nodes) * row.bytes / bandwidth_Bps,
-        own=1 / (row.devices - 1),
+        own_block=1 / (row.devices - 1),
         least_transfer_s=per_byte * row.bytes,
         in_network_s=math.inf,
         size_bytes=row.bytes,
@@ -216,7 +216,10 @@ class _Model:
         self.measured = _column(samples, "seconds")
         self.op = np.array([sample.op for sample in samples])
         self.steps, self.start = _column(samples, "steps"), _column(samples, "start_s")
-        self.transfer, self.own = _column(samples, "transfer_s"), _column(samples, "own")
+        self.transfer, self.own_block = (
+            _column(samples, "transfer_s"),
+            _column(samples, "own_block"),
+        )
         self.least = _column(samples, "least_transfer_s")
         self.multicast = _column(samples, "in_network_s")
         self.inner = np.array([regime.algorithm == "in_network" for regime in prior.regimes])
@@ -233,7 +236,7 @@ class _Model:
     def _figures(
         self, x: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
-        base, base_op, step, rate, rate_op, own, floor = np.split(x, self.bounds[:-1])
+        base, base_op, step, rate, rate_op, block, floor = np.split(x, self.bounds[:-1])
         table = self.base.shape
         bases = SPREAD["base"] * base[:, None] + SPREAD["base_op"] * base_op.reshape(table)
         rates = SPREAD["rate"] * rate[:, None] + SPREAD["rate_op"] * rate_op.reshape(table)
@@ -241,16 +244,16 @@ class _Model:
             self.base * np.exp(bases),
             self.step * np.exp(SPREAD["step"] * step),
             self.rate * np.exp(rates),
-            np.array(self.prior.own_block) * np.exp(SPREAD["own"] * own),
+            np.array(self.prior.own_block) * np.exp(SPREAD["own"] * block),
             FLOOR_S * np.exp(FLOOR_SPREAD * floor),
         )
 
     def observed(self, x: FloatArray, regime_power: float, floor_power: float) -> FloatArray:
         """Seconds that the systems would report."""
-        base, step, rate, own, floor = self._figures(x)
+        base, step, rate, block, floor = self._figures(x)
         count = np.where(self.inner[:, None], IN_NETWORK_STEPS, self.steps)
         alpha = base[:, self.op] + count * (self.prior.latency_s + step[:, None]) + self.start
-        ring = self.transfer * (1 + own[self.op] * self.own)
+        ring = self.transfer * (1 + block[self.op] * self.own_block)
         transfer = np.where(self.inner[:, None], self.multicast, ring)
         with np.errstate(divide="ignore"):
             seconds = alpha + np.maximum(transfer / rate[:, self.op], self.least)
@@ -258,7 +261,7 @@ class _Model:
 
     def curve(self, x: FloatArray) -> Curve:
         """The fitted curve, in the digits that presets keep."""
-        base, step, rate, own, _ = self._figures(x)
+        base, step, rate, block, _ = self._figures(x)
         regimes = tuple(
             Regime(
                 old.name,
@@ -270,7 +273,7 @@ class _Model:
             for index, old in enumerate(self.prior.regimes)
         )
         return replace(
-            self.prior, regimes=regimes, own_block=tuple(_rounded(value) for value in own)
+            self.prior, regimes=regimes, own_block=tuple(_rounded(value) for value in block)
         )
 
 

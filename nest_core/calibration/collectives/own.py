@@ -75,15 +75,15 @@ def fit_problem(
     Parameters and errors are those of `fit_own`.
     """
     first = rows[0]
-    known = library.local(first.accelerator)
-    if known is None and bandwidth_Bps is None:
+    shipped = library.local(first.accelerator)
+    if shipped is None and bandwidth_Bps is None:
         raise InputError(
             "accelerator",
             "must be one whose link rate is known",
             first.accelerator,
             "give --link-rate in GB/s",
         )
-    local, shipped_Bps = known or (library[POOLED["nvlink"]], 0.0)
+    local, shipped_Bps = shipped or (library[POOLED["nvlink"]], 0.0)
     rate = shipped_Bps if bandwidth_Bps is None else bandwidth_Bps
     if first.nodes == 1:
         samples = [local_sample(row, local, rate) for row in rows]

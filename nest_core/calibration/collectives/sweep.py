@@ -169,9 +169,9 @@ def _by_library(
     """What plans are priced by, and by which algorithm, at every size."""
     kind, parts = KINDS[op]
     sending = software.of_groups(network, kind, groups)
-    each = by_algorithm(network, kind, groups, sending)
-    names = list(each)
-    best = np.argmin([way.seconds(sizes[:, None]).max(axis=1) for way in each.values()], axis=0)
+    times = by_algorithm(network, kind, groups, sending)
+    names = list(times)
+    best = np.argmin([way.seconds(sizes[:, None]).max(axis=1) for way in times.values()], axis=0)
     time = message_time(network, kind, groups, sending)
     seconds = parts * time.seconds(sizes[:, None]).max(axis=1)
     return np.asarray(seconds), tuple(names[index] for index in best)
@@ -222,17 +222,17 @@ class _Ways:
 
     def fastest(self, names: Iterable[str], sizes: FloatArray) -> tuple[str, ...]:
         """The fastest that suits, at every size."""
-        found: dict[str, FloatArray] = {}
+        seconds: dict[str, FloatArray] = {}
         refusals: list[InputError] = []
         for name in names:
             try:
-                found[name] = self.seconds(name, sizes)
+                seconds[name] = self.seconds(name, sizes)
             except InputError as error:
                 refusals.append(error)
-        if not found:
+        if not seconds:
             raise refusals[-1]
-        suited = list(found)
-        best = np.argmin(np.stack(list(found.values())), axis=0)
+        suited = list(seconds)
+        best = np.argmin(np.stack(list(seconds.values())), axis=0)
         return tuple(suited[index] for index in best)
 
     def _price(self, name: str) -> tuple[FloatArray, FloatArray, FloatArray, float]:
@@ -241,15 +241,15 @@ class _Ways:
             stages = algorithm_stages(self._op, name, network, self._groups)
             phases = [phase for stage in stages for phase in stage]
             reduces = name in IN_NETWORK
-            own = self._software.of_algorithm(network, self._op, self._groups, reduces=reduces)
-            if not own:
+            sending = self._software.of_algorithm(network, self._op, self._groups, reduces=reduces)
+            if not sending:
                 raise InputError(
                     "algorithm",
                     "must be one that the library has measured here",
                     name,
                     "choose ideal links or another algorithm",
                 )
-            time = price_phases(network.link_map, phases, count, (*IDEAL, *own))
+            time = price_phases(network.link_map, phases, count, (*IDEAL, *sending))
             floor = np.zeros(count)
             if any(phase.steps.min() < 1 <= phase.steps.max() for phase in phases):
                 # Far messages travel while near ones are sent: `collective` knows their floor.
@@ -261,7 +261,7 @@ class _Ways:
                     stride=self._stride,
                     concurrent="all" if count > 1 else "one",
                     algorithm=name,
-                    protocols=own,
+                    protocols=sending,
                 ).time_s
             ideal = float(time.beta_s_per_byte[0].max())
             self._priced[name] = (time.alpha_s[1:], time.beta_s_per_byte[1:], floor, ideal)

@@ -59,9 +59,9 @@ def cluster_of(logs: Logs, rates: Assumed, nodes: int, assumed: list[str]) -> Cl
         assumed += notes
         return Cluster(tables, len(logs.slurm.nodes), logs.slurm.nodes)
     levels: list[Table] = []
-    each = rates.devices_per_node
-    if each > 1 or nodes == 1:
-        levels.append(_level("node", each, rates.intra_bandwidth_GBps, rates.intra_latency_us))
+    per_node = rates.devices_per_node
+    if per_node > 1 or nodes == 1:
+        levels.append(_level("node", per_node, rates.intra_bandwidth_GBps, rates.intra_latency_us))
     if nodes > 1:
         latency_us = 2 * rates.hop_latency_us
         levels.append(_level("network", nodes, rates.link_bandwidth_GBps, latency_us))
@@ -96,16 +96,16 @@ def _level(name: str, size: int, bandwidth_GBps: float, latency_us: float) -> Ta
 
 def _read(log: FabricLog, rates: Assumed) -> tuple[Table, list[str]]:
     """A file's tables, and what its reader says but for what more is known of here."""
-    found = read_fabric(log.text.encode(), log.name, format=log.format, assumed=rates)
-    return found.document, [note for note in found.notes if not _KNOWN_BETTER.search(note)]
+    fabric = read_fabric(log.text.encode(), log.name, format=log.format, assumed=rates)
+    return fabric.document, [note for note in fabric.notes if not _KNOWN_BETTER.search(note)]
 
 
 def _subnet(logs: Logs, log: FabricLog, rates: Assumed, assumed: list[str]) -> Cluster:
     tables, notes = _read(log, rates)
     assumed += notes
     elements: list[Table] = tables["element"]
-    found = dict.fromkeys(entry["group"] for entry in elements if "group" in entry)
-    names = _compute_nodes(logs, log, list(found), rates, assumed)
+    hosts = dict.fromkeys(entry["group"] for entry in elements if "group" in entry)
+    names = _compute_nodes(logs, log, list(hosts), rates, assumed)
     place = {name: number for number, name in enumerate(names)}
     dropped = {entry["id"] for entry in elements if entry.get("group", names[0]) not in place}
     elements = [entry for entry in elements if entry["id"] not in dropped]
@@ -165,8 +165,8 @@ def _natural(name: str) -> tuple[tuple[int, int | str], ...]:
 def _check_nics(topo: TopoLog, log: FabricLog, nics: Counter[str]) -> None:
     """Refuse a node whose driver knows fewer NICs than its hosts have on the subnet."""
     most = max(nics.values(), default=0)
-    known = topo.node.nics or topo.node.gpus
-    if most > known:
+    seen_nics = topo.node.nics or topo.node.gpus
+    if most > seen_nics:
         seen = plural(topo.node.gpus, "GPU")
         seen += f" and {plural(topo.node.nics, 'NIC')}"
         raise InputError(
@@ -202,13 +202,13 @@ def _by_affinity(
         for device, nic in (("a", "b"), ("b", "a"))
         if role[link[device]] == "device" and role[link[nic]] == "nic"
     }
-    kept = [link for link in links if {role[link["a"]], role[link["b"]]} != {"device", "nic"}]
+    result = [link for link in links if {role[link["a"]], role[link["b"]]} != {"device", "nic"}]
     unknown = 0
-    for own in inside.values():
-        columns = _columns(node, own.get("nic", []), numbered)
+    for host in inside.values():
+        columns = _columns(node, host.get("nic", []), numbered)
         unknown += columns is None
-        for device, nics in zip(own["device"], _nearest(node, own, columns), strict=True):
-            kept += [
+        for device, nics in zip(host["device"], _nearest(node, host, columns), strict=True):
+            result += [
                 {"a": device, "b": nic, "bandwidth_GBps": rates[nic], "count": 1, "latency_us": 0.0}
                 for nic in nics
             ]
@@ -217,29 +217,29 @@ def _by_affinity(
             f"The devices of {plural(unknown, 'node')} use its NICs in order: their adapters are"
             " not those that nvidia-smi topo -m names."
         )
-    return kept
+    return result
 
 
 def _columns(node: NodeTopology, nics: Sequence[str], numbered: bool) -> list[int] | None:
     """Columns of a matrix that are a host's NICs on the subnet; None if that is not known."""
-    rails = [int(found[1]) for nic in nics if (found := _RAIL.search(nic))]
-    known = {
+    rails = [int(match[1]) for nic in nics if (match := _RAIL.search(nic))]
+    column_of = {
         int(number[1]): column
         for column, name in enumerate(node.adapters)
         if (number := re.fullmatch(r"mlx5_(\d+)", name))
     }
-    if numbered and len(rails) == len(nics) and all(rail in known for rail in rails):
-        return [known[rail] for rail in rails]
+    if numbered and len(rails) == len(nics) and all(rail in column_of for rail in rails):
+        return [column_of[rail] for rail in rails]
     return list(range(len(nics))) if len(nics) == node.nics else None
 
 
 def _nearest(
-    node: NodeTopology, own: dict[str, list[str]], columns: list[int] | None
+    node: NodeTopology, host: dict[str, list[str]], columns: list[int] | None
 ) -> list[list[str]]:
     """NICs of every device of a host: those nearest to it, spread over who shares them."""
-    nics = own.get("nic", [])
+    nics = host.get("nic", [])
     if columns is None or not nics:
-        count = len(own["device"])
+        count = len(host["device"])
         return [[nics[rail] for rail in served(place, count, len(nics))] for place in range(count)]
     near: list[tuple[str, ...]] = []
     for row in node.distances:
@@ -247,9 +247,9 @@ def _nearest(
         near.append(tuple(nic for nic, far in zip(nics, away, strict=True) if far == min(away)))
     shared = Counter(near)
     taken: Counter[tuple[str, ...]] = Counter()
-    found = []
+    nearest = []
     for ports in near:
         places = served(taken[ports], shared[ports], len(ports))
         taken[ports] += 1
-        found.append([ports[place] for place in places])
-    return found
+        nearest.append([ports[place] for place in places])
+    return nearest

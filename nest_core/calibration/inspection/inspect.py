@@ -87,17 +87,17 @@ def inspect(files: Iterable[tuple[str, str]], launch: str = "", accelerator: str
         For what is no such log, is cut off, failed, or contradicts another.
     """
     logs = read_logs(files)
-    asked = read_launch(launch) if launch else Launch(None, None, None)
+    command = read_launch(launch) if launch else Launch(None, None, None)
     assumed: list[str] = []
     machine, preset = _accelerator(logs, accelerator, assumed)
     device = load_accelerator(preset)
-    each = _per_node(logs, asked, machine, assumed)
-    nodes = _nodes(logs, asked, each, assumed)
-    rates = _rates(logs, machine, device, each, nodes, assumed)
+    per_node = _per_node(logs, command, machine, assumed)
+    nodes = _nodes(logs, command, per_node, assumed)
+    rates = _rates(logs, machine, device, per_node, nodes, assumed)
     cluster = cluster_of(logs, rates, nodes, assumed)
-    _check_size(logs, asked, cluster, each, assumed)
-    devices = cluster.nodes * each
-    title = f"{devices:,} {machine.name}, {plural(cluster.nodes, 'node')} of {each}"
+    _check_size(logs, command, cluster, per_node, assumed)
+    devices = cluster.nodes * per_node
+    title = f"{devices:,} {machine.name}, {plural(cluster.nodes, 'node')} of {per_node}"
     tables = {key: value for key, value in cluster.tables.items() if key not in ("schema", "name")}
     document = {"schema": 1, "name": title} | tables
     fabric = build_fabric(checked(FabricFile, document))
@@ -115,21 +115,24 @@ def inspect(files: Iterable[tuple[str, str]], launch: str = "", accelerator: str
         "workload": _workload(device, devices, assumed),
         "fabric": document,
     }
-    compared = tuple(compare(log, fabric, each, device) for log in logs.nccl)
+    compared = tuple(compare(log, fabric, per_node, device) for log in logs.nccl)
     return Inspected(scenario, tuple(assumed), compared, logs.kinds)
 
 
-def _accelerator(logs: Logs, asked: str, assumed: list[str]) -> tuple[Machine, str]:
+def _accelerator(logs: Logs, stated: str, assumed: list[str]) -> tuple[Machine, str]:
     """The usual machine of the cluster's devices, and their preset."""
     listed = {log.accelerator: log.name for log in logs.nccl}
     if len(listed) > 1:
         raise InputError(
             "LOG", "must be of one kind of accelerator", " and ".join(listed), "inspect them apart"
         )
-    name = asked or next(iter(listed), "")
+    name = stated or next(iter(listed), "")
     if not name:
         links = _nvlinks(logs.topo.node) if logs.topo else 0
-        name = next((one for one in ("H100", "A100", "V100") if NVLINKS[one] == links), "H100")
+        name = next(
+            (candidate for candidate in ("H100", "A100", "V100") if NVLINKS[candidate] == links),
+            "H100",
+        )
         why = f", as NV{links} of {logs.topo.name} suggests" if links and logs.topo else ""
         assumed.append(f"The accelerator is {machine_of(name).preset}{why}: no log names it.")
     machine = machine_of(name)
@@ -148,18 +151,18 @@ def _accelerator(logs: Logs, asked: str, assumed: list[str]) -> tuple[Machine, s
     return machine, preset
 
 
-def _per_node(logs: Logs, asked: Launch, machine: Machine, assumed: list[str]) -> int:
+def _per_node(logs: Logs, command: Launch, machine: Machine, assumed: list[str]) -> int:
     """Devices of one node."""
     topo = logs.topo
-    if topo and asked.per_node and asked.per_node != topo.node.gpus:
+    if topo and command.per_node and command.per_node != topo.node.gpus:
         raise InputError(
             FIELD,
             f"must start a process on each of the {plural(topo.node.gpus, 'GPU')} that {topo.name}"
             " shows",
-            f"{asked.per_node} per node",
+            f"{command.per_node} per node",
             "correct the command, or inspect the node that it runs on",
         )
-    most = topo.node.gpus if topo else asked.per_node
+    most = topo.node.gpus if topo else command.per_node
     for log in logs.nccl:
         ran = max(log.hosts.values())
         if most and ran > most:
@@ -187,12 +190,12 @@ def _per_node(logs: Logs, asked: Launch, machine: Machine, assumed: list[str]) -
     return usual
 
 
-def _nodes(logs: Logs, asked: Launch, each: int, assumed: list[str]) -> int:
+def _nodes(logs: Logs, command: Launch, per_node: int, assumed: list[str]) -> int:
     """How many there are, where no log of the network says so."""
     if logs.subnet or logs.slurm:
         return 0
-    if asked.nodes or asked.devices:
-        return asked.nodes or -(-(asked.devices or 0) // each)
+    if command.nodes or command.devices:
+        return command.nodes or -(-(command.devices or 0) // per_node)
     hosts = {host for log in logs.nccl for host in log.hosts}
     if not hosts:
         assumed.append("The cluster is one node: no log names others.")
@@ -200,27 +203,27 @@ def _nodes(logs: Logs, asked: Launch, each: int, assumed: list[str]) -> int:
 
 
 def _rates(
-    logs: Logs, machine: Machine, device: Accelerator, each: int, nodes: int, assumed: list[str]
+    logs: Logs, machine: Machine, device: Accelerator, per_node: int, nodes: int, assumed: list[str]
 ) -> Assumed:
     """Rates and latencies, from the logs where they state them."""
     between = gigabytes(machine.inter_Bps)
     nics = logs.topo.node.nics if logs.topo else 0
-    found = replace(
+    rates = replace(
         Assumed(),
-        devices_per_node=each,
+        devices_per_node=per_node,
         intra_bandwidth_GBps=_intra_GBps(logs, machine, device, assumed),
-        link_bandwidth_GBps=between * min(1.0, nics / each) if nics else between,
+        link_bandwidth_GBps=between * min(1.0, nics / per_node) if nics else between,
     )
     if not logs.subnet and nodes != 1:
         assumed.append(
             f"The NICs' rate is {between:g} GB/s: no log states it, taken from the usual"
             f" {machine.name} node."
         )
-        shared = f"its {plural(nics, 'NIC')}" if nics and nics < each else "a NIC of its own"
-        verb = "share" if nics and nics < each else "have each"
-        assumed.append(f"The {plural(each, 'device')} of a node {verb} {shared}.")
+        shared = f"its {plural(nics, 'NIC')}" if nics and nics < per_node else "a NIC of its own"
+        verb = "share" if nics and nics < per_node else "have each"
+        assumed.append(f"The {plural(per_node, 'device')} of a node {verb} {shared}.")
     assumed.append(
-        f"Latencies are {found.intra_latency_us:g} us inside a node and {found.hop_latency_us:g} us"
+        f"Latencies are {rates.intra_latency_us:g} us inside a node and {rates.hop_latency_us:g} us"
         " per link outside: no log states them, estimates."
     )
     if logs.topo and nodes != 1:
@@ -229,7 +232,7 @@ def _rates(
         assumed.append(
             "NVLink joins the devices of one host: no log shows how far it reaches in a rack."
         )
-    return found
+    return rates
 
 
 def _intra_GBps(logs: Logs, machine: Machine, device: Accelerator, assumed: list[str]) -> float:
@@ -277,23 +280,25 @@ def _nvlinks(node: NodeTopology) -> int:
     return min(sum(row) if _direct(node) else max(row) for row in node.nvlinks)
 
 
-def _check_size(logs: Logs, asked: Launch, cluster: Cluster, each: int, assumed: list[str]) -> None:
+def _check_size(
+    logs: Logs, command: Launch, cluster: Cluster, per_node: int, assumed: list[str]
+) -> None:
     """Refuse a launch command or a log of more than the fabric has, or of other nodes."""
-    devices = cluster.nodes * each
+    devices = cluster.nodes * per_node
     network = logs.subnet or logs.slurm
     where = network.name if network else "the launch command"
-    if (asked.nodes or 0) > cluster.nodes or (asked.devices or 0) > devices:
-        count, noun = (asked.nodes, "node") if asked.nodes else (asked.devices or 0, "rank")
+    if (command.nodes or 0) > cluster.nodes or (command.devices or 0) > devices:
+        count, noun = (command.nodes, "node") if command.nodes else (command.devices or 0, "rank")
         raise InputError(
             FIELD,
-            f"must fit on the {plural(cluster.nodes, 'node')} of {each} that {where} shows",
+            f"must fit on the {plural(cluster.nodes, 'node')} of {per_node} that {where} shows",
             plural(count, noun),
             "correct the command, or give the files of the whole cluster",
         )
-    if 0 < (asked.nodes or cluster.nodes) < cluster.nodes:
+    if 0 < (command.nodes or cluster.nodes) < cluster.nodes:
         assumed.append(
             f"The scenario is of all {cluster.nodes:,} nodes that {where} shows: the launch command"
-            f" starts a job on {asked.nodes:,} of them."
+            f" starts a job on {command.nodes:,} of them."
         )
     for log in logs.nccl:
         if log.hosts.total() > devices:

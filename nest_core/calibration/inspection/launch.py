@@ -63,15 +63,15 @@ def read_launch(command: str) -> Launch:
     >>> read_launch("mpirun -np 64 all_reduce_perf")
     Launch(nodes=None, per_node=None, devices=64)
     """
-    found = _options(command)
-    if len({found[option] for option in _NODES if option in found}) > 1:
+    counts = _options(command)
+    if len({counts[option] for option in _NODES if option in counts}) > 1:
         remedy = "let srun and torchrun start the same nodes"
         raise InputError(FIELD, "must state one number of nodes", command, remedy)
-    nodes = _first(found, _NODES)
-    per_node, devices = _first(found, _PER_NODE), _first(found, _DEVICES)
+    nodes = _first(counts, _NODES)
+    per_node, devices = _first(counts, _PER_NODE), _first(counts, _DEVICES)
     if nodes and devices and not per_node and devices % nodes == 0:
         per_node = devices // nodes
-    inner = any(option in found for option in _PER_NODE[:4])
+    inner = any(option in counts for option in _PER_NODE[:4])
     if nodes and per_node:
         if devices and not inner and devices != nodes * per_node:
             raise InputError(
@@ -100,10 +100,10 @@ def _options(command: str) -> dict[str, int]:
         words, _ = script_words(command)
     except InputError as error:
         raise InputError(FIELD, error.rule, error.value, error.remedy) from error
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     by_mpi = any(PurePath(word).name in ("mpirun", "mpiexec") for word in words)
     for place, word in enumerate(
-        itertools.takewhile(lambda one: not _PROGRAM.fullmatch(one), words)
+        itertools.takewhile(lambda text: not _PROGRAM.fullmatch(text), words)
     ):
         short = _SHORT.fullmatch(word)
         name, equals, value = word.partition("=")
@@ -118,8 +118,8 @@ def _options(command: str) -> dict[str, int]:
         value = value if equals else (words[place + 1] if place + 1 < len(words) else "")
         count = _count(name, value)
         if count is not None:
-            found[name] = count
-    return found
+            counts[name] = count
+    return counts
 
 
 def _count(name: str, value: str) -> int | None:
@@ -135,5 +135,5 @@ def _count(name: str, value: str) -> int | None:
     return int(count[1]) if count else None
 
 
-def _first(found: dict[str, int], options: tuple[str, ...]) -> int | None:
-    return next((found[option] for option in options if option in found), None)
+def _first(counts: dict[str, int], options: tuple[str, ...]) -> int | None:
+    return next((counts[option] for option in options if option in counts), None)

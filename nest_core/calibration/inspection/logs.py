@@ -77,15 +77,15 @@ def read_logs(files: Iterable[tuple[str, str]]) -> Logs:
 
 def _add_topo(logs: Logs, name: str, text: str) -> None:
     logs.kinds[name] = "nvidia-smi topo -m"
-    found = TopoLog(name, read_nvidia_topo(Source(text, name, Assumed())))
-    if logs.topo is not None and found.node != logs.topo.node:
+    topo = TopoLog(name, read_nvidia_topo(Source(text, name, Assumed())))
+    if logs.topo is not None and topo.node != logs.topo.node:
         raise InputError(
             name,
             f"must show a node like that of {logs.topo.name}",
             "another",
             "inspect one kind of node at a time",
         )
-    logs.topo = logs.topo or found
+    logs.topo = logs.topo or topo
 
 
 def _nccl(name: str, text: str) -> NcclRun:
@@ -103,23 +103,23 @@ def _nccl(name: str, text: str) -> NcclRun:
 
 def _add_fabric(logs: Logs, name: str, text: str) -> None:
     try:
-        found = format_of("", text)
+        format = format_of("", text)
     except InputError:
-        found = ""
-    if "\0" in text or found not in (*SLURM, "ibnetdiscover"):
+        format = ""
+    if "\0" in text or format not in (*SLURM, "ibnetdiscover"):
         what = "binary" if "\0" in text else "something else"
         raise InputError(name, f"must be {KNOWN}", what, "name the file that such a command wrote")
-    kind = "subnet" if found == "ibnetdiscover" else "slurm"
+    kind = "subnet" if format == "ibnetdiscover" else "slurm"
     before = logs.subnet if kind == "subnet" else logs.slurm
     if before is not None:
         what = "output of ibnetdiscover" if kind == "subnet" else "Slurm topology"
         raise InputError("LOG", f"must be one {what}", f"{before.name} and {name}", "leave one out")
     logs.kinds[name] = (
-        "ibnetdiscover" if kind == "subnet" else f"Slurm {found.removeprefix('slurm-')}"
+        "ibnetdiscover" if kind == "subnet" else f"Slurm {format.removeprefix('slurm-')}"
     )
     if kind == "subnet":
-        logs.subnet = FabricLog(name, text, found)
+        logs.subnet = FabricLog(name, text, format)
     else:
-        nodes = slurm_yaml_nodes if found == "slurm-yaml" else slurm_nodes
+        nodes = slurm_yaml_nodes if format == "slurm-yaml" else slurm_nodes
         listed = tuple(nodes(Source(text, name, Assumed())))
-        logs.slurm = FabricLog(name, text, found, listed)
+        logs.slurm = FabricLog(name, text, format, listed)

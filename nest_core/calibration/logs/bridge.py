@@ -53,18 +53,18 @@ class BridgeReader(MegatronReader):
 
     def line(self, text: str) -> None:
         """Take what a line says, if it is one of this printer's."""
-        if "Step Time" in text and (found := _STEP.search(text)):
+        if "Step Time" in text and (match := _STEP.search(text)):
             self._seen, self._counted = True, self._counted + 1
-            if (seconds := number(found[1])) and self._counted <= MAX_STEPS:
+            if (seconds := number(match[1])) and self._counted <= MAX_STEPS:
                 self._own.append(PrintedStep(0, self._counted, seconds))
-        elif "memory (GB)" in text and (found := _MEMORY.search(text)):
+        elif "memory (GB)" in text and (match := _MEMORY.search(text)):
             self._seen = True
-            for kind, amount in _HELD.findall(found[1]):
+            for kind, amount in _HELD.findall(match[1]):
                 gigabytes = number(amount)
                 self._report.add_memory(kind, gigabytes and gigabytes * GB)
-        elif not self._seen and ": " in text and (found := _SETTING.match(text)):
-            if found[1] in _KNOWN:
-                self._report.said[found[1]] = found[2]
+        elif not self._seen and ": " in text and (match := _SETTING.match(text)):
+            if match[1] in _KNOWN:
+                self._report.settings[match[1]] = match[2]
         else:
             super().line(text)
 

@@ -46,17 +46,17 @@ class DeepspeedReader(LogReader):
 
     def line(self, text: str) -> None:
         """Take what a line says, if it is one of this printer's."""
-        if "SamplesPerSec=" in text and (found := _STEP.search(text)):
-            samples, gibibytes = number(found[2] or ""), number(found[3] or "")
-            self._step(int(found[1]), samples and 1.0 / samples)
+        if "SamplesPerSec=" in text and (match := _STEP.search(text)):
+            samples, gibibytes = number(match[2] or ""), number(match[3] or "")
+            self._step(int(match[1]), samples and 1.0 / samples)
             self._report.add_memory("allocated", gibibytes and gibibytes * GIB)
-        elif "config.py" in text and (found := _SETTING.search(text)):
-            if found[1] in _SETTINGS:
-                self._dump[found[1]] = found[2]
-            if found[1] == "zero_optimization_stage":  # the last of those that matter
+        elif "config.py" in text and (match := _SETTING.search(text)):
+            if match[1] in _SETTINGS:
+                self._dump[match[1]] = match[2]
+            if match[1] == "zero_optimization_stage":  # the last of those that matter
                 self._close()
-        elif "version=" in text and (found := _VERSION.search(text)):
-            self._report.framework = f"DeepSpeed {found[1]}"
+        elif "version=" in text and (match := _VERSION.search(text)):
+            self._report.framework = f"DeepSpeed {match[1]}"
 
     def report(self) -> LogReport:
         """Return all that the lines say."""
@@ -65,7 +65,7 @@ class DeepspeedReader(LogReader):
 
     def _close(self) -> None:
         if self._dump:
-            self._report.said |= self._dump
+            self._report.settings |= self._dump
             plan = {name: self._dump.get(name, "") for name in PLAN}
             if plan not in self._report.runs:
                 self._report.runs.append(plan)

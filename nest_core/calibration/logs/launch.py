@@ -45,15 +45,17 @@ def said_in(text: str) -> dict[str, str]:
     if text.lstrip().startswith("{"):
         document = parsed_json(text, "--launch", "write the JSON of DeepSpeed")
         return dict(_flat(document, ""))
-    found = (*_OVERRIDE.findall(text), *_SETTING.findall(text))
-    said = {_name(key): value for key, value in found}
+    pairs = (*_OVERRIDE.findall(text), *_SETTING.findall(text))
+    settings = {_name(key): value for key, value in pairs}
     try:
         words, _ = script_words(text)
     except InputError as error:
         raise InputError("--launch", error.rule, error.value, error.remedy) from error
-    said |= dict(_flags(words))
-    model = " ".join(said[name] for name in (*_MODEL, "flavor", "model_size") if name in said)
-    return {name: value for name, value in said.items() if name not in _MODEL} | (
+    settings |= dict(_flags(words))
+    model = " ".join(
+        settings[name] for name in (*_MODEL, "flavor", "model_size") if name in settings
+    )
+    return {name: value for name, value in settings.items() if name not in _MODEL} | (
         {"model": model} if model else {}
     )
 

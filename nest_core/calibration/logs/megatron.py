@@ -64,20 +64,20 @@ class MegatronReader(LogReader):
 
     def line(self, text: str) -> None:
         """Take what a line says, if it is one of this printer's."""
-        if "iteration" in text and (found := _ITERATION.search(text)):
-            self._iteration(int(found[1]), found[3])
+        if "iteration" in text and (match := _ITERATION.search(text)):
+            self._iteration(int(match[1]), match[3])
         elif self._dump is not None:
             self._argument(self._dump, text)
         elif "arguments" in text and _BEGIN.search(text):
             self._dump = {}
-        elif "memory (MB)" in text and (found := _MEMORY.search(text)):
+        elif "memory (MB)" in text and (match := _MEMORY.search(text)):
             for kind, amount in zip(
-                ("allocated", "reserved", "device"), found.groups(), strict=True
+                ("allocated", "reserved", "device"), match.groups(), strict=True
             ):
                 mebibytes = number(amount or "")
                 self._report.add_memory(kind, mebibytes and mebibytes * GIB / 1024)
-        elif "padded vocab" in text and (found := _VOCABULARY.search(text)):
-            self._report.said["padded_vocab_size"] = found[1]
+        elif "padded vocab" in text and (match := _VOCABULARY.search(text)):
+            self._report.settings["padded_vocab_size"] = match[1]
 
     def report(self) -> LogReport:
         """Return all that the lines say."""
@@ -98,16 +98,16 @@ class MegatronReader(LogReader):
     def _argument(self, dump: dict[str, str], text: str) -> None:
         if "end of arguments" in text and _END.search(text):
             self._close()
-        elif (found := _ARGUMENT.match(text)) and (found[2] or len(found[1]) >= _LONG):
-            dump[found[1].lower()] = found[3]
+        elif (match := _ARGUMENT.match(text)) and (match[2] or len(match[1]) >= _LONG):
+            dump[match[1].lower()] = match[3]
 
     def _close(self) -> None:
         """A configuration has ended; what follows belongs to a new start."""
         if self._dump:
-            padded = self._report.said.get("padded_vocab_size", "None")
-            self._report.said |= self._dump
-            if self._report.said.get("padded_vocab_size", "None") == "None" != padded:
-                self._report.said["padded_vocab_size"] = padded
+            padded = self._report.settings.get("padded_vocab_size", "None")
+            self._report.settings |= self._dump
+            if self._report.settings.get("padded_vocab_size", "None") == "None" != padded:
+                self._report.settings["padded_vocab_size"] = padded
             self._report.runs.append({name: self._dump.get(name, "") for name in PLAN})
             self._restart()
         self._dump = None

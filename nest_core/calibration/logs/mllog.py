@@ -69,7 +69,7 @@ class MllogReader(LogReader):
 
     def report(self) -> LogReport:
         """Return all that the lines say."""
-        report, batch = self._report, _figure(self._report.said.get("global_batch_size"))
+        report, batch = self._report, _figure(self._report.settings.get("global_batch_size"))
         steps = self._between if len(self._between) >= len(self._told) // 2 else self._told
         if not steps and batch:
             steps = [
@@ -86,33 +86,36 @@ class MllogReader(LogReader):
 
     def _event(self, key: str, value: Any, event: Mapping[str, Any]) -> None:
         metadata = event.get("metadata")
-        known = metadata if isinstance(metadata, dict) else {}
+        details = metadata if isinstance(metadata, dict) else {}
         self._block += key in _PARTING
         if key == "run_start":
             self._report.runs.append({"run_start": str(event.get("time_ms"))})
         if key in _SAID and isinstance(value, int | float) and not isinstance(value, bool):
-            self._report.said[key] = f"{value:g}" if value < 1e6 else str(int(value))
+            self._report.settings[key] = f"{value:g}" if value < 1e6 else str(int(value))
         elif key == "submission_benchmark" and isinstance(value, str):
-            self._report.said["model"] = value
+            self._report.settings["model"] = value
             if value in _SEQUENCES:
-                self._report.said.setdefault("seq_length", _SEQUENCES[value])
+                self._report.settings.setdefault("seq_length", _SEQUENCES[value])
         elif key == "submission_platform" and isinstance(value, str):
-            found = _PLATFORM.search(value)
-            self._report.device = found[2] if found else value
+            match = _PLATFORM.search(value)
+            self._report.device = match[2] if match else value
         elif key == "tracked_stats" and isinstance(value, dict):
-            self._stats(value, known, _figure(event.get("time_ms")))
+            self._stats(value, details, _figure(event.get("time_ms")))
 
-    def _stats(self, value: Mapping[str, Any], known: Mapping[str, Any], now: float) -> None:
+    def _stats(self, value: Mapping[str, Any], details: Mapping[str, Any], now: float) -> None:
         if len(self._told) + len(self._between) + len(self._rates) > MAX_STEPS:
             return
         self._report.add_memory("allocated", _figure(value.get("max_memory_usage")) * GIB)
-        step, told = _figure(known.get("step"), zero=True), _figure(value.get("train_step_time"))
-        if "step" not in known:
-            if told:
-                self._told.append(PrintedStep(0, WARM_UP * len(self._told), told))
-        elif told or "reduced_train_loss" in value or "train_loss" in value:
-            if told:
-                self._told.append(PrintedStep(self._block, int(step), told))
+        step, step_time = (
+            _figure(details.get("step"), zero=True),
+            _figure(value.get("train_step_time")),
+        )
+        if "step" not in details:
+            if step_time:
+                self._told.append(PrintedStep(0, WARM_UP * len(self._told), step_time))
+        elif step_time or "reduced_train_loss" in value or "train_loss" in value:
+            if step_time:
+                self._told.append(PrintedStep(self._block, int(step), step_time))
             if self._before and now > self._before[0] and step > self._before[1]:
                 seconds = (now - self._before[0]) / 1e3 / (step - self._before[1])
                 self._between.append(PrintedStep(self._block, int(step), seconds))
@@ -121,14 +124,14 @@ class MllogReader(LogReader):
             self._rates.append(rate)
 
 
-def _counts_samples(steps: list[PrintedStep], told: list[PrintedStep], batch: float) -> bool:
+def _counts_samples(steps: list[PrintedStep], averages: list[PrintedStep], batch: float) -> bool:
     """Whether metadata counts samples.
 
     Then the time between steps is far below what the events tell; where they tell nothing, every
     number is a multiple of the batch.
     """
-    if told and steps:
-        shortest = median(step.seconds for step in told) / 2
+    if averages and steps:
+        shortest = median(step.seconds for step in averages) / 2
         return median(step.seconds for step in steps) < shortest
     return batch > 1 and all(step.number % int(batch) == 0 for step in steps)
 

@@ -31,16 +31,16 @@ class NemoReader(LogReader):
 
     def line(self, text: str) -> None:
         """Take what a line says, if it is one of this printer's."""
-        if "Training epoch" not in text or not (found := _LINE.search(text)):
+        if "Training epoch" not in text or not (match := _LINE.search(text)):
             return
-        pieces = dict(_PIECE.findall(found[3]))
+        pieces = dict(_PIECE.findall(match[3]))
         batch = number(pieces.get("global_batch_size", ""))
         seconds = number(pieces.get("train_step_timing in s", ""))
-        epoch = int(found[1])
+        epoch = int(match[1])
         if epoch != self._epoch:  # each counts its steps from 0 again, without a restart
             self._block += epoch < self._epoch
             self._epoch, self._last = epoch, -1
         if seconds:
-            self._step(int(found[2]), seconds, int(batch or 0))
+            self._step(int(match[2]), seconds, int(batch or 0))
         for name, kind in _MEMORY.items():
             self._report.add_memory(kind, number(pieces.get(name, "")))

@@ -24,7 +24,7 @@ class LogReport:
     Parameters
     ----------
     framework : str
-    said : dict
+    settings : dict
         Settings, by the names that the framework prints, as text.
     steps : list of PrintedStep
     memory_bytes : dict
@@ -44,7 +44,7 @@ class LogReport:
     """
 
     framework: str
-    said: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
     steps: list[PrintedStep] = field(default_factory=list)
     memory_bytes: dict[str, float] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)

@@ -154,11 +154,11 @@ def read_command(command: str, given: Given) -> Printed:
     """
     name = "the launch command"
     report = LogReport("launch")
-    cells, said = _settings(report, replace(given, launch=command), name)
+    cells, stated = _settings(report, replace(given, launch=command), name)
     assumed = _complete(cells, report, name)
     _check_devices(cells, given, name)
     cells |= {"source": "launch command", "model": cells.get("model") or "own model"}
-    return _printed(cells, name, _only(given, said), assumed)
+    return _printed(cells, name, _only(given, stated), assumed)
 
 
 def read_lines(lines: Iterable[str], name: str, given: Given) -> Printed:
@@ -181,7 +181,7 @@ def read_lines(lines: Iterable[str], name: str, given: Given) -> Printed:
         raise InputError(
             name, "must hold one run", f"{len(report.runs)} runs that differ", "split the file"
         )
-    cells, said = _settings(report, given, name)
+    cells, stated = _settings(report, given, name)
     steady = steady_of(report.steps, int(cells.get("global_batch_seqs", 0)))
     if steady is None:
         raise InputError(
@@ -202,11 +202,11 @@ def read_lines(lines: Iterable[str], name: str, given: Given) -> Printed:
     assumed = _complete(cells, report, name)
     _check_devices(cells, given, name)
     cells |= _measured(report, steady, cells)
-    return _printed(cells, name, _only(given, said), assumed)
+    return _printed(cells, name, _only(given, stated), assumed)
 
 
-def _only(given: Given, said: Collection[str]) -> tuple[str, ...]:
-    return tuple(column for column in given.columns if column not in said)
+def _only(given: Given, stated: Collection[str]) -> tuple[str, ...]:
+    return tuple(column for column in given.columns if column not in stated)
 
 
 def _check_devices(cells: Mapping[str, str], given: Given, name: str) -> None:
@@ -232,13 +232,13 @@ def _printed(
 
 def _printer(reports: Sequence[LogReport], name: str) -> LogReport:
     """What the framework itself printed, with settings of those that run inside it."""
-    found = [report for report in reports if report.steps]
-    if not found:
+    printers = [report for report in reports if report.steps]
+    if not printers:
         if units := [report.unit for report in reports if report.unit]:
             raise InputError(
                 name, "must tell times in ms or s", units[0], "print them as Megatron-LM does"
             )
-        if any(report.said or report.runs or report.memory_bytes for report in reports):
+        if any(report.settings or report.runs or report.memory_bytes for report in reports):
             raise InputError(
                 name,
                 "must hold steps of training",
@@ -252,10 +252,10 @@ def _printer(reports: Sequence[LogReport], name: str) -> LogReport:
             "of something else",
             "name the file that rank 0 and the last rank print to",
         )
-    first, *others = found
-    beside = BESIDE.get(_base(first), ())
+    first, *others = printers
+    companions = BESIDE.get(_base(first), ())
     for other in others:
-        if _base(other) not in beside:
+        if _base(other) not in companions:
             raise InputError(
                 name,
                 "must hold one run",
@@ -263,8 +263,8 @@ def _printer(reports: Sequence[LogReport], name: str) -> LogReport:
                 "split the file",
             )
     for other in reports:
-        if other is not first and _base(other) in beside:
-            first.said = other.said | first.said
+        if other is not first and _base(other) in companions:
+            first.settings = other.settings | first.settings
             first.memory_bytes = other.memory_bytes | first.memory_bytes
             first.notes += [note for note in (*other.notes, *_inside(other)) if note]
     return first
@@ -272,9 +272,9 @@ def _printer(reports: Sequence[LogReport], name: str) -> LogReport:
 
 def _differ(runs: Sequence[Mapping[str, str]]) -> bool:
     """Whether configurations say two things of one setting; one may have lost a line."""
-    said: dict[str, str] = {}
+    first_values: dict[str, str] = {}
     return any(
-        said.setdefault(name, value) != value
+        first_values.setdefault(name, value) != value
         for run in runs
         for name, value in run.items()
         if value
@@ -286,7 +286,7 @@ def _base(report: LogReport) -> str:
 
 
 def _inside(report: LogReport) -> tuple[str, ...]:
-    return (report.framework,) if report.said else ()
+    return (report.framework,) if report.settings else ()
 
 
 def _settings(report: LogReport, given: Given, name: str) -> tuple[dict[str, str], Collection[str]]:
@@ -298,7 +298,7 @@ def _settings(report: LogReport, given: Given, name: str) -> tuple[dict[str, str
     InputError
         If log and command contradict each other.
     """
-    printed = columns_of(report.said)
+    printed = columns_of(report.settings)
     command = said_in(given.launch) if given.launch.strip() else {}
     launched = columns_of(command)
     for column, value in launched.items():
@@ -310,33 +310,36 @@ def _settings(report: LogReport, given: Given, name: str) -> tuple[dict[str, str
                 f"{value} beside {printed[column]}",
                 "give the command of this log",
             )
-    known = {**launched, **printed}
-    planned = known.keys() & DEGREES or launched.keys() & {"gpus", "micro_batch"}
+    stated = {**launched, **printed}
+    planned = stated.keys() & DEGREES or launched.keys() & {"gpus", "micro_batch"}
     if planned or _base(report) in ("torchtitan", "DeepSpeed"):
-        known = {"tp": "1", "pp": "1"} | known
-    model = given.model or report.said.get("model", "") or command.get("model", "")
-    known = {**model_columns(model), **known}
-    cells = {**given.columns, **known}
+        stated = {"tp": "1", "pp": "1"} | stated
+    model = given.model or report.settings.get("model", "") or command.get("model", "")
+    stated = {**model_columns(model), **stated}
+    cells = {**given.columns, **stated}
     words = (*report.notes, printed.get("notes", ""), launched.get("notes", ""))
     cells["notes"] = "; ".join(dict.fromkeys(filter(None, words)))
     if report.device:
         _check_device(report.device, given, name)
         cells.setdefault("accelerator", report.device)
-    return cells, known.keys()
+    return cells, stated.keys()
 
 
 def _check_device(printed: str, given: Given, name: str) -> None:
     """Refuse a log of another accelerator than is given, where what it prints is one of ours."""
-    told = given.columns.get("accelerator", "")
-    if not told:
+    given_name = given.columns.get("accelerator", "")
+    if not given_name:
         return
     try:
         machine = machine_of(printed)
     except InputError:
         return
-    if machine.preset != machine_of(told).preset:
+    if machine.preset != machine_of(given_name).preset:
         raise InputError(
-            name, f"must be of a run on {told}", f"of one on {printed}", "name its own accelerator"
+            name,
+            f"must be of a run on {given_name}",
+            f"of one on {printed}",
+            "name its own accelerator",
         )
 
 
@@ -349,7 +352,7 @@ def _complete(cells: dict[str, str], report: LogReport, name: str) -> tuple[str,
     InputError
     """
     batch, micro = (int(cells.get(key) or 0) for key in ("global_batch_seqs", "micro_batch"))
-    accumulated = report.said.get("gradient_accumulation_steps", "")
+    accumulated = report.settings.get("gradient_accumulation_steps", "")
     if "dp" not in cells and micro and accumulated.isdecimal() and _base(report) == "MLPerf":
         replicas, rest = divmod(batch, micro * max(1, int(accumulated)))
         if not rest and replicas:
@@ -390,9 +393,9 @@ def _measured(report: LogReport, steady: Steady, cells: Mapping[str, str]) -> di
     """Columns of what came of the run, and where they are from."""
     batch, devices = int(cells["global_batch_seqs"]), int(cells["gpus"])
     scale = {"step": 1.0, "sample": batch, "token": batch * int(cells["seq_len"]) / devices}
-    left = f"{steady.warm_up} of warm-up and {steady.aside} far from it left out"
-    notes = [cells["notes"], f"median of {steady.used} printed steps, {left}"]
-    found = {
+    left_out = f"{steady.warm_up} of warm-up and {steady.aside} far from it left out"
+    notes = [cells["notes"], f"median of {steady.used} printed steps, {left_out}"]
+    columns = {
         "source": f"own run, {report.framework}",
         "model": cells.get("model") or "own model",
         "iter_time_s": f"{steady.seconds * scale[report.per]:.6g}",
@@ -404,8 +407,8 @@ def _measured(report: LogReport, steady: Steady, cells: Mapping[str, str]) -> di
         ("device", "memory as nvidia-smi shows it"),
     ):
         if kind in report.memory_bytes:
-            found["mem_GB_per_gpu"] = f"{report.memory_bytes[kind] / GB:.6g}"
+            columns["mem_GB_per_gpu"] = f"{report.memory_bytes[kind] / GB:.6g}"
             notes.append(words)
             break
     notes.append(report.framework)
-    return found | {"notes": "; ".join(filter(None, notes))}
+    return columns | {"notes": "; ".join(filter(None, notes))}

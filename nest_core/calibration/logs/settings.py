@@ -89,7 +89,7 @@ SCHEDULES = (("interleaved", "interleaved 1f1b"), ("1f1b", "1f1b"), ("zb", "sche
 UNSAID = frozenset({"", "none", "null", "auto", "-1"})
 
 
-def columns_of(said: Mapping[str, str]) -> dict[str, str]:
+def columns_of(settings: Mapping[str, str]) -> dict[str, str]:
     """Columns that settings decide; those that they leave open are missing.
 
     Parameters
@@ -105,24 +105,24 @@ def columns_of(said: Mapping[str, str]) -> dict[str, str]:
     columns: dict[str, str] = {}
     for column, names in NAMES.items():
         for name in names:
-            if (value := whole_number(said, name)) is not None:
+            if (value := whole_number(settings, name)) is not None:
                 columns[column] = str(value)
                 break
-    columns |= _devices(said, columns) | _sizes(said) | _stages(said, columns)
-    columns |= _local_batch(said, columns)
-    columns |= _sharding(said) | _precision(said) | _recomputation(said)
+    columns |= _devices(settings, columns) | _sizes(settings) | _stages(settings, columns)
+    columns |= _local_batch(settings, columns)
+    columns |= _sharding(settings) | _precision(settings) | _recomputation(settings)
     for name in ("sequence_parallel", "seq_parallel"):
-        if name in said:
-            columns["seq_parallel"] = str(int(yes(said[name])))
-    if "use_tp_pp_dp_mapping" in said:
-        swapped = yes(said["use_tp_pp_dp_mapping"])
+        if name in settings:
+            columns["seq_parallel"] = str(int(yes(settings[name])))
+    if "use_tp_pp_dp_mapping" in settings:
+        swapped = yes(settings["use_tp_pp_dp_mapping"])
         columns["rank_order"] = "tp-cp-pp-dp" if swapped else "tp-cp-dp-pp"
-    if notes := "; ".join(_notes(said, columns)):
+    if notes := "; ".join(_notes(settings, columns)):
         columns["notes"] = notes
     return columns
 
 
-def whole_number(said: Mapping[str, str], name: str) -> int | None:
+def whole_number(settings: Mapping[str, str], name: str) -> int | None:
     """A setting's number; None where it is not said, or left to the framework.
 
     Raises
@@ -130,11 +130,11 @@ def whole_number(said: Mapping[str, str], name: str) -> int | None:
     InputError
         If it is no whole number from 1.
     """
-    text = said.get(name, "").strip().replace("_", "").removesuffix(".0")
+    text = settings.get(name, "").strip().replace("_", "").removesuffix(".0")
     if text.lower() in UNSAID or (text == "0" and name in ("num_experts", "num_moe_experts")):
         return None
     if not (text.isascii() and text.isdecimal() and 0 < len(text) < 10 and int(text) > 0):
-        raise InputError(name, "must be a whole number from 1", said[name], "write the number")
+        raise InputError(name, "must be a whole number from 1", settings[name], "write the number")
     return int(text)
 
 
@@ -143,84 +143,84 @@ def yes(text: str) -> bool:
     return text.strip().lower() not in ("", "0", "false", "no", "none", "null", "off")
 
 
-def _first(said: Mapping[str, str], names: tuple[str, ...]) -> int | None:
-    return next((found for name in names if (found := whole_number(said, name))), None)
+def _first(settings: Mapping[str, str], names: tuple[str, ...]) -> int | None:
+    return next((number for name in names if (number := whole_number(settings, name))), None)
 
 
-def _devices(said: Mapping[str, str], columns: Mapping[str, str]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    nodes, each = _first(said, NODES), _first(said, PER_NODE)
-    if "gpus" not in columns and each is not None:
-        found["gpus"] = str((nodes or 1) * each)
-    replicas = whole_number(said, "data_parallel_replicate_degree") or 1
-    shards = whole_number(said, "data_parallel_shard_degree")
+def _devices(settings: Mapping[str, str], columns: Mapping[str, str]) -> dict[str, str]:
+    added: dict[str, str] = {}
+    nodes, per_node = _first(settings, NODES), _first(settings, PER_NODE)
+    if "gpus" not in columns and per_node is not None:
+        added["gpus"] = str((nodes or 1) * per_node)
+    replicas = whole_number(settings, "data_parallel_replicate_degree") or 1
+    shards = whole_number(settings, "data_parallel_shard_degree")
     if "dp" not in columns and shards is not None:
-        found["dp"] = str(replicas * shards)
-    return found
+        added["dp"] = str(replicas * shards)
+    return added
 
 
-def _local_batch(said: Mapping[str, str], columns: Mapping[str, str]) -> dict[str, str]:
+def _local_batch(settings: Mapping[str, str], columns: Mapping[str, str]) -> dict[str, str]:
     """torchtitan's: a replica's sequences, fed at once where no pipeline divides them."""
-    local = whole_number(said, "local_batch_size")
+    local = whole_number(settings, "local_batch_size")
     if local is None:
         return {}
-    found = {"micro_batch": str(local)} if columns.get("pp", "1") == "1" else {}
+    added = {"micro_batch": str(local)} if columns.get("pp", "1") == "1" else {}
     if "dp" in columns and "global_batch_seqs" not in columns:
-        found["global_batch_seqs"] = str(local * int(columns["dp"]))
-    return found
+        added["global_batch_seqs"] = str(local * int(columns["dp"]))
+    return added
 
 
-def _sizes(said: Mapping[str, str]) -> dict[str, str]:
+def _sizes(settings: Mapping[str, str]) -> dict[str, str]:
     """Widths that depend on what kind of block it is."""
-    found: dict[str, str] = {}
-    experts = whole_number(said, "num_experts") or whole_number(said, "num_moe_experts")
+    columns: dict[str, str] = {}
+    experts = whole_number(settings, "num_experts") or whole_number(settings, "num_moe_experts")
     ffn = ("moe_ffn_hidden_size", "ffn_hidden_size") if experts else ("ffn_hidden_size",)
-    if width := _first(said, (*ffn, "intermediate_size")):
-        found["ffn_hidden"] = str(width)
-    grouped = yes(said.get("group_query_attention", "true"))
-    groups = _first(said, ("num_query_groups", "n_kv_heads", "num_key_value_heads"))
+    if width := _first(settings, (*ffn, "intermediate_size")):
+        columns["ffn_hidden"] = str(width)
+    grouped = yes(settings.get("group_query_attention", "true"))
+    groups = _first(settings, ("num_query_groups", "n_kv_heads", "num_key_value_heads"))
     if groups and grouped:
-        found["kv_heads"] = str(groups)
-    if "swiglu" in said:
-        found["gated_mlp"] = str(int(yes(said["swiglu"])))
-    return found
+        columns["kv_heads"] = str(groups)
+    if "swiglu" in settings:
+        columns["gated_mlp"] = str(int(yes(settings["swiglu"])))
+    return columns
 
 
-def _stages(said: Mapping[str, str], columns: Mapping[str, str]) -> dict[str, str]:
+def _stages(settings: Mapping[str, str], columns: Mapping[str, str]) -> dict[str, str]:
     """Virtual stages where they are given by their layers, or by a layout."""
     if "vp_interleave" in columns or "pp" not in columns:
         return {}
     pp = int(columns["pp"])
-    each = whole_number(said, "num_layers_per_virtual_pipeline_stage")
-    if each and "layers" in columns:
-        return {"vp_interleave": str(max(1, int(columns["layers"]) // (pp * each)))}
-    return {"vp_interleave": "1"} if "virtual_pipeline_model_parallel_size" in said else {}
+    layers = whole_number(settings, "num_layers_per_virtual_pipeline_stage")
+    if layers and "layers" in columns:
+        return {"vp_interleave": str(max(1, int(columns["layers"]) // (pp * layers)))}
+    return {"vp_interleave": "1"} if "virtual_pipeline_model_parallel_size" in settings else {}
 
 
-def _sharding(said: Mapping[str, str]) -> dict[str, str]:
-    stage = said.get("zero_stage") or said.get("zero_optimization_stage")
-    stage = said.get("zero_optimization.stage", stage)
-    if stage is not None and yes(said.get("deepspeed", "true")):
+def _sharding(settings: Mapping[str, str]) -> dict[str, str]:
+    stage = settings.get("zero_stage") or settings.get("zero_optimization_stage")
+    stage = settings.get("zero_optimization.stage", stage)
+    if stage is not None and yes(settings.get("deepspeed", "true")):
         return {"dist_opt_or_zero": f"zero{stage}" if stage in ("1", "2", "3") else "none"}
-    if yes(said.get("use_megatron_fsdp", "")) or yes(said.get("use_torch_fsdp2", "")):
+    if yes(settings.get("use_megatron_fsdp", "")) or yes(settings.get("use_torch_fsdp2", "")):
         return {"dist_opt_or_zero": "megatron_fsdp"}
-    if "use_distributed_optimizer" in said:
-        distributed = yes(said["use_distributed_optimizer"])
+    if "use_distributed_optimizer" in settings:
+        distributed = yes(settings["use_distributed_optimizer"])
         return {"dist_opt_or_zero": "distributed_optimizer" if distributed else "none"}
-    if shards := whole_number(said, "data_parallel_shard_degree"):
-        sharded = shards * (whole_number(said, "context_parallel_degree") or 1)
+    if shards := whole_number(settings, "data_parallel_shard_degree"):
+        sharded = shards * (whole_number(settings, "context_parallel_degree") or 1)
         return {"dist_opt_or_zero": "fsdp2(zero3)" if sharded > 1 else "none"}
     return {}
 
 
-def _precision(said: Mapping[str, str]) -> dict[str, str]:
+def _precision(settings: Mapping[str, str]) -> dict[str, str]:
     """What products are computed in; empty where nothing is said of it."""
-    fp8 = said.get("fp8", said.get("fp8_format", ""))
-    fp4 = said.get("fp4", said.get("fp4_format", ""))
+    fp8 = settings.get("fp8", settings.get("fp8_format", ""))
+    fp4 = settings.get("fp4", settings.get("fp4_format", ""))
     if fp4.lower() not in (*UNSAID, "false"):
         return {"precision": "nvfp4"}
     if fp8.lower() not in (*UNSAID, "false"):
-        return {"precision": f"fp8({said.get('fp8_recipe', 'delayed')})"}
+        return {"precision": f"fp8({settings.get('fp8_recipe', 'delayed')})"}
     for name, word in (
         ("bf16", "bf16"),
         ("bf16.enabled", "bf16"),
@@ -229,56 +229,56 @@ def _precision(said: Mapping[str, str]) -> dict[str, str]:
         ("fp16.enabled", "fp16-mixed"),
         ("fp16_enabled", "fp16-mixed"),
     ):
-        if yes(said.get(name, "")):
+        if yes(settings.get(name, "")):
             return {"precision": word}
-    return {"precision": "fp32"} if {"bf16", "bfloat16_enabled"} & said.keys() else {}
+    return {"precision": "fp32"} if {"bf16", "bfloat16_enabled"} & settings.keys() else {}
 
 
-def _recomputation(said: Mapping[str, str]) -> dict[str, str]:
-    granularity = said.get("recompute_granularity", "").lower()
-    if "recompute_granularity" not in said:
-        asked = yes(said.get("recompute_activations", ""))
-        return {"recompute": "selective"} if asked else {}
+def _recomputation(settings: Mapping[str, str]) -> dict[str, str]:
+    granularity = settings.get("recompute_granularity", "").lower()
+    if "recompute_granularity" not in settings:
+        is_on = yes(settings.get("recompute_activations", ""))
+        return {"recompute": "selective"} if is_on else {}
     if granularity == "full":
-        method = said.get("recompute_method", "").lower()
-        layers = whole_number(said, "recompute_num_layers")
+        method = settings.get("recompute_method", "").lower()
+        layers = whole_number(settings, "recompute_num_layers")
         if method in ("uniform", "block") and layers:
             return {"recompute": by_method(method, layers)}
         return {"recompute": "full"}
     if granularity == "selective":
-        modules = re.findall(r"[a-z_]+", said.get("recompute_modules", "").lower())
-        named = [module for module in modules if module != "none"]
-        return {"recompute": spelled(named, "recompute_modules") if named else "selective"}
+        modules = re.findall(r"[a-z_]+", settings.get("recompute_modules", "").lower())
+        chosen = [module for module in modules if module != "none"]
+        return {"recompute": spelled(chosen, "recompute_modules") if chosen else "selective"}
     return {"recompute": "none"}
 
 
-def _notes(said: Mapping[str, str], columns: Mapping[str, str]) -> Iterator[str]:
+def _notes(settings: Mapping[str, str], columns: Mapping[str, str]) -> Iterator[str]:
     for name, (on, off) in FLAGS.items():
-        if name in said and (word := on if yes(said[name]) else off):
+        if name in settings and (word := on if yes(settings[name]) else off):
             yield word
-    if said.get("attention_backend", "").lower().rpartition(".")[2] in ("flash", "fused"):
+    if settings.get("attention_backend", "").lower().rpartition(".")[2] in ("flash", "fused"):
         yield "flash attention"
-    if "untie_embeddings_and_output_weights" in said and not yes(
-        said["untie_embeddings_and_output_weights"]
+    if "untie_embeddings_and_output_weights" in settings and not yes(
+        settings["untie_embeddings_and_output_weights"]
     ):
         yield "tied embeddings"
-    if said.get("position_embedding_type", "").lower() == "alibi":
+    if settings.get("position_embedding_type", "").lower() == "alibi":
         yield "ALiBi"
-    etp = whole_number(said, "expert_tensor_parallel_size")
+    etp = whole_number(settings, "expert_tensor_parallel_size")
     if etp and "experts" in columns:
         yield f"etp={etp}"
-    width, heads = whole_number(said, "kv_channels"), int(columns.get("heads", 0))
+    width, heads = whole_number(settings, "kv_channels"), int(columns.get("heads", 0))
     if width and heads and width * heads != int(columns.get("hidden", 0)):
         yield f"head_dim {width}"
-    if "experts" in columns and "moe_expert_capacity_factor" in said:
-        factor = said["moe_expert_capacity_factor"].lower()
+    if "experts" in columns and "moe_expert_capacity_factor" in settings:
+        factor = settings["moe_expert_capacity_factor"].lower()
         yield "dropless" if factor in UNSAID else f"capacity factor {factor}"
-    if dense := _dense_blocks(said.get("moe_layer_freq", "")):
+    if dense := _dense_blocks(settings.get("moe_layer_freq", "")):
         yield f"{dense} dense + experts"
-    schedule = said.get("pipeline_parallel_schedule", "").lower()
+    schedule = settings.get("pipeline_parallel_schedule", "").lower()
     if schedule and columns.get("pp", "1") != "1":
         yield next((word for key, word in SCHEDULES if key in schedule), "")
-    if "hybridep" in said.get("moe_flex_dispatcher_backend", "").lower():
+    if "hybridep" in settings.get("moe_flex_dispatcher_backend", "").lower():
         yield "HybridEP"
 
 

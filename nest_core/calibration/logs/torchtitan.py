@@ -57,31 +57,33 @@ class TorchtitanReader(LogReader):
 
     def line(self, text: str) -> None:
         """Take what a line says, if it is one of this printer's."""
-        said, notes = self._report.said, self._report.notes
+        settings, notes = self._report.settings, self._report.notes
         if "step:" in text:
-            if found := _STEP.search(text):
-                self._rate(int(found[1]), found[2], found[3].replace(",", ""))
+            if match := _STEP.search(text):
+                self._rate(int(match[1]), match[2], match[3].replace(",", ""))
         elif not _AT_START.search(text):
             return
-        elif found := _MESH.search(text):
-            self._mesh(found[1], found[2])
-        elif found := _CAPACITY.search(text):
-            self._report.device = found[1]
-        elif found := _START.search(text):
+        elif match := _MESH.search(text):
+            self._mesh(match[1], match[2])
+        elif match := _CAPACITY.search(text):
+            self._report.device = match[1]
+        elif match := _START.search(text):
             names = ("local_batch_size", "global_batch_size", "seq_len")
-            said |= {name: text for name, text in zip(names, found.groups(), strict=True) if text}
+            settings |= {
+                name: text for name, text in zip(names, match.groups(), strict=True) if text
+            }
             self._restart()
-        elif found := _MODEL.search(text):
-            said["model"] = f"{found[1]} {found[2]}"
-        elif found := _RECOMPUTE.search(text):
-            said["recompute_granularity"] = found[1]
-        elif found := _SCHEDULE.search(text):
-            said["pipeline_parallel_schedule"] = found[1]
+        elif match := _MODEL.search(text):
+            settings["model"] = f"{match[1]} {match[2]}"
+        elif match := _RECOMPUTE.search(text):
+            settings["recompute_granularity"] = match[1]
+        elif match := _SCHEDULE.search(text):
+            settings["pipeline_parallel_schedule"] = match[1]
         elif "Compiling each" in text and "compiled" not in notes:
             notes.append("compiled")
         elif "Float8" in text and ("active" in text or "Swapped to" in text):
-            said["fp8"] = "hybrid"
-            said["fp8_recipe"] = "rowwise" if "rowwise" in text else "tensorwise"
+            settings["fp8"] = "hybrid"
+            settings["fp8_recipe"] = "rowwise" if "rowwise" in text else "tensorwise"
 
     def _rate(self, number_of_step: int, memory: str, rate: str) -> None:
         tokens, gibibytes = number(rate), number(memory)
@@ -97,6 +99,6 @@ class TorchtitanReader(LogReader):
         plan = dict.fromkeys(_AXES.values(), "1")
         plan |= {_AXES[axis]: degree for axis, degree in zip(axes, degrees, strict=True)}
         del plan["expert_parallel_degree"]  # meshes name it otherwise
-        self._report.said |= plan
+        self._report.settings |= plan
         if plan not in self._report.runs:
             self._report.runs.append(plan)

@@ -74,15 +74,15 @@ def family_of(run: Run) -> str:
     InputError
         If the notes state a block that no trace has.
     """
-    known = _families()
+    traced = _families()
     if run.fact("attention kind") == "parallel":
         raise InputError(
             "model", "must have attention before the MLP", run.model, "trace one of its own"
         )
-    named = [family for pattern, family in BY_NAME if re.search(pattern, run.model, re.I)]
-    named += [family for fact, word, family in BY_FACT if run.fact(fact) == word]
-    named += ["mixtral" if run.experts > 1 else "llama" if run.gated else "gpt"]
-    return next((family for family in named if family in known), named[-1])
+    candidates = [family for pattern, family in BY_NAME if re.search(pattern, run.model, re.I)]
+    candidates += [family for fact, word, family in BY_FACT if run.fact(fact) == word]
+    candidates += ["mixtral" if run.experts > 1 else "llama" if run.gated else "gpt"]
+    return next((family for family in candidates if family in traced), candidates[-1])
 
 
 def model_of(run: Run) -> Model:
@@ -147,10 +147,10 @@ def _size(preset: dict[str, object], field: str) -> int:
 def _nearest(run: Run, family: str) -> dict[str, object]:
     """The preset of the family with the row's widths; any with latent attention; else nothing."""
     inner = "expert_ffn" if run.experts > 1 else "ffn"
-    own = [preset for preset in _presets() if preset.get("family") == family]
+    of_family = [preset for preset in _presets() if preset.get("family") == family]
     same = [
         preset
-        for preset in own
+        for preset in of_family
         if (preset["hidden"], preset["heads"], preset.get(inner))
         == (run.hidden, run.heads, run.ffn)
     ]

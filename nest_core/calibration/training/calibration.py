@@ -142,13 +142,13 @@ def calibrated(rows: Sequence[Row], curves: tuple[Curve, ...] = ()) -> Calibrati
     """
     if len(rows) > MOST_RUNS:
         raise InputError("runs", f"must be at most {MOST_RUNS:,}", len(rows), "drop some")
-    kept, skipped = _usable(rows, curves)
-    if not kept:
+    usable, skipped = _usable(rows, curves)
+    if not usable:
         reason = f" ({skipped[0].id}: {skipped[0].reason.rstrip('.')})" if skipped else ""
         raise InputError(
             "runs", f"must hold one that can be predicted{reason}", "without one", "correct them"
         )
-    runs = [row.run for row, _ in kept]
+    runs = [row.run for row, _ in usable]
     families = {accelerator_of(run.accelerator).family.name for run in runs}
     if len(families) > 1:
         raise InputError(
@@ -157,7 +157,7 @@ def calibrated(rows: Sequence[Row], curves: tuple[Curve, ...] = ()) -> Calibrati
             ", ".join(sorted(families)),
             "calibrate each alone",
         )
-    measured = np.log([row.outcome.seconds or 1.0 for row, _ in kept])
+    measured = np.log([row.outcome.seconds or 1.0 for row, _ in usable])
     stack = Counter(run.stack for run in runs).most_common(1)[0][0]
     prior = _prior(runs[0], stack, curves)
 
@@ -172,8 +172,8 @@ def calibrated(rows: Sequence[Row], curves: tuple[Curve, ...] = ()) -> Calibrati
     noise = np.array([prior.experts_sd if run.experts > 1 else prior.run_sd for run in runs])
     at, errors, start, jacobian = _most_probable(predicted, measured, prior.covariance, noise)
     gain = _gain(jacobian, prior.covariance, noise)
-    own = np.einsum("ij,ji->i", jacobian, gain)
-    left = errors / (1.0 - np.minimum(own, 1.0 - 1e-9))
+    leverage = np.einsum("ij,ji->i", jacobian, gain)
+    left_out = errors / (1.0 - np.minimum(leverage, 1.0 - 1e-9))
     covariance = prior.covariance - gain @ jacobian @ prior.covariance
     return Calibration(
         next(iter(families)),
@@ -191,11 +191,11 @@ def calibrated(rows: Sequence[Row], curves: tuple[Curve, ...] = ()) -> Calibrati
                 row,
                 seconds,
                 float(np.exp(measured[i] + errors[i])),
-                float(np.exp(measured[i] + left[i])) if len(kept) > 1 else None,
+                float(np.exp(measured[i] + left_out[i])) if len(usable) > 1 else None,
                 _spread(start[i], prior.covariance, noise[i]),
                 _spread(jacobian[i], covariance, noise[i]),
             )
-            for i, (row, seconds) in enumerate(kept)
+            for i, (row, seconds) in enumerate(usable)
         ),
         tuple(skipped),
     )
@@ -203,23 +203,23 @@ def calibrated(rows: Sequence[Row], curves: tuple[Curve, ...] = ()) -> Calibrati
 
 def _prior(run: Run, stack: str, curves: tuple[Curve, ...]) -> Knowledge:
     """What is known of a stack on a run's accelerator, and of a cluster as a source."""
-    known = known_of(accelerator_of(run.accelerator), replace(load_stack(stack), curves=curves))
-    size = len(known.parameters)
+    knowledge = known_of(accelerator_of(run.accelerator), replace(load_stack(stack), curves=curves))
+    size = len(knowledge.parameters)
     covariance = np.zeros((size + 1, size + 1))
-    covariance[:size, :size] = known.covariance
-    covariance[size, size] = known.source_sd**2
+    covariance[:size, :size] = knowledge.covariance
+    covariance[size, size] = knowledge.source_sd**2
     return replace(
-        known,
-        parameters=(*known.parameters, RUN_FACTOR),
-        centre=np.append(known.centre, 0.0),
+        knowledge,
+        parameters=(*knowledge.parameters, RUN_FACTOR),
+        centre=np.append(knowledge.centre, 0.0),
         covariance=covariance,
     )
 
 
 def _factors(run: Run, at: Array, curves: tuple[Curve, ...]) -> dict[str, float]:
     """Factors on the parameters of a run under its own stack."""
-    known = _prior(run, run.stack, curves)
-    return known.factors(known.centre + at)
+    knowledge = _prior(run, run.stack, curves)
+    return knowledge.factors(knowledge.centre + at)
 
 
 def _parameters(run: Run, stack: Stack, at: Array, sd: Array) -> tuple[Parameter, ...]:
@@ -241,7 +241,7 @@ def _usable(
     rows: Sequence[Row], curves: tuple[Curve, ...]
 ) -> tuple[list[tuple[Row, float]], list[Unread]]:
     """Measured rows with what is predicted for them, and the others with the reason."""
-    kept: list[tuple[Row, float]] = []
+    usable: list[tuple[Row, float]] = []
     skipped: list[Unread] = []
     for row in rows:
         reason, seconds = "states no time of an iteration", 0.0
@@ -255,8 +255,8 @@ def _usable(
         if reason:
             skipped.append(Unread(row.run.id, reason))
         else:
-            kept.append((row, seconds))
-    return kept, skipped
+            usable.append((row, seconds))
+    return usable, skipped
 
 
 def _far(predicted: float, measured: float) -> str:
@@ -287,13 +287,13 @@ def _most_probable(
             break
         for part in (1.0, 0.5, 0.25, 0.125):
             point = prior @ (pull + part * step)
-            found = predicted(point) - measured
-            value = float(np.sum((found / noise) ** 2) + point @ (pull + part * step))
+            trial = predicted(point) - measured
+            value = float(np.sum((trial / noise) ** 2) + point @ (pull + part * step))
             if value < cost:
                 break
         else:
             break
-        at, pull, errors, cost = point, pull + part * step, found, value
+        at, pull, errors, cost = point, pull + part * step, trial, value
         jacobian = _jacobian(predicted, at, errors + measured)
     return at, errors, start, jacobian
 

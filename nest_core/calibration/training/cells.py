@@ -28,8 +28,8 @@ __all__ = [
     "decide",
     "figure",
     "flag",
+    "positive_integer",
     "stated",
-    "whole",
 ]
 
 Rules = Sequence[tuple[str, str]]
@@ -198,7 +198,7 @@ def figure(text: str) -> float | None:
     return value
 
 
-def whole(text: str, most: int = 10**9) -> int | None:
+def positive_integer(text: str, most: int = 10**9) -> int | None:
     """A positive whole number, however it is written (``8``, ``8.0``); None for an empty cell.
 
     Raises

@@ -151,8 +151,10 @@ def _node_sizes(devices: int, per_node: int, together: Sequence[int] = (1,)) -> 
         return -(-(devices // group) // (per_node // group))
 
     group = max([first, *(size for size in wider if nodes(size) <= nodes(first))])
-    each, more = divmod(devices // group, nodes(group))
-    return ((each + 1) * group,) * more + (each * group,) * (nodes(group) - more)
+    per_node_groups, more = divmod(devices // group, nodes(group))
+    return ((per_node_groups + 1) * group,) * more + (per_node_groups * group,) * (
+        nodes(group) - more
+    )
 
 
 @lru_cache(maxsize=256)

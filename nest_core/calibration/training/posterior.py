@@ -35,10 +35,12 @@ def spread(run: Run, posterior: Posterior, plan: Plan | None = None) -> float:
     plan : Plan, optional
         Another than the run's.
     """
-    known = knowledge_of(run, posterior)
-    _, slopes = slopes_of(run, known, plan)
-    own = known.experts_sd if run.experts > 1 else known.run_sd
-    return float(np.sqrt(slopes @ known.covariance @ slopes + known.source_sd**2 + own**2))
+    knowledge = knowledge_of(run, posterior)
+    _, slopes = slopes_of(run, knowledge, plan)
+    run_sd = knowledge.experts_sd if run.experts > 1 else knowledge.run_sd
+    return float(
+        np.sqrt(slopes @ knowledge.covariance @ slopes + knowledge.source_sd**2 + run_sd**2)
+    )
 
 
 def knowledge_of(run: Run, posterior: Posterior) -> Knowledge:
@@ -47,17 +49,17 @@ def knowledge_of(run: Run, posterior: Posterior) -> Knowledge:
     return posterior.of(accelerator_of(run.accelerator).family.name, stack.framework, stack.name)
 
 
-def slopes_of(run: Run, known: Knowledge, plan: Plan | None = None) -> tuple[float, FloatArray]:
+def slopes_of(run: Run, knowledge: Knowledge, plan: Plan | None = None) -> tuple[float, FloatArray]:
     """Return the logarithm of a run's predicted time, and its slopes by those of the factors."""
 
     def predicted(values: FloatArray) -> float:
-        factors = known.factors(values)
+        factors = knowledge.factors(values)
         if plan is None:
             report = predict(run, factors=factors)
         else:
             report = price(problem_of(run, accelerator_of(run.accelerator), factors), plan)
         return float(np.log(report.iteration_s))
 
-    here = predicted(known.centre)
+    here = predicted(knowledge.centre)
     steps = STEP * np.eye(len(PARAMETERS))
-    return here, np.array([(here - predicted(known.centre - step)) / STEP for step in steps])
+    return here, np.array([(here - predicted(knowledge.centre - step)) / STEP for step in steps])

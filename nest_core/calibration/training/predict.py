@@ -95,18 +95,18 @@ def predict_rows(
     device : callable (str) -> Accelerator
         The device behind an accelerator's name; a fit gives its own.
     """
-    found: list[Prediction] = []
-    left: list[Unread] = []
+    predictions: list[Prediction] = []
+    unread: list[Unread] = []
     for row in rows:
         try:
             accelerator = device(row.run.accelerator)
             report = predict(row.run, accelerator)
         except InputError as error:
-            left.append(Unread(row.run.id, str(error)))
+            unread.append(Unread(row.run.id, str(error)))
         else:
             first = row.outcome.memory_stage == "first"
-            held = [stage.memory for stage in report.stages[: 1 if first else None]]
-            found.append(
+            memories = [stage.memory for stage in report.stages[: 1 if first else None]]
+            predictions.append(
                 Prediction(
                     row.run,
                     row.outcome,
@@ -114,13 +114,13 @@ def predict_rows(
                     max(stage.memory.total for stage in report.stages),
                     accelerator.family.calibrated,
                     tuple(
-                        (kind, max(counted_bytes(memory, kind) for memory in held))
+                        (kind, max(counted_bytes(memory, kind) for memory in memories))
                         for kind in KINDS
                     ),
                     shape_of(report.plan),
                 )
             )
-    return found, left
+    return predictions, unread
 
 
 def predict(

@@ -88,8 +88,8 @@ MEGATRON: Mapping[str, str] = {
 
 def is_training(columns: Sequence[str]) -> bool:
     """Whether a table's columns are those of training runs."""
-    named = {column.strip() for column in columns}
-    return set(RUN_COLUMNS) <= named or set(MEGATRON_COLUMNS) <= named
+    names = {column.strip() for column in columns}
+    return set(RUN_COLUMNS) <= names or set(MEGATRON_COLUMNS) <= names
 
 
 def read_runs(text: str, name: str, prefix: str = "") -> tuple[list[Row], list[Unread]]:

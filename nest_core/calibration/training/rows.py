@@ -22,8 +22,8 @@ from nest_core.calibration.training.cells import (
     decide,
     figure,
     flag,
+    positive_integer,
     stated,
-    whole,
 )
 from nest_core.calibration.training.machines import accelerator_of
 from nest_core.calibration.training.runs import ZERO_BUBBLE, Run, RunSchedule
@@ -79,7 +79,7 @@ class _Cells:
         return (self._cells.get(column) or "").strip()
 
     def size(self, column: str, most: int = 10**9, default: int | None = None) -> int:
-        value = self._read(column, lambda text: whole(text, most))
+        value = self._read(column, lambda text: positive_integer(text, most))
         if value is None and default is None:
             raise Unusable(f"states no {column}")
         return self._or(column, value, default if default is not None else 0)
@@ -145,8 +145,8 @@ def run_of(cells: Mapping[str, str], identity: str) -> Run:
     recompute = _recompute(row.text("recompute"))
     if not recompute:
         row.assumed.append("recompute")
-    told = (row.text("dist_opt_or_zero"), notes, row.text("accelerator"))
-    framework = decide(FRAMEWORKS, " ".join(told)) or "megatron"
+    words = (row.text("dist_opt_or_zero"), notes, row.text("accelerator"))
+    framework = decide(FRAMEWORKS, " ".join(words)) or "megatron"
     stack = _stack(row, framework)
     facts = (
         "tied",
@@ -214,10 +214,10 @@ def _recompute(text: str) -> str:
     try:
         return recomputation(text) if text else ""
     except InputError:
-        found = decide(RECOMPUTATIONS, text)
-    if found is None:
+        choice = decide(RECOMPUTATIONS, text)
+    if choice is None:
         raise Unusable(f"states recompute as {text!r}, which is none known")
-    return found
+    return choice
 
 
 def _experts(row: _Cells) -> tuple[int, int]:
@@ -255,19 +255,19 @@ def _expert_tensor(notes: str, degrees: Mapping[str, int]) -> int:
     >>> _expert_tensor("", {"tp": 2, "cp": 1, "dp": 16, "ep": 32})
     1
     """
-    told, tp = _noted(r"\betp=(\d+)", notes), degrees["tp"]
-    if told:
-        return told
+    stated_degree, tp = _noted(r"\betp=(\d+)", notes), degrees["tp"]
+    if stated_degree:
+        return stated_degree
     ranks = tp * degrees["cp"] * degrees["dp"]
     fitting = [n for n in range(1, tp + 1) if tp % n == 0 and ranks % (n * degrees["ep"]) == 0]
     return max(fitting, default=tp)
 
 
 def _schedule(row: _Cells, notes: str) -> tuple[RunSchedule, int]:
-    named = stated("schedule", notes)
-    interleave = row.size("vp_interleave", 1_000, default=2 if named == "interleaved" else 1)
+    schedule = stated("schedule", notes)
+    interleave = row.size("vp_interleave", 1_000, default=2 if schedule == "interleaved" else 1)
     for delayed in ZERO_BUBBLE:
-        if named == delayed:
+        if schedule == delayed:
             return delayed, interleave
     return ("interleaved" if interleave > 1 else "1f1b"), interleave
 
@@ -275,10 +275,10 @@ def _schedule(row: _Cells, notes: str) -> tuple[RunSchedule, int]:
 def _order(row: _Cells, notes: str) -> tuple[str, ...]:
     """Along which axes ranks are numbered; Megatron-LM's where nothing is stated."""
     stated_order = row.text("rank_order")
-    found = decide(ORDERS, f"rank order {stated_order}" if stated_order else notes)
-    if found is None and stated_order:
+    order = decide(ORDERS, f"rank order {stated_order}" if stated_order else notes)
+    if order is None and stated_order:
         raise Unusable(f"states rank_order as {stated_order!r}, which is none known")
-    return tuple(found.split()) if found else MEGATRON_ORDER
+    return tuple(order.split()) if order else MEGATRON_ORDER
 
 
 def _micro_batch(local_batch: int, stages: int) -> int:
@@ -301,9 +301,9 @@ def _gradient_bytes(row: _Cells, notes: str, framework: str) -> float:
     Mixed precision by autocast under FSDP (``bf16-amp``) reduces in the compute precision.
     """
     precision = row.text("precision")
-    told = stated("gradients", precision) or stated("gradients", notes)
-    if told:
-        return float(told)
+    stated_bytes = stated("gradients", precision) or stated("gradients", notes)
+    if stated_bytes:
+        return float(stated_bytes)
     return 2.0 if framework == "fsdp" and "amp" in precision else 0.0
 
 
@@ -313,20 +313,20 @@ def _stack(row: _Cells, framework: str) -> Stack:
     That is the newest stack of its framework on such accelerators one of whose patterns is found
     in source, notes and way of sharding; else the newest of those; else of the framework.
     """
-    named = row.text("stack")
-    if named:
+    name = row.text("stack")
+    if name:
         try:
-            return load_stack(named)
+            return load_stack(name)
         except InputError as error:
-            raise Unusable(f"states stack as {named!r}, which is none known") from error
-    told = " | ".join(row.text(column) for column in ("source", "notes", "dist_opt_or_zero"))
+            raise Unusable(f"states stack as {name!r}, which is none known") from error
+    words = " | ".join(row.text(column) for column in ("source", "notes", "dist_opt_or_zero"))
     try:
         family = accelerator_of(row.text("accelerator")).family.name
     except InputError:  # which the prediction refuses in words of its own
         family = ""
-    known = [stack for stack in all_stacks() if stack.framework == framework]
-    able = [stack for stack in known if family in stack.families] or known
-    return next((stack for stack in able if stack.ran(told)), able[0])
+    of_framework = [stack for stack in all_stacks() if stack.framework == framework]
+    able = [stack for stack in of_framework if family in stack.families] or of_framework
+    return next((stack for stack in able if stack.ran(words)), able[0])
 
 
 def _reduces(row: _Cells, notes: str) -> bool:
@@ -336,15 +336,15 @@ def _reduces(row: _Cells, notes: str) -> bool:
 
 
 def _noted(pattern: str, notes: str) -> int:
-    found = re.search(pattern, notes)
-    return int(found[1]) if found and len(found[1]) < 6 else 0
+    match = re.search(pattern, notes)
+    return int(match[1]) if match and len(match[1]) < 6 else 0
 
 
 def _overlap(notes: str, stack: Stack, precision: str) -> tuple[bool, bool, bool]:
     """Of tensor-, pipeline- and data-parallel traffic: what the notes say, else the stack."""
-    asked = (stated(f"{kind} overlap", notes) for kind in ("tensor", "pipeline", "data"))
+    words = (stated(f"{kind} overlap", notes) for kind in ("tensor", "pipeline", "data"))
     tensor, pipeline, data = (
         stack.overlaps(traffic, precision) if word is None else word == "yes"
-        for word, traffic in zip(asked, ("tp", "pp", "dp"), strict=True)
+        for word, traffic in zip(words, ("tp", "pp", "dp"), strict=True)
     )
     return tensor, pipeline, data

@@ -99,8 +99,8 @@ def export_astra_sim(scenario: ScenarioValues, report: Report) -> Bundle:
             steps[int(stage[rank])], rank, groups, peer, rank_mapping, dims
         )
     top = header(scenario, plan, VERSION)
-    named = bool(groups.members)
-    if named:
+    has_groups = bool(groups.members)
+    if has_groups:
         files["groups.json"] = _groups(groups, rank_mapping)
     return Bundle(
         files
@@ -108,7 +108,7 @@ def export_astra_sim(scenario: ScenarioValues, report: Report) -> Bundle:
             "network.json": json.dumps(network, indent=2) + "\n",
             "system.json": json.dumps(_system(scenario, network), indent=2) + "\n",
             "remote_memory.json": json.dumps({"memory-type": "NO_MEMORY_EXPANSION"}) + "\n",
-            "run.sh": _RUN.format(top=top, groups="groups.json" if named else "empty"),
+            "run.sh": _RUN.format(top=top, groups="groups.json" if has_groups else "empty"),
         },
         (
             *notes,

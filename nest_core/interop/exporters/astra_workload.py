@@ -72,8 +72,8 @@ def passes(point: Point, micro_batches: int, stage: int) -> list[Pass]:
     forward = [_nth(point, k, stage, True) for k in range(total)]
     backward = [_nth(point, k, stage, False) for k in range(total)]
     order = forward[:warm]
-    for ran, one in enumerate(forward[warm:]):
-        order += [one, backward[ran]]
+    for ran, next_pass in enumerate(forward[warm:]):
+        order += [next_pass, backward[ran]]
     return order + backward[total - warm :]
 
 
@@ -118,9 +118,9 @@ def groups_of(point: Point) -> Groups:
         if axis == "etp" and point.etp == point.tp:
             continue
         members[axis] = group
-        own = np.zeros(ranks.size, dtype=np.int64)
-        own[group] = last + 1 + np.arange(len(group))[:, None]
-        number[axis] = own
+        group_numbers = np.zeros(ranks.size, dtype=np.int64)
+        group_numbers[group] = last + 1 + np.arange(len(group))[:, None]
+        number[axis] = group_numbers
         last += len(group)
     return Groups(members, number)
 
@@ -222,31 +222,31 @@ class _Builder:
         """Steps of a stage, in the order in which they are issued."""
         point = self.plan.point
         steps: list[Step] = []
-        for one in passes(point, point.micro_batches(self.problem.batch), stage):
-            steps += self._pass(one, self.plan.recompute[stage])
+        for each_pass in passes(point, point.micro_batches(self.problem.batch), stage):
+            steps += self._pass(each_pass, self.plan.recompute[stage])
         return steps + self._finish(stage)
 
     def _span(self, virtual_stage: int) -> slice:
         return slice(self.plan.cuts[virtual_stage], self.plan.cuts[virtual_stage + 1])
 
-    def _pass(self, one: Pass, recompute: str) -> list[Step]:
-        span, table = self._span(one.virtual_stage), self.table
+    def _pass(self, work: Pass, recompute: str) -> list[Step]:
+        span, table = self._span(work.virtual_stage), self.table
         layers = np.arange(span.start, span.stop)
         again = self.problem.layer_rows(recompute, ((span.start, span.stop),)), layers
-        name = f"{'F' if one.forward else 'B'}{one.micro_batch}.{one.virtual_stage}"
+        name = f"{'F' if work.forward else 'B'}{work.micro_batch}.{work.virtual_stage}"
         forward = float(table.forward_s[span].sum())
         both = float(table.compute_s[span].sum() + table.replay_s[again].sum())
-        steps = self._arrival(one, name)
-        steps += self._sharded(one, span, name)
-        steps.append(_compute(name, forward if one.forward else both - forward))
+        steps = self._arrival(work, name)
+        steps += self._sharded(work, span, name)
+        steps.append(_compute(name, forward if work.forward else both - forward))
         for axis, calls in table.calls.items():
             if getattr(self.plan.point, axis) > 1:
-                steps += self._calls(axis, calls, span, again, one.forward, name)
+                steps += self._calls(axis, calls, span, again, work.forward, name)
         zero = self.problem.acting_zero(self.plan.point)
-        if not one.forward and zero >= 2:
+        if not work.forward and zero >= 2:
             gradients = traffic(zero, self.problem.state).step[0]
             steps += self._sharing(chakra.REDUCE_SCATTER, gradients, span, name)
-        return steps + self._departure(one, name)
+        return steps + self._departure(work, name)
 
     def _calls(
         self,
@@ -276,7 +276,7 @@ class _Builder:
             *_collective(name, chakra.REDUCE_SCATTER, size / 2, axis),
         ]
 
-    def _sharded(self, one: Pass, span: slice, name: str) -> list[Step]:
+    def _sharded(self, work: Pass, span: slice, name: str) -> list[Step]:
         """Weights that ZeRO 3 gathers before a pass."""
         if self.plan.point.zero < 3:
             return []
@@ -310,33 +310,33 @@ class _Builder:
 
     def _boundary(self, layer: int) -> float:
         """Bytes of the transfer into a layer; tensor-parallel ranks send a part each."""
-        whole = float(self.table.boundary_bytes[layer])
-        return whole / self.plan.point.tp if self._alike else whole
+        boundary_bytes = float(self.table.boundary_bytes[layer])
+        return boundary_bytes / self.plan.point.tp if self._alike else boundary_bytes
 
     @property
     def _alike(self) -> bool:
         return self.plan.point.tp > 1 and not self.plan.point.sp
 
-    def _arrival(self, one: Pass, name: str) -> list[Step]:
-        edge = one.virtual_stage if one.forward else one.virtual_stage + 1
+    def _arrival(self, work: Pass, name: str) -> list[Step]:
+        edge = work.virtual_stage if work.forward else work.virtual_stage + 1
         if edge in (0, len(self.plan.cuts) - 1) or self.plan.point.pp == 1:
             return []
         size = self._boundary(self.plan.cuts[edge])
-        steps = [self._transfer(chakra.RECEIVE, one, edge, size, name)]
+        steps = [self._transfer(chakra.RECEIVE, work, edge, size, name)]
         if self._alike:
             steps += _collective(name, chakra.ALL_GATHER, size, "tp")
         return steps
 
-    def _departure(self, one: Pass, name: str) -> list[Step]:
-        edge = one.virtual_stage + 1 if one.forward else one.virtual_stage
+    def _departure(self, work: Pass, name: str) -> list[Step]:
+        edge = work.virtual_stage + 1 if work.forward else work.virtual_stage
         if edge in (0, len(self.plan.cuts) - 1) or self.plan.point.pp == 1:
             return []
-        return [self._transfer(chakra.SEND, one, edge, self._boundary(self.plan.cuts[edge]), name)]
+        return [self._transfer(chakra.SEND, work, edge, self._boundary(self.plan.cuts[edge]), name)]
 
-    def _transfer(self, kind: int, one: Pass, edge: int, size: float, name: str) -> Step:
+    def _transfer(self, kind: int, work: Pass, edge: int, size: float, name: str) -> Step:
         """The tag says micro-batch, edge of the chain and direction."""
-        tag = (one.micro_batch * len(self.plan.cuts) + edge) * 2 + (not one.forward)
-        onwards = one.forward == (kind == chakra.SEND)
+        tag = (work.micro_batch * len(self.plan.cuts) + edge) * 2 + (not work.forward)
+        onwards = work.forward == (kind == chakra.SEND)
         what = "send" if kind == chakra.SEND else "receive"
         return Step(f"{name} {what}", kind, size=_whole(size), hop=1 if onwards else -1, tag=tag)
 

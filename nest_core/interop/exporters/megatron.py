@@ -231,8 +231,8 @@ def _option(flag: str, value: Value) -> list[Words]:
         return [(flag, f"([0]*{value.count(0)}+[1]*{value.count(1)})")]
     if flag == "--recompute-modules" and isinstance(value, tuple):
         return [(flag, *map(str, value))]
-    shown = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
-    return [(flag, shown)]
+    text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return [(flag, text)]
 
 
 def _training_words(scenario: ScenarioValues, plan: Plan, steps: int) -> list[Words]:

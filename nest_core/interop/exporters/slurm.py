@@ -106,15 +106,15 @@ def coordinates(plan: Plan) -> dict[str, list[int]]:
     places = {axis: np.zeros(point.devices_used, dtype=np.int64) for axis in point.order}
     for stage in range(point.pp):
         layout = plan.stage_point(stage).layout
-        own = layout.stage_of(point.devices_used) == stage
+        in_stage = layout.stage_of(point.devices_used) == stage
         refuse_if(
-            not np.array_equal(own, point.layout.stage_of(point.devices_used) == stage),
+            not np.array_equal(in_stage, point.layout.stage_of(point.devices_used) == stage),
             "plan.stage_strategies",
             f"must leave every rank to one stage under the order {'-'.join(point.order)} for Slurm",
             f"stage {stage + 1}",
             "pin search.order so that pp does not lie between tp and cp",
         )
-        ranks = np.flatnonzero(own)
+        ranks = np.flatnonzero(in_stage)
         for axis in point.order:
             places[axis][ranks] = ranks // layout.stride(axis) % getattr(layout, axis)
     return {axis: place.tolist() for axis, place in places.items()}

@@ -157,10 +157,10 @@ def agrees(point: Point, order: Sequence[str]) -> bool:
 def check_order(point: Point, orders: Sequence[Sequence[str]], framework: str) -> None:
     """Refuse axis orders that a framework has no ranks for."""
     if not any(agrees(point, order) for order in orders):
-        known = " or ".join("-".join(order) for order in orders)
+        accepted = " or ".join("-".join(order) for order in orders)
         raise Refused(
             "plan.order",
-            f"must be {known} for {framework}, apart from axes of degree 1",
+            f"must be {accepted} for {framework}, apart from axes of degree 1",
             "-".join(point.order),
             "pin search.order to one of them",
         )
@@ -220,18 +220,18 @@ def exports(variables: Mapping[str, str]) -> str:
 def torchrun(rank_mapping: HostMapping, script: Sequence[str]) -> str:
     """The launching lines; ``script`` is what follows torchrun's own options, quoted already."""
     nodes = len(rank_mapping.per_host)
-    own = [f"--nnodes {nodes}", f"--nproc-per-node {int(rank_mapping.per_host[0])}"]
+    options = [f"--nnodes {nodes}", f"--nproc-per-node {int(rank_mapping.per_host[0])}"]
     setup = ""
     if nodes > 1:
         setup = (
             'NODE_RANK="${NODE_RANK:-${SLURM_NODEID:?number of this node, from 0}}"\n'
             ': "${MASTER_ADDR:?host name of node 0}"\n'
         )
-        own += [
+        options += [
             '--node-rank "$NODE_RANK"',
             '--master-addr "$MASTER_ADDR"',
             '--master-port "${MASTER_PORT:-29500}"',
         ]
     else:
-        own.append("--standalone")
-    return setup + " \\\n  ".join(["exec torchrun", *own, *script]) + "\n"
+        options.append("--standalone")
+    return setup + " \\\n  ".join(["exec torchrun", *options, *script]) + "\n"

@@ -144,22 +144,22 @@ def _dimensions(source: Source) -> list[Dimension]:
             raise source.wrong(table.line, "must have known keys", key, "use " + ", ".join(_KEYS))
     lists: list[list[Any]] = []
     for key in _KEYS:
-        found = table.get(key, "missing")
-        if not isinstance(found, list) or not 1 <= len(found) <= MAX_DIMENSIONS:
+        entries = table.get(key, "missing")
+        if not isinstance(entries, list) or not 1 <= len(entries) <= MAX_DIMENSIONS:
             raise source.wrong(
-                line_of(found) or table.line,
+                line_of(entries) or table.line,
                 f"must have a list of 1 to {MAX_DIMENSIONS} entries as {key}",
-                found,
+                entries,
                 "write one entry per dimension, innermost first",
             )
-        if len(found) != len(table["topology"]):
+        if len(entries) != len(table["topology"]):
             raise source.wrong(
-                line_of(found),
+                line_of(entries),
                 f"must have as many entries in {key} as in topology",
-                f"{len(found)} against {len(table['topology'])}",
+                f"{len(entries)} against {len(table['topology'])}",
                 "complete the lists",
             )
-        lists.append(found)
+        lists.append(entries)
     dimensions: list[Dimension] = []
     for kind, count, rate, latency in zip(*lists, strict=True):
         if kind not in _BLOCKS:
@@ -267,10 +267,10 @@ def _of_several(
     dimensions: list[Dimension], lost: list[str], failed: str
 ) -> tuple[list[Dimension], tuple[str, ...]]:
     """The dimensions that join something, and what they do not say."""
-    found = [entry for entry in dimensions if entry[1] > 1]
-    if not found:
+    joining = [entry for entry in dimensions if entry[1] > 1]
+    if not joining:
         raise _not("one device", "export a fabric of several")
-    return found, (*lost, *([f"Which {failed} failed."] if failed else []))
+    return joining, (*lost, *([f"Which {failed} failed."] if failed else []))
 
 
 @_product_of.register

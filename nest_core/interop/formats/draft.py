@@ -100,8 +100,8 @@ class Draft:
         if latency_us is None:
             latency_us, self._untimed = assumed.hop_latency_us, self._untimed + count
         key = (a, b) if a < b else (b, a)
-        known = self._links.get(key)
-        if known is None:
+        listed = self._links.get(key)
+        if listed is None:
             if len(self._links) >= MAX_LINKS:
                 raise wrong(where, f"must list at most {MAX_LINKS:,} links", "more", "join some")
             self._links[key] = {
@@ -112,15 +112,15 @@ class Draft:
                 "latency_us": latency_us,
             }
             return
-        if (known["bandwidth_GBps"], known["latency_us"]) != (bandwidth_GBps, latency_us):
+        if (listed["bandwidth_GBps"], listed["latency_us"]) != (bandwidth_GBps, latency_us):
             raise wrong(
                 where,
                 "must have parallel links of the same rate and latency",
                 f"{a} - {b}",
                 "make them alike, or put a switch between",
             )
-        known["count"] += count
-        if known["a"] != a:
+        listed["count"] += count
+        if listed["a"] != a:
             self._both_ways.add(key)
 
     def note(self, count: int, noun: str, words: str) -> None:

@@ -49,8 +49,10 @@ def check_plain_names(fabric: GraphFabric, format_name: str) -> None:
 
 def unsaid_counts(graph: GraphFabric) -> list[str]:
     """What a list of links does not say of the elements, one sentence each."""
-    told = {
-        "How many ports switches have.": any(one.radix for one in graph.elements),
-        "How many switches or NICs are drawn as one.": any(one.count > 1 for one in graph.elements),
+    lost = {
+        "How many ports switches have.": any(element.radix for element in graph.elements),
+        "How many switches or NICs are drawn as one.": any(
+            element.count > 1 for element in graph.elements
+        ),
     }
-    return [sentence for sentence, holds in told.items() if holds]
+    return [sentence for sentence, holds in lost.items() if holds]

@@ -96,8 +96,8 @@ def write_edges(fabric: Fabric) -> FabricText:
         ]
         for a, b, link in ordered
     )
-    named = list(dict.fromkeys(end for a, b, _ in ordered for end in (a, b)))
-    return FabricText(csv_text(COLUMNS, rows), lost + _lost(graph, named))
+    endpoints = list(dict.fromkeys(end for a, b, _ in ordered for end in (a, b)))
+    return FabricText(csv_text(COLUMNS, rows), lost + _lost(graph, endpoints))
 
 
 def _in_order(graph: GraphFabric) -> list[tuple[str, str, Link]]:
@@ -117,12 +117,12 @@ def _in_order(graph: GraphFabric) -> list[tuple[str, str, Link]]:
     return sorted(rows, key=lambda row: at(row[1]))
 
 
-def _lost(graph: GraphFabric, named: list[str]) -> tuple[str, ...]:
+def _lost(graph: GraphFabric, endpoints: list[str]) -> tuple[str, ...]:
     roles = {element.id: element.role for element in graph.elements}
     lost = ["The fabric's name."]
-    if tuple(name for name in named if roles[name] == "device") != graph.device_ids:
+    if tuple(name for name in endpoints if roles[name] == "device") != graph.device_ids:
         lost.append("The order in which devices are numbered: rows of links decide it.")
-    loose = len(graph.elements) - len(named)
+    loose = len(graph.elements) - len(endpoints)
     if loose:
         lost.append(f"{plural(loose, 'element')} without links.")
     lost += unsaid_counts(graph)

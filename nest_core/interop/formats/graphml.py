@@ -92,7 +92,7 @@ def read_graphml(source: Source) -> Reading:
                 "make both directions alike, or the graph undirected",
             )
     document, notes = draft.document(source.name)
-    return with__fabric_attributes(source, document, graph.graph), notes
+    return _with_fabric_attributes(source, document, graph.graph), notes
 
 
 def _figures(attributes: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,13 +124,13 @@ def write_graphml(fabric: Fabric) -> FabricText:
         cells = data("edge", _link_attributes(link))
         ends = f"source={quoteattr(link.a)} target={quoteattr(link.b)}"
         body.append(f"<edge {ends}>{cells}</edge>")
-    own = data("graph", _fabric_attributes(graph))
+    graph_data = data("graph", _fabric_attributes(graph))
     kinds = (
         f'<key id="{key}" for="{owner}" attr.name="{name}" attr.type="{_TYPES[name]}"/>'
         for (owner, name), key in keys.items()
     )
     head = ['<?xml version="1.0" encoding="UTF-8"?>', f'<graphml xmlns="{_XMLNS}">', *kinds]
-    lines = [*head, '<graph edgedefault="undirected">', *body, own, "</graph>", "</graphml>"]
+    lines = [*head, '<graph edgedefault="undirected">', *body, graph_data, "</graph>", "</graphml>"]
     return FabricText("\n".join(lines) + "\n", lost)
 
 
@@ -262,22 +262,22 @@ def _add_link(draft: Draft, where: str, a: str, b: str, attributes: Mapping[str,
     draft.link(where, a, b, bandwidth, latency, int(count))
 
 
-def with__fabric_attributes(
+def _with_fabric_attributes(
     source: Source, document: Document, attributes: Mapping[str, Any]
 ) -> Document:
     """The document with the name, routing and seed that a file states."""
-    found: Document = {}
+    stated: Document = {}
     name = attributes.get("name")
     if isinstance(name, str) and name:
         source.check_text("name", "the name of the fabric", name)
-        found["name"] = name[:200]
+        stated["name"] = name[:200]
     if attributes.get("routing") is not None:
-        found["routing"] = attributes["routing"]
+        stated["routing"] = attributes["routing"]
     if attributes.get("ecmp_seed"):
-        found["ecmp_seed"] = int(
+        stated["ecmp_seed"] = int(
             source.number("", "ecmp_seed", attributes["ecmp_seed"], whole=True)
         )
-    return document | found
+    return document | stated
 
 
 def _element_attributes(element: Element) -> dict[str, Any]:
@@ -303,21 +303,21 @@ def _link_attributes(link: Link) -> dict[str, Any]:
 
 
 def _fabric_attributes(fabric: GraphFabric) -> dict[str, Any]:
-    """What `with__fabric_attributes` reads back."""
-    found: dict[str, Any] = {"name": fabric.name, "routing": fabric.routing}
-    return found | ({"ecmp_seed": fabric.ecmp_seed} if fabric.ecmp_seed else {})
+    """What `_with_fabric_attributes` reads back."""
+    attributes: dict[str, Any] = {"name": fabric.name, "routing": fabric.routing}
+    return attributes | ({"ecmp_seed": fabric.ecmp_seed} if fabric.ecmp_seed else {})
 
 
 def _coordinate(source: Source, where: str, axis: str, value: object) -> float:
-    found = None
+    figure = None
     if isinstance(value, int | float | str) and not isinstance(value, bool):
         with suppress(ValueError, OverflowError):  # refused below, with everything else
-            found = float(value)
-    if found is None or not abs(found) <= 1e6:
+            figure = float(value)
+    if figure is None or not abs(figure) <= 1e6:
         raise source.wrong(
             where, f"must have a number from -1e6 to 1e6 as {axis}", value, "correct it"
         )
-    return found
+    return figure
 
 
 def _text(source: Source, where: str, field: str, value: object) -> str:

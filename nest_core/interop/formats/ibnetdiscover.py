@@ -112,12 +112,12 @@ def _nodes(source: Source) -> dict[str, _Node]:
                     "save the whole output of ibnetdiscover",
                 )
             current.links.append(_link(source, number, line))
-        elif found := _NODE.match(line):
-            guid = found[3]
+        elif match := _NODE.match(line):
+            guid = match[3]
             if guid in nodes:
                 raise source.wrong(number, "must describe a node once", guid, "remove one block")
             current = nodes[guid] = _Node(
-                found[1], int(found[2]), found[4].strip(), number, system or guid
+                match[1], int(match[2]), match[4].strip(), number, system or guid
             )
         elif not line.startswith(_SKIPPED):
             raise source.wrong(
@@ -127,9 +127,9 @@ def _nodes(source: Source) -> dict[str, _Node]:
 
 
 def _link(source: Source, number: int, line: str) -> tuple[int, End, float, int]:
-    found = _LINK.match(line)
-    speeds = _SPEED.findall(found[4] or "") if found else []
-    if found is None or not speeds:
+    match = _LINK.match(line)
+    speeds = _SPEED.findall(match[4] or "") if match else []
+    if match is None or not speeds:
         raise source.wrong(
             number,
             "must state a link's ports and its width and speed",
@@ -140,7 +140,7 @@ def _link(source: Source, number: int, line: str) -> tuple[int, End, float, int]
     width, speed = speeds[-1]
     if int(width) == 0:
         raise source.wrong(number, "must have a width above 0", line, "correct the line")
-    return int(found[1]), (found[2], int(found[3])), int(width) * LANE_GBPS[speed] / 8, number
+    return int(match[1]), (match[2], int(match[3])), int(width) * LANE_GBPS[speed] / 8, number
 
 
 def _links(
@@ -232,14 +232,14 @@ def _hosts(
 
 
 def _check_size(source: Source, hosts: dict[str, _Host]) -> None:
-    each = source.assumed.devices_per_node
+    per_host = source.assumed.devices_per_node
     if not hosts:
         raise source.wrong("", "must describe a host with links", "none", "scan the compute fabric")
-    if len(hosts) * each > MAX_EXPLICIT_DEVICES:
+    if len(hosts) * per_host > MAX_EXPLICIT_DEVICES:
         raise source.wrong(
             "",
             f"must have at most {MAX_EXPLICIT_DEVICES:,} devices",
-            f"{len(hosts):,} hosts of {each}",
+            f"{len(hosts):,} hosts of {per_host}",
             "take hosts out",
         )
 
@@ -256,7 +256,7 @@ def _add_hosts(
         for guid, _port in ends:
             rates[guid] = rates.get(guid, 0.0) + rate
     names: dict[str, str] = {}
-    each, uneven = source.assumed.devices_per_node, 0
+    per_host, uneven = source.assumed.devices_per_node, 0
     for name, host in hosts.items():
         nics: dict[str, float] = {}
         for ports in sorted(map(sorted, host.cards.values())):
@@ -265,10 +265,10 @@ def _add_hosts(
             nic = nic if nic not in nics else f"{nic} {guid}"
             nics[nic] = sum(rates[port] for _, port in ports)
             names |= {port: nic for _, port in ports}
-        uneven += len(nics) != each
+        uneven += len(nics) != per_host
         draft.host(host.line, name, nics, 0.0)
     draft.notes.append(
-        f"{plural(each, 'device')} per host at {source.assumed.intra_bandwidth_GBps:g} GB/s and"
+        f"{plural(per_host, 'device')} per host at {source.assumed.intra_bandwidth_GBps:g} GB/s and"
         f" {source.assumed.intra_latency_us:g} us inside it assumed, each on the NIC of its rail."
     )
     draft.note(

@@ -97,8 +97,8 @@ def read_nvidia_topo(source: Source) -> NodeTopology:
                     " ".join(words),
                     "save the whole output of nvidia-smi topo -m",
                 )
-        elif found := _ADAPTER.fullmatch(line):
-            adapters.setdefault(found[1], found[2])
+        elif match := _ADAPTER.fullmatch(line):
+            adapters.setdefault(match[1], match[2])
     _check(source, names, rows)
     nics = [name for name in names if name.startswith("NIC")]
     if listed and not adapters.keys() >= set(nics):

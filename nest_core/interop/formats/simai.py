@@ -111,7 +111,7 @@ def _plan(fabric: Fabric, target: str) -> _Plan:
     hosts = host_groups(fabric, target)
     graph, drawn = as_graph(fabric), fabric.lost_in_graph
     roles = {element.id: element.role for element in graph.elements}
-    links, kept = _without_nics(graph, roles)
+    links, shared_nics = _without_nics(graph, roles)
     if any(roles[a] == roles[b] == "device" for a, b, *_ in links):
         drawn += (
             "Forwarding by devices: hosts of ns-3 use their direct links for themselves only.",
@@ -132,8 +132,10 @@ def _plan(fabric: Fabric, target: str) -> _Plan:
     )
     sizes = np.unique(np.bincount(hosts.host_of))
     lost = [*drawn, "Names: devices and switches are numbered."]
-    if kept:
-        lost.append(f"{plural(kept, 'NIC')} that several devices or links share: now switches.")
+    if shared_nics:
+        lost.append(
+            f"{plural(shared_nics, 'NIC')} that several devices or links share: now switches."
+        )
     if len(switches) < sum(role == "switch" for role in roles.values()):
         lost.append("Switches without links.")
     if graph.routing != "ecmp":
@@ -175,5 +177,5 @@ def _without_nics(graph: GraphFabric, roles: Mapping[str, str]) -> tuple[list[Jo
         rate = min(link[2] * link[4] for link in links) / count
         replaced[pair] = (ends[0], ends[1], rate, sum(link[3] for link in links), count)
         gone.add(nic)
-    kept = [link for link in every if link[0] not in gone and link[1] not in gone]
-    return [*kept, *replaced.values()], len(touching) - len(gone)
+    remaining = [link for link in every if link[0] not in gone and link[1] not in gone]
+    return [*remaining, *replaced.values()], len(touching) - len(gone)

@@ -154,14 +154,14 @@ def write_slurm_block(fabric: Fabric) -> FabricText:
     block_sizes = [base]
     first = np.unique(block, return_index=True)[1]
     for group in hosts.groups[1:]:
-        each = np.bincount(group[first])
+        counts = np.bincount(group[first])
         # The outermost gathers all; a size is written where it is a power of two of blocks.
-        step = int(each.max())
-        equal = (each[:-1] == step).all() and (np.diff(group[first]) >= 0).all()
+        step = int(counts.max())
+        equal = (counts[:-1] == step).all() and (np.diff(group[first]) >= 0).all()
         if step & (step - 1) == 0 and equal:
             if base * step > block_sizes[-1]:
                 block_sizes.append(base * step)
-        elif each.size > 1:
+        elif counts.size > 1:
             lost.append(
                 f"Groups of {plural(step, 'block')}, because sizes are powers of two of blocks in a"
                 " row."
@@ -202,14 +202,14 @@ def _host_names(hosts: Hosts) -> list[str]:
 
 def _lost(fabric: Fabric, hosts: Hosts) -> tuple[str, ...]:
     devices = np.bincount(hosts.host_of)
-    each = (
+    per_host = (
         f"{devices.min()}"
         if devices.min() == devices.max()
         else (f"{devices.min()} to {devices.max()}")
     )
     return (
         "Rates, latencies, numbers of links and oversubscription: Slurm states none.",
-        f"The inside of nodes: each holds {each} of the {plural(fabric.devices, 'device')}.",
+        f"The inside of nodes: each holds {per_host} of the {plural(fabric.devices, 'device')}.",
         "Names: hosts are numbered node0000 and on, in the order of their devices.",
         *hosts.lost,
     )

@@ -347,9 +347,9 @@ def _graph_rows(fabric: Fabric) -> list[IntArray]:
             rows, outside = [row()], True
         for node in tiers[tier]:
             joined.union(node, *(other for other in graph[node] if rank[other] <= tier))
-        found = row()
-        if found.max() < (rows[-1].max() if rows else len(devices) - 1):
-            rows.append(found)
+        groups = row()
+        if groups.max() < (rows[-1].max() if rows else len(devices) - 1):
+            rows.append(groups)
     if len(rows) < 2:
         # One switch, or none, for all: every device is a host of its own.
         rows.insert(0, np.arange(fabric.devices, dtype=np.int64))
