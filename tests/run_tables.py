@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nest_core.calibration.training import Row, read_runs
+from nest_core.calibration.training import MeasuredRow, read_runs
 
 SUBSET = Path(__file__).resolve().parent / "data" / "fidelity"
 TABLES = ("train_measurements.csv", "megatron_a100_multinode.csv", "megatron_a100_singlenode.csv")
@@ -68,10 +68,10 @@ def as_csv(*rows: Mapping[str, str]) -> str:
 
 
 @pytest.fixture(scope="session")
-def one() -> Callable[..., Row]:
+def one() -> Callable[..., MeasuredRow]:
     """``one(cell=text, ...)``: the plain row with other cells, as read."""
 
-    def read(**cells: str) -> Row:
+    def read(**cells: str) -> MeasuredRow:
         rows, unread = read_runs(as_csv({**PLAIN, **cells}), "t.csv")
         assert not unread, unread
         return rows[0]

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from nest_core.api.answer import answer
-from nest_core.calibration.training.bands import Band, load_bands
+from nest_core.calibration.training.bands import ErrorBand, load_bands
 from nest_core.costs.overlap import IDEAL_OVERLAP, NO_OVERLAP, Overlap
 from nest_core.costs.parse import parse_plan
 from nest_core.documents.presets import preset_names
@@ -33,7 +33,7 @@ PLAN = {"dp": 8, "tp": 8, "sp": True, "zero": 1}
 
 
 def band(cell=CELL, *, n=9, devices=(64, 64), parameters=(6e9, 7e9), tokens=(4096, 4096)):
-    return Band(", ".join(cell), cell, n, -0.2, 0.25, 0.1, devices, parameters, tokens)
+    return ErrorBand(", ".join(cell), cell, n, -0.2, 0.25, 0.1, devices, parameters, tokens)
 
 
 def stands(*sets, bands=None, **plan):

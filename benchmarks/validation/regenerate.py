@@ -53,7 +53,7 @@ from benchmarks.validation.training.settings import measured_settings, settings_
 from benchmarks.validation.training.shapes import measured_shapes, shapes_toml
 from benchmarks.validation.validate_collectives import FILES, measured_collectives
 from nest_core.calibration.training.predict import predict_rows
-from nest_core.calibration.training.runs import Row, Unread
+from nest_core.calibration.training.runs import MeasuredRow, Unread
 from nest_core.documents.errors import InputError
 from nest_core.documents.files import read_text
 from nest_core.documents.presets import load_toml, look_again, preset_path
@@ -152,7 +152,7 @@ def training(day: str | None) -> list[Path]:
     return [*files, *texts]
 
 
-def _fit_posterior(rows: Sequence[Row], day: str) -> Path:
+def _fit_posterior(rows: Sequence[MeasuredRow], day: str) -> Path:
     """Fit what is known of families and stacks to all rows, and write it."""
     known, path = load_posterior(), preset_path("validation", "posterior.toml")
     for _ in range(ROUNDS):
@@ -163,7 +163,7 @@ def _fit_posterior(rows: Sequence[Row], day: str) -> Path:
     return path
 
 
-def _evidence(rows: Sequence[Row], known: Posterior) -> list[Evidence]:
+def _evidence(rows: Sequence[MeasuredRow], known: Posterior) -> list[Evidence]:
     """Runs with their slopes at the posterior's centre, those that can be predicted."""
     with ProcessPoolExecutor() as workers:
         found = workers.map(partial(evidence, posterior=known), rows, chunksize=16)
@@ -239,7 +239,7 @@ def coverage(unread: Sequence[Unread], folder: Path) -> tuple[int, int]:
     return len(sure - {row.id for row in unread}), len(sure)
 
 
-def _fit_families(rows: Sequence[Row], day: str) -> list[Path]:
+def _fit_families(rows: Sequence[MeasuredRow], day: str) -> list[Path]:
     """Fit the families of accelerators, and write their presets."""
     layers = read_layers(read_text(validate_training.SHARED / "layer_times.csv"))
     fitted, files = [], []

@@ -23,7 +23,7 @@ from benchmarks.validation.training.regions import (
 from nest_core.calibration.training import read_runs
 from nest_core.calibration.training.posterior import spread
 from nest_core.calibration.training.predict import Prediction, predict_rows
-from nest_core.calibration.training.runs import Row, Unread
+from nest_core.calibration.training.runs import MeasuredRow, Unread
 from nest_core.documents.errors import InputError
 from nest_core.documents.files import read_text
 from nest_core.documents.text import table
@@ -62,7 +62,7 @@ def training_table(text: str, name: str) -> dict[str, object]:
     return _fields(predictions, [*unread, *without])
 
 
-def read_training(folder: Path) -> tuple[list[Row], list[Unread]]:
+def read_training(folder: Path) -> tuple[list[MeasuredRow], list[Unread]]:
     """The measured training runs of a folder, and the rows that are none.
 
     Raises
@@ -73,7 +73,7 @@ def read_training(folder: Path) -> tuple[list[Row], list[Unread]]:
     if not (folder / FILES[0]).is_file():
         remedy = "run this in a checkout, or validate a file of your own"
         raise InputError("training", "must have measurements", "none installed", remedy)
-    rows: list[Row] = []
+    rows: list[MeasuredRow] = []
     unread: list[Unread] = []
     for name in FILES:
         prefix = name.removeprefix("megatron_a100_").removesuffix(".csv") + " "

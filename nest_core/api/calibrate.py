@@ -9,11 +9,11 @@ from typing import Any
 
 from nest_core.calibration.collectives.nccl_log import LogFacts, read_log
 from nest_core.calibration.collectives.own import OwnFit, fit_own
-from nest_core.calibration.logs import Given, read_run_log
+from nest_core.calibration.logs import RunFacts, read_run_log
 from nest_core.calibration.logs.models import sizes_of
 from nest_core.calibration.training import read_runs
 from nest_core.calibration.training.calibration import Calibrated, Calibration, calibrated
-from nest_core.calibration.training.runs import Row, Unread
+from nest_core.calibration.training.runs import MeasuredRow, Unread
 from nest_core.calibration.training.stack_file import stack_toml
 from nest_core.documents.errors import InputError
 from nest_core.documents.files import read_text
@@ -164,7 +164,7 @@ def calibrate(
 
 def own_stack(
     name: str,
-    rows: Sequence[Row],
+    rows: Sequence[MeasuredRow],
     skipped: Sequence[Unread] = (),
     nccl: Sequence[tuple[str, str]] = (),
 ) -> OwnStack:
@@ -173,7 +173,7 @@ def own_stack(
     Parameters
     ----------
     name : str
-    rows : sequence of Row
+    rows : sequence of MeasuredRow
     skipped : sequence of Unread
     nccl : sequence of (str, str)
         Names and texts of logs of nccl-tests.
@@ -184,15 +184,15 @@ def own_stack(
 
 
 def _rows(
-    files: Sequence[Path], launch: Sequence[str], given: Given
-) -> tuple[list[Row], list[Unread]]:
+    files: Sequence[Path], launch: Sequence[str], given: RunFacts
+) -> tuple[list[MeasuredRow], list[Unread]]:
     if len(launch) > 1 and len(launch) != len(files):
         raise InputError(
             "--launch", "must be given once, or once for each log", len(launch), "add or drop some"
         )
     commands = [_text(command) for command in launch or [""]]
     commands = commands * len(files) if len(commands) == 1 else commands
-    rows: list[Row] = []
+    rows: list[MeasuredRow] = []
     skipped: list[Unread] = []
     refused: InputError | None = None
     for path, command in zip(files, commands, strict=True):
@@ -221,23 +221,23 @@ def _text(command: str) -> str:
     return read_text(path) if short and path.suffix and path.is_file() else command
 
 
-def _given(scenario: Scenario | None, accelerator: str, model: str) -> Given:
+def _given(scenario: Scenario | None, accelerator: str, model: str) -> RunFacts:
     """Return what a fabric or a scenario says of runs on it, and the options that go before it."""
     columns = {"accelerator": accelerator} if accelerator else {}
     if scenario is None:
-        return Given(columns=columns, model=model)
+        return RunFacts(columns=columns, model=model)
     if "workload" in scenario.document:
         given = given_by(scenario.values)
         return replace(given, columns={**given.columns, **columns}, model=model)
     fabric = scenario.fabric
-    return Given(columns=_fabric_columns(fabric) | columns, model=model, devices=fabric.devices)
+    return RunFacts(columns=_fabric_columns(fabric) | columns, model=model, devices=fabric.devices)
 
 
-def given_by(scenario: ScenarioValues) -> Given:
+def given_by(scenario: ScenarioValues) -> RunFacts:
     """What a scenario says of runs on it: accelerator, sizes of the model, nodes, devices."""
     job = {"accelerator": scenario.accelerator.name, **sizes_of(scenario.model)}
     columns = job | _fabric_columns(scenario.fabric)
-    return Given(columns=columns, devices=scenario.fabric.devices)
+    return RunFacts(columns=columns, devices=scenario.fabric.devices)
 
 
 def _fabric_columns(fabric: Fabric) -> dict[str, str]:
@@ -254,7 +254,7 @@ def _fabric_columns(fabric: Fabric) -> dict[str, str]:
     return columns
 
 
-def _fits(nccl: Sequence[tuple[str, str]], rows: Iterable[Row]) -> tuple[OwnFit, ...]:
+def _fits(nccl: Sequence[tuple[str, str]], rows: Iterable[MeasuredRow]) -> tuple[OwnFit, ...]:
     """Curves of the kinds of links that logs of nccl-tests are of."""
     port = next((row.run.inter_Bps for row in rows if row.run.inter_Bps), 50 * GB)
     facts = LogFacts(network="InfiniBand", network_Bps=port)

@@ -13,7 +13,7 @@ from nest_core.api.scenario import Named, load
 from nest_core.costs import Report, price
 from nest_core.documents.errors import InputError
 from nest_core.documents.files import write_file
-from nest_core.interop.exporters import TARGETS, Bundle, Refused, export_plan
+from nest_core.interop.exporters import TARGETS, ExportFiles, ExportRefused, export_plan
 from nest_core.planner import search
 from nest_core.scenario import Scenario, ScenarioValues
 from nest_core.scenario.titles import scenario_title
@@ -30,7 +30,7 @@ class Exported:
     scenario : ScenarioValues
     target : str
     report : Report
-    bundle : Bundle
+    bundle : ExportFiles
         Contents by file name, and notes.
     refused : str
         Why the target cannot express the plan; empty where it can.
@@ -39,7 +39,7 @@ class Exported:
     scenario: ScenarioValues
     target: str
     report: Report
-    bundle: Bundle
+    bundle: ExportFiles
     refused: str = ""
 
     @property
@@ -122,8 +122,8 @@ def export(
     report = _priced(asked, plan, placement)
     try:
         return Exported(asked, to, report, export_plan(to, asked, report))
-    except Refused as error:
-        return Exported(asked, to, report, Bundle({}), str(error))
+    except ExportRefused as error:
+        return Exported(asked, to, report, ExportFiles({}), str(error))
 
 
 def _priced(asked: ScenarioValues, plan: Given | None, placement: str | Path | None) -> Report:

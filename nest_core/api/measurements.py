@@ -14,12 +14,12 @@ from typing import Any, Literal
 
 from nest_core.api.calibrate import OwnStack, own_stack
 from nest_core.calibration.collectives.nccl_log import is_log, read_log
-from nest_core.calibration.logs.run_log import Given, Printed, read_command, read_lines
+from nest_core.calibration.logs.run_log import Printed, RunFacts, read_command, read_lines
 from nest_core.calibration.training.posterior import spread
 from nest_core.calibration.training.predict import Prediction, predict_rows
 from nest_core.calibration.training.reading import is_training, read_cells, row_of
 from nest_core.calibration.training.rows import DEFAULTS, Unusable
-from nest_core.calibration.training.runs import Row
+from nest_core.calibration.training.runs import MeasuredRow
 from nest_core.calibration.training.stack_file import stack_document
 from nest_core.documents.errors import InputError
 from nest_core.documents.files import content_lines, decoded
@@ -73,7 +73,7 @@ class Entry:
     assumed: tuple[str, ...] = ()
 
     @property
-    def row(self) -> Row:
+    def row(self) -> MeasuredRow:
         """The run.
 
         Raises
@@ -179,7 +179,7 @@ def _entry(table: Mapping[str, Any]) -> Entry:
     return Entry(str(table["name"]), kinds[table["kind"]], cells, str(table["text"]), assumed)
 
 
-def read_entries(content: bytes, name: str, given: Given) -> tuple[Entry, ...]:
+def read_entries(content: bytes, name: str, given: RunFacts) -> tuple[Entry, ...]:
     """What a file holds: a log of training or of nccl-tests, or a table of measured runs.
 
     Parameters
@@ -187,7 +187,7 @@ def read_entries(content: bytes, name: str, given: Given) -> tuple[Entry, ...]:
     content : bytes
         Without any, the command of ``given`` alone is read.
     name : str
-    given : Given
+    given : RunFacts
         What a person says beside it.
 
     Raises
@@ -290,7 +290,7 @@ class Fitted:
 
 def fitted(measurements: Measurements) -> Fitted:
     """Predict every run and fit a stack to those that were measured."""
-    rows: list[Row] = []
+    rows: list[MeasuredRow] = []
     skipped: list[tuple[str, str]] = []
     for entry in measurements.entries:
         if entry.kind == "nccl":

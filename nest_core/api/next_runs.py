@@ -13,7 +13,7 @@ from nest_core.documents.errors import InputError
 from nest_core.documents.files import write_file
 from nest_core.documents.text import table
 from nest_core.documents.units import format_ratio
-from nest_core.interop.exporters import Refused, export_plan
+from nest_core.interop.exporters import ExportRefused, export_plan
 from nest_core.interop.exporters.job_array import export_array, export_uplinks
 from nest_core.planner import search
 from nest_core.scenario import Scenario
@@ -185,11 +185,11 @@ def experiment(scenario: Scenario | Named, *, to: str = "") -> Experiment:
         raise InputError("scenario", "must have a plan", result.reason, "change it")
     if not to:
         return Experiment(uplinks_off(asked, result.best))
-    refused: Refused | None = None
+    refused: ExportRefused | None = None
     for report in (result.best, *result.alternatives):
         try:
             export_plan("megatron", asked, report)
-        except Refused as error:
+        except ExportRefused as error:
             refused = refused or error
             continue
         found = Experiment(uplinks_off(asked, report))
@@ -230,7 +230,7 @@ def next_runs(scenario: Scenario | Named, runs: int = 6, *, to: str = "", seed: 
     def runnable(report: Report) -> bool:
         try:
             export_plan("megatron", asked, report)
-        except Refused as error:
+        except ExportRefused as error:
             refused[str(error)] = None
             return False
         return True

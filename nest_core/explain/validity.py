@@ -12,7 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from nest_core.calibration.training.bands import MARGIN, Band, band_of, cell, kind_of, load_bands
+from nest_core.calibration.training.bands import (
+    MARGIN,
+    ErrorBand,
+    band_of,
+    cell,
+    kind_of,
+    load_bands,
+)
 from nest_core.calibration.training.machines import Machine, accelerator_of, machine_of
 from nest_core.costs import Overlap, Plan
 from nest_core.costs.head_room import spread_of
@@ -46,9 +53,9 @@ class Validity:
 
     Parameters
     ----------
-    band : Band or None
+    band : ErrorBand or None
         None where the plan lies outside every validated region.
-    nearest : Band or None
+    nearest : ErrorBand or None
         The region with least that differs, ``band`` itself if there is one; None where no region
         is known at all.
     differs : tuple of str
@@ -57,8 +64,8 @@ class Validity:
         What the band leaves out; empty if nothing.
     """
 
-    band: Band | None
-    nearest: Band | None
+    band: ErrorBand | None
+    nearest: ErrorBand | None
     differs: tuple[str, ...]
     caveat: str = ""
 
@@ -80,7 +87,7 @@ def validity_of(
     scenario: ScenarioValues,
     network: Network | Outline,
     plan: Plan,
-    bands: Iterable[Band] | None = None,
+    bands: Iterable[ErrorBand] | None = None,
 ) -> Validity:
     """What a plan's predicted time stands on.
 
@@ -90,7 +97,7 @@ def validity_of(
     network : Network or Outline
         The scenario's fabric, collapsed.
     plan : Plan
-    bands : iterable of Band, optional
+    bands : iterable of ErrorBand, optional
         Those that are shipped by default.
     """
     bands_read = load_bands() if bands is None else tuple(bands)
@@ -114,7 +121,7 @@ def validity_of(
 
     device, family = _device(scenario.accelerator), scenario.accelerator.family
 
-    def distance(pair: tuple[Band, tuple[str, ...]]) -> tuple[bool, bool, int, int]:
+    def distance(pair: tuple[ErrorBand, tuple[str, ...]]) -> tuple[bool, bool, int, int]:
         band, differs = pair
         related = family.calibrated and accelerator_of(band.cell[0]).family.name == family.name
         return band.cell[0] != device, not related, len(differs), -band.n
@@ -145,7 +152,9 @@ def _machine(accelerator: Accelerator) -> Machine | None:
         return None
 
 
-def _differences(scenario: ScenarioValues, node: int, plan: Plan, band: Band) -> tuple[str, ...]:
+def _differences(
+    scenario: ScenarioValues, node: int, plan: Plan, band: ErrorBand
+) -> tuple[str, ...]:
     """What keeps a plan out of a region, in words."""
     model, point = scenario.model, plan.point
     device, machine = _device(scenario.accelerator), _machine(scenario.accelerator)
@@ -197,7 +206,7 @@ def _caveat(accelerator: Accelerator, network: Network | Outline, plan: Plan) ->
     )
 
 
-def band_in_words(band: Band) -> str:
+def band_in_words(band: ErrorBand) -> str:
     """How many runs a band comes from, of which kind, and the band."""
     return (
         f"validated on {band.n} runs of {band.region}: {signed_percent(band.p10)} to "

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, create_model
 
 from nest_core.documents.errors import InputError
 from nest_core.documents.schema import check_plain, checked
@@ -19,58 +19,32 @@ from nest_core.studies.parameters import renamed
 __all__ = ["SCENARIO_KINDS", "checked_inputs"]
 
 
-class _Inputs(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
+def _table(**fields: Any) -> type[BaseModel]:
+    """Return a table of these fields: types, with their defaults where they may be left out."""
+    config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
+    defined: dict[str, Any] = {
+        name: field if isinstance(field, tuple) else (field, ...) for name, field in fields.items()
+    }
+    return create_model("Inputs", __config__=config, **defined)
 
 
-class _Plan(_Inputs):
-    document: dict[str, Any]
-    overrides: dict[str, Any] = {}
-
-
-class _Axis(_Inputs):
-    parameter: str
-    values: list[str | int | float]
-
-
-class _Sweep(_Plan):
-    x: _Axis
-    y: _Axis | None = None
-
-
-class _Entry(_Plan):
-    name: str
-
-
-class _Budget(_Inputs):
-    kind: Literal["price", "power"]
-    value: float | None = None
-
-
-class _Comparison(_Inputs):
-    entries: list[_Entry]
-    budget: _Budget | None = None
-    failures: bool = True
-    level_wise: bool = False
-    device_usd: float | None = None
-    prices: dict[str, float | str] | None = None
-
-
-class _Part(_Inputs):
-    model: str | dict[str, Any]
-    share: float
-
-
-class _Ratios(_Plan):
-    mix: list[_Part]
-    loss: float
-
-
-_TABLES: Mapping[str, type[_Inputs]] = {
-    "plan": _Plan,
-    "sweep": _Sweep,
-    "comparison": _Comparison,
-    "ratios": _Ratios,
+_SCENARIO: dict[str, Any] = {"document": dict[str, Any], "overrides": (dict[str, Any], {})}
+_AXIS: Any = _table(parameter=str, values=list[str | int | float])
+_BUDGET: Any = _table(kind=Literal["price", "power"], value=(float | None, None))
+_ENTRY: Any = _table(name=str, **_SCENARIO)
+_PART: Any = _table(model=str | dict[str, Any], share=float)
+_TABLES: Mapping[str, type[BaseModel]] = {
+    "plan": _table(**_SCENARIO),
+    "sweep": _table(**_SCENARIO, x=_AXIS, y=(_AXIS | None, None)),
+    "comparison": _table(
+        entries=list[_ENTRY],
+        budget=(_BUDGET | None, None),
+        failures=(bool, True),
+        level_wise=(bool, False),
+        device_usd=(float | None, None),
+        prices=(dict[str, float | str] | None, None),
+    ),
+    "ratios": _table(**_SCENARIO, mix=list[_PART], loss=float),
 }
 SCENARIO_KINDS = tuple(_TABLES)
 """Kinds of pins whose figures are of scenarios."""

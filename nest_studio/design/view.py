@@ -7,7 +7,12 @@ from typing import Any
 
 import streamlit as st
 
-from nest_core.calibration.collectives.sweep import LIBRARY_NETWORK, Measured, Sweep, load_measured
+from nest_core.calibration.collectives.sweep import (
+    LIBRARY_NETWORK,
+    CollectiveSweep,
+    Measured,
+    load_measured,
+)
 from nest_core.documents.errors import InputError
 from nest_core.documents.presets import edition, load_toml, named_file
 from nest_core.documents.quoting import as_markdown
@@ -271,7 +276,7 @@ def _fit_algorithm() -> None:
         st.session_state["collective.algorithm"] = LIBRARY
 
 
-def _waits(found: Sweep, waits: tuple[str, str]) -> str:
+def _waits(found: CollectiveSweep, waits: tuple[str, str]) -> str:
     """What the smallest and the largest message wait for."""
     ends = []
     for end, reason in zip((0, -1), waits, strict=True):
@@ -280,7 +285,7 @@ def _waits(found: Sweep, waits: tuple[str, str]) -> str:
     return f"On the links {'; '.join(ends)}."
 
 
-def _measured_of(name: str, found: Sweep, library: str) -> Measured | None:
+def _measured_of(name: str, found: CollectiveSweep, library: str) -> Measured | None:
     """Measured runs of the chosen family, or of the accelerator that the fabric's name gives."""
     if found.nodes != 1:
         return None

@@ -8,7 +8,7 @@ from nest_core.costs import Plan, Point, price
 from nest_core.documents.errors import InputError
 from nest_core.explain.summary import plan_in_words
 from nest_core.interop.exporters import export_plan
-from nest_core.interop.exporters.values import Refused
+from nest_core.interop.exporters.values import ExportRefused
 from nest_core.planner import search
 from nest_core.scenario import load_scenario
 
@@ -68,5 +68,5 @@ def test_nobody_gets_padding_alone(dp, micro):
 @pytest.mark.parametrize("target", ["megatron", "nemo", "torchtitan", "deepspeed"])
 def test_frameworks_are_not_handed_a_batch_that_they_cannot_train(target):
     asked = _asked(50, PADDED)
-    with pytest.raises(Refused, match="must divide the batch of 50 for"):
+    with pytest.raises(ExportRefused, match="must divide the batch of 50 for"):
         export_plan(target, asked, _priced(asked))

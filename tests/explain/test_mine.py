@@ -11,7 +11,7 @@ from nest_core.costs import price
 from nest_core.documents.errors import InputError
 from nest_core.documents.presets import preset_names
 from nest_core.interop.exporters.megatron import export_megatron
-from nest_core.interop.exporters.values import Refused
+from nest_core.interop.exporters.values import ExportRefused
 from nest_core.planner import search
 from nest_core.scenario import Scenario, load_scenario, scenario_document
 from nest_studio.cli import run
@@ -118,7 +118,7 @@ def test_our_own_export_is_a_command_for_the_same_job(name):
     best = search(whole.problem(), whole.space).best
     try:
         script = export_megatron(whole, best).files["launch.sh"]
-    except Refused as reason:
+    except ExportRefused as reason:
         pytest.skip(str(reason))
     mine = explain.price_pasted(whole, script)
     assert explain.withheld(mine.pasted) is None

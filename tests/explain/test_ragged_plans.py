@@ -8,7 +8,7 @@ from nest_core.costs import Plan, Point, StageStrategy, price
 from nest_core.costs.placement import rank_mapping_of
 from nest_core.explain.loads import link_loads
 from nest_core.explain.summary import plan_in_words
-from nest_core.interop.exporters import TARGETS, Refused, export_plan
+from nest_core.interop.exporters import TARGETS, ExportRefused, export_plan
 from nest_core.report.picture import picture, to_svg
 from nest_core.scenario import load_scenario
 
@@ -29,7 +29,9 @@ def case():
 @pytest.mark.parametrize("target", TARGETS)
 def test_exporters_refuse_unequal_widths_in_one_sentence(case, target):
     scenario, _, report = case
-    with pytest.raises(Refused, match="must give every stage as many devices, as no framework"):
+    with pytest.raises(
+        ExportRefused, match="must give every stage as many devices, as no framework"
+    ):
         export_plan(target, scenario, report)
 
 

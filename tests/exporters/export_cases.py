@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nest_core.costs import Plan, Point, price
 from nest_core.costs.price import Report
-from nest_core.interop.exporters import Bundle, export_plan
+from nest_core.interop.exporters import ExportFiles, export_plan
 from nest_core.scenario import ScenarioValues, load_scenario
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "export"
@@ -61,7 +61,7 @@ def priced(asked: ScenarioValues, chosen: Plan) -> Report:
     return price(asked.problem(chosen.recompute), chosen)
 
 
-def exported(target: str, asked: ScenarioValues, /, **fields: Any) -> Bundle:
+def exported(target: str, asked: ScenarioValues, /, **fields: Any) -> ExportFiles:
     """The files of a plan given by fields."""
     return export_plan(target, asked, priced(asked, plan(asked, **fields)))
 

@@ -15,7 +15,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from nest_core.documents.presets import preset_names
-from nest_core.interop.exporters import Refused, export_plan
+from nest_core.interop.exporters import ExportRefused, export_plan
 from nest_core.interop.exporters.deepspeed import uniform_parts
 from nest_core.interop.exporters.torchtitan import _FLAVOURS, flavour_of
 
@@ -82,7 +82,7 @@ def test_torchtitan_gets_the_plan(data: st.DataObject) -> None:
     assume(point.interleave == 1 or m % point.pp == 0)
     try:
         files = dict(export_plan("torchtitan", asked, priced(asked, chosen)).files)
-    except Refused:
+    except ExportRefused:
         return
     with pytest.MonkeyPatch.context() as patch:
         config = titan_config(files, patch)
@@ -123,7 +123,7 @@ def test_torchtitan_flavours_are_found_by_their_sizes() -> None:
     for name in preset_names("models"):
         try:
             found[name] = flavour_of(scenario(name).model)
-        except Refused:
+        except ExportRefused:
             continue
     assert {name: " ".join(flavour[:2]) for name, flavour in found.items()} == {
         "llama3-8b": "llama3 8B",
@@ -232,7 +232,7 @@ def test_deepspeed_configurations_add_up(data: st.DataObject) -> None:
     assume(point.interleave == 1 or point.micro_batches(asked.batch) % point.pp == 0)
     try:
         files = dict(export_plan("deepspeed", asked, priced(asked, chosen)).files)
-    except Refused:
+    except ExportRefused:
         return
     config = json.loads(files["ds_config.json"])
     tensor = config.get("tensor_parallel", {"autotp_size": 1})["autotp_size"]

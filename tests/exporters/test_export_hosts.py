@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from nest_core.costs import Plan, StageStrategy
 from nest_core.costs.layout import rank_mapping
-from nest_core.interop.exporters import Refused, export_plan
+from nest_core.interop.exporters import ExportRefused, export_plan
 from nest_core.interop.exporters.host_mapping import host_mapping
 from nest_core.interop.exporters.slurm import coordinates
 from nest_core.network import collapse
@@ -171,7 +171,7 @@ def test_launchers_number_ranks_as_the_plan_does(target: str, data: st.DataObjec
     assume(chosen.point.interleave == 1 or m % chosen.point.pp == 0)
     try:
         files = export_plan(target, asked, priced(asked, chosen)).files
-    except Refused:
+    except ExportRefused:
         return
     if target == "deepspeed":
         slots = re.findall(r"^node(\d+) slots=(\d+)$", str(files["hostfile"]), re.M)
@@ -217,7 +217,7 @@ def test_placements_made_by_hand_go_into_the_rank_file() -> None:
     nodes = sorted({device // 8 for device in devices})
     assert [(int(r[0]), nodes[int(r[1])] * 8 + int(r[2])) for r in rows] == list(enumerate(devices))
     assert "seating by hand" in str(files["job.sbatch"])
-    with pytest.raises(Refused, match=r"plan\.device_order must fill node after node"):
+    with pytest.raises(ExportRefused, match=r"plan\.device_order must fill node after node"):
         export_plan("megatron", asked, priced(asked, placed))
 
 
@@ -229,7 +229,9 @@ def test_mixed_widths_across_the_pipeline_axis_are_refused() -> None:
         base.point, base.cuts, base.recompute,
         (StageStrategy(4, False, 2, 1, 0), StageStrategy(2, False, 4, 1, 0)),
     )  # fmt: skip
-    with pytest.raises(Refused, match=r"plan\.stage_strategies must leave every rank to one stage"):
+    with pytest.raises(
+        ExportRefused, match=r"plan\.stage_strategies must leave every rank to one stage"
+    ):
         coordinates(mixed)
 
 

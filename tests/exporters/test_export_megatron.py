@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from nest_core.costs import Plan, Point
 from nest_core.costs.parse import read_pasted, read_plan
 from nest_core.explain.mine import check_job
-from nest_core.interop.exporters import Refused, export_plan
+from nest_core.interop.exporters import ExportRefused, export_plan
 from nest_core.interop.exporters.astra_workload import groups_of
 from nest_core.interop.exporters.megatron_core import layout_string, stage_fields, swapped
 
@@ -135,7 +135,7 @@ def test_ranks_meet_those_of_the_layout(target: str, data: st.DataObject) -> Non
     assume(point.interleave == 1 or point.micro_batches(asked.batch) % point.pp == 0)
     try:
         bundle = export_plan(target, asked, priced(asked, chosen))
-    except Refused:
+    except ExportRefused:
         return
     script = str(bundle.files["launch.sh" if target == "megatron" else "train.py"])
     flag = "--use-tp-pp-dp-mapping" if target == "megatron" else "use_tp_pp_dp_mapping=True"
@@ -174,7 +174,7 @@ def test_the_command_is_read_back_as_the_plan(data: st.DataObject) -> None:
     assume(point.interleave == 1 or point.micro_batches(asked.batch) % point.pp == 0)
     try:
         files = export_plan("megatron", asked, priced(asked, chosen)).files
-    except Refused:
+    except ExportRefused:
         return
     for name in ("launch.sh", "plan.args"):
         found = read_plan(str(files[name]), asked.model.blocks + 2, point.devices_used)
@@ -243,7 +243,7 @@ def test_modules_to_recompute_are_named() -> None:
     train = str(exported("nemo", asked, **fields).files["train.py"])
     assert 'recompute_modules=["core_attn", "moe_act"]' in train
     single = scenario("mixtral-8x7b", "h100-spine-leaf-64", 'workload.precision="fp16"')
-    with pytest.raises(Refused, match=r"must not name moe_act outside bf16 and fp8"):
+    with pytest.raises(ExportRefused, match=r"must not name moe_act outside bf16 and fp8"):
         exported("megatron", single, **fields)
 
 

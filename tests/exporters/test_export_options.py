@@ -17,7 +17,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from nest_core.documents.presets import preset_names
-from nest_core.interop.exporters import Refused, export_plan
+from nest_core.interop.exporters import ExportRefused, export_plan
 
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9_-]*")
 MODELS = sorted(preset_names("models"))
@@ -45,7 +45,7 @@ def files(target: str, model: str, fields: dict[str, Any], *sets: str) -> dict[s
         fields = fields | {"ep": 2 if fields["dp"] % 2 == 0 else 1}
     try:
         return dict(exported(target, asked, **fields).files)
-    except Refused:
+    except ExportRefused:
         return {}
 
 
@@ -182,7 +182,7 @@ def test_of_any_plan(target: str, data: st.DataObject) -> None:
     assume(chosen.point.interleave * chosen.point.pp <= asked.model.blocks + 2)
     try:
         bundle = export_plan(target, asked, priced(asked, chosen))
-    except Refused:
+    except ExportRefused:
         return
     CHECKS[target](dict(bundle.files))
 

@@ -9,7 +9,7 @@ from export_cases import exported, plan, priced, scenario
 
 from nest_core.costs import Plan, StageStrategy
 from nest_core.documents.errors import InputError
-from nest_core.interop.exporters import TARGETS, Refused, export_plan
+from nest_core.interop.exporters import TARGETS, ExportRefused, export_plan
 
 LAUNCHED = ["megatron", "nemo", "torchtitan", "deepspeed"]
 UNEVEN = [0, 3, 18, 25, 34]
@@ -119,7 +119,7 @@ EXPERTS: list[tuple[str, str, dict[str, Any], tuple[str, ...], str]] = [
 ]  # fmt: skip
 
 
-def check_sentence(error: Refused) -> None:
+def check_sentence(error: ExportRefused) -> None:
     """One sentence: field, rule, value, remedy."""
     text = str(error)
     assert text.endswith(".")
@@ -135,7 +135,7 @@ def test_of_a_dense_model(
 ) -> None:
     """The first part that does not go is named."""
     asked = scenario("llama3-8b", "h100-spine-leaf-64", *sets)
-    with pytest.raises(Refused, match=match) as caught:
+    with pytest.raises(ExportRefused, match=match) as caught:
         exported(target, asked, **fields)
     check_sentence(caught.value)
 
@@ -146,7 +146,7 @@ def test_of_other_models(
 ) -> None:
     """Experts, families and encoders."""
     asked = scenario(model, "h100-spine-leaf-64", *sets)
-    with pytest.raises(Refused, match=match) as caught:
+    with pytest.raises(ExportRefused, match=match) as caught:
         exported(target, asked, **fields)
     check_sentence(caught.value)
 
@@ -155,7 +155,9 @@ def test_of_other_models(
 def test_device_orders_that_need_a_rank_file(target: str) -> None:
     """Launchers number node after node; Slurm's rank file carries the rest."""
     fields = {"dp": 64, "zero": 3, "device_order": "rail"}
-    with pytest.raises(Refused, match=r"plan\.device_order must fill node after node.*--to slurm"):
+    with pytest.raises(
+        ExportRefused, match=r"plan\.device_order must fill node after node.*--to slurm"
+    ):
         exported(target, scenario(), **fields)
     assert "ranks.txt" in exported("slurm", scenario(), **fields).files
 
@@ -169,7 +171,9 @@ def test_an_order_that_changes_nothing_is_no_obstacle(target: str) -> None:
 @pytest.mark.parametrize("target", ["megatron", "nemo", "torchtitan"])
 def test_half_a_node(target: str) -> None:
     """torchrun has as many ranks on every node; DeepSpeed's host file need not."""
-    with pytest.raises(Refused, match=r"plan\.devices_used must put as many ranks on every node"):
+    with pytest.raises(
+        ExportRefused, match=r"plan\.devices_used must put as many ranks on every node"
+    ):
         exported(target, scenario(), dp=12 // 3, tp=1, pp=3, zero=0)
     hosts = str(exported("deepspeed", scenario(), dp=4, pp=3, zero=1,
                          cuts=[0, 12, 23, 34]).files["hostfile"])  # fmt: skip
@@ -179,7 +183,7 @@ def test_half_a_node(target: str) -> None:
 @pytest.mark.parametrize("target", LAUNCHED)
 def test_stages_that_recompute_differently(target: str) -> None:
     """None of them has a choice per stage."""
-    with pytest.raises(Refused, match=r"plan\.recompute must be the same in every stage"):
+    with pytest.raises(ExportRefused, match=r"plan\.recompute must be the same in every stage"):
         exported(target, scenario(), dp=32, pp=2, zero=0, stage_recompute=["full", "none"])
 
 
@@ -192,7 +196,9 @@ def test_stages_that_divide_their_layers_differently(target: str) -> None:
         mixed = Plan(
             base.point, base.cuts, base.recompute, (StageStrategy(1, False, 1, 1, 0), other)
         )
-        with pytest.raises(Refused, match=r"plan\.stage_strategies must be the same in every"):
+        with pytest.raises(
+            ExportRefused, match=r"plan\.stage_strategies must be the same in every"
+        ):
             export_plan(target, asked, priced(asked, mixed))
 
 
@@ -222,7 +228,9 @@ def test_fabrics_that_are_no_product() -> None:
 def test_traces_that_grow_too_large() -> None:
     """The number of nodes is counted before any is written."""
     big = scenario("llama3-8b", "h100-spine-leaf-1024", "workload.global_batch_sequences=8192")
-    with pytest.raises(Refused, match=r"must need at most 1,000,000 trace nodes for ASTRA-sim"):
+    with pytest.raises(
+        ExportRefused, match=r"must need at most 1,000,000 trace nodes for ASTRA-sim"
+    ):
         exported("astra-sim", big, dp=32, pp=32)
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from nest_core.costs import Point
 from nest_core.costs.schedules import in_flight, iteration_seconds
-from nest_core.interop.exporters import Refused, chakra, export_plan
+from nest_core.interop.exporters import ExportRefused, chakra, export_plan
 from nest_core.interop.exporters.astra_sim import _npus
 from nest_core.interop.exporters.astra_workload import passes
 from nest_core.interop.exporters.host_mapping import host_mapping
@@ -386,7 +386,7 @@ def test_a_network_of_many_dimensions_names_them() -> None:
 
 def test_mixtures_are_left_to_the_price() -> None:
     """Traces are of uniform plans only."""
-    with pytest.raises(Refused):
+    with pytest.raises(ExportRefused):
         exported(
             "astra-sim", scenario("llama3-8b", "h100-spine-leaf-64", SMALL), dp=8, pp=2,
             stage_strategies=[

@@ -11,7 +11,7 @@ import pytest
 
 from nest_core.costs import price
 from nest_core.costs.parse import parse_plan, read_pasted
-from nest_core.interop.exporters import Refused
+from nest_core.interop.exporters import ExportRefused
 from nest_core.interop.exporters.job_array import FILE, STEPS, UPLINKS, export_array, export_uplinks
 from nest_core.scenario import load_scenario
 
@@ -104,5 +104,5 @@ def test_data_options_reach_the_program(task):
 
 
 def test_without_a_plan_nothing_is_written(asked):
-    with pytest.raises(Refused, match="Megatron-LM can run"):
+    with pytest.raises(ExportRefused, match="Megatron-LM can run"):
         export_array(asked, [])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nest_core.calibration.collectives.sweep import Measured, Sweep, load_measured, sweep
+from nest_core.calibration.collectives.sweep import CollectiveSweep, Measured, load_measured, sweep
 from nest_core.costs.software import Software
 from nest_core.documents.presets import preset_names
 from nest_core.explain.fabric_summary import levels_table
@@ -25,7 +25,7 @@ NODES = collapse(load_fabric("h100-spine-leaf-64"))
 def affine(alpha_s, bus_Bps, bound_Bps):
     """A collective of ``alpha + bytes / bandwidth`` between two devices (factor 1)."""
     size = 2.0 ** np.arange(12, 32.25, 0.5)
-    return Sweep(
+    return CollectiveSweep(
         "all_reduce", 2, 1, size, alpha_s + size / bus_Bps, ("ring",) * len(size), bound_Bps
     )
 

@@ -8,7 +8,7 @@ import zipfile
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from nest_core.interop.exporters import Refused, export_plan
+from nest_core.interop.exporters import ExportRefused, export_plan
 from nest_core.planner import search
 from nest_core.scenario import Scenario, scenario_document
 from nest_studio.jobs.tasks.exports import LABELS, plan_exports, zipped
@@ -32,7 +32,7 @@ def test_every_target_gives_its_files_or_its_reason(request_of):
     assert {each.label for each in refused} == {"torchtitan", "DeepSpeed"}
     for each in refused:
         assert not each.files
-        with pytest.raises(Refused) as error:
+        with pytest.raises(ExportRefused) as error:
             export_plan(each.target, scenario.values, best)
         assert str(error.value) == each.refused
     for each in found:

@@ -11,7 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from nest_core.api.measurements import Measurements, read_entries
-from nest_core.calibration.logs import Given
+from nest_core.calibration.logs import RunFacts
 from nest_studio.session.own_stack import KEPT_AS, OWN_STACK
 from nest_studio.session.store import Database, Links, database_url, kept_measurements
 
@@ -48,7 +48,7 @@ def measure_page(root):
 @pytest.fixture
 def kept_key():
     """The key under which the store has one run."""
-    entries = read_entries(LOG.encode(), "slow.log", Given(columns={"accelerator": "H100"}))
+    entries = read_entries(LOG.encode(), "slow.log", RunFacts(columns={"accelerator": "H100"}))
     measurements = Measurements("mine", entries)
     return Links(Database(database_url())).put(measurements.to_json())
 

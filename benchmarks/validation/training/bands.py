@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from benchmarks.validation.training.regions import cells, score
 from nest_core.calibration.training.architectures import model_of
-from nest_core.calibration.training.bands import Band
+from nest_core.calibration.training.bands import ErrorBand
 from nest_core.calibration.training.predict import Prediction
 
 __all__ = ["FEWEST", "bands_toml", "measured_bands"]
@@ -16,14 +16,14 @@ FEWEST = 5
 """Runs below which a cell says nothing."""
 
 
-def measured_bands(predictions: Iterable[Prediction]) -> list[Band]:
+def measured_bands(predictions: Iterable[Prediction]) -> list[ErrorBand]:
     """Bands of all cells with at least `FEWEST` measured runs."""
     found = []
     for place, items in cells(predictions).items():
         if len(items) >= FEWEST:
             errors = score(", ".join(place), items)
             found.append(
-                Band(
+                ErrorBand(
                     errors.name,
                     place,
                     errors.n,
@@ -44,7 +44,7 @@ def _span(values: list[float] | list[int]) -> tuple[float, float]:
     return float(min(values)), float(max(values))
 
 
-def bands_toml(bands: Iterable[Band]) -> str:
+def bands_toml(bands: Iterable[ErrorBand]) -> str:
     """The text of the shipped file."""
     lines = ["# Written by `python -m benchmarks.validation regenerate training`; do not edit."]
     for band in bands:

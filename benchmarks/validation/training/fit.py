@@ -26,7 +26,7 @@ from scipy.optimize import least_squares
 from nest_core.calibration.training.machines import accelerator_of
 from nest_core.calibration.training.predict import plan_of, predict, problem_of
 from nest_core.calibration.training.reading import read_runs
-from nest_core.calibration.training.runs import Row, Run
+from nest_core.calibration.training.runs import MeasuredRow, Run
 from nest_core.costs import RECOMPUTE, links
 from nest_core.costs.stages import layer_seconds
 from nest_core.hardware import Accelerator, Family, load_family
@@ -187,13 +187,13 @@ def layer_run_seconds(run: Run, accelerator: Accelerator) -> float:
 
 
 def calibration_groups(
-    family: str, rows: Sequence[Row], layers: Sequence[tuple[Run, float]]
+    family: str, rows: Sequence[MeasuredRow], layers: Sequence[tuple[Run, float]]
 ) -> dict[str, list[Sample]]:
     """The measurements that a family may be fitted to, group by group.
 
     Parameters
     ----------
-    rows : sequence of Row
+    rows : sequence of MeasuredRow
         Any; those that may not be fitted are left out here.
     layers : sequence of (Run, float)
         From `read_layers`.

@@ -20,7 +20,7 @@ from benchmarks.validation.training.arms import arm_run
 from nest_core.calibration.training.predict import Prediction, predict_rows
 from nest_core.calibration.training.reading import MAX_ROWS, measured_figure
 from nest_core.calibration.training.rows import Unusable
-from nest_core.calibration.training.runs import Outcome, Row, Unread
+from nest_core.calibration.training.runs import MeasuredOutcome, MeasuredRow, Unread
 from nest_core.documents.errors import InputError
 
 __all__ = [
@@ -234,7 +234,7 @@ def _price(
         run = arm_run(cells)
     except (Unusable, InputError) as error:
         return str(error)
-    done, left = predict_rows([Row(run, Outcome())])
+    done, left = predict_rows([MeasuredRow(run, MeasuredOutcome())])
     if left:
         return left[0].reason
     found[key] = done[0]

@@ -31,7 +31,7 @@ from scipy.optimize import minimize
 
 from nest_core.calibration.training.machines import accelerator_of, machine_of
 from nest_core.calibration.training.posterior import knowledge_of, slopes_of
-from nest_core.calibration.training.runs import Row, Run
+from nest_core.calibration.training.runs import MeasuredRow, Run
 from nest_core.documents.errors import InputError
 from nest_core.hardware.posterior import PARAMETERS, Effect, Posterior
 from nest_core.hardware.stacks import load_stack
@@ -134,7 +134,7 @@ def source_name(text: str) -> str:
     return re.sub(r"_v\d+(\.\d+)*$", "", found[0]) if found else text.strip()
 
 
-def evidence(row: Row, posterior: Posterior) -> Evidence | None:
+def evidence(row: MeasuredRow, posterior: Posterior) -> Evidence | None:
     """A row's time, prediction and slopes at the posterior's centre; None without either."""
     seconds = row.outcome.seconds
     if seconds is None:

@@ -39,8 +39,8 @@ from nest_core.network.traffic import by_algorithm
 __all__ = [
     "LIBRARY_NETWORK",
     "SIZES",
+    "CollectiveSweep",
     "Measured",
-    "Sweep",
     "load_measured",
     "sweep",
 ]
@@ -53,7 +53,7 @@ LIBRARY_NETWORK = "network-infiniband"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sweep:
+class CollectiveSweep:
     """A collective at many sizes.
 
     Parameters
@@ -117,7 +117,7 @@ def sweep(
     algorithm: str = "library",
     software: Software = LINKS_ALONE,
     sizes: FloatArray = SIZES,
-) -> Sweep:
+) -> CollectiveSweep:
     """Price a collective at all sizes.
 
     Parameters
@@ -160,7 +160,7 @@ def sweep(
             here = np.array([entry == name for entry in chosen])
             seconds[here] = ways.seconds(name, sizes[here])
     link_map = min(way for name in (*open_to, *chosen) if (way := ways.per_byte(name)) > 0)
-    return Sweep(op, size, nodes, sizes, seconds, chosen, bus_factor(op, size) / link_map)
+    return CollectiveSweep(op, size, nodes, sizes, seconds, chosen, bus_factor(op, size) / link_map)
 
 
 def _by_library(

@@ -1,7 +1,7 @@
 """A log as one row of a table of measured runs.
 
 Every reader of `READERS` sees every line once; whose steps are found is the printer. What the log
-does not say comes from the launch command, then from what a person gives (`Given`); what two of
+does not say comes from the launch command, then from what a person gives (`RunFacts`); what two of
 them say differently is refused.
 """
 
@@ -26,12 +26,12 @@ from nest_core.calibration.logs.torchtitan import TorchtitanReader
 from nest_core.calibration.training.machines import machine_of
 from nest_core.calibration.training.reading import row_of
 from nest_core.calibration.training.rows import Unusable
-from nest_core.calibration.training.runs import Row
+from nest_core.calibration.training.runs import MeasuredRow
 from nest_core.documents.errors import InputError
 from nest_core.documents.files import log_lines
 from nest_core.documents.units import GB
 
-__all__ = ["Given", "Printed", "read_command", "read_lines", "read_run_log"]
+__all__ = ["Printed", "RunFacts", "read_command", "read_lines", "read_run_log"]
 
 READERS: tuple[type[LogReader], ...] = (
     MllogReader,
@@ -78,7 +78,7 @@ DEGREES = frozenset(("tp", "pp", "cp", "ep", "dp"))
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class RunFacts:
     """What a person says beside the log.
 
     Parameters
@@ -108,26 +108,26 @@ class Printed:
     ----------
     cells : dict
         A row of a table of measured runs, by column: `row_of` makes ``row`` of it.
-    row : Row
+    row : MeasuredRow
     given, assumed : tuple of str
         Columns that only a person's word beside the log says, and those that nobody does, whose
         value is what recipes of the framework have.
     """
 
     cells: dict[str, str]
-    row: Row
+    row: MeasuredRow
     given: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
 
 
-def read_run_log(path: Path, given: Given | None = None) -> Row:
+def read_run_log(path: Path, given: RunFacts | None = None) -> MeasuredRow:
     """The run that a log is of, with what it took.
 
     Parameters
     ----------
     path : Path
         Of any printer in `READERS`, at most 2 GB.
-    given : Given, optional
+    given : RunFacts, optional
 
     Raises
     ------
@@ -135,17 +135,17 @@ def read_run_log(path: Path, given: Given | None = None) -> Row:
         If it is no such log, is cut off before its steps are steady, holds several runs, does not
         say enough, or contradicts the command.
     """
-    return read_lines(log_lines(path), path.name, given or Given()).row
+    return read_lines(log_lines(path), path.name, given or RunFacts()).row
 
 
-def read_command(command: str, given: Given) -> Printed:
+def read_command(command: str, given: RunFacts) -> Printed:
     """The run that a launch command or a configuration starts, with nothing measured.
 
     Parameters
     ----------
     command : str
-        As `Given.launch`, whose place it takes.
-    given : Given
+        As `RunFacts.launch`, whose place it takes.
+    given : RunFacts
 
     Raises
     ------
@@ -161,7 +161,7 @@ def read_command(command: str, given: Given) -> Printed:
     return _printed(cells, name, _only(given, stated), assumed)
 
 
-def read_lines(lines: Iterable[str], name: str, given: Given) -> Printed:
+def read_lines(lines: Iterable[str], name: str, given: RunFacts) -> Printed:
     """The run that a log's lines are of, as `read_run_log` reads a file.
 
     Parameters
@@ -169,7 +169,7 @@ def read_lines(lines: Iterable[str], name: str, given: Given) -> Printed:
     lines : iterable of str
     name : str
         What messages call the log.
-    given : Given
+    given : RunFacts
     """
     readers = [reader() for reader in READERS]
     for line in lines:
@@ -205,11 +205,11 @@ def read_lines(lines: Iterable[str], name: str, given: Given) -> Printed:
     return _printed(cells, name, _only(given, stated), assumed)
 
 
-def _only(given: Given, stated: Collection[str]) -> tuple[str, ...]:
+def _only(given: RunFacts, stated: Collection[str]) -> tuple[str, ...]:
     return tuple(column for column in given.columns if column not in stated)
 
 
-def _check_devices(cells: Mapping[str, str], given: Given, name: str) -> None:
+def _check_devices(cells: Mapping[str, str], given: RunFacts, name: str) -> None:
     if 0 < given.devices < int(cells["gpus"]):
         raise InputError(
             name,
@@ -289,7 +289,9 @@ def _inside(report: LogReport) -> tuple[str, ...]:
     return (report.framework,) if report.settings else ()
 
 
-def _settings(report: LogReport, given: Given, name: str) -> tuple[dict[str, str], Collection[str]]:
+def _settings(
+    report: LogReport, given: RunFacts, name: str
+) -> tuple[dict[str, str], Collection[str]]:
     """Columns of the configuration, each from the surest of those who say it; and which of them
     log, command or a model's name say.
 
@@ -325,7 +327,7 @@ def _settings(report: LogReport, given: Given, name: str) -> tuple[dict[str, str
     return cells, stated.keys()
 
 
-def _check_device(printed: str, given: Given, name: str) -> None:
+def _check_device(printed: str, given: RunFacts, name: str) -> None:
     """Refuse a log of another accelerator than is given, where what it prints is one of ours."""
     given_name = given.columns.get("accelerator", "")
     if not given_name:

@@ -23,7 +23,7 @@ from nest_core.documents.errors import InputError
 from nest_core.documents.presets import kept_per_edition, load_toml, preset_path
 from nest_core.workload import Model
 
-__all__ = ["MARGIN", "Band", "band_of", "cell", "kind_of", "load_bands"]
+__all__ = ["MARGIN", "ErrorBand", "band_of", "cell", "kind_of", "load_bands"]
 
 
 MARGIN = 2.0
@@ -37,7 +37,7 @@ ANY: Span = (1.0, float("inf"))
 
 
 @dataclass(frozen=True, slots=True)
-class Band:
+class ErrorBand:
     """A validated cell.
 
     Parameters
@@ -91,8 +91,8 @@ def band_of(
     precision: str,
     tokens: int,
     devices: int,
-    bands: Iterable[Band] | None = None,
-) -> Band | None:
+    bands: Iterable[ErrorBand] | None = None,
+) -> ErrorBand | None:
     """The band of a scenario's plan; None where nothing like it was measured.
 
     Parameters
@@ -103,7 +103,7 @@ def band_of(
         Per sequence.
     devices : int
         That the plan uses.
-    bands : iterable of Band, optional
+    bands : iterable of ErrorBand, optional
         Those that are shipped by default.
     """
     try:
@@ -120,7 +120,7 @@ def band_of(
 
 
 @kept_per_edition(1)
-def load_bands() -> tuple[Band, ...]:
+def load_bands() -> tuple[ErrorBand, ...]:
     """The shipped bands; none where the file is missing."""
     path = preset_path(*PATH)
     if not path.is_file():
@@ -128,12 +128,12 @@ def load_bands() -> tuple[Band, ...]:
     return tuple(_band(entry) for entry in load_toml(path).get("region", ()))
 
 
-def _band(entry: Mapping[str, Any]) -> Band:
+def _band(entry: Mapping[str, Any]) -> ErrorBand:
     place = tuple(map(str, entry["cell"]))
     names = ("devices", "parameters", "tokens", "tp", "pp")
     spans = (tuple(map(float, entry[name])) for name in names)
     devices, parameters, tokens, tp, pp = ((low, high) for low, high in spans)
-    return Band(
+    return ErrorBand(
         ", ".join(place),
         place,
         int(entry["n"]),

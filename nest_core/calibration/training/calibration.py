@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from nest_core.calibration.training.machines import accelerator_of
 from nest_core.calibration.training.predict import predict
-from nest_core.calibration.training.runs import Row, Run, Unread
+from nest_core.calibration.training.runs import MeasuredRow, Run, Unread
 from nest_core.documents.errors import InputError
 from nest_core.hardware.collectives import Curve
 from nest_core.hardware.posterior import (
@@ -40,7 +40,7 @@ from nest_core.hardware.posterior import (
 )
 from nest_core.hardware.stacks import Stack, known_of, load_stack, under
 
-__all__ = ["Calibrated", "Calibration", "Parameter", "calibrated"]
+__all__ = ["Calibrated", "Calibration", "FittedParameter", "calibrated"]
 
 Array = npt.NDArray[np.float64]
 
@@ -55,7 +55,7 @@ _SETTLED = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class FittedParameter:
     """A parameter before and after.
 
     Parameters
@@ -78,7 +78,7 @@ class Calibrated:
 
     Parameters
     ----------
-    row : Row
+    row : MeasuredRow
     before, after : float
     left_out : float or None
         With parameters from all others; None if there are none.
@@ -87,7 +87,7 @@ class Calibrated:
         ``after``, for another run of this one.
     """
 
-    row: Row
+    row: MeasuredRow
     before: float
     after: float
     left_out: float | None
@@ -104,7 +104,7 @@ class Calibration:
     family : str
     stack : str
         That most of the runs are of.
-    parameters : tuple of Parameter
+    parameters : tuple of FittedParameter
         Figures of the family under the stack, then factors on the network between nodes and on
         whole runs.
     covariance : array (n, n)
@@ -117,19 +117,19 @@ class Calibration:
 
     family: str
     stack: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[FittedParameter, ...]
     covariance: Array
     curves: tuple[Curve, ...]
     runs: tuple[Calibrated, ...]
     skipped: tuple[Unread, ...]
 
 
-def calibrated(rows: Sequence[Row], curves: tuple[Curve, ...] = ()) -> Calibration:
+def calibrated(rows: Sequence[MeasuredRow], curves: tuple[Curve, ...] = ()) -> Calibration:
     """Parameters of the runs' accelerator family, given the runs.
 
     Parameters
     ----------
-    rows : sequence of Row
+    rows : sequence of MeasuredRow
         Of accelerators of one family. Those that were not measured, cannot be predicted or are
         far from any prediction are skipped.
     curves : tuple of Curve
@@ -222,7 +222,7 @@ def _factors(run: Run, at: Array, curves: tuple[Curve, ...]) -> dict[str, float]
     return knowledge.factors(knowledge.centre + at)
 
 
-def _parameters(run: Run, stack: Stack, at: Array, sd: Array) -> tuple[Parameter, ...]:
+def _parameters(run: Run, stack: Stack, at: Array, sd: Array) -> tuple[FittedParameter, ...]:
     """Figures under a stack, moved by logarithms; a host that issues nothing has none."""
     shipped = under(accelerator_of(run.accelerator), stack, run.precision)
     answer = []
@@ -233,15 +233,15 @@ def _parameters(run: Run, stack: Stack, at: Array, sd: Array) -> tuple[Parameter
             low, value, high = (
                 min(most, before * math.exp(step + side * reach)) for side in (-1, 0, 1)
             )
-            answer.append(Parameter(name, before, value, (low, high)))
+            answer.append(FittedParameter(name, before, value, (low, high)))
     return tuple(answer)
 
 
 def _usable(
-    rows: Sequence[Row], curves: tuple[Curve, ...]
-) -> tuple[list[tuple[Row, float]], list[Unread]]:
+    rows: Sequence[MeasuredRow], curves: tuple[Curve, ...]
+) -> tuple[list[tuple[MeasuredRow, float]], list[Unread]]:
     """Measured rows with what is predicted for them, and the others with the reason."""
-    usable: list[tuple[Row, float]] = []
+    usable: list[tuple[MeasuredRow, float]] = []
     skipped: list[Unread] = []
     for row in rows:
         reason, seconds = "states no time of an iteration", 0.0

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from nest_core.calibration.training.architectures import model_of
 from nest_core.calibration.training.machines import accelerator_of, fabric_of, network_of
 from nest_core.calibration.training.memory import KINDS, counted_bytes
-from nest_core.calibration.training.runs import Outcome, Row, Run, Unread
+from nest_core.calibration.training.runs import MeasuredOutcome, MeasuredRow, Run, Unread
 from nest_core.costs import RECOMPUTE, Plan, Point, Problem, Report, price
 from nest_core.costs.parse import even_cuts
 from nest_core.costs.shapes import PlanShape, shape_of
@@ -44,7 +44,7 @@ class Prediction:
     Parameters
     ----------
     run : Run
-    outcome : Outcome
+    outcome : MeasuredOutcome
     seconds, memory_bytes : float
         Predicted: one iteration; the fullest device.
     calibrated : bool
@@ -57,7 +57,7 @@ class Prediction:
     """
 
     run: Run
-    outcome: Outcome
+    outcome: MeasuredOutcome
     seconds: float
     memory_bytes: float
     calibrated: bool
@@ -85,13 +85,13 @@ class Prediction:
 
 
 def predict_rows(
-    rows: Iterable[Row], device: Callable[[str], Accelerator] = accelerator_of
+    rows: Iterable[MeasuredRow], device: Callable[[str], Accelerator] = accelerator_of
 ) -> tuple[list[Prediction], list[Unread]]:
     """Every row predicted, or listed with the reason why not.
 
     Parameters
     ----------
-    rows : iterable of Row
+    rows : iterable of MeasuredRow
     device : callable (str) -> Accelerator
         The device behind an accelerator's name; a fit gives its own.
     """

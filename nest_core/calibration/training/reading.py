@@ -25,7 +25,7 @@ from nest_core.calibration.training.cells import (
     figure,
 )
 from nest_core.calibration.training.rows import Unusable, run_of
-from nest_core.calibration.training.runs import Outcome, Row, Unread
+from nest_core.calibration.training.runs import MeasuredOutcome, MeasuredRow, Unread
 from nest_core.documents.errors import InputError
 from nest_core.documents.units import GB, GIB
 
@@ -92,7 +92,7 @@ def is_training(columns: Sequence[str]) -> bool:
     return set(RUN_COLUMNS) <= names or set(MEGATRON_COLUMNS) <= names
 
 
-def read_runs(text: str, name: str, prefix: str = "") -> tuple[list[Row], list[Unread]]:
+def read_runs(text: str, name: str, prefix: str = "") -> tuple[list[MeasuredRow], list[Unread]]:
     """Rows of a CSV with the columns of one of the three tables.
 
     Parameters
@@ -109,7 +109,7 @@ def read_runs(text: str, name: str, prefix: str = "") -> tuple[list[Row], list[U
     InputError
         If it is no CSV, its columns are of no such table, or there are too many rows.
     """
-    rows: list[Row] = []
+    rows: list[MeasuredRow] = []
     unread: list[Unread] = []
     for cells in read_cells(text, name, prefix):
         identity = cells["id"]
@@ -139,9 +139,9 @@ def read_cells(text: str, name: str, prefix: str = "") -> Iterator[dict[str, str
         raise InputError(name, "must be a CSV file", str(error), "save it as CSV") from error
 
 
-def row_of(cells: Mapping[str, str], identity: str) -> Row:
+def row_of(cells: Mapping[str, str], identity: str) -> MeasuredRow:
     """One row with columns of ``train_measurements.csv``; see `run_of`."""
-    return Row(run_of(cells, identity), _outcome(cells))
+    return MeasuredRow(run_of(cells, identity), _outcome(cells))
 
 
 def _converter(columns: Sequence[str], name: str) -> Callable[[dict[str, str]], dict[str, str]]:
@@ -166,19 +166,21 @@ def _megatron_cells(cells: Mapping[str, str]) -> dict[str, str]:
     return {**cells, **batch, **MEGATRON}
 
 
-def _outcome(cells: Mapping[str, str]) -> Outcome:
+def _outcome(cells: Mapping[str, str]) -> MeasuredOutcome:
     seconds = measured_figure(cells.get("iter_time_s", ""))
     if seconds is None:
         milliseconds = measured_figure(cells.get("iteration_time_ms", ""))
         seconds = None if milliseconds is None else milliseconds / 1e3
     memory = measured_figure(cells.get("mem_GB_per_gpu", ""))
     if memory is None:
-        return Outcome(seconds)
+        return MeasuredOutcome(seconds)
     notes = cells.get("notes") or ""
     unit = GIB if decide(MEMORY_UNIT, notes) == "GiB" else GB
     counted = decide(MEMORY_KIND, f"{notes} {cells.get('source') or ''}")
     first = decide(MEMORY_STAGE, notes) == "first"
-    return Outcome(seconds, memory * unit, counted or "unstated", "first" if first else "fullest")
+    return MeasuredOutcome(
+        seconds, memory * unit, counted or "unstated", "first" if first else "fullest"
+    )
 
 
 def measured_figure(text: str) -> float | None:

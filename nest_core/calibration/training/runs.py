@@ -1,7 +1,7 @@
-"""Measured training runs: what was run, kept apart from what was measured.
+"""Measured training runs: what was run, separate from what was measured.
 
-A `Run` is a configuration, an `Outcome` what came of it. Predictions are made from runs alone, so
-nothing measured can enter them. Seconds, bytes and bytes/s.
+A `Run` is a configuration, a `MeasuredOutcome` what came of it. Predictions are made from runs
+alone, so nothing measured can enter them. Seconds, bytes and bytes/s.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["ZERO_BUBBLE", "Outcome", "Row", "Run", "RunSchedule", "Unread"]
+__all__ = ["ZERO_BUBBLE", "MeasuredOutcome", "MeasuredRow", "Run", "RunSchedule", "Unread"]
 
 ZeroBubble = Literal["zb_h1", "zb_1p", "zb_2p", "zero-bubble"]
 RunSchedule = Literal["1f1b", "interleaved"] | ZeroBubble
@@ -119,7 +119,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class MeasuredOutcome:
     """What was measured.
 
     Parameters
@@ -142,11 +142,11 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MeasuredRow:
     """A run with its outcome."""
 
     run: Run
-    outcome: Outcome
+    outcome: MeasuredOutcome
 
 
 @dataclass(frozen=True, slots=True)

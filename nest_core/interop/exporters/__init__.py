@@ -1,7 +1,7 @@
 """Plans in the words of other programs: launch arguments, rank order and host files.
 
-Each target is a pure function of a scenario and a priced plan that gives a `Bundle` of files, or
-raises `Refused` with one sentence where the program cannot express the plan. Modules name the
+Each target is a pure function of a scenario and a priced plan that gives `ExportFiles`, or raises
+`ExportRefused` with one sentence where the program cannot express the plan. Modules name the
 version that their options were checked against.
 """
 
@@ -17,12 +17,12 @@ from nest_core.interop.exporters.megatron import export_megatron
 from nest_core.interop.exporters.nemo import export_nemo
 from nest_core.interop.exporters.slurm import export_slurm
 from nest_core.interop.exporters.torchtitan import export_torchtitan
-from nest_core.interop.exporters.values import Bundle, Refused, refuse_if
+from nest_core.interop.exporters.values import ExportFiles, ExportRefused, refuse_if
 from nest_core.scenario import ScenarioValues
 
-__all__ = ["TARGETS", "Bundle", "Refused", "export_plan"]
+__all__ = ["TARGETS", "ExportFiles", "ExportRefused", "export_plan"]
 
-TARGETS: Mapping[str, Callable[[ScenarioValues, Report], Bundle]] = {
+TARGETS: Mapping[str, Callable[[ScenarioValues, Report], ExportFiles]] = {
     "megatron": export_megatron,
     "nemo": export_nemo,
     "deepspeed": export_deepspeed,
@@ -36,7 +36,7 @@ _OFFLOADING = ("megatron", "deepspeed", "slurm")
 """Those that say what is on the host; Slurm starts any program."""
 
 
-def export_plan(target: str, scenario: ScenarioValues, report: Report) -> Bundle:
+def export_plan(target: str, scenario: ScenarioValues, report: Report) -> ExportFiles:
     """The files of a priced plan for one target.
 
     Raises

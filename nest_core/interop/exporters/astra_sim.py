@@ -20,7 +20,7 @@ from nest_core.costs.schedules import DELAYS
 from nest_core.interop.exporters import chakra
 from nest_core.interop.exporters.astra_workload import Groups, groups_of, trace, workload
 from nest_core.interop.exporters.values import (
-    Bundle,
+    ExportFiles,
     check_plain_experts,
     check_uniform,
     header,
@@ -52,7 +52,7 @@ exec "${{ASTRA_SIM:?path of AstraSim_Analytical_Congestion_Unaware}}" \\
 """
 
 
-def export_astra_sim(scenario: ScenarioValues, report: Report) -> Bundle:
+def export_astra_sim(scenario: ScenarioValues, report: Report) -> ExportFiles:
     """Traces and configurations of a priced plan.
 
     Raises
@@ -102,7 +102,7 @@ def export_astra_sim(scenario: ScenarioValues, report: Report) -> Bundle:
     has_groups = bool(groups.members)
     if has_groups:
         files["groups.json"] = _groups(groups, rank_mapping)
-    return Bundle(
+    return ExportFiles(
         files
         | {
             "network.json": json.dumps(network, indent=2) + "\n",

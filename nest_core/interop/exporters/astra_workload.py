@@ -31,11 +31,11 @@ from nest_core.costs.zero import traffic
 from nest_core.interop.exporters import chakra
 from nest_core.network import IntArray
 
-__all__ = ["Groups", "Pass", "groups_of", "passes", "trace", "workload"]
+__all__ = ["Groups", "WorkloadPass", "groups_of", "passes", "trace", "workload"]
 
 
 @dataclass(frozen=True, slots=True)
-class Pass:
+class WorkloadPass:
     """One pass of one micro-batch over one virtual stage.
 
     Parameters
@@ -51,7 +51,7 @@ class Pass:
     virtual_stage: int
 
 
-def passes(point: Point, micro_batches: int, stage: int) -> list[Pass]:
+def passes(point: Point, micro_batches: int, stage: int) -> list[WorkloadPass]:
     """Passes of a stage, first to last.
 
     Examples
@@ -77,13 +77,15 @@ def passes(point: Point, micro_batches: int, stage: int) -> list[Pass]:
     return order + backward[total - warm :]
 
 
-def _nth(point: Point, k: int, stage: int, forward: bool) -> Pass:
+def _nth(point: Point, k: int, stage: int, forward: bool) -> WorkloadPass:
     pp, v = point.pp, point.interleave
     if v == 1:
-        return Pass(forward, k, stage)
+        return WorkloadPass(forward, k, stage)
     group, within = divmod(k, pp * v)
     turn, place = divmod(within, pp)
-    return Pass(forward, group * pp + place, (turn if forward else v - 1 - turn) * pp + stage)
+    return WorkloadPass(
+        forward, group * pp + place, (turn if forward else v - 1 - turn) * pp + stage
+    )
 
 
 _AXES = ("tp", "cp", "etp", "ep", "data", "replicas", "expert_data", "expert_replicas", "tied")
@@ -129,7 +131,7 @@ MICROSECOND = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TraceStep:
     """One node of a stage, before ranks give it peers and groups.
 
     Parameters
@@ -160,14 +162,14 @@ class Step:
     tag: int = 0
 
 
-def workload(problem: Problem, plan: Plan) -> list[list[Step]]:
+def workload(problem: Problem, plan: Plan) -> list[list[TraceStep]]:
     """Steps of every stage in one iteration of a plan whose stages all divide layers alike."""
     builder = _Builder(problem, plan)
     return [builder.stage(stage) for stage in range(plan.point.pp)]
 
 
 def trace(
-    steps: list[Step],
+    steps: list[TraceStep],
     rank: int,
     groups: Groups,
     peer: Callable[[int, int], int],
@@ -218,10 +220,10 @@ class _Builder:
             point.tp, point.sp, point.micro_batch, point.cp, point.ep, point.etp
         )
 
-    def stage(self, stage: int) -> list[Step]:
+    def stage(self, stage: int) -> list[TraceStep]:
         """Steps of a stage, in the order in which they are issued."""
         point = self.plan.point
-        steps: list[Step] = []
+        steps: list[TraceStep] = []
         for each_pass in passes(point, point.micro_batches(self.problem.batch), stage):
             steps += self._pass(each_pass, self.plan.recompute[stage])
         return steps + self._finish(stage)
@@ -229,7 +231,7 @@ class _Builder:
     def _span(self, virtual_stage: int) -> slice:
         return slice(self.plan.cuts[virtual_stage], self.plan.cuts[virtual_stage + 1])
 
-    def _pass(self, work: Pass, recompute: str) -> list[Step]:
+    def _pass(self, work: WorkloadPass, recompute: str) -> list[TraceStep]:
         span, table = self._span(work.virtual_stage), self.table
         layers = np.arange(span.start, span.stop)
         again = self.problem.layer_rows(recompute, ((span.start, span.stop),)), layers
@@ -256,7 +258,7 @@ class _Builder:
         again: tuple[IntArray, IntArray],
         forward: bool,
         name: str,
-    ) -> list[Step]:
+    ) -> list[TraceStep]:
         """Half of an axis's bytes belong to either pass, what is replayed to the backward one.
 
         ``again``: rows and layers of tables.
@@ -276,7 +278,7 @@ class _Builder:
             *_collective(name, chakra.REDUCE_SCATTER, size / 2, axis),
         ]
 
-    def _sharded(self, work: Pass, span: slice, name: str) -> list[Step]:
+    def _sharded(self, work: WorkloadPass, span: slice, name: str) -> list[TraceStep]:
         """Weights that ZeRO 3 gathers before a pass."""
         if self.plan.point.zero < 3:
             return []
@@ -284,7 +286,7 @@ class _Builder:
 
     def _sharing(
         self, op: int, per_parameter: float, span: slice, name: str, *, between: bool = False
-    ) -> list[Step]:
+    ) -> list[TraceStep]:
         """A collective over the ranks that share dense weights, and those that share experts.
 
         ``between`` those that hold the same shard of them.
@@ -296,7 +298,7 @@ class _Builder:
             dense -= table.tied_parameters  # the first layer's
         if not point.experts_apart:
             dense, experts = dense + experts, 0.0
-        steps: list[Step] = []
+        steps: list[TraceStep] = []
         for axis, members, elements in (
             ("data", point.shard_ranks, dense),
             ("expert_data", point.expert_shard_ranks, experts),
@@ -317,7 +319,7 @@ class _Builder:
     def _alike(self) -> bool:
         return self.plan.point.tp > 1 and not self.plan.point.sp
 
-    def _arrival(self, work: Pass, name: str) -> list[Step]:
+    def _arrival(self, work: WorkloadPass, name: str) -> list[TraceStep]:
         edge = work.virtual_stage if work.forward else work.virtual_stage + 1
         if edge in (0, len(self.plan.cuts) - 1) or self.plan.point.pp == 1:
             return []
@@ -327,26 +329,30 @@ class _Builder:
             steps += _collective(name, chakra.ALL_GATHER, size, "tp")
         return steps
 
-    def _departure(self, work: Pass, name: str) -> list[Step]:
+    def _departure(self, work: WorkloadPass, name: str) -> list[TraceStep]:
         edge = work.virtual_stage + 1 if work.forward else work.virtual_stage
         if edge in (0, len(self.plan.cuts) - 1) or self.plan.point.pp == 1:
             return []
         return [self._transfer(chakra.SEND, work, edge, self._boundary(self.plan.cuts[edge]), name)]
 
-    def _transfer(self, kind: int, work: Pass, edge: int, size: float, name: str) -> Step:
+    def _transfer(
+        self, kind: int, work: WorkloadPass, edge: int, size: float, name: str
+    ) -> TraceStep:
         """The tag says micro-batch, edge of the chain and direction."""
         tag = (work.micro_batch * len(self.plan.cuts) + edge) * 2 + (not work.forward)
         onwards = work.forward == (kind == chakra.SEND)
         what = "send" if kind == chakra.SEND else "receive"
-        return Step(f"{name} {what}", kind, size=_whole(size), hop=1 if onwards else -1, tag=tag)
+        return TraceStep(
+            f"{name} {what}", kind, size=_whole(size), hop=1 if onwards else -1, tag=tag
+        )
 
-    def _finish(self, stage: int) -> list[Step]:
+    def _finish(self, stage: int) -> list[TraceStep]:
         """Gradients, weights and states, once per iteration."""
         plan, state = self.plan, self.problem.state
         virtual_stages = range(stage, len(plan.cuts) - 1, plan.point.pp)
         zero = self.problem.acting_zero(plan.point)
         once = traffic(zero, state).sync
-        steps: list[Step] = []
+        steps: list[TraceStep] = []
         update = 0.0
         layers = update_layers(self.problem, plan.point, self.table)
         layers = np.broadcast_to(layers, (plan.point.pp, self.table.layers))
@@ -372,15 +378,15 @@ class _Builder:
         return steps
 
 
-def _compute(name: str, seconds: float) -> Step:
-    return Step(name, chakra.COMPUTE, micros=max(1, round(seconds / MICROSECOND)))
+def _compute(name: str, seconds: float) -> TraceStep:
+    return TraceStep(name, chakra.COMPUTE, micros=max(1, round(seconds / MICROSECOND)))
 
 
-def _collective(name: str, op: int, size: float, axis: str) -> list[Step]:
+def _collective(name: str, op: int, size: float, axis: str) -> list[TraceStep]:
     """One collective, or none of nothing."""
     if size < 1.0:
         return []
-    return [Step(f"{name} {axis}", chakra.COLLECTIVE, size=_whole(size), op=op, axis=axis)]
+    return [TraceStep(f"{name} {axis}", chakra.COLLECTIVE, size=_whole(size), op=op, axis=axis)]
 
 
 def _whole(size: float) -> int:

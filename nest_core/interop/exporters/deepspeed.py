@@ -16,8 +16,8 @@ from itertools import pairwise
 from nest_core.costs import Plan, Point, Report, state_bytes
 from nest_core.interop.exporters.host_mapping import HostMapping, host_mapping
 from nest_core.interop.exporters.values import (
-    Bundle,
-    Refused,
+    ExportFiles,
+    ExportRefused,
     check_launcher,
     check_order,
     check_plain_experts,
@@ -87,7 +87,7 @@ def engine(model):
 '''
 
 
-def export_deepspeed(scenario: ScenarioValues, report: Report) -> Bundle:
+def export_deepspeed(scenario: ScenarioValues, report: Report) -> ExportFiles:
     """Configuration, host file, Python glue and launch script of a priced plan.
 
     Raises
@@ -116,7 +116,7 @@ def export_deepspeed(scenario: ScenarioValues, report: Report) -> Bundle:
         'export PYTHONPATH="$HERE${PYTHONPATH:+:$PYTHONPATH}"\n'
         'exec deepspeed --hostfile "$HERE/hostfile" --master_port "${MASTER_PORT:-29500}" "$@"\n'
     )
-    return Bundle(
+    return ExportFiles(
         {
             "ds_config.json": json.dumps(_config(scenario, plan), indent=2) + "\n",
             "hostfile": top + _host_file(rank_mapping),
@@ -231,7 +231,7 @@ def _method(plan: Plan) -> str:
     blocks = {min(b, layers - 1) - max(a, 1) for a, b in pairwise(plan.cuts)}
     if len(blocks) == 1 and blocks != {0}:
         return 'f"type:{block.__name__}"'
-    raise Refused(
+    raise ExportRefused(
         "plan.cuts",
         f"must be even in layers or in blocks for {_NAME}",
         list(plan.cuts),

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from nest_core.costs import Report
 from nest_core.interop.exporters.host_mapping import HostMapping, host_mapping
 from nest_core.interop.exporters.megatron import export_megatron
-from nest_core.interop.exporters.values import Bundle, refuse_if
+from nest_core.interop.exporters.values import ExportFiles, refuse_if
 from nest_core.network import collapse
 from nest_core.scenario import ScenarioValues
 from nest_core.scenario.titles import scenario_title
@@ -75,7 +75,7 @@ srun --nodes="$nodes" --ntasks="$nodes" --ntasks-per-node=1 --gpu-bind=none \\
 """
 
 
-def export_array(scenario: ScenarioValues, reports: Sequence[Report]) -> Bundle:
+def export_array(scenario: ScenarioValues, reports: Sequence[Report]) -> ExportFiles:
     """One script that runs every plan for `STEPS` steps.
 
     Raises
@@ -112,12 +112,12 @@ def export_array(scenario: ScenarioValues, reports: Sequence[Report]) -> Bundle:
         steps=STEPS,
         file=FILE,
     )
-    return Bundle({FILE: directives + top + _START + _CASE + "".join(tasks) + _ESAC + _BOTTOM})
+    return ExportFiles({FILE: directives + top + _START + _CASE + "".join(tasks) + _ESAC + _BOTTOM})
 
 
 def export_uplinks(
     scenario: ScenarioValues, report: Report, most: int, words: str, table: str
-) -> Bundle:
+) -> ExportFiles:
     """One script that runs a plan once for every number of uplinks that leaves have left.
 
     Parameters
@@ -151,7 +151,7 @@ def export_uplinks(
         nodes=len(mapping.used_hosts),
         script=export_megatron(scenario, report, STEPS).files["launch.sh"],
     )
-    return Bundle({UPLINKS: directives + top + _START + launch + _BOTTOM})
+    return ExportFiles({UPLINKS: directives + top + _START + launch + _BOTTOM})
 
 
 def _directives(

@@ -28,7 +28,14 @@ from nest_core.interop.exporters.megatron_core import (
     stage_fields,
     swapped,
 )
-from nest_core.interop.exporters.values import Bundle, array, exports, header, refuse_if, torchrun
+from nest_core.interop.exporters.values import (
+    ExportFiles,
+    array,
+    exports,
+    header,
+    refuse_if,
+    torchrun,
+)
 from nest_core.network import collapse
 from nest_core.scenario import ScenarioValues
 from nest_core.workload.recomputation import modules_of
@@ -61,7 +68,7 @@ _PRECISION: Mapping[str, tuple[Words, ...]] = {
 }
 
 
-def export_megatron(scenario: ScenarioValues, report: Report, steps: int = 100) -> Bundle:
+def export_megatron(scenario: ScenarioValues, report: Report, steps: int = 100) -> ExportFiles:
     """Launch script and plan arguments of a priced plan.
 
     Parameters
@@ -114,7 +121,7 @@ def export_megatron(scenario: ScenarioValues, report: Report, steps: int = 100) 
         )
     )
     pasted = "".join(f"{shlex.join(words)}\n" for words in chosen)
-    return Bundle(
+    return ExportFiles(
         {"launch.sh": script, "plan.args": pasted},
         (
             "Rotary base, norm epsilon, learning rate and router losses are Megatron-LM's "

@@ -32,7 +32,7 @@ from itertools import pairwise
 from nest_core.costs import Plan, Point
 from nest_core.interop.exporters.host_mapping import HostMapping
 from nest_core.interop.exporters.values import (
-    Refused,
+    ExportRefused,
     agrees,
     check_launcher,
     check_order,
@@ -152,7 +152,7 @@ def _check_training(scenario: ScenarioValues, point: Point, framework: str) -> N
     )
     if scenario.optimizer == "adam_bf16" or (scenario.optimizer == "adam_8bit" and not point.zero):
         rule = "must be adam or sgd" + ("" if point.zero else " without ZeRO")
-        raise Refused(
+        raise ExportRefused(
             "workload.optimizer",
             f"{rule} for {framework}, whose narrow moments need its "
             "distributed optimizer and keep master weights",
@@ -284,7 +284,7 @@ def architecture(scenario: ScenarioValues, framework: str) -> dict[str, Value]:
     model = scenario.model
     if model.family not in _FAMILIES:
         what = _MISSING.get(model.family, "parts it does not know")
-        raise Refused(
+        raise ExportRefused(
             "workload.model",
             f"must not need {what} for {framework}",
             model.name,

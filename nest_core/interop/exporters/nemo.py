@@ -22,7 +22,7 @@ from nest_core.interop.exporters.megatron_core import (
     stage_fields,
     swapped,
 )
-from nest_core.interop.exporters.values import Bundle, exports, header, refuse_if, torchrun
+from nest_core.interop.exporters.values import ExportFiles, exports, header, refuse_if, torchrun
 from nest_core.network import collapse
 from nest_core.scenario import ScenarioValues
 
@@ -76,7 +76,7 @@ from megatron.core.transformer.enums import AttnBackend
 """
 
 
-def export_nemo(scenario: ScenarioValues, report: Report) -> Bundle:
+def export_nemo(scenario: ScenarioValues, report: Report) -> ExportFiles:
     """Training script and launch script of a priced plan.
 
     Raises
@@ -102,7 +102,7 @@ def export_nemo(scenario: ScenarioValues, report: Report) -> Bundle:
         + exports({"CUDA_DEVICE_MAX_CONNECTIONS": "" if plan.point.zero > 1 else "1"})
         + torchrun(rank_mapping, ["train.py"])
     )
-    return Bundle(
+    return ExportFiles(
         {"train.py": script, "launch.sh": launch},
         (
             "The script trains on mock data with a placeholder learning rate; rotary base and "

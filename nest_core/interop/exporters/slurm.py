@@ -23,7 +23,7 @@ import numpy as np
 
 from nest_core.costs import Plan, Report
 from nest_core.interop.exporters.host_mapping import HostMapping, host_mapping
-from nest_core.interop.exporters.values import Bundle, header, refuse_if
+from nest_core.interop.exporters.values import ExportFiles, header, refuse_if
 from nest_core.network import collapse
 from nest_core.scenario import ScenarioValues
 from nest_core.scenario.titles import scenario_title
@@ -63,7 +63,7 @@ MASTER_ADDR="$(head -n 1 "$SLURM_HOSTFILE")"
 _FIRST = 'MASTER_ADDR="${nodes[0]}"\n'
 
 
-def export_slurm(scenario: ScenarioValues, report: Report) -> Bundle:
+def export_slurm(scenario: ScenarioValues, report: Report) -> ExportFiles:
     """Batch script, task script and, where it is needed, rank file of a priced plan.
 
     Raises
@@ -91,7 +91,7 @@ def export_slurm(scenario: ScenarioValues, report: Report) -> Bundle:
     notes = [f"The job's {nodes} nodes, sorted by name, stand for the fabric's in its numbering."]
     if len(rank_mapping.host_sizes) > nodes:
         notes.append("Nodes that the plan leaves idle are not asked for.")
-    return Bundle(files, tuple(notes))
+    return ExportFiles(files, tuple(notes))
 
 
 def coordinates(plan: Plan) -> dict[str, list[int]]:

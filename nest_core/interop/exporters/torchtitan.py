@@ -22,8 +22,8 @@ from nest_core.costs import Plan, Point, Report
 from nest_core.costs.schedules import DELAYS
 from nest_core.interop.exporters.host_mapping import host_mapping
 from nest_core.interop.exporters.values import (
-    Bundle,
-    Refused,
+    ExportFiles,
+    ExportRefused,
     check_launcher,
     check_order,
     check_plain_experts,
@@ -47,7 +47,7 @@ _ORDER = ("tp", "cp", "dp", "pp")
 _SCHEDULES = {"1f1b": "1F1B", "gpipe": "GPipe", "interleaved": "Interleaved1F1B"}
 
 
-def export_torchtitan(scenario: ScenarioValues, report: Report) -> Bundle:
+def export_torchtitan(scenario: ScenarioValues, report: Report) -> ExportFiles:
     """Configuration module and launch script of a priced plan.
 
     Raises
@@ -94,7 +94,7 @@ def export_torchtitan(scenario: ScenarioValues, report: Report) -> Bundle:
         "export PYTHONPATH\n"
         + torchrun(rank_mapping, ["-m torchtitan.train --module nest_plan --config plan", '"$@"'])
     )
-    return Bundle(
+    return ExportFiles(
         {"nest_plan.py": module, "launch.sh": launch},
         (
             f"Tokenizer, data and learning rate are those of torchtitan's {base}.",
@@ -323,7 +323,7 @@ def flavour_of(model: Model) -> tuple[str, str, str]:
     for flavour, shipped in _FLAVOURS.items():
         if sizes == shipped and not model.window:
             return flavour
-    raise Refused(
+    raise ExportRefused(
         "workload.model",
         "must have the sizes of a model that torchtitan ships",
         model.name,

@@ -18,8 +18,8 @@ from nest_core.scenario import ScenarioValues
 from nest_core.scenario.titles import scenario_title
 
 __all__ = [
-    "Bundle",
-    "Refused",
+    "ExportFiles",
+    "ExportRefused",
     "agrees",
     "array",
     "check_launcher",
@@ -38,7 +38,7 @@ __all__ = [
 Content = str | bytes
 
 
-class Refused(InputError):
+class ExportRefused(InputError):
     """A plan that a framework cannot express; the sentence says which part and why."""
 
 
@@ -51,11 +51,11 @@ def refuse_if(wrong: object, field: str, rule: str, value: object, remedy: str) 
         If that is so.
     """
     if wrong:
-        raise Refused(field, rule, value, remedy)
+        raise ExportRefused(field, rule, value, remedy)
 
 
 @dataclass(frozen=True, slots=True)
-class Bundle:
+class ExportFiles:
     """Files of one export.
 
     Parameters
@@ -158,7 +158,7 @@ def check_order(point: Point, orders: Sequence[Sequence[str]], framework: str) -
     """Refuse axis orders that a framework has no ranks for."""
     if not any(agrees(point, order) for order in orders):
         accepted = " or ".join("-".join(order) for order in orders)
-        raise Refused(
+        raise ExportRefused(
             "plan.order",
             f"must be {accepted} for {framework}, apart from axes of degree 1",
             "-".join(point.order),
@@ -186,7 +186,7 @@ def check_launcher(
     )
     if even and not rank_mapping.even:
         counts = ", ".join(map(str, sorted({int(n) for n in rank_mapping.per_host})))
-        raise Refused(
+        raise ExportRefused(
             "plan.devices_used",
             f"must put as many ranks on every node for {framework}'s launcher",
             counts,

@@ -59,7 +59,7 @@ End = tuple[str, int]
 
 
 @dataclass(slots=True)
-class _Node:
+class _SubnetNode:
     kind: str
     ports: int
     description: str
@@ -93,9 +93,9 @@ def read_ibnetdiscover(source: Source) -> Reading:
     return draft.document(source.name)
 
 
-def _nodes(source: Source) -> dict[str, _Node]:
-    nodes: dict[str, _Node] = {}
-    current: _Node | None = None
+def _nodes(source: Source) -> dict[str, _SubnetNode]:
+    nodes: dict[str, _SubnetNode] = {}
+    current: _SubnetNode | None = None
     system = ""
     for number, raw in enumerate(source.text.splitlines(), start=1):
         line = raw.strip()
@@ -116,7 +116,7 @@ def _nodes(source: Source) -> dict[str, _Node]:
             guid = match[3]
             if guid in nodes:
                 raise source.wrong(number, "must describe a node once", guid, "remove one block")
-            current = nodes[guid] = _Node(
+            current = nodes[guid] = _SubnetNode(
                 match[1], int(match[2]), match[4].strip(), number, system or guid
             )
         elif not line.startswith(_SKIPPED):
@@ -144,7 +144,7 @@ def _link(source: Source, number: int, line: str) -> tuple[int, End, float, int]
 
 
 def _links(
-    source: Source, draft: Draft, nodes: dict[str, _Node], skipped: set[str]
+    source: Source, draft: Draft, nodes: dict[str, _SubnetNode], skipped: set[str]
 ) -> dict[tuple[End, End], tuple[float, int]]:
     """Every link once, ends in order: its rate and line."""
     links: dict[tuple[End, End], tuple[float, int]] = {}
@@ -186,7 +186,7 @@ class _Host:
 
 
 def _hosts(
-    nodes: dict[str, _Node], skipped: set[str], linked: set[str], draft: Draft
+    nodes: dict[str, _SubnetNode], skipped: set[str], linked: set[str], draft: Draft
 ) -> dict[str, _Host]:
     hosts: dict[str, _Host] = {}
     left_out: set[str] = set()
@@ -247,7 +247,7 @@ def _check_size(source: Source, hosts: dict[str, _Host]) -> None:
 def _add_hosts(
     source: Source,
     draft: Draft,
-    nodes: dict[str, _Node],
+    nodes: dict[str, _SubnetNode],
     hosts: dict[str, _Host],
     links: dict[tuple[End, End], tuple[float, int]],
 ) -> dict[str, str]:
@@ -279,7 +279,7 @@ def _add_hosts(
     return names
 
 
-def _add_switches(draft: Draft, nodes: dict[str, _Node], skipped: set[str]) -> dict[str, str]:
+def _add_switches(draft: Draft, nodes: dict[str, _SubnetNode], skipped: set[str]) -> dict[str, str]:
     switches = {guid: node for guid, node in nodes.items() if node.kind == "Switch"}
     short = {guid: _switch_name(node.description) or guid for guid, node in switches.items()}
     counts: dict[str, int] = {}

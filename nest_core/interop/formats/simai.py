@@ -31,7 +31,7 @@ Joined = tuple[str, str, float, float, int]
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
+class _Ns3Topology:
     devices: tuple[str, ...]
     inner: tuple[str, ...]
     outer: tuple[str, ...]
@@ -70,12 +70,12 @@ def write_simai(fabric: Fabric) -> FabricText:
     return FabricText("\n".join([head, _switches(plan), *lines]) + "\n", lost)
 
 
-def _switches(plan: _Plan) -> str:
+def _switches(plan: _Ns3Topology) -> str:
     first, count = len(plan.devices), len(plan.inner) + len(plan.outer)
     return " ".join(str(first + number) for number in range(count))
 
 
-def _links(plan: _Plan) -> list[str]:
+def _links(plan: _Ns3Topology) -> list[str]:
     total = sum(count for *_, count in plan.links)
     if total > MAX_LINKS:
         raise InputError(
@@ -100,7 +100,7 @@ def _plain(figure: float) -> str:
     return str(text)
 
 
-def _plan(fabric: Fabric, target: str) -> _Plan:
+def _plan(fabric: Fabric, target: str) -> _Ns3Topology:
     if not fabric.switched:
         raise InputError(
             "fabric",
@@ -144,7 +144,7 @@ def _plan(fabric: Fabric, target: str) -> _Plan:
         lost.append("The seed of the hash.")
     lost += unsaid_counts(graph)
     chosen = set(inner)
-    return _Plan(
+    return _Ns3Topology(
         graph.device_ids,
         inner,
         tuple(name for name in switches if name not in chosen),

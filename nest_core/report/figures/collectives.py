@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from nest_core.calibration.collectives.sweep import Measured, Sweep
+from nest_core.calibration.collectives.sweep import CollectiveSweep, Measured
 from nest_core.documents.units import GB, humanise, humanise_bytes, humanise_rate, humanise_seconds
 from nest_core.network import FloatArray
 from nest_core.report.figures.style import (
@@ -39,7 +39,7 @@ _TICKS = range(12, 33, 4)
 _ENDS = [np.log10(2.0**12) - 0.05, np.log10(2.0**32) + 0.05]
 
 
-def time_figure(found: Sweep, measured: Measured | None = None) -> Picture:
+def time_figure(found: CollectiveSweep, measured: Measured | None = None) -> Picture:
     """Seconds against bytes, both logarithmic."""
     traces = [
         _bound(found.size_bytes, found.bound_s),
@@ -65,7 +65,7 @@ def time_figure(found: Sweep, measured: Measured | None = None) -> Picture:
     )
 
 
-def bandwidth_figure(found: Sweep, measured: Measured | None = None) -> Picture:
+def bandwidth_figure(found: CollectiveSweep, measured: Measured | None = None) -> Picture:
     """Bus bandwidth against bytes, linear against logarithmic."""
     bus = found.bus_Bps / GB
     bound = found.bound_Bps / GB
@@ -99,7 +99,7 @@ def bandwidth_figure(found: Sweep, measured: Measured | None = None) -> Picture:
     )
 
 
-def half_peak_bytes(found: Sweep) -> float | None:
+def half_peak_bytes(found: CollectiveSweep) -> float | None:
     """Smallest message at half of the bound; None where none of the sweep gets there."""
     share = found.bus_Bps / found.bound_Bps
     reaches = np.flatnonzero(share >= 0.5)
@@ -113,13 +113,13 @@ def half_peak_bytes(found: Sweep) -> float | None:
     return float(np.exp(low + part * (high - low)))
 
 
-def _what(found: Sweep) -> str:
+def _what(found: CollectiveSweep) -> str:
     among = f"{found.devices:,} devices"
     where = ("", " in one node")[found.nodes] if found.nodes < 2 else f" in {found.nodes:,} nodes"
     return f"one {found.op.replace('_', '-')} among {among}{where}"
 
 
-def _bandwidth_finding(found: Sweep) -> str:
+def _bandwidth_finding(found: CollectiveSweep) -> str:
     half = half_peak_bytes(found)
     peak = humanise_rate(found.bound_Bps)
     if half is None:
@@ -132,7 +132,7 @@ def _bandwidth_finding(found: Sweep) -> str:
     return f"Half of the peak bus bandwidth is reached at {humanise_bytes(half)}"
 
 
-def _time_finding(found: Sweep, measured: Measured | None) -> str:
+def _time_finding(found: CollectiveSweep, measured: Measured | None) -> str:
     if measured is None:
         first, last = (humanise_seconds(found.seconds[end]) for end in (0, -1))
         small, large = (size_label(found.size_bytes[end]) for end in (0, -1))
@@ -145,14 +145,14 @@ def _time_finding(found: Sweep, measured: Measured | None) -> str:
     return f"Measured runs take {ratio.min():.3g} to {ratio.max():.3g} times as long"
 
 
-def _at(found: Sweep, size_bytes: FloatArray) -> FloatArray:
+def _at(found: CollectiveSweep, size_bytes: FloatArray) -> FloatArray:
     """Our curve at other sizes, interpolated on logarithms."""
     return np.asarray(
         np.exp(np.interp(np.log(size_bytes), np.log(found.size_bytes), np.log(found.seconds)))
     )
 
 
-def _curve(found: Sweep, values: FloatArray) -> dict[str, Any]:
+def _curve(found: CollectiveSweep, values: FloatArray) -> dict[str, Any]:
     texts = [
         f"{humanise_bytes(size)}: {humanise_seconds(time)}, {humanise_rate(rate)}<br>{name}"
         for size, time, rate, name in zip(
@@ -204,7 +204,7 @@ def _time_texts(measured: Measured) -> list[str]:
     ]
 
 
-def _bound_label(found: Sweep) -> dict[str, Any]:
+def _bound_label(found: CollectiveSweep) -> dict[str, Any]:
     return note(
         f"the links allow {humanise_rate(found.bound_Bps)}",
         np.log10(found.size_bytes[0]),
@@ -254,7 +254,7 @@ def _range(*values: FloatArray) -> tuple[float, float]:
     return float(every.min()), float(every.max())
 
 
-def _legend(found: Sweep, measured: Measured | None) -> tuple[tuple[str, str], ...]:
+def _legend(found: CollectiveSweep, measured: Measured | None) -> tuple[tuple[str, str], ...]:
     names = ", ".join(dict.fromkeys(found.algorithms)).replace("_", " ")
     shown = ((f"our model: {names}", ACCENT), ("bound of the links", LIMIT))
     if measured is None:

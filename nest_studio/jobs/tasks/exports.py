@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from nest_core.costs.price import Report
-from nest_core.interop.exporters import Refused, export_plan
+from nest_core.interop.exporters import ExportRefused, export_plan
 from nest_core.scenario import Scenario
 from nest_studio.jobs.tasks.requests import announced
 
@@ -62,7 +62,7 @@ def plan_exports(scenario: Scenario, best: Report) -> tuple[PlanExport, ...]:
     for target in LABELS:
         try:
             bundle = export_plan(target, values, best)
-        except Refused as error:
+        except ExportRefused as error:
             found.append(PlanExport(target, {}, str(error)))
         else:
             found.append(PlanExport(target, dict(bundle.files), "", tuple(bundle.notes)))

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from nest_core.bill.bill import Bill, bill
 from nest_core.bill.prices import DEFAULT, load_prices
-from nest_core.calibration.collectives.sweep import LIBRARY_NETWORK, Sweep, sweep
+from nest_core.calibration.collectives.sweep import LIBRARY_NETWORK, CollectiveSweep, sweep
 from nest_core.costs.software import Software
 from nest_core.documents.units import GIB
 from nest_core.explain.fabric_summary import fabric_headlines, levels_table
@@ -158,7 +158,7 @@ def fabric_bill(scenario: Scenario, settings: tuple[str, ...]) -> Bill:
 
 def fabric_sweep(
     scenario: Scenario, asked: CollectiveRequest, *, progress: Tell, stop: Stop
-) -> tuple[Sweep, tuple[str, str]] | None:
+) -> tuple[CollectiveSweep, tuple[str, str]] | None:
     """A collective at all sizes, and what the smallest and the largest wait for on the links."""
     progress(0.0, "collapsing the fabric into levels")
     _, network = _collapsed(scenario)

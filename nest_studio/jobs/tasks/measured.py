@@ -14,7 +14,7 @@ from nest_core.api.calibrate import given_by
 from nest_core.api.measured_words import errors_in_words, next_table, parameter_table, run_table
 from nest_core.api.measurements import Entry, Measurements, fitted, read_entries
 from nest_core.api.next_runs import next_runs
-from nest_core.calibration.logs import Given
+from nest_core.calibration.logs import RunFacts
 from nest_core.report.figures import Picture
 from nest_core.report.figures.measured import errors_picture
 from nest_core.report.tables import Table
@@ -49,7 +49,7 @@ def read_measured(
 
     Fabric, accelerator and model of the runs are the scenario's, if there is one.
     """
-    given = given_by(scenario.values) if scenario else Given()
+    given = given_by(scenario.values) if scenario else RunFacts()
     told = {"accelerator": beside.accelerator} if beside.accelerator else {}
     given = replace(
         given,

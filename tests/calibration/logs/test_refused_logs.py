@@ -7,7 +7,7 @@ import random
 import pytest
 from printed_logs import bridge, deepspeed, dump, iteration, megatron, mllog, nemo, text, torchtitan
 
-from nest_core.calibration.logs import Given, read_run_log
+from nest_core.calibration.logs import RunFacts, read_run_log
 from nest_core.documents.errors import InputError
 
 COMMAND = (
@@ -26,7 +26,7 @@ def refused(tmp_path):
         path.write_bytes(content if isinstance(content, bytes) else text(content).encode())
         columns = {"accelerator": "H100", **columns}
         with pytest.raises(InputError) as error:
-            read_run_log(path, Given(launch, columns, devices=devices))
+            read_run_log(path, RunFacts(launch, columns, devices=devices))
         said = str(error.value)
         assert said.endswith(".")
         assert ". " not in said
@@ -117,7 +117,7 @@ def test_whatever_is_broken_in_a_log_is_an_answer_or_a_sentence(tmp_path, framew
         path.write_bytes(content)
         sentence, seconds = "", 1.0
         try:
-            seconds = read_run_log(path, Given(launch, {"accelerator": "H100"})).outcome.seconds
+            seconds = read_run_log(path, RunFacts(launch, {"accelerator": "H100"})).outcome.seconds
         except InputError as error:
             sentence = str(error)
         assert "\n" not in sentence

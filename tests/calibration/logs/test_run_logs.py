@@ -20,7 +20,7 @@ from printed_logs import (
     torchtitan,
 )
 
-from nest_core.calibration.logs import Given, read_run_log
+from nest_core.calibration.logs import RunFacts, read_run_log
 from nest_core.calibration.logs.mllog import MllogReader
 from nest_core.documents.files import log_lines
 from nest_core.documents.units import GB, GIB
@@ -44,7 +44,7 @@ def read(tmp_path):
     def row(lines, launch="", model="", **columns):
         path = tmp_path / "run.log"
         path.write_text(text(lines))
-        return read_run_log(path, Given(launch, {**H100, **columns}, model))
+        return read_run_log(path, RunFacts(launch, {**H100, **columns}, model))
 
     return row
 

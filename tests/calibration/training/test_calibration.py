@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from nest_core.calibration.training import Outcome, Row
+from nest_core.calibration.training import MeasuredOutcome, MeasuredRow
 from nest_core.calibration.training.calibration import calibrated
 from nest_core.calibration.training.machines import accelerator_of
 from nest_core.calibration.training.predict import predict
@@ -43,7 +43,7 @@ def rows_on(runs, factor=1.0, **parameters):
             **{name: getattr(device.family, name) * by for name, by in parameters.items()},
         )
         seconds = predict(run, replace(device, family=family)).iteration_s
-        rows.append(Row(run, Outcome(factor * seconds)))
+        rows.append(MeasuredRow(run, MeasuredOutcome(factor * seconds)))
     return rows
 
 
@@ -112,7 +112,9 @@ def test_left_out_is_what_a_fit_without_the_run_says(runs):
     """The identity of ridge regression beside fits that really lack each run."""
     rng = np.random.default_rng(7)
     rows = [
-        Row(row.run, Outcome(row.outcome.seconds * float(np.exp(rng.normal(0, 0.08)))))
+        MeasuredRow(
+            row.run, MeasuredOutcome(row.outcome.seconds * float(np.exp(rng.normal(0, 0.08))))
+        )
         for row in rows_on(runs, gemm_efficiency=0.92)
     ]
     found = calibrated(rows)
@@ -160,7 +162,7 @@ def test_one_run_has_none_to_be_left_out_of(runs):
 
 @pytest.mark.parametrize("factor", [1e3, 1e-3])
 def test_times_in_another_unit_are_skipped_with_the_reason(runs, factor):
-    strange = Row(runs[0], Outcome(rows_on(runs[:1])[0].outcome.seconds * factor))
+    strange = MeasuredRow(runs[0], MeasuredOutcome(rows_on(runs[:1])[0].outcome.seconds * factor))
     found = calibrated([strange, *rows_on(runs[1:])])
     assert [each.id for each in found.skipped] == [runs[0].id]
     assert "unit" in found.skipped[0].reason

@@ -19,7 +19,7 @@ from nest_core.api.measured_words import (
 )
 from nest_core.api.measurements import MOST_ENTRIES, Entry, Measurements, fitted, read_entries
 from nest_core.api.scenario import load
-from nest_core.calibration.logs import Given
+from nest_core.calibration.logs import RunFacts
 from nest_core.documents.errors import InputError
 from nest_core.report.figures.measured import errors_picture
 
@@ -27,7 +27,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "logs"))
 from printed_logs import deepspeed, megatron, text, torchtitan
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "calibration"
-H100 = Given(columns={"accelerator": "H100"})
+H100 = RunFacts(columns={"accelerator": "H100"})
 SLOW = megatron([9.0, 8.0, 7.0, *[5.4] * 5])
 SLOWER = megatron([9.0, 8.0, 7.0, *[5.6] * 5], micro_batch_size=2)
 COMMAND = (
@@ -57,7 +57,7 @@ def ours():
         Measurements("mine")
         .with_entries(read_entries(content(SLOW), "slow.log", H100))
         .with_entries(read_entries(content(SLOWER), "slower.log", H100))
-        .with_entries(read_entries(b"", "", Given(COMMAND, H100.columns)))
+        .with_entries(read_entries(b"", "", RunFacts(COMMAND, H100.columns)))
     )
 
 
@@ -76,7 +76,7 @@ def test_files_fit_the_stack_that_the_command_fits(tmp_path, fit):
 
 def test_what_is_kept_is_read_back_whole(ours):
     assert Measurements.from_json(ours.to_json()) == ours
-    again = read_entries(ours.to_csv().encode(), "runs.csv", Given())
+    again = read_entries(ours.to_csv().encode(), "runs.csv", RunFacts())
     assert [(each.name, each.kind) for each in again] == [
         ("slow.log", "run"),
         ("slower.log", "run"),
@@ -137,7 +137,7 @@ def test_a_fit_moves_errors_and_says_so(fit):
 
 
 def test_what_no_log_says_is_said(ours):
-    (entry,) = read_entries(content(torchtitan()), "titan.log", Given())
+    (entry,) = read_entries(content(torchtitan()), "titan.log", RunFacts())
     assert "Precision: as recipes have it, bf16." in entry.assumed
     assert any(line.startswith("From what was given") for line in ours.entries[0].assumed)
 
@@ -145,14 +145,14 @@ def test_what_no_log_says_is_said(ours):
 def test_a_scenario_says_what_a_log_does_not():
     small = load("llama2-7b-64-h100").values
     given = given_by(small)
-    (entry,) = read_entries(content(deepspeed()), "ds.log", Given("seq_len=4096", given.columns))
+    (entry,) = read_entries(content(deepspeed()), "ds.log", RunFacts("seq_len=4096", given.columns))
     assert entry.cells["model"] == small.model.name
     assert "model" in " ".join(entry.assumed)
 
 
 def test_logs_of_nccl_tests_are_kept_as_they_are(ours):
     log = (DATA / "a100_all_reduce.txt").read_bytes()
-    (entry,) = read_entries(log, "nccl.txt", Given())
+    (entry,) = read_entries(log, "nccl.txt", RunFacts())
     assert (entry.kind, entry.text) == ("nccl", log.decode())
     without = fitted(Measurements("mine", (entry,)))
     assert without.own is None
@@ -162,7 +162,7 @@ def test_logs_of_nccl_tests_are_kept_as_they_are(ours):
 @pytest.mark.check
 def test_a_log_of_nccl_tests_gives_the_stack_a_curve(ours):
     log = (DATA / "a100_all_reduce.txt").read_bytes()
-    (entry,) = read_entries(log, "nccl.txt", Given())
+    (entry,) = read_entries(log, "nccl.txt", RunFacts())
     with_curve = fitted(ours.with_entries((entry,)))
     (curve,) = with_curve.stack["curves"]
     assert curve["link"] == "nvlink"

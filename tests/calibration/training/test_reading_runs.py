@@ -7,7 +7,7 @@ import csv
 import pytest
 from run_tables import PLAIN, SUBSET, TABLES, as_csv
 
-from nest_core.calibration.training import Outcome, read_runs
+from nest_core.calibration.training import MeasuredOutcome, read_runs
 from nest_core.calibration.training.predict import problem_of
 from nest_core.calibration.training.reading import MEASURED_COLUMNS, is_training
 from nest_core.calibration.training.rows import DEFAULTS
@@ -162,9 +162,9 @@ def test_switches_reduce_where_a_row_says_so(one, cells, reduces):
 
 
 def test_times_and_memory_are_measured_apart(one):
-    assert one(mem_GB_per_gpu="").outcome == Outcome(1.5)
-    assert one(iter_time_s="", mem_GB_per_gpu="40").outcome == Outcome(None, 40e9)
-    assert one(iter_time_s="0", mem_GB_per_gpu="-3").outcome == Outcome()
+    assert one(mem_GB_per_gpu="").outcome == MeasuredOutcome(1.5)
+    assert one(iter_time_s="", mem_GB_per_gpu="40").outcome == MeasuredOutcome(None, 40e9)
+    assert one(iter_time_s="0", mem_GB_per_gpu="-3").outcome == MeasuredOutcome()
     assert one(iter_time_s="soon").outcome.seconds is None
     text = (SUBSET / TABLES[1]).read_text()
     first = next(csv.DictReader(text.splitlines()))

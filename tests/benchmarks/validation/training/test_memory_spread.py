@@ -8,7 +8,7 @@ import tomllib
 import pytest
 
 from benchmarks.validation.training.memory_spread import measured_spreads, spreads_toml
-from nest_core.calibration.training import Outcome
+from nest_core.calibration.training import MeasuredOutcome
 from nest_core.calibration.training.predict import Prediction
 from nest_core.costs.head_room import FEWEST, POOLED, MemorySpread, spread_of
 
@@ -16,7 +16,10 @@ from nest_core.costs.head_room import FEWEST, POOLED, MemorySpread, spread_of
 def made(one, times, framework="megatron-lm", source="a/b @1"):
     """Predictions that are so many times what was measured."""
     run = one(source=source, dist_opt_or_zero="fsdp2(zero3)" if framework == "fsdp" else "").run
-    return [Prediction(run, Outcome(1.0, 8.0, "device"), 1.0, 8.0 * each, True) for each in times]
+    return [
+        Prediction(run, MeasuredOutcome(1.0, 8.0, "device"), 1.0, 8.0 * each, True)
+        for each in times
+    ]
 
 
 def test_sources_count_alike_however_many_runs_they_give(one):

@@ -22,9 +22,9 @@ from benchmarks.validation.training.optima import (
     space_of,
 )
 from benchmarks.validation.training.optima_document import OPTIMA_MARK, optima_part
-from nest_core.calibration.training import Row, read_runs
+from nest_core.calibration.training import MeasuredRow, read_runs
 from nest_core.calibration.training.predict import Prediction, predict, predict_rows
-from nest_core.calibration.training.runs import Outcome, Unread
+from nest_core.calibration.training.runs import MeasuredOutcome, Unread
 from nest_core.costs import Plan
 from nest_core.costs.head_room import MemorySpread, at_most
 from nest_core.documents.errors import InputError
@@ -164,7 +164,7 @@ def test_bounds_change_no_optimum(found):
     assert search(problem, space_of(run)).best == item.best
 
 
-def test_a_group_is_one_job_by_whatever_name(one: Callable[..., Row]):
+def test_a_group_is_one_job_by_whatever_name(one: Callable[..., MeasuredRow]):
     """The fastest of quality A and B counts, from whatever source."""
     slow, fast = one(id="S", iter_time_s="2.0"), one(id="F", model="Mine", source="there/x")
     other = one(id="O", global_batch_seqs="128.0", iter_time_s="1.0")
@@ -178,7 +178,7 @@ def test_a_group_is_one_job_by_whatever_name(one: Callable[..., Row]):
     assert {run.id for run in second.source} == {"S", "O", "D", "U"}
 
 
-def test_memory_of_a_source_is_left_out_of_what_holds_for_it(one: Callable[..., Row]):
+def test_memory_of_a_source_is_left_out_of_what_holds_for_it(one: Callable[..., MeasuredRow]):
     near = [one(id=f"N{n}", source="near/x", iter_time_s="2.0") for n in range(5)]
     far = one(id="F", source="far/x", global_batch_seqs="128.0", mem_GB_per_gpu="70.0")
     predictions, _ = predict_rows([*near, far])
@@ -201,7 +201,7 @@ def test_what_cannot_be_searched_says_why(found, monkeypatch):
 def with_memory(item, error: float) -> Prediction:
     best = item.group.best
     used = best.comparable_bytes / (1.0 + error)
-    return replace(best, outcome=Outcome(best.outcome.seconds, used, "device"))
+    return replace(best, outcome=MeasuredOutcome(best.outcome.seconds, used, "device"))
 
 
 def test_optima_are_held_against_the_errors_of_their_own_source(found):
@@ -211,7 +211,8 @@ def test_optima_are_held_against_the_errors_of_their_own_source(found):
     full = replace(item, needed_left_out_bytes=0.9 * room)
     more = replace(with_memory(item, 0.0), memory_bytes=room, counted_bytes=())
     errors = [
-        replace(more, outcome=Outcome(1.0, room * factor, "device")) for factor in (1.2, 1.0, 0.9)
+        replace(more, outcome=MeasuredOutcome(1.0, room * factor, "device"))
+        for factor in (1.2, 1.0, 0.9)
     ]
     text = optima_part([full], errors, "t.csv")
     assert "33.3% do not fit" in text

@@ -10,9 +10,9 @@ from run_tables import SUBSET, TABLES
 
 from benchmarks.validation.training.bands import FEWEST, bands_toml, measured_bands
 from benchmarks.validation.training.regions import REPORTED, cell_of, cells, fitted, region_scores
-from nest_core.calibration.training import Outcome, read_runs
+from nest_core.calibration.training import MeasuredOutcome, read_runs
 from nest_core.calibration.training.architectures import model_of
-from nest_core.calibration.training.bands import Band, _band, band_of, load_bands
+from nest_core.calibration.training.bands import ErrorBand, _band, band_of, load_bands
 from nest_core.calibration.training.machines import accelerator_of
 from nest_core.calibration.training.predict import Prediction, plan_of, predict_rows
 from nest_core.costs import Plan, Point
@@ -32,7 +32,7 @@ def names(prediction):
 
 
 def made(one, **cells):
-    return Prediction(one(**cells).run, Outcome(1.0), 1.1, 1e9, True)
+    return Prediction(one(**cells).run, MeasuredOutcome(1.0), 1.1, 1e9, True)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_shipped_bands_are_whole():
 
 
 def band(**changes):
-    made = Band(
+    made = ErrorBand(
         "A100", ("A100", "model parallel", "dense", "16 bits", "several nodes"), 9, -0.1, 0.05,
         0.06, (64, 512), (3.6e9, 175e9), (2048, 2048),
     )  # fmt: skip
@@ -177,7 +177,7 @@ def test_sizes_may_be_a_factor_of_two_away(one):
 
 def test_degrees_far_beyond_the_measured_ones_are_outside():
     """A pipeline of 40 stages is not validated by runs of at most 16."""
-    band = Band("r", ("a",), 9, -0.1, 0.1, 0.05, (8.0, 64.0), (1e9, 1e10), (2048.0, 4096.0),
+    band = ErrorBand("r", ("a",), 9, -0.1, 0.1, 0.05, (8.0, 64.0), (1e9, 1e10), (2048.0, 4096.0),
                 tp=(1.0, 8.0), pp=(2.0, 16.0))  # fmt: skip
     asked = {"devices": 32, "parameters": 2e9, "tokens": 2048}
     assert band.holds(**asked, tp=16, pp=32)

@@ -13,7 +13,7 @@ from scipy.stats import spearmanr
 
 from benchmarks.validation.ranks import spearman
 from benchmarks.validation.training.regions import group_scores, score
-from nest_core.calibration.training import Outcome
+from nest_core.calibration.training import MeasuredOutcome
 from nest_core.calibration.training.predict import Prediction
 
 
@@ -24,7 +24,7 @@ def made(one):
     def make(*pairs, **changes):
         run = replace(one().run, **changes)
         return [
-            Prediction(run, Outcome(measured), predicted, 1e9, True)
+            Prediction(run, MeasuredOutcome(measured), predicted, 1e9, True)
             for predicted, measured in pairs
         ]
 
