@@ -46,7 +46,8 @@ def reference(folder: Path) -> None:
 def _returned(function: Any) -> Any:
     """The class that a function's annotation names as what it returns, if it names one."""
     annotation = getattr(function, "__annotations__", {}).get("return")
-    return vars(sys.modules[function.__module__]).get(annotation) if annotation else None
+    name = annotation and annotation.partition("[")[0]
+    return vars(sys.modules[function.__module__]).get(name)
 
 
 def _page(path: str, shown: Any) -> str:

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
         load_fabric,
         load_model,
     )
-    from nest_core.api.studies import compare, ratios, sweep
-    from nest_core.api.study import design, study
+    from nest_core.api.studies import compare, design, ratios, study, sweep
     from nest_core.documents.errors import InputError
     from nest_core.scenario import Scenario
 
@@ -65,7 +64,7 @@ _HOMES = {
     "Scenario": "scenario",
     "calibrate": "api.calibrate",
     "compare": "api.studies",
-    "design": "api.study",
+    "design": "api.studies",
     "export": "api.export",
     "levels": "api.levels",
     "list_presets": "api.scenario",
@@ -78,7 +77,7 @@ _HOMES = {
     "plan": "api.answer",
     "price": "api.price",
     "ratios": "api.studies",
-    "study": "api.study",
+    "study": "api.studies",
     "sweep": "api.studies",
 }
 

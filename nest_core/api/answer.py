@@ -17,6 +17,7 @@ from nest_core.api.fields import (
     stack_json,
     validity_json,
 )
+from nest_core.api.results import Result
 from nest_core.api.scenario import Named, load
 from nest_core.api.words import plan_text
 from nest_core.costs.overlap import Overlap
@@ -51,7 +52,6 @@ from nest_core.studies.uncertainty import interval_of
 
 if TYPE_CHECKING:
     import pandas as pd
-    import plotly.graph_objects as go
 
     from nest_core.report.figures import Picture
 
@@ -59,7 +59,7 @@ __all__ = ["Answer", "answer", "plan", "with_draws"]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Result):
     """What the studio shows and ``nest-studio plan`` prints.
 
     Parameters
@@ -223,19 +223,15 @@ class Answer:
             memory_figure(rows, self.scenario.accelerator.memory_bytes),
         )
 
-    def plot(self) -> go.Figure:
-        """Throughput of our plan and the baselines."""
-        return self.pictures()[0].titled()
-
     def __str__(self) -> str:
         return plan_text(plain(self.to_json()))
 
-    def _repr_html_(self) -> str:
-        """For Jupyter: headline figures, the plan in words or why there is none, its stages."""
+    def tables(self) -> tuple[Table, ...]:
+        """Return headline figures with the plan in words or why there is none, and its stages."""
         best, title = self.result.best, scenario_title(self.scenario)
         if best is None:
             why = " ".join(f"{text}." for text in (self.result.reason, self.advice) if text)
-            return Table(title, why, ())._repr_html_()
+            return (Table(title, why, ()),)
         rows = [
             {
                 "": entry.name,
@@ -250,7 +246,7 @@ class Answer:
             f"{plan_in_words(best, self.scenario.batch, self.scenario.fabric.devices)} "
             f"{certificate_line(self.result)}. {proven_over(certificate)}"
         )
-        return Table(title, words, rows)._repr_html_() + stages_table(best)._repr_html_()
+        return Table(title, words, rows), stages_table(best)
 
 
 def answer(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from nest_core.api.results import Result
 from nest_core.api.scenario import Named, load, load_fabric
 from nest_core.costs import Problem, price
 from nest_core.costs.plan_words import plan_words
@@ -17,11 +18,11 @@ from nest_core.interop.formats.exchange import caveats
 from nest_core.network import Network, collapse
 from nest_core.network.error import collapse_error
 from nest_core.planner.baselines.nest import find
+from nest_core.report.tables import Table
 from nest_core.scenario import Scenario
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import plotly.graph_objects as go
+    from nest_core.report.figures import Picture
 
 __all__ = ["Levels", "LevelwisePlan", "levels"]
 
@@ -65,7 +66,7 @@ class LevelwisePlan:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Levels:
+class Levels(Result):
     """The levels that a fabric collapses into, innermost first.
 
     Parameters
@@ -100,26 +101,26 @@ class Levels:
             **(self.program.to_json() if self.program else {}),
         }
 
-    def to_frame(self) -> pd.DataFrame:
-        """One row per level, in SI units."""
-        import pandas as pd
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row per level, in SI units."""
+        rows: list[dict[str, Any]] = self.to_json()["levels"]
+        return rows
 
-        return pd.DataFrame(self.to_json()["levels"])
-
-    def plot(self) -> go.Figure:
-        """Which pairs of devices communicate on which level, or a scenario's cost matrices."""
+    def pictures(self) -> tuple[Picture, ...]:
+        """Return which pairs of devices communicate on which level, or cost matrices."""
         from nest_core.report.figures.cost_matrices import cost_matrices_figure
         from nest_core.report.figures.levels import level_figure
 
         if self.program and self.program.matrices:
-            return cost_matrices_figure(self.program.matrices).titled()
-        return level_figure(self.network).titled()
+            return (cost_matrices_figure(self.program.matrices),)
+        return (level_figure(self.network),)
 
     def __str__(self) -> str:
         return _text(plain(self.to_json()))
 
-    def _repr_html_(self) -> str:
-        return levels_table(self.network)._repr_html_()
+    def tables(self) -> tuple[Table, ...]:
+        """Return the levels."""
+        return (levels_table(self.network),)
 
 
 def levels(fabric: Fabric | Named, scenario: Scenario | Named | None = None) -> Levels:

@@ -15,6 +15,7 @@ from nest_core.api.fields import (
     stack_json,
     validity_json,
 )
+from nest_core.api.results import Result
 from nest_core.api.scenario import Named, load
 from nest_core.api.words import interval_line, overlap_line
 from nest_core.costs import Report, check_plan
@@ -40,12 +41,12 @@ from nest_core.explain.other_stacks import name_stack_for_plan
 from nest_core.explain.validity import validity_of
 from nest_core.explain.words import stages_table
 from nest_core.planner import search
+from nest_core.report.tables import Table
 from nest_core.scenario import Scenario, ScenarioValues, as_written
 from nest_core.studies.uncertainty import interval_of
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import plotly.graph_objects as go
+    from nest_core.report.figures import Picture
 
 __all__ = ["Given", "Priced", "given_plan", "price"]
 
@@ -56,7 +57,7 @@ _STAGES_SHOWN = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Priced:
+class Priced(Result):
     """What a given plan takes, beside the best one.
 
     Parameters
@@ -87,7 +88,7 @@ class Priced:
             **report_json(report),
             "best_iteration_time_s": best.iteration_s if best else None,
             "difference": report.iteration_s / judged.iteration_s - 1 if judged else None,
-            **_beside(judged, report),
+            **_differences(judged, report),
             "unpriced": given.unpriced,
             "withheld": unsure,
             "bindings": [_binding(stage) for stage in bindings(self.problem, report)],
@@ -101,30 +102,27 @@ class Priced:
             "memory": memory_json(self.scenario, report),
         }
 
-    def to_frame(self) -> pd.DataFrame:
-        """Terms of the iteration, s, beside the best plan's; one row each."""
-        import pandas as pd
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the terms of the iteration, s, beside the best plan's; a row each."""
+        rows = _differences(self.best, self.report)["term_differences"]
+        return rows or [{"name": name, "this_s": seconds} for name, seconds in self.report.terms]
 
-        rows = _beside(self.best, self.report)["term_differences"]
-        return pd.DataFrame(
-            rows or [{"name": name, "this_s": seconds} for name, seconds in self.report.terms]
-        )
-
-    def plot(self) -> go.Figure:
-        """Time of every stage, beside the best plan's."""
+    def pictures(self) -> tuple[Picture, ...]:
+        """Return the time of every stage, beside the best plan's."""
         from nest_core.report.figures import balance_figure
         from nest_core.report.figures.entries import OURS, Entry
 
         rows = [Entry("this plan", self.report, self.report.reason)]
         if self.best is not None:
             rows.insert(0, Entry(OURS, self.best, ""))
-        return balance_figure(rows).titled()
+        return (balance_figure(rows),)
 
     def __str__(self) -> str:
         return _text(plain(self.to_json()))
 
-    def _repr_html_(self) -> str:
-        return stages_table(self.report)._repr_html_()
+    def tables(self) -> tuple[Table, ...]:
+        """Return the stages."""
+        return (stages_table(self.report),)
 
 
 def price(
@@ -203,7 +201,7 @@ def _read(plan: object, layers: int, devices: int, *, whole_experts: bool) -> Pa
     )
 
 
-def _beside(best: Report | None, report: Report) -> dict[str, Any]:
+def _differences(best: Report | None, report: Report) -> dict[str, Any]:
     """Both plans term by term; null where there is nothing to compare with."""
     if best is None:
         return {"why_not": None, "term_differences": None, "memory_differences": None}

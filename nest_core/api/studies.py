@@ -1,13 +1,15 @@
-"""Many plans at once: a scenario at every value of a parameter, scenarios side by side, ratios."""
+"""Many plans at once: sweeps, comparisons, ratios, studies, and designs of fabrics."""
 
 from __future__ import annotations
 
 import textwrap
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from nest_core.api.results import Result
 from nest_core.api.scenario import Named, load
 from nest_core.costs.plan_words import plan_words
 from nest_core.documents.errors import InputError
@@ -16,170 +18,154 @@ from nest_core.scenario import Scenario, as_written
 from nest_core.studies import comparison, sweeps
 from nest_core.studies import ratios as tiers
 from nest_core.studies.comparison import LONGEST_NAME, Comparison
+from nest_core.studies.design_choice import in_words
+from nest_core.studies.design_search import search_designs
+from nest_core.studies.engine import WorkerPool, run
 from nest_core.studies.ratios import Ratios
+from nest_core.studies.rows import MemoryCache, rows_of
+from nest_core.studies.sensitivity import DesignAnswer, choose_design
+from nest_core.studies.study import Study, load_study, study_of
 from nest_core.studies.sweeps import Sweep
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import plotly.graph_objects as go
-
     from nest_core.report.figures import Picture
 
-__all__ = ["Compared", "HighestRatios", "ResultRows", "Swept", "compare", "ratios", "sweep"]
+__all__ = [
+    "StudyResult",
+    "compare",
+    "comparison_result",
+    "design",
+    "design_result",
+    "ratios",
+    "ratios_result",
+    "study",
+    "study_result",
+    "sweep",
+    "sweep_result",
+]
 
-_WIDE = 100
+_WIDTH = 100
 """Characters that a line of printed results has at most."""
+Found = TypeVar("Found")
+Rows = Sequence[Mapping[str, Any]]
 
 
-class ResultRows(ABC):
-    """What results of studies have in common."""
+@dataclass(frozen=True, slots=True)
+class StudyResult(Result, Generic[Found]):
+    """What a study came to, to be read, drawn and kept.
 
-    __slots__ = ()
+    Parameters
+    ----------
+    found : object
+        The answer of the core: a sweep, a comparison, …
+    title : str
+        What was studied.
+    values : sequence of mapping
+        Its rows, none rounded; units stand in the names.
+    cells : sequence of mapping
+        The table that is printed.
+    draw : callable () -> tuple of Picture
+    """
 
-    @property
-    @abstractmethod
-    def title(self) -> str:
-        """What was studied."""
+    found: Found
+    title: str
+    values: Rows
+    cells: Sequence[dict[str, str]]
+    draw: Callable[[], tuple[Picture, ...]]
 
-    @abstractmethod
     def rows(self) -> list[dict[str, Any]]:
-        """A row each of text and figures, none rounded; units stand in the names."""
+        """Return a row each of text and figures, none rounded; units stand in the names."""
+        return [dict(row) for row in self.values]
 
-    @abstractmethod
+    def tables(self) -> tuple[Table, ...]:
+        """Return the table that is printed."""
+        return (Table(self.title, "", self.cells),)
+
     def pictures(self) -> tuple[Picture, ...]:
-        """Every picture, the one of `plot` first."""
-
-    @abstractmethod
-    def _shown(self) -> list[dict[str, str]]:
-        """The rows of the table that is printed."""
-
-    def to_frame(self) -> pd.DataFrame:
-        """A row each; units stand in the names of the columns."""
-        import pandas as pd
-
-        return pd.DataFrame(self.rows())
-
-    def plot(self) -> go.Figure:
-        """The picture that answers what was asked."""
-        return self.pictures()[0].titled()
+        """Return every picture, the one of `plot` first."""
+        return self.draw()
 
     def __str__(self) -> str:
-        return str(Table(textwrap.fill(self.title, _WIDE), "", self._shown()))
-
-    def _repr_html_(self) -> str:
-        return Table(self.title, "", self._shown())._repr_html_()
+        return str(Table(textwrap.fill(self.title, _WIDTH), "", self.cells))
 
 
-@dataclass(frozen=True, slots=True)
-class Swept(ResultRows):
-    """A scenario planned at every value of one or two parameters.
+def sweep_result(found: Sweep) -> StudyResult[Sweep]:
+    """Return a sweep to be read: a scenario at every value of one or two parameters."""
+    from nest_core.report.figures.sweep import pictures
 
-    Parameters
-    ----------
-    found : Sweep
-    """
-
-    found: Sweep
-
-    @property
-    def title(self) -> str:
-        """The scenario."""
-        return self.found.scenario
-
-    def rows(self) -> list[dict[str, Any]]:
-        """A row per point of text and figures, none rounded; units stand in the names."""
-        return self.found.rows()
-
-    def pictures(self) -> tuple[Picture, ...]:
-        """Throughput first, then what else there is to see."""
-        from nest_core.report.figures.sweep import pictures
-
-        return pictures(self.found)
-
-    def _shown(self) -> list[dict[str, str]]:
-        return [
-            {
-                axis.title: axis.words(value)
-                for axis, value in zip(self.found.axes, point.values, strict=True)
-            }
-            | {
-                "iteration, s": f"{point.iteration_s:.4g}" if point.iteration_s else "–",
-                "plan or reason": plan_words(point.plan) if point.plan else point.reason,
-            }
-            for point in self.found.points
-        ]
+    cells = [
+        {
+            axis.title: axis.words(value)
+            for axis, value in zip(found.axes, point.values, strict=True)
+        }
+        | {
+            "iteration, s": f"{point.iteration_s:.4g}" if point.iteration_s else "–",
+            "plan or reason": plan_words(point.plan) if point.plan else point.reason,
+        }
+        for point in found.points
+    ]
+    return StudyResult(found, found.scenario, found.rows(), cells, lambda: pictures(found))
 
 
-@dataclass(frozen=True, slots=True)
-class Compared(ResultRows):
-    """Scenarios solved and read against each other, the first being what others are read against.
+def comparison_result(found: Comparison) -> StudyResult[Comparison]:
+    """Return a comparison to be read, the first scenario being what others are read against."""
+    from nest_core.report.figures.comparison import pictures
 
-    Parameters
-    ----------
-    found : Comparison
-    """
-
-    found: Comparison
-
-    @property
-    def title(self) -> str:
-        """How many scenarios, and which is first."""
-        first, *others = self.found.candidates
-        return f"{len(others) + 1} scenarios, read against {first.name}"
-
-    def rows(self) -> list[dict[str, Any]]:
-        """A row per scenario of text and figures, none rounded; units stand in the names."""
-        return list(self.found.rows())
-
-    def pictures(self) -> tuple[Picture, ...]:
-        """Throughput first, then what else there is to see."""
-        from nest_core.report.figures.comparison import pictures
-
-        return pictures(self.found)
-
-    def _shown(self) -> list[dict[str, str]]:
-        names = [one.name for one in self.found.candidates]
-        return [
-            {"": line.figure} | dict(zip(names, line.texts, strict=True))
-            for line in self.found.lines()
-        ]
+    names = [candidate.name for candidate in found.candidates]
+    cells = [
+        {"": line.figure} | dict(zip(names, line.texts, strict=True)) for line in found.lines()
+    ]
+    title = f"{len(names)} scenarios, read against {names[0]}"
+    return StudyResult(found, title, found.rows(), cells, lambda: pictures(found))
 
 
-@dataclass(frozen=True, slots=True)
-class HighestRatios(ResultRows):
-    """The highest oversubscription of every tier that a mix of models bears.
+def ratios_result(found: Ratios) -> StudyResult[Ratios]:
+    """Return the highest oversubscription of every tier that a mix of models bears."""
+    from nest_core.report.figures.ratios import ratio_rows, ratios_finding, ratios_picture
 
-    Parameters
-    ----------
-    found : Ratios
-    """
-
-    found: Ratios
-
-    @property
-    def title(self) -> str:
-        """What every tier bears, in one sentence."""
-        from nest_core.report.figures.ratios import ratios_finding
-
-        return f"{self.found.scenario}. {ratios_finding(self.found)}"
-
-    def rows(self) -> list[dict[str, Any]]:
-        """A row per tier and ratio tried, of text and figures, none rounded."""
-        return self.found.rows()
-
-    def pictures(self) -> tuple[Picture, ...]:
-        """Loss against ratio, a line per tier."""
-        from nest_core.report.figures.ratios import ratios_picture
-
-        return (ratios_picture(self.found),)
-
-    def _shown(self) -> list[dict[str, str]]:
-        from nest_core.report.figures.ratios import ratio_rows
-
-        return ratio_rows(self.found)
+    title = f"{found.scenario}. {ratios_finding(found)}"
+    return StudyResult(
+        found, title, found.rows(), ratio_rows(found), lambda: (ratios_picture(found),)
+    )
 
 
-def sweep(scenario: Scenario | Named, **values: Iterable[float | str]) -> Swept:
+def study_result(found: Study, points: Rows) -> StudyResult[Study]:
+    """Return a study with the rows of its points: values, status, metrics and plan, in order."""
+    from nest_core.report.figures.study import study_picture
+
+    first = found.metrics[0]
+    cells = [
+        {axis.key: str(row[axis.key]) for axis in found.axes}
+        | {first: f"{row[first]:.4g}" if row[first] is not None else "–"}
+        | {"plan or reason": row["plan"] or row["reason"]}
+        for row in points
+    ]
+
+    def draw() -> tuple[Picture, ...]:
+        return tuple(study_picture(found, points, name) for name in found.metrics)
+
+    return StudyResult(found, found.name, points, cells, draw)
+
+
+def design_result(name: str, found: DesignAnswer) -> StudyResult[DesignAnswer]:
+    """Return the fabrics of a study that no other beats, in the order of its goal."""
+    from nest_core.report.figures.designs import choice_rows, designs_picture, tornado_picture
+
+    choice, first, rows = found.choice, found.choice.contenders[0], choice_rows(found.choice)
+    cells = [
+        {"rank": str(row["rank"]), "design": row["design"], "days": f"{row['days']:.4g}"}
+        for row in rows
+    ]
+
+    def draw() -> tuple[Picture, ...]:
+        drawn = designs_picture(found.searched, choice)
+        return (drawn, tornado_picture(found.sensitivity)) if found.sensitivity else (drawn,)
+
+    title = f"{name}: {first.name}, {in_words(choice.goal, first.value)}"
+    return StudyResult(found, title, rows, cells, draw)
+
+
+def sweep(scenario: Scenario | Named, **values: Iterable[float | str]) -> StudyResult[Sweep]:
     """Plan a scenario at every value of one or two parameters.
 
     Parameters
@@ -199,11 +185,11 @@ def sweep(scenario: Scenario | Named, **values: Iterable[float | str]) -> Swept:
     >>> sweep("llama2-7b-64-h100", zero=[0, 1]).to_frame()["feasible"].tolist()
     [True, True]
     """
-    asked = load(scenario)
+    base = load(scenario)
     if not 1 <= len(values) <= 2:
         raise InputError("sweep", "must have one or two parameters", list(values), "name them")
-    axes = [(name, _listed(name, each)) for name, each in values.items()]
-    return Swept(sweeps.sweep(asked, axes))
+    axes = [(name, _listed(name, listed)) for name, listed in values.items()]
+    return sweep_result(sweeps.sweep(base, axes))
 
 
 def compare(
@@ -213,7 +199,7 @@ def compare(
     failures: bool = True,
     level_wise: bool = False,
     device_usd: float | None = None,
-) -> Compared:
+) -> StudyResult[Comparison]:
     """Solve two to six scenarios and read them against the first.
 
     Parameters
@@ -238,14 +224,14 @@ def compare(
     for name, given in (("failures", failures), ("level_wise", level_wise)):
         if not isinstance(given, bool):
             raise InputError(name, "must be True or False", given, "give one of them")
-    asked = (
-        {name: load(each) for name, each in scenarios.items()}
+    entries = (
+        {name: load(scenario) for name, scenario in scenarios.items()}
         if isinstance(scenarios, Mapping)
-        else _named([load(each) for each in _listed("scenarios", scenarios)])
+        else _named([load(scenario) for scenario in _listed("scenarios", scenarios)])
     )
-    return Compared(
+    return comparison_result(
         comparison.compare(
-            list(asked.items()),
+            list(entries.items()),
             budget=budget,
             failures=failures,
             level_wise=level_wise,
@@ -258,7 +244,7 @@ def ratios(
     scenario: Scenario | Named,
     mix: Mapping[str, float] | Iterable[Mapping[str, Any]],
     loss: float = 0.02,
-) -> HighestRatios:
+) -> StudyResult[Ratios]:
     """The highest oversubscription of every tier that costs a mix of models less than a limit.
 
     Parameters
@@ -281,25 +267,86 @@ def ratios(
     >>> [tier.label for tier in found.found.tiers]
     ['leaf']
     """
-    asked = load(scenario)
+    base = load(scenario)
     parts = (
         [{"model": model, "share": share} for model, share in mix.items()]
         if isinstance(mix, Mapping)
         else _listed("mix", mix)
     )
     mixed, limit = as_written("mix", parts), as_written("loss", loss)
-    return HighestRatios(tiers.highest_ratios(asked, mixed, limit))
+    return ratios_result(tiers.highest_ratios(base, mixed, limit))
+
+
+def study(
+    asked: str | Path | Mapping[str, Any], *, executor: Executor | None = None, workers: int = 1
+) -> StudyResult[Study]:
+    """Plan every point of a study.
+
+    Parameters
+    ----------
+    asked : str, Path or mapping
+        A preset, a file, or a study's document.
+    executor : Executor, optional
+        Who computes, ``workers`` at a time; this process without one.
+
+    Raises
+    ------
+    InputError
+        If it is no study, or one with a ``[design]``.
+
+    Examples
+    --------
+    >>> import nest_core as nest
+    >>> axes = [{"parameter": "zero", "values": [0, 1]}]
+    >>> base = {"schema": 1, "name": "ZeRO", "scenario": "llama2-7b-64-h100"}
+    >>> [row["status"] for row in nest.study(base | {"axes": axes}).rows()]
+    ['solved', 'solved']
+    """
+    read, cache = _read(asked), MemoryCache()
+    if read.design is not None:
+        raise InputError("study", "must have axes", read.name, "use design for a [design]")
+    run(read.points(), cache, WorkerPool.of(executor, workers))
+    return study_result(read, list(rows_of(read, cache)))
+
+
+def design(
+    asked: str | Path | Mapping[str, Any], *, executor: Executor | None = None, workers: int = 1
+) -> StudyResult[DesignAnswer]:
+    """The fabrics of a design study that no other beats; parameters as of `study`.
+
+    Raises
+    ------
+    InputError
+        If it is no study with a ``[design]``, or nothing of it can be bought and planned.
+
+    Examples
+    --------
+    >>> import nest_core as nest
+    >>> base = {"schema": 1, "name": "Fabric", "scenario": "llama2-7b-64-h100"}
+    >>> families = {"families": ["rail-only", "spine-leaf"], "ratios": [1.0, 4.0]}
+    >>> nest.design(base | {"design": families}).found.certificate.proven
+    True
+    """
+    read, pool = _read(asked), WorkerPool.of(executor, workers)
+    searched = search_designs(read, MemoryCache(), pool)
+    return design_result(read.name, choose_design(read, searched, pool))
+
+
+def _read(asked: str | Path | Mapping[str, Any]) -> Study:
+    if isinstance(asked, Mapping):
+        return study_of(asked, Path())
+    return load_study(str(asked), Path())
 
 
 def _named(scenarios: Sequence[Scenario]) -> dict[str, Scenario]:
     """Scenarios by number and by what of their titles is not the same in all."""
-    titles = [one.title.split(", ") for one in scenarios]
-    named = {}
-    for number, (title, one) in enumerate(zip(titles, scenarios, strict=True), start=1):
-        own = ", ".join(part for part in title if any(part not in other for other in titles))
-        name = f"{number}. {own}" if own else f"scenario {number}"
-        named[textwrap.shorten(name, LONGEST_NAME, placeholder=" …")] = one
-    return named
+    titles = [scenario.title.split(", ") for scenario in scenarios]
+    entries = {}
+    for number, (title, scenario) in enumerate(zip(titles, scenarios, strict=True), start=1):
+        parts = ", ".join(part for part in title if any(part not in other for other in titles))
+        name = f"{number}. {parts}" if parts else f"scenario {number}"
+        entries[textwrap.shorten(name, LONGEST_NAME, placeholder=" …")] = scenario
+    return entries
 
 
 def _listed(name: str, values: object) -> list[Any]:

@@ -16,7 +16,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 
 from nest_core.api.answer import Answer
-from nest_core.api.studies import ResultRows
+from nest_core.api.studies import StudyResult
 from nest_core.documents.errors import InputError
 from nest_core.documents.overrides import assign
 from nest_core.documents.quoting import as_markdown
@@ -114,7 +114,7 @@ class PinOutput:
     figures: tuple[str, ...] = ()
 
 
-def output_of(result: Answer | ResultRows) -> PinOutput:
+def output_of(result: Answer | StudyResult[Any]) -> PinOutput:
     """Return what a result of the API shows in a notebook."""
     names = tuple(name for name, value in result.rows()[0].items() if value is not None)
     return PinOutput(str(result), result._repr_html_(), result.pictures(), names)

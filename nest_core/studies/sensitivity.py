@@ -25,14 +25,18 @@ from nest_core.documents.units import percent
 from nest_core.explain.uncertain import how_measured, parameter_in_words
 from nest_core.hardware.posterior import WIDTH
 from nest_core.network import FloatArray
-from nest_core.studies.design_choice import DesignChoice, choose, ties_of
+from nest_core.studies.design_choice import DesignChoice, choose, ties_of, weigh
+from nest_core.studies.design_search import DesignCertificate, Designed
+from nest_core.studies.engine import WorkerPool
 from nest_core.studies.stakes import Stakes
 from nest_core.studies.study import Study
 
 __all__ = [
+    "DesignAnswer",
     "Information",
     "Sensitivity",
     "Swing",
+    "choose_design",
     "information",
     "sensitivity",
 ]
@@ -204,6 +208,38 @@ class _Factor:
     costs: Callable[[float], FloatArray]
     prices: Callable[[float], FloatArray]
     words: Callable[[float], str]
+
+
+@dataclass(frozen=True, slots=True)
+class DesignAnswer:
+    """What a design study comes to.
+
+    Parameters
+    ----------
+    searched : Designed
+        With the certificate.
+    choice : DesignChoice
+    sensitivity : Sensitivity or None
+        What the choice rests on; None where nothing was planned.
+    """
+
+    searched: Designed
+    choice: DesignChoice
+    sensitivity: Sensitivity | None
+
+    @property
+    def certificate(self) -> DesignCertificate:
+        """Return how the set is known."""
+        return self.searched.certificate
+
+
+def choose_design(
+    study: Study, searched: Designed, pool: WorkerPool | None = None, seed: int = 0
+) -> DesignAnswer:
+    """Put the designs that no other beats in order, and say what the choice rests on."""
+    choice = weigh(study, searched, pool)
+    rests_on = sensitivity(study, choice, seed) if choice.contenders else None
+    return DesignAnswer(searched, choice, rests_on)
 
 
 def sensitivity(study: Study, found: DesignChoice, seed: int = 0) -> Sensitivity:

@@ -37,10 +37,9 @@ def design(
     as_json: JsonFlag = False,
 ) -> None:
     """The fabrics of a design study that no other beats in price, power and days, proven."""
-    from nest_core.studies.design_choice import weigh
     from nest_core.studies.design_growth import ways_to_grow
     from nest_core.studies.design_search import search_designs
-    from nest_core.studies.sensitivity import sensitivity
+    from nest_core.studies.sensitivity import choose_design
     from nest_core.studies.study import load_study
     from nest_studio.commands.watching import interrupts
     from nest_studio.session.store import Database, StoredAnswers, database_url
@@ -50,10 +49,10 @@ def design(
     with interrupts(shared_event()) as stop, progress(asked.name) as tell:
         pool = opened_pool(stop, workers, dask)
         found = search_designs(asked, answers, pool, tell=tell, stop=stop.is_set)
-        choice = weigh(asked, found, pool)
+        answer = choose_design(asked, found, pool)
+    choice, rests_on = answer.choice, answer.sensitivity
     best = [one.planned.design for one in choice.contenders if one.rank == 1]
     growth = ways_to_grow(asked, best)
-    rests_on = sensitivity(asked, choice) if choice.contenders else None
     fields = {
         "goal": choice.goal,
         "choice": choice.contenders[0].name if choice.contenders else None,

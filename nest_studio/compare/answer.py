@@ -9,7 +9,7 @@ from typing import Any
 
 import streamlit as st
 
-from nest_core.api.studies import Compared
+from nest_core.api.studies import comparison_result
 from nest_core.documents.errors import InputError
 from nest_core.documents.quoting import as_markdown
 from nest_core.documents.units import percent
@@ -147,7 +147,11 @@ def _buttons(
     names = " or ".join(one.name for one in found.bills)
     asked = {**inputs, "prices": dict(prices)} if prices else dict(inputs)
     pin_button(
-        "comparison", names, asked, key="compare", output=lambda: output_of(Compared(comparison))
+        "comparison",
+        names,
+        asked,
+        key="compare",
+        output=lambda: output_of(comparison_result(comparison)),
     )
     st.download_button(
         "Decision sheet",

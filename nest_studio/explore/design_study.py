@@ -17,8 +17,7 @@ from nest_core.report.tables import Table
 from nest_core.scenario import Scenario
 from nest_core.studies.design_choice import Contender, DesignChoice, in_words
 from nest_core.studies.design_growth import Way, ways_to_grow
-from nest_core.studies.design_search import Designed
-from nest_core.studies.sensitivity import Sensitivity
+from nest_core.studies.sensitivity import DesignAnswer, Sensitivity
 from nest_core.studies.study import Study
 from nest_studio.components.browser.svg import show_svg
 from nest_studio.components.show import PicturePlace, facts
@@ -32,8 +31,9 @@ _PICTURE_PX = 640
 _MOST_ON_SHEET = 4
 
 
-def show_design(study: Study, found: Designed, choice: DesignChoice, rests_on: Sensitivity) -> None:
+def show_design(study: Study, answer: DesignAnswer) -> None:
     """Draw all of it."""
+    found, choice = answer.searched, answer.choice
     names = tuple(one.name for one in choice.contenders)
 
     def pick(carried: Any) -> None:
@@ -57,6 +57,16 @@ def show_design(study: Study, found: Designed, choice: DesignChoice, rests_on: S
         drawn = picture(one.planned.design.fabric, plan, width=_PICTURE_PX)
         show_svg(to_svg(drawn), key="design-picture")
     _order(choice)
+    if answer.sensitivity is not None:
+        _rests_on(answer.sensitivity)
+    _growth(ways_to_grow(study, [one.planned.design for one in choice.contenders if one.rank == 1]))
+    if found.refused:
+        with st.expander(f"{len(found.refused):,} designs that cannot be, or break a limit"):
+            st.dataframe([{"design": one.name, "reason": one.reason} for one in found.refused])
+
+
+def _rests_on(rests_on: Sensitivity) -> None:
+    """Draw the tornado, and say what decides."""
     left, right = st.columns([1, 1], gap="medium")
     with left:
         PicturePlace("tornado").draw(tornado_picture(rests_on))
@@ -74,10 +84,6 @@ def show_design(study: Study, found: Designed, choice: DesignChoice, rests_on: S
                     ],
                 ).to_html()
             )
-    _growth(ways_to_grow(study, [one.planned.design for one in choice.contenders if one.rank == 1]))
-    if found.refused:
-        with st.expander(f"{len(found.refused):,} designs that cannot be, or break a limit"):
-            st.dataframe([{"design": one.name, "reason": one.reason} for one in found.refused])
 
 
 def _contender(study: Study, choice: DesignChoice, one: Contender) -> None:

@@ -7,13 +7,13 @@ import math
 import time
 import tomllib
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from nest_core import __version__
-from nest_core.api.study import Chosen, Studied
+from nest_core.api.studies import design_result, study_result
 from nest_core.documents.errors import InputError
 from nest_core.documents.presets import preset_names
 from nest_core.documents.quoting import as_markdown, csv_text
@@ -22,11 +22,10 @@ from nest_core.documents.units import capital, humanise_seconds
 from nest_core.notebook import PinOutput, output_of
 from nest_core.report.figures.study import METRIC_WORDS, is_better_low, study_picture
 from nest_core.scenario import Scenario
-from nest_core.studies.design_choice import DesignChoice, weigh
-from nest_core.studies.design_search import Designed, search_designs
+from nest_core.studies.design_search import search_designs
 from nest_core.studies.engine import Ended, WorkerPool
 from nest_core.studies.rows import RowCache, rows_from, rows_of, to_parquet
-from nest_core.studies.sensitivity import Sensitivity, sensitivity
+from nest_core.studies.sensitivity import DesignAnswer, choose_design
 from nest_core.studies.study import Study, study_of, study_text
 from nest_studio.components.show import PicturePlace, download, facts, local_time, told
 from nest_studio.explore.design_study import show_design
@@ -42,7 +41,6 @@ __all__ = ["MINE", "studies_part"]
 
 MINE = "this form's own"
 NAME, TEXT, METRIC, POINT = (f"study.{part}" for part in ("name", "text", "metric", "point"))
-_Answer: TypeAlias = tuple[Designed, DesignChoice, Sensitivity]
 POLL_S = 1.0
 PATIENCE = 5.0
 """Rows are read again after so many times what reading them took."""
@@ -79,9 +77,9 @@ def _pin_output(study: Study, document: Mapping[str, Any]) -> PinOutput | None:
     run = running(_run_key(document))
     if study.design:
         done = run is not None and run.ended and run.result is not None
-        return output_of(Chosen(study.name, *run.result)) if run and done else None
+        return output_of(design_result(study.name, run.result)) if run and done else None
     rows = _rows(study, run)
-    return output_of(Studied(study, tuple(rows))) if rows else None
+    return output_of(study_result(study, rows)) if rows else None
 
 
 def _run_key(document: Mapping[str, Any]) -> str:
@@ -190,7 +188,7 @@ def _run(study: Study, document: Mapping[str, Any]) -> None:
         st.error(as_markdown(f"The study ended: {run.error}"))
     if study.design:
         if run is not None and run.ended and run.result is not None:
-            show_design(study, *run.result)
+            show_design(study, run.result)
         return
     _result(study, run)
 
@@ -217,12 +215,11 @@ def _work(study: Study) -> Any:
     if not study.design:
         return swept(study)
 
-    def designed(pool: WorkerPool, cache: RowCache, tell: Any, stop: Any) -> _Answer | None:
+    def designed(pool: WorkerPool, cache: RowCache, tell: Any, stop: Any) -> DesignAnswer | None:
         found = search_designs(study, cache, pool, tell=tell, stop=stop)
         if stop():
             return None
-        choice = weigh(study, found, pool)
-        return found, choice, sensitivity(study, choice)
+        return choose_design(study, found, pool)
 
     return designed
 

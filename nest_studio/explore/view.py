@@ -240,8 +240,13 @@ def show_sweep(sweep: Sweep, turned: Sequence[Swept], scenario: Scenario, pins: 
     with pins:
         axes = ({"parameter": key, "values": list(values)} for key, values in axes_of(turned))
         inputs = inputs_of(scenario) | dict(itertools.zip_longest("xy", axes))
-        shown = studies.Swept(sweep)
-        pin_button("sweep", first.title, inputs, key="explore", output=lambda: output_of(shown))
+        pin_button(
+            "sweep",
+            first.title,
+            inputs,
+            key="explore",
+            output=lambda: output_of(studies.sweep_result(sweep)),
+        )
     first = replace(first, reading=f"{first.reading} Click a point.")
     PicturePlace("explore", on_pick=lambda carried: _point_at(sweep, carried)).draw(first)
     _point(sweep, turned, scenario)
@@ -347,9 +352,14 @@ def show_ratios(found: Ratios, inputs: dict[str, Any], pins: Any) -> None:
         facts("No tier was tried to its end before it was cancelled.")
         return
     with pins:
-        shown = studies.HighestRatios(found)
         title = ratios_finding(found)
-        pin_button("ratios", title, inputs, key="ratios", output=lambda: output_of(shown))
+        pin_button(
+            "ratios",
+            title,
+            inputs,
+            key="ratios",
+            output=lambda: output_of(studies.ratios_result(found)),
+        )
     subtitle = "One tier at a time, the others as in the form"
     st.html(Table(ratios_finding(found), subtitle, ratio_rows(found)).to_html())
     PicturePlace("explore-ratios").draw(ratios_picture(found))

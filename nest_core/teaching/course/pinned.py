@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nest_core.api.answer import Answer, answer
-from nest_core.api.studies import Compared, HighestRatios, ResultRows, Swept
+from nest_core.api.studies import StudyResult, comparison_result, ratios_result, sweep_result
 from nest_core.documents.errors import InputError
 from nest_core.documents.schema.lesson import LessonFile
 from nest_core.documents.toml_text import toml_document
@@ -64,7 +64,7 @@ def _figure(kind: str, file: LessonFile) -> Figure:
     if controls and "document" not in inputs:
         raise InputError("control", "must be left out with this figure", kind, "leave it out")
 
-    def result_of(settings: Settings) -> Answer | ResultRows:
+    def result_of(settings: Settings) -> Answer | StudyResult[Any]:
         changed = {"overrides": {**inputs["overrides"], **settings}} if settings else {}
         return _result(kind, inputs | changed)
 
@@ -78,7 +78,7 @@ def _figure(kind: str, file: LessonFile) -> Figure:
     )
 
 
-def _result(kind: str, inputs: Mapping[str, Any]) -> Answer | ResultRows:
+def _result(kind: str, inputs: Mapping[str, Any]) -> Answer | StudyResult[Any]:
     """What a pin of this kind computes."""
     if kind == "comparison":
         entries = [
@@ -86,7 +86,7 @@ def _result(kind: str, inputs: Mapping[str, Any]) -> Answer | ResultRows:
             for entry in inputs["entries"]
         ]
         options = {name: value for name, value in inputs.items() if name != "entries"}
-        return Compared(compare(entries, **options))
+        return comparison_result(compare(entries, **options))
     scenario = Scenario(inputs["document"], inputs["overrides"])
     if kind == "plan":
         return answer(scenario.values)
@@ -94,8 +94,8 @@ def _result(kind: str, inputs: Mapping[str, Any]) -> Answer | ResultRows:
         axes = [
             (axis["parameter"], axis["values"]) for axis in (inputs["x"], inputs.get("y")) if axis
         ]
-        return Swept(sweep(scenario, axes))
-    return HighestRatios(highest_ratios(scenario, inputs["mix"], inputs["loss"]))
+        return sweep_result(sweep(scenario, axes))
+    return ratios_result(highest_ratios(scenario, inputs["mix"], inputs["loss"]))
 
 
 def _start(values: list[Value] | None, start: Value | None, where: str) -> Value:
@@ -108,13 +108,13 @@ def _start(values: list[Value] | None, start: Value | None, where: str) -> Value
     return values[0] if start is None else start
 
 
-def _row(result: Answer | ResultRows) -> Mapping[str, Value]:
+def _row(result: Answer | StudyResult[Any]) -> Mapping[str, Value]:
     """The figures of the first row, by their names."""
     first = result.rows()[0]
     return {name: value for name, value in first.items() if isinstance(value, int | float | str)}
 
 
-def _reveal(result: Answer | ResultRows) -> Reveal:
+def _reveal(result: Answer | StudyResult[Any]) -> Reveal:
     """Pictures, a sentence, and formulas of a plan or the rows of a study."""
     if isinstance(result, Answer):
         formulas = tuple(
