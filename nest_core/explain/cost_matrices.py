@@ -215,7 +215,7 @@ def _ends(view: Problem, plan: Plan, point: Point, members: list[int], name: str
 def _shared(
     view: Problem, point: Point, read: PlanLinks, name: str, level: int, problem: bool
 ) -> PlanLinks | None:
-    """PlanLinks of a point, its class' groups ending at a level; None where none does."""
+    """Links of a point, its class' groups ending at a level; None where none does."""
     network, axis = view.network, MATRIX_CLASSES[name][0]
     forward = MessageTime.nothing(point.pp)
     times: dict[tuple[str, Kind, int], MessageTime] = {}

@@ -106,7 +106,7 @@ class Loads:
 
     @property
     def tiers(self) -> tuple[TierLoad, ...]:
-        """PlanLinks tier by tier, innermost first; tiers without a link are left out."""
+        """Links tier by tier, innermost first; tiers without a link are left out."""
         tier, capacity = self.network.link_map.tier, self.network.link_map.capacity_Bps
         full = np.where(capacity > 0, capacity * self.iteration_s, np.inf)
         busy = self.busy

@@ -94,7 +94,7 @@ class Solver:
         return replace(costs_alike, in_flight=in_flight_count)
 
     def links(self, point: Point) -> PlanLinks:
-        """PlanLinks under a point's layout, which many points share, whatever experts they have."""
+        """Links under a point's layout, which many points share, whatever experts they have."""
         around = point.interleave > 1
         key = point.layout, point.device_order
         if (*key, around) not in self._links:

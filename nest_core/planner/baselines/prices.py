@@ -83,7 +83,7 @@ class PlanPrices:
         return np.array([self.problem.row(name) for name in plan.recompute], dtype=np.int64)
 
     def layout(self, point: Point) -> PlanLinks:
-        """PlanLinks do not depend on what is sent, nor on the schedule but for its way round."""
+        """Links do not depend on what is sent, nor on the schedule but for its way round."""
         key = replace(
             point,
             sp=False,

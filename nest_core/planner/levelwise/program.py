@@ -345,7 +345,7 @@ class _Program:
         return replace(shared, point=replace(shared.point, ep=strategy[3], etp=strategy[4]))
 
     def _of_one(self, point: Point) -> PlanLinks:
-        """PlanLinks of a single stage; points whose ranks sit alike share what was priced."""
+        """Links of a single stage; points whose ranks sit alike share what was priced."""
         key = replace(_placed(point), device_order="natural")  # a width's slot is the same for all
         if key not in self._alike:
             self._alike[key] = links(self.problem, point)
