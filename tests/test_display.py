@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 
 from nest_core.api.answer import answer
-from nest_core.explain.fabric_summary import levels_table
+from nest_core.explain.headlines import levels_table
 from nest_core.explain.summary import plan_in_words
 from nest_core.explain.words import stages_table
 from nest_core.network import collapse

@@ -29,12 +29,12 @@ from nest_core.documents.units import at_least_gib
 from nest_core.explain.headlines import headlines
 from nest_core.explain.interval import Interval
 from nest_core.explain.other_stacks import name_stack_for_search
-from nest_core.explain.proof import proven_over
 from nest_core.explain.summary import (
     Headline,
     certificate_line,
     fullest,
     plan_in_words,
+    proven_over,
 )
 from nest_core.explain.validity import Validity, validity_of
 from nest_core.explain.words import stages_table

@@ -9,7 +9,7 @@ from nest_core.costs.head_room import spread_of
 from nest_core.costs.overlap import Overlap
 from nest_core.costs.price import Report, Stage
 from nest_core.costs.tables import mfu_convention
-from nest_core.explain.proof import axes_of, proven_over
+from nest_core.explain.summary import axes_of, proven_over
 from nest_core.explain.validity import Validity
 from nest_core.hardware import measured_share
 from nest_core.hardware.posterior import load_posterior

@@ -12,7 +12,7 @@ from nest_core.costs import Problem, price
 from nest_core.costs.plan_words import plan_words
 from nest_core.documents.text import plain, table
 from nest_core.explain.cost_matrices import MATRIX_CLASSES, CostMatrices, cost_matrices
-from nest_core.explain.fabric_summary import levels_table
+from nest_core.explain.headlines import levels_table
 from nest_core.fabric import Fabric
 from nest_core.interop.formats.exchange import caveats
 from nest_core.network import Network, collapse

@@ -21,10 +21,14 @@ from operator import attrgetter
 from typing import Any, Literal, TypeAlias
 
 from nest_core.bill.bill import inventory, media_by_tier
-from nest_core.bill.bundles import Bundle, Side
-from nest_core.bill.cables_direct import torus_bundles
-from nest_core.bill.cables_drawn import graph_bundles
-from nest_core.bill.cables_switched import clos_bundles, dragonfly_bundles
+from nest_core.bill.bundles import (
+    Bundle,
+    Side,
+    clos_bundles,
+    dragonfly_bundles,
+    graph_bundles,
+    torus_bundles,
+)
 from nest_core.bill.cabling import Ends, MediaChoice, choose
 from nest_core.bill.inventory import Inventory, SwitchCount
 from nest_core.bill.lines import listed_switch

@@ -20,7 +20,7 @@ from nest_core.documents.errors import InputError
 from nest_core.documents.presets import kept_per_edition
 from nest_core.documents.units import humanise, humanise_bytes, humanise_seconds
 from nest_core.hardware import Accelerator, seconds
-from nest_core.hardware.explain import bound, time_in_words
+from nest_core.hardware.estimator import bound, time_in_words
 from nest_core.hardware.profiles import Direction
 from nest_core.workload import Graph, Kernel, Model, Node, Operator, Strategy, layer_graph
 from nest_core.workload.explain import (

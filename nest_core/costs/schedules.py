@@ -18,6 +18,10 @@
   lasts as long as the stage that takes longest from its first pass to its last.
 
 ``tests/costs/test_schedules.py`` replays all of them event by event.
+
+When every pass of a pipeline starts, as one compiled loop.
+
+Kept apart since numba takes 0.3 s to import, and few commands draw a timeline.
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nest_core.costs.plan import Point
+from nest_core.documents.compiled import compiled
 from nest_core.network import FloatArray, IntArray
 
 __all__ = [
@@ -42,6 +47,7 @@ __all__ = [
     "paces",
     "paired",
     "replayed_seconds",
+    "starts",
 ]
 
 DELAYS = {"zb_h1": 1, "zb_1p": 1, "zb_2p": 2}
@@ -187,7 +193,7 @@ class PassOrder:
         pass_s : (pp, v, ways)
             Seconds of a stage's passes, by virtual stage and way.
         """
-        from nest_core.costs.passes import starts  # see there
+        from nest_core.costs.schedules import starts  # see there
 
         count = int(self.micro_batch.max()) + 1
         return starts(self.way, self.micro_batch, self.virtual_stage, pass_s, count)
@@ -268,3 +274,45 @@ def _places(point: Point, s: int, count: int, *, is_paired: bool) -> tuple[IntAr
     forward = np.where(number < ahead, number, 2 * number - ahead)
     back = np.where(number < turns, ahead + 2 * number + 1, count + number)
     return forward, back
+
+
+@compiled
+def starts(
+    way: IntArray,
+    micro_batch: IntArray,
+    virtual_stage: IntArray,
+    pass_s: FloatArray,
+    micro_batches: int,
+) -> FloatArray:
+    """Start of every pass, shape (pp, passes), in the order in which each stage runs them.
+
+    A forward pass waits for that of the virtual stage before, a backward pass for that of the
+    virtual stage after, and every stage for its own passes. ``way`` is 0 forward, 1 backward, and
+    2 for gradients of weights that are a pass of their own; ``pass_s``, shape (pp, virtual stages,
+    3), has the seconds of a stage's passes of each.
+    """
+    stages, passes = way.shape
+    last = stages * pass_s.shape[1] - 1
+    ended = np.full((3, micro_batches, last + 1), np.nan)
+    begun = np.full((stages, passes), np.nan)
+    free, place = np.zeros(stages), np.zeros(stages, dtype=np.int64)
+    moved = True
+    while moved:
+        moved = False
+        for s in range(stages):
+            while place[s] < passes:
+                at = place[s]
+                k, number = micro_batch[s, at], virtual_stage[s, at] * stages + s
+                ready = 0.0
+                if way[s, at] == 0 and number > 0:
+                    ready = ended[0, k, number - 1]
+                elif way[s, at] == 1:
+                    ready = ended[1, k, number + 1] if number < last else ended[0, k, number]
+                if np.isnan(ready):
+                    break
+                begun[s, at] = max(free[s], ready)
+                free[s] = begun[s, at] + pass_s[s, virtual_stage[s, at], way[s, at]]
+                ended[way[s, at], k, number] = free[s]
+                place[s] += 1
+                moved = True
+    return begun

@@ -5,6 +5,10 @@ The error band of a plan is that of the measured runs of its kind
 where a plan's time will lie is its interval (`nest_core.explain.interval`). Where nothing like a
 scenario was measured there is no band, and the nearest kind and what differs from it are named. The
 bands hold for what the runs were predicted with: fitted overlap and estimated kernels.
+
+What an answer rests on, in two short sentences.
+
+What a setting was worth where it was measured, in words.
 """
 
 from __future__ import annotations
@@ -21,14 +25,16 @@ from nest_core.calibration.training.bands import (
     load_bands,
 )
 from nest_core.calibration.training.machines import Machine, accelerator_of, machine_of
+from nest_core.calibration.training.settings import Setting, load_settings
 from nest_core.costs import Overlap, Plan
 from nest_core.costs.head_room import spread_of
 from nest_core.documents.errors import InputError
-from nest_core.documents.units import capital, humanise, humanise_rate, signed_percent
+from nest_core.documents.units import capital, humanise, humanise_rate, percent, signed_percent
 from nest_core.hardware import Accelerator
 from nest_core.hardware.posterior import load_posterior
 from nest_core.hardware.stacks import Stack, validated
 from nest_core.network import Network, Outline
+from nest_core.planner import SearchResult
 from nest_core.scenario import ScenarioValues
 
 __all__ = [
@@ -37,8 +43,11 @@ __all__ = [
     "calibration_in_words",
     "memory_in_words",
     "overlap_in_words",
+    "rests_on",
+    "setting_in_words",
     "stack_in_words",
     "validity_of",
+    "worth_of",
 ]
 
 _NETWORK_MARGIN = 2.0
@@ -258,3 +267,95 @@ def stack_in_words(stack: Stack, family: str) -> str:
     rows = load_posterior().sure_rows(family, stack.name)
     sure = f"{rows} runs of it measured" if validated(family, stack) else "unvalidated"
     return f"{stack.name} ({stack.release}), on family {family}: {sure}."
+
+
+def rests_on(validity: Validity | None, result: SearchResult) -> str:
+    """Measured runs like the plan, and the proof.
+
+    Parameters
+    ----------
+    validity : Validity or None
+        Of the best plan; None without one.
+    result : SearchResult
+    """
+    parts = [] if validity is None else [_runs(validity)]
+    certificate = result.certificate
+    if not certificate.proven:
+        parts.append(f"Stopped early: within {percent(certificate.gap)} of the optimum.")
+    elif result.best is None:
+        parts.append(f"None of {certificate.points:,} plans fits.")
+    else:
+        parts.append(f"Optimal within the model: none of {certificate.points:,} plans is faster.")
+    return " ".join(parts)
+
+
+def _runs(validity: Validity) -> str:
+    band = validity.band
+    if band is not None:
+        runs = f"{band.n} measured runs like this one ({band.region})"
+        words = (
+            f"{runs}: {signed_percent(band.p10).removesuffix(' %')} to {signed_percent(band.p90)}."
+        )
+        return f"{words} {validity.caveat}".strip()
+    if validity.nearest is None:
+        return "No measured run here: none is known."
+    return f"No measured run here: unlike the nearest, {'; '.join(validity.differs)}."
+
+
+_NUMBERS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+
+
+def worth_of(key: str, settings: Iterable[Setting] | None = None) -> str:
+    """What was measured of the setting with this dotted key; empty where nothing was.
+
+    Parameters
+    ----------
+    key : str
+    settings : iterable of Setting, optional
+        Those that are shipped by default.
+    """
+    settings_used = load_settings() if settings is None else settings
+    sentences = [
+        setting_in_words(setting) for setting in settings_used if key and setting.key == key
+    ]
+    return " ".join(["Measured throughput, with over without:", *sentences]) if sentences else ""
+
+
+def setting_in_words(setting: Setting) -> str:
+    """One sentence: least and largest ratio, of how many experiments, how many of them clean.
+
+    Examples
+    --------
+    >>> setting_in_words(Setting("expert overlap", "", (1.0375, 1.6349), 4, 1, None, 0, None, ()))
+    'Expert overlap: 1.04 to 1.63 in 4 experiments, one of them clean.'
+    """
+    parts = []
+    if setting.ratios:
+        parts.append(f"{_span(setting.ratios)} in {_experiments(setting.n)}{_clean(setting)}")
+    if setting.others:
+        many = setting.n_others > 1
+        parts.append(
+            f"{_span(setting.others)} in {_experiments(setting.n_others)} that "
+            f"{'leave' if many else 'leaves'} out part of {'their' if many else 'its'} plan"
+        )
+    if setting.memory:
+        parts.append(f"memory {_span(setting.memory)}")
+    return f"{capital(setting.name)}: {'; '.join(parts)}."
+
+
+def _span(ratios: tuple[float, float]) -> str:
+    low, high = (f"{ratio:.2f}" for ratio in ratios)
+    return low if low == high else f"{low} to {high}"
+
+
+def _experiments(n: int) -> str:
+    return "one experiment" if n == 1 else f"{n} experiments"
+
+
+def _clean(setting: Setting) -> str:
+    if setting.n == 1:
+        return ", a clean one" if setting.clean else ""
+    if setting.clean == setting.n:
+        return ", all clean"
+    count = _NUMBERS[setting.clean] if setting.clean < len(_NUMBERS) else str(setting.clean)
+    return f", {count} of them clean"

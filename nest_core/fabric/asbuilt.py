@@ -16,9 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nest_core.documents.errors import InputError
-from nest_core.fabric.checks import BoolArray, IntArray
+from nest_core.fabric.checks import BoolArray, IntArray, parse_failed
 from nest_core.fabric.clos_plan import ClosPlan
-from nest_core.fabric.failed import parse_failed
 
 __all__ = ["AsBuilt", "as_built", "without_failed"]
 

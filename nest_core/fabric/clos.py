@@ -37,8 +37,7 @@ from nest_core.documents.units import (
 from nest_core.fabric.asbuilt import AsBuilt, as_built, without_failed
 from nest_core.fabric.checks import IntArray
 from nest_core.fabric.clos_plan import ClosPlan
-from nest_core.fabric.fabric import Document, Fabric
-from nest_core.fabric.ports import SwitchPorts
+from nest_core.fabric.fabric import Document, Fabric, SwitchPorts
 
 __all__ = ["Clos", "SwitchTier"]
 

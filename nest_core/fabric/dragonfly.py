@@ -34,8 +34,7 @@ from nest_core.fabric.checks import (
     positive,
     whole,
 )
-from nest_core.fabric.fabric import Document, Fabric
-from nest_core.fabric.ports import SwitchPorts
+from nest_core.fabric.fabric import Document, Fabric, SwitchPorts
 from nest_core.fabric.scale_up import Interconnect, ScaleUp
 
 __all__ = ["Dragonfly"]

@@ -4,6 +4,10 @@ A kind is a subclass that states its devices, its link graph and its document; e
 a default that follows from those and is overridden where the kind knows better. What layers above
 add by kind (levels, parts, formats) they dispatch on the type, with the link graph as default
 (``docs/decisions/fabric-kinds.md``).
+
+The ports of switches, tier by tier, in whole numbers.
+
+Per tier the switch with the most links, nothing failed; ports of one plane, at one link's rate.
 """
 
 from __future__ import annotations
@@ -17,9 +21,44 @@ import networkx as nx
 
 from nest_core.documents.units import format_ratio
 from nest_core.fabric.checks import Routing, check_explicit_size
-from nest_core.fabric.ports import SwitchPorts
 
-__all__ = ["Document", "Fabric"]
+__all__ = ["Document", "Fabric", "SwitchPorts"]
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchPorts:
+    """A fully used switch of one tier.
+
+    Parameters
+    ----------
+    name : str
+        Of the tier.
+    switches : int
+        In place, all planes together.
+    radix, down, up, free : int
+        Ports of one switch; ``down + up + free = radix``. Of a dragonfly's router ``up`` are
+        those to other routers.
+    stated : float or None
+        Oversubscription asked for, down : up; None for the top tier and for routers.
+    """
+
+    name: str
+    switches: int
+    radix: int
+    down: int
+    up: int
+    stated: float | None
+
+    @property
+    def free(self) -> int:
+        """Ports without a link."""
+        return self.radix - self.down - self.up
+
+    @property
+    def realised(self) -> float | None:
+        """Oversubscription of whole ports; None where nothing was asked for."""
+        return None if self.stated is None else self.down / self.up
+
 
 Document = dict[str, Any]
 """What `nest_core.documents.schema.FabricFile` checks; human units."""

@@ -34,11 +34,11 @@ from nest_core.fabric.checks import (
     check_devices,
     check_hosts,
     check_some_left,
+    parse_failed,
     positive,
     whole,
 )
 from nest_core.fabric.fabric import Document, Fabric
-from nest_core.fabric.failed import parse_failed
 
 __all__ = ["Hierarchical", "Tier"]
 

@@ -9,8 +9,7 @@ from nest_core.hardware.estimator import (
     measured_share,
     seconds,
 )
-from nest_core.hardware.families import Family, load_family
-from nest_core.hardware.precisions import NARROW
+from nest_core.hardware.families import NARROW, Family, load_family
 from nest_core.hardware.profiles import Profile, load_profile
 
 __all__ = [

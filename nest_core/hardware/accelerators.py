@@ -9,8 +9,7 @@ from nest_core.documents.presets import load_toml, named_file
 from nest_core.documents.schema import AcceleratorFile, checked
 from nest_core.documents.units import TERA, from_gbps_bytes, from_gib
 from nest_core.hardware.collectives import Curve
-from nest_core.hardware.families import Family, load_family
-from nest_core.hardware.precisions import NARROW
+from nest_core.hardware.families import NARROW, Family, load_family
 from nest_core.hardware.profiles import Profile, load_profile
 
 __all__ = ["UNCALIBRATED", "Accelerator", "accelerator_of", "load_accelerator"]
@@ -84,7 +83,7 @@ class Accelerator:
 
         No product is faster than its peak, and what was measured in a precision that the device
         is not said to have counts for nothing. Precisions of less than 16 bits keep less of their
-        peak; how much less, where it was not measured, is in `nest_core.hardware.precisions`.
+        peak; how much less, where it was not measured, is in `nest_core.hardware.families`.
         """
         peaks = dict(self.peak_flops)
         measured = {

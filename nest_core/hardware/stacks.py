@@ -27,6 +27,7 @@ from nest_core.documents.schema import StackFile, checked
 from nest_core.hardware.accelerators import Accelerator
 from nest_core.hardware.collectives import Curve
 from nest_core.hardware.collectives.library import OWN, curve_from
+from nest_core.hardware.families import NARROW
 from nest_core.hardware.memory_rules import MemoryRules
 from nest_core.hardware.network_spread import load_spread
 from nest_core.hardware.posterior import (
@@ -36,7 +37,6 @@ from nest_core.hardware.posterior import (
     adjusted,
     load_posterior,
 )
-from nest_core.hardware.precisions import NARROW
 
 __all__ = [
     "FEWEST_ROWS",
@@ -82,7 +82,7 @@ class Stack:
     joined : bool
         Whether projections that read the same tensor are one product.
     checkpoint : {"whole", "per_operator"}
-        How recomputation runs (`nest_core.workload.reruns`).
+        How recomputation runs (`nest_core.workload.recomputation`).
     launch : {"eager", "iteration_graphs"}
         Whether the host issues every kernel, or a CUDA graph of the whole iteration does.
     fp8 : str
@@ -137,7 +137,7 @@ class Stack:
         return precision in dict(self.overlap)[traffic]
 
     def checkpointing(self, precision: str) -> Checkpoint:
-        """How recomputation runs in a precision (`nest_core.workload.reruns`)."""
+        """How recomputation runs in a precision (`nest_core.workload.recomputation`)."""
         narrow = self.checkpoint == "per_operator" and precision in NARROW
         return "per_operator_narrow" if narrow else self.checkpoint
 

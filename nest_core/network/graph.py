@@ -12,8 +12,8 @@ inside its node or leave through its NIC at equal distance it forwards first, as
   are link groups of their own (RFC 2992).
 
 Inside nodes whose devices are linked to one another flows spread evenly over all shortest paths
-(`nest_core.network.meshed`). All others walk together, hop by hop, in vectors. Distances come from
-one Dijkstra search per target (`scipy.sparse.csgraph`) and are tabled where they fit.
+(`nest_core.network.clusters`). All others walk together, hop by hop, in vectors. Distances come
+from one Dijkstra search per target (`scipy.sparse.csgraph`) and are tabled where they fit.
 """
 
 from __future__ import annotations

@@ -1,17 +1,45 @@
 """Loops over flows and the link groups that they cross, compiled.
 
 Kept apart since numba takes 0.3 s to import, and few commands price flows.
+
+A tree's tiers as arrays that compiled loops read.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from nest_core.documents.compiled import compiled
 from nest_core.network.link_map import BoolArray, FloatArray, IntArray
-from nest_core.network.ways import Ways
 
-__all__ = ["busiest", "climbs", "longest", "meets", "slowest"]
+__all__ = ["Ways", "busiest", "climbs", "longest", "meets", "slowest"]
+
+
+class Ways(NamedTuple):
+    """Uplinks of every device at every tier; see `TreeTier`.
+
+    Attributes
+    ----------
+    child, group : (tiers, devices)
+    leaves_by : (tiers,)
+        The tier by which a flow leaves its device, where it meets its peer.
+    offset : (tiers,)
+        Number of the tier's first link group.
+    group_links, parallel : (tiers,)
+    links, rank : (tiers, devices)
+        Of the device's child, and the device among those of its child.
+    """
+
+    child: IntArray
+    group: IntArray
+    leaves_by: IntArray
+    offset: IntArray
+    group_links: IntArray
+    parallel: IntArray
+    links: IntArray
+    rank: IntArray
 
 
 @compiled

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from nest_core.network.kernels import Ways
 from nest_core.network.link_map import FloatArray, IntArray, LinkMap, Routes, hashed, joined
 from nest_core.network.scale_up import ScaleUpLinkMap
-from nest_core.network.ways import Ways
 
 __all__ = ["TreeLinkMap", "TreeTier"]
 

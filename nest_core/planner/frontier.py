@@ -12,12 +12,10 @@ from nest_core.costs import LayerTable, Point, Problem, micro_batches
 from nest_core.costs.problem import prefix
 from nest_core.costs.schedules import DELAYS
 from nest_core.network import BoolArray, FloatArray, IntArray
-from nest_core.planner.block_bounds import BlockBounds
 from nest_core.planner.bounds import Bounds, PointColumns, bounds
-from nest_core.planner.layer_bounds import LayerBounds, best_case, layer_bounds, untied
+from nest_core.planner.layer_bounds import BlockBounds, LayerBounds, best_case, layer_bounds, untied
 from nest_core.planner.placed_bounds import PlacedBounds
-from nest_core.planner.points import Points, PointTable, rounds
-from nest_core.planner.queue import PointQueue
+from nest_core.planner.points import PointQueue, Points, PointTable, rounds
 from nest_core.planner.screening import FamilyTable, Screen
 from nest_core.planner.solver import Prepared, Solver
 from nest_core.planner.space import Families, SearchSpace, as_raised, divides, enumerate_rows
@@ -615,10 +613,10 @@ class Frontier:
         m = self._micro_batches(columns.row)
         cap = self._cap(columns, m, limits, cutoff)
         fits = self.screen.fits(entries, entry, columns, m, cap, self.problem.tensor_bytes)
-        least = self.screen.even(entries, entry, columns, m, limits.sync)
-        if self.space.layouts == "uneven":
-            uneven = self.screen.uneven(entries, entry, columns, m, limits.sync, cutoff)
-            least = np.minimum(least, uneven)
+        uneven = self.space.layouts == "uneven"
+        least = self.screen.interleaved(
+            entries, entry, columns, m, limits.sync, cutoff, uneven=uneven
+        )
         tighter = Bounds(np.maximum(limits.seconds, least), limits.total, limits.sync)
         return tighter, fits & (least <= cutoff) & (least < float("inf"))
 

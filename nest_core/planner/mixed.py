@@ -19,8 +19,7 @@ from nest_core.network import BoolArray, FloatArray, IntArray
 from nest_core.planner.bounds import Bounds
 from nest_core.planner.frontier import PLACED, Frontier, Opened, lower_bounds
 from nest_core.planner.layer_bounds import best_case, untied
-from nest_core.planner.points import Points, PointTable
-from nest_core.planner.queue import PointQueue
+from nest_core.planner.points import PointQueue, Points, PointTable
 from nest_core.planner.screening import FamilyTable, Screen
 from nest_core.planner.solver import Prepared, Solver
 from nest_core.planner.space import Rows, SearchSpace, as_raised, enumerate_rows
@@ -173,7 +172,9 @@ class MixedFrontier:
         entry = np.array([places[pair] for pair in pairs], dtype=np.int64)
         limit = self.problem.tensor_bytes
         fits = self.screen.fits(entries, entry, columns, m, cap, limit)
-        least = self.screen.even(entries, entry, columns, m, np.zeros(len(row)))
+        least = self.screen.interleaved(
+            entries, entry, columns, m, np.zeros(len(row)), cutoff, uneven=False
+        )
         seconds = np.maximum(seconds, least)
         return seconds, np.asarray(fits & (least <= cutoff) & (least < float("inf")))
 

@@ -3,12 +3,16 @@
 A row (`nest_core.planner.space`) stands for its states (ZeRO stages with their groups) by its
 schedules by its orders, the last fastest. Points are decoded from their numbers and never all
 written down.
+
+A function of whole numbers over long columns, called once for every number that occurs.
+
+Rows in the order of their bounds.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -20,7 +24,7 @@ from nest_core.costs.schedules import DELAYS
 from nest_core.network import BoolArray, FloatArray, IntArray, Network
 from nest_core.planner.space import PLAIN, Rows, SearchSpace
 
-__all__ = ["PointTable", "Points"]
+__all__ = ["PointQueue", "PointTable", "Points", "each"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -287,3 +291,65 @@ def _distinct_placements(network: Network, space: SearchSpace, used: int) -> tup
             distinct.append(order)
             met.add(places)
     return tuple(distinct)
+
+
+def each(keys: IntArray, of: Callable[[int], float]) -> FloatArray:
+    """``of`` every key, shape (keys,); keys are not negative.
+
+    Examples
+    --------
+    >>> each(np.array([3, 1, 3]), lambda key: 10.0 * key)
+    array([30., 10., 30.])
+    """
+    occurring = np.flatnonzero(np.bincount(keys))
+    table = np.zeros(int(occurring.max(initial=-1)) + 1)
+    table[occurring] = [of(key) for key in occurring.tolist()]
+    return np.asarray(table[keys])
+
+
+class PointQueue:
+    """Rows in the order of their bounds; only as many as are asked for are sorted.
+
+    Parameters
+    ----------
+    low : (rows,)
+        Bounds, seconds.
+    """
+
+    def __init__(self, low: FloatArray) -> None:
+        self.low = low
+        self._left: IntArray | None = None
+        self._sorted = False
+        self._least = float(low.min(initial=np.inf))
+
+    @property
+    def least(self) -> float:
+        """No row that was not taken yet holds a faster point."""
+        return self._least
+
+    def left(self, cutoff: float) -> IntArray:
+        """The rows not taken yet that could hold the best."""
+        remaining = np.arange(len(self.low)) if self._left is None else self._left
+        return np.asarray(remaining[self.low[remaining] <= cutoff])
+
+    def take(self, size: int, cutoff: float) -> IntArray:
+        """The next rows that could hold the best, at most ``size``; empty when none is left."""
+        if self._left is None:  # the first few need no sorting of all
+            size = min(size, len(self.low))
+            nearest = np.argpartition(self.low, size - 1)[:size]
+            taken = nearest[np.argsort(self.low[nearest], kind="stable")]
+            remaining = np.ones(len(self.low), dtype=bool)
+            remaining[taken] = False
+            self._keep(np.flatnonzero(remaining))
+            return np.asarray(taken[self.low[taken] <= cutoff])
+        if not self._sorted:
+            near = self._left[self.low[self._left] <= cutoff]
+            self._left = near[np.argsort(self.low[near], kind="stable")]
+            self._sorted = True
+        taken = self._left[:size]
+        self._keep(self._left[size:])
+        return np.asarray(taken[self.low[taken] <= cutoff])
+
+    def _keep(self, remaining: IntArray) -> None:
+        """What is left to take."""
+        self._left, self._least = remaining, float(self.low[remaining].min(initial=np.inf))

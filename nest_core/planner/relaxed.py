@@ -125,62 +125,6 @@ class Layouts(NamedTuple):
     cuts: IntArray
 
 
-def covers(tables: RelaxedTables, cases: RelaxedPoints, cap: FloatArray) -> BoolArray:
-    """Whether stages that fit, each at most ``cap`` seconds long, can cover the chain.
-
-    Parameters
-    ----------
-    cap : (points,)
-
-    Notes
-    -----
-    Stage costs only grow with the stage, so taking as many layers as fit, from the last stage
-    backwards, and leaving one for each stage before, decides it. Without a cap the answer is exact.
-    """
-    return _covers(tables, cases, cap)
-
-
-def longest(
-    tables: RelaxedTables, cases: RelaxedPoints, low: FloatArray, cap: FloatArray
-) -> FloatArray:
-    """Seconds that the longest stage takes at least; infinite where that is more than ``cap``.
-
-    Parameters
-    ----------
-    low, cap : (points,)
-        Seconds that it takes anyway, and that it may take.
-    """
-    return _longest(tables, cases, low, cap)
-
-
-def evens(tables: RelaxedTables, cases: RelaxedPoints, sync: FloatArray) -> FloatArray:
-    """Lower bound of interleaved points with even virtual stages; infinite where none fit.
-
-    Parameters
-    ----------
-    sync : (points,)
-        Seconds that come once.
-
-    Notes
-    -----
-    Cuts as in `nest_core.planner.space.even_patterns`.
-    """
-    return _evens(tables, cases, sync)
-
-
-def unevens(
-    tables: RelaxedTables, cases: RelaxedPoints, layouts: Layouts, sync: FloatArray, cutoff: float
-) -> FloatArray:
-    """The same of points with uneven virtual stages; infinite above the cutoff too.
-
-    Notes
-    -----
-    A stage starts when those before it have run their first virtual stages forward, and those end
-    with them backward. Before its first backward pass it holds all that it has run forward.
-    """
-    return _unevens(tables, cases, layouts, sync, cutoff)
-
-
 @compiled
 def _hop(hops: HopBounds, p: int, pp: int, to: int) -> float:
     """Seconds of the transfers between positions ``to - 1`` and ``to``, either way."""
@@ -196,18 +140,46 @@ def _hop(hops: HopBounds, p: int, pp: int, to: int) -> float:
 
 
 @compiled
+def _runs(tables: RelaxedTables, cases: RelaxedPoints, p: int, c: int, layer: int) -> float:
+    """Bytes that live only while a layer runs."""
+    t = cases.table[p]
+    wide = tables.dense[t, layer + 1] - tables.dense[t, layer]
+    if layer == tables.dense.shape[1] - 2:
+        wide += tables.tied[t]
+    working = tables.working[t, c, layer] + cases.gathered_bytes[0, p] * wide
+    working += cases.gathered_bytes[1, p] * (
+        tables.experts[t, layer + 1] - tables.experts[t, layer]
+    )
+    if layer > 0:
+        working += cases.fetched[0, p] * (tables.dense[t, layer] - tables.dense[t, layer - 1])
+        working += cases.fetched[1, p] * (tables.experts[t, layer] - tables.experts[t, layer - 1])
+    return float(working)
+
+
+@compiled
+def _used(
+    cases: RelaxedPoints, p: int, elements: float, expert_elements: float, passes: float
+) -> float:
+    """Bytes of a stage at its fullest: its states, and its passes or its optimizer step."""
+    steps = elements * cases.stepping[0, p] + expert_elements * cases.stepping[1, p]
+    states = elements * cases.state_bytes[0, p] + expert_elements * cases.state_bytes[1, p]
+    return float(states + max(passes, steps))
+
+
+@compiled
+def _load(tables: RelaxedTables, within: float, transfer: float) -> float:
+    """Seconds of a stage per micro-batch, with what of its transfers nothing hides."""
+    return within + transfer - tables.transfer_saved * min(transfer, within)
+
+
+@compiled
 def _covered(tables: RelaxedTables, cases: RelaxedPoints, p: int, cap: float) -> bool:
     """`covers` of one point."""
     layers = tables.dense.shape[1] - 1
     slack = tables.limit * (1.0 + 1e-12)
     t, pp, m = cases.table[p], cases.pp[p], cases.micro_batches[p]
-    dense, experts, kept_bytes, time = (
-        tables.dense[t],
-        tables.experts[t],
-        tables.kept[t],
-        tables.time[t],
-    )
-    working = tables.working[t]
+    dense, experts = tables.dense[t], tables.experts[t]
+    kept_bytes, time = tables.kept[t], tables.time[t]
     j = layers
     retire = 0.0
     for s in range(pp - 1, -1, -1):
@@ -226,31 +198,12 @@ def _covered(tables: RelaxedTables, cases: RelaxedPoints, p: int, cap: float) ->
             i = j
             high = 0.0
             while i > s:
-                size = dense[i] - dense[i - 1]
-                if i == layers:
-                    size += tables.tied[t]
-                expert_elements = experts[i] - experts[i - 1]
-                runs = (
-                    working[c, i - 1]
-                    + cases.gathered_bytes[0, p] * size
-                    + cases.gathered_bytes[1, p] * expert_elements
-                )
-                if i > 1:
-                    runs += cases.fetched[0, p] * (dense[i - 1] - dense[i - 2])
-                    runs += cases.fetched[1, p] * (experts[i - 1] - experts[i - 2])
-                high = max(high, runs)
+                high = max(high, _runs(tables, cases, p, c, i - 1))
                 elements = dense[j] - dense[i - 1] + copy
                 routed = experts[j] - experts[i - 1]
                 passes = in_flight * (kept_bytes[c, j] - kept_bytes[c, i - 1]) + high
-                steps = elements * cases.stepping[0, p] + routed * cases.stepping[1, p]
-                used = (
-                    elements * cases.state_bytes[0, p]
-                    + routed * cases.state_bytes[1, p]
-                    + max(passes, steps)
-                )
-                within = time[c, j] - time[c, i - 1]
-                load = within + transfer - tables.transfer_saved * min(transfer, within)
-                if used > slack or load > cap:
+                load = _load(tables, time[c, j] - time[c, i - 1], transfer)
+                if _used(cases, p, elements, routed, passes) > slack or load > cap:
                     break
                 i -= 1
             first = min(first, i)
@@ -262,7 +215,18 @@ def _covered(tables: RelaxedTables, cases: RelaxedPoints, p: int, cap: float) ->
 
 
 @compiled
-def _covers(tables: RelaxedTables, cases: RelaxedPoints, cap: FloatArray) -> BoolArray:
+def covers(tables: RelaxedTables, cases: RelaxedPoints, cap: FloatArray) -> BoolArray:
+    """Return whether stages that fit, each at most ``cap`` seconds long, can cover the chain.
+
+    Parameters
+    ----------
+    cap : (points,)
+
+    Notes
+    -----
+    Stage costs only grow with the stage, so taking as many layers as fit, from the last stage
+    backwards, and leaving one for each stage before, decides it. Without a cap the answer is exact.
+    """
     covered = np.zeros(len(cases.table), dtype=np.bool_)
     for p in range(len(covered)):
         covered[p] = _covered(tables, cases, p, cap[p])
@@ -270,17 +234,24 @@ def _covers(tables: RelaxedTables, cases: RelaxedPoints, cap: FloatArray) -> Boo
 
 
 @compiled
-def _longest(
+def longest(
     tables: RelaxedTables, cases: RelaxedPoints, low: FloatArray, cap: FloatArray
 ) -> FloatArray:
-    longest = low.copy()
-    for p in range(len(longest)):
+    """Return seconds that the longest stage takes at least; infinite where that is above ``cap``.
+
+    Parameters
+    ----------
+    low, cap : (points,)
+        Seconds that it takes anyway, and that it may take.
+    """
+    bound = low.copy()
+    for p in range(len(bound)):
         if _covered(tables, cases, p, low[p] * (1.0 + 1e-12)):
             continue
         below, above = low[p], cap[p]
         if above < np.inf:
             if not _covered(tables, cases, p, above):
-                longest[p] = np.inf
+                bound[p] = np.inf
                 continue
         else:
             above = 2.0 * below
@@ -292,12 +263,23 @@ def _longest(
                 above = middle
             else:
                 below = middle
-        longest[p] = below
-    return longest
+        bound[p] = below
+    return bound
 
 
 @compiled
-def _evens(tables: RelaxedTables, cases: RelaxedPoints, sync: FloatArray) -> FloatArray:
+def evens(tables: RelaxedTables, cases: RelaxedPoints, sync: FloatArray) -> FloatArray:
+    """Return a lower bound of points with even virtual stages; infinite where none fit.
+
+    Parameters
+    ----------
+    sync : (points,)
+        Seconds that come once.
+
+    Notes
+    -----
+    Cuts as in `nest_core.planner.space.even_patterns`.
+    """
     layers = tables.dense.shape[1] - 1
     slack = tables.limit * (1.0 + 1e-12)
     least = np.full(len(cases.table), np.inf)
@@ -305,7 +287,7 @@ def _evens(tables: RelaxedTables, cases: RelaxedPoints, sync: FloatArray) -> Flo
         t, stages, v = cases.table[p], cases.pp[p], cases.interleave[p]
         m = cases.micro_batches[p]
         dense, experts = tables.dense[t], tables.experts[t]
-        kept_bytes, time, working = tables.kept[t], tables.time[t], tables.working[t]
+        kept_bytes, time = tables.kept[t], tables.time[t]
         virtual_stages = stages * v
         for counted in range(2):
             size = layers if counted else layers - 2
@@ -340,55 +322,21 @@ def _evens(tables: RelaxedTables, cases: RelaxedPoints, sync: FloatArray) -> Flo
                             i = 0 if virtual_stage == 0 else i
                             j = layers if virtual_stage == virtual_stages - 1 else j
                         for layer in range(i, j):
-                            wide = dense[layer + 1] - dense[layer]
-                            if layer == layers - 1:
-                                wide += tables.tied[t]
-                            expert_elements = experts[layer + 1] - experts[layer]
-                            runs = working[c, layer]
-                            runs += (
-                                cases.gathered_bytes[0, p] * wide
-                                + cases.gathered_bytes[1, p] * expert_elements
-                            )
-                            if layer > 0:
-                                before = dense[layer] - dense[layer - 1]
-                                elements_before = experts[layer] - experts[layer - 1]
-                                runs += cases.fetched[0, p] * before
-                                runs += cases.fetched[1, p] * elements_before
-                            high = max(high, runs)
+                            high = max(high, _runs(tables, cases, p, c, layer))
                         elements += dense[j] - dense[i]
                         if j == layers:
                             elements += tables.tied[t]
                         routed += experts[j] - experts[i]
                         activations += kept_bytes[c, j] - kept_bytes[c, i]
                         within += time[c, j] - time[c, i]
-                    steps = elements * cases.stepping[0, p] + routed * cases.stepping[1, p]
-                    used = elements * cases.state_bytes[0, p] + routed * cases.state_bytes[1, p]
-                    used += max(in_flight * activations + high, steps)
-                    if used <= slack:
-                        load = within + transfer - tables.transfer_saved * min(transfer, within)
-                        lightest = min(lightest, load)
+                    passes = in_flight * activations + high
+                    if _used(cases, p, elements, routed, passes) <= slack:
+                        lightest = min(lightest, _load(tables, within, transfer))
                 total += lightest
                 most = max(most, lightest)
             if total < np.inf:
                 least[p] = min(least[p], m * most + (total - most) / v + sync[p])
     return least
-
-
-@compiled
-def _runs(tables: RelaxedTables, cases: RelaxedPoints, p: int, c: int, layer: int) -> float:
-    """Bytes that live only while a layer runs."""
-    t = cases.table[p]
-    wide = tables.dense[t, layer + 1] - tables.dense[t, layer]
-    if layer == tables.dense.shape[1] - 2:
-        wide += tables.tied[t]
-    working = tables.working[t, c, layer] + cases.gathered_bytes[0, p] * wide
-    working += cases.gathered_bytes[1, p] * (
-        tables.experts[t, layer + 1] - tables.experts[t, layer]
-    )
-    if layer > 0:
-        working += cases.fetched[0, p] * (tables.dense[t, layer] - tables.dense[t, layer - 1])
-        working += cases.fetched[1, p] * (tables.experts[t, layer] - tables.experts[t, layer - 1])
-    return float(working)
 
 
 @compiled
@@ -411,9 +359,8 @@ def _fits(
         elements += tables.tied[t]
     high = _runs(tables, cases, p, c, layouts.cuts[at, s])
     high = max(high, _runs(tables, cases, p, c, last))
-    steps = elements * cases.stepping[0, p] + routed * cases.stepping[1, p]
-    used = elements * cases.state_bytes[0, p] + routed * cases.state_bytes[1, p]
-    return bool(used + max(activations + high, steps) <= tables.limit * (1.0 + 1e-12))
+    used = _used(cases, p, elements, routed, activations + high)
+    return bool(used <= tables.limit * (1.0 + 1e-12))
 
 
 @compiled
@@ -435,23 +382,30 @@ def _lightest(
         for part in range(s, stages * cases.interleave[p], stages):
             within += tables.time[t, c, layouts.cuts[at, part + 1]]
             within -= tables.time[t, c, layouts.cuts[at, part]]
-        load = within + transfer - tables.transfer_saved * min(transfer, within)
+        load = _load(tables, within, transfer)
         if load < lightest and _fits(tables, cases, layouts, at, p, s, c):
             lightest = load
     return float(lightest)
 
 
 @compiled
-def _unevens(
+def unevens(
     tables: RelaxedTables, cases: RelaxedPoints, layouts: Layouts, sync: FloatArray, cutoff: float
 ) -> FloatArray:
+    """Return the same of points with uneven virtual stages; infinite above the cutoff too.
+
+    Notes
+    -----
+    A stage starts when those before it have run their first virtual stages forward, and those end
+    with them backward. Before its first backward pass it holds all that it has run forward.
+    """
     seconds = np.full(len(cases.table), np.inf)
     for p in range(len(seconds)):
         t, stages, v = cases.table[p], cases.pp[p], cases.interleave[p]
         least = np.nextafter(cutoff, np.inf)
         for at in range(layouts.first[p, 0], layouts.first[p, 1]):
             longest, before = 0.0, 0.0
-            arrive = (v - 1) * cases.hops.near[p]  # as in `_evens`
+            arrive = (v - 1) * cases.hops.near[p]  # as in `evens`
             for s in range(stages):
                 retire = (v - 1) * cases.hops.near[p]
                 if s < stages - 1:

@@ -15,8 +15,7 @@ from nest_core.costs import Problem, acting_zero, state_shares
 from nest_core.costs.zero import gathered, step_share
 from nest_core.network import BoolArray, FloatArray, IntArray
 from nest_core.planner.layouts import uneven_patterns
-from nest_core.planner.lookup import each
-from nest_core.planner.points import PointTable
+from nest_core.planner.points import PointTable, each
 from nest_core.planner.relaxed import (
     HopBounds,
     Layouts,
@@ -99,13 +98,13 @@ class Screen:
         cap: FloatArray,
         limit: float,
     ) -> BoolArray:
-        """`covers` of points whose stages are in one piece; others all pass."""
-        passed = np.ones(len(columns), dtype=bool)
-        plain = np.flatnonzero(columns.interleave == 1)
-        if len(plain):
-            cases = self._cases(entries, entry[plain], columns.chosen(plain), micro_batches[plain])
-            passed[plain] = covers(self._tables(entries, limit), cases, cap[plain])
-        return passed
+        """Return `covers` of points whose stages are in one piece; others all pass."""
+        result = np.ones(len(columns), dtype=bool)
+        at = np.flatnonzero(columns.interleave == 1)
+        if len(at):
+            cases = self._cases(entries, entry, columns, micro_batches, at)
+            result[at] = covers(self._tables(entries, limit), cases, cap[at])
+        return result
 
     def longest(
         self,
@@ -116,33 +115,15 @@ class Screen:
         low: FloatArray,
         cap: FloatArray,
     ) -> FloatArray:
-        """`longest` of points whose stages are in one piece; ``low`` of others."""
-        reach = low.copy()
-        plain = np.flatnonzero(columns.interleave == 1)
-        if len(plain):
-            cases = self._cases(entries, entry[plain], columns.chosen(plain), micro_batches[plain])
-            tables = self._tables(entries, self._problem.tensor_bytes)
-            reach[plain] = longest(tables, cases, low[plain], cap[plain])
-        return reach
+        """Return `longest` of points whose stages are in one piece; ``low`` of others."""
+        result = low.copy()
+        at = np.flatnonzero(columns.interleave == 1)
+        if len(at):
+            cases = self._cases(entries, entry, columns, micro_batches, at)
+            result[at] = longest(self._tables(entries), cases, low[at], cap[at])
+        return result
 
-    def even(
-        self,
-        entries: list[FamilyTable],
-        entry: IntArray,
-        columns: PointTable,
-        micro_batches: IntArray,
-        sync: FloatArray,
-    ) -> FloatArray:
-        """`evens` of interleaved points; 0 for others."""
-        least = np.zeros(len(columns))
-        cut = np.flatnonzero(columns.interleave > 1)
-        if len(cut):
-            cases = self._cases(entries, entry[cut], columns.chosen(cut), micro_batches[cut])
-            tables = self._tables(entries, self._problem.tensor_bytes)
-            least[cut] = evens(tables, cases, sync[cut])
-        return least
-
-    def uneven(
+    def interleaved(
         self,
         entries: list[FamilyTable],
         entry: IntArray,
@@ -150,18 +131,23 @@ class Screen:
         micro_batches: IntArray,
         sync: FloatArray,
         cutoff: float,
+        *,
+        uneven: bool,
     ) -> FloatArray:
-        """`unevens` of interleaved points; 0 for others."""
-        least = np.zeros(len(columns))
-        cut = np.flatnonzero(columns.interleave > 1)
-        if len(cut):
-            cases = self._cases(entries, entry[cut], columns.chosen(cut), micro_batches[cut])
-            tables = self._tables(entries, self._problem.tensor_bytes)
-            layouts = _layouts(self._problem.layers, cases.pp, cases.interleave)
-            least[cut] = unevens(tables, cases, layouts, sync[cut], cutoff)
-        return least
+        """Return `evens` of interleaved points, or the least with `unevens`; 0 for others."""
+        result = np.zeros(len(columns))
+        at = np.flatnonzero(columns.interleave > 1)
+        if len(at):
+            cases = self._cases(entries, entry, columns, micro_batches, at)
+            tables = self._tables(entries)
+            result[at] = evens(tables, cases, sync[at])
+            if uneven:
+                layouts = _layouts(self._problem.layers, cases.pp, cases.interleave)
+                other = unevens(tables, cases, layouts, sync[at], cutoff)
+                result[at] = np.minimum(result[at], other)
+        return result
 
-    def _tables(self, entries: list[FamilyTable], limit: float) -> RelaxedTables:
+    def _tables(self, entries: list[FamilyTable], limit: float | None = None) -> RelaxedTables:
         return RelaxedTables(
             time=np.stack([entry.time for entry in entries]),
             dense=np.stack([entry.dense for entry in entries]),
@@ -172,7 +158,7 @@ class Screen:
             allowed=self._allowed,
             transfer_saved=self._problem.overlap.transfer,
             paired=int(self._problem.overlap.experts),
-            limit=limit,
+            limit=self._problem.tensor_bytes if limit is None else limit,
         )
 
     def _cases(
@@ -181,7 +167,10 @@ class Screen:
         entry: IntArray,
         columns: PointTable,
         micro_batches: IntArray,
+        at: IntArray,
     ) -> RelaxedPoints:
+        """Return what screens read of some points."""
+        entry, columns, micro_batches = entry[at], columns.chosen(at), micro_batches[at]
         boundary = np.array([pair.boundary for pair in entries])[entry]
         hops, _ = self.hops(boundary, columns.row, columns.outer, columns.parted, columns.natural)
         static, stepping, gathered_bytes, fetched = self._per_element(columns)

@@ -23,7 +23,7 @@ import numpy as np
 
 from nest_core.costs import Problem
 from nest_core.network import BoolArray, FloatArray, IntArray, Kind, Network, TreeLinkMap
-from nest_core.planner.lookup import each
+from nest_core.planner.points import each
 from nest_core.planner.relaxed import HopBounds
 
 __all__ = [

@@ -20,7 +20,7 @@ from nest_core.documents.errors import InputError
 from nest_core.documents.overrides import assign
 from nest_core.documents.quoting import csv_text
 from nest_core.documents.schema import ScenarioFile, StudyTable, checked, parameter
-from nest_core.network.blocks import level_blocks
+from nest_core.network.groups import level_blocks
 from nest_core.planner.baselines import evaluate_baselines
 from nest_core.scenario import Scenario, ScenarioValues, expanded
 from nest_core.studies.comparison_table import ComparisonLine, lines

@@ -22,8 +22,8 @@ from nest_core.costs.problem import Problem
 from nest_core.documents.errors import InputError
 from nest_core.explain.interval import Interval, Span
 from nest_core.explain.training import Training, training, usual_tokens
-from nest_core.network.blocks import LevelBlocks
 from nest_core.network.dragonfly import without_detours
+from nest_core.network.groups import LevelBlocks
 from nest_core.network.levels import Level
 from nest_core.planner.baselines import Baseline
 from nest_core.scenario import OF_PRICES, Scenario, ScenarioValues, expanded

@@ -1,7 +1,7 @@
 """Operators in words: the formulas of their work and traffic with the numbers filled in.
 
 Everything is said of the kernels that `nest_core.workload.operators` found, so a formula shown
-and a figure used cannot differ; what the kernels take is said by `nest_core.hardware.explain`.
+and a figure used cannot differ; what the kernels take is said by `nest_core.hardware.estimator`.
 
 Symbols: ``m``, ``n``, ``k`` rows, columns and summed length of a product and ``g`` how many
 there are; of attention ``g`` sequences times heads, ``q`` queries, ``s`` keys that a query sees

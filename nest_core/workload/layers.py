@@ -17,8 +17,14 @@ from nest_core.workload.gradients import gradient_bytes
 from nest_core.workload.graph import Graph, Node, Sizes, count
 from nest_core.workload.models import Model, sizes
 from nest_core.workload.operators import Operator, kept_bytes, operators
-from nest_core.workload.recomputation import MODULES, WITHOUT_OUTPUT, module_nodes, modules_of
-from nest_core.workload.reruns import run_again, saved_outputs
+from nest_core.workload.recomputation import (
+    MODULES,
+    WITHOUT_OUTPUT,
+    module_nodes,
+    modules_of,
+    run_again,
+    saved_outputs,
+)
 from nest_core.workload.strategies import STRATEGIES, Rewrite, Strategy, without_experts
 
 __all__ = [

@@ -62,8 +62,7 @@ def _own(target: str, strategy: str, output: Path | None) -> dict[str, Any]:
     from nest_core.documents.files import write_file
     from nest_core.workload.graph import graph_of
     from nest_core.workload.report import own_sizes, read_strategy, report_layers
-    from nest_core.workload.tracing.own import model_sizes, trace_own
-    from nest_core.workload.tracing.shipped import as_document
+    from nest_core.workload.tracing.own import as_document, model_sizes, trace_own
 
     asked = read_strategy(strategy)
     with contextlib.redirect_stdout(sys.stderr):  # what the module prints is not the answer
@@ -90,7 +89,7 @@ def _write_presets(*others: object) -> list[str]:
         )
     require_torch("trace a module")
     from nest_core.documents.presets import preset_path
-    from nest_core.workload.tracing.shipped import write_presets
+    from nest_core.workload.tracing.own import write_presets
 
     return [str(path) for path in write_presets(preset_path("traces"))]
 

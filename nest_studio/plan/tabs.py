@@ -10,8 +10,7 @@ from typing import Any
 import streamlit as st
 
 from nest_core.api.answer import Answer
-from nest_core.explain.proof import proven_over
-from nest_core.explain.summary import certificate_line, plan_in_words, stage_rows
+from nest_core.explain.summary import certificate_line, plan_in_words, proven_over, stage_rows
 from nest_core.explain.validity import calibration_in_words, memory_in_words, overlap_in_words
 from nest_core.planner.baselines import NAMES
 from nest_core.report.figures import Entry, balance_figure, memory_figure, throughput_figure

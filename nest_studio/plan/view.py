@@ -12,10 +12,9 @@ from nest_core.costs.tables import mfu_convention
 from nest_core.documents.quoting import as_markdown
 from nest_core.documents.units import ceil_gib
 from nest_core.explain import training
-from nest_core.explain.iteration import IterationPart, lost
-from nest_core.explain.rests_on import rests_on
 from nest_core.explain.summary import fullest
-from nest_core.explain.validity import calibration_in_words, overlap_in_words
+from nest_core.explain.traffic import IterationPart, lost
+from nest_core.explain.validity import calibration_in_words, overlap_in_words, rests_on
 from nest_core.notebook import output_of
 from nest_core.planner.baselines import NAMES, Baseline
 from nest_core.report.figures.cards import (

@@ -6,7 +6,7 @@ import pytest
 
 from nest_core.api.answer import answer
 from nest_core.planner.baselines import NAMES, evaluate_baselines
-from nest_core.planner.baselines.paper_space import paper_space
+from nest_core.planner.baselines.baseline import paper_space
 from nest_core.scenario import load_scenario
 
 LACKS = {

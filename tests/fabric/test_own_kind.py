@@ -20,7 +20,7 @@ from nest_core.bill.bill import bill
 from nest_core.bill.prices import load_prices
 from nest_core.documents.errors import InputError
 from nest_core.documents.schema import FabricFile, ScenarioFile, checked
-from nest_core.explain.fabric_summary import fabric_headlines
+from nest_core.explain.headlines import fabric_headlines
 from nest_core.fabric import Fabric, Hierarchical, Tier
 from nest_core.fabric.drawing import drawing_of
 from nest_core.fabric.fabric import Document

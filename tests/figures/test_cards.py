@@ -10,7 +10,7 @@ import pytest
 
 from nest_core.costs.head_room import MemorySpread
 from nest_core.explain.interval import Interval
-from nest_core.explain.iteration import iteration_parts, lost, report_parts
+from nest_core.explain.traffic import iteration_parts, lost, report_parts
 from nest_core.explain.training import Training
 from nest_core.planner import Certificate, search
 from nest_core.report.figures import Entry

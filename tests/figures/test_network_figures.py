@@ -9,8 +9,8 @@ from nest_core.documents.presets import preset_names
 from nest_core.fabric import Clos, Hierarchical, Tier, Torus
 from nest_core.fabric.drawing import element_names
 from nest_core.network import collapse
-from nest_core.network.blocks import MAX_BLOCKS, level_blocks
-from nest_core.network.paths import shortest_paths
+from nest_core.network.groups import MAX_BLOCKS, level_blocks
+from nest_core.network.link_graph import shortest_paths
 from nest_core.report.figures import level_figure
 from nest_core.report.figures.levels import ways
 from nest_core.scenario import load_fabric

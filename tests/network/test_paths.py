@@ -6,7 +6,7 @@ import networkx as nx
 import pytest
 
 from nest_core.network import collapse
-from nest_core.network.paths import shortest_paths
+from nest_core.network.link_graph import shortest_paths
 from nest_core.scenario import load_fabric
 
 FABRICS = ["h100-spine-leaf-64", "rail-only-1024", "tpu-v4-4x4x4", "dgx1-v100-64", "drawn-8"]

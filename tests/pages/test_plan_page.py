@@ -15,8 +15,8 @@ from nest_core.api.answer import answer
 from nest_core.documents.presets import preset_names
 from nest_core.documents.schema import parameter
 from nest_core.documents.units import humanise
-from nest_core.explain.rests_on import rests_on
 from nest_core.explain.summary import certificate_line
+from nest_core.explain.validity import rests_on
 from nest_core.fabric import Clos, GraphFabric, Hierarchical
 from nest_core.report.figures import entries
 from nest_core.report.figures.alternatives import alternatives_table

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nest_core.costs import Point, links
-from nest_core.planner.block_bounds import BlockBounds
+from nest_core.planner.layer_bounds import BlockBounds
 from nest_core.scenario import load_scenario
 
 SHAPES = ("[4, 4, 4]", "[4, 6]", "[3, 5, 2]", "[8, 3]")

@@ -21,7 +21,7 @@ from nest_core.paper.published.costs import (
     synchronisation_levels,
     synchronisation_terms,
 )
-from nest_core.planner.levelwise.caps import least_objective
+from nest_core.planner.levelwise.limits import least_objective
 from nest_core.planner.levelwise.recurrence import Longest, Places, reach, suffixes, trace
 
 # In no figure of the paper, and so in no preset.

@@ -4,17 +4,49 @@ Ranks are numbered along the axes in ``order``, innermost first, and placed on c
 devices 0, 1, 2, …; the devices left over stay idle. ``("tp", "pp", "dp")`` is the paper's
 placement (the stages of a replica side by side, replicas one after another), ``("tp", "dp",
 "pp")`` Megatron-LM's (the replicas of a stage side by side).
+
+Device orders: which device carries rank 0, 1, 2, …
+
+Ranks are numbered along the axes of a `Layout`; the device order says where the numbers sit.
+
+* ``natural``: as the fabric numbers its devices.
+* ``rack``: nodes, racks and pods one after another, whatever the fabric's numbering.
+* ``rail``: within a rack or unit all devices of one slot, then of the next, so that
+  neighbouring ranks share a rail and not a node.
+* ``snake``: on a torus row by row, every second one backwards; neighbours stay one hop apart.
+* ``hilbert``: on a torus along a Hilbert curve (Skilling, "Programming the Hilbert curve", AIP
+  Conference Proceedings 707, 2004), so that any run of ranks is compact. Of shapes that are not
+  equal powers of two, the part of the enclosing curve that lies inside.
+
+A person's own order is the tuple of its devices, rank by rank (`nest_core.costs.placement`). Where
+a fabric has holes, seatings are orders too (`nest_core.costs.layout.seatings`).
+
+Where ranks sit when stages differ in width: `Layout`, with tp and cp stage by stage.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
-from nest_core.network import IntArray
+from nest_core.costs.layout.seatings import SEATING, seated
+from nest_core.documents.errors import InputError
+from nest_core.network import FloatArray, IntArray, Network, TorusShape
 
-__all__ = ["AXES", "Layout"]
+__all__ = [
+    "AXES",
+    "DEVICE_ORDERS",
+    "DeviceOrder",
+    "Layout",
+    "device_order",
+    "overlaps",
+    "ragged_ranks",
+    "rank_mapping",
+    "seatings_among",
+]
 
 AXES = ("tp", "cp", "dp", "pp")
 
@@ -86,3 +118,203 @@ class Layout:
         result = np.full(devices, -1, dtype=np.int64)
         result[self.devices] = np.arange(self.pp)[:, None, None]
         return result
+
+
+DEVICE_ORDERS = ("natural", "rail", "rack", "snake", "hilbert")
+
+DeviceOrder = str | tuple[int, ...]
+"""One of `DEVICE_ORDERS`, a seating's name, or the devices of ranks 0, 1, 2, … one by one."""
+
+
+def seatings_among(orders: Sequence[str]) -> tuple[str, ...]:
+    """The device orders that leave gaps where a fabric has holes."""
+    return tuple(order for order in orders if SEATING.fullmatch(order))
+
+
+def rank_mapping(network: Network, layout: Layout, order: DeviceOrder) -> IntArray:
+    """Device of every rank of a layout, shape (pp, dp * cp, tp).
+
+    Raises
+    ------
+    InputError
+        For an order of a person's own that leaves a rank without a device.
+    """
+    if isinstance(order, tuple) and len(order) < layout.devices_used:
+        raise InputError(
+            "device_order",
+            f"must place all {layout.devices_used} ranks",
+            len(order),
+            "give a device for every rank",
+        )
+    return np.asarray(device_order(network, order)[layout.devices])
+
+
+@lru_cache(maxsize=64)
+def device_order(network: Network, order: DeviceOrder) -> IntArray:
+    """Device of every rank number, shape (devices,): a permutation.
+
+    Devices that a person's own order leaves out come last, as the fabric numbers them.
+
+    Raises
+    ------
+    InputError
+        For an order that is unknown, that the fabric has no meaning for, or of a person's own
+        that names a device twice or one that there is not.
+    """
+    if isinstance(order, tuple):
+        return _own(order, network.devices)
+    if order == "natural":
+        return np.arange(network.devices)
+    if order == "rack":
+        return np.lexsort(network.nesting)
+    if order == "rail":
+        return _by_slot(network)
+    if SEATING.fullmatch(order):
+        return seated(network, order)[0]
+    if order not in DEVICE_ORDERS:
+        raise InputError(
+            "device_order", "must be one of the orders", order, "pick " + ", ".join(DEVICE_ORDERS)
+        )
+    if network.torus is None:
+        raise InputError(
+            "device_order",
+            "must be natural, rail or rack unless the fabric is a torus",
+            order,
+            "pick natural",
+        )
+    place = network.torus.coordinates(network.place)
+    return np.argsort(
+        _snake(network.torus, place) if order == "snake" else _hilbert(place), kind="stable"
+    )
+
+
+def _own(order: tuple[int, ...], devices: int) -> IntArray:
+    """A person's own order, completed by the devices that it leaves out."""
+    taken: dict[int, int] = {}
+    for rank, device in enumerate(order):
+        if not 0 <= device < devices:
+            raise InputError(
+                f"device_order[{rank}]",
+                f"must be one of the devices 0 to {devices - 1}",
+                device,
+                "correct it",
+            )
+        if device in taken:
+            raise InputError(
+                f"device_order[{rank}]",
+                f"must differ from that of rank {taken[device]}",
+                device,
+                "give every rank a device of its own",
+            )
+        taken[device] = rank
+    idle = np.setdiff1d(np.arange(devices), np.array(order, dtype=np.int64))
+    return np.concatenate([np.array(order, dtype=np.int64), idle])
+
+
+def _by_slot(network: Network) -> IntArray:
+    """Devices sorted by unit, then slot in the node, then node."""
+    node = network.node
+    order = np.lexsort(network.nesting)
+    opens = np.ones(network.devices, dtype=bool)
+    opens[1:] = np.diff(node[order]) != 0
+    first = np.maximum.accumulate(np.where(opens, np.arange(network.devices), 0))
+    slot = np.empty(network.devices, dtype=np.int64)
+    slot[order] = np.arange(network.devices) - first
+    unit = network.nesting[min(1, len(network.nesting) - 1)]
+    return np.lexsort((node, slot, unit, *network.nesting[2:]))
+
+
+def _snake(shape: TorusShape, place: IntArray) -> IntArray:
+    """Position of every place along the snake."""
+    position = np.zeros(place.shape[1], dtype=np.int64)
+    backwards = np.zeros(place.shape[1], dtype=np.int64)
+    for axis in range(len(shape.shape) - 1, -1, -1):
+        size = shape.shape[axis]
+        along = np.where(backwards % 2 == 1, size - 1 - place[axis], place[axis])
+        position = position * size + along
+        backwards = backwards + place[axis]
+    return position
+
+
+def _hilbert(place: IntArray) -> IntArray:
+    """Position of every place along the Hilbert curve of the enclosing cube."""
+    axes = place.copy()
+    dims = len(axes)
+    bits = max(1, int(place.max()).bit_length())
+    top = 1 << (bits - 1)
+    bit = top
+    while bit > 1:  # undo the excess turns, from the coarsest bit down
+        lower = bit - 1
+        for axis in range(dims):
+            turned = (axes[axis] & bit) > 0
+            exchange = np.where(turned, 0, (axes[0] ^ axes[axis]) & lower)
+            axes[0] = np.where(turned, axes[0] ^ lower, axes[0] ^ exchange)
+            axes[axis] = axes[axis] ^ exchange
+        bit >>= 1
+    for axis in range(1, dims):
+        axes[axis] ^= axes[axis - 1]
+    flip = np.zeros(axes.shape[1], dtype=np.int64)
+    bit = top
+    while bit > 1:
+        flip = np.where((axes[dims - 1] & bit) > 0, flip ^ (bit - 1), flip)
+        bit >>= 1
+    axes ^= flip
+    position = np.zeros(axes.shape[1], dtype=np.int64)
+    for level in range(bits - 1, -1, -1):
+        for axis in range(dims):
+            position = position * 2 + ((axes[axis] >> level) & 1)
+    return position
+
+
+def ragged_ranks(
+    degrees: Sequence[tuple[int, int]], dp: int, order: tuple[str, ...]
+) -> tuple[IntArray, ...]:
+    """Rank numbers of every stage, each of shape (dp * cp, tp), dp slowest.
+
+    Parameters
+    ----------
+    degrees : sequence of (tp, cp)
+        By stage.
+    order : tuple of str
+        A permutation of `AXES` that begins with tp and cp.
+
+    Examples
+    --------
+    >>> [stage.tolist() for stage in ragged_ranks([(2, 1), (1, 1)], 2, ("tp", "cp", "pp", "dp"))]
+    [[[0, 1], [3, 4]], [[2], [5]]]
+    >>> [stage.tolist() for stage in ragged_ranks([(2, 1), (1, 1)], 2, ("tp", "cp", "dp", "pp"))]
+    [[[0, 1], [2, 3]], [[4], [5]]]
+    """
+    widths = [tp * cp for tp, cp in degrees]
+    by_replica = order[-1] == "dp"
+    groups, before = [], 0
+    for (tp, cp), width in zip(degrees, widths, strict=True):
+        step = sum(widths) if by_replica else width
+        first = before if by_replica else before * dp
+        inside = np.arange(width).reshape(cp, tp)
+        if order[0] == "cp":
+            inside = np.arange(width).reshape(tp, cp).T
+        replica = first + step * np.arange(dp)
+        groups.append((replica[:, None, None] + inside).reshape(dp * cp, tp))
+        before += width
+    return tuple(groups)
+
+
+def overlaps(before: int, after: int) -> tuple[IntArray, IntArray, FloatArray]:
+    """Pieces of a whole that one side holds in ``before`` equal parts, the other in ``after``.
+
+    Returns
+    -------
+    part on the left, part on the right, share of the whole; each of shape (pieces,)
+
+    Examples
+    --------
+    >>> [column.tolist() for column in overlaps(4, 2)]
+    [[0, 1, 2, 3], [0, 0, 1, 1], [0.25, 0.25, 0.25, 0.25]]
+    """
+    common = int(np.lcm(before, after))
+    edges = np.union1d(
+        np.arange(0, common, common // before), np.arange(0, common, common // after)
+    )
+    share = np.diff(np.append(edges, common)) / common
+    return edges // (common // before), edges // (common // after), share

@@ -10,8 +10,7 @@ from nest_core.costs import Problem, price
 from nest_core.documents.errors import InputError
 from nest_core.planner import SearchSpace
 from nest_core.planner.baselines import alpa_e, manual, mcmc, mist, nest, phaze
-from nest_core.planner.baselines.baseline import NAMES, Baseline, Found
-from nest_core.planner.baselines.paper_space import paper_space
+from nest_core.planner.baselines.baseline import NAMES, Baseline, Found, paper_space
 from nest_core.workload import Model
 
 __all__ = ["evaluate_baselines"]

@@ -1,8 +1,8 @@
 """The paper's level-wise dynamic program on own costs, a planner beside the exact search."""
 
-from nest_core.planner.levelwise.matrices import LevelLinks, level_links
 from nest_core.planner.levelwise.program import Promise, Promises, levelwise
 from nest_core.planner.levelwise.slots import PAPER_ORDER, Slots, slots
+from nest_core.planner.levelwise.tables import LevelLinks, level_links
 
 __all__ = [
     "PAPER_ORDER",

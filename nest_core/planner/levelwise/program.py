@@ -42,13 +42,19 @@ from nest_core.costs import (
 )
 from nest_core.costs.stages import PlanLinks, stage_memory
 from nest_core.network import IntArray
-from nest_core.planner.levelwise.caps import least_objective
-from nest_core.planner.levelwise.limits import LimitTables, attempts
-from nest_core.planner.levelwise.matrices import LevelLinks, level_links, unequal_hops
+from nest_core.planner.levelwise.limits import LimitTables, attempts, least_objective
 from nest_core.planner.levelwise.outer import Outer, OuterPoints, Strategy
 from nest_core.planner.levelwise.recurrence import Places
 from nest_core.planner.levelwise.slots import Stretch, stretch
-from nest_core.planner.levelwise.tables import Hops, LevelChoice, longest_by_memory, tables
+from nest_core.planner.levelwise.tables import (
+    Hops,
+    LevelChoice,
+    LevelLinks,
+    level_links,
+    longest_by_memory,
+    tables,
+    unequal_hops,
+)
 from nest_core.planner.space import SearchSpace, as_raised
 
 __all__ = ["Promise", "Promises", "levelwise"]

@@ -10,8 +10,8 @@ import plotly.graph_objects as go
 
 from nest_core.documents.units import humanise_rate, humanise_seconds
 from nest_core.network import Level, Network
-from nest_core.network.blocks import MAX_BLOCKS, level_blocks
-from nest_core.network.paths import Path
+from nest_core.network.groups import MAX_BLOCKS, level_blocks
+from nest_core.network.link_graph import Path
 from nest_core.report.figures.style import Picture, class_bar, frame, shade, stepped_scale
 
 __all__ = ["level_figure", "ways"]
@@ -32,7 +32,7 @@ def ways(paths: Sequence[Sequence[Path | None]], names: Mapping[Any, str]) -> li
     Parameters
     ----------
     paths : rows of Path or None
-        As `nest_core.network.paths.shortest_paths` finds them.
+        As `nest_core.network.link_graph.shortest_paths` finds them.
     names : mapping
         What elements of the graph are called.
     """

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from nest_core.costs import Report
 from nest_core.costs.plan_words import plan_fields
 from nest_core.documents.units import humanise_seconds
-from nest_core.explain.iteration import IterationPart
+from nest_core.explain.traffic import IterationPart
 from nest_core.report.figures.marks import bar, figure, words
 
 __all__ = ["iteration_part", "plan_pills"]

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from nest_core.costs.anatomy import BOUNDS, Anatomy, OperatorPart, OperatorPass
 from nest_core.documents.units import capital, humanise, humanise_rate, humanise_seconds, percent
 from nest_core.explain.layer_summary import BOUND_WORDS
-from nest_core.hardware.explain import compute_precision, reached
+from nest_core.hardware.estimator import compute_precision, reached
 from nest_core.report.figures.operators import BOUND_COLOURS, hover_text, legend_traces, short_name
 from nest_core.report.figures.style import FAINT, LIMIT, MUTED, Picture, frame, value_axis
 from nest_core.workload import Kernel

@@ -35,8 +35,8 @@ class Strategy:
     joined : bool
         Whether projections of one module that read the same tensor run as one product.
     checkpoint : {"whole", "per_operator", "per_operator_narrow"}
-        How recomputation runs: as Megatron-LM's, or as PyTorch's (`nest_core.workload.reruns`),
-        there with products in 8 bits or not.
+        How recomputation runs: as Megatron-LM's, or as PyTorch's
+        (`nest_core.workload.recomputation`), there with products in 8 bits or not.
     cp : int
         Context-parallel degree; ranks take equal causal work (two chunks, one from each end).
     context : {"ring", "all_gather"}

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from nest_core.workload.tracing.symbols import symbolise
+from nest_core.workload.tracing.sizes import symbolise
 
 __all__ = ["Shape", "TraceEntry", "as_node", "free_name", "tidied"]
 

@@ -16,8 +16,8 @@ from nest_core.costs.timeline import timeline
 from nest_core.documents.errors import InputError
 from nest_core.explain import Equation, Mine, StageBinding, bindings, equations, price_pasted
 from nest_core.explain.cost_matrices import CostMatrices, cost_matrices
-from nest_core.explain.iteration import IterationPart, iteration_parts
 from nest_core.explain.loads import link_loads
+from nest_core.explain.traffic import IterationPart, iteration_parts
 from nest_core.fabric import Fabric
 from nest_core.planner.baselines import Baseline, evaluate_baselines, nest
 from nest_core.report.figures import Picture, level_figure, timeline_figure

@@ -92,7 +92,7 @@ def test_every_family_is_shipped(shipped):
 @families
 def test_tracing_again_gives_the_shipped_file(shipped, family):
     """A failure: run ``nest-studio trace --write-presets`` after changing a module."""
-    from nest_core.workload.tracing.shipped import trace_family
+    from nest_core.workload.tracing.own import trace_family
 
     assert trace_family(family) == shipped[family]["layers"]
 
@@ -268,8 +268,7 @@ def test_primes_tell_every_symbol_apart():
     """No two products of up to three symbols are equal but those of other names of one product."""
     from itertools import combinations
 
-    from nest_core.workload.tracing.sizes import PRIMES
-    from nest_core.workload.tracing.symbols import symbolise
+    from nest_core.workload.tracing.sizes import PRIMES, symbolise
 
     sizes = PRIMES.symbols
     for number in (1, 2, 3):
