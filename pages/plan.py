@@ -16,16 +16,11 @@ from nest_studio.form.fabric import say_realised
 from nest_studio.form.scenario import scenario_form
 from nest_studio.jobs.waiting import there
 from nest_studio.plan.state import (
+    OtherPlans,
     answer_of,
-    baselines_missing,
-    baselines_of,
-    baselines_within,
-    every_baseline,
-    is_levelwise_there,
     is_there_soon,
-    levelwise_of,
+    plan_page,
     submit_ahead,
-    submit_baselines,
     submit_plan,
 )
 from nest_studio.plan.tabs import Tabs
@@ -49,48 +44,43 @@ def main() -> None:
         scenario = scenario_form(notes)
         run = training_run()
         tour_button()
-    ready, refused = False, ""
+    before, refused, shown = plan_page().scenario, "", None
     try:
         say_realised(notes, scenario.fabric)
         _ = scenario.values  # a scenario that is none is refused here, and no worker asked
         job = submit_plan(scenario)
         with waiting.container():
-            ready = there(job, "Planning", key="plan")
-        if ready:
+            is_there = there(job, "Planning", key="plan")
+        if is_there:
             if not job.partial:
                 waiting.empty()
             job.result(0)
+            shown = scenario
     except InputError as error:
-        ready, refused = False, str(error)
+        refused = str(error)
         problem.error(as_markdown(refused))
-    shown: Scenario | None = scenario if ready else st.session_state.get("last good")
-    if shown is not None and not is_there_soon(shown):
-        shown = None
-    if shown is None and refused:
+    mark_results(earlier=shown is None)
+    if shown is None and before is not None and is_there_soon(before):
+        shown = before
+    if shown is None and refused:  # the preset stands in grey where there is nothing else
+        preset = replace(scenario, overrides={})
         with waiting.container():
-            shown = preset_answer(scenario)
-    mark_results(earlier=not ready)
+            shown = (
+                preset if there(submit_plan(preset), "Planning the preset", key="preset") else None
+            )
     tour()
     if shown is not None:
-        before = st.session_state.get("last good")
-        st.session_state["last good"] = shown
+        plan_page().scenario = shown
         with st.container(key="results"):
             show_answer(shown, run, before)
 
 
-def preset_answer(scenario: Scenario) -> Scenario | None:
-    """What to leave standing in grey where there is nothing else; None while it is planned."""
-    preset = replace(scenario, overrides={})
-    return preset if there(submit_plan(preset), "Planning the preset", key="preset") else None
-
-
 def show_answer(scenario: Scenario, run: TrainingRun, before: Scenario | None) -> None:
-    """Our plan at once, then the baselines beside it."""
+    """Draw our plan at once, then the baselines beside it."""
     answer = answer_of(scenario)
-    result, wanted = answer.result, answer.scenario.baselines
+    others = OtherPlans(scenario, answer, wanted=True)
     heading(scenario, answer)
-    submit_baselines(scenario)
-    baselines = baselines_within(scenario, 0.0)
+    baselines = others.within(0.0)
     cards = Cards()
     cards.draw(answer, run, None, baselines)
     parts = parts_of(answer, scenario)
@@ -98,27 +88,25 @@ def show_answer(scenario: Scenario, run: TrainingRun, before: Scenario | None) -
     plan_line(answer)
     middle(answer, scenario, parts)
     submit_ahead(scenario, before)
-    earlier = st.session_state.get("baselines", ())
-    known = answer if baselines is None else replace(answer, baselines=baselines)
-    tabs = Tabs(known, scenario, run, pending=baselines is None)
-    if baselines is None:
-        baselines = baselines_within(scenario, PATIENCE_S)
-    if baselines is None:
-        tabs.draw(pending_entries(result, wanted, earlier))
-        baselines = baselines_of(scenario)
-    cards.draw(answer, run, parts, baselines)
+    pending = baselines is None
+    tabs = Tabs(replace(answer, baselines=baselines or ()), scenario, run, pending=pending)
+    wanted, earlier = answer.scenario.baselines, plan_page().baselines
+    if pending and (baselines := others.within(PATIENCE_S)) is None:
+        tabs.draw(pending_entries(answer.result, wanted, earlier))
+    baselines = others.priced()
+    if pending:
+        cards.draw(answer, run, parts, baselines)
     tabs.update(replace(answer, baselines=baselines))
-    missing = baselines_missing(scenario)
     if not tabs.waits:
         return
+    if not others.is_program_there:
+        ours, *rest = entries(answer.result, baselines)
+        program = pending_entries(answer.result, ["nest"], earlier)[1:]
+        tabs.draw((ours, *program, *rest), others.missing)
     if "nest" in wanted:
-        if not is_levelwise_there(scenario):
-            ours, *others = entries(result, baselines)
-            tabs.draw((ours, *pending_entries(result, ["nest"], earlier)[1:], *others), missing)
-        tabs.draw_levelwise(levelwise_of(scenario))
-        baselines = every_baseline(scenario)
-    st.session_state["baselines"] = baselines
-    tabs.draw(entries(result, baselines), missing)
+        tabs.draw_levelwise(others.program())
+    plan_page().baselines = others.every()
+    tabs.draw(entries(answer.result, plan_page().baselines), others.missing)
 
 
 main()

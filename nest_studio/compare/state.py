@@ -29,6 +29,7 @@ from nest_studio.form.fabric import fabric_document, own_names
 from nest_studio.form.fields import OneOf, field_of, widget_value
 from nest_studio.form.prices import use_prices
 from nest_studio.form.scenario import DEFAULT_SCENARIO, changes_in_words, pinned_title
+from nest_studio.plan.state import planned_scenario
 from nest_studio.session.history import History
 from nest_studio.session.open_plan import over_preset
 from nest_studio.session.states import address, session_value, write_address
@@ -244,7 +245,7 @@ def add(source: str, fabric: str) -> None:
     is_offered = source in (AS_ON_PLAN, *preset_names("scenarios")) and fabric in fabric_choices()
     if len(entries()) >= MOST or not is_offered:
         return
-    scenario = _planned() if source == AS_ON_PLAN else _preset(source)
+    scenario = planned_scenario() if source == AS_ON_PLAN else _preset(source)
     name = "Plan" if source == AS_ON_PLAN else source
     if fabric != ITS_OWN:
         scenario, name = _on(scenario, fabric), fabric
@@ -366,15 +367,9 @@ def undo() -> None:
 # Ready-made sets.
 
 
-def _planned() -> Scenario:
-    """Return what the Plan page last showed, else its default."""
-    planned: Scenario | None = st.session_state.get("last good")
-    return planned or _preset(DEFAULT_SCENARIO)
-
-
 def _ratios() -> list[NamedScenario]:
     """Return the Plan page's job at 1:1, 2:1 and 4:1 of the innermost tier that has a ratio."""
-    scenario = _planned()
+    scenario = planned_scenario()
     ratios = ratio_parameters(scenario.fabric_table)
     if not ratios:
         scenario = _preset(DEFAULT_SCENARIO)

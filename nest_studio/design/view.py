@@ -24,7 +24,7 @@ from nest_core.notebook import PinOutput, table_output
 from nest_core.report.figures.collectives import bandwidth_figure, size_label, time_figure
 from nest_core.report.picture.matrix import matrix_picture
 from nest_core.report.picture.pointing import pointing
-from nest_core.scenario import Scenario, scenario_document
+from nest_core.scenario import Scenario
 from nest_studio.components.browser.fabric import show_fabric, shown_width
 from nest_studio.components.show import HeadlineRow, PicturePlace, facts, mark_results
 from nest_studio.form.fabric import (
@@ -36,7 +36,7 @@ from nest_studio.form.fabric import (
     is_own,
 )
 from nest_studio.form.fields import ADDRESS, OneOf, widget_value
-from nest_studio.form.scenario import DEFAULT_SCENARIO, changes_in_words
+from nest_studio.form.scenario import changes_in_words
 from nest_studio.jobs.tasks.fabrics import (
     CollectiveRequest,
     FabricAnswer,
@@ -45,6 +45,7 @@ from nest_studio.jobs.tasks.fabrics import (
 )
 from nest_studio.jobs.tasks.plans import level_matrices
 from nest_studio.jobs.waiting import Job, awaited, submitted, there
+from nest_studio.plan.state import planned_scenario
 from nest_studio.session.own_fabric import OWN
 
 __all__ = [
@@ -143,9 +144,7 @@ def fabric_picture(scenario: Scenario) -> None:
 
 def _matrices(scenario: Scenario) -> tuple[str, CostMatrices | None, str]:
     """Title, level-wise cost matrix and why there is none, of the job that was planned last."""
-    planned: Scenario = st.session_state.get("last good") or Scenario(
-        scenario_document(DEFAULT_SCENARIO)[0]
-    )
+    planned = planned_scenario()
     overrides = {
         key: value for key, value in planned.overrides.items() if not key.startswith("fabric")
     }

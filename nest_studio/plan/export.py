@@ -8,6 +8,7 @@ from functools import partial
 
 import streamlit as st
 
+from nest_core.api.answer import Answer
 from nest_core.costs import Report
 from nest_core.documents.quoting import as_markdown
 from nest_core.documents.text import plain
@@ -17,21 +18,21 @@ from nest_studio.components.show import download, facts
 from nest_studio.jobs.tasks.exports import plan_exports, zipped
 from nest_studio.jobs.waiting import awaited
 from nest_studio.plan.certainty import shown_recommendation
-from nest_studio.plan.state import answer_of, every_baseline
+from nest_studio.plan.state import OtherPlans
 from nest_studio.session.open_plan import over_preset
 from nest_studio.session.scenario_file import command_line, scenario_toml
 
 __all__ = ["export_popover", "framework_exports"]
 
 
-def export_popover(scenario: Scenario, best: Report | None) -> None:
-    """Downloads, the command that asks for the same, and files for who launches it."""
-    title = scenario.title
-    preset, overrides = over_preset(scenario)
-    file = file_stem(title) if overrides else preset
+def export_popover(scenario: Scenario, answer: Answer) -> None:
+    """Draw downloads, the command that asks for the same, and files for who launches it."""
     box = st.popover("Export", key="export", on_change="rerun")
     if not box.open:
         return
+    title = scenario.title
+    preset, overrides = over_preset(scenario)
+    file = file_stem(title) if overrides else preset
     with box:
         download(
             "↓ Scenario (TOML)",
@@ -42,14 +43,14 @@ def export_popover(scenario: Scenario, best: Report | None) -> None:
         )
         download(
             "↓ Plan (JSON)",
-            lambda: _plan_json(scenario),
+            lambda: _plan_json(scenario, answer),
             f"{file}-plan.json",
             "application/json",
             help="What the command prints: plan, stages, certificate, baselines; what draws "
             "recommend once they were searched here.",
         )
-        if best is not None:
-            framework_exports(scenario, best, file)
+        if answer.best is not None:
+            framework_exports(scenario, answer.best, file)
         facts("Command", kind="nest-title")
         if isinstance(overrides.get("fabric"), dict):
             facts("The downloaded scenario holds your fabric.", kind="nest-quiet")
@@ -71,7 +72,7 @@ def framework_exports(scenario: Scenario, best: Report, name: str) -> None:
     name : str
         Stem of the archives' names.
     """
-    found = awaited(
+    exports = awaited(
         plan_exports,
         scenario,
         best,
@@ -79,7 +80,7 @@ def framework_exports(scenario: Scenario, best: Report, name: str) -> None:
         key="export-files",
         place="export-files",
     )
-    for each in found or ():
+    for each in exports or ():
         if each.refused:
             facts(f"{each.label}: {each.refused}", kind="nest-quiet")
         else:
@@ -93,7 +94,7 @@ def framework_exports(scenario: Scenario, best: Report, name: str) -> None:
             )
 
 
-def _plan_json(scenario: Scenario) -> str:
-    answer = answer_of(scenario, every_baseline(scenario))
-    answer = replace(answer, recommended=shown_recommendation(scenario))
-    return json.dumps(plain(answer.to_json()), indent=2, allow_nan=False)
+def _plan_json(scenario: Scenario, answer: Answer) -> str:
+    baselines = OtherPlans(scenario, answer).every()
+    whole = replace(answer, baselines=baselines, recommended=shown_recommendation(scenario))
+    return json.dumps(plain(whole.to_json()), indent=2, allow_nan=False)

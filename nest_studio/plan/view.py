@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from dataclasses import replace
 
 import streamlit as st
 
@@ -33,7 +34,6 @@ from nest_studio.components.show import facts
 from nest_studio.form.fields import one_of
 from nest_studio.form.scenario import changes_in_words, pinned_title, use_memory
 from nest_studio.jobs.tasks.plans import (
-    PlanFabric,
     PlanPictures,
     plan_fabric,
     plan_parts,
@@ -43,13 +43,12 @@ from nest_studio.jobs.waiting import submitted, there
 from nest_studio.notebook.pins import pin_button
 from nest_studio.plan.chips import chips
 from nest_studio.plan.export import export_popover
-from nest_studio.plan.state import answer_of, baselines_of
+from nest_studio.plan.state import OtherPlans, plan_page
 from nest_studio.server.rail import head
 from nest_studio.session.training_run import TrainingRun
 
 __all__ = ["Cards", "cards_of", "drawn_plan", "heading", "middle", "parts_of", "plan_line"]
 
-LAST, LAST_FABRIC = "last pictures", "last fabric picture"
 FABRIC = "plan-fabric"
 PAINTS = ("stage", "link load")
 """What devices, or links, are coloured by."""
@@ -80,9 +79,11 @@ def heading(scenario: Scenario, answer: Answer) -> None:
             pinned_title(scenario.title, scenario.overrides),
             inputs,
             key="plan",
-            output=lambda: output_of(answer_of(scenario, baselines_of(scenario))),
+            output=lambda: output_of(
+                replace(answer, baselines=OtherPlans(scenario, answer).priced())
+            ),
         )
-        export_popover(scenario, answer.best)
+        export_popover(scenario, answer)
     changes = changes_in_words(scenario.overrides)
     # Always there: what comes after an element that comes or goes is built anew and jumps.
     facts(f"Changed: {changes}" if changes else "", kind="nest-quiet nest-changed")
@@ -149,10 +150,11 @@ def _reference(
 ) -> Reference:
     if baselines is None:
         return Reference(NAMES[run.reference], pending=True)
-    held = next((one for one in baselines if one.name == run.reference), None)
-    if held is None or not held.feasible or held.report is None:
+    reports = {each.name: each.report for each in baselines if each.feasible}
+    report = reports.get(run.reference)
+    if report is None:
         return Reference(NAMES[run.reference])
-    return Reference(NAMES[run.reference], held.report.samples_per_s * scenario.sequence)
+    return Reference(NAMES[run.reference], report.samples_per_s * scenario.sequence)
 
 
 def parts_of(answer: Answer, scenario: Scenario) -> tuple[IterationPart, ...] | None:
@@ -162,8 +164,8 @@ def parts_of(answer: Answer, scenario: Scenario) -> tuple[IterationPart, ...] | 
     job = submitted(plan_parts, scenario, answer.best, place="parts")
     with st.container(key="waiting-parts"):
         is_there = there(job, "Taking one iteration apart", key="parts")
-    found: tuple[IterationPart, ...] | None = job.result(0) if is_there else None
-    return found
+    parts: tuple[IterationPart, ...] | None = job.result(0) if is_there else None
+    return parts
 
 
 def plan_line(answer: Answer) -> None:
@@ -203,11 +205,11 @@ def fabric_picture(answer: Answer, scenario: Scenario) -> None:
     with st.container(key="waiting-fabric"):
         is_there = there(job, "Drawing the fabric", key="fabric-picture")
     if is_there:
-        st.session_state[LAST_FABRIC] = job.result(0)
-    found: PlanFabric | None = st.session_state.get(LAST_FABRIC)
-    if found is not None and not (job.ended and not is_there):
+        plan_page().fabric = job.result(0)
+    fabric = plan_page().fabric
+    if fabric is not None and (is_there or not job.ended):
         with place:
-            show_fabric(found.drawn, found.matrix, found.pointed, key=FABRIC)
+            show_fabric(fabric.drawn, fabric.matrix, fabric.pointed, key=FABRIC)
     one_of(
         st,
         "Colour by",
@@ -236,11 +238,8 @@ def drawn_plan(answer: Answer, scenario: Scenario, place: str) -> PlanPictures |
     with st.container(key=f"waiting-pictures-{place}"):
         is_there = there(job, "Drawing the plan", key=f"pictures-{place}")
     if is_there:
-        st.session_state[LAST] = job.result(0)
-    elif job.ended:
-        return None
-    found: PlanPictures | None = st.session_state.get(LAST)
-    return found
+        plan_page().pictures = job.result(0)
+    return plan_page().pictures if is_there or not job.ended else None
 
 
 def _sentence(text: str) -> str:

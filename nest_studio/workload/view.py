@@ -34,7 +34,7 @@ from nest_core.report.figures import Picture
 from nest_core.report.figures.operators import graph_figure
 from nest_core.report.figures.roofline import roofline_figure
 from nest_core.report.tables import Table
-from nest_core.scenario import Scenario, scenario_document
+from nest_core.scenario import Scenario
 from nest_core.workload import Model
 from nest_core.workload.model_files import load_model, model_table
 from nest_studio.components.show import HeadlineRow, PicturePlace, facts
@@ -53,9 +53,8 @@ from nest_studio.form.model import (
     follow_own_model,
     say_own_model,
 )
-from nest_studio.form.scenario import DEFAULT_SCENARIO
 from nest_studio.notebook.pins import pin_button
-from nest_studio.plan.state import answer_of
+from nest_studio.plan.state import answer_of, plan_page, planned_scenario
 
 __all__ = [
     "LayerRequest",
@@ -260,7 +259,7 @@ def _rest(model: Model) -> dict[str, Any]:
 
 def _start_from_plan() -> None:
     """Take over what the Plan page shows when it changed; a link goes before on arrival."""
-    planned: Scenario | None = st.session_state.get("last good")
+    planned = plan_page().scenario
     if planned is None or st.session_state.get(TAKEN) == planned:
         return
     arrived = "layer.model" not in st.session_state
@@ -381,11 +380,8 @@ def _collectives(request: LayerRequest, after: Anatomy) -> None:
     if not after.exchanges:
         facts(exchange_finding(after), kind="nest-quiet")
         return
-    planned: Scenario | None = st.session_state.get("last good")
     try:
-        fabric, times = times_of(
-            request, planned or Scenario(scenario_document(DEFAULT_SCENARIO)[0])
-        )
+        fabric, times = times_of(request, planned_scenario())
     except InputError as error:
         facts(str(error), kind="nest-quiet")
         fabric, times = "", ()

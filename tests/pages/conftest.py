@@ -19,7 +19,6 @@ from nest_studio.form import scenario as forms
 from nest_studio.jobs import waiting as jobs
 from nest_studio.plan import state as plan_state
 from nest_studio.session.store import Database
-from nest_studio.workload import view as workload_view
 
 # As servers do before their first visitor (`readiness`): Streamlit and plotly import it when they
 # first need it, the one for a page and the other where a worker's figure arrives, both at once.
@@ -80,7 +79,7 @@ def no_baselines(request, monkeypatch):
         job.set_result(())
         return job
 
-    def no_program(scenario, place=""):
+    def no_program(scenario, ours_s, place=""):
         job = jobs.Job(f"level-wise program {scenario.key}")
         job.set_result(None)
         return job
@@ -102,7 +101,7 @@ def at_once(monkeypatch):
     Who asks for nothing in particular gets a small fabric.
     """
     monkeypatch.setattr(jobs.JobQueue, "ask", _done)
-    for module in (forms, compare_state, fabric_view, workload_view):
+    for module in (forms, compare_state, plan_state):
         monkeypatch.setattr(module, "DEFAULT_SCENARIO", "llama2-7b-64-h100")
 
 

@@ -22,6 +22,7 @@ from nest_core.studies.solving import never, silent
 from nest_studio.compare.state import LONGEST_ADDRESS, READY_MADE
 from nest_studio.jobs import waiting as jobs
 from nest_studio.plan import certainty as sure_view
+from nest_studio.plan.state import PlanPage
 
 PAGE = Path(__file__).resolve().parents[2] / "pages" / "compare.py"
 # Workers started with "spawn" import the main script again, which must not draw then.
@@ -162,7 +163,7 @@ READY_MADE_NAMES = {
 def test_the_ratios_are_of_the_job_on_the_plan_page(compare_page):
     page = compare_page()
     document, _ = scenario_document(SMALL)
-    page.session_state["last good"] = Scenario(document, dict(FEW))
+    page.session_state["PlanPage"] = PlanPage(Scenario(document, dict(FEW)))
     widget(page, "compare-set").set_value("Plan's job at 1:1, 2:1, 4:1").run()
     assert not page.exception
     helps = [button.help for button in page.button if "compare-plan-" in str(button.key)]
@@ -214,7 +215,7 @@ def test_the_same_job_is_put_on_another_fabric(compare_page):
     page = compare_page([["One", SMALL, FEW]])
     document, _ = scenario_document(SMALL)
     overrides = FEW | {"fabric": "mesh-8x8", "fabric.clos.oversubscription.0": 4.0}
-    page.session_state["last good"] = Scenario(document, overrides)
+    page.session_state["PlanPage"] = PlanPage(Scenario(document, overrides))
     widget(page, "compare-add-fabric").set_value("mi300x-mesh-64").run()
     widget(page, "compare-add").click().run()
     assert not page.exception
@@ -273,7 +274,7 @@ def test_bad_input_is_one_sentence_and_keeps_the_last_figures(compare_page):
     before = charts(page)
     document, _ = scenario_document(SMALL)
     broken = Scenario(document, {"fabric.clos.devices": 63})
-    page.session_state["last good"] = broken
+    page.session_state["PlanPage"] = PlanPage(broken)
     widget(page, "compare-add").click().run()
     assert not page.exception
     (notice,) = page.error
@@ -331,7 +332,7 @@ def test_what_is_too_long_for_the_address_is_kept_in_the_store(compare_page):
     document, _ = scenario_document(SMALL)
     drawn = load_toml(preset_path("fabrics", "h100-spine-leaf-64.toml"))
     drawn["source"] = "y" * LONGEST_ADDRESS
-    page.session_state["last good"] = Scenario(document, {"fabric": drawn})
+    page.session_state["PlanPage"] = PlanPage(Scenario(document, {"fabric": drawn}))
     widget(page, "compare-add").click().run()
     assert not page.exception
     text = page.query_params["compare"]

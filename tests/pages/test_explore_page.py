@@ -310,7 +310,7 @@ def test_what_explore_pins_plan_shows_and_keeps(explore_page):
     assert widget(page, "search.zero").value == "exactly 3"
     assert widget(page, "search.micro_batch_sequences").value == "exactly 4"
     pins = {"search.zero": 3, "search.micro_batch_sequences": 4}
-    assert page.session_state["last good"].overrides == pins
+    assert page.session_state["PlanPage"].scenario.overrides == pins
     assert words in text_of(page)
 
 

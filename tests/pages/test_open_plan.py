@@ -84,7 +84,7 @@ def press(page, key):
 def request_of(page):
     """What the Plan page answers."""
     assert not page.error
-    return page.session_state["last good"]
+    return page.session_state["PlanPage"].scenario
 
 
 def notebook(kind, inputs):

@@ -182,7 +182,7 @@ def test_a_broken_address_starts_from_the_preset(plan_page, address):
 
 def test_the_downloaded_scenario_holds_it(own_page):
     paste(own_page, MISTRAL)
-    request = own_page.session_state["last good"]
+    request = own_page.session_state["PlanPage"].scenario
     assert request.overrides["workload.model"] == own(own_page)
     written = tomllib.loads(scenario_toml(request.document, request.overrides))
     document, _ = scenario_document(SMALL)

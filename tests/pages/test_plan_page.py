@@ -123,11 +123,11 @@ def test_every_fabric_has_its_sliders(plan_page, name):
 
 def test_a_degree_is_limited_or_pinned(plan_page):
     page = plan_page(scenario="llama2-7b-64-h100", **{"search.tp": "up to 4"})
-    assert page.session_state["last good"].overrides == {"search.tp": {"max": 4}}
+    assert page.session_state["PlanPage"].scenario.overrides == {"search.tp": {"max": 4}}
     widget(page, "search.tp").set_value("exactly 4").run()
-    assert page.session_state["last good"].overrides == {"search.tp": 4}
+    assert page.session_state["PlanPage"].scenario.overrides == {"search.tp": 4}
     page = plan_page(scenario="llama2-7b-64-h100", **{"search.tp": "4"})
-    assert page.session_state["last good"].overrides == {"search.tp": 4}
+    assert page.session_state["PlanPage"].scenario.overrides == {"search.tp": 4}
     expected = our_plan(load_scenario("llama2-7b-64-h100", ["search.tp=4"]))
     assert values(page) == shown_figures(expected)
 
@@ -229,7 +229,7 @@ def test_a_pin_without_a_meaning_is_said_beside_it_and_changes_nothing(plan_page
     assert not page.exception
     assert not page.error
     assert any("search.tp must be any, up to n" in one.value for one in page.caption)
-    assert page.session_state["last good"].overrides == {}
+    assert page.session_state["PlanPage"].scenario.overrides == {}
 
 
 def test_a_changed_field_is_put_back_alone(plan_page):
@@ -238,7 +238,7 @@ def test_a_changed_field_is_put_back_alone(plan_page):
     widget(page, "workload.optimizer").set_value("sgd").run()
     assert "2 changed" in text_of(page)
     page.button(key="back-search.pp").click().run()
-    assert page.session_state["last good"].overrides == {"workload.optimizer": "sgd"}
+    assert page.session_state["PlanPage"].scenario.overrides == {"workload.optimizer": "sgd"}
 
 
 def test_a_chip_is_another_place_of_the_same_field(plan_page):
@@ -264,7 +264,7 @@ def test_a_training_run_costs_what_a_person_says(plan_page):
     seconds = 1e12 / (best.tokens_per_s_per_device * 64)
     assert values(page)[2] == f"{seconds / 86_400:.3g}"
     assert values(page)[3] == f"${humanise(2.0 * 64 * seconds / 3600)}"
-    assert page.session_state["last good"].overrides == {}
+    assert page.session_state["PlanPage"].scenario.overrides == {}
 
 
 def test_a_preset_sets_everything_anew(plan_page):
@@ -303,13 +303,13 @@ def test_a_model_with_learned_positions_shortens_the_sequence(plan_page):
 @pytest.mark.baselines
 def test_slow_baselines_are_drawn_grey_and_then_anew(plan_page, monkeypatch):
     """And then each with the line of its interval."""
-    real, asked = plan_state.baselines_within, []
+    real, asked = plan_state.OtherPlans.within, []
 
-    def late(text, seconds):
+    def late(others, seconds):
         asked.append(seconds)
-        return real(text, seconds) if len(asked) > 1 else None
+        return real(others, seconds) if len(asked) > 2 else None
 
-    monkeypatch.setattr(plan_state, "baselines_within", late)
+    monkeypatch.setattr(plan_state.OtherPlans, "within", late)
     page = plan_page(scenario="llama2-7b-64-h100")
     assert len(asked) > 1, "the page did not draw our plan before the baselines"
     expected = answered("llama2-7b-64-h100")
@@ -386,7 +386,7 @@ def test_what_is_offloaded_goes_from_the_form_into_a_file_and_back(plan_page):
     """The form had no field for it."""
     page = plan_page(scenario="llama2-7b-64-h100")
     widget(page, "search.offload").set_value(["none", "optimizer:1"]).run()
-    request = page.session_state["last good"]
+    request = page.session_state["PlanPage"].scenario
     written = tomllib.loads(scenario_toml(request.document, request.overrides))
     assert written["override"] == {"search.offload": ["none", {"optimizer": 1.0}]}
     name, overrides = over_preset(Scenario(written))
