@@ -26,9 +26,8 @@ from benchmarks.validation.training.regions import (
 )
 from benchmarks.validation.training.scatter import Panel, scatter_svg
 from benchmarks.validation.training.settings import SETTINGS_MARK
-from nest_core.calibration.training.memory import KINDS
 from nest_core.calibration.training.predict import Prediction
-from nest_core.calibration.training.runs import Run, Unread
+from nest_core.calibration.training.runs import MEMORY_KINDS, Run, Unread
 from nest_core.documents.text import markdown_table
 from nest_core.documents.units import GIB
 
@@ -357,7 +356,7 @@ held, or what the driver showed, with its context and the communicators' buffers
 share is one constant (`nest_core.costs.memory.FRAGMENTATION`), the mean of what SimuMax's rows \
 state beside the figure compared here. No other number was fitted, \
 but these errors are not blind: which of a framework's buffers are counted \
-(`nest_core/calibration/training/memory.py`), and that unstated memory is what tensors hold, was \
+(`nest_core/calibration/training/runs.py`), and that unstated memory is what tensors hold, was \
 decided with these rows in view. Promised: mean error 6%, worst 20%."""
 
 RESERVED = ("reserved", "device")
@@ -385,7 +384,7 @@ def _by_source(rows: Sequence[tuple[Prediction, float]]) -> list[str]:
     for item, error in rows:
         key = item.run.source.partition(" sec ")[0], item.outcome.memory_kind
         found.setdefault(key, []).append(error)
-    groups = [(source, KINDS[kind], errors) for (source, kind), errors in found.items()]
+    groups = [(source, MEMORY_KINDS[kind], errors) for (source, kind), errors in found.items()]
     for name, wanted in (("all that tensors held", False), ("all that was reserved", True)):
         among = [error for item, error in rows if (item.outcome.memory_kind in RESERVED) is wanted]
         groups.append((name, "", among))

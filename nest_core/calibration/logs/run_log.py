@@ -7,6 +7,7 @@ them say differently is refused.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,7 +22,6 @@ from nest_core.calibration.logs.nemo import NemoReader
 from nest_core.calibration.logs.report import LogReader, LogReport
 from nest_core.calibration.logs.settings import columns_of
 from nest_core.calibration.logs.steps import Steady, steady_of
-from nest_core.calibration.logs.text import plain_line
 from nest_core.calibration.logs.torchtitan import TorchtitanReader
 from nest_core.calibration.training.machines import machine_of
 from nest_core.calibration.training.reading import row_of
@@ -32,6 +32,10 @@ from nest_core.documents.files import log_lines
 from nest_core.documents.units import GB
 
 __all__ = ["Printed", "RunFacts", "read_command", "read_lines", "read_run_log"]
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_PREFIX = re.compile(r"^(?:\s*\d+: |\[(?:default|rank)?\d+\]: ?|\[\d+,\d+\]<\w+>: ?)")
+"""Of srun --label, torchrun --tee, PyTorch's ranks and Open MPI."""
 
 READERS: tuple[type[LogReader], ...] = (
     MllogReader,
@@ -173,7 +177,7 @@ def read_lines(lines: Iterable[str], name: str, given: RunFacts) -> Printed:
     """
     readers = [reader() for reader in READERS]
     for line in lines:
-        text = plain_line(line)
+        text = _plain_line(line)
         for reader in readers:
             reader.line(text)
     report = _printer([reader.report() for reader in readers], name)
@@ -414,3 +418,16 @@ def _measured(report: LogReport, steady: Steady, cells: Mapping[str, str]) -> di
             break
     notes.append(report.framework)
     return columns | {"notes": "; ".join(filter(None, notes))}
+
+
+def _plain_line(line: str) -> str:
+    """Return a line as the framework printed it.
+
+    Examples
+    --------
+    >>> _plain_line("[default3]:step: 1"), _plain_line("  0: \\x1b[32m iteration")
+    ('step: 1', ' iteration')
+    """
+    if "\x1b" in line:
+        line = _COLOUR.sub("", line)
+    return _PREFIX.sub("", line, count=1) if ":" in line[:40] else line

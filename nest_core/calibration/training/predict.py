@@ -22,8 +22,14 @@ from dataclasses import dataclass, replace
 
 from nest_core.calibration.training.architectures import model_of
 from nest_core.calibration.training.machines import accelerator_of, fabric_of, network_of
-from nest_core.calibration.training.memory import KINDS, counted_bytes
-from nest_core.calibration.training.runs import MeasuredOutcome, MeasuredRow, Run, Unread
+from nest_core.calibration.training.runs import (
+    MEMORY_KINDS,
+    MeasuredOutcome,
+    MeasuredRow,
+    Run,
+    Unread,
+    counted_bytes,
+)
 from nest_core.costs import RECOMPUTE, Plan, Point, Problem, Report, price
 from nest_core.costs.parse import even_cuts
 from nest_core.costs.shapes import PlanShape, shape_of
@@ -51,7 +57,7 @@ class Prediction:
         Whether measurements of the accelerator's family were fitted.
     counted_bytes : tuple of (str, float)
         Of the device that the source read, what each kind of source would count
-        (`nest_core.calibration.training.memory.KINDS`).
+        (`nest_core.calibration.training.runs.MEMORY_KINDS`).
     shape : PlanShape, optional
         Of the plan that it was predicted with.
     """
@@ -115,7 +121,7 @@ def predict_rows(
                     accelerator.family.calibrated,
                     tuple(
                         (kind, max(counted_bytes(memory, kind) for memory in memories))
-                        for kind in KINDS
+                        for kind in MEMORY_KINDS
                     ),
                     shape_of(report.plan),
                 )

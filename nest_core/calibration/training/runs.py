@@ -9,7 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["ZERO_BUBBLE", "MeasuredOutcome", "MeasuredRow", "Run", "RunSchedule", "Unread"]
+from nest_core.costs import Memory
+
+__all__ = [
+    "MEMORY_KINDS",
+    "ZERO_BUBBLE",
+    "MeasuredOutcome",
+    "MeasuredRow",
+    "Run",
+    "RunSchedule",
+    "Unread",
+    "counted_bytes",
+]
 
 ZeroBubble = Literal["zb_h1", "zb_1p", "zb_2p", "zero-bubble"]
 RunSchedule = Literal["1f1b", "interleaved"] | ZeroBubble
@@ -155,3 +166,26 @@ class Unread:
 
     id: str
     reason: str
+
+
+MEMORY_KINDS = {
+    "allocated": "what tensors held",
+    "unstated": "not stated; compared with what tensors hold",
+    "reserved": "what PyTorch's allocator held",
+    "device": "what the driver showed",
+}
+"""How sources count memory, by `Outcome.memory_kind`."""
+
+
+def counted_bytes(memory: Memory, kind: str) -> float:
+    """Return a stage's bytes as a source counts them.
+
+    Parameters
+    ----------
+    memory : Memory
+    kind : str
+        One of `MEMORY_KINDS`.
+    """
+    if kind == "device":
+        return memory.total
+    return memory.reserved if kind == "reserved" else memory.tensors

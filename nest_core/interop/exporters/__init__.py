@@ -17,7 +17,7 @@ from nest_core.interop.exporters.megatron import export_megatron
 from nest_core.interop.exporters.nemo import export_nemo
 from nest_core.interop.exporters.slurm import export_slurm
 from nest_core.interop.exporters.torchtitan import export_torchtitan
-from nest_core.interop.exporters.values import ExportFiles, ExportRefused, refuse_if
+from nest_core.interop.exporters.values import ExportFiles, ExportRefused, refuse_first
 from nest_core.scenario import ScenarioValues
 
 __all__ = ["TARGETS", "ExportFiles", "ExportRefused", "export_plan"]
@@ -48,18 +48,20 @@ def export_plan(target: str, scenario: ScenarioValues, report: Report) -> Export
     """
     if target not in TARGETS:
         raise InputError("to", "must be a known target", target, "pick " + ", ".join(TARGETS))
-    refuse_if(
-        report.plan.ragged,
-        "plan.stage_strategies",
-        "must give every stage as many devices, as no framework launches others",
-        ", ".join(map(str, report.plan.widths)),
-        "plan without unequal widths",
-    )
-    refuse_if(
-        report.plan.offload != NO_OFFLOAD and target not in _OFFLOADING,
-        "plan.offload",
-        f"must be none for {target}, whose export has nothing on the host",
-        report.plan.offload.spelled,
-        "pin search.offload",
+    refuse_first(
+        (
+            report.plan.ragged,
+            "plan.stage_strategies",
+            "must give every stage as many devices, as no framework launches others",
+            ", ".join(map(str, report.plan.widths)),
+            "plan without unequal widths",
+        ),
+        (
+            report.plan.offload != NO_OFFLOAD and target not in _OFFLOADING,
+            "plan.offload",
+            f"must be none for {target}, whose export has nothing on the host",
+            report.plan.offload.spelled,
+            "pin search.offload",
+        ),
     )
     return TARGETS[target](scenario, report)

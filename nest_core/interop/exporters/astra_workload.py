@@ -10,10 +10,7 @@ their number out; what the price hides behind compute is not hidden. Sizes are t
 ASTRA-sim's rings expect: of all-reduce, reduce-scatter and all-to-all what one rank puts in, of
 all-gather what it puts in too (a part).
 
-`nest_core.costs.schedules` names the schedules. GPipe runs all forward passes first. 1F1B runs as
-many as there are stages behind it, then alternates. The interleaved schedule does the same with
-passes of virtual stages, which it takes in groups of ``pp`` micro-batches, virtual stage after
-virtual stage (Narayanan et al. 2021, SC, figure 4), twice as far ahead.
+Passes run in the order that `nest_core.costs.schedules` prices.
 """
 
 from __future__ import annotations
@@ -26,6 +23,7 @@ import numpy as np
 
 from nest_core.costs import Calls, LayerTable, Plan, Point, Problem
 from nest_core.costs.links import axis_groups
+from nest_core.costs.schedules import PassOrder
 from nest_core.costs.stages import BETWEEN, update_layers
 from nest_core.costs.zero import traffic
 from nest_core.interop.exporters import chakra
@@ -52,7 +50,7 @@ class WorkloadPass:
 
 
 def passes(point: Point, micro_batches: int, stage: int) -> list[WorkloadPass]:
-    """Passes of a stage, first to last.
+    """Return the passes of a stage, first to last.
 
     Examples
     --------
@@ -60,32 +58,12 @@ def passes(point: Point, micro_batches: int, stage: int) -> list[WorkloadPass]:
     >>> [("FB"[not p.forward], p.micro_batch) for p in passes(point, 2, 0)]
     [('F', 0), ('F', 1), ('B', 0), ('B', 1)]
     """
-    pp, v = point.pp, point.interleave
-    total = micro_batches * v
-    ahead = pp - 1 - stage
-    if point.schedule == "gpipe":
-        warm = total
-    elif point.schedule == "interleaved":
-        warm = min(total, 2 * ahead + (v - 1) * pp)
-    else:
-        warm = min(total, ahead)
-    forward = [_nth(point, k, stage, True) for k in range(total)]
-    backward = [_nth(point, k, stage, False) for k in range(total)]
-    order = forward[:warm]
-    for ran, next_pass in enumerate(forward[warm:]):
-        order += [next_pass, backward[ran]]
-    return order + backward[total - warm :]
-
-
-def _nth(point: Point, k: int, stage: int, forward: bool) -> WorkloadPass:
-    pp, v = point.pp, point.interleave
-    if v == 1:
-        return WorkloadPass(forward, k, stage)
-    group, within = divmod(k, pp * v)
-    turn, place = divmod(within, pp)
-    return WorkloadPass(
-        forward, group * pp + place, (turn if forward else v - 1 - turn) * pp + stage
-    )
+    order = PassOrder.of(point, micro_batches)
+    rows = np.stack([order.way[stage], order.micro_batch[stage], order.virtual_stage[stage]], 1)
+    return [
+        WorkloadPass(way == 0, micro_batch, chunk * point.pp + stage)
+        for way, micro_batch, chunk in rows.tolist()
+    ]
 
 
 _AXES = ("tp", "cp", "etp", "ep", "data", "replicas", "expert_data", "expert_replicas", "tied")

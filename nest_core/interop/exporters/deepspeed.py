@@ -26,6 +26,7 @@ from nest_core.interop.exporters.values import (
     common_recomputation,
     header,
     pipelined,
+    refuse_first,
     refuse_if,
 )
 from nest_core.network import collapse
@@ -240,36 +241,40 @@ def _method(plan: Plan) -> str:
 
 
 def _check_axes(scenario: ScenarioValues, point: Point) -> None:
-    refuse_if(
-        point.cp > 1,
-        "plan.cp",
-        f"must be 1 for {_NAME}, whose sequence parallelism exchanges heads",
-        point.cp,
-        "pin search.cp to 1",
-    )
-    refuse_if(
-        point.sp,
-        "plan.sp",
-        f"must be false for {_NAME}, whose AutoTP keeps norms whole",
-        point.sp,
-        "pin search.sp to false",
+    refuse_first(
+        (
+            point.cp > 1,
+            "plan.cp",
+            f"must be 1 for {_NAME}, whose sequence parallelism exchanges heads",
+            point.cp,
+            "pin search.cp to 1",
+        ),
+        (
+            point.sp,
+            "plan.sp",
+            f"must be false for {_NAME}, whose AutoTP keeps norms whole",
+            point.sp,
+            "pin search.sp to false",
+        ),
     )
     if pipelined(point):
         _check_pipeline(point)
     check_plain_experts(scenario, point, _NAME)
-    refuse_if(
-        scenario.model.experts > 1 and max(point.tp, point.etp) > 1,
-        "plan.tp",
-        f"must be 1 with experts for {_NAME}, whose AutoEP keeps them whole",
-        point.tp,
-        "pin search.tp to 1",
-    )
-    refuse_if(
-        point.ep > 1 and scenario.model.family not in _PRESETS,
-        "plan.ep",
-        f"must be 1 for this family, since {_NAME}'s AutoEP knows " + ", ".join(_PRESETS),
-        point.ep,
-        "pin search.ep to 1",
+    refuse_first(
+        (
+            scenario.model.experts > 1 and max(point.tp, point.etp) > 1,
+            "plan.tp",
+            f"must be 1 with experts for {_NAME}, whose AutoEP keeps them whole",
+            point.tp,
+            "pin search.tp to 1",
+        ),
+        (
+            point.ep > 1 and scenario.model.family not in _PRESETS,
+            "plan.ep",
+            f"must be 1 for this family, since {_NAME}'s AutoEP knows " + ", ".join(_PRESETS),
+            point.ep,
+            "pin search.ep to 1",
+        ),
     )
 
 
@@ -285,19 +290,21 @@ def _check_sharding(point: Point) -> None:
 
 
 def _check_pipeline(point: Point) -> None:
-    refuse_if(
-        point.zero > 1,
-        "plan.zero",
-        f"must be 0 or 1 with a pipeline for {_NAME}",
-        point.zero,
-        "pin search.zero to 0 and 1",
-    )
-    refuse_if(
-        point.schedule != "1f1b",
-        "plan.schedule",
-        f"must be 1f1b for {_NAME}",
-        point.schedule,
-        "pin search.schedule",
+    refuse_first(
+        (
+            point.zero > 1,
+            "plan.zero",
+            f"must be 0 or 1 with a pipeline for {_NAME}",
+            point.zero,
+            "pin search.zero to 0 and 1",
+        ),
+        (
+            point.schedule != "1f1b",
+            "plan.schedule",
+            f"must be 1f1b for {_NAME}",
+            point.schedule,
+            "pin search.schedule",
+        ),
     )
     for axis in ("tp", "ep"):
         refuse_if(
@@ -311,26 +318,28 @@ def _check_pipeline(point: Point) -> None:
 
 
 def _check_training(scenario: ScenarioValues, point: Point, recompute: str) -> None:
-    refuse_if(
-        recompute not in ("none", "full"),
-        "plan.recompute",
-        f"must be none or full for {_NAME}, which recomputes whole layers",
-        recompute,
-        "pin search.recompute",
-    )
-    refuse_if(
-        scenario.precision not in ("bf16", "fp16", "fp32"),
-        "workload.precision",
-        f"must be bf16, fp16 or fp32 for {_NAME}",
-        scenario.precision,
-        "choose one of them",
-    )
-    refuse_if(
-        scenario.optimizer not in ("adam", "sgd"),
-        "workload.optimizer",
-        f"must be adam or sgd for {_NAME}",
-        scenario.optimizer,
-        "choose one of them",
+    refuse_first(
+        (
+            recompute not in ("none", "full"),
+            "plan.recompute",
+            f"must be none or full for {_NAME}, which recomputes whole layers",
+            recompute,
+            "pin search.recompute",
+        ),
+        (
+            scenario.precision not in ("bf16", "fp16", "fp32"),
+            "workload.precision",
+            f"must be bf16, fp16 or fp32 for {_NAME}",
+            scenario.precision,
+            "choose one of them",
+        ),
+        (
+            scenario.optimizer not in ("adam", "sgd"),
+            "workload.optimizer",
+            f"must be adam or sgd for {_NAME}",
+            scenario.optimizer,
+            "choose one of them",
+        ),
     )
     state = state_bytes(scenario.precision, scenario.optimizer, scenario.gradient_bytes)
     refuse_if(

@@ -33,6 +33,7 @@ from nest_core.interop.exporters.values import (
     array,
     exports,
     header,
+    refuse_first,
     refuse_if,
     torchrun,
 )
@@ -133,29 +134,33 @@ def export_megatron(scenario: ScenarioValues, report: Report, steps: int = 100) 
 def _check_offload(scenario: ScenarioValues, plan: Plan) -> None:
     """Refuse what Megatron-LM does not offload."""
     layers = plan.offload.activations * scenario.model.blocks
-    refuse_if(
-        bool(layers) and (layers != round(layers) or layers >= scenario.model.blocks),
-        "plan.offload",
-        f"must name activations of whole layers, fewer than all {scenario.model.blocks}, for "
-        f"{_NAME}",
-        plan.offload.spelled,
-        "choose another share",
-    )
-    refuse_if(
-        bool(layers) and plan.point.pp > 1,
-        "plan.pp",
-        f"must be 1 where activations are offloaded for {_NAME}",
-        plan.point.pp,
-        "pin search.pp to 1",
-    )
-    refuse_if(
-        bool(plan.offload.optimizer)
-        and (plan.point.zero != 1 or scenario.optimizer != "adam" or scenario.precision == "fp32"),
-        "plan.offload",
-        f"must leave the optimizer on the device but for Adam at ZeRO 1 in 16 or 8 bits for "
-        f"{_NAME}, which offloads its precision-aware optimizer only",
-        plan.offload.spelled,
-        "pin search.zero to 1, or search.offload to none",
+    refuse_first(
+        (
+            bool(layers) and (layers != round(layers) or layers >= scenario.model.blocks),
+            "plan.offload",
+            f"must name activations of whole layers, fewer than all {scenario.model.blocks}, for "
+            f"{_NAME}",
+            plan.offload.spelled,
+            "choose another share",
+        ),
+        (
+            bool(layers) and plan.point.pp > 1,
+            "plan.pp",
+            f"must be 1 where activations are offloaded for {_NAME}",
+            plan.point.pp,
+            "pin search.pp to 1",
+        ),
+        (
+            bool(plan.offload.optimizer)
+            and (
+                plan.point.zero != 1 or scenario.optimizer != "adam" or scenario.precision == "fp32"
+            ),
+            "plan.offload",
+            f"must leave the optimizer on the device but for Adam at ZeRO 1 in 16 or 8 bits for "
+            f"{_NAME}, which offloads its precision-aware optimizer only",
+            plan.offload.spelled,
+            "pin search.zero to 1, or search.offload to none",
+        ),
     )
 
 

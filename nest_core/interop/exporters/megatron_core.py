@@ -40,6 +40,7 @@ from nest_core.interop.exporters.values import (
     check_whole_batch,
     common_recomputation,
     pipelined,
+    refuse_first,
     refuse_if,
 )
 from nest_core.scenario import ScenarioValues
@@ -81,21 +82,24 @@ def check_megatron(
     point = plan.point
     check_uniform(plan, framework)
     check_whole_batch(scenario.batch, plan.point, framework)
-    refuse_if(
-        "moe_act" in modules_of(common_recomputation(plan, framework))
-        and scenario.precision not in ("bf16", "fp8"),
-        "plan.recompute",
-        f"must not name moe_act outside bf16 and fp8 for {framework}, whose grouped products it "
-        "belongs to",
-        plan.recompute[0],
-        "pin search.recompute",
-    )
-    refuse_if(
-        point.schedule not in ("1f1b", "interleaved") and pipelined(point),
-        "plan.schedule",
-        f"must be 1f1b or interleaved for {framework}",
-        point.schedule,
-        "pin search.schedule",
+    refuse_first(
+        (
+            "moe_act" in modules_of(common_recomputation(plan, framework))
+            and scenario.precision not in ("bf16", "fp8"),
+            "plan.recompute",
+            f"must not name moe_act outside bf16 and fp8 for {framework}, whose grouped "
+            "products it "
+            "belongs to",
+            plan.recompute[0],
+            "pin search.recompute",
+        ),
+        (
+            point.schedule not in ("1f1b", "interleaved") and pipelined(point),
+            "plan.schedule",
+            f"must be 1f1b or interleaved for {framework}",
+            point.schedule,
+            "pin search.schedule",
+        ),
     )
     check_order(point, (ORDER, SWAPPED), framework)
     refuse_if(
@@ -125,20 +129,22 @@ def check_megatron(
 def _check_sharding(point: Point, framework: str) -> None:
     if point.zero < 2:
         return
-    refuse_if(
-        point.pp > 1,
-        "plan.zero",
-        f"must be 0 or 1 with a pipeline for {framework}, whose fully sharded "
-        "data parallelism is documented for tp, cp and ep",
-        point.zero,
-        "pin search.zero to 0 and 1",
-    )
-    refuse_if(
-        swapped(point),
-        "plan.order",
-        f"must be {'-'.join(ORDER)} with ZeRO {point.zero} for {framework}",
-        "-".join(point.order),
-        "pin search.order",
+    refuse_first(
+        (
+            point.pp > 1,
+            "plan.zero",
+            f"must be 0 or 1 with a pipeline for {framework}, whose fully sharded "
+            "data parallelism is documented for tp, cp and ep",
+            point.zero,
+            "pin search.zero to 0 and 1",
+        ),
+        (
+            swapped(point),
+            "plan.order",
+            f"must be {'-'.join(ORDER)} with ZeRO {point.zero} for {framework}",
+            "-".join(point.order),
+            "pin search.order",
+        ),
     )
 
 
@@ -169,26 +175,29 @@ def _check_training(scenario: ScenarioValues, point: Point, framework: str) -> N
 
 
 def _check_experts(scenario: ScenarioValues, point: Point, framework: str) -> None:
-    refuse_if(
-        point.tp > 1 and not point.sp,
-        "plan.sp",
-        f"must be true where experts meet tensor parallelism in {framework}",
-        point.sp,
-        "pin search.sp to true",
-    )
-    refuse_if(
-        point.etp > 1 and scenario.model.family == "gpt_oss",
-        "plan.etp",
-        f"must be 1 for {framework}, which has no experts with bias divided by tensor parallelism",
-        point.etp,
-        "pin search.etp to 1",
-    )
-    refuse_if(
-        point.ep > 1 and scenario.precision == "fp16",
-        "plan.ep",
-        f"must be 1 in fp16 training for {framework}",
-        point.ep,
-        "train in bf16",
+    refuse_first(
+        (
+            point.tp > 1 and not point.sp,
+            "plan.sp",
+            f"must be true where experts meet tensor parallelism in {framework}",
+            point.sp,
+            "pin search.sp to true",
+        ),
+        (
+            point.etp > 1 and scenario.model.family == "gpt_oss",
+            "plan.etp",
+            f"must be 1 for {framework}, which has no experts with bias divided by tensor "
+            "parallelism",
+            point.etp,
+            "pin search.etp to 1",
+        ),
+        (
+            point.ep > 1 and scenario.precision == "fp16",
+            "plan.ep",
+            f"must be 1 in fp16 training for {framework}",
+            point.ep,
+            "train in bf16",
+        ),
     )
 
 

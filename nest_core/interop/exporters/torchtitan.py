@@ -32,6 +32,7 @@ from nest_core.interop.exporters.values import (
     common_recomputation,
     header,
     pipelined,
+    refuse_first,
     refuse_if,
     torchrun,
 )
@@ -161,80 +162,90 @@ def _parts(plan: Plan) -> str:
 
 
 def _check_sharding(point: Point) -> None:
-    refuse_if(
-        point.zero == 1 and point.sharers > 1,
-        "plan.zero",
-        f"must be 0, 2 or 3 for {_NAME}, which shards gradients with the optimizer's states",
-        point.zero,
-        "pin search.zero",
-    )
-    refuse_if(
-        point.zero == 0 and point.cp > 1,
-        "plan.zero",
-        f"must be 2 or 3 with context parallelism for {_NAME}, whose context-parallel ranks shard",
-        point.zero,
-        "pin search.zero",
-    )
-    refuse_if(
-        point.zero_group % point.cp > 0,
-        "plan.zero_group",
-        f"must be a multiple of cp = {point.cp} for {_NAME}, whose context-parallel ranks shard",
-        point.zero_group,
-        "pin search.zero_group",
+    refuse_first(
+        (
+            point.zero == 1 and point.sharers > 1,
+            "plan.zero",
+            f"must be 0, 2 or 3 for {_NAME}, which shards gradients with the optimizer's states",
+            point.zero,
+            "pin search.zero",
+        ),
+        (
+            point.zero == 0 and point.cp > 1,
+            "plan.zero",
+            f"must be 2 or 3 with context parallelism for {_NAME}, whose context-parallel ranks "
+            "shard",
+            point.zero,
+            "pin search.zero",
+        ),
+        (
+            point.zero_group % point.cp > 0,
+            "plan.zero_group",
+            f"must be a multiple of cp = {point.cp} for {_NAME}, whose context-parallel ranks "
+            "shard",
+            point.zero_group,
+            "pin search.zero_group",
+        ),
     )
 
 
 def _check_rest(scenario: ScenarioValues, point: Point, recompute: str) -> None:
-    refuse_if(
-        recompute not in ("none", "full"),
-        "plan.recompute",
-        f"must be none or full for {_NAME}, whose selective mode saves every second matrix product",
-        recompute,
-        "pin search.recompute",
-    )
-    refuse_if(
-        scenario.precision not in ("bf16", "fp32"),
-        "workload.precision",
-        f"must be bf16 or fp32 for {_NAME}",
-        scenario.precision,
-        "choose one of them",
-    )
-    refuse_if(
-        scenario.optimizer != "adam",
-        "workload.optimizer",
-        f"must be adam for {_NAME}",
-        scenario.optimizer,
-        "choose adam",
-    )
-    refuse_if(
-        scenario.gradient_bytes == 2.0,
-        "workload.gradient_bytes",
-        f"must be 4 for {_NAME}, which reduces in fp32",
-        2,
-        "leave it out",
+    refuse_first(
+        (
+            recompute not in ("none", "full"),
+            "plan.recompute",
+            f"must be none or full for {_NAME}, whose selective mode saves every second matrix "
+            "product",
+            recompute,
+            "pin search.recompute",
+        ),
+        (
+            scenario.precision not in ("bf16", "fp32"),
+            "workload.precision",
+            f"must be bf16 or fp32 for {_NAME}",
+            scenario.precision,
+            "choose one of them",
+        ),
+        (
+            scenario.optimizer != "adam",
+            "workload.optimizer",
+            f"must be adam for {_NAME}",
+            scenario.optimizer,
+            "choose adam",
+        ),
+        (
+            scenario.gradient_bytes == 2.0,
+            "workload.gradient_bytes",
+            f"must be 4 for {_NAME}, which reduces in fp32",
+            2,
+            "leave it out",
+        ),
     )
     check_plain_experts(scenario, point, _NAME)
-    refuse_if(
-        scenario.model.experts > 1 and max(point.tp, point.etp) > 1,
-        "plan.tp",
-        f"must be 1 with experts for {_NAME}, whose expert groups take tensor-parallel ranks in",
-        point.tp,
-        "pin search.tp to 1",
-    )
-    refuse_if(
-        point.ep > 1 and point.zero == 0,
-        "plan.zero",
-        f"must be 2 or 3 with expert parallelism for {_NAME}, which takes its "
-        "ranks from the sharded ones",
-        point.zero,
-        "pin search.zero",
-    )
-    refuse_if(
-        scenario.context == "ring" and point.cp > 1 and scenario.sequence % (2 * point.cp),
-        "workload.sequence_length_tokens",
-        f"must be a multiple of 2 cp = {2 * point.cp} for {_NAME}",
-        scenario.sequence,
-        "choose another cp",
+    refuse_first(
+        (
+            scenario.model.experts > 1 and max(point.tp, point.etp) > 1,
+            "plan.tp",
+            f"must be 1 with experts for {_NAME}, whose expert groups take tensor-parallel "
+            "ranks in",
+            point.tp,
+            "pin search.tp to 1",
+        ),
+        (
+            point.ep > 1 and point.zero == 0,
+            "plan.zero",
+            f"must be 2 or 3 with expert parallelism for {_NAME}, which takes its "
+            "ranks from the sharded ones",
+            point.zero,
+            "pin search.zero",
+        ),
+        (
+            scenario.context == "ring" and point.cp > 1 and scenario.sequence % (2 * point.cp),
+            "workload.sequence_length_tokens",
+            f"must be a multiple of 2 cp = {2 * point.cp} for {_NAME}",
+            scenario.sequence,
+            "choose another cp",
+        ),
     )
 
 

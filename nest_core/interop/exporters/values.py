@@ -31,6 +31,7 @@ __all__ = [
     "exports",
     "header",
     "pipelined",
+    "refuse_first",
     "refuse_if",
     "torchrun",
 ]
@@ -52,6 +53,12 @@ def refuse_if(wrong: object, field: str, rule: str, value: object, remedy: str) 
     """
     if wrong:
         raise ExportRefused(field, rule, value, remedy)
+
+
+def refuse_first(*rules: tuple[object, str, str, object, str]) -> None:
+    """Refuse a plan for the first of several parts, each given as `refuse_if` takes it."""
+    for rule in rules:
+        refuse_if(*rule)
 
 
 @dataclass(frozen=True, slots=True)

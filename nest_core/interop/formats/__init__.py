@@ -20,7 +20,6 @@ from nest_core.documents.schema import FabricFile, checked
 from nest_core.documents.toml_text import toml_document
 from nest_core.fabric import Fabric, build_fabric
 from nest_core.interop.formats.astrasim import read_astrasim, write_astrasim
-from nest_core.interop.formats.drawn import unsaid
 from nest_core.interop.formats.edges import read_edges, write_edges
 from nest_core.interop.formats.graphml import read_graphml, write_graphml
 from nest_core.interop.formats.ibnetdiscover import read_ibnetdiscover
@@ -33,6 +32,7 @@ from nest_core.interop.formats.values import (
     ImportedFabric,
     Reading,
     Source,
+    unsaid,
 )
 
 __all__ = [

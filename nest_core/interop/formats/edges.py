@@ -17,8 +17,13 @@ from nest_core.documents.quoting import csv_text, of_cell
 from nest_core.documents.units import gigabytes, microseconds, plural
 from nest_core.fabric import Fabric, GraphFabric, Link, as_graph
 from nest_core.interop.formats.draft import Draft
-from nest_core.interop.formats.drawn import check_plain_names, unsaid_counts
-from nest_core.interop.formats.values import FabricText, Reading, Source
+from nest_core.interop.formats.values import (
+    FabricText,
+    Reading,
+    Source,
+    check_plain_names,
+    unsaid_counts,
+)
 
 __all__ = ["COLUMNS", "read_edges", "write_edges"]
 

@@ -21,7 +21,7 @@ from nest_core.documents.units import GIB, humanise, humanise_bytes, humanise_se
 from nest_core.fabric import Fabric, build_fabric
 from nest_core.fabric.drawing import Drawing
 from nest_core.interop.formats import FORMATS, FabricText, read_fabric
-from nest_core.interop.formats.drawn import unsaid
+from nest_core.interop.formats.values import unsaid
 from nest_core.network import GraphLinkMap, Network, collapse
 from nest_core.network.collapse import is_counted
 from nest_core.network.collective import collective

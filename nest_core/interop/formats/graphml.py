@@ -24,8 +24,13 @@ from defusedxml.ElementTree import DefusedXMLParser
 from nest_core.documents.units import gigabytes, microseconds, plural
 from nest_core.fabric import Element, Fabric, GraphFabric, Link, as_graph
 from nest_core.interop.formats.draft import Draft
-from nest_core.interop.formats.drawn import check_plain_names
-from nest_core.interop.formats.values import Document, FabricText, Reading, Source
+from nest_core.interop.formats.values import (
+    Document,
+    FabricText,
+    Reading,
+    Source,
+    check_plain_names,
+)
 
 __all__ = ["read_graphml", "write_graphml"]
 

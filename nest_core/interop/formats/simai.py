@@ -17,9 +17,8 @@ import numpy as np
 from nest_core.documents.errors import InputError
 from nest_core.documents.units import gigabytes, microseconds, plural
 from nest_core.fabric import MAX_LINKS, Fabric, GraphFabric, as_graph
-from nest_core.interop.formats.drawn import unsaid_counts
 from nest_core.interop.formats.trees import host_groups
-from nest_core.interop.formats.values import FabricText
+from nest_core.interop.formats.values import FabricText, unsaid_counts
 
 __all__ = ["write_ns3", "write_simai"]
 

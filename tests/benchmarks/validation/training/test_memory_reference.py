@@ -9,8 +9,8 @@ import pytest
 from benchmarks.validation.training.document import memory_section
 from benchmarks.validation.training.memory_reference import PRINTED, compared
 from nest_core.calibration.training.machines import accelerator_of
-from nest_core.calibration.training.memory import KINDS, counted_bytes
 from nest_core.calibration.training.predict import predict, predict_rows, problem_of
+from nest_core.calibration.training.runs import MEMORY_KINDS, counted_bytes
 from nest_core.costs.memory import Memory
 
 GIB = 2**30
@@ -84,7 +84,7 @@ def test_the_reference_is_copied_without_fault(shared_data):
 def test_memory_is_compared_as_its_source_counts():
     held = Memory(1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
     tensors = 1 + 2 + 4 + 8 + 16 + 32 + 64 + 128
-    counted = {kind: counted_bytes(held, kind) for kind in KINDS}
+    counted = {kind: counted_bytes(held, kind) for kind in MEMORY_KINDS}
     assert counted == {
         "allocated": tensors,
         "unstated": tensors,
@@ -193,7 +193,7 @@ def test_allocated_memory_of_measured_runs_is_met(shared_data):
     rows, _ = read_runs((shared_data / name).read_text(), name)
     found, _ = predict_rows(row for row in rows if row.outcome.memory_bytes is not None)
     kinds = {item.run.id: item.outcome.memory_kind for item in found}
-    assert set(kinds.values()) == set(KINDS)
+    assert set(kinds.values()) == set(MEMORY_KINDS)
     errors = [
         abs(item.memory_error or 0.0)
         for item in found
@@ -203,7 +203,7 @@ def test_allocated_memory_of_measured_runs_is_met(shared_data):
     assert sum(errors) / len(errors) < 0.06
     assert max(errors) < 0.2
     text = "\n".join(memory_section(found))
-    for words in (*KINDS.values(), "Table 6", "shown only", "arXiv:2205.05198"):
+    for words in (*MEMORY_KINDS.values(), "Table 6", "shown only", "arXiv:2205.05198"):
         assert words in text
     far = {item.run.id for item in found if abs(item.memory_error or 0.0) > 0.2}
     assert far == set(re.findall(r"^- (\S+):", text, re.M))
