@@ -177,7 +177,7 @@ def pinned(cell: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def _merged(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """A fabric's document with its overrides written into it."""
+    """Return a fabric's document with its overrides written into it."""
     merged = {"fabric": copy.deepcopy(dict(inputs["document"]))}
     for key, value in inputs.get("overrides", {}).items():
         assign(merged, key, value)

@@ -107,7 +107,10 @@ def _sentence(error: Exception) -> str:
 
 
 def _converted(document: Mapping[str, Any], where: str) -> NotebookNode:
-    """The notebook of the studio's earlier JSON; figures come back when its cells are run."""
+    """Return the notebook of the studio's earlier JSON.
+
+    Figures come back when its cells are run.
+    """
     cells: list[NotebookNode] = []
     try:
         for cell in document["cells"]:
@@ -125,7 +128,7 @@ def _converted(document: Mapping[str, Any], where: str) -> NotebookNode:
 
 
 def _summary(summary: Mapping[str, Any]) -> NotebookNode:
-    """The figures that an earlier notebook kept of a cell, a line each."""
+    """Return the figures that an earlier notebook kept of a cell, a line each."""
     rows = [[name, str(value)] for row in summary["rows"] for name, value in row.items()]
     text = f"Pinned {summary['date']}\n{table(['figure', 'value'], rows)}"
     output: NotebookNode = nbformat.v4.new_output("display_data", data={"text/plain": text})

@@ -72,7 +72,10 @@ def _part(data: Mapping[str, Any]) -> CellPart:
 
 
 def _figure(spec: Mapping[str, Any]) -> go.Figure | None:
-    """A figure of plain traces without pictures, maps and templates; None if it is no such one."""
+    """Return a figure of plain traces without pictures, maps and templates.
+
+    None if it is no such one.
+    """
     layout = spec.get("layout", {})
     try:
         plain = {name: value for name, value in layout.items() if _LAYOUT.fullmatch(name)}

@@ -19,7 +19,7 @@ _DATA = re.compile(r"data:image/(?:png|gif|jpeg|webp);base64,[A-Za-z0-9+/=]+")
 
 
 def note_html(text: str) -> str:
-    """A note in HTML: CommonMark with tables and strike-through.
+    """Return a note in HTML: CommonMark with tables and strike-through.
 
     HTML in the note is shown as text, addresses that could run something are no links, and of
     pictures only those stand that the note holds as data; the others become links: whoever opens a
@@ -67,7 +67,7 @@ def _picture(
     options: OptionsDict,
     env: MutableMapping[str, Any],
 ) -> str:
-    """A picture that is data as one; another as a link to it."""
+    """Return a picture that is data as one; another as a link to it."""
     address = str(tokens[index].attrs["src"])
     words = renderer.renderInlineAsText(tokens[index].children, options, env)
     if _DATA.fullmatch(address):

@@ -76,7 +76,7 @@ class Expected:
 def library_of(
     fabric: Fabric, accelerator: str = "", stack: str = "", folder: Path | None = None
 ) -> Software:
-    """What the communication library of a fabric's accelerators makes of its links.
+    """Return what the communication library of a fabric's accelerators makes of its links.
 
     Parameters
     ----------
@@ -113,12 +113,15 @@ def library_of(
 
 
 def library_alone(accelerator: Accelerator) -> Software:
-    """What nccl-tests see of an accelerator: the curves, not what whole runs left of them."""
+    """Return what nccl-tests see of an accelerator.
+
+    The curves, not what whole runs left of them.
+    """
     return software_of(replace(accelerator, links_reach=1.0, network_reach=1.0))
 
 
 def accelerator_in(name: str) -> str:
-    """The preset of the accelerator that a fabric's name tells; empty where it tells none.
+    """Return the preset of the accelerator that a fabric's name tells; empty where it tells none.
 
     Examples
     --------
@@ -132,7 +135,7 @@ def accelerator_in(name: str) -> str:
 
 
 def expected_of(fabric: Fabric, network: Network, software: Software) -> tuple[Expected, ...]:
-    """Commands from the inside out.
+    """Return commands from the inside out.
 
     Parameters
     ----------
@@ -162,7 +165,10 @@ def expected_of(fabric: Fabric, network: Network, software: Software) -> tuple[E
 
 
 def lowest_of_tiers(tests: Sequence[Expected]) -> tuple[Expected, ...]:
-    """One command per tier, the one of the lowest threshold; of rails for any device of a host."""
+    """Return one command per tier, the one of the lowest threshold.
+
+    Of rails for any device of a host.
+    """
     lowest = []
     for _, alike in groupby(tests, lambda test: test.scope.tier):
         least = min(alike, key=lambda test: test.threshold_Bps)
@@ -183,7 +189,7 @@ def _command(scope: Scope) -> str:
 
 
 def _where(scope: Scope, devices: int) -> str:
-    """Which hosts, in words."""
+    """Return which hosts, in words."""
     turns = f", once for each of {scope.times:,} groups" if scope.times > 1 else ""
     if scope.hosts == 1:
         return f"on each of {scope.times:,} hosts" if scope.times > 1 else "on the host"
@@ -225,7 +231,7 @@ def _seconds(network: Network, software: Software, scope: Scope) -> float:
 def _one_sd_worse(
     network: Network, software: Software, scope: Scope
 ) -> Iterator[tuple[Network, Software]]:
-    """One uncertain parameter after the other."""
+    """Yield the network with one uncertain parameter after the other."""
     yield network, _inside(software, math.exp(-_inside_spread(software.inside)))
     if scope.hosts == 1:
         return
@@ -256,7 +262,7 @@ def _inside(software: Software, factor: float) -> Software:
 
 
 def _inside_spread(curve: Curve | None) -> float:
-    """What the curve of links inside a node is off by on runs that it was not fitted to."""
+    """Return what the curve of links inside a node is off by on runs that it was not fitted to."""
     if curve is None:
         return _UNMEASURED
     if curve.name == OWN:

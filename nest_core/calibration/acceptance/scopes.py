@@ -3,7 +3,7 @@
 A scope is what one command of nccl-tests loads: the blocks that devices nest in, from the node
 outwards, and, where NICs are wired rail by rail, one device of every node under one leaf. Inside a
 node and under one leaf an all-reduce fills every port. Above, its rings leave most uplinks idle, so
-an all-to-all is run across the tier, over at most `MOST_RANKS` devices of whole blocks where two
+an all-to-all is run across the tier, over at most `MAX_RANKS` devices of whole blocks where two
 fit. Blocks of other sizes than the first (a short rack) are scopes of their own.
 """
 
@@ -21,8 +21,8 @@ from nest_core.network import Network
 
 __all__ = ["HOST", "RAIL", "Scope", "scopes_of"]
 
-MOST_RANKS = 2048
-MOST_SIZES = 3
+MAX_RANKS = 2048
+MAX_SIZES = 3
 """Different sizes of the blocks of one level that are told apart, largest first."""
 HOST, RAIL = "host", "rail"
 
@@ -63,7 +63,7 @@ class Scope:
 
 
 def scopes_of(fabric: Fabric, network: Network) -> tuple[Scope, ...]:
-    """Scopes from the inside out.
+    """Return scopes from the inside out.
 
     Raises
     ------
@@ -94,17 +94,17 @@ def scopes_of(fabric: Fabric, network: Network) -> tuple[Scope, ...]:
 def _of_level(
     network: Network, tier: str, op: str, child: IntArray, block: IntArray
 ) -> Iterator[Scope]:
-    """One scope per size of the blocks of a level."""
+    """Yield one scope per size of the blocks of a level."""
     sizes = np.bincount(block)
-    for size in np.unique(sizes[sizes > 1])[::-1][:MOST_SIZES].tolist():
+    for size in np.unique(sizes[sizes > 1])[::-1][:MAX_SIZES].tolist():
         alike = np.flatnonzero(sizes == size)
         devices = np.flatnonzero(block == alike[0])
         children, first = np.unique(child[devices], return_index=True)
         if len(children) == 1:
             continue  # the level below was this one already
-        if op == "all_to_all" and len(devices) > MOST_RANKS:
+        if op == "all_to_all" and len(devices) > MAX_RANKS:
             ends = np.append(np.sort(first)[1:], len(devices))
-            fit = ends[ends <= MOST_RANKS]
+            fit = ends[ends <= MAX_RANKS]
             devices = devices[: fit[-1] if len(fit) > 1 else ends[1]]
         scope = _scope(network, tier, op, devices, len(alike))
         if scope is not None:

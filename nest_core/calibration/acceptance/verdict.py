@@ -44,7 +44,7 @@ class CommandOutcome:
 
     @property
     def passed(self) -> bool | None:
-        """Whether the threshold was reached; None without a log."""
+        """Return whether the threshold was reached; None without a log."""
         if self.measured_busbw_Bps is None:
             return None
         return self.measured_busbw_Bps >= self.expected.threshold_Bps

@@ -105,7 +105,7 @@ class Sample:
 
 
 def local_sample(row: Measurement, curve: Curve, bandwidth_Bps: float) -> Sample:
-    """A measurement inside one node, with the facts of its family's curve."""
+    """Return a measurement inside one node, with the facts of its family's curve."""
     share = curve.share(row.devices)
     sent = float(sent_bytes(row.op, row.devices, np.asarray(row.bytes)))
     reduces = row.in_network and curve.reduces_in_network(row.op, row.devices)
@@ -128,7 +128,7 @@ def local_sample(row: Measurement, curve: Curve, bandwidth_Bps: float) -> Sample
 def network_sample(
     row: Measurement, kind: str, bandwidth_Bps: float, local: Curve, local_bandwidth_Bps: float
 ) -> Sample:
-    """A measurement over several nodes; ``kind`` names its network."""
+    """Return a measurement over several nodes; ``kind`` names its network."""
     start, per_byte = local.inside(row.op, row.devices, row.nodes, local_bandwidth_Bps)
     return Sample(
         op=OPS.index(row.op),
@@ -146,7 +146,7 @@ def network_sample(
 
 
 def fit_curve(samples: Sequence[Sample], prior: Curve, *, balanced: bool = False) -> Curve:
-    """The prior moved towards the samples; its facts stay as they are.
+    """Return the prior moved towards the samples; its facts stay as they are.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ def fit_curve(samples: Sequence[Sample], prior: Curve, *, balanced: bool = False
 
 
 def _solver() -> Callable[..., Any]:
-    """scipy's least squares, imported only where something is fitted: it is slow to load."""
+    """Return scipy's least squares, imported only where something is fitted: it is slow to load."""
     try:
         solver: Callable[..., Any] = import_module("scipy.optimize").least_squares
     except ImportError as error:
@@ -191,7 +191,7 @@ def _solver() -> Callable[..., Any]:
 
 
 def _soft(error: FloatArray) -> FloatArray:
-    """Signed square root of soft-l1: quadratic when small, linear when large."""
+    """Return signed square root of soft-l1: quadratic when small, linear when large."""
     size: FloatArray = np.sqrt(2 * (np.hypot(1, error) - 1))
     return np.copysign(size, error)
 
@@ -249,7 +249,7 @@ class _Model:
         )
 
     def observed(self, x: FloatArray, regime_power: float, floor_power: float) -> FloatArray:
-        """Seconds that the systems would report."""
+        """Return seconds that the systems would report."""
         base, step, rate, block, floor = self._figures(x)
         count = np.where(self.inner[:, None], IN_NETWORK_STEPS, self.steps)
         alpha = base[:, self.op] + count * (self.prior.latency_s + step[:, None]) + self.start
@@ -260,7 +260,7 @@ class _Model:
         return _largest(_smallest(seconds, regime_power), floor[self.system], floor_power)
 
     def curve(self, x: FloatArray) -> Curve:
-        """The fitted curve, in the digits that presets keep."""
+        """Return the fitted curve, in the digits that presets keep."""
         base, step, rate, block, _ = self._figures(x)
         regimes = tuple(
             Regime(

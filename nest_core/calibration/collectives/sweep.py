@@ -78,16 +78,16 @@ class CollectiveSweep:
 
     @property
     def bus_Bps(self) -> FloatArray:
-        """Bus bandwidth at each size."""
+        """Return bus bandwidth at each size."""
         return self.bus_of(self.size_bytes, self.seconds)
 
     def bus_of(self, size_bytes: FloatArray, seconds: FloatArray) -> FloatArray:
-        """Bus bandwidth of other times of the same collective."""
+        """Return bus bandwidth of other times of the same collective."""
         return np.asarray(bus_factor(self.op, self.devices) * size_bytes / seconds)
 
     @property
     def bound_s(self) -> FloatArray:
-        """Time at each size if nothing but the links' bandwidth counted."""
+        """Return time at each size if nothing but the links' bandwidth counted."""
         return np.asarray(bus_factor(self.op, self.devices) * self.size_bytes / self.bound_Bps)
 
 
@@ -166,7 +166,7 @@ def sweep(
 def _by_library(
     network: Network, op: str, groups: IntArray, software: Software, sizes: FloatArray
 ) -> tuple[FloatArray, tuple[str, ...]]:
-    """What plans are priced by, and by which algorithm, at every size."""
+    """Return what plans are priced by, and by which algorithm, at every size."""
     kind, parts = KINDS[op]
     sending = software.of_groups(network, kind, groups)
     times = by_algorithm(network, kind, groups, sending)
@@ -178,7 +178,7 @@ def _by_library(
 
 
 def load_measured(name: str, op: str, devices: int) -> Measured | None:
-    """The measured times of an accelerator family; None where there are none."""
+    """Return the measured times of an accelerator family; None where there are none."""
     if name not in preset_names("measured"):
         return None
     document = load_toml(preset_path("measured", f"{name}.toml"))
@@ -208,20 +208,20 @@ class _Ways:
         self._priced: dict[str, tuple[FloatArray, FloatArray, FloatArray, float]] = {}
 
     def seconds(self, name: str, sizes: FloatArray) -> FloatArray:
-        """Of the slowest group."""
+        """Return the seconds of the slowest group."""
         alpha, beta, floor, _ = self._price(name)
         affine = alpha[:, None, :] + beta[:, None, :] * sizes[:, None]
         return np.asarray(np.maximum(affine.min(axis=0), floor).max(axis=1))
 
     def per_byte(self, name: str) -> float:
-        """Seconds per byte over ideal links; 0 where the algorithm does not suit."""
+        """Return seconds per byte over ideal links; 0 where the algorithm does not suit."""
         try:
             return self._price(name)[3]
         except InputError:
             return 0.0
 
     def fastest(self, names: Iterable[str], sizes: FloatArray) -> tuple[str, ...]:
-        """The fastest that suits, at every size."""
+        """Return the fastest that suits, at every size."""
         seconds: dict[str, FloatArray] = {}
         refusals: list[InputError] = []
         for name in names:

@@ -35,7 +35,7 @@ class Cluster:
 
 
 def cluster_of(logs: Logs, rates: Assumed, nodes: int, assumed: list[str]) -> Cluster:
-    """The fabric of the logs, its nodes in Slurm's order or else in that of their names.
+    """Return the fabric of the logs, its nodes in Slurm's order or else in that of their names.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def cluster_of(logs: Logs, rates: Assumed, nodes: int, assumed: list[str]) -> Cl
 
 
 def short_name(host: str) -> str:
-    """A host's name without its domain.
+    """Return a host's name without its domain.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def _level(name: str, size: int, bandwidth_GBps: float, latency_us: float) -> Ta
 
 
 def _read(log: FabricLog, rates: Assumed) -> tuple[Table, list[str]]:
-    """A file's tables, and what its reader says but for what more is known of here."""
+    """Return a file's tables, and what its reader says but for what more is known of here."""
     fabric = read_fabric(log.text.encode(), log.name, format=log.format, assumed=rates)
     return fabric.document, [note for note in fabric.notes if not _KNOWN_BETTER.search(note)]
 
@@ -127,7 +127,7 @@ def _subnet(logs: Logs, log: FabricLog, rates: Assumed, assumed: list[str]) -> C
 def _compute_nodes(
     logs: Logs, log: FabricLog, hosts: list[str], rates: Assumed, assumed: list[str]
 ) -> list[str]:
-    """Which hosts of a subnet are nodes of the cluster, in the order of its devices."""
+    """Return which hosts of a subnet are nodes of the cluster, in the order of its devices."""
     if logs.slurm is None or not logs.slurm.nodes:
         assumed.append(
             f"All {plural(len(hosts), 'host')} of {log.name} are nodes of the cluster, in the order"
@@ -157,7 +157,7 @@ def _compute_nodes(
 
 
 def _natural(name: str) -> tuple[tuple[int, int | str], ...]:
-    """node9 before node10."""
+    """Return a key that sorts node9 before node10."""
     parts = _NUMBER.split(name)
     return tuple((0, int(part)) if part.isdecimal() else (1, part) for part in parts)
 
@@ -184,7 +184,7 @@ def _by_affinity(
     numbered: bool,
     assumed: list[str],
 ) -> list[Table]:
-    """Links between devices and NICs as a node's matrix has them, others as they are.
+    """Return links between devices and NICs as a node's matrix has them, others as they are.
 
     Parameters
     ----------
@@ -221,7 +221,10 @@ def _by_affinity(
 
 
 def _columns(node: NodeTopology, nics: Sequence[str], numbered: bool) -> list[int] | None:
-    """Columns of a matrix that are a host's NICs on the subnet; None if that is not known."""
+    """Return columns of a matrix that are a host's NICs on the subnet.
+
+    None if that is not known.
+    """
     rails = [int(match[1]) for nic in nics if (match := _RAIL.search(nic))]
     column_of = {
         int(number[1]): column
@@ -236,7 +239,7 @@ def _columns(node: NodeTopology, nics: Sequence[str], numbered: bool) -> list[in
 def _nearest(
     node: NodeTopology, host: dict[str, list[str]], columns: list[int] | None
 ) -> list[list[str]]:
-    """NICs of every device of a host: those nearest to it, spread over who shares them."""
+    """Return NICs of every device of a host: those nearest to it, spread over who shares them."""
     nics = host.get("nic", [])
     if columns is None or not nics:
         count = len(host["device"])

@@ -42,7 +42,7 @@ PLACEHOLDERS = ((256.0, "llama3-8b", 8192), (32.0, "gpt3-1.3b", 2048), (0.0, "gp
 """From so many GiB of all devices on: a model that is easily trained on them, and its sequence."""
 
 SEQUENCES_PER_DEVICE = 8
-MOST_SEQUENCES = 1_000_000
+MAX_SEQUENCES = 1_000_000
 
 _MEMORY = re.compile(r"(\d+) ?GB", re.I)
 _OTHER_BOARD = re.compile(r"\b(?:PCIe|NVL)\b", re.I)
@@ -71,7 +71,7 @@ class Inspected:
 
 
 def inspect(files: Iterable[tuple[str, str]], launch: str = "", accelerator: str = "") -> Inspected:
-    """A scenario from the names and texts of logs, in any order.
+    """Return a scenario from the names and texts of logs, in any order.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def inspect(files: Iterable[tuple[str, str]], launch: str = "", accelerator: str
 
 
 def _accelerator(logs: Logs, stated: str, assumed: list[str]) -> tuple[Machine, str]:
-    """The usual machine of the cluster's devices, and their preset."""
+    """Return the usual machine of the cluster's devices, and their preset."""
     listed = {log.accelerator: log.name for log in logs.nccl}
     if len(listed) > 1:
         raise InputError(
@@ -152,7 +152,7 @@ def _accelerator(logs: Logs, stated: str, assumed: list[str]) -> tuple[Machine, 
 
 
 def _per_node(logs: Logs, command: Launch, machine: Machine, assumed: list[str]) -> int:
-    """Devices of one node."""
+    """Return devices of one node."""
     topo = logs.topo
     if topo and command.per_node and command.per_node != topo.node.gpus:
         raise InputError(
@@ -191,7 +191,7 @@ def _per_node(logs: Logs, command: Launch, machine: Machine, assumed: list[str])
 
 
 def _nodes(logs: Logs, command: Launch, per_node: int, assumed: list[str]) -> int:
-    """How many there are, where no log of the network says so."""
+    """Return how many there are, where no log of the network says so."""
     if logs.subnet or logs.slurm:
         return 0
     if command.nodes or command.devices:
@@ -205,7 +205,7 @@ def _nodes(logs: Logs, command: Launch, per_node: int, assumed: list[str]) -> in
 def _rates(
     logs: Logs, machine: Machine, device: Accelerator, per_node: int, nodes: int, assumed: list[str]
 ) -> Assumed:
-    """Rates and latencies, from the logs where they state them."""
+    """Return rates and latencies, from the logs where they state them."""
     between = gigabytes(machine.inter_Bps)
     nics = logs.topo.node.nics if logs.topo else 0
     rates = replace(
@@ -236,7 +236,7 @@ def _rates(
 
 
 def _intra_GBps(logs: Logs, machine: Machine, device: Accelerator, assumed: list[str]) -> float:
-    """What one device reaches inside its node, one direction."""
+    """Return what one device reaches inside its node, one direction."""
     usual = gigabytes(machine.intra_Bps)
     topo = logs.topo
     if topo is None:
@@ -271,12 +271,12 @@ def _intra_GBps(logs: Logs, machine: Machine, device: Accelerator, assumed: list
 
 
 def _direct(node: NodeTopology) -> bool:
-    """Whether NVLinks lead to other devices and not to a switch: all fit on one device."""
+    """Return whether NVLinks lead to other devices and not to a switch: all fit on one device."""
     return max(map(sum, node.nvlinks)) <= max(NVLINKS.values())
 
 
 def _nvlinks(node: NodeTopology) -> int:
-    """NVLinks of the device that has fewest."""
+    """Return NVLinks of the device that has fewest."""
     return min(sum(row) if _direct(node) else max(row) for row in node.nvlinks)
 
 
@@ -327,10 +327,10 @@ def _check_hosts(log: NcclRun, where: str, cluster: Cluster, assumed: list[str])
 
 
 def _workload(device: Accelerator, devices: int, assumed: list[str]) -> dict[str, Any]:
-    """A job that stands in for the one that logs of a machine do not state."""
+    """Return a job that stands in for the one that logs of a machine do not state."""
     memory = to_gib(device.memory_bytes) * devices
     model, sequence = next((name, size) for least, name, size in PLACEHOLDERS if memory >= least)
-    batch = min(SEQUENCES_PER_DEVICE, MOST_SEQUENCES // devices) * devices or MOST_SEQUENCES
+    batch = min(SEQUENCES_PER_DEVICE, MAX_SEQUENCES // devices) * devices or MAX_SEQUENCES
     precision = "bf16" if "bf16" in device.precisions else "fp16"
     assumed.append(
         f"The workload is a placeholder, {model} in {precision} with {batch:,} sequences of"

@@ -49,7 +49,7 @@ class Launch:
 
 
 def read_launch(command: str) -> Launch:
-    """Nodes and processes of a launch command.
+    """Return nodes and processes of a launch command.
 
     Raises
     ------
@@ -95,7 +95,7 @@ def read_launch(command: str) -> Launch:
 
 
 def _options(command: str) -> dict[str, int]:
-    """Counts by option, spelled with hyphens; of an option given twice the last."""
+    """Return counts by option, spelled with hyphens; of an option given twice the last."""
     try:
         words, _ = script_words(command)
     except InputError as error:
@@ -123,7 +123,7 @@ def _options(command: str) -> dict[str, int]:
 
 
 def _count(name: str, value: str) -> int | None:
-    """The number that an option states; None for words such as ``gpu``."""
+    """Return the number that an option states; None for words such as ``gpu``."""
     elastic = _ELASTIC.fullmatch(value)
     if elastic and elastic[1] != elastic[2]:
         raise InputError(

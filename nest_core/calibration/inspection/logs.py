@@ -50,7 +50,7 @@ class Logs:
 
 
 def read_logs(files: Iterable[tuple[str, str]]) -> Logs:
-    """Logs from the names and texts of files, in any order.
+    """Return logs from the names and texts of files, in any order.
 
     Raises
     ------

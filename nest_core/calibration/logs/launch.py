@@ -81,7 +81,10 @@ def _name(text: str) -> str:
 
 
 def _flat(value: Any, path: str) -> Iterator[tuple[str, str]]:
-    """Leaves of a document: groups stay before names, as DeepSpeed's names mean little alone."""
+    """Yield leaves of a document.
+
+    Groups stay before names, as DeepSpeed's names mean little alone.
+    """
     if isinstance(value, Mapping):
         for key, inner in value.items():
             yield from _flat(inner, f"{path}.{key}" if path else str(key))

@@ -102,7 +102,7 @@ class MegatronReader(LogReader):
             dump[match[1].lower()] = match[3]
 
     def _close(self) -> None:
-        """A configuration has ended; what follows belongs to a new start."""
+        """End a configuration; what follows belongs to a new start."""
         if self._dump:
             padded = self._report.settings.get("padded_vocab_size", "None")
             self._report.settings |= self._dump

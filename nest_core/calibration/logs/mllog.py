@@ -125,7 +125,7 @@ class MllogReader(LogReader):
 
 
 def _counts_samples(steps: list[PrintedStep], averages: list[PrintedStep], batch: float) -> bool:
-    """Whether metadata counts samples.
+    """Return whether metadata counts samples.
 
     Then the time between steps is far below what the events tell; where they tell nothing, every
     number is a multiple of the batch.
@@ -137,7 +137,7 @@ def _counts_samples(steps: list[PrintedStep], averages: list[PrintedStep], batch
 
 
 def _figure(value: Any, *, zero: bool = False) -> float:
-    """A positive number; 0 for anything else."""
+    """Return a positive number; 0 for anything else."""
     if isinstance(value, str):
         value = float(value) if re.fullmatch(r"[\d.]{1,15}", value) and value.count(".") < 2 else 0
     if isinstance(value, bool) or not isinstance(value, int | float):

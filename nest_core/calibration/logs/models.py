@@ -22,7 +22,7 @@ UNGATED = ("gpt", "bert", "bloom", "mpt", "nemotron")
 
 
 def preset_of(name: str) -> str:
-    """A preset's name; empty if none has these letters and digits.
+    """Return a preset's name; empty if none has these letters and digits.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def preset_of(name: str) -> str:
 
 
 def model_columns(name: str) -> dict[str, str]:
-    """Columns of a run that say what model it is; none if no preset has the name.
+    """Return columns of a run that say what model it is; none if no preset has the name.
 
     Raises
     ------
@@ -50,7 +50,7 @@ def model_columns(name: str) -> dict[str, str]:
 
 
 def sizes_of(model: Model) -> dict[str, str]:
-    """Columns with a model's sizes."""
+    """Return columns with a model's sizes."""
     experts = {"experts": str(model.experts), "topk": str(model.top_k)} if model.experts > 1 else {}
     return {
         "model": model.name,

@@ -125,7 +125,7 @@ class Printed:
 
 
 def read_run_log(path: Path, given: RunFacts | None = None) -> MeasuredRow:
-    """The run that a log is of, with what it took.
+    """Return the run that a log is of, with what it took.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def read_run_log(path: Path, given: RunFacts | None = None) -> MeasuredRow:
 
 
 def read_command(command: str, given: RunFacts) -> Printed:
-    """The run that a launch command or a configuration starts, with nothing measured.
+    """Return the run that a launch command or a configuration starts, with nothing measured.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def read_command(command: str, given: RunFacts) -> Printed:
 
 
 def read_lines(lines: Iterable[str], name: str, given: RunFacts) -> Printed:
-    """The run that a log's lines are of, as `read_run_log` reads a file.
+    """Return the run that a log's lines are of, as `read_run_log` reads a file.
 
     Parameters
     ----------
@@ -235,7 +235,7 @@ def _printed(
 
 
 def _printer(reports: Sequence[LogReport], name: str) -> LogReport:
-    """What the framework itself printed, with settings of those that run inside it."""
+    """Return what the framework itself printed, with settings of those that run inside it."""
     printers = [report for report in reports if report.steps]
     if not printers:
         if units := [report.unit for report in reports if report.unit]:
@@ -275,7 +275,7 @@ def _printer(reports: Sequence[LogReport], name: str) -> LogReport:
 
 
 def _differ(runs: Sequence[Mapping[str, str]]) -> bool:
-    """Whether configurations say two things of one setting; one may have lost a line."""
+    """Return whether configurations say two things of one setting; one may have lost a line."""
     first_values: dict[str, str] = {}
     return any(
         first_values.setdefault(name, value) != value
@@ -396,7 +396,7 @@ def _complete(cells: dict[str, str], report: LogReport, name: str) -> tuple[str,
 
 
 def _measured(report: LogReport, steady: Steady, cells: Mapping[str, str]) -> dict[str, str]:
-    """Columns of what came of the run, and where they are from."""
+    """Return columns of what came of the run, and where they are from."""
     batch, devices = int(cells["global_batch_seqs"]), int(cells["gpus"])
     scale = {"step": 1.0, "sample": batch, "token": batch * int(cells["seq_len"]) / devices}
     left_out = f"{steady.warm_up} of warm-up and {steady.aside} far from it left out"

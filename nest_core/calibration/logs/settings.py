@@ -90,7 +90,7 @@ UNSAID = frozenset({"", "none", "null", "auto", "-1"})
 
 
 def columns_of(settings: Mapping[str, str]) -> dict[str, str]:
-    """Columns that settings decide; those that they leave open are missing.
+    """Return columns that settings decide; those that they leave open are missing.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def columns_of(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def whole_number(settings: Mapping[str, str], name: str) -> int | None:
-    """A setting's number; None where it is not said, or left to the framework.
+    """Return a setting's number; None where it is not said, or left to the framework.
 
     Raises
     ------
@@ -139,7 +139,7 @@ def whole_number(settings: Mapping[str, str], name: str) -> int | None:
 
 
 def yes(text: str) -> bool:
-    """Whether a switch is on."""
+    """Return whether a switch is on."""
     return text.strip().lower() not in ("", "0", "false", "no", "none", "null", "off")
 
 
@@ -160,7 +160,7 @@ def _devices(settings: Mapping[str, str], columns: Mapping[str, str]) -> dict[st
 
 
 def _local_batch(settings: Mapping[str, str], columns: Mapping[str, str]) -> dict[str, str]:
-    """torchtitan's: a replica's sequences, fed at once where no pipeline divides them."""
+    """Return torchtitan's: a replica's sequences, fed at once where no pipeline divides them."""
     local = whole_number(settings, "local_batch_size")
     if local is None:
         return {}
@@ -171,7 +171,7 @@ def _local_batch(settings: Mapping[str, str], columns: Mapping[str, str]) -> dic
 
 
 def _sizes(settings: Mapping[str, str]) -> dict[str, str]:
-    """Widths that depend on what kind of block it is."""
+    """Return widths that depend on what kind of block it is."""
     columns: dict[str, str] = {}
     experts = whole_number(settings, "num_experts") or whole_number(settings, "num_moe_experts")
     ffn = ("moe_ffn_hidden_size", "ffn_hidden_size") if experts else ("ffn_hidden_size",)
@@ -187,7 +187,7 @@ def _sizes(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def _stages(settings: Mapping[str, str], columns: Mapping[str, str]) -> dict[str, str]:
-    """Virtual stages where they are given by their layers, or by a layout."""
+    """Return virtual stages where they are given by their layers, or by a layout."""
     if "vp_interleave" in columns or "pp" not in columns:
         return {}
     pp = int(columns["pp"])
@@ -214,7 +214,7 @@ def _sharding(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def _precision(settings: Mapping[str, str]) -> dict[str, str]:
-    """What products are computed in; empty where nothing is said of it."""
+    """Return what products are computed in; empty where nothing is said of it."""
     fp8 = settings.get("fp8", settings.get("fp8_format", ""))
     fp4 = settings.get("fp4", settings.get("fp4_format", ""))
     if fp4.lower() not in (*UNSAID, "false"):
@@ -283,7 +283,7 @@ def _notes(settings: Mapping[str, str], columns: Mapping[str, str]) -> Iterator[
 
 
 def _dense_blocks(frequency: str) -> int:
-    """Blocks without experts before those with them, as a list or its Python says.
+    """Return blocks without experts before those with them, as a list or its Python says.
 
     Examples
     --------

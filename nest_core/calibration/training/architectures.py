@@ -67,7 +67,7 @@ def _families() -> frozenset[str]:
 
 
 def family_of(run: Run) -> str:
-    """The trace that a run's model uses.
+    """Return the trace that a run's model uses.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def family_of(run: Run) -> str:
 
 
 def model_of(run: Run) -> Model:
-    """The architecture of a run.
+    """Return the architecture of a run.
 
     Raises
     ------
@@ -133,7 +133,7 @@ def model_of(run: Run) -> Model:
 
 
 def _groups(preset: dict[str, object], experts: int) -> tuple[int, int]:
-    """Groups that tokens choose experts from, of a preset with as many experts; else one."""
+    """Return groups that tokens choose experts from, of a preset with as many experts; else one."""
     if preset.get("experts") != experts:
         return 1, 1
     return _size(preset, "expert_groups") or 1, _size(preset, "top_groups") or 1
@@ -145,7 +145,10 @@ def _size(preset: dict[str, object], field: str) -> int:
 
 
 def _nearest(run: Run, family: str) -> dict[str, object]:
-    """The preset of the family with the row's widths; any with latent attention; else nothing."""
+    """Return the preset of the family with the row's widths; any with latent attention.
+
+    Else nothing.
+    """
     inner = "expert_ffn" if run.experts > 1 else "ffn"
     of_family = [preset for preset in _presets() if preset.get("family") == family]
     same = [

@@ -69,7 +69,7 @@ class ErrorBand:
     def holds(
         self, devices: float, parameters: float, tokens: float, tp: float = 1, pp: float = 1
     ) -> bool:
-        """Whether sizes and degrees lie within the margin of the measured ones."""
+        """Return whether sizes and degrees lie within the margin of the measured ones."""
         spans = (
             (devices, self.devices),
             (parameters, self.parameters),
@@ -80,7 +80,7 @@ class ErrorBand:
         return all(low / MARGIN <= value <= high * MARGIN for value, (low, high) in spans)
 
     def to_json(self) -> dict[str, object]:
-        """The fields of the command line's ``error_band``."""
+        """Return the fields of the command line's ``error_band``."""
         return {"region": self.region, "n": self.n, "p10": self.p10, "p90": self.p90}
 
 
@@ -93,7 +93,7 @@ def band_of(
     devices: int,
     bands: Iterable[ErrorBand] | None = None,
 ) -> ErrorBand | None:
-    """The band of a scenario's plan; None where nothing like it was measured.
+    """Return the band of a scenario's plan; None where nothing like it was measured.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def band_of(
 
 @kept_per_edition(1)
 def load_bands() -> tuple[ErrorBand, ...]:
-    """The shipped bands; none where the file is missing."""
+    """Return the shipped bands; none where the file is missing."""
     path = preset_path(*PATH)
     if not path.is_file():
         return ()

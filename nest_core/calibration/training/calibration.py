@@ -47,7 +47,7 @@ Array = npt.NDArray[np.float64]
 FAR = 5.0
 """A run that takes so many times what is predicted, or so little, was read wrongly."""
 
-MOST_RUNS = 1_000
+MAX_RUNS = 1_000
 
 _MOVE = 0.05
 _ROUNDS = 8
@@ -125,7 +125,7 @@ class Calibration:
 
 
 def calibrated(rows: Sequence[MeasuredRow], curves: tuple[Curve, ...] = ()) -> Calibration:
-    """Parameters of the runs' accelerator family, given the runs.
+    """Return parameters of the runs' accelerator family, given the runs.
 
     Parameters
     ----------
@@ -140,8 +140,8 @@ def calibrated(rows: Sequence[MeasuredRow], curves: tuple[Curve, ...] = ()) -> C
     InputError
         If no run is left, or they are of several families.
     """
-    if len(rows) > MOST_RUNS:
-        raise InputError("runs", f"must be at most {MOST_RUNS:,}", len(rows), "drop some")
+    if len(rows) > MAX_RUNS:
+        raise InputError("runs", f"must be at most {MAX_RUNS:,}", len(rows), "drop some")
     usable, skipped = _usable(rows, curves)
     if not usable:
         reason = f" ({skipped[0].id}: {skipped[0].reason.rstrip('.')})" if skipped else ""
@@ -162,7 +162,7 @@ def calibrated(rows: Sequence[MeasuredRow], curves: tuple[Curve, ...] = ()) -> C
     prior = _prior(runs[0], stack, curves)
 
     def predicted(at: Array) -> Array:
-        """Logarithms of seconds with factors, as logarithms, away from each run's centre."""
+        """Return logarithms of seconds with factors, as logarithms, away from each run's centre."""
         times = [
             predict(run, factors=_factors(run, at, curves), curves=curves).iteration_s
             for run in runs
@@ -202,7 +202,7 @@ def calibrated(rows: Sequence[MeasuredRow], curves: tuple[Curve, ...] = ()) -> C
 
 
 def _prior(run: Run, stack: str, curves: tuple[Curve, ...]) -> Knowledge:
-    """What is known of a stack on a run's accelerator, and of a cluster as a source."""
+    """Return what is known of a stack on a run's accelerator, and of a cluster as a source."""
     knowledge = known_of(accelerator_of(run.accelerator), replace(load_stack(stack), curves=curves))
     size = len(knowledge.parameters)
     covariance = np.zeros((size + 1, size + 1))
@@ -217,21 +217,21 @@ def _prior(run: Run, stack: str, curves: tuple[Curve, ...]) -> Knowledge:
 
 
 def _factors(run: Run, at: Array, curves: tuple[Curve, ...]) -> dict[str, float]:
-    """Factors on the parameters of a run under its own stack."""
+    """Return factors on the parameters of a run under its own stack."""
     knowledge = _prior(run, run.stack, curves)
     return knowledge.factors(knowledge.centre + at)
 
 
 def _parameters(run: Run, stack: Stack, at: Array, sd: Array) -> tuple[FittedParameter, ...]:
-    """Figures under a stack, moved by logarithms; a host that issues nothing has none."""
+    """Return figures under a stack, moved by logarithms; a host that issues nothing has none."""
     shipped = under(accelerator_of(run.accelerator), stack, run.precision)
     answer = []
     for name, step, reach in zip((*PARAMETERS, RUN_FACTOR), at, WIDTH * sd, strict=True):
         before = shipped.network_reach if name == "network" else getattr(shipped.family, name, 1.0)
         if before > 0.0:
-            most = 1.0 if name in BOUNDED else math.inf
+            bound = 1.0 if name in BOUNDED else math.inf
             low, value, high = (
-                min(most, before * math.exp(step + side * reach)) for side in (-1, 0, 1)
+                min(bound, before * math.exp(step + side * reach)) for side in (-1, 0, 1)
             )
             answer.append(FittedParameter(name, before, value, (low, high)))
     return tuple(answer)
@@ -240,7 +240,7 @@ def _parameters(run: Run, stack: Stack, at: Array, sd: Array) -> tuple[FittedPar
 def _usable(
     rows: Sequence[MeasuredRow], curves: tuple[Curve, ...]
 ) -> tuple[list[tuple[MeasuredRow, float]], list[Unread]]:
-    """Measured rows with what is predicted for them, and the others with the reason."""
+    """Return measured rows with what is predicted for them, and the others with the reason."""
     usable: list[tuple[MeasuredRow, float]] = []
     skipped: list[Unread] = []
     for row in rows:
@@ -299,17 +299,17 @@ def _most_probable(
 
 
 def _spread(slopes: Array, covariance: Array, noise: float) -> float:
-    """Standard deviation of the logarithm of a run's time."""
+    """Return standard deviation of the logarithm of a run's time."""
     return float(np.sqrt(slopes @ covariance @ slopes + noise**2))
 
 
 def _gain(jacobian: Array, prior: Array, noise: Array) -> Array:
-    """What a run's error moves each parameter by, (parameters, runs)."""
+    """Return what a run's error moves each parameter by, (parameters, runs)."""
     among = jacobian @ prior @ jacobian.T + np.diag(noise**2)
     return np.asarray(np.linalg.solve(among, jacobian @ prior).T, dtype=np.float64)
 
 
 def _jacobian(predicted: Callable[[Array], Array], at: Array, here: Array) -> Array:
-    """Derivatives of the logarithms of predicted times, (runs, parameters)."""
+    """Return derivatives of the logarithms of predicted times, (runs, parameters)."""
     steps = _MOVE * np.eye(len(at))
     return np.column_stack([(here - predicted(at - step)) / _MOVE for step in steps])

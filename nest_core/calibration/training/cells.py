@@ -156,7 +156,7 @@ class NotNumber(ValueError):
 
 
 def decide(rules: Rules, text: str) -> str | None:
-    """What the first rule that is found in a text says; None if none is.
+    """Return what the first rule that is found in a text says; None if none is.
 
     Examples
     --------
@@ -168,7 +168,7 @@ def decide(rules: Rules, text: str) -> str | None:
 
 
 def stated(fact: str, notes: str) -> str | None:
-    """A fact of `NOTES`, if the text states it.
+    """Return a fact of `NOTES`, if the text states it.
 
     Examples
     --------
@@ -179,7 +179,7 @@ def stated(fact: str, notes: str) -> str | None:
 
 
 def figure(text: str) -> float | None:
-    """A number; None for an empty cell and for ``nan``.
+    """Return a number; None for an empty cell and for ``nan``.
 
     Raises
     ------
@@ -198,7 +198,7 @@ def figure(text: str) -> float | None:
     return value
 
 
-def positive_integer(text: str, most: int = 10**9) -> int | None:
+def positive_integer(text: str, max_value: int = 10**9) -> int | None:
     """A positive whole number, however it is written (``8``, ``8.0``); None for an empty cell.
 
     Raises
@@ -208,13 +208,13 @@ def positive_integer(text: str, most: int = 10**9) -> int | None:
     value = figure(text)
     if value is None:
         return None
-    if value != int(value) or not 1 <= value <= most:
+    if value != int(value) or not 1 <= value <= max_value:
         raise NotNumber(text.strip())
     return int(value)
 
 
 def flag(text: str) -> bool | None:
-    """``1.0`` or ``true``, ``0.0`` or ``false``; None for an empty cell.
+    """Return whether a cell says ``1.0`` or ``true``, ``0.0`` or ``false``; None for an empty cell.
 
     Raises
     ------

@@ -80,7 +80,7 @@ and the TPU pages of docs.cloud.google.com; a TPU slice counts as one node.
 
 
 def machine_of(name: str) -> Machine:
-    """The machine behind an accelerator's name.
+    """Return the machine behind an accelerator's name.
 
     Raises
     ------
@@ -97,12 +97,12 @@ def machine_of(name: str) -> Machine:
 
 @kept_per_edition(64)
 def accelerator_of(name: str) -> Accelerator:
-    """The device behind an accelerator's name."""
+    """Return the device behind an accelerator's name."""
     return load_accelerator(machine_of(name).preset)
 
 
 def fabric_of(run: Run) -> Hierarchical:
-    """Nodes of a run's devices, and the network between them."""
+    """Return nodes of a run's devices, and the network between them."""
     machine = machine_of(run.accelerator)
     sizes = _node_sizes(run.devices, run.per_node or machine.per_node, _together(run))
     inside = Tier(
@@ -119,14 +119,17 @@ def fabric_of(run: Run) -> Hierarchical:
 
 
 def _together(run: Run) -> tuple[int, ...]:
-    """Devices side by side that a node had better hold whole: tensor groups, then wider ones."""
+    """Return devices side by side that a node had better hold whole.
+
+    Tensor groups, then wider ones.
+    """
     inner = run.tp * run.cp
     ahead = run.order.index("pp") < run.order.index("dp")
     return run.tp, inner, run.tp * max(run.cp, run.ep), inner * run.pp if ahead else inner
 
 
 def _node_sizes(devices: int, per_node: int, together: Sequence[int] = (1,)) -> tuple[int, ...]:
-    """Devices of every node: the fewest nodes that hold groups whole, as evenly as it goes.
+    """Return devices of every node: the fewest nodes that hold groups whole, as evenly as it goes.
 
     Parameters
     ----------
@@ -159,5 +162,5 @@ def _node_sizes(devices: int, per_node: int, together: Sequence[int] = (1,)) -> 
 
 @lru_cache(maxsize=256)
 def network_of(fabric: Hierarchical) -> Network:
-    """A fabric's levels; runs on the same fabric share them."""
+    """Return a fabric's levels; runs on the same fabric share them."""
     return collapse(fabric)

@@ -72,13 +72,16 @@ class Prediction:
 
     @property
     def error(self) -> float | None:
-        """Relative and signed; None where nothing was measured."""
+        """Return the relative, signed error; None where nothing was measured."""
         measured = self.outcome.seconds
         return None if measured is None else self.seconds / measured - 1
 
     @property
     def memory_error(self) -> float | None:
-        """Of the memory, counted as the source counts it; None where nothing was measured."""
+        """Return the error of the memory, counted as the source counts it.
+
+        None where nothing was measured.
+        """
         measured = self.outcome.memory_bytes
         if measured is None:
             return None
@@ -86,14 +89,14 @@ class Prediction:
 
     @property
     def comparable_bytes(self) -> float:
-        """The predicted memory, counted as the outcome's source counts."""
+        """Return the predicted memory, counted as the outcome's source counts."""
         return dict(self.counted_bytes).get(self.outcome.memory_kind, self.memory_bytes)
 
 
 def predict_rows(
     rows: Iterable[MeasuredRow], device: Callable[[str], Accelerator] = accelerator_of
 ) -> tuple[list[Prediction], list[Unread]]:
-    """Every row predicted, or listed with the reason why not.
+    """Return every row predicted, or listed with the reason why not.
 
     Parameters
     ----------
@@ -135,7 +138,7 @@ def predict(
     factors: Mapping[str, float] | None = None,
     curves: tuple[Curve, ...] = (),
 ) -> Report:
-    """What a run takes, stage by stage.
+    """Return what a run takes, stage by stage.
 
     Parameters
     ----------
@@ -187,7 +190,7 @@ def stack_of(run: Run) -> Stack:
 
 
 def plan_of(run: Run, layers: int, recompute: str) -> Plan:
-    """Degrees, schedule and cuts of a run."""
+    """Return degrees, schedule and cuts of a run."""
     if run.schedule == "zero-bubble":
         raise InputError(
             "schedule",
@@ -213,7 +216,7 @@ def plan_of(run: Run, layers: int, recompute: str) -> Plan:
 
 
 def _zero(run: Run) -> int:
-    """The ZeRO stage whose traffic a run has.
+    """Return the ZeRO stage whose traffic a run has.
 
     Under a pipeline FSDP keeps its weights gathered from micro-batch to micro-batch, and its
     gradients whole, so that it sends once per iteration, as ZeRO 1 does. Where its stack shards

@@ -87,13 +87,13 @@ MEGATRON: Mapping[str, str] = {
 
 
 def is_training(columns: Sequence[str]) -> bool:
-    """Whether a table's columns are those of training runs."""
+    """Return whether a table's columns are those of training runs."""
     names = {column.strip() for column in columns}
     return set(RUN_COLUMNS) <= names or set(MEGATRON_COLUMNS) <= names
 
 
 def read_runs(text: str, name: str, prefix: str = "") -> tuple[list[MeasuredRow], list[Unread]]:
-    """Rows of a CSV with the columns of one of the three tables.
+    """Return rows of a CSV with the columns of one of the three tables.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def read_runs(text: str, name: str, prefix: str = "") -> tuple[list[MeasuredRow]
 
 
 def read_cells(text: str, name: str, prefix: str = "") -> Iterator[dict[str, str]]:
-    """Rows of such a CSV as cells that `row_of` takes, each with an ``id``.
+    """Yield rows of such a CSV as cells that `row_of` takes, each with an ``id``.
 
     Parameters and errors are those of `read_runs`.
     """
@@ -140,7 +140,7 @@ def read_cells(text: str, name: str, prefix: str = "") -> Iterator[dict[str, str
 
 
 def row_of(cells: Mapping[str, str], identity: str) -> MeasuredRow:
-    """One row with columns of ``train_measurements.csv``; see `run_of`."""
+    """Return one row with columns of ``train_measurements.csv``; see `run_of`."""
     return MeasuredRow(run_of(cells, identity), _outcome(cells))
 
 
@@ -184,7 +184,7 @@ def _outcome(cells: Mapping[str, str]) -> MeasuredOutcome:
 
 
 def measured_figure(text: str) -> float | None:
-    """A positive measured figure; anything else counts as not measured."""
+    """Return a positive measured figure; anything else counts as not measured."""
     try:
         value = figure(text)
     except NotNumber:

@@ -78,8 +78,8 @@ class _Cells:
     def text(self, column: str) -> str:
         return (self._cells.get(column) or "").strip()
 
-    def size(self, column: str, most: int = 10**9, default: int | None = None) -> int:
-        value = self._read(column, lambda text: positive_integer(text, most))
+    def size(self, column: str, max_value: int = 10**9, default: int | None = None) -> int:
+        value = self._read(column, lambda text: positive_integer(text, max_value))
         if value is None and default is None:
             raise Unusable(f"states no {column}")
         return self._or(column, value, default if default is not None else 0)
@@ -107,7 +107,7 @@ class _Cells:
 
 
 def run_of(cells: Mapping[str, str], identity: str) -> Run:
-    """The run that a row describes.
+    """Return the run that a row describes.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ def run_of(cells: Mapping[str, str], identity: str) -> Run:
 
 
 def _recompute(text: str) -> str:
-    """As `nest_core.workload.recomputation` spells it, or in the words of sources."""
+    """Return it as `nest_core.workload.recomputation` spells it, or in the words of sources."""
     try:
         return recomputation(text) if text else ""
     except InputError:
@@ -246,7 +246,7 @@ def _degrees(row: _Cells, devices: int, experts: int) -> dict[str, int]:
 
 
 def _expert_tensor(notes: str, degrees: Mapping[str, int]) -> int:
-    """Ranks that share an expert's width, which no column states.
+    """Return ranks that share an expert's width, which no column states.
 
     What the notes say, else tp, or the largest divisor of it with which ep divides tp x cp x dp.
 
@@ -273,7 +273,7 @@ def _schedule(row: _Cells, notes: str) -> tuple[RunSchedule, int]:
 
 
 def _order(row: _Cells, notes: str) -> tuple[str, ...]:
-    """Along which axes ranks are numbered; Megatron-LM's where nothing is stated."""
+    """Return along which axes ranks are numbered; Megatron-LM's where nothing is stated."""
     stated_order = row.text("rank_order")
     order = decide(ORDERS, f"rank order {stated_order}" if stated_order else notes)
     if order is None and stated_order:
@@ -282,7 +282,7 @@ def _order(row: _Cells, notes: str) -> tuple[str, ...]:
 
 
 def _micro_batch(local_batch: int, stages: int) -> int:
-    """Sequences, where a row does not tell.
+    """Return sequences, where a row does not tell.
 
     torchtitan of 2024 cuts a replica's batch into as many micro-batches as the pipeline has
     stages (``--experimental.pipeline_parallel_microbatches``, its help text); others feed one.
@@ -296,7 +296,7 @@ def _micro_batch(local_batch: int, stages: int) -> int:
 
 
 def _gradient_bytes(row: _Cells, notes: str, framework: str) -> float:
-    """Bytes of a gradient as it is reduced, where the row tells; 0 where it does not.
+    """Return bytes of a gradient as it is reduced, where the row tells; 0 where it does not.
 
     Mixed precision by autocast under FSDP (``bf16-amp``) reduces in the compute precision.
     """
@@ -308,7 +308,7 @@ def _gradient_bytes(row: _Cells, notes: str, framework: str) -> float:
 
 
 def _stack(row: _Cells, framework: str) -> Stack:
-    """The software that a row names, else the one that its source is known for.
+    """Return the software that a row names, else the one that its source is known for.
 
     That is the newest stack of its framework on such accelerators one of whose patterns is found
     in source, notes and way of sharding; else the newest of those; else of the framework.
@@ -330,7 +330,7 @@ def _stack(row: _Cells, framework: str) -> Stack:
 
 
 def _reduces(row: _Cells, notes: str) -> bool:
-    """Whether switches between nodes reduce: what column ``sharp`` says, else the notes."""
+    """Return whether switches between nodes reduce: what column ``sharp`` says, else the notes."""
     cell = row.text("sharp")
     return stated("in-network reduction", f"sharp: {cell}" if cell else notes) == "yes"
 
@@ -341,7 +341,10 @@ def _noted(pattern: str, notes: str) -> int:
 
 
 def _overlap(notes: str, stack: Stack, precision: str) -> tuple[bool, bool, bool]:
-    """Of tensor-, pipeline- and data-parallel traffic: what the notes say, else the stack."""
+    """Return whether tensor-, pipeline- and data-parallel traffic overlaps.
+
+    What the notes say, else the stack.
+    """
     words = (stated(f"{kind} overlap", notes) for kind in ("tensor", "pipeline", "data"))
     tensor, pipeline, data = (
         stack.overlaps(traffic, precision) if word is None else word == "yes"

@@ -125,7 +125,7 @@ class Run:
     assumed: tuple[str, ...] = ()
 
     def fact(self, name: str) -> str | None:
-        """What the notes state, if they do."""
+        """Return what the notes state, if they do."""
         return dict(self.facts).get(name)
 
 

@@ -57,7 +57,7 @@ class Setting:
 
 @kept_per_edition(1)
 def load_settings() -> tuple[Setting, ...]:
-    """The shipped settings; none where the file is missing."""
+    """Return the shipped settings; none where the file is missing."""
     path = preset_path(*PATH)
     if not path.is_file():
         return ()
@@ -65,7 +65,7 @@ def load_settings() -> tuple[Setting, ...]:
 
 
 def read_settings(document: Mapping[str, Any]) -> tuple[Setting, ...]:
-    """The settings of a file of the shipped form."""
+    """Return the settings of a file of the shipped form."""
     return tuple(_setting(entry) for entry in document.get("setting", ()))
 
 

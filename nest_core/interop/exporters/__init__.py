@@ -37,7 +37,7 @@ _OFFLOADING = ("megatron", "deepspeed", "slurm")
 
 
 def export_plan(target: str, scenario: ScenarioValues, report: Report) -> ExportFiles:
-    """The files of a priced plan for one target.
+    """Return the files of a priced plan for one target.
 
     Raises
     ------

@@ -31,10 +31,10 @@ from nest_core.interop.formats import write_fabric
 from nest_core.network import IntArray, Network
 from nest_core.scenario import ScenarioValues
 
-__all__ = ["MOST_NODES", "VERSION", "export_astra_sim"]
+__all__ = ["MAX_NODES", "VERSION", "export_astra_sim"]
 
 VERSION = f"ASTRA-sim commit 2ad88b8d, {chakra.SCHEMA}"
-MOST_NODES = 1_000_000
+MAX_NODES = 1_000_000
 """Nodes of all traces together."""
 
 _NAME = "ASTRA-sim"
@@ -53,13 +53,13 @@ exec "${{ASTRA_SIM:?path of AstraSim_Analytical_Congestion_Unaware}}" \\
 
 
 def export_astra_sim(scenario: ScenarioValues, report: Report) -> ExportFiles:
-    """Traces and configurations of a priced plan.
+    """Return traces and configurations of a priced plan.
 
     Raises
     ------
     Refused
         If the fabric is no product of ASTRA-sim's building blocks, if stages divide their layers
-        differently, or if the traces would have more than `MOST_NODES` nodes.
+        differently, or if the traces would have more than `MAX_NODES` nodes.
     """
     plan, point = report.plan, report.plan.point
     check_uniform(plan, _NAME)
@@ -76,9 +76,9 @@ def export_astra_sim(scenario: ScenarioValues, report: Report) -> ExportFiles:
     steps = workload(problem, plan)
     nodes = point.devices_used // point.pp * sum(map(len, steps))
     refuse_if(
-        nodes > MOST_NODES,
+        nodes > MAX_NODES,
         "plan",
-        f"must need at most {MOST_NODES:,} trace nodes for {_NAME}",
+        f"must need at most {MAX_NODES:,} trace nodes for {_NAME}",
         f"{nodes:,}",
         "lower workload.global_batch_sequences or use fewer devices",
     )
@@ -119,7 +119,7 @@ def export_astra_sim(scenario: ScenarioValues, report: Report) -> ExportFiles:
 
 
 def _network(scenario: ScenarioValues) -> tuple[dict[str, object], tuple[str, ...]]:
-    """The fabric's dimensions, innermost first, and what they leave out."""
+    """Return the fabric's dimensions, innermost first, and what they leave out."""
     exported = write_fabric(scenario.fabric, "astrasim")
     table: dict[str, object] = {}
     for line in exported.text.splitlines():
@@ -140,7 +140,7 @@ def _list(value: object) -> list[object]:
 
 
 def _npus(network: Network) -> IntArray:
-    """ASTRA-sim's number of every device: the innermost dimension counts fastest."""
+    """Return ASTRA-sim's number of every device: the innermost dimension counts fastest."""
     if network.torus is not None:
         return np.asarray(network.place)
     inner = device_order(network, "rack")
@@ -150,7 +150,7 @@ def _npus(network: Network) -> IntArray:
 
 
 def _groups(groups: Groups, npu: IntArray) -> str:
-    """Members of every group by its number."""
+    """Return members of every group by its number."""
     table = {
         str(int(groups.number[axis][group[0]])): npu[group].tolist()
         for axis, members in groups.members.items()

@@ -86,7 +86,7 @@ class Groups:
 
 
 def groups_of(point: Point) -> Groups:
-    """All groups of a point with more than one member, numbered through."""
+    """Return all groups of a point with more than one member, numbered through."""
     ranks = point.layout.devices
     members, number, last = {}, {}, 0
     for axis in _AXES:
@@ -154,7 +154,7 @@ def trace(
     npu: IntArray,
     dimensions: int,
 ) -> bytes:
-    """The trace of one rank.
+    """Return the trace of one rank.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ class _Builder:
         )
 
     def stage(self, stage: int) -> list[TraceStep]:
-        """Steps of a stage, in the order in which they are issued."""
+        """Return steps of a stage, in the order in which they are issued."""
         point = self.plan.point
         steps: list[TraceStep] = []
         for each_pass in passes(point, point.micro_batches(self.problem.batch), stage):
@@ -257,7 +257,7 @@ class _Builder:
         ]
 
     def _sharded(self, work: WorkloadPass, span: slice, name: str) -> list[TraceStep]:
-        """Weights that ZeRO 3 gathers before a pass."""
+        """Return weights that ZeRO 3 gathers before a pass."""
         if self.plan.point.zero < 3:
             return []
         return self._sharing(chakra.ALL_GATHER, self.problem.state.weights, span, name)
@@ -289,7 +289,7 @@ class _Builder:
         return steps
 
     def _boundary(self, layer: int) -> float:
-        """Bytes of the transfer into a layer; tensor-parallel ranks send a part each."""
+        """Return bytes of the transfer into a layer; tensor-parallel ranks send a part each."""
         boundary_bytes = float(self.table.boundary_bytes[layer])
         return boundary_bytes / self.plan.point.tp if self._alike else boundary_bytes
 
@@ -316,7 +316,7 @@ class _Builder:
     def _transfer(
         self, kind: int, work: WorkloadPass, edge: int, size: float, name: str
     ) -> TraceStep:
-        """The tag says micro-batch, edge of the chain and direction."""
+        """Return a transfer, whose tag says micro-batch, edge of the chain and direction."""
         tag = (work.micro_batch * len(self.plan.cuts) + edge) * 2 + (not work.forward)
         onwards = work.forward == (kind == chakra.SEND)
         what = "send" if kind == chakra.SEND else "receive"
@@ -325,7 +325,7 @@ class _Builder:
         )
 
     def _finish(self, stage: int) -> list[TraceStep]:
-        """Gradients, weights and states, once per iteration."""
+        """Return the steps for gradients, weights and states, once per iteration."""
         plan, state = self.plan, self.problem.state
         virtual_stages = range(stage, len(plan.cuts) - 1, plan.point.pp)
         zero = self.problem.acting_zero(plan.point)
@@ -361,7 +361,7 @@ def _compute(name: str, seconds: float) -> TraceStep:
 
 
 def _collective(name: str, op: int, size: float, axis: str) -> list[TraceStep]:
-    """One collective, or none of nothing."""
+    """Return one collective, or none of nothing."""
     if size < 1.0:
         return []
     return [TraceStep(f"{name} {axis}", chakra.COLLECTIVE, size=_whole(size), op=op, axis=axis)]

@@ -89,7 +89,7 @@ def engine(model):
 
 
 def export_deepspeed(scenario: ScenarioValues, report: Report) -> ExportFiles:
-    """Configuration, host file, Python glue and launch script of a priced plan.
+    """Return configuration, host file, Python glue and launch script of a priced plan.
 
     Raises
     ------
@@ -136,7 +136,7 @@ def _host_file(rank_mapping: HostMapping) -> str:
 
 
 def _offload(plan: Plan) -> dict[str, object]:
-    """ZeRO's options for an optimizer on the host."""
+    """Return ZeRO's options for an optimizer on the host."""
     share = plan.offload.optimizer
     if not share:
         return {}
@@ -213,7 +213,7 @@ def _glue(plan: Plan, recompute: str) -> str:
 
 
 def uniform_parts(layers: int, parts: int) -> tuple[int, ...]:
-    """Cuts of the method ``uniform``: the first parts are one layer longer.
+    """Return cuts of the method ``uniform``: the first parts are one layer longer.
 
     Examples
     --------
@@ -225,7 +225,7 @@ def uniform_parts(layers: int, parts: int) -> tuple[int, ...]:
 
 
 def _method(plan: Plan) -> str:
-    """The expression that gives the plan's cuts."""
+    """Return the expression that gives the plan's cuts."""
     layers, pp = plan.cuts[-1], plan.point.pp
     if plan.cuts == uniform_parts(layers, pp):
         return '"uniform"'

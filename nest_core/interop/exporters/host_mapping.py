@@ -42,12 +42,12 @@ class HostMapping:
 
     @property
     def used_hosts(self) -> IntArray:
-        """Hosts that carry a rank, ascending."""
+        """Return hosts that carry a rank, ascending."""
         return np.unique(self.hosts)
 
     @property
     def per_host(self) -> IntArray:
-        """Ranks on each of the used hosts."""
+        """Return ranks on each of the used hosts."""
         return np.unique(self.hosts, return_counts=True)[1]
 
     @property
@@ -59,12 +59,12 @@ class HostMapping:
 
     @property
     def even(self) -> bool:
-        """Whether all used hosts carry as many ranks."""
+        """Return whether all used hosts carry as many ranks."""
         return int(self.per_host.min()) == int(self.per_host.max())
 
 
 def host_mapping(network: Network, point: Point) -> HostMapping:
-    """The rank mapping of a point on a network."""
+    """Return the rank mapping of a point on a network."""
     _, first, host = np.unique(network.host, return_index=True, return_inverse=True)
     host = np.argsort(np.argsort(first))[host]
     order = np.argsort(host, kind="stable")

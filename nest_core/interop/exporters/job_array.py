@@ -76,7 +76,7 @@ srun --nodes="$nodes" --ntasks="$nodes" --ntasks-per-node=1 --gpu-bind=none \\
 
 
 def export_array(scenario: ScenarioValues, reports: Sequence[Report]) -> ExportFiles:
-    """One script that runs every plan for `STEPS` steps.
+    """Return one script that runs every plan for `STEPS` steps.
 
     Raises
     ------
@@ -116,13 +116,13 @@ def export_array(scenario: ScenarioValues, reports: Sequence[Report]) -> ExportF
 
 
 def export_uplinks(
-    scenario: ScenarioValues, report: Report, most: int, words: str, table: str
+    scenario: ScenarioValues, report: Report, max_uplinks: int, words: str, table: str
 ) -> ExportFiles:
-    """One script that runs a plan once for every number of uplinks that leaves have left.
+    """Return one script that runs a plan once for every number of uplinks that leaves have left.
 
     Parameters
     ----------
-    most : int
+    max_uplinks : int
         Uplinks of a leaf.
     words, table : str
         What leaves have; and by uplinks left what stays on and what is predicted.
@@ -136,7 +136,7 @@ def export_uplinks(
     directives = _directives(
         [mapping],
         name="nest-uplinks",
-        array=f"1-{most}%1",
+        array=f"1-{max_uplinks}%1",
         output="uplinks-%a.log",
         more=("--hold",),
     )

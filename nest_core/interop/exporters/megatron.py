@@ -70,7 +70,7 @@ _PRECISION: Mapping[str, tuple[Words, ...]] = {
 
 
 def export_megatron(scenario: ScenarioValues, report: Report, steps: int = 100) -> ExportFiles:
-    """Launch script and plan arguments of a priced plan.
+    """Return launch script and plan arguments of a priced plan.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def _check_offload(scenario: ScenarioValues, plan: Plan) -> None:
 
 
 def plan_words(plan: Plan, batch: int) -> list[Words]:
-    """The options that say the plan, one with its value each."""
+    """Return the options that say the plan, one with its value each."""
     point = plan.point
     words: list[Words] = [
         ("--tensor-model-parallel-size", str(point.tp)),
@@ -228,7 +228,7 @@ def _model_words(fields: Mapping[str, Value]) -> list[Words]:
 
 
 def _options(fields: Mapping[str, Value]) -> list[Words]:
-    """Configuration fields as the flags that set them."""
+    """Return configuration fields as the flags that set them."""
     return [
         words
         for name, value in fields.items()
@@ -280,7 +280,10 @@ def _training_words(scenario: ScenarioValues, plan: Plan, steps: int) -> list[Wo
 
 
 def _mock_data(scenario: ScenarioValues) -> list[Words]:
-    """Without a corpus; the tokenizer adds an end-of-document token to the given number."""
+    """Return data options without a corpus.
+
+    The tokenizer adds an end-of-document token to the given number.
+    """
     return [
         ("--mock-data",),
         ("--tokenizer-type", "NullTokenizer"),
@@ -289,7 +292,7 @@ def _mock_data(scenario: ScenarioValues) -> list[Words]:
 
 
 def _environment(scenario: ScenarioValues, plan: Plan) -> dict[str, str]:
-    """One queue to the device keeps collectives before the kernels; sharding forbids it, and
+    """Return the variables: one queue keeps collectives before kernels; sharding forbids it, and
     passes that run beside one another need several."""
     if overlap_fields(scenario):
         return {"CUDA_DEVICE_MAX_CONNECTIONS": "32"}

@@ -65,7 +65,7 @@ SWAPPED = ("tp", "cp", "pp", "dp")
 
 
 def swapped(point: Point) -> bool:
-    """Whether ranks follow the mapping with data parallelism outermost."""
+    """Return whether ranks follow the mapping with data parallelism outermost."""
     return not agrees(point, ORDER)
 
 
@@ -280,7 +280,7 @@ _MISSING = {
 
 
 def architecture(scenario: ScenarioValues, framework: str) -> dict[str, Value]:
-    """Field names and values of the scenario's model.
+    """Return field names and values of the scenario's model.
 
     ``activation`` stands for ``activation_func`` and ``gated_linear_unit``, ``tied`` for
     ``share_embeddings_and_output_weights``.
@@ -337,7 +337,10 @@ _BACKENDS = {"once_per_node": "deepep", "hybrid": "hybridep"}
 
 
 def overlap_fields(scenario: ScenarioValues) -> dict[str, Value]:
-    """What lets passes of different micro-batches run beside one another; see `check_megatron`."""
+    """Return what lets passes of different micro-batches run beside one another.
+
+    See `check_megatron`.
+    """
     if not scenario.expert_overlap or scenario.model.experts == 1:
         return {}
     return {"overlap_moe_expert_parallel_comm": True, "delay_wgrad_compute": True}
@@ -409,7 +412,7 @@ def stage_fields(plan: Plan) -> dict[str, Value]:
 
 
 def recompute_fields(plan: Plan) -> dict[str, Value]:
-    """What every stage recomputes, by the names of configuration fields."""
+    """Return what every stage recomputes, by the names of configuration fields."""
     if plan.recompute[0] == "none":
         return {}
     method, layers = method_of(plan.recompute[0])
@@ -426,7 +429,7 @@ def recompute_fields(plan: Plan) -> dict[str, Value]:
 
 
 def layout_string(cuts: tuple[int, ...]) -> str:
-    """Virtual stages as letters.
+    """Return virtual stages as letters.
 
     Examples
     --------
@@ -440,6 +443,9 @@ def layout_string(cuts: tuple[int, ...]) -> str:
 
 
 def _blocks(cuts: tuple[int, ...]) -> list[int]:
-    """Transformer blocks of every virtual stage; the first layer embeds, the last has the loss."""
+    """Return transformer blocks of every virtual stage.
+
+    The first layer embeds, the last has the loss.
+    """
     last = cuts[-1] - 1
     return [min(b, last) - max(a, 1) for a, b in pairwise(cuts)]

@@ -77,7 +77,7 @@ from megatron.core.transformer.enums import AttnBackend
 
 
 def export_nemo(scenario: ScenarioValues, report: Report) -> ExportFiles:
-    """Training script and launch script of a priced plan.
+    """Return training script and launch script of a priced plan.
 
     Raises
     ------

@@ -64,7 +64,7 @@ _FIRST = 'MASTER_ADDR="${nodes[0]}"\n'
 
 
 def export_slurm(scenario: ScenarioValues, report: Report) -> ExportFiles:
-    """Batch script, task script and, where it is needed, rank file of a priced plan.
+    """Return batch script, task script and, where it is needed, rank file of a priced plan.
 
     Raises
     ------
@@ -95,7 +95,7 @@ def export_slurm(scenario: ScenarioValues, report: Report) -> ExportFiles:
 
 
 def coordinates(plan: Plan) -> dict[str, list[int]]:
-    """Place of every rank on each axis.
+    """Return place of every rank on each axis.
 
     Raises
     ------

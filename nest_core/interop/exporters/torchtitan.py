@@ -49,7 +49,7 @@ _SCHEDULES = {"1f1b": "1F1B", "gpipe": "GPipe", "interleaved": "Interleaved1F1B"
 
 
 def export_torchtitan(scenario: ScenarioValues, report: Report) -> ExportFiles:
-    """Configuration module and launch script of a priced plan.
+    """Return configuration module and launch script of a priced plan.
 
     Raises
     ------
@@ -105,7 +105,7 @@ def export_torchtitan(scenario: ScenarioValues, report: Report) -> ExportFiles:
 
 
 def _reductions(scenario: ScenarioValues, point: Point) -> tuple[str, ...]:
-    """What torchtitan does otherwise than is priced."""
+    """Return what torchtitan does otherwise than is priced."""
     if point.instances == 1 or point.pp > 1 or point.micro_batches(scenario.batch) == 1:
         return ()
     return (
@@ -149,7 +149,7 @@ def _settings(scenario: ScenarioValues, plan: Plan, recompute: str) -> dict[str,
 
 
 def _parts(plan: Plan) -> str:
-    """Modules of every virtual stage, in the order in which a micro-batch passes them."""
+    """Return modules of every virtual stage, in the order in which a micro-batch passes them."""
     last = plan.cuts[-1] - 1
     rows = []
     for first, end in pairwise(plan.cuts):

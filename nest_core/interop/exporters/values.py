@@ -78,7 +78,7 @@ class ExportFiles:
 
 
 def header(scenario: ScenarioValues, plan: Plan, version: str) -> str:
-    """Comment lines that say what a file is, for which version, and of which plan."""
+    """Return comment lines that say what a file is, for which version, and of which plan."""
     lines = (
         f"{scenario_title(scenario)}: {plan.words}.",
         f"Checked against {version}.",
@@ -87,7 +87,7 @@ def header(scenario: ScenarioValues, plan: Plan, version: str) -> str:
 
 
 def pipelined(point: Point) -> bool:
-    """Whether the schedule matters."""
+    """Return whether the schedule matters."""
     return point.pp > 1
 
 
@@ -136,7 +136,7 @@ def check_uniform(plan: Plan, framework: str) -> None:
 
 
 def common_recomputation(plan: Plan, framework: str) -> str:
-    """What every stage recomputes; refused where stages differ."""
+    """Return what every stage recomputes; refused where stages differ."""
     refuse_if(
         len(set(plan.recompute)) > 1,
         "plan.recompute",
@@ -148,7 +148,7 @@ def common_recomputation(plan: Plan, framework: str) -> str:
 
 
 def agrees(point: Point, order: Sequence[str]) -> bool:
-    """Whether an order gives ranks the same coordinates, axes of degree 1 left out.
+    """Return whether an order gives ranks the same coordinates, axes of degree 1 left out.
 
     Examples
     --------
@@ -202,7 +202,7 @@ def check_launcher(
 
 
 def array(name: str, words: Iterable[Sequence[str]]) -> str:
-    """A bash array, one option with its values per line.
+    """Return a bash array, one option with its values per line.
 
     Examples
     --------
@@ -217,7 +217,7 @@ def array(name: str, words: Iterable[Sequence[str]]) -> str:
 
 
 def exports(variables: Mapping[str, str]) -> str:
-    """Environment variables; an empty value unsets."""
+    """Return environment variables; an empty value unsets."""
     return "".join(
         f"export {name}={shlex.quote(value)}\n" if value else f"unset {name}\n"
         for name, value in variables.items()
@@ -225,7 +225,10 @@ def exports(variables: Mapping[str, str]) -> str:
 
 
 def torchrun(rank_mapping: HostMapping, script: Sequence[str]) -> str:
-    """The launching lines; ``script`` is what follows torchrun's own options, quoted already."""
+    """Return the launching lines.
+
+    ``script`` is what follows torchrun's own options, quoted already.
+    """
     nodes = len(rank_mapping.per_host)
     options = [f"--nnodes {nodes}", f"--nproc-per-node {int(rank_mapping.per_host[0])}"]
     setup = ""

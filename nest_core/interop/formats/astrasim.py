@@ -43,7 +43,7 @@ Dimension = tuple[str, int, float, float]
 
 
 def read_astrasim(source: Source) -> Reading:
-    """Levels, a torus, or, for other products, a graph."""
+    """Return levels, a torus, or, for other products, a graph."""
     dimensions = [entry for entry in _dimensions(source) if entry[1] > 1]
     if not dimensions:
         raise source.wrong("npus_count", "must have two NPUs", 1, "raise a count")
@@ -129,7 +129,7 @@ def _product(source: Source, dimensions: list[Dimension]) -> Reading:
 
 
 def _links_each(kind: str, size: int) -> int:
-    """Twice the links of a dimension per NPU."""
+    """Return twice the links of a dimension per NPU."""
     if kind == "FullyConnected":
         return size - 1
     return 2 if kind == "Switch" or size > 2 else 1
@@ -187,7 +187,7 @@ def _dimensions(source: Source) -> list[Dimension]:
 
 
 def write_astrasim(fabric: Fabric) -> FabricText:
-    """The fabric as a product of dimensions.
+    """Return the fabric as a product of dimensions.
 
     Raises
     ------
@@ -207,7 +207,7 @@ def write_astrasim(fabric: Fabric) -> FabricText:
 
 
 def _nanoseconds(seconds: float) -> str:
-    """ns as text that is read back as the same time."""
+    """Return ns as text that is read back as the same time."""
     microsecond = microseconds(seconds)
     rough = microsecond * 1000
     for digits in range(1, 18):
@@ -266,7 +266,7 @@ def _of_levels(fabric: Hierarchical) -> tuple[list[Dimension], tuple[str, ...]]:
 def _of_several(
     dimensions: list[Dimension], lost: list[str], failed: str
 ) -> tuple[list[Dimension], tuple[str, ...]]:
-    """The dimensions that join something, and what they do not say."""
+    """Return the dimensions that join something, and what they do not say."""
     joining = [entry for entry in dimensions if entry[1] > 1]
     if not joining:
         raise _not("one device", "export a fabric of several")
@@ -306,7 +306,7 @@ def _of_clos(fabric: Clos) -> tuple[list[Dimension], tuple[str, ...]]:
 
 
 def _equal(rows: list[Any], devices: int) -> list[int]:
-    """Children per group of every level, innermost first; unequal groups are refused."""
+    """Return children per group of every level, innermost first; unequal groups are refused."""
     sizes = []
     below = 1
     for row in rows:

@@ -159,7 +159,7 @@ class Draft:
                 self.link(where, device, rails[rail], nics[rails[rail]], latency_us)
 
     def document(self, name: str) -> Reading:
-        """The document, and the notes on what was assumed."""
+        """Return the document, and the notes on what was assumed."""
         if self._devices == 0:
             raise self.source.wrong(
                 "",
@@ -205,7 +205,7 @@ class Draft:
 
 
 def role_of(name: str) -> Role:
-    """The role that an element's name suggests.
+    """Return the role that an element's name suggests.
 
     Examples
     --------
@@ -218,7 +218,7 @@ def role_of(name: str) -> Role:
 
 
 def title(name: str) -> str:
-    """A fabric's name from a file's: never empty, at most 200 characters."""
+    """Return a fabric's name from a file's: never empty, at most 200 characters."""
     return name.strip()[:200] or "imported"
 
 
@@ -231,7 +231,7 @@ def _check_name(source: Source, where: int | str, name: str) -> None:
 
 
 def served(place: int, devices: int, nics: int) -> range | tuple[int, ...]:
-    """Places of the NICs that one of so many devices uses where they are spread in order.
+    """Return places of the NICs that one of so many devices uses where they are spread in order.
 
     Examples
     --------

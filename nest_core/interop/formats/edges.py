@@ -32,7 +32,7 @@ _ALSO = {"from": "a", "source": "a", "src": "a", "to": "b", "target": "b", "dst"
 
 
 def read_edges(source: Source) -> Reading:
-    """A graph from rows of links."""
+    """Return a graph from rows of links."""
     rows = list(_rows(source))
     draft = Draft(source)
     roles: dict[str, str] = {}
@@ -63,7 +63,7 @@ def read_edges(source: Source) -> Reading:
 
 
 def write_edges(fabric: Fabric) -> FabricText:
-    """The links of a fabric, one per row.
+    """Return the links of a fabric, one per row.
 
     Raises
     ------
@@ -139,7 +139,7 @@ def _lost(graph: GraphFabric, endpoints: list[str]) -> tuple[str, ...]:
 
 
 def _rows(source: Source) -> Iterator[tuple[int, dict[str, str]]]:
-    """Line numbers and cells by column."""
+    """Yield line numbers and cells by column."""
     text = io.StringIO(source.text, newline=None)  # any line ends
     first = next((line for line in text if line.strip()), "")
     separator = next((sign for sign in ",;\t" if sign in first), ",")

@@ -55,7 +55,7 @@ _TYPES = {
 
 
 def read_graphml(source: Source) -> Reading:
-    """A graph from the one graph of a file; links stand in the file's order."""
+    """Return a graph from the one graph of a file; links stand in the file's order."""
     ends = _check_xml(source)
     graph = _parsed(source)
     draft = Draft(source)
@@ -109,7 +109,7 @@ def _pair(graph: nx.Graph[Any], a: str, b: str) -> tuple[str, str]:
 
 
 def write_graphml(fabric: Fabric) -> FabricText:
-    """The fabric as an undirected graph with typed keys, in the order of its links."""
+    """Return the fabric as an undirected graph with typed keys, in the order of its links."""
     graph, lost = as_graph(fabric), fabric.lost_in_graph
     check_plain_names(graph, "GraphML")
     keys: dict[tuple[str, str], str] = {}
@@ -178,7 +178,7 @@ class _Scan:
 
 
 def _check_xml(source: Source) -> list[tuple[str, str]]:
-    """Ends of the edges, in order.
+    """Return ends of the edges, in order.
 
     Refuses what is not XML, what could grow while it is parsed, and what holds no one graph.
     """
@@ -270,7 +270,7 @@ def _add_link(draft: Draft, where: str, a: str, b: str, attributes: Mapping[str,
 def _with_fabric_attributes(
     source: Source, document: Document, attributes: Mapping[str, Any]
 ) -> Document:
-    """The document with the name, routing and seed that a file states."""
+    """Return the document with the name, routing and seed that a file states."""
     stated: Document = {}
     name = attributes.get("name")
     if isinstance(name, str) and name:
@@ -286,7 +286,7 @@ def _with_fabric_attributes(
 
 
 def _element_attributes(element: Element) -> dict[str, Any]:
-    """What `_add_element` reads back, without what is not stated."""
+    """Return what `_add_element` reads back, without what is not stated."""
     every = {
         "role": element.role,
         "radix": element.radix or None,
@@ -299,7 +299,7 @@ def _element_attributes(element: Element) -> dict[str, Any]:
 
 
 def _link_attributes(link: Link) -> dict[str, Any]:
-    """What `_add_link` reads back."""
+    """Return what `_add_link` reads back."""
     return {
         "bandwidth_GBps": gigabytes(link.bandwidth_Bps),
         "count": link.count,
@@ -308,7 +308,7 @@ def _link_attributes(link: Link) -> dict[str, Any]:
 
 
 def _fabric_attributes(fabric: GraphFabric) -> dict[str, Any]:
-    """What `_with_fabric_attributes` reads back."""
+    """Return what `_with_fabric_attributes` reads back."""
     attributes: dict[str, Any] = {"name": fabric.name, "routing": fabric.routing}
     return attributes | ({"ecmp_seed": fabric.ecmp_seed} if fabric.ecmp_seed else {})
 

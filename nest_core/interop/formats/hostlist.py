@@ -22,22 +22,24 @@ _RANGE = re.compile(r"([0-9]{1,12})(?:-([0-9]{1,12}))?")
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,9})")
 
 
-def expanded(source: Source, where: int | str, text: str, most: int = MAX_DEVICES) -> list[str]:
-    """The names of a list, in its order.
+def expanded(
+    source: Source, where: int | str, text: str, max_names: int = MAX_DEVICES
+) -> list[str]:
+    """Return the names of a list, in its order.
 
     Raises
     ------
     InputError
-        For what is no list, repeats a name or has more than ``most``.
+        For what is no list, repeats a name or has more than ``max_names``.
     """
     names: list[str] = []
     for entry in _entries(source, where, text):
         parts = [
-            _names(source, where, match[1], most) if match[1] is not None else [match[2]]
+            _names(source, where, match[1], max_names) if match[1] is not None else [match[2]]
             for match in _PART.finditer(entry)
         ]
-        if len(names) + math.prod(map(len, parts)) > most:
-            raise _too_many(source, where, text, most)
+        if len(names) + math.prod(map(len, parts)) > max_names:
+            raise _too_many(source, where, text, max_names)
         names += map("".join, itertools.product(*parts))
     if len(set(names)) < len(names):
         raise source.wrong(where, "must list every name once", text, "remove the repeated ones")
@@ -45,7 +47,7 @@ def expanded(source: Source, where: int | str, text: str, most: int = MAX_DEVICE
 
 
 def compressed(names: Iterable[str]) -> str:
-    """A short list of the names, in their order.
+    """Return a short list of the names, in their order.
 
     Examples
     --------
@@ -93,7 +95,7 @@ def _entries(source: Source, where: int | str, text: str) -> Sequence[str]:
         at = end + 1
 
 
-def _names(source: Source, where: int | str, inside: str, most: int) -> list[str]:
+def _names(source: Source, where: int | str, inside: str, max_names: int) -> list[str]:
     numbers: list[str] = []
     for part in inside.split(","):
         match = _RANGE.fullmatch(part)
@@ -107,13 +109,13 @@ def _names(source: Source, where: int | str, inside: str, most: int) -> list[str
         low, high = match[1], match[2] or match[1]
         if int(high) < int(low):
             raise source.wrong(where, "must have ranges that ascend", f"[{part}]", "swap the ends")
-        if len(numbers) + int(high) - int(low) >= most:
-            raise _too_many(source, where, f"[{inside}]", most)
+        if len(numbers) + int(high) - int(low) >= max_names:
+            raise _too_many(source, where, f"[{inside}]", max_names)
         # Padding is that of the lower end: node[01-12] has node01.
         width = len(low) if low.startswith("0") or len(low) == len(high) else 1
         numbers += [f"{number:0{width}d}" for number in range(int(low), int(high) + 1)]
     return numbers
 
 
-def _too_many(source: Source, where: int | str, text: str, most: int) -> Exception:
-    return source.wrong(where, f"must list at most {most:,} names", text, "shorten the range")
+def _too_many(source: Source, where: int | str, text: str, max_names: int) -> Exception:
+    return source.wrong(where, f"must list at most {max_names:,} names", text, "shorten the range")

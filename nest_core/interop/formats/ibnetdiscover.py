@@ -71,7 +71,7 @@ class _SubnetNode:
 
 
 def read_ibnetdiscover(source: Source) -> Reading:
-    """A graph of hosts with their NICs, and of switches."""
+    """Return a graph of hosts with their NICs, and of switches."""
     nodes = _nodes(source)
     draft = Draft(source)
     skipped = {guid for guid, node in nodes.items() if _SHARP in node.description}
@@ -146,7 +146,7 @@ def _link(source: Source, number: int, line: str) -> tuple[int, End, float, int]
 def _links(
     source: Source, draft: Draft, nodes: dict[str, _SubnetNode], skipped: set[str]
 ) -> dict[tuple[End, End], tuple[float, int]]:
-    """Every link once, ends in order: its rate and line."""
+    """Return every link once, ends in order: its rate and line."""
     links: dict[tuple[End, End], tuple[float, int]] = {}
     stated: dict[tuple[End, End], int] = {}
     taken: dict[End, End] = {}
@@ -298,5 +298,5 @@ def _add_switches(draft: Draft, nodes: dict[str, _SubnetNode], skipped: set[str]
 
 
 def _switch_name(description: str) -> str:
-    """``MF0;A09-LEAF-04:MQM9701/U1`` is A09-LEAF-04."""
+    """Return A09-LEAF-04 of ``MF0;A09-LEAF-04:MQM9701/U1``."""
     return description.rpartition(";")[2].partition(":")[0].strip()

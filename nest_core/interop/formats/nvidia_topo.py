@@ -48,17 +48,17 @@ class NodeTopology:
 
     @property
     def gpus(self) -> int:
-        """GPUs of the host."""
+        """Return GPUs of the host."""
         return len(self.nvlinks)
 
     @property
     def nics(self) -> int:
-        """NICs that the host's driver knows, on any network."""
+        """Return NICs that the host's driver knows, on any network."""
         return len(self.adapters)
 
 
 def is_nvidia_topo(text: str) -> bool:
-    """Whether a text holds the header of the matrix.
+    """Return whether a text holds the header of the matrix.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def is_nvidia_topo(text: str) -> bool:
 
 
 def read_nvidia_topo(source: Source) -> NodeTopology:
-    """The host of the first matrix in a text.
+    """Return the host of the first matrix in a text.
 
     Raises
     ------

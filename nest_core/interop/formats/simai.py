@@ -41,7 +41,7 @@ class _Ns3Topology:
 
 
 def write_ns3(fabric: Fabric) -> FabricText:
-    """The physical topology that ASTRA-sim's ns-3 backend reads."""
+    """Return the physical topology that ASTRA-sim's ns-3 backend reads."""
     plan = _plan(fabric, "ns-3")
     switches = len(plan.inner) + len(plan.outer)
     lines = _links(plan)
@@ -50,7 +50,7 @@ def write_ns3(fabric: Fabric) -> FabricText:
 
 
 def write_simai(fabric: Fabric) -> FabricText:
-    """SimAI's topology.
+    """Return SimAI's topology.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def _links(plan: _Ns3Topology) -> list[str]:
 
 
 def _plain(figure: float) -> str:
-    """Up to twelve digits, never an exponent, which ns-3 does not read."""
+    """Return up to twelve digits, never an exponent, which ns-3 does not read."""
     text = np.format_float_positional(float(f"{figure:.12g}"), trim="-")
     return str(text)
 
@@ -154,7 +154,7 @@ def _plan(fabric: Fabric, target: str) -> _Ns3Topology:
 
 
 def _without_nics(graph: GraphFabric, roles: Mapping[str, str]) -> tuple[list[Joined], int]:
-    """Links with NICs taken out where they join two elements, and how many NICs are left."""
+    """Return links with NICs taken out where they join two elements, and how many NICs are left."""
     touching: dict[str, list[Joined]] = {}
     every = [(e.a, e.b, e.bandwidth_Bps, e.latency_s, e.count) for e in graph.links]
     for link in every:

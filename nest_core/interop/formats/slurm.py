@@ -115,7 +115,10 @@ def topology(source: Source, lines: list[SlurmLine]) -> Reading:
 
 
 def write_slurm_tree(fabric: Fabric) -> FabricText:
-    """The fabric as a tree of switches and hosts; hosts are ``node0000``, ``node0001``, ..."""
+    """Return the fabric as a tree of switches and hosts.
+
+    Hosts are ``node0000``, ``node0001``, ...
+    """
     hosts = host_groups(fabric, "a Slurm tree")
     names = _host_names(hosts)
     lines = []
@@ -231,7 +234,7 @@ def _required(
 
 
 def _lines(source: Source) -> Iterator[SlurmLine]:
-    """Numbers and pairs of the lines that say something."""
+    """Yield numbers and pairs of the lines that say something."""
     pending, first = "", 0
     for number, raw in enumerate(source.text.splitlines(), start=1):
         text = raw.partition("#")[0].rstrip()

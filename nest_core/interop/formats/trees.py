@@ -271,7 +271,7 @@ def host_groups(fabric: Fabric, target: str) -> Hosts:
 
 @singledispatch
 def _rows(fabric: Fabric) -> tuple[list[IntArray], tuple[str, ...]]:
-    """Groups of devices from the host outwards, and what they do not say of the fabric."""
+    """Return groups of devices from the host outwards, and what they do not say of the fabric."""
     return _graph_rows(fabric), (
         "Elements and links one by one: switches that the same hosts reach are one.",
     )
@@ -304,7 +304,7 @@ def _hosts(fabric: Clos | Hierarchical) -> list[IntArray]:
 
 
 def _graph_rows(fabric: Fabric) -> list[IntArray]:
-    """Devices that are joined once all switches up to a tier are there, tier by tier.
+    """Return devices that are joined once all switches up to a tier are there, tier by tier.
 
     A tier is a distance from the nearest device; of switches at one distance those with faster
     links downwards come first (a node's switch before a leaf that devices hang on directly),

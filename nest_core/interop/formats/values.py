@@ -130,7 +130,7 @@ class Source:
     assumed: Assumed
 
     def wrong(self, where: int | str, rule: str, value: object, remedy: str) -> InputError:
-        """The error about a line (its number) or another place (its name)."""
+        """Return the error about a line (its number) or another place (its name)."""
         place = f"line {where}" if isinstance(where, int) else where
         return InputError(f"{self.name}, {place}" if place else self.name, rule, value, remedy)
 
@@ -143,7 +143,10 @@ class Source:
         zero: bool = False,
         whole: bool = False,
     ) -> float:
-        """A figure of the file: finite, above 0 (or at least 0), within the schema's bounds."""
+        """Return a figure of the file.
+
+        Finite, above 0 (or at least 0), within the schema's bounds.
+        """
         kind = "a whole number" if whole else "a finite number"
         rule = f"must have {kind} {'of at least 0' if zero else 'above 0'} as {field}"
         figure = _figure(value)
@@ -161,7 +164,7 @@ class Source:
             )
 
     def rate(self, where: int | str, field: str, value: object, scale: float = 1.0) -> float:
-        """A rate in GB/s; ``scale`` converts from the file's unit."""
+        """Return a rate in GB/s; ``scale`` converts from the file's unit."""
         rate = self.number(where, field, value) * scale
         if not MIN_GBPS <= rate <= MAX_FIGURE:
             raise self.wrong(
@@ -193,7 +196,10 @@ def _figure(value: object) -> float:
 def unsaid(
     fabric: Fabric, document: Mapping[str, Any] | None, *, hosts: bool = True
 ) -> tuple[str, ...]:
-    """What only the studio's own documents of counted fabrics say; ``hosts``: of hosts too."""
+    """Return what only the studio's own documents of counted fabrics say; ``hosts``.
+
+    Of hosts too.
+    """
     lost = []
     if hosts and fabric.devices_per_host:
         lost.append(f"Hosts: each has {fabric.devices_per_host} of the devices of a node.")
@@ -222,7 +228,7 @@ def check_plain_names(fabric: GraphFabric, format_name: str) -> None:
 
 
 def unsaid_counts(graph: GraphFabric) -> list[str]:
-    """What a list of links does not say of the elements, one sentence each."""
+    """Return what a list of links does not say of the elements, one sentence each."""
     lost = {
         "How many ports switches have.": any(element.radix for element in graph.elements),
         "How many switches or NICs are drawn as one.": any(

@@ -34,7 +34,7 @@ class YamlTable(dict[str, Any]):
 
 
 def line_of(value: object) -> int | str:
-    """Where a value stands; empty where nothing says so."""
+    """Return where a value stands; empty where nothing says so."""
     if isinstance(value, (Scalar, YamlTable)):
         return value.line
     if isinstance(value, list) and value:

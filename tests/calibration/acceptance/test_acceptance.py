@@ -11,7 +11,7 @@ import pytest
 from nccl_text import log_of, nccl_log
 
 from nest_core.calibration.acceptance.expected import Expected, expected_of, library_of
-from nest_core.calibration.acceptance.scopes import MOST_RANKS, scopes_of
+from nest_core.calibration.acceptance.scopes import MAX_RANKS, scopes_of
 from nest_core.calibration.acceptance.verdict import Verdict, judge, read_runs
 from nest_core.documents.errors import InputError
 from nest_core.fabric import Fabric
@@ -84,7 +84,7 @@ def test_what_crosses_spines_is_an_all_to_all_that_loads_them():
         crosses = one.scope.tier == "spine"
         assert ratio == pytest.approx(0.256 if crosses else 1.0, rel=0.02)
         assert ("alltoall_perf" in one.command) is crosses
-        assert len(one.scope.devices) <= MOST_RANKS
+        assert len(one.scope.devices) <= MAX_RANKS
 
 
 @pytest.mark.parametrize("name", [PLAIN, RAILS])
