@@ -52,8 +52,8 @@ class PriceRange:
 
     Examples
     --------
-    >>> 2 * Range(1, 2, 4) + Range(1, 1, 1)
-    Range(low=3, typical=5, high=9)
+    >>> 2 * PriceRange(1, 2, 4) + PriceRange(1, 1, 1)
+    PriceRange(low=3, typical=5, high=9)
     """
 
     low: float

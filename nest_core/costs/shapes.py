@@ -55,7 +55,7 @@ def shape_of(plan: Plan) -> PlanShape:
     >>> from nest_core.costs.plan import Point
     >>> point = Point(4, True, 2, 2, 1, 2, ("tp", "cp", "dp", "pp"))
     >>> shape_of(Plan(point, (0, 5, 10), ("none", "block:2")))
-    Shape(tp=4, pp=2, cp=1, ep=1, zero=2, recompute='full')
+    PlanShape(tp=4, pp=2, cp=1, ep=1, zero=2, recompute='full')
     """
     point, names = plan.point, set(plan.recompute)
     is_full = any(name.partition(":")[0] in ("full", "block", "uniform") for name in names)

@@ -6,7 +6,7 @@ buffers of their own. So whoever is told that nothing fits is told under which s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from nest_core.costs import Report, price
@@ -17,8 +17,9 @@ from nest_core.scenario import ScenarioValues
 
 __all__ = ["name_stack_for_plan", "name_stack_for_search"]
 
-_SEARCH_S = 5.0
-"""A stack under which no plan is found so soon is not named."""
+_MAX_TURNS = 600
+"""A stack under which no plan is found in so many turns of the search is not named. That is some
+five seconds; turns are counted, as what a clock says would make the answer depend on the load."""
 
 
 def name_stack_for_plan(scenario: ScenarioValues, report: Report) -> Report:
@@ -38,10 +39,15 @@ def name_stack_for_search(scenario: ScenarioValues, result: SearchResult) -> Sea
     if result.best is not None or not result.needed_bytes:
         return result
     for stack, other in _other_scenarios(scenario):
-        other_result = search(other.problem(), other.space, time_limit_s=_SEARCH_S)
-        if other_result.best is not None:
+        if search(other.problem(), other.space, stop=_after(_MAX_TURNS)).best is not None:
             return replace(result, reason=f"{result.reason}; {_fits(stack)}")
     return result
+
+
+def _after(turns: int) -> Callable[[], bool]:
+    """Return what stops a search when it has asked so often whether to go on."""
+    remaining = iter(range(turns))
+    return lambda: next(remaining, None) is None
 
 
 def _fits(stack: Stack) -> str:

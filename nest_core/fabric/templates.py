@@ -92,7 +92,7 @@ def added(drawing: Drawing, part: TemplatePart) -> Drawing:
     Examples
     --------
     >>> from nest_core.fabric.drawing import empty_drawing
-    >>> two = added(empty_drawing(), Part("rack", copies=2, nodes=4))
+    >>> two = added(empty_drawing(), TemplatePart("rack", copies=2, nodes=4))
     >>> [entry["id"] for entry in two["element"] if entry["id"].startswith("leaf")]
     ['leaf 0', 'leaf 1']
     """

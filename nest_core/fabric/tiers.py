@@ -128,8 +128,8 @@ def oversubscribed(drawing: Drawing, switches: Collection[str], ratio: float) ->
     Examples
     --------
     >>> from nest_core.fabric.drawing import empty_drawing
-    >>> from nest_core.fabric.templates import Part, added, with_spines
-    >>> hall = with_spines(added(empty_drawing(), Part("rack", copies=4)), 4, 1.0, 50.0)
+    >>> from nest_core.fabric.templates import TemplatePart, added, with_spines
+    >>> hall = with_spines(added(empty_drawing(), TemplatePart("rack", copies=4)), 4, 1.0, 50.0)
     >>> leaf = tiers_of(hall)[0]
     >>> thin = tiers_of(oversubscribed(hall, leaf.switches, 3.0))[0]
     >>> leaf.ratio, thin.ratio, thin.links_up

@@ -5,6 +5,7 @@ import pytest
 from nest_core.api.answer import answer
 from nest_core.api.price import price
 from nest_core.api.scenario import load
+from nest_core.explain import other_stacks
 
 JOB = {
     "schema": 1,
@@ -68,6 +69,15 @@ def test_a_search_that_newer_software_saves():
     assert result.best is None
     assert "under megatron-lm-2021" in result.reason
     assert result.reason.endswith("; under megatron-core-2026 it fits")
+
+
+def test_turns_of_the_search_are_counted(monkeypatch):
+    """Without any turn no plan is found, whatever a clock says; so no stack is named."""
+    workload = {**JOB["workload"], "global_batch_sequences": 16}
+    search = {"recompute": ["none"], "tp": 1, "pp": 1, "cp": 1, "micro_batch_sequences": 2}
+    tight = {**JOB, "workload": workload, "search": {**search, "zero": [3]}}
+    monkeypatch.setattr(other_stacks, "_MAX_TURNS", 0)
+    assert "it fits" not in answer(load(tight).values).result.reason
 
 
 def test_attention_that_the_scenario_states_stays():

@@ -49,7 +49,7 @@ def spread(value: PriceRange, write: str = "dollars") -> str:
 
     Examples
     --------
-    >>> spread(Range(5.2e6, 6.5e6, 7.3e6)), spread(Range(10, 10, 10))
+    >>> spread(PriceRange(5.2e6, 6.5e6, 7.3e6)), spread(PriceRange(10, 10, 10))
     ('$6.50 M ($5.20 M to $7.30 M)', '$10.0')
     """
     words = format_money if write == "dollars" else watts
