@@ -26,7 +26,7 @@ from nest_core.fabric import Clos, Dragonfly, GraphFabric, Torus
 from nest_core.fabric.graph import Element, Link, as_graph
 from nest_core.report.picture import Band, Box, Line, picture, to_svg
 from nest_core.report.picture.folding import folded, ranks_of
-from nest_core.report.picture.lattice import Blocks
+from nest_core.report.picture.lattice import LatticeBlocks
 from nest_core.report.picture.plan import stage_look
 from nest_core.scenario import load_fabric, load_scenario
 
@@ -170,19 +170,19 @@ def test_kinds_are_told_apart_without_words():
     ],
 )
 def test_blocks_of_one_device_have_the_links_of_the_bill(fabric):
-    blocks = Blocks(fabric, (1,) * len(fabric.shape))
-    joints, inside = blocks.joints
-    assert not inside.any()
+    blocks = LatticeBlocks(fabric, (1,) * len(fabric.shape))
+    joints = blocks.joints
+    assert not blocks.inside.any()
     for axis, size in enumerate(fabric.shape):
-        inner = [joint for joint in joints if joint.axis == axis and not joint.wraps]
-        assert sum(joint.links for joint in inner) == fabric.places // size * (size - 1)
+        inner = [n for joint, n in joints.items() if joint.axis == axis and not joint.wraps]
+        assert sum(inner) == fabric.places // size * (size - 1)
     parts = inventory(fabric, load_prices())
-    assert sum(one.links for one in joints) == sum(one.count for one in parts.links)
+    assert sum(joints.values()) == sum(one.count for one in parts.links)
 
 
 def test_a_route_on_the_picture_has_as_many_hops_as_the_torus_says():
     for fabric in (torus(4, 4, 4), torus(4, 4, 8, twisted=True), torus(6, 5, wrap=False)):
-        blocks = Blocks(fabric, (1,) * len(fabric.shape))
+        blocks = LatticeBlocks(fabric, (1,) * len(fabric.shape))
         for start, end in ((0, 1), (3, fabric.places - 1), (2, fabric.places // 2)):
             hops = int(fabric.hops(np.array([start]), np.array([end]))[0])
             assert len(blocks.way(start, end)) == hops
@@ -218,7 +218,9 @@ def test_what_is_alike_is_folded_only_where_there_is_no_room():
     assert {
         len(own) for own, rank in zip(narrow.members, narrow.rank, strict=True) if rank == 0
     } == {32}
-    assert sum(one.count for one in narrow.joins) == sum(link.count for link in drawn.links)
+    assert sum(join.count for join in narrow.joins.values()) == sum(
+        link.count for link in drawn.links
+    )
     assert folded(irregular(), 80, 640) is None
 
 
@@ -265,7 +267,7 @@ def test_a_plan_colours_devices_and_lights_links_that_are_there(name):
 
 def test_stubs_and_links_of_a_torus_are_as_busy_as_the_loads_say():
     fabric, network, _, loads = planned("torus")
-    blocks = Blocks(fabric, (1, 1, 1))
+    blocks = LatticeBlocks(fabric, (1, 1, 1))
     found = blocks.busiest(loads.busy)
     assert max(found.values()) == pytest.approx(loads.busy.max())
     joint = next(one for one in found if one.axis == 1 and not one.wraps)

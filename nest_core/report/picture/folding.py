@@ -2,10 +2,10 @@
 
 Elements stand in ranks by their hops from the nearest device; switches that join only devices,
 inside their node, one rank below these. Links then join neighbouring ranks or lie within one, so
-that no line need cross a box. From a rank on outwards every element is told apart; what is below
-is folded where colour refinement (Weisfeiler and Leman 1968) tells nothing apart: the same role
-and ports, and as many links of each rate to each of the others. The rank is the innermost with
-which the drawing fits, so small drawings are drawn whole and large ones by what repeats.
+that no line need cross a box. From a rank on outwards every element is a box of its own; what is
+below is folded where colour refinement (Weisfeiler and Leman 1968) finds no difference: the same
+role and ports, and as many links of each rate to each of the others. The rank is the innermost with
+which the drawing fits, so small drawings are drawn in full and large ones by what repeats.
 """
 
 from __future__ import annotations
@@ -26,17 +26,13 @@ class Join:
 
     Parameters
     ----------
-    a, b : int
-        Boxes, the one of the lower rank first.
     count : int
-    bandwidth_Bps : float
-        One link, one direction.
+    capacity_Bps : float
+        Of all of them, one direction.
     """
 
-    a: int
-    b: int
-    count: int
-    bandwidth_Bps: float
+    count: int = 0
+    capacity_Bps: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,81 +45,64 @@ class Folded:
         Of every box.
     rank : tuple of int
         Of every box; 0 holds the devices.
-    joins : tuple of Join
+    joins : mapping of (int, int) to Join
+        By two boxes, the one of the lower rank first.
     """
 
     members: tuple[tuple[Element, ...], ...]
     rank: tuple[int, ...]
-    joins: tuple[Join, ...]
-
-    @property
-    def widest(self) -> int:
-        """Boxes in the rank that has most of them."""
-        return max(Counter(self.rank).values())
+    joins: Mapping[tuple[int, int], Join]
 
 
 def ranks_of(fabric: GraphFabric) -> dict[str, int]:
-    """Hops of every element from the nearest device; −1: a switch inside a node.
+    """Return hops of every element from the nearest device; −1: a switch inside a node.
 
     What hangs on no device stands one rank above the outermost.
     """
-    beside: dict[str, list[str]] = {element.id: [] for element in fabric.elements}
+    neighbours: dict[str, list[str]] = {element.id: [] for element in fabric.elements}
     for link in fabric.links:
-        beside[link.a].append(link.b)
-        beside[link.b].append(link.a)
-    rank = heights(beside, fabric.device_ids)
-    within = inner_switches(beside, fabric.device_ids)
-    first = {name for name, at in rank.items() if at == 1}
-    if within < first:
-        rank |= dict.fromkeys((name for name in within if _elsewhere(name, beside, within)), -1)
+        neighbours[link.a].append(link.b)
+        neighbours[link.b].append(link.a)
+    rank = heights(neighbours, fabric.device_ids)
+    inner = inner_switches(neighbours, fabric.device_ids)
+    if inner < {name for name, at in rank.items() if at == 1}:
+        for name in inner:
+            # Inside a node only where its devices have another way, which leads outwards.
+            beyond = {far for near in neighbours[name] for far in neighbours[near]} - inner
+            if any(neighbours[end] != [far] for far in beyond for end in neighbours[far]):
+                rank[name] = -1
     return rank
 
 
-def _elsewhere(name: str, beside: Mapping[str, list[str]], within: set[str]) -> bool:
-    """Whether a device of a switch has another way, by something that leads outwards."""
-    return any(
-        far not in within and any(beside[end] != [far] for end in beside[far])
-        for near in beside[name]
-        for far in beside[near]
-        if far != name
-    )
-
-
-def folded(fabric: GraphFabric, widest: int, most_joins: int) -> Folded | None:
-    """The graph folded as little as the limits allow; None where it is too irregular for them.
+def folded(fabric: GraphFabric, max_boxes: int, max_joins: int) -> Folded | None:
+    """Return the graph folded as little as the limits allow; None where it is too irregular.
 
     Parameters
     ----------
-    widest : int
+    max_boxes : int
         Boxes that a row has room for.
-    most_joins : int
+    max_joins : int
         Lines that a drawing has room for.
     """
     rank = ranks_of(fabric)
-    for apart in sorted(set(rank.values()) | {max(rank.values()) + 1}):
-        result = _folded_below(fabric, rank, apart)
-        if result.widest <= widest and len(result.joins) <= most_joins:
+    for outer in sorted(set(rank.values()) | {max(rank.values()) + 1}):
+        colour: dict[str, Hashable] = {
+            element.id: (element.id,)
+            if rank[element.id] >= outer
+            else (rank[element.id], element.role, element.radix, element.count)
+            for element in fabric.elements
+        }
+        result = _in_boxes(fabric, rank, _refined(fabric, _numbered(colour)))
+        widest = max(Counter(result.rank).values())
+        if widest <= max_boxes and len(result.joins) <= max_joins:
             return result
     return None
-
-
-def _folded_below(fabric: GraphFabric, rank: Mapping[str, int], apart: int) -> Folded:
-    """Elements of rank ``apart`` and further out told apart, what is below folded."""
-    colour: dict[str, Hashable] = {
-        element.id: (element.id,)
-        if rank[element.id] >= apart
-        else (rank[element.id], element.role, element.radix, element.count)
-        for element in fabric.elements
-    }
-    return _in_boxes(fabric, rank, _refined(fabric, _numbered(colour)))
 
 
 def by_rank(fabric: GraphFabric) -> Folded:
     """Return one box per rank and role."""
     rank = ranks_of(fabric)
-    roles = sorted({element.role for element in fabric.elements})
-    label = {e.id: rank[e.id] * len(roles) + roles.index(e.role) for e in fabric.elements}
-    return _in_boxes(fabric, rank, label)
+    return _in_boxes(fabric, rank, _numbered({e.id: (rank[e.id], e.role) for e in fabric.elements}))
 
 
 def _in_boxes(fabric: GraphFabric, rank: Mapping[str, int], label: Mapping[str, int]) -> Folded:
@@ -133,19 +112,17 @@ def _in_boxes(fabric: GraphFabric, rank: Mapping[str, int], label: Mapping[str, 
         boxes[label[element.id]].append(element)
     order = sorted(boxes, key=lambda box: rank[boxes[box][0].id])
     place = {box: at for at, box in enumerate(order)}
-    joins: Counter[tuple[int, int, float]] = Counter()
+    joins: dict[tuple[int, int], Join] = defaultdict(Join)
     for link in fabric.links:
         a, b = sorted((place[label[link.a]], place[label[link.b]]))
-        joins[a, b, link.bandwidth_Bps] += link.count
-    return Folded(
-        tuple(tuple(boxes[box]) for box in order),
-        tuple(rank[boxes[box][0].id] for box in order),
-        tuple(Join(a, b, count, rate) for (a, b, rate), count in sorted(joins.items())),
-    )
+        before, rate = joins[a, b], link.count * link.bandwidth_Bps
+        joins[a, b] = Join(before.count + link.count, before.capacity_Bps + rate)
+    members = tuple(tuple(boxes[box]) for box in order)
+    return Folded(members, tuple(rank[box[0].id] for box in members), joins)
 
 
 def _refined(fabric: GraphFabric, number: dict[str, int]) -> dict[str, int]:
-    """Colours split until elements of one colour see the same colours beside them."""
+    """Split colours until elements of one colour have neighbours of the same colours."""
     while True:
         seen: dict[str, Counter[Hashable]] = {name: Counter() for name in number}
         for link in fabric.links:
@@ -158,6 +135,6 @@ def _refined(fabric: GraphFabric, number: dict[str, int]) -> dict[str, int]:
 
 
 def _numbered(colour: Mapping[str, Hashable]) -> dict[str, int]:
-    """Colours by the order in which they come first."""
+    """Number colours by the order in which they come first."""
     numbers: dict[Hashable, int] = {}
     return {name: numbers.setdefault(result, len(numbers)) for name, result in colour.items()}

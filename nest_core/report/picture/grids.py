@@ -10,6 +10,7 @@ from stage to stage is lit link by link, as it is routed: dimension by dimension
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -20,22 +21,13 @@ from nest_core.bill.inventory import Inventory
 from nest_core.fabric import Torus
 from nest_core.report.picture.frame import TEXT, Frame, frame_of, framed
 from nest_core.report.picture.grid_words import (
+    torus_labels,
     torus_legend,
-    torus_said,
     torus_subtitle,
     torus_title,
 )
-from nest_core.report.picture.lattice import AXES, CUBE, Blocks, Joint, blocks_of
-from nest_core.report.picture.marks import (
-    Box,
-    Drawn,
-    Line,
-    Mark,
-    Point,
-    Stands,
-    Words,
-    between,
-)
+from nest_core.report.picture.lattice import AXES, CUBE, Joint, LatticeBlocks, blocks_of
+from nest_core.report.picture.marks import Box, Drawn, Line, Mark, Point, Stands, Words, between
 from nest_core.report.picture.options import DrawOptions
 from nest_core.report.picture.plan import load_look
 from nest_core.report.picture.racks import Paint
@@ -50,38 +42,29 @@ _MIN_PITCH, _MAX_PITCH = 7.0, 44.0
 _GAP = 1.3
 """Between two layers, in pitches."""
 _STUB, _LAYER_STUB, _MAX_STUB = 0.42, 0.26, 15.0
+_WAYS = ((1.0, 0.0), (0.0, -1.0), (math.sqrt(0.5), -math.sqrt(0.5)))
+"""Directions of the axes that go right, up, and from layer to layer."""
 
 
 def torus_drawn(fabric: Torus, options: DrawOptions) -> Drawn:
     """Draw a torus or mesh."""
     frame = frame_of(options.width)
-    most_blocks = _MAX_BLOCKS[len(fabric.shape)]
-    blocks = blocks_of(fabric, most_blocks, lambda counts: _pitch(counts, frame) >= _MIN_PITCH)
+    max_blocks = _MAX_BLOCKS[len(fabric.shape)]
+    blocks = blocks_of(fabric, max_blocks, lambda counts: _layout(counts, frame)[0] >= _MIN_PITCH)
     grid = _Grid(blocks, frame, options.parts, options.plan is not None)
     busy = {} if options.loads is None else blocks.busiest(options.loads.busy)
-    most = max(busy.values(), default=0.0)
-    words = load_words(options, (torus_title(fabric), torus_subtitle(blocks)), most)
+    busiest = max(busy.values(), default=0.0)
+    words = load_words(options, (torus_title(fabric), torus_subtitle(blocks)), busiest)
     stages, paint = stages_of(options, fabric.places, fabric.place_of())
-    looks = {joint: load_look(share, most) for joint, share in busy.items()}
-    marks = [*grid.links(looks), *([] if stages is None else grid.bars(stages))]
+    marks = grid.links({joint: load_look(share, busiest) for joint, share in busy.items()})
+    marks += [] if stages is None else grid.bars(stages)
     marks += grid.boxes(paint)
     if stages is not None:
         marks += grid.numbers(stages) + grid.transfers(stages)
     if frame.words:
         marks += grid.letters()
-    legend = legend_of(options, most, torus_legend(blocks), marks)
-    return framed(frame, words, marks, torus_said(blocks, options.parts, frame), legend)
-
-
-def _area(frame: Frame) -> tuple[float, float, float, float]:
-    """Left, top, width and height of what blocks may fill, stubs and letters outside."""
-    margin = 28.0 if frame.words else 8.0
-    return (
-        frame.start + margin,
-        frame.top + margin,
-        frame.across - 2 * margin,
-        frame.down - 2 * margin,
-    )
+    legend = legend_of(options, busiest, torus_legend(blocks), marks)
+    return framed(frame, words, marks, torus_labels(blocks, options.parts, frame), legend)
 
 
 def _order(counts: tuple[int, ...]) -> list[int]:
@@ -91,81 +74,75 @@ def _order(counts: tuple[int, ...]) -> list[int]:
 
 def _layout(counts: tuple[int, ...], frame: Frame) -> tuple[float, int]:
     """Pixels between two blocks, and layers side by side."""
-    across, high, *layers = (counts[axis] for axis in _order(counts))
-    deep = layers[0] if layers else 1
-    _, _, width, height = _area(frame)
+    across, high, deep = (*(counts[axis] for axis in _order(counts)), 1)[:3]
+    margin = 56.0 if frame.words else 16.0  # of stubs and letters
     options = []
     for columns in range(1, deep + 1):
-        rows = -(-deep // columns)
         wide = columns * (across + _GAP) - _GAP
-        tall = rows * (high + _GAP) - _GAP
-        options.append((min(width / wide, height / tall, _MAX_PITCH), columns))
+        tall = -(-deep // columns) * (high + _GAP) - _GAP
+        pitch = min((frame.across - margin) / wide, (frame.down - margin) / tall, _MAX_PITCH)
+        options.append((pitch, columns))
     # A last row that is as long as the others is worth smaller steps.
     return max(options, key=lambda option: (option[0] * (1.0 if deep % option[1] else 1.3), option))
-
-
-def _pitch(counts: tuple[int, ...], frame: Frame) -> float:
-    return _layout(counts, frame)[0]
 
 
 @dataclass(frozen=True)
 class _Grid:
     """Where the blocks of a torus stand, and their marks."""
 
-    blocks: Blocks
+    blocks: LatticeBlocks
     frame: Frame
     parts: Inventory
-    planned: bool
+    is_planned: bool
+
+    @cached_property
+    def order(self) -> list[int]:
+        """Axes that go right, up, and from layer to layer."""
+        return _order(self.blocks.counts)
 
     @cached_property
     def pitch(self) -> float:
         """Between two blocks."""
-        return _pitch(self.blocks.counts, self.frame)
+        return _layout(self.blocks.counts, self.frame)[0]
 
     @cached_property
     def size(self) -> float:
         """Width of a block; that of a plan is larger."""
-        return min(16.0, max(3.2, (0.64 if self.planned else 0.46) * self.pitch))
+        return min(16.0, max(3.2, (0.64 if self.is_planned else 0.46) * self.pitch))
 
-    @cached_property
-    def steps(self) -> tuple[Point, ...]:
-        """Along every axis; towards the next layer, the direction of its stubs."""
-        ways = ((1.0, 0.0), (0.0, -1.0), (0.7, -0.7))
-        order = _order(self.blocks.counts)
-        return tuple(
-            (self.pitch * ways[order.index(axis)][0], self.pitch * ways[order.index(axis)][1])
-            for axis in range(len(order))
-        )
+    def _way(self, axis: int) -> Point:
+        return _WAYS[self.order.index(axis)]
+
+    def _is_layered(self, axis: int) -> bool:
+        """Whether an axis goes from layer to layer."""
+        return axis in self.order[2:]
 
     @cached_property
     def at(self) -> tuple[Point, ...]:
         """Middle of every block."""
-        counts = self.blocks.counts
-        order, (pitch, columns) = _order(counts), _layout(counts, self.frame)
-        places = np.array([self.blocks.place(block) for block in range(math.prod(counts))])
-        layer = places[:, order[2]] if len(order) > 2 else np.zeros(len(places), np.int64)
-        x = (places[:, order[0]] + layer % columns * (counts[order[0]] + _GAP)) * pitch
-        y = (layer // columns * (counts[order[1]] + _GAP) - places[:, order[1]]) * pitch
-        left, top, width, height = _area(self.frame)
-        x += left + width / 2 - (x.min() + x.max()) / 2
-        y += top + height / 2 - (y.min() + y.max()) / 2
+        counts, (pitch, columns) = self.blocks.counts, _layout(self.blocks.counts, self.frame)
+        places = self.blocks.coordinates
+        right, up, *others = self.order
+        layer = places[:, others[0]] if others else np.zeros(len(places), np.int64)
+        x = (places[:, right] + layer % columns * (counts[right] + _GAP)) * pitch
+        y = (layer // columns * (counts[up] + _GAP) - places[:, up]) * pitch
+        x += (self.frame.start + self.frame.end - x.min() - x.max()) / 2
+        y += (self.frame.top + self.frame.bottom - y.min() - y.max()) / 2
         return tuple(zip(x.tolist(), y.tolist(), strict=True))
-
-    @cached_property
-    def layered(self) -> int:
-        """The axis that goes from layer to layer; −1: none."""
-        return _order(self.blocks.counts)[2] if len(self.blocks.counts) > 2 else -1
 
     def key(self, block: int) -> str:
         """Of a device, or of a block of several."""
         if self.blocks.single:
             return f"device {block}"
-        return f"block {','.join(map(str, self.blocks.place(block)))}"
+        return f"block {','.join(map(str, self.blocks.coordinates[block]))}"
+
+    def _ends(self, joint: Joint) -> str:
+        return between(self.key(joint.a), self.key(joint.b))
 
     def ways(self, joint: Joint) -> list[tuple[tuple[Point, ...], tuple[str, ...]]]:
         """Points and ends of what is drawn of a joint: a line, or a stub at both its ends."""
         a, b = self.key(joint.a), self.key(joint.b)
-        if joint.wraps or joint.axis == self.layered:
+        if joint.wraps or self._is_layered(joint.axis):
             return [(self._stub(joint, joint.a, 1), (a,)), (self._stub(joint, joint.b, -1), (b,))]
         (ax, ay), (bx, by) = self.at[joint.a], self.at[joint.b]
         share = (self.size / 2 - 0.3) / math.hypot(bx - ax, by - ay)
@@ -174,125 +151,113 @@ class _Grid:
 
     def _stub(self, joint: Joint, block: int, way: int) -> tuple[Point, ...]:
         """One end of a link; that of a wrap is bent along the axis that it shifts."""
-        (x, y), step = self.at[block], self.steps[joint.axis]
-        length = math.hypot(*step)
-        dx, dy = way * step[0] / length, way * step[1] / length
-        edge = self.size / 2 / max(abs(dx), abs(dy)) - 0.3
-        share = _STUB if joint.wraps and joint.axis != self.layered else _LAYER_STUB
-        long = min(_MAX_STUB, max(3.0, share * length))
-        start, end = (
-            (x + dx * edge, y + dy * edge),
-            (x + dx * (edge + long), y + dy * (edge + long)),
-        )
+        (x, y), (dx, dy) = self.at[block], self._way(joint.axis)
+        edge = way * (self.size / 2 / max(abs(dx), abs(dy)) - 0.3)
+        share = _LAYER_STUB if self._is_layered(joint.axis) or not joint.wraps else _STUB
+        reach = way * min(_MAX_STUB, max(3.0, share * self.pitch))
+        points = [(x + dx * part, y + dy * part) for part in (edge, edge + reach / 2, edge + reach)]
         shifts = self.blocks.torus.shifts[joint.axis] if joint.wraps else ()
-        bent = [axis for axis, by in enumerate(shifts) if by]
-        if not bent:
-            return start, end
-        middle = (start[0] + end[0]) / 2, (start[1] + end[1]) / 2
-        for axis in bent:
-            other = self.steps[axis]
-            share = way * 0.45 * long / math.hypot(*other)
-            end = end[0] + share * other[0], end[1] + share * other[1]
-        return start, middle, end
+        if not any(shifts):
+            return points[0], points[2]
+        for axis, shift in enumerate(shifts):
+            if shift:
+                bent, (ex, ey) = 0.45 * reach, self._way(axis)
+                points[2] = points[2][0] + bent * ex, points[2][1] + bent * ey
+        return tuple(points)
 
-    def links(self, loads: dict[Joint, str]) -> list[Mark]:
-        """Lines between blocks."""
-        joints, _ = self.blocks.joints
-        most = max((joint.links for joint in joints), default=1)
+    def links(self, loads: Mapping[Joint, str]) -> list[Mark]:
+        """Draw lines between blocks."""
+        most = max(self.blocks.joints.values(), default=1)
         widest = 2.4 if self.blocks.single else 0.36 * self.size
         marks: list[Mark] = []
-        for joint in joints:
-            width = max(1.0, widest * joint.links / most)
+        for joint, links in self.blocks.joints.items():
+            width = max(1.0, widest * links / most)
             look = f"link {loads.get(joint, f'axis-{joint.axis}')}{' wrap' if joint.wraps else ''}"
-            key, stands = between(self.key(joint.a), self.key(joint.b)), self._stands(joint)
+            stands: Stands = ((f"links {self._tier(joint)}", links),)
             for points, ends in self.ways(joint):
-                marks.append(Line(key, look, points, width, ends, stands))
+                marks.append(Line(self._ends(joint), look, points, width, ends, stands))
                 stands = ()
         return marks
 
-    def _stands(self, joint: Joint) -> Stands:
-        if not _has_cubes(self.parts):
-            return ((f"links {'wrap-around' if joint.wraps else 'neighbour'}", joint.links),)
-        side = self.blocks.side[joint.axis]
-        at = (self.blocks.place(joint.a)[joint.axis] + 1) * side
-        within = not joint.wraps and at % CUBE
-        return ((f"links {'cube' if within else 'between cubes'}", joint.links),)
+    @cached_property
+    def _has_cubes(self) -> bool:
+        return any(link.tier == "cube" for link in self.parts.links)
+
+    def _tier(self, joint: Joint) -> str:
+        """Class of the bill that the links of a joint are."""
+        if not self._has_cubes:
+            return "wrap-around" if joint.wraps else "neighbour"
+        last = self.blocks.coordinates[joint.a][joint.axis] + 1
+        is_within = not joint.wraps and last * self.blocks.side[joint.axis] % CUBE
+        return "cube" if is_within else "between cubes"
 
     def boxes(self, paint: Paint) -> list[Mark]:
-        """Devices, or blocks of them."""
+        """Draw devices, or blocks of them."""
         blocks, marks, size = self.blocks, list[Mark](), self.size
         for block, (x, y) in enumerate(self.at):
-            present, places = int(blocks.present[block]), int(blocks.places[block])
-            stands = self._holds(block)
-            if not present:
-                stands += (("device", places), ("node", places))
+            present, lost = int(blocks.present[block]), int(blocks.places[block])
+            lost -= present
             look = paint(np.flatnonzero(blocks.of == block).tolist())
-            if present < places:
-                look = f"{look} part" if present else "device gone"
+            look = "device gone" if not present else f"{look} part" if lost else look
+            count = present or lost
+            stands = (("device", count), ("node", count), *self._links_inside(block))
             place = (x - size / 2, y - size / 2, size, size)
             box = Box(self.key(block), look, *place, stands=stands, radius=1.5)
             marks.append(box)
-            if present < places:
-                lost: Stands = (("device", places - present), ("node", places - present))
+            if lost:
                 first, *others = cross(box)
-                marks += [replace(first, stands=lost if present else ()), *others]
+                gone: Stands = (("device", lost), ("node", lost))
+                marks += [replace(first, stands=gone if present else ()), *others]
         return marks
 
-    def _holds(self, block: int) -> Stands:
-        """Devices of a block and the links between them."""
-        inside = int(self.blocks.joints[1][block])
-        present, places = int(self.blocks.present[block]), int(self.blocks.places[block])
-        stands: Stands = (("device", present), ("node", present)) if present else ()
-        if not inside or not _has_cubes(self.parts):
-            return stands + ((("links neighbour", inside),) if inside else ())
-        within = min(inside, 144 * max(1, places // CUBE**3))
-        rest = inside - within
-        return (
-            *stands,
+    def _links_inside(self, block: int) -> Stands:
+        inside, places = int(self.blocks.inside[block]), int(self.blocks.places[block])
+        within = min(inside, 144 * max(1, places // CUBE**3)) if self._has_cubes else 0
+        entries = (
             ("links cube", within),
-            *((("links between cubes", rest),) if rest else ()),
+            (
+                "links between cubes" if self._has_cubes else "links neighbour",
+                inside - within,
+            ),
         )
+        return tuple(entry for entry in entries if entry[1])
 
     def letters(self) -> list[Mark]:
         """Name the axes where they end, and the layers above them."""
         marks, counts = list[Mark](), self.blocks.counts
         far = self.size / 2 + _MAX_STUB + 8
-        for axis in _order(counts)[:2]:
+        for axis in self.order[:2]:
             if self.blocks.torus.shape[axis] > 1:
-                corner = [0] * len(counts)
-                corner[axis] = counts[axis] - 1
-                x, y = self.at[self._block(corner)]
-                dx, dy = self.steps[axis]
-                place = x + dx / self.pitch * far, y + dy / self.pitch * far + 4
+                x, y = self.at[self._block({axis: counts[axis] - 1})]
+                dx, dy = self._way(axis)
+                place = x + dx * far, y + dy * far + 4
                 marks.append(Words(AXES[axis], f"bold axis-{axis}", *place, 13.0, "middle"))
-        for layer in range(counts[self.layered] if self.layered >= 0 else 0):
-            corner = [(count - 1) // 2 for count in counts]
-            corner[self.layered], corner[_order(counts)[1]] = layer, 0
-            x, y = self.at[self._block(corner)]
-            text = f"{AXES[self.layered]} {layer * self.blocks.side[self.layered]}"
-            if (
-                1.15 * text_width(text, TEXT, bold=True)
-                < (counts[_order(counts)[0]] + 1) * self.pitch
-            ):
-                below = y + self.size / 2 + min(_MAX_STUB, 0.5 * self.pitch) + 10
-                marks.append(Words(text, f"bold axis-{self.layered}", x, below, TEXT, "middle"))
+        for axis in self.order[2:]:
+            right = self.order[0]
+            for layer in range(counts[axis]):
+                x, y = self.at[self._block({right: (counts[right] - 1) // 2, axis: layer})]
+                text = f"{AXES[axis]} {layer * self.blocks.side[axis]}"
+                if 1.15 * text_width(text, TEXT, bold=True) < (counts[right] + 1) * self.pitch:
+                    below = y + self.size / 2 + min(_MAX_STUB, 0.5 * self.pitch) + 10
+                    marks.append(Words(text, f"bold axis-{axis}", x, below, TEXT, "middle"))
         return marks
 
-    def _block(self, place: list[int]) -> int:
-        return int(np.ravel_multi_index(place, self.blocks.counts, order="F"))
+    def _block(self, place: Mapping[int, int]) -> int:
+        """Return the block at a place by axis; 0 along others."""
+        counts = self.blocks.counts
+        at = [place.get(axis, 0) for axis in range(len(counts))]
+        return int(np.ravel_multi_index(at, counts, order="F"))
 
     def bars(self, stages: Stages) -> list[Mark]:
-        """Bars between devices of one tensor group that are neighbours."""
-        if not self.blocks.single:
-            return []
+        """Draw bars between devices of one tensor group that are neighbours."""
         tensor, marks = stages.tensor(), list[Mark]()
-        for joint in self.blocks.joints[0]:
-            if tensor[joint.a] < 0 or tensor[joint.a] != tensor[joint.b]:
-                continue
-            for points, ends in self.ways(joint):
-                if len(ends) == 2:
-                    look = f"{stages.paint((joint.a,))} bar"
-                    marks.append(Line(between(*ends), look, points, 0.6 * self.size, ends))
+        for joint in self.blocks.joints if self.blocks.single else ():
+            if tensor[joint.a] >= 0 and tensor[joint.a] == tensor[joint.b]:
+                look = f"{stages.paint((joint.a,))} bar"
+                for points, ends in self.ways(joint):
+                    if len(ends) == 2:
+                        line = Line(self._ends(joint), look, points, 0.6 * self.size, ends)
+                        marks.append(line)
         return marks
 
     def numbers(self, stages: Stages) -> list[Mark]:
@@ -305,18 +270,16 @@ class _Grid:
 
     def transfers(self, stages: Stages) -> list[Mark]:
         """Light the first replica's way from stage to stage."""
-        passed: set[tuple[int, int, int, bool]] = set()
-        for group, following in pairwise(stages.groups()):
-            for start, end in zip(group, following, strict=False):
-                passed |= self.blocks.way(start, end)
-        marks: list[Mark] = []
-        for joint in self.blocks.joints[0]:
-            if (joint.axis, joint.a, joint.b, joint.wraps) in passed:
-                key = between(self.key(joint.a), self.key(joint.b))
-                for points, ends in self.ways(joint):
-                    marks += lit(key, points, ends)
-        return marks
-
-
-def _has_cubes(parts: Inventory) -> bool:
-    return any(link.tier == "cube" for link in parts.links)
+        passed = {
+            joint
+            for group, following in pairwise(stages.groups())
+            for start, end in zip(group, following, strict=False)
+            for joint in self.blocks.way(start, end)
+        }
+        return [
+            mark
+            for joint in self.blocks.joints
+            if joint in passed
+            for points, ends in self.ways(joint)
+            for mark in lit(self._ends(joint), points, ends)
+        ]

@@ -8,9 +8,10 @@ A block at the end of an axis may be smaller.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,7 @@ from nest_core.fabric import Torus
 from nest_core.fabric.checks import IntArray
 from nest_core.network.torus import TorusShape
 
-__all__ = ["AXES", "CUBE", "Blocks", "Joint", "blocks_of"]
+__all__ = ["AXES", "CUBE", "Joint", "LatticeBlocks", "blocks_of"]
 
 AXES = ("x", "y", "z")
 CUBE = 4
@@ -28,9 +29,8 @@ _FEW = 8
 """Cubes; where there are no more, blocks of half their side may be drawn."""
 
 
-@dataclass(frozen=True, slots=True)
-class Joint:
-    """Links along one axis between two blocks.
+class Joint(NamedTuple):
+    """The links along one axis between two blocks.
 
     Parameters
     ----------
@@ -39,25 +39,23 @@ class Joint:
         Blocks; the links go from the upper end of ``a`` to the lower end of ``b``.
     wraps : bool
         Whether they close the axis.
-    links : int
     """
 
     axis: int
     a: int
     b: int
     wraps: bool
-    links: int
 
 
 @dataclass(frozen=True)
-class Blocks:
+class LatticeBlocks:
     """A torus cut into blocks.
 
     Parameters
     ----------
     torus : Torus
     side : tuple of int
-        Devices of a whole block along every axis.
+        Devices of a full block along every axis.
     """
 
     torus: Torus
@@ -73,57 +71,60 @@ class Blocks:
         """Whether every block is one device."""
         return math.prod(self.side) == 1
 
-    def place(self, block: int) -> tuple[int, ...]:
-        """Coordinates of a block."""
-        return self.place_in(self.counts, block)
-
-    @staticmethod
-    def place_in(counts: tuple[int, ...], block: int) -> tuple[int, ...]:
-        """Coordinates of a block among so many along every axis, the first axis fastest."""
-        result = []
-        for count in counts:
-            block, at = divmod(block, count)
-            result.append(at)
-        return tuple(result)
+    @cached_property
+    def coordinates(self) -> IntArray:
+        """Place of every block, the first axis fastest, shape (blocks, axes)."""
+        counts = self.counts
+        return np.stack(np.unravel_index(np.arange(math.prod(counts)), counts, order="F"), axis=1)
 
     @cached_property
     def of(self) -> IntArray:
         """Block of every place, shape (places,)."""
-        rest, result, stride = np.arange(self.torus.places), np.zeros(self.torus.places, int), 1
-        for size, side, count in zip(self.torus.shape, self.side, self.counts, strict=True):
-            result = result + rest % size // side * stride
-            rest, stride = rest // size, stride * count
-        return np.asarray(result, np.int64)
+        shape, places = self.torus.shape, np.arange(self.torus.places)
+        parts = np.unravel_index(places, shape, order="F")
+        at = [part // side for part, side in zip(parts, self.side, strict=True)]
+        return np.asarray(np.ravel_multi_index(at, self.counts, order="F"), np.int64)
 
     @cached_property
     def places(self) -> IntArray:
         """Devices of every block if none were missing, shape (blocks,)."""
-        return np.bincount(self.of, minlength=math.prod(self.counts))
+        return np.bincount(self.of)
 
     @cached_property
     def present(self) -> IntArray:
-        """Devices of every block that are there, shape (blocks,)."""
-        return np.bincount(self.of[self.torus.place_of()], minlength=math.prod(self.counts))
+        """Devices of every block that are present, shape (blocks,)."""
+        return np.bincount(self.of[self.torus.place_of()], minlength=len(self.places))
+
+    def _between(self) -> Iterator[tuple[int, list[Joint], tuple[IntArray, ...]]]:
+        """Yield axes, their joints, and of every link its joint and the places at its ends."""
+        for low, high, axis, wraps in self.torus.link_places():
+            leaves = wraps | (self.of[low] != self.of[high])
+            low, high = low[leaves], high[leaves]
+            ends = np.stack([self.of[low], self.of[high]])
+            pairs, joint_of = np.unique(ends, axis=1, return_inverse=True)
+            joints = [Joint(axis, a, b, wraps) for a, b in pairs.T.tolist()]
+            yield axis, joints, (joint_of.reshape(-1), low, high)
 
     @cached_property
-    def joints(self) -> tuple[tuple[Joint, ...], IntArray]:
-        """Links between blocks and those that close an axis; and links inside every block."""
-        inside = np.zeros(math.prod(self.counts), np.int64)
-        result: list[Joint] = []
-        for low, high, axis, wraps in self.torus.link_places():
-            a, b = self.of[low], self.of[high]
+    def joints(self) -> dict[Joint, int]:
+        """Links between blocks and those that close an axis."""
+        result: dict[Joint, int] = {}
+        for _, joints, (joint_of, *_) in self._between():
+            result |= dict(zip(joints, np.bincount(joint_of).tolist(), strict=True))
+        return result
+
+    @cached_property
+    def inside(self) -> IntArray:
+        """Links inside every block, shape (blocks,)."""
+        result = np.zeros(len(self.places), np.int64)
+        for low, high, _, wraps in self.torus.link_places():
             if not wraps:
-                inside += np.bincount(a[a == b], minlength=len(inside))
-                a, b = a[a != b], b[a != b]
-            pairs, links = np.unique(np.stack([a, b]), axis=1, return_counts=True)
-            result += [
-                Joint(axis, one, other, wraps, many)
-                for (one, other), many in zip(pairs.T.tolist(), links.tolist(), strict=True)
-            ]
-        return tuple(result), inside
+                blocks = self.of[low]
+                result += np.bincount(blocks[blocks == self.of[high]], minlength=len(result))
+        return result
 
     def busiest(self, busy: npt.NDArray[np.float64]) -> dict[Joint, float]:
-        """The most that a link of every joint is busy, either way.
+        """Return the most that a link of every joint is busy, either way.
 
         Parameters
         ----------
@@ -131,56 +132,53 @@ class Blocks:
             Of the fabric's link map: ``(place * axes + axis) * 2``, one more downwards.
         """
         by_way = busy.reshape(self.torus.places, len(self.torus.shape), 2)
-        most: dict[tuple[int, int, int, bool], float] = {}
-        for low, high, axis, wraps in self.torus.link_places():
-            both = np.maximum(by_way[low, axis, 0], by_way[high, axis, 1])
-            pairs = np.stack([self.of[low], self.of[high]])
-            result, at = np.unique(pairs, axis=1, return_inverse=True)
-            largest = np.zeros(result.shape[1])
-            np.maximum.at(largest, at.reshape(-1), both)
-            for (a, b), share in zip(result.T.tolist(), largest.tolist(), strict=True):
-                most[axis, a, b, wraps] = share
-        return {one: most[one.axis, one.a, one.b, one.wraps] for one in self.joints[0]}
+        result: dict[Joint, float] = {}
+        for axis, joints, (joint_of, low, high) in self._between():
+            shares = np.zeros(len(joints))
+            np.maximum.at(shares, joint_of, np.maximum(by_way[low, axis, 0], by_way[high, axis, 1]))
+            result |= dict(zip(joints, shares.tolist(), strict=True))
+        return result
 
-    def way(self, start: int, end: int) -> set[tuple[int, int, int, bool]]:
-        """Joints on the route between two places: axis, ends in order, whether it wraps."""
-        shape = TorusShape(self.torus.shape, self.torus.wrap, self.torus.shifts)
-        here = shape.coordinates(np.array([start]))
+    def way(self, start: int, end: int) -> set[Joint]:
+        """Return the joints on the route between two places."""
+        torus, result, place = self.torus, set[Joint](), start
+        shape = TorusShape(torus.shape, torus.wrap, torus.shifts)
+        at = shape.coordinates(np.array([start]))
         moves = shape.moves(np.array([start]), np.array([end]))[:, 0].tolist()
-        result = set()
-        place = start
         for axis, move in enumerate(moves):
             for _ in range(abs(move)):
-                here[axis] += 1 if move > 0 else -1
-                after = int(shape.number(here)[0])
+                at[axis] += 1 if move > 0 else -1
+                after = int(shape.number(at)[0])
                 low, high = (place, after) if move > 0 else (after, place)
-                stride = math.prod(self.torus.shape[:axis])
-                wraps = low // stride % self.torus.shape[axis] == self.torus.shape[axis] - 1
-                a, b = int(self.of[low]), int(self.of[high])
-                if a != b or wraps:
-                    result.add((axis, a, b, wraps))
+                last = torus.shape[axis] - 1
+                wraps = low // math.prod(torus.shape[:axis]) % torus.shape[axis] == last
+                joint = Joint(axis, int(self.of[low]), int(self.of[high]), wraps)
+                if wraps or joint.a != joint.b:
+                    result.add(joint)
                 place = after
         return result
 
 
-def blocks_of(torus: Torus, most: int, fits: Callable[[tuple[int, ...]], bool]) -> Blocks:
-    """The smallest blocks of which no more than ``most`` are drawn, and that fit.
+def blocks_of(
+    torus: Torus, max_blocks: int, fits: Callable[[tuple[int, ...]], bool]
+) -> LatticeBlocks:
+    """Return the smallest blocks of which no more than ``max_blocks`` are drawn, and that fit.
 
     Parameters
     ----------
     fits : function of the blocks along every axis
     """
     cubes = len(torus.shape) == 3 and all(size % CUBE == 0 for size in torus.shape)
-    least = None
+    smallest = None
     for side in range(1, max(torus.shape) + 1):
         if cubes and side % CUBE and side > (2 if torus.places <= _FEW * CUBE**3 else 1):
             continue
-        blocks = Blocks(torus, tuple(min(side, size) for size in torus.shape))
-        if math.prod(blocks.counts) > most or not fits(blocks.counts):
+        blocks = LatticeBlocks(torus, tuple(min(side, size) for size in torus.shape))
+        if math.prod(blocks.counts) > max_blocks or not fits(blocks.counts):
             continue
-        least = least or blocks
-        if all(size % own == 0 for size, own in zip(torus.shape, blocks.side, strict=True)):
+        smallest = smallest or blocks
+        if all(size % part == 0 for size, part in zip(torus.shape, blocks.side, strict=True)):
             return blocks
-        if side >= 2 * max(least.side):
+        if side >= 2 * max(smallest.side):
             break
-    return least or Blocks(torus, torus.shape)
+    return smallest or LatticeBlocks(torus, torus.shape)
