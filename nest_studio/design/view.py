@@ -22,8 +22,7 @@ from nest_core.hardware.collectives.library import KIND, Library, load_library
 from nest_core.network.algorithms import ALGORITHMS, OPS
 from nest_core.notebook import PinOutput, table_output
 from nest_core.report.figures.collectives import bandwidth_figure, size_label, time_figure
-from nest_core.report.picture.matrix import matrix_picture
-from nest_core.report.picture.pointing import pointing
+from nest_core.report.picture.matrix import matrix_picture, pointing
 from nest_core.scenario import Scenario
 from nest_studio.components.browser.fabric import show_fabric, shown_width
 from nest_studio.components.show import HeadlineRow, PicturePlace, facts, mark_results

@@ -8,8 +8,7 @@ from nest_core.api.answer import answer
 from nest_core.explain.cost_matrices import cost_matrices
 from nest_core.explain.loads import link_loads
 from nest_core.report.picture import picture
-from nest_core.report.picture.matrix import matrix_picture
-from nest_core.report.picture.pointing import pointing
+from nest_core.report.picture.matrix import matrix_picture, pointing
 from nest_core.scenario import load_scenario
 from nest_studio.components.browser.fabric import shown
 

@@ -73,7 +73,7 @@ def test_transfers_lead_from_the_leaf_of_a_stage_to_that_of_the_next():
     fabric, network, plan, _ = found("large")
     drawn = picture(fabric, plan)
     lit = [m for m in drawn.marks if isinstance(m, Line) and m.look == "lit" and m.ends]
-    group = plan_on_devices(network, plan).group
+    group = plan_on_devices(network, plan).groups
     leaf = fabric.group_of(1)
     leaves = [int(leaf[members[0]]) for members in group]
     ends = [f"leaf {number}" for here in pairwise(leaves) for number in here]
@@ -96,8 +96,7 @@ def test_links_are_coloured_by_the_loads_that_the_plan_is_priced_by():
         if isinstance(mark, Line) and mark.stands and mark.stands[0][0] == "links spine":
             number = int(mark.ends[0].split()[1])
             assert mark.look == f"link {load_look(float(up[number]), float(busiest))}"
-    rows = {one.what: one.words[0] for one in drawn.labels}
-    assert f"up to {100 * down.max():.3g}" in rows["links leaf"]
+    assert f"leaf {100 * down.max():.3g}\u00a0%" in drawn.title
     assert f"{100 * up.max():.3g}" in drawn.title
     assert network is loads.network
 

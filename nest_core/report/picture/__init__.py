@@ -2,8 +2,8 @@
 
 from nest_core.report.picture.frame import untitled
 from nest_core.report.picture.marks import Band, Box, Drawn, Line, Mark, Swatch, TierLabel, Words
-from nest_core.report.picture.options import DrawOptions
-from nest_core.report.picture.picture import drawn, picture
+from nest_core.report.picture.picture import picture
+from nest_core.report.picture.plan import DrawOptions
 from nest_core.report.picture.svg import to_svg
 
 __all__ = [
@@ -16,7 +16,6 @@ __all__ = [
     "Swatch",
     "TierLabel",
     "Words",
-    "drawn",
     "picture",
     "to_svg",
     "untitled",

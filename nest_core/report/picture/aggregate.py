@@ -19,7 +19,6 @@ __all__ = [
     "MIN_BOX",
     "MIN_PITCH",
     "BoxRow",
-    "DeviceCells",
     "cells_of",
     "line_width",
     "mesh_form",
@@ -44,7 +43,6 @@ MIN_LINK = 2.5
 LINE_SHARE = 0.8
 """Share of a link's room that its line takes."""
 _MIN_CELL = 3.0
-_MIN_BAR = 4.0
 
 T = TypeVar("T")
 
@@ -156,35 +154,18 @@ def tiles(
     return (size,) * full + ((rest,) if rest else ())
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceCells:
-    """How the devices of one node are drawn.
-
-    Parameters
-    ----------
-    columns, rows : int
-        Of cells, one device each; a bar is one cell for all of a node.
-    per_cell : int
-        Devices of a cell.
-    """
-
-    columns: int
-    rows: int
-    per_cell: int
-
-
-def cells_of(devices: int, width: float, height: float) -> DeviceCells | None:
-    """Return cells of a node in so much room, a bar, or None if even a bar is too low.
+def cells_of(devices: int, width: float, height: float) -> tuple[int, int] | None:
+    """Return columns and rows of a node's cells, one device each; None where they have no room.
 
     One row if cells are wide enough, else two, else as many as are needed and fit.
     """
     for rows in range(1, devices + 1):
         columns = -(-devices // rows)
         if height / rows < _MIN_CELL:
-            break
+            return None
         if width / columns >= _MIN_CELL + 1.0:
-            return DeviceCells(columns, rows, 1)
-    return DeviceCells(1, 1, devices) if height >= _MIN_BAR and width >= _MIN_CELL else None
+            return columns, rows
+    return None
 
 
 def mesh_form(

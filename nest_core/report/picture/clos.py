@@ -9,27 +9,76 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
 from nest_core.bill.inventory import Inventory
+from nest_core.explain.loads import Loads
 from nest_core.fabric import Clos
 from nest_core.report.picture.clos_layout import ClosLayout, ClosPanel
 from nest_core.report.picture.clos_nodes import NodeRow
-from nest_core.report.picture.clos_plan import link_loads_of, transfers
 from nest_core.report.picture.clos_structure import MAX_RAIL_COLOURS, Structure
 from nest_core.report.picture.clos_words import ClosWords, Counts, fault_words, title
-from nest_core.report.picture.fabric_words import plural
 from nest_core.report.picture.frame import Frame, frame_of, framed
-from nest_core.report.picture.marks import Box, Drawn, Mark, Words
+from nest_core.report.picture.marks import Box, Drawn, Mark, Words, between
 from nest_core.report.picture.meshes import Mesh
-from nest_core.report.picture.options import DrawOptions, parts_of
+from nest_core.report.picture.plan import (
+    BoxSpan,
+    DrawOptions,
+    PlanOnDevices,
+    legend_of,
+    lit,
+    load_look,
+    load_words,
+    paint_of,
+    parts_of,
+    tier_busy,
+)
 from nest_core.report.picture.racks import NodeBoxes, Paint, node_words
-from nest_core.report.picture.stages import Span, Stages, stages_of
-from nest_core.report.picture.switches import DrawnSwitch, cross
-from nest_core.report.picture.text import text_width
+from nest_core.report.picture.switches import DrawnSwitch, Placed, cross
+from nest_core.report.picture.text import plural, text_width
 
-__all__ = ["clos_drawn"]
+__all__ = ["clos_drawn", "load_looks", "transfers"]
+
+
+def transfers(
+    structure: Structure, stages: PlanOnDevices, leaves: Sequence[Placed], spines: Sequence[Placed]
+) -> list[Mark]:
+    """Draw the first replica's way from stage to stage."""
+    marks, groups = list[Mark](), stages.groups
+    for stage, pair in enumerate(pairwise(groups)):
+        low, high = (_leaf(structure, leaves, group[0]) for group in pair)
+        if low.key != high.key and spines:
+            spine = spines[(2 * stage + 1) * len(spines) // (2 * (len(groups) - 1))]
+            end = (spine.box.centre[0], spine.box.y + spine.box.height)
+            for leaf in (low, high):
+                points = ((leaf.box.centre[0], leaf.box.y), end)
+                marks += lit(between(leaf.key, spine.key), points, (leaf.key, spine.key))
+    return marks
+
+
+def _leaf(structure: Structure, leaves: Sequence[Placed], device: int) -> Placed:
+    fabric = structure.fabric
+    node, slot = divmod(device, fabric.devices_per_node)
+    group = node // fabric.sizing.nodes_per_unit * fabric.rails + slot % fabric.rails
+    return next(leaf for leaf in leaves if structure.group(leaf.members[-1]) >= group)
+
+
+def load_looks(structure: Structure, loads: Loads) -> tuple[dict[str, str], float]:
+    """Return the looks of links by leaf and ``up`` or ``down``, and the largest busy share."""
+    fabric = structure.fabric
+    shares = np.zeros((2, fabric.sizing.units * fabric.rails))
+    for level in range(1, min(fabric.tiers, 2) + 1):
+        np.maximum.at(shares[level - 1], fabric.group_of(1), tier_busy(loads, level))
+    busiest = float(shares.max())
+    looks = {
+        f"{fabric.tier_names[0]} {group * fabric.planes} {way}": load_look(share, busiest)
+        for way, of_way in zip(("down", "up"), shares.tolist(), strict=True)
+        for group, share in enumerate(of_way)
+    }
+    return looks, busiest
+
 
 _BAR = 18.0
 
@@ -37,7 +86,7 @@ _BAR = 18.0
 def clos_drawn(fabric: Clos, options: DrawOptions) -> Drawn:
     """Draw a Clos fabric."""
     structure = Structure(fabric, options.parts.hall.per_rack, options.slow)
-    stages, paint = stages_of(options, fabric.slots, fabric.as_built.devices)
+    stages, paint = paint_of(options, fabric.slots, fabric.as_built.devices)
     boxes = NodeBoxes(
         np.arange(fabric.nodes + 1) * fabric.devices_per_node,
         structure.is_present,
@@ -45,18 +94,16 @@ def clos_drawn(fabric: Clos, options: DrawOptions) -> Drawn:
         fabric.scale_up,
         fabric.devices_per_host or 0,
     )
-    loads = None if options.loads is None else link_loads_of(structure, options.loads)
+    looks, busiest = ({}, 0.0) if options.loads is None else load_looks(structure, options.loads)
     frame = frame_of(options.width)
     layout = ClosLayout(structure, _inner(frame, fabric), boxes.has_cells)
     counts = _counts(fabric, options.parts)
-    drawing = _ClosDrawing(layout, boxes, stages, counts, {} if loads is None else loads.looks)
+    drawing = _ClosDrawing(layout, boxes, stages, counts, looks)
     form, marks = drawing.marks()
-    words = ClosWords(layout, counts, form, node_words(marks), loads)
-    heads = title(structure), words.subtitle
-    if options.plan is not None:
-        load = " Links: the redder, the longer they are busy." if loads else ""
-        heads = loads.finding if loads else options.plan.finding, options.plan.subtitle + load
-    return framed(frame, heads, marks, words.rows(), words.legend(options.plan))
+    words = ClosWords(layout, counts, form, node_words(marks))
+    heads = load_words(options, (title(structure), words.subtitle), busiest)
+    legend = legend_of(options, busiest, words.legend(), marks)
+    return framed(frame, heads, marks, words.rows(), legend)
 
 
 def _rail_paint(fabric: Clos) -> Paint:
@@ -99,7 +146,7 @@ class _ClosDrawing:
 
     layout: ClosLayout
     boxes: NodeBoxes
-    stages: Stages | None
+    stages: PlanOnDevices | None
     counts: Counts
     loads: Mapping[str, str]
 
@@ -185,7 +232,7 @@ class _ClosDrawing:
             marks += row.below(leaves, panel.row.pitch)
         return marks
 
-    def _planned(self, stages: Stages, marks: Sequence[Mark]) -> list[Mark]:
+    def _planned(self, stages: PlanOnDevices, marks: Sequence[Mark]) -> list[Mark]:
         """Draw a plan's brackets, tensor groups and transfers."""
         structure, per_node = self.structure, self.fabric.devices_per_node
         result: list[Mark] = []
@@ -199,13 +246,13 @@ class _ClosDrawing:
                 result += stages.brackets(spans, name, self.frame.bottom + 3.5)
         return result + stages.outlines(marks, per_node)
 
-    def _span(self, box: Box, leaves: Sequence[DrawnSwitch]) -> Span:
+    def _span(self, box: Box, leaves: Sequence[DrawnSwitch]) -> BoxSpan:
         per_node = self.fabric.devices_per_node
         groups = [self.structure.group(leaf) for leaf in (leaves[0], leaves[-1])]
         first, last = (self.structure.nodes_of(group) for group in groups)
         devices = range(first.start * per_node, last.stop * per_node)
         numbers = range(leaves[0].number, leaves[-1].number + 1)
-        return Span(box.x, box.x + box.width, numbers, devices)
+        return BoxSpan(box.x, box.x + box.width, numbers, devices)
 
     def _faults(self) -> list[Mark]:
         """Name failed and slow switches: those of the top row above it, others at the bottom."""

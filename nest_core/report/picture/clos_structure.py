@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from nest_core.fabric import Clos
+from nest_core.fabric.checks import BoolArray, IntArray
 from nest_core.report.picture.switches import DrawnSwitch
 
 __all__ = ["MAX_RAIL_COLOURS", "Pod", "Structure", "diagonal", "merged"]
 
-IntArray = npt.NDArray[np.int64]
 
 MAX_RAIL_COLOURS = 8
 
@@ -84,7 +83,7 @@ class Structure:
     slow: Mapping[str, float]
 
     @cached_property
-    def is_present(self) -> npt.NDArray[np.bool_]:
+    def is_present(self) -> BoolArray:
         """Whether each device is present, shape (slots,)."""
         present = np.zeros(self.fabric.slots, bool)
         present[self.fabric.as_built.devices] = True

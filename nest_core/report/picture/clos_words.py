@@ -15,14 +15,11 @@ from nest_core.documents.units import format_ratio
 from nest_core.fabric import Clos
 from nest_core.report.picture.aggregate import tile_words
 from nest_core.report.picture.clos_layout import ClosLayout
-from nest_core.report.picture.clos_plan import LinkLoads
 from nest_core.report.picture.clos_structure import Structure
-from nest_core.report.picture.fabric_words import count_words, rate_words
 from nest_core.report.picture.marks import Swatch, TierLabel
-from nest_core.report.picture.plan import PlanOnDevices
 from nest_core.report.picture.racks import MIN_DOMAIN
-from nest_core.report.picture.stages import stage_legend
 from nest_core.report.picture.switches import DrawnSwitch, Placed
+from nest_core.report.picture.text import count_words, rate_words
 
 __all__ = ["ClosWords", "Counts", "fault_words", "title"]
 
@@ -135,14 +132,12 @@ class ClosWords:
         What a line between leaves and spines is.
     nodes : str
         How many nodes a box is.
-    loads : LinkLoads or None
     """
 
     layout: ClosLayout
     counts: Counts
     form: str
     nodes: str
-    loads: LinkLoads | None
 
     @property
     def structure(self) -> Structure:
@@ -173,8 +168,6 @@ class ClosWords:
         (count, gone), edges = self.counts[what], self.layout.edges[what]
         if what.startswith("links "):
             words = (f"{count_words(count, gone, 'link')}{words[0]}",)
-            if self.loads and what in self.loads.words:
-                words = (f"{count_words(count, gone, 'link')}, {self.loads.words[what]}",)
         else:
             head = head or count_words(count, gone, what)
         return TierLabel(what, count, head, tuple(filter(None, words)), *edges, gone, ratio)
@@ -213,33 +206,32 @@ class ClosWords:
         return rows
 
     def _spines(self) -> list[TierLabel]:
-        structure, fabric = self.structure, self.fabric
+        fabric, pod = self.fabric, self.structure.panel_pods[0]
         low, name = fabric.tier_names[:2]
-        pod = structure.panel_pods[0]
-        spine, leaf = pod.spines[0], pod.leaves[0]
+        spine, leaf, spines = pod.spines[0], pod.leaves[0], len(pod.spines)
+        inside = "rail" if self.structure.has_rail_panels else "pod" if fabric.tiers == 3 else ""
         ports = f"{spine.down:,} of {fabric.radix:,} ports each"
-        words = f": every {low} to every {name}, x {leaf.up // len(pod.spines)}"
-        if len(pod.spines) == 1:
+        words = f": every {low} to every {name}, x {leaf.up // spines}"
+        if inside:
+            both = f"{spine.down}\u00a0down, {spine.up}\u00a0up"
+            ports = f"{spines:,} in a {inside}, {both if spine.up else ports}"
+            words = f", within each {inside}"
+        elif spines == 1:
             words = f", {leaf.up} from each {low}"
-        if structure.has_rail_panels:
-            ports, words = f"{len(pod.spines):,} for each rail", ", within each rail"
-        elif fabric.tiers == 3:
-            ports = f"{len(pod.spines)} in a pod, {spine.down}\u00a0down, {spine.up}\u00a0up"
-            words = ", within each pod"
         return [
             self._row(name, _tiles(self.layout.spines[0]), ports),
             self._row(f"links {name}", words, ratio=self._ratio(1)),
         ]
 
     def _leaves(self) -> list[TierLabel]:
-        fabric, pods = self.fabric, self.structure.pods
-        name, leaf, units = fabric.tier_names[0], pods[0].leaves[0], fabric.sizing.units
+        fabric, leaves = self.fabric, self.structure.pods[0].leaves
+        name, leaf, units = fabric.tier_names[0], leaves[0], fabric.sizing.units
         ports = f"{leaf.down} down, {leaf.up} up each" if leaf.up else f"{leaf.down} ports down"
         if fabric.rails > 1:
-            ports = f"{fabric.rails} rails x {units} unit{'s' if units > 1 else ''}; {ports}"
+            ports = f"{fabric.rails} rails x {count_words(units, 0, 'unit')}; {ports}"
         elif fabric.tiers == 3:
-            ports = f"{len(pods[0].leaves)} in a pod, {ports}"
-        words = f", {leaf.down} to a {name}" if sum(len(pod.leaves) for pod in pods) > 1 else ""
+            ports = f"{len(leaves)} in a pod, {ports}"
+        words = f", {leaf.down} to a {name}" if units * fabric.rails > 1 else ""
         tiles = _tiles(self.layout.leaves[0])
         return [self._row(name, tiles, ports), self._row(f"links {name}", words)]
 
@@ -270,12 +262,9 @@ class ClosWords:
         stated = self.fabric.switch_tiers[height].oversubscription
         return stated * (below / (below + gone)) * ((here + lost) / here)
 
-    def legend(self, plan: PlanOnDevices | None) -> tuple[Swatch, ...]:
+    def legend(self) -> list[Swatch]:
         """Return the entries of the legend."""
         fabric, leaves = self.fabric, self.structure.pods[0].leaves
-        if plan is not None:
-            ramp = (Swatch("ramp", "", "links, idle to busiest"),) if self.loads else ()
-            return (*stage_legend(plan), *ramp)
         entries = [
             (bool(fabric.missing), Swatch("line", "link gone", "gone")),
             (bool(self.structure.slow), Swatch("line", "link slow", "slow")),
@@ -295,7 +284,7 @@ class ClosWords:
             ),
             (not self.line, Swatch("box", "mesh", "full mesh")),
         ]
-        return tuple(swatch for is_drawn, swatch in entries if is_drawn)
+        return [swatch for is_drawn, swatch in entries if is_drawn]
 
 
 def _tiles(boxes: Sequence[Placed]) -> str:

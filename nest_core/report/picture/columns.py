@@ -16,8 +16,8 @@ import numpy.typing as npt
 from nest_core.report.picture.aggregate import BoxRow
 from nest_core.report.picture.frame import TEXT, Frame
 from nest_core.report.picture.marks import Band, Box, Mark, Point, Stands, Words, between
+from nest_core.report.picture.plan import PlanOnDevices
 from nest_core.report.picture.racks import NodeBoxes
-from nest_core.report.picture.stages import Stages
 from nest_core.report.picture.switches import cross
 from nest_core.report.picture.text import text_width
 
@@ -84,6 +84,13 @@ class Columns:
         fits = [text for text in texts if text_width(text, TEXT) * 1.1 + 2 <= room]
         return [box, *(Words(text, "", x, y, TEXT, "middle", key) for text in fits[:1])]
 
+    def bar(self) -> list[Mark]:
+        """Draw the switches that join all columns."""
+        (key,), top = self.keys[-1], self.edges[f"tier {len(self.keys) - 1}"]
+        width = float(self.widths[-1].sum())
+        x = (self.frame.start + self.frame.end - width) / 2
+        return [Box(key, "switch", x, top[0], width, top[1] - top[0])]
+
     def way(self, level: int, column: int) -> tuple[Point, Point, float]:
         """Return the upper and lower middle of the links into a level, and their width."""
         top, bottom = self.edges[f"links {level}"]
@@ -127,7 +134,9 @@ class Columns:
         upper = self.keys[level]
         return self.keys[level - 1][column], upper[column if len(upper) > 1 else 0]
 
-    def crossings(self, stages: Stages, column_of: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
+    def crossings(
+        self, stages: PlanOnDevices, column_of: npt.NDArray[np.int64]
+    ) -> list[tuple[int, int]]:
         """Return the columns between which the first replica sends from stage to stage."""
-        columns = [int(column_of[group[0]]) for group in stages.groups()]
+        columns = [int(column_of[group[0]]) for group in stages.groups]
         return [(min(pair), max(pair)) for pair in pairwise(columns) if pair[0] != pair[1]]

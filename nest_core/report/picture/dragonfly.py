@@ -17,14 +17,20 @@ import numpy.typing as npt
 from nest_core.fabric import Dragonfly
 from nest_core.report.picture.aggregate import BoxRow, opacity, row_of, tile_words
 from nest_core.report.picture.columns import Columns
-from nest_core.report.picture.fabric_words import count_words, rate_words
 from nest_core.report.picture.frame import Frame, frame_of, framed
 from nest_core.report.picture.marks import Drawn, Line, Mark, Point, Swatch, TierLabel, between
 from nest_core.report.picture.meshes import arc
-from nest_core.report.picture.options import DrawOptions
-from nest_core.report.picture.plan import load_look
+from nest_core.report.picture.plan import (
+    DrawOptions,
+    PlanOnDevices,
+    legend_of,
+    lit,
+    load_look,
+    load_words,
+    paint_of,
+)
 from nest_core.report.picture.racks import NodeBoxes, Paint, node_words
-from nest_core.report.picture.stages import Stages, legend_of, lit, load_words, stages_of
+from nest_core.report.picture.text import count_words, rate_words
 
 __all__ = ["dragonfly_drawn"]
 
@@ -36,7 +42,7 @@ _MIN_WIDTH = 2.2
 def dragonfly_drawn(fabric: Dragonfly, options: DrawOptions) -> Drawn:
     """Draw a dragonfly."""
     frame = frame_of(options.width)
-    stages, paint = stages_of(options, fabric.devices, np.arange(fabric.devices))
+    stages, paint = paint_of(options, fabric.devices, np.arange(fabric.devices))
     row = row_of(fabric.groups, frame.start, frame.end, max_boxes=_MAX_COLUMNS)
     drawing = _Groups(fabric, frame, row, paint)
     busy = _busy(fabric, options)
@@ -147,7 +153,7 @@ class _Groups:
         )
         return tuple(entry for entry in holds if entry[1])
 
-    def transfers(self, stages: Stages) -> list[Mark]:
+    def transfers(self, stages: PlanOnDevices) -> list[Mark]:
         """Light the first replica's way from stage to stage, where it leaves a group."""
         column_of = np.repeat(np.arange(len(self.row.counts)), self.row.counts)
         marks, keys = list[Mark](), self.columns.keys[1]

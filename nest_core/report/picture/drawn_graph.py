@@ -22,7 +22,6 @@ from nest_core.fabric import Element, GraphFabric
 from nest_core.fabric.lattice import lattice_of
 from nest_core.network import GraphLinkMap
 from nest_core.report.picture.aggregate import MAX_PAIRS, MIN_PITCH, gap, opacity
-from nest_core.report.picture.fabric_words import count_words, plural, rate_words
 from nest_core.report.picture.folding import Folded, by_rank, folded
 from nest_core.report.picture.frame import TEXT, Frame, frame_of, framed
 from nest_core.report.picture.grids import torus_drawn
@@ -39,11 +38,16 @@ from nest_core.report.picture.marks import (
     between,
 )
 from nest_core.report.picture.meshes import arc
-from nest_core.report.picture.options import DrawOptions
-from nest_core.report.picture.plan import load_look
+from nest_core.report.picture.plan import (
+    DrawOptions,
+    legend_of,
+    load_look,
+    load_words,
+    paint_of,
+    stage_ink,
+)
 from nest_core.report.picture.racks import Paint
-from nest_core.report.picture.stages import legend_of, load_words, stage_ink, stages_of
-from nest_core.report.picture.text import text_width
+from nest_core.report.picture.text import count_words, plural, rate_words, text_width
 
 __all__ = ["graph_drawn"]
 
@@ -59,7 +63,7 @@ def graph_drawn(fabric: GraphFabric, options: DrawOptions) -> Drawn:
         return torus_drawn(lattice.torus, options)
     frame = frame_of(options.width)
     alike = folded(fabric, int(frame.across / MIN_PITCH), MAX_PAIRS)
-    stages, paint = stages_of(options, fabric.devices, np.arange(fabric.devices))
+    stages, paint = paint_of(options, fabric.devices, np.arange(fabric.devices))
     rows = _Rows(fabric, alike or by_rank(fabric), frame, alike is not None, paint, options.loads)
     busiest = max(rows.busy.values(), default=0.0)
     words = load_words(options, rows.words, busiest)

@@ -15,17 +15,25 @@ import numpy.typing as npt
 from nest_core.bill.inventory import BITS
 from nest_core.documents.units import format_ratio
 from nest_core.fabric import Hierarchical
+from nest_core.fabric.checks import BoolArray, IntArray
 from nest_core.fabric.hierarchical import Tier
 from nest_core.report.picture.aggregate import BoxRow, row_of, tile_words
 from nest_core.report.picture.columns import Columns
-from nest_core.report.picture.fabric_words import count_words, plural, rate_words
 from nest_core.report.picture.frame import TEXT, Frame, frame_of, framed
-from nest_core.report.picture.marks import Box, Drawn, Mark, Swatch, TierLabel, Words, between
-from nest_core.report.picture.options import DrawOptions
-from nest_core.report.picture.plan import load_look, tier_busy
+from nest_core.report.picture.marks import Drawn, Mark, Swatch, TierLabel, Words, between
+from nest_core.report.picture.plan import (
+    BoxSpan,
+    DrawOptions,
+    PlanOnDevices,
+    legend_of,
+    lit,
+    load_look,
+    load_words,
+    paint_of,
+    tier_busy,
+)
 from nest_core.report.picture.racks import NodeBoxes, Paint, node_words
-from nest_core.report.picture.stages import Span, Stages, legend_of, lit, load_words, stages_of
-from nest_core.report.picture.text import text_width
+from nest_core.report.picture.text import count_words, plural, rate_words, text_width
 
 __all__ = ["hierarchical_drawn"]
 
@@ -33,7 +41,6 @@ _MAX_COLUMNS = 64
 _SAME = 0.01
 _OVER = 1.1
 
-IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
 
@@ -43,7 +50,7 @@ def hierarchical_drawn(fabric: Hierarchical, options: DrawOptions) -> Drawn:
     frame = frame_of(options.width)
     at = max(0, len(fabric.tiers) - 2)
     row = row_of(full.groups[at], frame.start, frame.end, max_boxes=_MAX_COLUMNS)
-    stages, paint = stages_of(options, full.devices, fabric.place_of())
+    stages, paint = paint_of(options, full.devices, fabric.place_of())
     drawing = _Hierarchy(fabric, full, options, frame, row, paint)
     words = load_words(options, (_title(full), _subtitle(fabric)), drawing.busiest)
     marks = drawing.marks(stages)
@@ -88,7 +95,7 @@ class _Hierarchy:
         return columns
 
     @cached_property
-    def present(self) -> npt.NDArray[np.bool_]:
+    def present(self) -> BoolArray:
         """Whether each device is present."""
         present = np.zeros(self.full.devices, bool)
         present[self.fabric.place_of()] = True
@@ -173,14 +180,9 @@ class _Hierarchy:
         """Whether columns have their names below."""
         return self.frame.words and self.row.pitch >= 15 and self.top > 0
 
-    def marks(self, stages: Stages | None) -> list[Mark]:
+    def marks(self, stages: PlanOnDevices | None) -> list[Mark]:
         """Draw links first, then what they join."""
         columns, fabric = self.columns, self.fabric
-        if not self.top:
-            top, bottom = columns.edges["nodes"]
-            area = (self.frame.start, top, self.frame.across, bottom - top)
-            nodes = columns.boxes.side_by_side(range(1), area)
-            return [*nodes, *(stages.outlines(nodes) if stages is not None else [])]
         links: list[Mark] = []
         boxes: list[Mark] = []
         for level in range(1, self.top + 1):
@@ -196,11 +198,7 @@ class _Hierarchy:
                     boxes += self._switches(level, column)
         for column in range(len(self.row.counts)):
             boxes += columns.nodes(column)
-        top, bottom = columns.edges[f"tier {self.top}"]
-        wide = float(columns.widths[-1].sum())
-        middle = (self.frame.start + self.frame.end) / 2
-        boxes.append(Box(columns.keys[-1][0], "switch", middle - wide / 2, top, wide, bottom - top))
-        marks = [*links, *boxes]
+        marks = [*links, *boxes, *(columns.bar() if self.top else [])]
         if stages is not None:
             marks += self._transfers(stages) + stages.outlines(marks)
         return [*marks, *(self._names(stages) if self.has_names else [])]
@@ -213,7 +211,7 @@ class _Hierarchy:
         look = "switch gone" if lost else "switch"
         return self.columns.switches(level, column, texts, look=look)
 
-    def _transfers(self, stages: Stages) -> list[Mark]:
+    def _transfers(self, stages: PlanOnDevices) -> list[Mark]:
         """Light the first replica's way from stage to stage."""
         marks: list[Mark] = []
         pairs = self.columns.crossings(stages, self.column_of)
@@ -224,7 +222,7 @@ class _Hierarchy:
                 marks += lit(between(*ends), (lower, upper), ends)
         return marks
 
-    def _names(self, stages: Stages | None) -> list[Mark]:
+    def _names(self, stages: PlanOnDevices | None) -> list[Mark]:
         """Name columns, or the stages that they hold."""
         row, y, half = self.row, self.frame.bottom, self.row.box / 2
         name = self.fabric.tiers[self.top - 1].name
@@ -233,7 +231,7 @@ class _Hierarchy:
             for at, x in enumerate(row.centres):
                 numbers = range(row.first[at], row.first[at] + row.counts[at])
                 devices = np.flatnonzero(self.column_of == at).tolist()
-                spans.append(Span(x - half, x + half, numbers, devices))
+                spans.append(BoxSpan(x - half, x + half, numbers, devices))
             if marks := stages.brackets(spans, name, y - 14.5):
                 return marks
         texts = [row.key(name, at) for at in range(len(row.counts))]

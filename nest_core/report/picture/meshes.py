@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from nest_core.fabric.checks import IntArray
 from nest_core.report.picture.aggregate import line_width, mesh_form, opacity
 from nest_core.report.picture.marks import Band, Box, Line, Mark, Point, Words, between, rectangle
 from nest_core.report.picture.switches import Placed
@@ -21,8 +21,6 @@ from nest_core.report.picture.text import text_width
 __all__ = ["Mesh", "arc"]
 
 _ARC = 12
-
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,14 +1,13 @@
 """A fabric as a picture, drawn by its kind's own rule.
 
-What a kind looks like is a function that `drawn` dispatches to by type: one module per kind and one
-``register`` below. Counts are those of the inventory; positions follow from the kind's structure
-and from the width alone.
+What a kind looks like is a function: one module per kind and one line below. Counts are those of
+the inventory; positions follow from the kind's structure and from the width alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import singledispatch
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from nest_core.costs import Plan
 from nest_core.documents.errors import InputError
@@ -21,33 +20,22 @@ from nest_core.report.picture.drawn_graph import graph_drawn
 from nest_core.report.picture.grids import torus_drawn
 from nest_core.report.picture.hierarchical import hierarchical_drawn
 from nest_core.report.picture.marks import Drawn
-from nest_core.report.picture.options import DrawOptions, parts_of
-from nest_core.report.picture.plan import plan_on_devices
+from nest_core.report.picture.plan import DrawOptions, parts_of, plan_on_devices
 
-__all__ = ["drawn", "picture"]
+__all__ = ["picture"]
 
-LEAST_WIDTH = 160.0
-MOST_WIDTH = 4096.0
-
-
-@singledispatch
-def drawn(fabric: Fabric, options: DrawOptions) -> Drawn:
-    """Draw a fabric of any kind that registers how.
-
-    Raises
-    ------
-    InputError
-        For a kind that nothing is registered for.
-    """
-    del options
-    raise InputError("kind", "must be one that has a picture", fabric.kind, "draw its link graph")
+_MIN_WIDTH = 160.0
+_MAX_WIDTH = 4096.0
 
 
-drawn.register(Clos, clos_drawn)
-drawn.register(Dragonfly, dragonfly_drawn)
-drawn.register(GraphFabric, graph_drawn)
-drawn.register(Hierarchical, hierarchical_drawn)
-drawn.register(Torus, torus_drawn)
+_KINDS: Mapping[type[Fabric], Callable[[Any, DrawOptions], Drawn]] = {
+    Clos: clos_drawn,
+    Dragonfly: dragonfly_drawn,
+    GraphFabric: graph_drawn,
+    Hierarchical: hierarchical_drawn,
+    Torus: torus_drawn,
+}
+"""How each kind of fabric is drawn."""
 
 
 def picture(
@@ -58,7 +46,7 @@ def picture(
     loads: Loads | None = None,
     slow: Mapping[str, float] | None = None,
 ) -> Drawn:
-    """The picture of a fabric, and of a plan on it.
+    """Return the picture of a fabric, and of a plan on it.
 
     Parameters
     ----------
@@ -77,11 +65,13 @@ def picture(
     InputError
         For a width out of range.
     """
-    if not LEAST_WIDTH <= width <= MOST_WIDTH:
+    if not _MIN_WIDTH <= width <= _MAX_WIDTH:
         raise InputError(
-            "width", f"must be {LEAST_WIDTH:.0f} to {MOST_WIDTH:.0f} pixels", width, "change it"
+            "width", f"must be {_MIN_WIDTH:.0f} to {_MAX_WIDTH:.0f} pixels", width, "change it"
         )
     stages = None
     if plan is not None:
         stages = plan_on_devices(loads.network if loads else collapse(fabric), plan)
-    return drawn(fabric, DrawOptions(width, parts_of(fabric), slow or {}, stages, loads))
+    return _KINDS[type(fabric)](
+        fabric, DrawOptions(width, parts_of(fabric), slow or {}, stages, loads)
+    )

@@ -1,85 +1,213 @@
-"""A plan as pictures show it: whose stage every device is, and what one replica sends to itself."""
+"""A plan as pictures show it: whose stage every device is, what is sent, how busy links are.
+
+Colours, numbers, brackets, title and legend are those of every kind of fabric.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from nest_core.bill.bill import inventory
+from nest_core.bill.inventory import Inventory
+from nest_core.bill.prices import Prices, load_prices
 from nest_core.costs.placement import rank_mapping_of
+from nest_core.documents.units import percent
 from nest_core.explain.loads import Loads
+from nest_core.fabric import Fabric
+from nest_core.fabric.checks import IntArray
 from nest_core.network import Network
+from nest_core.report.picture.marks import Box, Line, Mark, Point, Swatch, Words
+from nest_core.report.picture.racks import Paint, plain
+from nest_core.report.picture.text import plural, text_width
 from nest_core.report.picture.theme import STAGE_STEPS
 
 if TYPE_CHECKING:
     from nest_core.costs import Plan
 
-__all__ = ["PlanOnDevices", "load_look", "plan_on_devices", "stage_look", "tier_busy"]
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
+__all__ = [
+    "BoxSpan",
+    "DrawOptions",
+    "PlanOnDevices",
+    "legend_of",
+    "lit",
+    "load_look",
+    "load_words",
+    "paint_of",
+    "parts_of",
+    "plan_on_devices",
+    "stage_ink",
+    "stage_look",
+    "tier_busy",
+]
 
 _LOAD_STEPS = 6
 _NAMES = {"tp": "tensor", "cp": "context", "dp": "data", "pp": "pipeline"}
+_INVERSE = 6
+"""Last step of the ramp that white text is read on."""
+_MIN_BOX = 13.0
+_FAILED = -2
+
+
+@dataclass(frozen=True, slots=True)
+class BoxSpan:
+    """A box of a row as brackets need it.
+
+    Parameters
+    ----------
+    start, end : float
+        Left and right edge.
+    numbers : range
+        Of what the box holds.
+    devices : sequence of int
+        Below it.
+    """
+
+    start: float
+    end: float
+    numbers: range
+    devices: Sequence[int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlanOnDevices:
-    """Who does what, device by device as the fabric has them present.
+    """Who does what, device by device.
 
     Parameters
     ----------
     stages, replicas : int
     stage : int array (devices,)
-        −1 where idle.
-    group : tuple of tuple of int
+        −1 where idle, −2 where failed.
+    groups : tuple of tuple of int
         Devices of the first tensor group of the first replica, stage by stage.
     finding : str
         How far the groups of every axis reach.
     tensor : int array (devices,)
-        Number of the tensor group; −1 where idle.
+        Number of the tensor group; −1 where idle or failed.
     """
 
     stages: int
     replicas: int
     stage: IntArray
-    group: tuple[tuple[int, ...], ...]
+    groups: tuple[tuple[int, ...], ...]
     finding: str
     tensor: IntArray
 
-    def look(self, devices: Sequence[int]) -> str:
-        """Of some devices together: their stage, ``idle``, or ``mixed``."""
-        result = np.unique(self.stage[list(devices)]) if len(devices) else np.array([-1])
-        if len(result) > 1:
-            return "mixed"
-        return "idle" if result[0] < 0 else stage_look(int(result[0]), self.stages)
+    def at(self, slots: int, present: IntArray) -> PlanOnDevices:
+        """Return the same with devices by their numbers, failed ones counted.
+
+        Parameters
+        ----------
+        slots : int
+            Devices, failed ones counted.
+        present : int array (devices,)
+            Numbers of those that are present.
+        """
+        stage, tensor = np.full(slots, _FAILED), np.full(slots, -1)
+        stage[present], tensor[present] = self.stage, self.tensor
+        groups = tuple(tuple(present[list(group)].tolist()) for group in self.groups)
+        return replace(self, stage=stage, groups=groups, tensor=tensor)
 
     @property
     def subtitle(self) -> str:
         """What colours and orange lines mean."""
-        hops = ""
-        if self.stages > 1:
-            hops = f" Orange: replica 1 of {self.replicas} and its pipeline transfers."
-        return f"Colour: pipeline stage, {self.stages} in all.{hops}"
+        hops = f" Orange: replica 1 of {self.replicas} and its pipeline transfers."
+        return f"Colour: pipeline stage, {self.stages} in all.{hops if self.stages > 1 else ''}"
 
+    def stage_of(self, devices: Sequence[int]) -> int | None:
+        """Return the stage that some devices share: −1 if all are idle, None for several."""
+        stages = np.unique(self.stage[list(devices)])
+        stages = stages[stages > _FAILED]
+        return None if len(stages) > 1 else int(stages[0]) if len(stages) else -1
 
-def stage_look(stage: int, stages: int) -> str:
-    """One of the steps of the ramp that all stages are on.
+    def paint(self, devices: Sequence[int]) -> str:
+        """Return the look of some devices: their stage, ``idle``, or ``mixed``."""
+        stage = self.stage_of(devices)
+        return "mixed" if stage is None else "idle" if stage < 0 else stage_look(stage, self.stages)
 
-    Examples
-    --------
-    >>> stage_look(0, 4), stage_look(3, 4), stage_look(0, 1)
-    ('stage-0', 'stage-11', 'stage-4')
-    """
-    last = STAGE_STEPS - 1
-    return f"stage-{round(stage / (stages - 1) * last) if stages > 1 else round(0.4 * last)}"
+    def number(self, devices: Sequence[int], at: Point, width: float, key: str) -> list[Mark]:
+        """Draw the number of their stage on a box that has room for it."""
+        stage = self.stage_of(devices)
+        text = "" if stage is None else str(stage + 1)
+        if stage is None or stage < 0 or width < max(_MIN_BOX, 7.4 * len(text) + 3):
+            return []
+        ink = stage_ink(self.paint(devices))
+        return [Words(text, ink, at[0], at[1] + 4.2, 12.0, "middle", key)]
+
+    def outlines(self, marks: Sequence[Mark], per_node: int = 1) -> list[Mark]:
+        """Outline the first replica's tensor groups: their devices, or the node that holds them.
+
+        Parameters
+        ----------
+        marks : sequence of Mark
+            Devices and nodes among them.
+        per_node : int
+            Devices of a node.
+        """
+        boxes = {mark.key: mark for mark in marks if isinstance(mark, Box)}
+        result: list[Mark] = []
+        for group in self.groups:
+            cells = [boxes[f"device {at}"] for at in group if f"device {at}" in boxes]
+            if len(cells) < len(group):
+                node = f"node {group[0] // per_node}"
+                cells = [boxes[node]] if node in boxes and per_node > 1 else []
+            if cells:
+                x, y = min(cell.x for cell in cells) - 1, min(cell.y for cell in cells) - 1
+                width = max(cell.x + cell.width for cell in cells) + 1 - x
+                height = max(cell.y + cell.height for cell in cells) + 1 - y
+                inside = cells[0].inside or cells[0].key
+                looks = ("cased", "lit")
+                result += [Box("", look, x, y, width, height, inside) for look in looks]
+        return result
+
+    def brackets(self, spans: Sequence[BoxSpan], name: str, y: float) -> list[Mark]:
+        """Draw a bracket below every run of boxes of one stage; none where one has several.
+
+        Parameters
+        ----------
+        spans : sequence of BoxSpan
+            Boxes from left to right.
+        name : str
+            What a box is called.
+        y : float
+        """
+        runs = [
+            (stage, list(run)) for stage, run in groupby(spans, lambda s: self.stage_of(s.devices))
+        ]
+        if len(runs) > 4 * self.stages:
+            return []
+        marks: list[Mark] = []
+        for stage, run in runs:
+            if stage is None:
+                return []
+            if stage >= 0:
+                marks += self._bracket(stage, name, (run[0], run[-1]), y)
+        return marks
+
+    def _bracket(
+        self, stage: int, name: str, ends: tuple[BoxSpan, BoxSpan], y: float
+    ) -> list[Mark]:
+        start, end = ends[0].start, ends[1].end
+        first, last = ends[0].numbers[0], ends[1].numbers[-1]
+        key, look = f"stage {stage + 1}", f"{stage_look(stage, self.stages)} bar"
+        span = f"{plural(name, 2)} {first}-{last}" if last > first else f"{name} {first}"
+        texts = (f"{key} {span}", key, f"{stage + 1}")
+        fits = [text for text in texts if text_width(text, 12.0) * 1.1 <= end - start]
+        place = (start + end) / 2, y + 13.5
+        return [
+            Line(key, look, ((start, y), (end, y)), 2.5),
+            *(Words(text, "label", *place, 12.0, "middle", key) for text in fits[:1]),
+        ]
 
 
 def plan_on_devices(network: Network, plan: Plan) -> PlanOnDevices:
-    """What a plan does on the devices of a network."""
+    """Return what a plan does on the devices of a network."""
     parts = rank_mapping_of(network, plan)
     first = (parts.dp == 0) & (parts.cp == 0)
     groups = []
@@ -90,12 +218,12 @@ def plan_on_devices(network: Network, plan: Plan) -> PlanOnDevices:
     keys = np.stack([parts.pp, parts.dp, parts.cp])
     tensor = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1)
     tensor = np.where(parts.pp < 0, -1, tensor)
-    result = _finding(network, axes)
-    return PlanOnDevices(plan.point.pp, plan.point.dp, parts.pp, tuple(groups), result, tensor)
+    finding = _finding(network, axes)
+    return PlanOnDevices(plan.point.pp, plan.point.dp, parts.pp, tuple(groups), finding, tensor)
 
 
 def _finding(network: Network, axes: Mapping[str, IntArray]) -> str:
-    """The level at which the groups of every axis meet, innermost first."""
+    """Say at which level the groups of every axis meet, innermost first."""
     works = np.flatnonzero(axes["pp"] >= 0)
     reached: dict[int, list[str]] = {}
     for name, values in axes.items():
@@ -110,42 +238,157 @@ def _finding(network: Network, axes: Mapping[str, IntArray]) -> str:
     if not reached:
         return "One device holds the whole model"
     top = len(network.levels) - 1
-    said = []
+    parts = []
     for level in sorted(reached):
         *several, last = reached[level]
         names = f"{', '.join(several)} and {last}" if several else last
         name = network.levels[level].name
         if network.torus is not None:
-            said.append(f"{names} groups span {name}")
+            parts.append(f"{names} groups span {name}")
             continue
         how = "crosses" if level == top else "turns at" if level else "stays in"
-        said.append(f"{names} traffic {how} the {name}")
-    text = "; ".join(said)
+        parts.append(f"{names} traffic {how} the {name}")
+    text = "; ".join(parts)
     return text[0].upper() + text[1:]
 
 
+@lru_cache(maxsize=1)
+def _prices() -> Prices:
+    """Return the list that says how racks stand; a picture shows nothing else of it."""
+    return load_prices()
+
+
+def parts_of(fabric: Fabric) -> Inventory:
+    """Return the inventory of a fabric."""
+    return inventory(fabric, _prices())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DrawOptions:
+    """What a picture is asked to show, beside the fabric.
+
+    Parameters
+    ----------
+    width : float
+        Pixels.
+    parts : Inventory
+        Of the fabric, where all counts that are said come from.
+    slow : mapping of str to float
+        Switches by their key (``"leaf 11"``) and the share of their links' rate that is left.
+    plan : PlanOnDevices or None
+        What devices do.
+    loads : Loads or None
+        What links carry.
+    """
+
+    width: float
+    parts: Inventory
+    slow: Mapping[str, float] = field(default_factory=dict)
+    plan: PlanOnDevices | None = None
+    loads: Loads | None = None
+
+
+def paint_of(
+    options: DrawOptions, slots: int, present: IntArray
+) -> tuple[PlanOnDevices | None, Paint]:
+    """Return what devices do by their numbers, if a plan is shown, and how they look.
+
+    Parameters
+    ----------
+    slots, present
+        As of `PlanOnDevices.at`.
+    """
+    if options.plan is None:
+        return None, plain
+    plan = options.plan.at(slots, present)
+    return plan, plan.paint
+
+
+def load_words(options: DrawOptions, words: tuple[str, str], busiest: float) -> tuple[str, str]:
+    """Return title and subtitle: of loads, of a plan, or of the fabric alone."""
+    plan, loads = options.plan, options.loads
+    if plan is None:
+        return words
+    if loads is None:
+        return plan.finding, plan.subtitle
+    title = f"The busiest link is busy {percent(busiest)} of an iteration"
+    outer = [tier for tier in loads.tiers if tier.level]
+    if loads.network.torus is None and 1 < len(outer) < 4:
+        names = (f"{loads.network.levels[tier.level].name} {percent(tier.share)}" for tier in outer)
+        title += f": {', '.join(names)}"
+    title = title.replace(" %", "\u00a0%")
+    return title, f"{plan.subtitle.rstrip('.')}. Links: the redder, the longer they are busy"
+
+
+def legend_of(
+    options: DrawOptions, busiest: float, others: Sequence[Swatch], marks: Sequence[Mark]
+) -> list[Swatch]:
+    """Return the legend, with stages and loads where they are drawn."""
+    plan = options.plan
+    if plan is None:
+        return list(others)
+    entries = [
+        Swatch("box", stage_look(at, plan.stages), f"stage {at + 1}")
+        for at in sorted({0, plan.stages - 1})
+    ]
+    if plan.stages > 2:
+        entries.insert(1, Swatch("box", stage_look(plan.stages // 2, plan.stages), "…"))
+    if plan.stages > 1:
+        entries.append(Swatch("line", "lit", "replica 1, its transfers"))
+    if (plan.stage < 0).any():
+        entries.append(Swatch("box", "idle", "idle"))
+    if any("mixed" in mark.look.split() for mark in marks):
+        entries.append(Swatch("box", "mixed", "several stages"))
+    if options.loads is not None:
+        entries.append(Swatch("ramp", "", f"0 to {percent(busiest)} busy"))
+    return [*entries, *others]
+
+
+def stage_look(stage: int, stages: int) -> str:
+    """Return the step of the ramp that a stage is on.
+
+    Examples
+    --------
+    >>> stage_look(0, 4), stage_look(3, 4), stage_look(0, 1)
+    ('stage-0', 'stage-11', 'stage-4')
+    """
+    last = STAGE_STEPS - 1
+    return f"stage-{round(stage / (stages - 1) * last) if stages > 1 else round(0.4 * last)}"
+
+
+def stage_ink(look: str) -> str:
+    """Return the look of words on a stage's colour, which no theme changes.
+
+    Examples
+    --------
+    >>> stage_ink("stage-0"), stage_ink("stage-11")
+    ('inverse', 'onlight')
+    """
+    return "inverse" if int(look.rpartition("-")[2]) <= _INVERSE else "onlight"
+
+
+def lit(key: str, points: tuple[Point, ...], ends: tuple[str, ...]) -> list[Mark]:
+    """Draw a transfer along links: orange, cased."""
+    return [Line(key, "cased", points, 4.5, ends), Line(key, "lit", points, 2.8, ends)]
+
+
 def load_look(share: float, busiest: float) -> str:
-    """Step of the load ramp of a busy share, the busiest link being the last one."""
+    """Return the step of the load ramp of a busy share, the busiest link being the last one."""
     if busiest <= 0 or share <= 0:
         return "load-0"
     return f"load-{min(_LOAD_STEPS - 1, 1 + int((_LOAD_STEPS - 1) * share / busiest * 0.999))}"
 
 
-def tier_busy(loads: Loads, level: int) -> FloatArray:
-    """Busy share of the links by which every device climbs to a level, shape (devices,).
+def tier_busy(loads: Loads, level: int) -> npt.NDArray[np.float64]:
+    """Return the busy share of links by which devices climb to a level, shape (devices,).
 
     Of both directions and all parallel links the busiest; none where the network is no tree.
     """
     from nest_core.network.tree import TreeLinkMap  # compiled kernels load with it
 
     link_map = loads.network.link_map
-    if not isinstance(link_map, TreeLinkMap):
+    if not isinstance(link_map, TreeLinkMap) or level >= len(link_map.tiers):
         return np.zeros(loads.network.devices)
-    offset = 0 if link_map.scale_up is None else len(link_map.scale_up.capacity_Bps)
-    for number, tier in enumerate(link_map.tiers):
-        size = 2 * tier.group_links * len(tier.capacity_Bps)
-        if number == level:
-            result = loads.busy[offset : offset + size].reshape(len(tier.capacity_Bps), -1)
-            return np.asarray(result.max(axis=1)[tier.child])
-        offset += size
-    return np.zeros(loads.network.devices)
+    tier = link_map.tiers[level]
+    busy = loads.busy[link_map.tier == level].reshape(len(tier.capacity_Bps), -1)
+    return np.asarray(busy.max(axis=1)[tier.child])

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from nest_core.fabric.checks import BoolArray, IntArray
 from nest_core.fabric.scale_up import ScaleUp
-from nest_core.report.picture.aggregate import DeviceCells, cells_of, tiles
+from nest_core.report.picture.aggregate import cells_of, tiles
 from nest_core.report.picture.marks import Box, Line, Mark, Stands, Words, between
 from nest_core.report.picture.meshes import arc
 from nest_core.report.picture.switches import cross, failed_corner
@@ -17,7 +17,6 @@ from nest_core.report.picture.text import text_width
 
 __all__ = ["MIN_DOMAIN", "Area", "NodeBoxes", "Paint", "RailColumn", "node_words", "plain"]
 
-IntArray = npt.NDArray[np.int64]
 Area = tuple[float, float, float, float]
 """Left, top, width, height."""
 RailColumn = tuple[float, float, range]
@@ -61,7 +60,7 @@ class NodeBoxes:
     """
 
     starts: IntArray
-    present: npt.NDArray[np.bool_]
+    present: BoolArray
     paint: Paint = plain
     inside: ScaleUp | None = None
     per_host: int = 0
@@ -181,8 +180,8 @@ class NodeBoxes:
         for columns in range(1, len(nodes) + 1):
             _, _, width, height = _grid(len(nodes), columns, area)[0]
             cells = cells_of(most, width, height)
-            if cells and cells.per_cell == 1:
-                size = min(width / cells.columns, height / cells.rows)
+            if cells:
+                size = min(width / cells[0], height / cells[1])
                 if size > best * 1.05:
                     best, result = size, columns
         return result
@@ -220,15 +219,15 @@ class NodeBoxes:
         if cells and self.per_host and len(slots) % self.per_host == 0:
             rows = len(slots) // self.per_host
             if height / rows >= 3 and width / self.per_host >= 3:
-                cells = DeviceCells(self.per_host, rows, 1)
-        if cells is None or cells.per_cell > 1:
+                cells = self.per_host, rows
+        if cells is None:
             stands = (("device", self.live(nodes)[1]),)
             return [Box(f"devices of {key}", self.paint(slots), *area, key, stands)]
-        across, down = width / cells.columns, height / cells.rows
+        across, down = width / cells[0], height / cells[1]
         gap = 1.0 if across < 8 else 2.0
         marks: list[Mark] = []
         for at, number in enumerate(slots):
-            row, column = divmod(at, cells.columns)
+            row, column = divmod(at, cells[0])
             look = self.paint((number,)) if self.present[number] else "device gone"
             place = (x + column * across + gap / 2, y + row * down)
             size = (across - gap, down - min(gap, 0.25 * down))

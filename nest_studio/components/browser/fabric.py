@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from nest_core.report.picture import Drawn, to_svg
-from nest_core.report.picture.pointing import Pointing
+from nest_core.report.picture.matrix import Pointing
 
 if TYPE_CHECKING:
     from streamlit.components.v2.types import ComponentRenderer

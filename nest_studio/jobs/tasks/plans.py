@@ -25,8 +25,7 @@ from nest_core.report.figures.cost_matrices import cost_matrices_figure
 from nest_core.report.figures.linkload import linkload_figure
 from nest_core.report.figures.waterfall import waterfall_figure
 from nest_core.report.picture import Drawn, picture, untitled
-from nest_core.report.picture.matrix import matrix_picture
-from nest_core.report.picture.pointing import Pointing, pointing
+from nest_core.report.picture.matrix import Pointing, matrix_picture, pointing
 from nest_core.scenario import Scenario
 from nest_core.scenario.titles import scenario_title
 from nest_studio.jobs.tasks.requests import (
