@@ -130,7 +130,7 @@ def test_pointing_at_links_says_their_load_and_at_a_cell_its_seconds():
     assert set(cells("clos")[1]) <= set(told.tips)
     assert "1.58 s of an iteration" in told.tips[cell_key("tp", "node")][0]
     assert "own level" in told.tips[cell_key("tp", "node")][-1]
-    spine = dict(told.said)["1 spine"]
+    spine = dict(told.table)["1 spine"]
     assert spine.startswith("64 of 64 ports each, the busiest link is busy 21.5")
     nothing = pointing(drawn, None)
     assert not nothing.lights

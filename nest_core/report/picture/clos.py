@@ -22,7 +22,6 @@ from nest_core.report.picture.clos_structure import MAX_RAIL_COLOURS, Structure
 from nest_core.report.picture.clos_words import ClosWords, Counts, fault_words, title
 from nest_core.report.picture.frame import Frame, frame_of, framed
 from nest_core.report.picture.marks import Box, Drawn, Mark, Words, between
-from nest_core.report.picture.meshes import Mesh
 from nest_core.report.picture.plan import (
     BoxSpan,
     DrawOptions,
@@ -36,17 +35,17 @@ from nest_core.report.picture.plan import (
     tier_busy,
 )
 from nest_core.report.picture.racks import NodeBoxes, Paint, node_words
-from nest_core.report.picture.switches import DrawnSwitch, Placed, cross
-from nest_core.report.picture.text import plural, text_width
+from nest_core.report.picture.switches import DrawnSwitch, Mesh, Placed, failed_corner
+from nest_core.report.picture.text import centred, first_fitting, plural, text_width
 
 __all__ = ["clos_drawn", "load_looks", "transfers"]
 
 
 def transfers(
-    structure: Structure, stages: PlanOnDevices, leaves: Sequence[Placed], spines: Sequence[Placed]
+    structure: Structure, plan: PlanOnDevices, leaves: Sequence[Placed], spines: Sequence[Placed]
 ) -> list[Mark]:
     """Draw the first replica's way from stage to stage."""
-    marks, groups = list[Mark](), stages.groups
+    marks, groups = list[Mark](), plan.groups
     for stage, pair in enumerate(pairwise(groups)):
         low, high = (_leaf(structure, leaves, group[0]) for group in pair)
         if low.key != high.key and spines:
@@ -86,7 +85,7 @@ _BAR = 18.0
 def clos_drawn(fabric: Clos, options: DrawOptions) -> Drawn:
     """Draw a Clos fabric."""
     structure = Structure(fabric, options.parts.hall.per_rack, options.slow)
-    stages, paint = paint_of(options, fabric.slots, fabric.as_built.devices)
+    plan, paint = paint_of(options, fabric.slots, fabric.as_built.devices)
     boxes = NodeBoxes(
         np.arange(fabric.nodes + 1) * fabric.devices_per_node,
         structure.is_present,
@@ -96,11 +95,11 @@ def clos_drawn(fabric: Clos, options: DrawOptions) -> Drawn:
     )
     looks, busiest = ({}, 0.0) if options.loads is None else load_looks(structure, options.loads)
     frame = frame_of(options.width)
-    layout = ClosLayout(structure, _inner(frame, fabric), boxes.has_cells)
     counts = _counts(fabric, options.parts)
-    drawing = _ClosDrawing(layout, boxes, stages, counts, looks)
+    area = _inner(frame, fabric)
+    drawing = _ClosDrawing(structure, area, boxes, plan, counts, looks)
     form, marks = drawing.marks()
-    words = ClosWords(layout, counts, form, node_words(marks))
+    words = ClosWords(drawing, counts, form, node_words(marks))
     heads = load_words(options, (title(structure), words.subtitle), busiest)
     legend = legend_of(options, busiest, words.legend(), marks)
     return framed(frame, heads, marks, words.rows(), legend)
@@ -141,43 +140,33 @@ def _inner(frame: Frame, fabric: Clos) -> Frame:
 
 
 @dataclass(frozen=True)
-class _ClosDrawing:
-    """The marks of rows that have their places."""
+class _ClosDrawing(ClosLayout):
+    """The marks of rows that have their places.
 
-    layout: ClosLayout
-    boxes: NodeBoxes
-    stages: PlanOnDevices | None
+    Parameters
+    ----------
+    plan : PlanOnDevices or None
+    counts : Counts
+    loads : mapping of str to str
+        Looks of links by leaf and way.
+    """
+
+    plan: PlanOnDevices | None
     counts: Counts
     loads: Mapping[str, str]
 
-    @property
-    def structure(self) -> Structure:
-        """What there is."""
-        return self.layout.structure
-
-    @property
-    def fabric(self) -> Clos:
-        """What is drawn."""
-        return self.layout.fabric
-
-    @property
-    def frame(self) -> Frame:
-        """What is left to the rows."""
-        return self.layout.frame
-
     def marks(self) -> tuple[str, list[Mark]]:
         """Return what a line between spines and leaves is, and all marks."""
-        layout = self.layout
         form, links, boxes = "mesh", list[Mark](), list[Mark]()
-        for panel in layout.panels if layout.has_frames else ():
-            boxes += layout.panel_frame(panel).marks
+        for panel in self.panels if self.has_frames else ():
+            boxes += self.panel_frame(panel).marks
         if self.fabric.kind == "rail_only":
             boxes += self._no_common_spine()
-        for mesh in layout.cores:
+        for mesh in self.cores:
             links += mesh.marks()
             boxes += [mark for core in mesh.upper for mark in core.marks]
-        for number, panel in enumerate(layout.panels):
-            leaves, spines = layout.leaves[number], layout.spines[number]
+        for number, panel in enumerate(self.panels):
+            leaves, spines = self.leaves[number], self.spines[number]
             if spines:
                 mesh = self._mesh(number, panel)
                 form = mesh.form
@@ -186,14 +175,14 @@ class _ClosDrawing:
         boxes += self._nodes()
         if self.fabric.planes > 1:
             boxes += self._other_planes([*links, *boxes])
-        if self.stages is not None:
-            boxes += self._planned(self.stages, boxes)
+        if self.plan is not None:
+            boxes += self._planned(self.plan, boxes)
         if self.frame.words:
             boxes += self._faults()
         return form, [*links, *boxes]
 
     def _mesh(self, number: int, panel: ClosPanel) -> Mesh:
-        pod, layout = panel.pod, self.layout
+        pod = panel.pod
         words = ""
         if len(pod.numbers) == 1:
             leaves, spines = pod.links.shape
@@ -202,49 +191,45 @@ class _ClosDrawing:
             words = f"{total:,} links: {pairs}"
         return Mesh(
             f"links {self.fabric.tier_names[1]}",
-            layout.leaves[number],
-            layout.spines[number],
+            self.leaves[number],
+            self.spines[number],
             pod.links,
-            layout.unit,
+            self.unit,
             words,
             loads={key.removesuffix(" up"): look for key, look in self.loads.items()},
-            meshes=len(layout.panels),
+            meshes=len(self.panels),
         )
 
     def _no_common_spine(self) -> list[Mark]:
         """Draw an empty row where others have their common spines."""
-        top, bottom = self.layout.edges["common"]
+        top, bottom = self.edges["common"]
         place = self.frame.start + 2, top, self.frame.across - 4, bottom - top
         box = Box("", "nothing", *place, radius=4)
-        text, (x, y) = "no switch joins the rails", box.centre
-        fits = bottom - top >= 16 and text_width(text, 12.0) * 1.12 + 16 <= box.width
-        if not (self.frame.words and fits):
-            return [box]
-        return [box, Words(text, "soft", x, y + 4.2, 12.0, "middle")]
+        room = box.width - 16 if self.frame.words and box.height >= 16 else 0.0
+        return [box, *centred(box, first_fitting(["no switch joins the rails"], room), "soft")]
 
     def _nodes(self) -> list[Mark]:
-        layout = self.layout
-        row = NodeRow(self.structure, self.boxes, self.loads, *layout.edges["node"])
+        row = NodeRow(self.structure, self.boxes, self.loads, *self.edges["node"])
         if self.structure.has_rail_panels:
-            return row.below_rails(layout.leaves, (self.frame.start, self.frame.end))
+            return row.below_rails(self.leaves, (self.frame.start, self.frame.end))
         marks: list[Mark] = []
-        for panel, leaves in zip(layout.panels, layout.leaves, strict=True):
+        for panel, leaves in zip(self.panels, self.leaves, strict=True):
             marks += row.below(leaves, panel.row.pitch)
         return marks
 
-    def _planned(self, stages: PlanOnDevices, marks: Sequence[Mark]) -> list[Mark]:
+    def _planned(self, plan: PlanOnDevices, marks: Sequence[Mark]) -> list[Mark]:
         """Draw a plan's brackets, tensor groups and transfers."""
         structure, per_node = self.structure, self.fabric.devices_per_node
         result: list[Mark] = []
-        if len(self.layout.panels) == 1:
-            leaves = self.layout.leaves[0]
-            result += transfers(structure, stages, leaves, self.layout.spines[0])
+        if len(self.panels) == 1:
+            leaves = self.leaves[0]
+            result += transfers(structure, plan, leaves, self.spines[0])
             if self.frame.words and self.fabric.rails == 1:
                 name = structure.unit_name
                 name = name if name == "rack" else self.fabric.tier_names[0]
                 spans = [self._span(leaf.box, leaf.members) for leaf in leaves]
-                result += stages.brackets(spans, name, self.frame.bottom + 3.5)
-        return result + stages.outlines(marks, per_node)
+                result += plan.brackets(spans, name, self.frame.bottom + 3.5)
+        return result + plan.outlines(marks, per_node)
 
     def _span(self, box: Box, leaves: Sequence[DrawnSwitch]) -> BoxSpan:
         per_node = self.fabric.devices_per_node
@@ -256,13 +241,12 @@ class _ClosDrawing:
 
     def _faults(self) -> list[Mark]:
         """Name failed and slow switches: those of the top row above it, others at the bottom."""
-        layout, frame = self.layout, self.frame
-        rows = [(leaves, frame.bottom + 13) for leaves in layout.leaves]
+        frame = self.frame
+        rows = [(leaves, frame.bottom + 13) for leaves in self.leaves]
         rows += [
-            (spines, frame.bottom + 13 if layout.cores else frame.top - 4)
-            for spines in layout.spines
+            (spines, frame.bottom + 13 if self.cores else frame.top - 4) for spines in self.spines
         ]
-        rows += [(list(mesh.upper), frame.top - 4) for mesh in layout.cores]
+        rows += [(list(mesh.upper), frame.top - 4) for mesh in self.cores]
         marks, taken = list[Mark](), list[tuple[float, float, float]]()
         for row, y in rows:
             for placed in row:
@@ -291,16 +275,12 @@ class _ClosDrawing:
         key = f"plane {letters[0]}" if fabric.planes == 2 else f"planes {'-'.join(letters)}"
         y, height = frame.bottom + (20 if frame.words else 1), (_BAR if frame.words else 8.0) - 3
         box = Box(key, "frame", frame.start, y, frame.across, height, "", present, radius=2)
-        result: list[Mark] = [box]
-        if lost:
-            place = (box.x, y, height, height)
-            corner = Box(f"failed of {key}", "switch gone", *place, key, lost)
-            result += [corner, *cross(corner)]
         parts = ", ".join(f"{n:,} {plural(name, n)}" for name, n in present if "links" not in name)
         words = f"{key}: {parts}"
         texts = (f"{words}, links to every NIC as in plane A", words, key) if frame.words else ()
-        x = box.centre[0]
-        for text in texts:
-            if text_width(text, 12.0) * 1.1 + 44 <= frame.across:
-                return [*result, Words(text, "soft", x, y + 11.7, 12, "middle", key)]
-        return result
+        text = centred(box, first_fitting(texts, frame.across - 44), "soft")
+        return [
+            box,
+            *(failed_corner(f"failed of {key}", "switch gone", box, lost) if lost else []),
+            *text,
+        ]

@@ -17,10 +17,9 @@ from nest_core.report.picture.clos_structure import (
 )
 from nest_core.report.picture.frame import Frame
 from nest_core.report.picture.marks import Box, Mark, Words
-from nest_core.report.picture.meshes import Mesh
-from nest_core.report.picture.racks import MIN_DOMAIN
-from nest_core.report.picture.switches import DrawnSwitch, Placed, place, room_of_link
-from nest_core.report.picture.text import text_width
+from nest_core.report.picture.racks import MIN_DOMAIN, NodeBoxes
+from nest_core.report.picture.switches import DrawnSwitch, Mesh, Placed, place, room_of_link
+from nest_core.report.picture.text import first_fitting
 
 __all__ = ["ClosLayout", "ClosPanel"]
 
@@ -56,13 +55,12 @@ class ClosLayout:
     structure : Structure
     frame : Frame
         What is left to them.
-    has_cells : bool
-        Whether every device is drawn.
+    boxes : NodeBoxes
     """
 
     structure: Structure
     frame: Frame
-    has_cells: bool
+    boxes: NodeBoxes
 
     @property
     def fabric(self) -> Clos:
@@ -100,9 +98,9 @@ class ClosLayout:
     def has_labels(self) -> bool:
         """Whether panels have room for their names."""
         panel = self.panels[-1]
-        text = panel.key.split(" ")[-1]
         room = panel.end - panel.start - 6
-        return self.has_frames and self.frame.words and _name_width(text) <= room
+        fits = first_fitting([panel.key.split(" ")[-1]], room, bold=True)
+        return self.frame.words and bool(fits)
 
     @cached_property
     def edges(self) -> dict[str, tuple[float, float]]:
@@ -112,7 +110,7 @@ class ClosLayout:
         switch = min(18.0, max(6.0, 0.055 * down))
         bundle = min(40.0, max(6.0, (0.11 if fabric.tiers < 3 else 0.07) * down))
         nodes = 0.31 if fabric.tiers < 3 else 0.26
-        if fabric.nodes == 1 or (fabric.devices_per_node >= MIN_DOMAIN and self.has_cells):
+        if fabric.nodes == 1 or (fabric.devices_per_node >= MIN_DOMAIN and self.boxes.has_cells):
             nodes = 0.46
         shares: list[tuple[str, float]] = []
         if fabric.kind == "rail_only":
@@ -220,13 +218,9 @@ class ClosLayout:
         marks: list[Mark] = [box]
         middle = box.centre[0]
         if self.has_labels:
-            fits = _name_width(panel.key) <= box.width - 6
-            text = panel.key if fits else panel.key.split()[-1]
+            texts = (panel.key, panel.key.split()[-1])
+            text = first_fitting(texts, box.width - 6, bold=True)
             marks.append(Words(text, "soft", middle, top + 13, 12.0, "middle", panel.key))
         switches = tuple(DrawnSwitch("pod", at, 0, up) for at, up in enumerate(panel.pod.uplinks))
         reach = sum(panel.pod.uplinks) * self.unit
         return Placed(box, switches, tuple(marks), (middle - reach / 2, reach))
-
-
-def _name_width(text: str) -> float:
-    return text_width(text, 12.0, bold=True) * 1.12

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from nest_core.report.picture.aggregate import mesh_form
 from nest_core.report.picture.clos_structure import Structure
-from nest_core.report.picture.marks import Band, Line, Mark, between
+from nest_core.report.picture.marks import Line, Mark, band, between
 from nest_core.report.picture.racks import MIN_DOMAIN, NodeBoxes, RailColumn
 from nest_core.report.picture.switches import Placed
 
@@ -185,19 +185,10 @@ class NodeRow:
         rate = first.rate if len(leaf.members) == 1 else 1.0
         colour = first.look if first.look in leaf.box.look.split() else ""
         look = self.loads.get(f"{leaf.key} down", f"{colour} bundle".strip())
-        look = "link gone" if not here else "bundle slow" if rate < 1 else look
-        (above, below) = [(x + width * (1 - rate) / 2, width * rate) for x, width in edges]
-        top, ends = leaf.box.y + leaf.box.height, (key, leaf.key)
-        corners = (
-            (above[0], top),
-            (above[0] + above[1], top),
-            (below[0] + below[1], self.top),
-            (below[0], self.top),
-        )
-        of, lost = f"links {first.name}", total - here
-        marks: list[Mark] = [Band(between(*ends), look, corners, ends, ((of, here or lost),))]
-        if here and lost:
-            x = above[0] + above[1] - 0.5
-            points = ((x, self.top), (x, top))
-            marks.append(Line(between(*ends), "link gone", points, 1.0, ends, ((of, lost),)))
-        return marks
+        if rate < 1:
+            look = "bundle slow"
+        upper, lower = ((x + width * (1 - rate) / 2, width * rate) for x, width in edges)
+        top = leaf.box.y + leaf.box.height
+        places = (lower[0], self.top, lower[1]), (upper[0], top, upper[1])
+        counts = here, total - here
+        return band(f"links {first.name}", (key, leaf.key), places, counts, look)

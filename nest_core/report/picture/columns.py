@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from nest_core.report.picture.aggregate import BoxRow
-from nest_core.report.picture.frame import TEXT, Frame
-from nest_core.report.picture.marks import Band, Box, Mark, Point, Stands, Words, between
+from nest_core.report.picture.frame import Frame
+from nest_core.report.picture.marks import Box, Mark, Point, Stands, band
 from nest_core.report.picture.plan import PlanOnDevices
 from nest_core.report.picture.racks import NodeBoxes
 from nest_core.report.picture.switches import cross
-from nest_core.report.picture.text import text_width
+from nest_core.report.picture.text import centred, first_fitting
 
 __all__ = ["Columns"]
 
@@ -79,10 +79,8 @@ class Columns:
         box = Box(key, look, x - width / 2, top, width, bottom - top, "", stands, head, foot)
         if look != "switch":
             return [box, *cross(box)]
-        y = (top + bottom) / 2 + (4 if foot > head else 5)
-        room = (foot + head) / 2 if self.frame.words and bottom - top >= 16 else 0.0
-        fits = [text for text in texts if text_width(text, TEXT) * 1.1 + 2 <= room]
-        return [box, *(Words(text, "", x, y, TEXT, "middle", key) for text in fits[:1])]
+        room = (foot + head) / 2 - 2 if self.frame.words and bottom - top >= 16 else 0.0
+        return [box, *centred(box, first_fitting(texts, room))]
 
     def bar(self) -> list[Mark]:
         """Draw the switches that join all columns."""
@@ -112,22 +110,8 @@ class Columns:
             What there is, and what has failed.
         """
         (x, top), (below, bottom), width = self.way(level, column)
-        ends = self.ends(level, column)
-        marks: list[Mark] = []
-        start = -0.5
-        for part, count in zip((look, "bundle gone"), counts, strict=True):
-            if count:
-                end = start + count / sum(counts)
-                xs = start * width, end * width
-                corners = (
-                    (x + xs[0], top),
-                    (x + xs[1], top),
-                    (below + xs[1], bottom),
-                    (below + xs[0], bottom),
-                )
-                marks.append(Band(between(*ends), part, corners, ends, ((of, count),)))
-                start = end
-        return marks
+        edges = (below - width / 2, bottom, width), (x - width / 2, top, width)
+        return band(of, self.ends(level, column), edges, counts, look)
 
     def ends(self, level: int, column: int) -> tuple[str, str]:
         """Return the keys of what links into a level join."""

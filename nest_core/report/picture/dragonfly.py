@@ -19,7 +19,6 @@ from nest_core.report.picture.aggregate import BoxRow, opacity, row_of, tile_wor
 from nest_core.report.picture.columns import Columns
 from nest_core.report.picture.frame import Frame, frame_of, framed
 from nest_core.report.picture.marks import Drawn, Line, Mark, Point, Swatch, TierLabel, between
-from nest_core.report.picture.meshes import arc
 from nest_core.report.picture.plan import (
     DrawOptions,
     PlanOnDevices,
@@ -30,6 +29,7 @@ from nest_core.report.picture.plan import (
     paint_of,
 )
 from nest_core.report.picture.racks import NodeBoxes, Paint, node_words
+from nest_core.report.picture.switches import arc
 from nest_core.report.picture.text import count_words, rate_words
 
 __all__ = ["dragonfly_drawn"]

@@ -23,7 +23,7 @@ from nest_core.fabric.lattice import lattice_of
 from nest_core.network import GraphLinkMap
 from nest_core.report.picture.aggregate import MAX_PAIRS, MIN_PITCH, gap, opacity
 from nest_core.report.picture.folding import Folded, by_rank, folded
-from nest_core.report.picture.frame import TEXT, Frame, frame_of, framed
+from nest_core.report.picture.frame import Frame, frame_of, framed
 from nest_core.report.picture.grids import torus_drawn
 from nest_core.report.picture.marks import (
     Band,
@@ -34,10 +34,8 @@ from nest_core.report.picture.marks import (
     Point,
     Swatch,
     TierLabel,
-    Words,
     between,
 )
-from nest_core.report.picture.meshes import arc
 from nest_core.report.picture.plan import (
     DrawOptions,
     legend_of,
@@ -47,7 +45,14 @@ from nest_core.report.picture.plan import (
     stage_ink,
 )
 from nest_core.report.picture.racks import Paint
-from nest_core.report.picture.text import count_words, plural, rate_words, text_width
+from nest_core.report.picture.switches import arc
+from nest_core.report.picture.text import (
+    centred,
+    count_words,
+    first_fitting,
+    plural,
+    rate_words,
+)
 
 __all__ = ["graph_drawn"]
 
@@ -232,12 +237,11 @@ class _Rows:
             if members[0].role == "device":
                 look = self.paint([self._numbers[element.id] for element in members])
             ink = stage_ink(look) if look.startswith("stage-") else ""
-            key, place = self.key(box), (x - width / 2, top, width, bottom - top)
-            entries = tuple(sorted(stands.items()))
-            marks.append(Box(key, look, *place, stands=entries, radius=2))
-            label = _label(members, width - 4)
-            if label and self.frame.words and bottom - top >= 15:
-                marks.append(Words(label, ink, x, (top + bottom) / 2 + 4.2, TEXT, "middle", key))
+            place, entries = (x - width / 2, top, width), tuple(sorted(stands.items()))
+            mark = Box(self.key(box), look, *place, bottom - top, stands=entries, radius=2)
+            marks.append(mark)
+            if self.frame.words and bottom - top >= 15:
+                marks += centred(mark, first_fitting(_names(members), width - 4), ink)
         return marks
 
     @cached_property
@@ -290,17 +294,16 @@ class _Rows:
         return [*labels, TierLabel("node", nodes, "", (), self.frame.top, self.frame.bottom)]
 
 
-def _label(members: Sequence[Element], room: float) -> str:
-    """Return what fits: the name with how many there are, or the number alone."""
+def _names(members: Sequence[Element]) -> list[str]:
+    """Return what a box may be called, the longest first: with how many there are, or a number."""
     count = sum(element.count for element in members)
     stems = {element.id.rstrip("0123456789.-_ ") for element in members}
     role = "NIC" if members[0].role == "nic" else members[0].role
     word = members[0].id if len(members) == 1 else min(stems) if len(stems) == 1 else role
-    last = members[0].id.rpartition(" ")[2]
-    texts = [word, last if last.isdigit() else ""]
     if count > 1:
-        texts = [f"{word or role} x {count:,}", f"x {count:,}"]
-    return next((text for text in texts if text and text_width(text, TEXT) * 1.1 <= room), "")
+        return [f"{word or role} x {count:,}", f"x {count:,}"]
+    last = members[0].id.rpartition(" ")[2]
+    return [word, last if last.isdigit() else ""]
 
 
 def _legend(fabric: GraphFabric) -> list[Swatch]:

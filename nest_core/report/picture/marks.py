@@ -26,6 +26,7 @@ __all__ = [
     "Swatch",
     "TierLabel",
     "Words",
+    "band",
     "between",
     "rectangle",
 ]
@@ -246,3 +247,40 @@ def between(end: str, other: str) -> str:
 def rectangle(x: float, y: float, width: float, height: float) -> tuple[Point, ...]:
     """Return its four corners."""
     return ((x, y), (x + width, y), (x + width, y + height), (x, y + height))
+
+
+def band(
+    of: str,
+    ends: tuple[str, str],
+    edges: tuple[tuple[float, float, float], tuple[float, float, float]],
+    counts: tuple[int, int],
+    look: str,
+) -> list[Mark]:
+    """Draw parallel links as one area, what has failed of them at the right.
+
+    Parameters
+    ----------
+    of : str
+        Class of the bill.
+    ends : (str, str)
+        Keys of the lower and the upper box.
+    edges : ((float, float, float), (float, float, float))
+        Left end, height and length of the lower and the upper edge.
+    counts : (int, int)
+        Links that are left, and those that have failed.
+    """
+    (x, bottom, length), (upper, top, wide) = edges
+    marks: list[Mark] = []
+    start = 0.0
+    for part, count in ((look, counts[0]), ("bundle gone", counts[1])):
+        if count:
+            end = start + count / sum(counts)
+            corners = (
+                (upper + start * wide, top),
+                (upper + end * wide, top),
+                (x + end * length, bottom),
+                (x + start * length, bottom),
+            )
+            marks.append(Band(between(*ends), part, corners, ends, ((of, count),)))
+            start = end
+    return marks

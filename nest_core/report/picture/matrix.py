@@ -4,20 +4,23 @@ Columns are classes of traffic, rows are levels, the outermost on top. A cell sa
 one iteration that its class takes if its groups reach up to that level
 (`nest_core.explain.cost_matrices`); those of the plan itself are outlined. `lights` names, for
 every cell, the classes of links that its traffic crosses: those of its level and of all within.
+`pointing` says what a pointer at a part of either picture reads and lights: parts are named by
+their keys, links by the class of the bill that they belong to.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from nest_core.documents.units import GB, humanise, humanise_seconds, percent
 from nest_core.explain.cost_matrices import MATRIX_CLASSES, CostMatrices, LevelOf, matrix_finding
-from nest_core.explain.loads import Loads, TierLoad
+from nest_core.explain.loads import Loads
 from nest_core.explain.traffic import CLASSES
+from nest_core.fabric.checks import IntArray
 from nest_core.report.picture.frame import TEXT
 from nest_core.report.picture.marks import Box, Drawn, Mark, TierLabel, Words
 from nest_core.report.picture.text import wrapped
@@ -25,8 +28,8 @@ from nest_core.report.picture.text import wrapped
 __all__ = ["Pointing", "cell_key", "crossed", "lights", "matrix_picture", "pointing"]
 
 
-SHADES = 4
-SUBTITLE = (
+_SHADES = 4
+_SUBTITLE = (
     "Seconds of an iteration if a class's groups reach up to a level, at this plan's widths; "
     "outlined: the plan's own; –: no group of that size ends there"
 )
@@ -38,30 +41,37 @@ _LINKS = {"router": "links node", "group": "links local"}
 
 
 def cell_key(name: str, level: str) -> str:
-    """The key of a class' cell at a level."""
+    """Return the key of a class' cell at a level."""
     return f"{MATRIX_CLASSES[name][1]} traffic at the {level}"
 
 
-def lights(matrices: CostMatrices, said: Sequence[TierLabel]) -> dict[str, tuple[str, ...]]:
-    """Classes of the bill whose marks a cell lights, by the cell's key.
+def _cells(matrices: CostMatrices) -> Iterator[tuple[str, int, int, float]]:
+    """Yield class, column, row and seconds of every cell that has any."""
+    for column, name in enumerate(matrices.ranks):
+        for row in range(len(matrices.levels)):
+            seconds = float(matrices.seconds[column, row])
+            if not np.isnan(seconds):
+                yield name, column, row, seconds
+
+
+def lights(matrices: CostMatrices, labels: Sequence[TierLabel]) -> dict[str, tuple[str, ...]]:
+    """Return classes of the bill whose marks a cell lights, by the cell's key.
 
     Parameters
     ----------
     matrices : CostMatrices
-    said : sequence of TierLabel
+    labels : sequence of TierLabel
         Of the fabric's picture, top tier first.
     """
-    reached = crossed([level.name for level in matrices.levels], said)
+    reached = crossed([level.name for level in matrices.levels], labels)
     return {
-        cell_key(name, level.name): reached[row]
-        for column, name in enumerate(matrices.ranks)
-        for row, level in enumerate(matrices.levels)
-        if not np.isnan(matrices.seconds[column, row])
+        cell_key(name, matrices.levels[row].name): reached[row]
+        for name, _, row, _ in _cells(matrices)
     }
 
 
-def crossed(levels: Sequence[str], said: Sequence[TierLabel]) -> list[tuple[str, ...]]:
-    """Tiers and links of a picture that traffic of every level crosses, innermost first.
+def crossed(levels: Sequence[str], labels: Sequence[TierLabel]) -> list[tuple[str, ...]]:
+    """Return tiers and links of a picture that traffic of every level crosses, innermost first.
 
     A level of a tier's name climbs the links up to that tier and all below them, also where the
     levels leave tiers out. On a torus every level crosses every class of links. Where no class has
@@ -71,95 +81,80 @@ def crossed(levels: Sequence[str], said: Sequence[TierLabel]) -> list[tuple[str,
     ----------
     levels : sequence of str
         Names, innermost first.
-    said : sequence of TierLabel
+    labels : sequence of TierLabel
         Of the fabric's picture, top tier first.
     """
-    order = [one.what for one in reversed(said)]
+    order = [label.what for label in reversed(labels)]
     links = [what for what in order if what.startswith("links ")]
     if any(_HOPS.match(level) for level in levels):
         return [tuple(links)] * len(levels)
-    matrices: list[tuple[str, ...]] = []
+    result: list[tuple[str, ...]] = []
     passed: dict[str, None] = {}
     for number, level in enumerate(levels):
         name = level.partition(",")[0]
         up = f"links {name}" if f"links {name}" in links else _LINKS.get(name, "")
+        new = links if number + 1 == len(levels) else links[:number]
         if up in links and name != "node":
             below = order[: order.index(up) + 1]
             tiers = [what for what in below if what == "node" or f"links {what}" in links]
-            passed |= dict.fromkeys((*tiers, *(what for what in below if what in links)))
-            passed |= dict.fromkeys([name] if name in order else [])
+            new = [*tiers, *(what for what in below if what in links)]
+            new += [name] if name in order else []
         elif number == 0:
-            passed |= dict.fromkeys(what for what in order if what in ("node", "inside"))
-        else:
-            passed |= dict.fromkeys(links if number + 1 == len(levels) else links[:number])
-        matrices.append(tuple(passed))
-    return matrices
+            new = [what for what in order if what in ("node", "inside")]
+        passed |= dict.fromkeys(new)
+        result.append(tuple(passed))
+    return result
 
 
 def matrix_picture(
-    matrices: CostMatrices, said: Sequence[TierLabel] = (), height: float = 460.0
+    matrices: CostMatrices, labels: Sequence[TierLabel] = (), height: float = 460.0
 ) -> Drawn:
-    """Seconds of an iteration by class and level.
+    """Return seconds of an iteration by class and level.
 
     Parameters
     ----------
     matrices : CostMatrices
-    said : sequence of TierLabel
+    labels : sequence of TierLabel
         Of the fabric's picture beside it: levels stand at the height of the tiers of their name.
     height : float
         Of that picture.
     """
-    rows = _heights(matrices.levels, said, height)
+    rows = _heights(matrices.levels, labels, height)
     marks: list[Mark] = []
     top = min(rows) - _CELL / 2 - 10
     for column, (name, size) in enumerate(matrices.ranks.items()):
-        x = _LABEL + column * _COLUMN + (_COLUMN - 4) / 2
+        x = _middle(column)
         ranks = "ends" if name == "tied" else "stages" if name == "pp" else f"{size:,} ranks"
         head = wrapped(MATRIX_CLASSES[name][1], _COLUMN, TEXT, bold=True, most=2)
         for line, text in enumerate(reversed(head)):
             marks.append(Words(text, "bold", x, top - 16 - 15 * line, anchor="middle"))
         marks.append(Words(ranks, "soft", x, top - 1, anchor="middle"))
-    shades = _shades(matrices)
-    for row, (level, y) in enumerate(zip(matrices.levels, rows, strict=True)):
-        marks.append(Words(level.name, "bold", _LABEL - 10, y - 1, anchor="end"))
+    for level, y in zip(matrices.levels, rows, strict=True):
         rate = f"{humanise(level.bandwidth_Bps / GB)} GB/s"
+        marks.append(Words(level.name, "bold", _LABEL - 10, y - 1, anchor="end"))
         marks.append(Words(rate, "soft", _LABEL - 10, y + 14, anchor="end"))
-        for column, name in enumerate(matrices.ranks):
-            marks += _cell(matrices, (column, row), name, y, int(shades[column, row]))
-    width = _LABEL + _COLUMN * len(matrices.ranks)
-    below = max(rows) + _CELL / 2 + 4
-    return Drawn(matrix_finding(matrices), SUBTITLE, width, below, tuple(marks))
+    shades = _shades(matrices)
+    for name, column, row, seconds in _cells(matrices):
+        y, is_chosen = rows[row], bool(matrices.own[column, row])
+        key = cell_key(name, matrices.levels[row].name)
+        look = f"cell tint-{shades[column, row]}{' own' if is_chosen else ''}"
+        inset = 1.0 if is_chosen else 0.0  # of the outline
+        place = _LABEL + column * _COLUMN + inset, y - _CELL / 2 + inset
+        marks.append(Box(key, look, *place, _COLUMN - 4 - 2 * inset, _CELL - 2 * inset))
+        ink, at = "cell-text bold" if is_chosen else "cell-text", (_middle(column), y + 5)
+        marks.append(Words(_digits(seconds), ink, *at, _VALUE, "middle", key))
+    for column, row in np.argwhere(np.isnan(matrices.seconds)).tolist():
+        marks.append(Words("–", "soft", _middle(column), rows[row] + 5, _VALUE, "middle"))
+    width, below = _LABEL + _COLUMN * len(matrices.ranks), max(rows) + _CELL / 2 + 4
+    return Drawn(matrix_finding(matrices), _SUBTITLE, width, below, tuple(marks))
 
 
-def _cell(
-    matrices: CostMatrices, place: tuple[int, int], name: str, y: float, shade: int
-) -> list[Mark]:
-    column, row = place
-    x, middle = _LABEL + column * _COLUMN, y + 5
-    seconds = float(matrices.seconds[place])
-    if np.isnan(seconds):
-        return [Words("–", "soft", x + (_COLUMN - 4) / 2, middle, _VALUE, "middle")]
-    key = cell_key(name, matrices.levels[row].name)
-    look = f"cell tint-{shade}{' own' if matrices.own[place] else ''}"
-    inset = 1.0 if matrices.own[place] else 0.0
-    return [
-        Box(
-            key, look, x + inset, y - _CELL / 2 + inset, _COLUMN - 4 - 2 * inset, _CELL - 2 * inset
-        ),
-        Words(
-            _digits(seconds),
-            "cell-text bold" if matrices.own[place] else "cell-text",
-            x + (_COLUMN - 4) / 2,
-            middle,
-            _VALUE,
-            "middle",
-            key,
-        ),
-    ]
+def _middle(column: int) -> float:
+    return _LABEL + column * _COLUMN + (_COLUMN - 4) / 2
 
 
 def _digits(seconds: float) -> str:
-    """Three digits, none beyond a millisecond.
+    """Return three digits, none beyond a millisecond.
 
     Examples
     --------
@@ -171,40 +166,38 @@ def _digits(seconds: float) -> str:
     return f"{seconds:.3f}" if seconds >= 5e-4 else "< 0.001"
 
 
-def _shades(matrices: CostMatrices) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-    """0 (least) to `SHADES` by the logarithm of the seconds."""
+def _shades(matrices: CostMatrices) -> IntArray:
+    """Return 0 (least) to `_SHADES` by the logarithm of the seconds."""
     with np.errstate(divide="ignore"):
         logs = np.log10(np.nan_to_num(matrices.seconds, nan=0.0))
     ends = logs[np.isfinite(logs)]
-    if not len(ends):
-        return np.zeros(matrices.seconds.shape, np.int64)
-    low, high = float(ends.min()), max(float(ends.max()), float(ends.min()) + 1.0)
+    low = float(ends.min(initial=np.inf)) if len(ends) else 0.0
+    high = max(float(ends.max(initial=-np.inf)), low + 1.0)
     share = np.clip((np.nan_to_num(logs, neginf=low) - low) / (high - low), 0.0, 1.0)
-    return np.rint(share * SHADES).astype(np.int64)
+    return np.rint(share * _SHADES).astype(np.int64)
 
 
-def _heights(levels: Sequence[LevelOf], said: Sequence[TierLabel], height: float) -> list[float]:
-    """Middle of every level's row, innermost first: at its tier, at least a row apart.
+def _heights(levels: Sequence[LevelOf], labels: Sequence[TierLabel], height: float) -> list[float]:
+    """Return the middle of every level's row, innermost first: at its tier, at least a row apart.
 
     Where the picture is too low for all rows they go on below it.
     """
-    tiers = {one.what: (one.top + one.bottom) / 2 for one in said}
-    parts = [one for one in said if one.bottom > one.top]
-    top = min((one.top for one in parts), default=0.0)
-    bottom = max((one.bottom for one in parts), default=height)
-    count = len(levels)
-    even = [bottom - (number + 0.5) * (bottom - top) / count for number in range(count)]
-    wanted = [tiers.get(level.name, at) for level, at in zip(levels, even, strict=True)]
-    least = max(top + _CELL / 2, _HEADS + _CELL / 2)
-    matrices: list[float] = []
-    for at in reversed(wanted):  # from the top down
-        matrices.append(max(at, least))
-        least = matrices[-1] + _ROW
-    most = max(height - 2, _HEADS + (count - 1) * _ROW + _CELL) - _CELL / 2
+    tiers = {label.what: (label.top + label.bottom) / 2 for label in labels}
+    parts = [label for label in labels if label.bottom > label.top]
+    top = min((label.top for label in parts), default=0.0)
+    bottom = max((label.bottom for label in parts), default=height)
+    count, downwards = len(levels), list[float]()
+    y = max(top, _HEADS) + _CELL / 2
     for number in range(count - 1, -1, -1):
-        matrices[number] = min(matrices[number], most)
-        most = matrices[number] - _ROW
-    return matrices[::-1]
+        even = bottom - (number + 0.5) * (bottom - top) / count
+        downwards.append(max(tiers.get(levels[number].name, even), y))
+        y = downwards[-1] + _ROW
+    y = max(height - 2, _HEADS + (count - 1) * _ROW + _CELL) - _CELL / 2
+    upwards = []
+    for wanted in reversed(downwards):
+        upwards.append(min(wanted, y))
+        y = upwards[-1] - _ROW
+    return upwards
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,17 +210,17 @@ class Pointing:
         Lines by key, or by class of links; the first is the head.
     lights : dict of str to tuple of str
         Classes of the bill that a cell of the matrix lights, by its key.
-    said : tuple of tuple of str
-        Rows of the table for who does not see the picture: what, and its words.
+    table : tuple of tuple of str
+        Rows for who does not see the picture: what, and its words.
     """
 
     tips: dict[str, tuple[str, ...]]
     lights: dict[str, tuple[str, ...]]
-    said: tuple[tuple[str, ...], ...]
+    table: tuple[tuple[str, ...], ...]
 
 
 def pointing(drawn: Drawn, matrices: CostMatrices | None, loads: Loads | None = None) -> Pointing:
-    """Words of every tier, class of links and cell.
+    """Return the words of every tier, class of links and cell.
 
     Parameters
     ----------
@@ -236,62 +229,47 @@ def pointing(drawn: Drawn, matrices: CostMatrices | None, loads: Loads | None = 
     matrices : CostMatrices or None
         The matrix beside it.
     loads : Loads, optional
-        Of the plan that it shows.
+        Of the plan that it has.
     """
     busy = _busy(loads, drawn.labels) if loads else {}
-    tips = {one.what: (*_words(one), *_load_at(one.what, busy)) for one in drawn.labels}
+    tips: dict[str, tuple[str, ...]] = {}
+    for label in drawn.labels:
+        ratio = "" if label.ratio is None else f"{label.ratio:.3g} down : 1 up"
+        gone = f"{label.gone:,} more have failed" if label.gone else ""
+        load = busy.get(label.what) or busy.get(f"links {label.what}", ())
+        tips[label.what] = tuple(filter(None, (label.head, *label.words, ratio, gone, *load)))
     if matrices is not None:
-        tips |= _cells(matrices)
-    rows = tuple((words[0], ", ".join(words[1:])) for words in tips.values() if words)
-    return Pointing(tips, lights(matrices, drawn.labels) if matrices else {}, rows)
+        tips |= _cell_tips(matrices)
+    table = tuple((words[0], ", ".join(words[1:])) for words in tips.values() if words)
+    return Pointing(tips, lights(matrices, drawn.labels) if matrices else {}, table)
 
 
-def _words(one: TierLabel) -> tuple[str, ...]:
-    """The gutter's words in full, and the ratio in words."""
-    ratio = (f"{one.ratio:.3g} down : 1 up",) if one.ratio is not None else ()
-    gone = (f"{one.gone:,} more have failed",) if one.gone else ()
-    return tuple(word for word in (one.head, *one.words) if word) + ratio + gone
-
-
-def _busy(loads: Loads, said: Sequence[TierLabel]) -> dict[str, tuple[str, ...]]:
-    """Loads by class of links; classes that one tier has together share its busiest link."""
-    reached = crossed([level.name for level in loads.network.levels], said)
-    matrices: dict[str, tuple[str, ...]] = {}
+def _busy(loads: Loads, labels: Sequence[TierLabel]) -> dict[str, tuple[str, ...]]:
+    """Return loads by class of links; classes that one tier has together share its busiest link."""
+    reached = crossed([level.name for level in loads.network.levels], labels)
+    busy: dict[str, tuple[str, ...]] = {}
     for tier in loads.tiers:
         before = reached[tier.level - 1] if tier.level else ()
         new = [what for what in reached[tier.level] if what not in before]
         links = [what for what in new if what.startswith("links ")]
-        matrices |= dict.fromkeys(links, _load(loads, tier, alone=len(links) == 1))
-    return matrices
+        which = "the busiest link" if len(links) == 1 else "the busiest of all links"
+        time = humanise_seconds(tier.share * loads.iteration_s)
+        users = sorted(tier.busiest_busy.items(), key=lambda pair: -pair[1])
+        lines = [f"{CLASSES[name]}: {percent(part)}" for name, part in users if part]
+        first = f"{which} is busy {time}, {percent(tier.share)} of an iteration"
+        busy |= dict.fromkeys(links, (first, *lines))
+    return busy
 
 
-def _load_at(what: str, busy: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """Of a class of links, or of the links up to a tier of switches."""
-    return busy.get(what) or busy.get(f"links {what}", ())
-
-
-def _load(loads: Loads, tier: TierLoad, *, alone: bool) -> tuple[str, ...]:
-    which = "the busiest link" if alone else "the busiest of all links"
-    whole = humanise_seconds(tier.share * loads.iteration_s)
-    users = sorted(tier.busiest_busy.items(), key=lambda pair: -pair[1])
-    return (
-        f"{which} is busy {whole}, {percent(tier.share)} of an iteration",
-        *(f"{CLASSES[name]}: {percent(part)}" for name, part in users if part),
-    )
-
-
-def _cells(matrices: CostMatrices) -> dict[str, tuple[str, ...]]:
-    tips_of: dict[str, tuple[str, ...]] = {}
-    for column, (name, size) in enumerate(matrices.ranks.items()):
-        for row, level in enumerate(matrices.levels):
-            seconds = float(matrices.seconds[column, row])
-            if np.isnan(seconds):
-                continue
-            who = "neighbouring stages" if name == "pp" else f"groups of {size:,} ranks"
-            tips_of[cell_key(name, level.name)] = (
-                f"{MATRIX_CLASSES[name][1].capitalize()}, {level.name}: "
-                f"{humanise_seconds(seconds)} of an iteration",
-                f"if {who} reach up to level {level.name}, all sending at once",
-                *(("this is the plan's own level",) if matrices.own[column, row] else ()),
-            )
-    return tips_of
+def _cell_tips(matrices: CostMatrices) -> dict[str, tuple[str, ...]]:
+    tips: dict[str, tuple[str, ...]] = {}
+    for name, column, row, seconds in _cells(matrices):
+        level, ranks = matrices.levels[row].name, matrices.ranks[name]
+        who = "neighbouring stages" if name == "pp" else f"groups of {ranks:,} ranks"
+        time = f"{humanise_seconds(seconds)} of an iteration"
+        tips[cell_key(name, level)] = (
+            f"{MATRIX_CLASSES[name][1].capitalize()}, {level}: {time}",
+            f"if {who} reach up to level {level}, all sending at once",
+            *(("this is the plan's own level",) if matrices.own[column, row] else ()),
+        )
+    return tips

@@ -25,7 +25,7 @@ from nest_core.fabric.checks import IntArray
 from nest_core.network import Network
 from nest_core.report.picture.marks import Box, Line, Mark, Point, Swatch, Words
 from nest_core.report.picture.racks import Paint, plain
-from nest_core.report.picture.text import plural, text_width
+from nest_core.report.picture.text import first_fitting, plural
 from nest_core.report.picture.theme import STAGE_STEPS
 
 if TYPE_CHECKING:
@@ -198,11 +198,11 @@ class PlanOnDevices:
         key, look = f"stage {stage + 1}", f"{stage_look(stage, self.stages)} bar"
         span = f"{plural(name, 2)} {first}-{last}" if last > first else f"{name} {first}"
         texts = (f"{key} {span}", key, f"{stage + 1}")
-        fits = [text for text in texts if text_width(text, 12.0) * 1.1 <= end - start]
+        text = first_fitting(texts, end - start)
         place = (start + end) / 2, y + 13.5
         return [
             Line(key, look, ((start, y), (end, y)), 2.5),
-            *(Words(text, "label", *place, 12.0, "middle", key) for text in fits[:1]),
+            *([Words(text, "label", *place, 12.0, "middle", key)] if text else []),
         ]
 
 

@@ -10,10 +10,9 @@ import numpy as np
 from nest_core.fabric.checks import BoolArray, IntArray
 from nest_core.fabric.scale_up import ScaleUp
 from nest_core.report.picture.aggregate import cells_of, tiles
-from nest_core.report.picture.marks import Box, Line, Mark, Stands, Words, between
-from nest_core.report.picture.meshes import arc
-from nest_core.report.picture.switches import cross, failed_corner
-from nest_core.report.picture.text import text_width
+from nest_core.report.picture.marks import Box, Line, Mark, Stands, between
+from nest_core.report.picture.switches import arc, cross, failed_corner
+from nest_core.report.picture.text import centred, first_fitting
 
 __all__ = ["MIN_DOMAIN", "Area", "NodeBoxes", "Paint", "RailColumn", "node_words", "plain"]
 
@@ -116,9 +115,8 @@ class NodeBoxes:
         bottom = y + height - (22 if height >= 60 else 4)
         if height >= 60:
             texts = f"rack {node}" if domain else key, str(node)
-            fits = [text for text in texts if text_width(text, 12) * 1.1 + 3 <= width]
-            place = x + width / 2, y + height - 7
-            marks += [Words(text, "soft", *place, 12, "middle", key) for text in fits[:1]]
+            foot = Box(key, "", x, y + height - 20, width, 17.6)
+            marks += centred(foot, first_fitting(texts, width - 3), "soft")
         below = 0.0
         has_arcs = False
         if self.inside is not None and len(devices) > 1 and height >= 44:

@@ -1,4 +1,4 @@
-"""How wide words are, without an engine of fonts.
+"""Words that pictures of every kind share, and how wide they are, without an engine of fonts.
 
 Advance widths are Helvetica's, in thousandths of the size, as Adobe publishes them (Core 14 AFM);
 the app's own family is narrower, so what fits by this table fits there.
@@ -6,9 +6,20 @@ the app's own family is narrower, so what fits by this table fits there.
 
 from __future__ import annotations
 
-from nest_core.documents.units import humanise_rate
+from collections.abc import Iterable
 
-__all__ = ["count_words", "plural", "rate_words", "text_width", "wrapped"]
+from nest_core.documents.units import humanise_rate
+from nest_core.report.picture.marks import Box, Mark, Words
+
+__all__ = [
+    "centred",
+    "count_words",
+    "first_fitting",
+    "plural",
+    "rate_words",
+    "text_width",
+    "wrapped",
+]
 
 
 _WIDTHS = {
@@ -113,3 +124,20 @@ def rate_words(bytes_per_second: float) -> str:
     """
     number, unit = humanise_rate(bytes_per_second).split()
     return f"{number.removesuffix('.0')}\u00a0{unit}"
+
+
+def first_fitting(texts: Iterable[str], room: float, *, bold: bool = False) -> str:
+    """Return the first text that has room; empty if none.
+
+    Examples
+    --------
+    >>> first_fitting(("spine 3", "3"), 20.0)
+    '3'
+    """
+    return next((text for text in texts if text_width(text, 12.0, bold) * 1.1 <= room), "")
+
+
+def centred(box: Box, text: str, look: str = "label") -> list[Mark]:
+    """Draw a text in the middle of a box; nothing where there is none."""
+    x, y = box.centre
+    return [Words(text, look, x, y + 4.2, 12.0, "middle", box.key)] if text else []

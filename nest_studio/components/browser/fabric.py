@@ -64,7 +64,7 @@ def shown(drawn: Drawn, matrix: Drawn | None, pointed: Pointing) -> dict[str, An
         "matrix": to_svg(matrix) if matrix else "",
         "tips": pointed.tips,
         "lights": pointed.lights,
-        "said": pointed.said,
+        "said": pointed.table,
         "width": drawn.width,
     }
 
