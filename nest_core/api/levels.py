@@ -108,8 +108,8 @@ class Levels(Result):
 
     def pictures(self) -> tuple[Picture, ...]:
         """Return which pairs of devices communicate on which level, or cost matrices."""
-        from nest_core.report.figures.cost_matrices import cost_matrices_figure
         from nest_core.report.figures.levels import level_figure
+        from nest_core.report.figures.levelwise import cost_matrices_figure
 
         if self.program and self.program.matrices:
             return (cost_matrices_figure(self.program.matrices),)

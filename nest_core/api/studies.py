@@ -121,7 +121,7 @@ def comparison_result(found: Comparison) -> StudyResult[Comparison]:
 
 def ratios_result(found: Ratios) -> StudyResult[Ratios]:
     """Return the highest oversubscription of every tier that a mix of models bears."""
-    from nest_core.report.figures.ratios import ratio_rows, ratios_finding, ratios_picture
+    from nest_core.report.figures.study import ratio_rows, ratios_finding, ratios_picture
 
     title = f"{found.scenario}. {ratios_finding(found)}"
     return StudyResult(

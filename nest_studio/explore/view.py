@@ -16,7 +16,7 @@ from nest_core.documents.quoting import as_markdown, csv_text
 from nest_core.documents.schema import Parameter, StudyTable, parameter
 from nest_core.documents.units import capital
 from nest_core.notebook import output_of
-from nest_core.report.figures.ratios import ratio_rows, ratios_finding, ratios_picture
+from nest_core.report.figures.study import ratio_rows, ratios_finding, ratios_picture
 from nest_core.report.figures.sweep import pictures
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario

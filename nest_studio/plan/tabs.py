@@ -15,8 +15,7 @@ from nest_core.explain.validity import calibration_in_words, memory_in_words, ov
 from nest_core.planner.baselines import NAMES
 from nest_core.report.figures import Entry, balance_figure, memory_figure, throughput_figure
 from nest_core.report.figures.alternatives import alternatives_table
-from nest_core.report.figures.cost_matrices import cost_matrices_figure
-from nest_core.report.figures.waterfall import waterfall_figure
+from nest_core.report.figures.levelwise import cost_matrices_figure, waterfall_figure
 from nest_core.scenario import Scenario
 from nest_studio.components.show import HeadlineRow, PicturePlace, facts
 from nest_studio.jobs.tasks.plans import Levelwise

@@ -21,12 +21,13 @@ from nest_core.planner.baselines import NAMES, Baseline
 from nest_core.report.figures.cards import (
     Reference,
     empty_card,
+    iteration_part,
     memory_card,
     mfu_card,
+    plan_pills,
     throughput_card,
     training_card,
 )
-from nest_core.report.figures.plan_parts import iteration_part, plan_pills
 from nest_core.scenario import Scenario, ScenarioValues
 from nest_core.scenario.titles import page_title
 from nest_studio.components.browser.fabric import show_fabric, shown_width

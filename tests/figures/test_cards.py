@@ -17,12 +17,13 @@ from nest_core.report.figures import Entry
 from nest_core.report.figures.alternatives import alternatives_table
 from nest_core.report.figures.cards import (
     Reference,
+    iteration_part,
     memory_card,
     mfu_card,
+    plan_pills,
     throughput_card,
     training_card,
 )
-from nest_core.report.figures.plan_parts import iteration_part, plan_pills
 from nest_core.scenario import load_scenario
 
 SMALL = "gpt3-175b-64-h100"

@@ -12,8 +12,7 @@ from nest_core.costs import Plan, Point, price
 from nest_core.explain.cost_matrices import cost_matrices
 from nest_core.planner.baselines import Baseline, Waterfall
 from nest_core.planner.levelwise import PAPER_ORDER
-from nest_core.report.figures.cost_matrices import cost_matrices_figure
-from nest_core.report.figures.waterfall import CAUSES, waterfall_figure
+from nest_core.report.figures.levelwise import CAUSES, cost_matrices_figure, waterfall_figure
 from nest_core.scenario import load_scenario
 
 

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from nest_core.calibration.fabric import UNMEASURED_RATIO
 from nest_core.explain.interval import Interval
 from nest_core.planner import search
-from nest_core.report.figures.ratios import ratio_rows, ratios_finding, ratios_picture
-from nest_core.report.figures.sweep import pictures
-from nest_core.report.figures.sweep_cost import pareto_set
+from nest_core.report.figures.study import ratio_rows, ratios_finding, ratios_picture
+from nest_core.report.figures.sweep import pareto_set, pictures
 from nest_core.scenario import Scenario, scenario_document
 from nest_core.studies.ratios import Ratios, RatioStep, TierRatios
 from nest_core.studies.rows import StudyRow

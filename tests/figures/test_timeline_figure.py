@@ -22,7 +22,7 @@ from nest_core.network import collapse
 from nest_core.report.figures import balance_figure, memory_figure
 from nest_core.report.figures.entries import OURS, Entry
 from nest_core.report.figures.style import MARK, TIME_COLOURS, axis_unit
-from nest_core.report.figures.timeline import MOST_PASSES, timeline_figure
+from nest_core.report.figures.timeline import MAX_PASSES, timeline_figure
 from nest_core.scenario import load_scenario
 
 PLANS = {
@@ -236,7 +236,7 @@ def test_a_long_pipeline_stays_small():
     assert len(picture.plot.data) < 20
     assert len(picture.plot.to_json()) < 2_000_000
     points = sum(len(t.x) for t in picture.plot.data if t.type == "scatter" and t.mode == "lines")
-    assert points < 3 * 3 * 1.5 * MOST_PASSES
+    assert points < 3 * 3 * 1.5 * MAX_PASSES
 
 
 def test_of_a_long_pipeline_the_middle_is_divided_as_its_time_is():

@@ -14,8 +14,8 @@ from nest_core.paper.cases import FIGURES, Cell
 from nest_core.paper.own import own_result, own_scenario
 from nest_core.paper.program import algorithm1, algorithm1_paragraph, algorithm1_row
 from nest_core.planner.baselines import Waterfall
+from nest_core.report.figures.levelwise import CAUSES
 from nest_core.report.figures.paper import models_of, paper_pictures
-from nest_core.report.figures.waterfall import CAUSES
 
 CELL = Cell("h100_spineLeaf", "bert", 64, 1)
 

@@ -1,213 +1,401 @@
 """Scenarios side by side: the same order, the same colour for the same scenario, shared axes.
 
-What designs train per dollar is told by a break-even of the whole bill (`nest_core.report.sheet`):
-dollars of the network alone would call the poorest network the best buy while accelerators that
-cost ten times as much wait for it.
+A row per scenario, panels side by side that share the rows; among them what one failed switch costs
+every scenario, tier by tier on one scale. What designs train per dollar is told by a break-even of
+the whole bill (`nest_core.report.sheet`): dollars of the network alone would call the poorest
+network the best buy while accelerators that cost ten times as much wait for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import plotly.graph_objects as go
 
 from nest_core.bill.prices import PriceRange
 from nest_core.calibration.fabric import UNMEASURED_RATIO
+from nest_core.documents.text import truncated
 from nest_core.documents.units import format_money, humanise, humanise_seconds, percent
 from nest_core.explain import bottleneck, quantity
 from nest_core.hardware.posterior import SHARE
 from nest_core.report.figures.bill import watts
-from nest_core.report.figures.comparison_bars import (
-    SCENARIO_COLOURS,
-    Ends,
-    Panel,
-    bars,
-    losses_picture,
-)
-from nest_core.report.figures.comparison_levels import levels_picture
 from nest_core.report.figures.entries import Entry
+from nest_core.report.figures.levels import levels_picture
 from nest_core.report.figures.stages import stage_rows_figure, time_parts
 from nest_core.report.figures.style import (
+    MUTED,
+    SILENT,
     TIME_COLOURS,
     Picture,
+    Trace,
+    axis_names,
     axis_unit,
+    bars,
+    broken,
+    curve,
     plain,
+    plot,
+    pointed,
     pointed_rows,
+    rows_axis,
+    value_axis,
     wrapped,
 )
 from nest_core.studies.comparison import Comparison
+from nest_core.studies.failures import Loss
 from nest_core.studies.whole_bill import Candidate
 
 __all__ = ["SCENARIO_COLOURS", "pictures"]
 
+SCENARIO_COLOURS = ("#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377")
+"""Of places in a comparison. Tol's *bright* scheme (Paul Tol, Colour Schemes,
+SRON/EPS/TN/09-002, 2021), safe for colour-blind readers and none of those that mean something on
+the other figures."""
+_ROW, _LOSS_ROW = 40, 52
+_LONGEST_TICK = 20
 _SAME = 0.005
+_LABELS = {"textposition": "outside", "textfont": {"size": 12}, "cliponaxis": False}
+
+
+@dataclass(frozen=True, slots=True)
+class _Panel:
+    """One quantity of every candidate, drawn from zero, and where its figures may end."""
+
+    title: str
+    values: Sequence[float | None]
+    labels: Sequence[str]
+    ends: Sequence[tuple[float, float] | None] = ()
 
 
 def pictures(comparison: Comparison) -> tuple[Picture, ...]:
-    """All figures of a comparison.
+    """Return all figures of a comparison.
 
     Throughput; price and power of the network; at equal budget, without one switch, and NEST's
     program, where asked for; stage balance; levels.
     """
     every = comparison.candidates
-    found = [_throughput(every), _cost(every)]
+    drawn = [_throughput(every), _cost(every)]
     if comparison.budget is not None:
-        found.append(_equal_budget(comparison))
-    if any(one.losses for one in every):
-        found.append(losses_picture(every))
-    if any(one.nest for one in every):
-        found.append(_level_wise(every))
-    return (*found, _balance(every), levels_picture(every))
+        drawn.append(_equal_budget(comparison))
+    if any(candidate.losses for candidate in every):
+        drawn.append(_losses(every))
+    if any(candidate.nest for candidate in every):
+        drawn.append(_level_wise(every))
+    return (*drawn, _balance(every), levels_picture(every))
 
 
 def _throughput(every: Sequence[Candidate]) -> Picture:
-    rates = [one.tokens_per_s for one in every]
-    spans = [one.tokens_per_s_span for one in every]
-    largest = max([*(rate or 0.0 for rate in rates), *(span[1] for span in spans if span), 1.0])
-    scale, unit = axis_unit(largest, "tokens/s")
-    panel = Panel(
+    rates = [candidate.tokens_per_s for candidate in every]
+    spans = [candidate.tokens_per_s_span for candidate in every]
+    scale, unit = axis_unit(
+        max([*(rate or 0.0 for rate in rates), *(span[1] for span in spans if span), 1.0]),
+        "tokens/s",
+    )
+    panel = _Panel(
         f"throughput, {unit}",
-        tuple(rate and rate / scale for rate in rates),
-        tuple(quantity(rate, "tokens/s") if rate else "no feasible plan" for rate in rates),
-        tuple(span and (span[0] / scale, span[1] / scale) for span in spans),
+        [rate and rate / scale for rate in rates],
+        [quantity(rate, "tokens/s") if rate else "no feasible plan" for rate in rates],
+        [span and (span[0] / scale, span[1] / scale) for span in spans],
     )
     reading = "Each scenario's best plan. Longer is better."
     if any(spans):
         reading += f" The grey line is its {SHARE:.0%} interval."
-    if len({one.scenario.fabric.ratios for one in every}) > 1:
+    if len({candidate.scenario.fabric.ratios for candidate in every}) > 1:
         reading += f" Ratios differ. {UNMEASURED_RATIO}"
     finding = _most(every, rates, "is fastest", "No scenario has a feasible plan")
-    plot = bars(every, [panel])
-    why = {
-        row: f"{plain(one.name)}: no plan<br>{wrapped(plain(one.reason))}"
-        for row, one in enumerate(every)
-        if one.report is None
+    figure = _bars(every, [panel])
+    reasons = {
+        row: f"{plain(candidate.name)}: no plan<br>{wrapped(plain(candidate.reason))}"
+        for row, candidate in enumerate(every)
+        if candidate.report is None
     }
-    plot.add_traces(pointed_rows(why, plot.layout.xaxis.range[1]))
-    return Picture(finding, f"Training throughput, {unit}", reading, plot)
+    figure.add_traces(pointed_rows(reasons, figure.layout.xaxis.range[1]))
+    return Picture(finding, f"Training throughput, {unit}", reading, figure)
 
 
 def _cost(every: Sequence[Candidate]) -> Picture:
-    money, power = [one.bill.price_usd for one in every], [one.bill.power_W for one in every]
-    least = _most(
-        every,
-        [value.typical for value in money],
-        "has the cheapest network",
-        "There is no network to buy",
-        lowest=True,
-    )
-    estimated = max(one.bill.estimated_share for one in every)
+    bills = [candidate.bill for candidate in every]
+    money, power = [bill.price_usd for bill in bills], [bill.power_W for bill in bills]
+    nothing = "There is no network to buy"
+    prices = [value.typical for value in money]
+    estimated = max(bill.estimated_share for bill in bills)
+    panels = [
+        _range_panel("price", money, "$", format_money),
+        _range_panel("power", power, "W", watts),
+    ]
     return Picture(
-        least,
+        _most(every, prices, "has the cheapest network", nothing, lowest=True),
         f"Price and power of the network; up to {percent(estimated)} of a price is estimated",
         "Switches, NICs, transceivers and cables; accelerators and servers are not counted. "
         "The grey line runs from the low to the high end of the listed figures.",
-        bars(
-            every,
-            [
-                _range_panel("price", money, "$", format_money),
-                _range_panel("power", power, "W", watts),
-            ],
-        ),
+        _bars(every, panels),
+    )
+
+
+def _range_panel(
+    name: str, values: list[PriceRange], base: str, words: Callable[[float], str]
+) -> _Panel:
+    scale, unit = axis_unit(max(value.high for value in values), base)
+    return _Panel(
+        f"{name}, {unit}",
+        [value.typical / scale for value in values],
+        [words(value.typical) for value in values],
+        [(value.low / scale, value.high / scale) for value in values],
     )
 
 
 def _level_wise(every: Sequence[Candidate]) -> Picture:
-    """Iterations under both planners, and what NEST's promised; one scale for all."""
-    runs = [one.nest if one.nest and one.nest.feasible else None for one in every]
-    ours = [one.report.iteration_s if one.report else None for one in every]
+    """Draw iterations under both planners, and what NEST's promised; one scale for all."""
+    runs = [c.nest if c.nest and c.nest.feasible else None for c in every]
+    exact = [candidate.report.iteration_s if candidate.report else None for candidate in every]
     takes = [run.report.iteration_s if run and run.report else None for run in runs]
     promised = [run.promised_s if run else None for run in runs]
-    scale, unit = axis_unit(max([*(value or 0.0 for value in ours + takes), 1e-9]), "s")
+    scale, unit = axis_unit(max([*(value or 0.0 for value in exact + takes), 1e-9]), "s")
     panels = [
-        Panel(
+        _Panel(
             f"{name}, {unit}",
-            tuple(value and value / scale for value in values),
-            tuple(humanise_seconds(value) if value else "no plan" for value in values),
-            (None,) * len(every),
+            [value and value / scale for value in values],
+            [humanise_seconds(value) if value else "no plan" for value in values],
         )
         for name, values in (
-            ("exact search (ours)", ours),
+            ("exact search (ours)", exact),
             ("NEST takes", takes),
             ("NEST promised", promised),
         )
     ]
     ratios = [
-        (there / here - 1.0, one.name)
-        for one, here, there in zip(every, ours, takes, strict=True)
-        if here and there
+        (level_wise / ours - 1.0, candidate.name)
+        for candidate, ours, level_wise in zip(every, exact, takes, strict=True)
+        if ours and level_wise
     ]
-    if not ratios:
-        finding = "NEST's level-wise program has no plan here"
-    elif max(abs(ratio) for ratio, _ in ratios) < _SAME:
+    ratio, name = max(ratios, key=lambda pair: abs(pair[0]), default=(0.0, ""))
+    finding = "NEST's level-wise program has no plan here"
+    if ratios and abs(ratio) < _SAME:
         finding = "NEST's level-wise program and the exact search tie everywhere"
-    else:
-        ratio, name = max(ratios, key=lambda pair: abs(pair[0]))
+    elif ratios:
         way = "slower" if ratio > 0 else "faster"
         finding = f"NEST's level-wise program is up to {percent(abs(ratio))} {way} ({name})"
     return Picture(
         finding,
         f"Iteration under the exact search and NEST, level-wise program (paper), {unit}",
         "Shorter is better. What makes the difference stands in the table, cause by cause.",
-        bars(every, panels),
-    )
-
-
-def _range_panel(
-    name: str,
-    values: list[PriceRange],
-    base: str,
-    words: Callable[[float], str],
-) -> Panel:
-    largest = max(value.high for value in values)
-    scale, unit = axis_unit(largest, base)
-    return Panel(
-        f"{name}, {unit}",
-        tuple(value.typical / scale for value in values),
-        tuple(words(value.typical) for value in values),
-        tuple((value.low / scale, value.high / scale) for value in values),
+        _bars(every, panels),
     )
 
 
 def _equal_budget(comparison: Comparison) -> Picture:
     every, budget = comparison.candidates, comparison.budget
-    there = [one.at_budget for one in every]
-    rates = [found.tokens_per_s if found else None for found in there]
+    designs = [candidate.at_budget for candidate in every]
+    rates = [design.tokens_per_s if design else None for design in designs]
     scale, unit = axis_unit(max([rate or 0.0 for rate in rates] + [1.0]), "tokens/s")
-    counts = [float(found.devices) if found else None for found in there]
+    counts = [float(design.devices) if design else None for design in designs]
     words = ""
     if budget is not None:
         words = (format_money if budget.kind == "price" else watts)(budget.value)
-    blank: tuple[Ends, ...] = (None,) * len(every)
     panels = [
-        Panel(
+        _Panel(
             f"throughput, {unit}",
-            tuple(rate and rate / scale for rate in rates),
-            tuple(humanise(rate) if rate else "none" for rate in rates),
-            blank,
+            [rate and rate / scale for rate in rates],
+            [humanise(rate) if rate else "none" for rate in rates],
         ),
-        Panel("devices", tuple(counts), tuple(f"{count or 0:,.0f}" for count in counts), blank),
+        _Panel("devices", counts, [f"{count or 0:,.0f}" for count in counts]),
     ]
+    nothing = f"No scenario has a plan on a network of {words}"
     return Picture(
-        _most(
-            every,
-            rates,
-            f"trains fastest on a network of {words}",
-            f"No scenario has a plan on a network of {words}",
-        ),
+        _most(every, rates, f"trains fastest on a network of {words}", nothing),
         f"The same designs with as many nodes as a network of {words} joins, planned anew",
         "Radix, ratios, rates and tiers stay, the job and its batch too; the accelerators "
         "themselves are not in the budget.",
-        bars(every, panels),
+        _bars(every, panels),
     )
+
+
+def _bars(every: Sequence[Candidate], panels: Sequence[_Panel]) -> go.Figure:
+    """Draw a bar per candidate in every panel."""
+    data: list[Trace] = []
+    axes: dict[str, Trace] = {}
+    for place, panel in enumerate(panels):
+        across = axis_names(place)[0]
+        spans = [span for span in panel.ends if span]
+        largest = max(
+            [value for value in panel.values if value] + [high for _, high in spans], default=1.0
+        )
+        axes |= _quantity_axis(place, len(panels), panel.title, 1.35 * largest or 1.0)
+        data.append(
+            bars(
+                [value or 0.0 for value in panel.values],
+                list(range(len(every))),
+                {"color": SCENARIO_COLOURS[: len(every)], "line": {"width": 0}},
+                xaxis=across,
+                width=0.58,
+                text=list(panel.labels),
+                **_LABELS,
+                customdata=[
+                    f"{plain(candidate.name)}: {label}"
+                    for candidate, label in zip(every, panel.labels, strict=True)
+                ],
+                hovertemplate=f"%{{customdata}}<br>{panel.title}<extra></extra>",
+            )
+        )
+        if spans:  # below each bar, so that labels stay free
+            rows = [row for row, span in enumerate(panel.ends) if span]
+            below = [(row + 0.39, row + 0.39) for row in rows]
+            lines = broken(zip(spans, below, strict=True))
+            data.append(curve(**lines, colour=MUTED, width=3, xaxis=across, **SILENT))
+    return _framed(every, data, axes, _ROW)
+
+
+def _quantity_axis(place: int, panels: int, title: str, end: float) -> dict[str, Trace]:
+    gap = 0.04 if place else 0.0
+    domain = [place * (1 / panels) + gap, (place + 1) * (1 / panels)]
+    axis = value_axis(title, domain=domain, range=[0, end], anchor="y")
+    return {axis_names(place)[0].replace("x", "xaxis"): axis}
+
+
+def _framed(
+    every: Sequence[Candidate], data: list[Trace], axes: dict[str, Any], row: int
+) -> go.Figure:
+    ticks = [truncated(candidate.name, _LONGEST_TICK) for candidate in every]
+    margin = (20 + 7 * max(len(tick) for tick in ticks), 16, 4, 46)
+    names = rows_axis([f"{plain(tick)} " for tick in ticks])
+    return plot(data, 50 + row * len(every), margin, barmode="overlay", yaxis=names, **axes)
+
+
+def _losses(every: Sequence[Candidate]) -> Picture:
+    """Draw what one failed switch costs, with the plan as it is and planned anew."""
+    tiers = range(max(len(candidate.losses) for candidate in every))
+    panels = [[c.losses[t] if len(c.losses) > t else None for c in every] for t in tiers]
+    shares = [
+        value or 0.0
+        for losses in panels
+        for loss in losses
+        for value in ((loss.kept, loss.replanned) if loss else ())
+    ]
+    data: list[Trace] = []
+    axes: dict[str, Trace] = {}
+    for place, losses in enumerate(panels):
+        title = f"without one {next(loss.tier for loss in losses if loss)}, %"
+        # One scale for all panels: a leaf and a spine are compared, too.
+        axes |= _quantity_axis(place, len(panels), title, 135 * max([*shares, 1e-4]))
+        traces = [_loss_bars(every, losses, "kept"), _loss_bars(every, losses, "by_switch")]
+        if any(loss and loss.by_batch for loss in losses):
+            traces.append(_batch_bars(every, losses))
+        data += [trace | {"xaxis": axis_names(place)[0]} for trace in traces]
+    return Picture(
+        _worst_loss(every, panels),
+        "Throughput lost with one switch, % of that of the whole fabric",
+        "Pale: the plan stays as it is; full: planned anew on what is left. A missing pale bar: "
+        "too few devices are left for the plan. Hatched: not the switch's doing, as the batch does "
+        "not divide over what is left and a batch cut in proportion would not lose it. Restarts "
+        "are not counted.",
+        _framed(every, data, axes, _LOSS_ROW),
+    )
+
+
+def _worst_loss(every: Sequence[Candidate], panels: Sequence[Sequence[Loss | None]]) -> str:
+    losses = [
+        (candidate.name, loss)
+        for tier in panels
+        for candidate, loss in zip(every, tier, strict=True)
+        if loss
+    ]
+    costly = [
+        (loss.by_switch, name, loss.tier) for name, loss in losses if loss.by_switch is not None
+    ]
+    if not costly:
+        return "No scenario has a plan without one of its switches"
+    lost, name, tier = max(costly, key=lambda entry: entry[0])
+    idle = any(loss.by_batch > _SAME for _, loss in losses)
+    batch = "; where the batch does not divide, devices idle" if idle else ""
+    if lost < _SAME:
+        return f"One failed switch costs less than 0.5 % everywhere{batch}"
+    return f"One failed {tier} costs {name} most{batch}"
+
+
+def _loss_bars(every: Sequence[Candidate], losses: Sequence[Loss | None], how: str) -> Trace:
+    same_plan = how == "kept"
+    name, shift, opacity = ("same plan", -0.18, 0.45) if same_plan else ("planned anew", 0.18, 1.0)
+    values = [getattr(loss, how) if loss else None for loss in losses]
+    labels = [
+        _loss_label(candidate, loss, value, same_plan)
+        for candidate, loss, value in zip(every, losses, values, strict=True)
+    ]
+    return bars(
+        [_length(value) for value in values],
+        [row + shift for row in range(len(every))],
+        {"color": SCENARIO_COLOURS[: len(every)], "opacity": opacity, "line": {"width": 0}},
+        name=name,
+        width=0.32,
+        # A hatched bar that follows carries both labels at its end.
+        text=[
+            "" if loss and loss.by_batch and not same_plan else label
+            for loss, label in zip(losses, labels, strict=True)
+        ],
+        **_LABELS,
+        **pointed(
+            f"{plain(candidate.name)}, {name}: {label}"
+            + (f"<br>{loss.note}" if loss and loss.note else "")
+            for candidate, loss, label in zip(every, losses, labels, strict=True)
+        ),
+    )
+
+
+def _batch_bars(every: Sequence[Candidate], losses: Sequence[Loss | None]) -> Trace:
+    """Return what the batch's divisibility adds, beyond the switch's part."""
+    colours = list(SCENARIO_COLOURS[: len(every)])
+    words = [
+        f"{percent(loss.by_switch or 0.0)} + {percent(loss.by_batch)} by the batch"
+        if loss and loss.by_batch
+        else ""
+        for loss in losses
+    ]
+    return bars(
+        [100 * loss.by_batch if loss else 0.0 for loss in losses],
+        [row + 0.18 for row in range(len(every))],
+        {
+            "color": "rgba(0, 0, 0, 0)",
+            "pattern": {"shape": "/", "size": 5, "fgcolor": colours, "fgopacity": 1.0},
+            "line": {"width": 1, "color": colours},
+        },
+        name="batch",
+        base=[_length(loss.by_switch if loss else None) for loss in losses],
+        width=0.32,
+        text=words,
+        **_LABELS,
+        **pointed(
+            f"{plain(candidate.name)}, planned anew: {text}<br>{loss.note if loss else ''}"
+            for candidate, loss, text in zip(every, losses, words, strict=True)
+        ),
+    )
+
+
+def _length(value: float | None) -> float:
+    return 100 * max(value or 0.0, 0.0)
+
+
+def _loss_label(
+    candidate: Candidate, loss: Loss | None, value: float | None, same_plan: bool
+) -> str:
+    if loss is None:
+        no_plan = "no such switch is listed" if candidate.report else "no feasible plan"
+        return "" if same_plan else no_plan
+    if value is not None:
+        return "0 %" if abs(value) < 5e-6 else percent(value)
+    if not loss.missing:
+        return "" if same_plan else "cannot be expressed"
+    return "cannot run" if same_plan else "no feasible plan"
 
 
 def _balance(every: Sequence[Candidate]) -> Picture:
     rows = [
         Entry(
-            f'<span style="color:{colour}">■</span> {plain(one.name)}',
-            one.report,
-            "" if one.report else "no feasible plan",
+            f'<span style="color:{colour}">■</span> {plain(candidate.name)}',
+            candidate.report,
+            "" if candidate.report else "no feasible plan",
         )
-        for one, colour in zip(every, SCENARIO_COLOURS, strict=False)
+        for candidate, colour in zip(every, SCENARIO_COLOURS, strict=False)
     ]
     parts = time_parts(rows)
     return Picture(
@@ -215,29 +403,26 @@ def _balance(every: Sequence[Candidate]) -> Picture:
         f"Stage balance: {parts.axis}",
         "A stage's bar is one iteration long: grey is waiting for other stages, orange is what "
         "the network takes.",
-        stage_rows_figure(rows, parts, {}),
+        stage_rows_figure(rows, parts),
         tuple(TIME_COLOURS.items()),
     )
 
 
 def _balance_finding(every: Sequence[Candidate]) -> str:
-    planned = [(one.name, one.report) for one in every if one.report]
+    planned = [(c.name, c.report) for c in every if c.report]
     if not planned:
         return "There is no plan to balance"
-    shares = [
-        (
-            sum(stage.communication_s for stage in report.stages)
-            / (len(report.stages) * report.iteration_s),
-            name,
-        )
+    shares = {
+        name: sum(stage.communication_s for stage in report.stages)
+        / (len(report.stages) * report.iteration_s)
         for name, report in planned
-    ]
-    (low, least), (high, most) = (pick(shares, key=_first_of) for pick in (min, max))
+    }
+    low, high = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
+    words = f"Communication takes {percent(shares[high])} of an iteration in {high}"
+    if shares[high] - shares[low] > _SAME:
+        words += f", {percent(shares[low])} in {low}"
     uneven, name, number = max(
         (bottleneck(report)[1], name, bottleneck(report)[0]) for name, report in planned
-    )
-    words = f"Communication takes {percent(high)} of an iteration in {most}" + (
-        f", {percent(low)} in {least}" if high - low > _SAME else ""
     )
     if uneven < _SAME:
         return words
@@ -252,32 +437,26 @@ def _most(
     *,
     lowest: bool = False,
 ) -> str:
-    """Which candidate leads, and how far it lies from the first, as in the table.
+    """Return which candidate leads, and how far it lies from the first, as in the table.
 
-    Where the first itself leads, how far the last lies from it.
+    Where the first itself leads, how far the last lies from it. Ties go to whoever stands first.
     """
-    known = [(value, one.name) for value, one in zip(values, every, strict=True) if value]
-    if not known:
+    valued = [(value, c.name) for value, c in zip(values, every, strict=True) if value]
+    if not valued:
         return nothing
-    ends = [pick(known, key=_first_of) for pick in (min, max)]
+    ends = [pick(valued, key=lambda pair: pair[0]) for pick in (min, max)]
     (best, leader), (worst, last) = ends if lowest else ends[::-1]
-    if len(known) == 1:
+    if len(valued) == 1:
         return f"Only {leader} has one: it {claim}"
     if abs(best / worst - 1) < _SAME:
         return "All are equal within 0.5 %"
-    level = [name for value, name in known if name != leader and abs(value / best - 1) < _SAME]
-    beside = f", level with {level[0] if len(level) == 1 else f'{len(level)} others'}"
-    claimed = f"{leader} {claim}{beside if level else ''}"
-    base, first = known[0]
-    if abs(best / base - 1) < _SAME:
-        return f"{claimed}: {last} lies {_apart(worst / base - 1)} {first}"
-    return f"{claimed}: {_apart(best / base - 1)} {first}"
-
-
-def _apart(difference: float) -> str:
-    return f"{percent(abs(difference))} {'above' if difference > 0 else 'below'}"
-
-
-def _first_of(pair: tuple[float, str]) -> float:
-    """Ties go to whoever stands first."""
-    return pair[0]
+    level = [name for value, name in valued if name != leader and abs(value / best - 1) < _SAME]
+    claimed = f"{leader} {claim}"
+    if level:
+        claimed += f", level with {level[0] if len(level) == 1 else f'{len(level)} others'}"
+    base, first = valued[0]
+    subject, difference = "", best / base - 1
+    if abs(difference) < _SAME:
+        subject, difference = f"{last} lies ", worst / base - 1
+    way = "above" if difference > 0 else "below"
+    return f"{claimed}: {subject}{percent(abs(difference))} {way} {first}"

@@ -10,24 +10,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
+from statistics import fmean
 
 import networkx as nx
 import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
-__all__ = ["Drawing", "layered"]
+__all__ = ["LayeredGraph", "layered"]
 
 _SWEEPS = 12
-_ROOM_OF_AN_EDGE = 0.16
-_REAL, _MIXED, _LONG = 1.0, 2.0, 8.0
+_EDGE = (0.16, 0.16)
+"""Room of an edge in a row that it passes."""
+_WEIGHTS = (8.0, 2.0, 1.0)
+"""Of an edge's length, by how many of its ends are nodes: long edges are straight first."""
 
 Key = tuple[str, str, int] | str
+"""A node, or the place of an edge in a row that it passes."""
+Edges = Sequence[tuple[Key, Key]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Drawing:
+class LayeredGraph:
     """Where nodes and edges stand.
 
     Parameters
@@ -36,21 +41,20 @@ class Drawing:
         Along the row, in widths of a box, and the row.
     ways : tuple of tuple of (str, str, tuple of (float, float))
         Every edge with all places that it passes, its ends among them.
-    left, right : float
-        Ends of the widest rows.
+    ends : (float, float)
+        Of the widest rows.
     rows : int
     """
 
     places: Mapping[str, tuple[float, int]]
     ways: tuple[tuple[str, str, tuple[tuple[float, float], ...]], ...]
-    left: float
-    right: float
+    ends: tuple[float, float]
     rows: int
 
 
 def layered(
     parents: Mapping[str, Sequence[str]], extents: Mapping[str, tuple[float, float]]
-) -> Drawing:
+) -> LayeredGraph:
     """Draw a directed graph without cycles from the top down.
 
     Parameters
@@ -62,137 +66,99 @@ def layered(
 
     Returns
     -------
-    Drawing
+    LayeredGraph
         The same for the same graph.
     """
-    graph = nx.DiGraph([(entry, name) for name, read in parents.items() for entry in read])
+    pairs = [(start, end) for end, starts in parents.items() for start in starts]
+    graph = nx.DiGraph(pairs)
     graph.add_nodes_from(parents)
-    row: dict[str, int] = {}
-    for name in nx.topological_sort(graph):
-        read = parents[name]
-        row[name] = 1 + max((row[entry] for entry in read), default=-1)
-    chains = [_chain(entry, name, row) for name, read in parents.items() for entry in read]
+    row: dict[str, int] = {
+        name: number
+        for number, names in enumerate(nx.topological_generations(graph))
+        for name in names
+    }
+    chains: list[list[Key]] = [
+        [start, *((start, end, number) for number in range(row[start] + 1, row[end])), end]
+        for start, end in pairs
+    ]
+    row_of: dict[Key, int] = {
+        key: row[start] + step
+        for (start, _), chain in zip(reversed(pairs), reversed(chains), strict=True)
+        for step, key in enumerate(chain[1:-1], start=1)
+    }
+    row_of |= {name: row[name] for name in parents}
+    rows: list[list[Key]] = [[] for _ in range(1 + max(row.values()))]
+    for key, number in row_of.items():
+        rows[number].append(key)
     edges = [pair for chain in chains for pair in pairwise(chain)]
-    rows = _rows(parents, row, chains)
-    order = _ordered(rows, edges)
-    place = _placed(order, edges, extents)
-    row_of = {key: number for number, keys in enumerate(order) for key in keys}
-    room = {key: extents[key] if isinstance(key, str) else _EDGE for key in place}
-    return Drawing(
+    room = {key: extents[key] if isinstance(key, str) else _EDGE for key in row_of}
+    place = _placed(_ordered(rows, edges), edges, room)
+    return LayeredGraph(
         {name: (place[name], row[name]) for name in parents},
         tuple(
-            (
-                str(chain[0]),
-                str(chain[-1]),
-                tuple((place[key], float(row_of[key])) for key in chain),
-            )
-            for chain in chains
+            (start, end, tuple((place[key], float(row_of[key])) for key in chain))
+            for (start, end), chain in zip(pairs, chains, strict=True)
         ),
-        min(place[key] - room[key][0] for key in place),
-        max(place[key] + room[key][1] for key in place),
+        (
+            min(place[key] - room[key][0] for key in place),
+            max(place[key] + room[key][1] for key in place),
+        ),
         len(rows),
     )
 
 
-_EDGE = (_ROOM_OF_AN_EDGE, _ROOM_OF_AN_EDGE)
-
-
-def _chain(start: str, end: str, row: Mapping[str, int]) -> list[Key]:
-    between: list[Key] = [(start, end, number) for number in range(row[start] + 1, row[end])]
-    return [start, *between, end]
-
-
-def _rows(
-    parents: Mapping[str, Sequence[str]], row: Mapping[str, int], chains: Sequence[Sequence[Key]]
-) -> list[list[Key]]:
-    rows: list[list[Key]] = [[] for _ in range(1 + max(row.values()))]
-    for name in parents:
-        rows[row[name]].append(name)
-    for chain in chains:
-        for key in chain[1:-1]:
-            if not isinstance(key, str):
-                rows[key[2]].insert(0, key)
-    return rows
-
-
-def _ordered(rows: list[list[Key]], edges: Sequence[tuple[Key, Key]]) -> list[list[Key]]:
-    """Rows reordered by the mean place of their neighbours above, then below; the best kept."""
-    above: dict[Key, list[Key]] = {}
-    below: dict[Key, list[Key]] = {}
-    for upper, lower in edges:
-        above.setdefault(lower, []).append(upper)
-        below.setdefault(upper, []).append(lower)
+def _ordered(rows: list[list[Key]], edges: Edges) -> list[list[Key]]:
+    """Reorder rows by the mean place of their neighbours above, then below; return the best."""
+    graph = nx.DiGraph(edges)
+    graph.add_nodes_from(key for keys in rows for key in keys)
     best, fewest = rows, _crossings(rows, edges)
-    current = rows
     for sweep in range(_SWEEPS):
-        neighbours = above if sweep % 2 == 0 else below
-        current = [list(keys) for keys in current]
-        numbers = range(len(current)) if sweep % 2 == 0 else range(len(current) - 1, -1, -1)
-        for number in numbers:
-            at = {key: place for keys in current for place, key in enumerate(keys)}
-
-            def mean(key: Key, at: dict[Key, int] = at) -> float:
-                near = neighbours.get(key)  # noqa: B023 - used before the loop goes on
-                return sum(at[other] for other in near) / len(near) if near else float(at[key])
-
-            current[number].sort(key=mean)
-        crossings = _crossings(current, edges)
+        rows = [list(keys) for keys in rows]
+        neighbours = graph.succ if sweep % 2 else graph.pred
+        for keys in reversed(rows) if sweep % 2 else rows:
+            at = {key: place for row in rows for place, key in enumerate(row)}
+            means = {key: fmean([at[n] for n in neighbours[key]] or [at[key]]) for key in keys}
+            keys.sort(key=means.__getitem__)
+        crossings = _crossings(rows, edges)
         if crossings < fewest:
-            best, fewest = current, crossings
+            best, fewest = rows, crossings
     return best
 
 
-def _crossings(rows: list[list[Key]], edges: Sequence[tuple[Key, Key]]) -> int:
-    where = {
-        key: (number, place) for number, keys in enumerate(rows) for place, key in enumerate(keys)
-    }
-    by_row: dict[int, list[tuple[int, int]]] = {}
-    for upper, lower in edges:
-        by_row.setdefault(where[upper][0], []).append((where[upper][1], where[lower][1]))
+def _crossings(rows: list[list[Key]], edges: Edges) -> int:
+    at = {key: place for keys in rows for place, key in enumerate(keys)}
+    below = ([(at[a], at[b]) for a, b in edges if a in upper] for upper in map(set, rows))
     return sum(
-        (a[0] - b[0]) * (a[1] - b[1]) < 0
-        for pairs in by_row.values()
-        for index, a in enumerate(pairs)
-        for b in pairs[:index]
+        (a[0] - b[0]) * (a[1] - b[1]) < 0 for ends in below for a, b in combinations(ends, 2)
     )
 
 
 def _placed(
-    order: list[list[Key]],
-    edges: Sequence[tuple[Key, Key]],
-    extents: Mapping[str, tuple[float, float]],
+    rows: list[list[Key]], edges: Edges, room: Mapping[Key, tuple[float, float]]
 ) -> dict[Key, float]:
-    """Places with the least weighted length of edges, nothing closer than its extents."""
-    number = {key: index for index, key in enumerate(key for keys in order for key in keys)}
-    count = len(number)
-    entries: list[tuple[int, int, float]] = []
-    limits: list[float] = []
-
-    def at_most(limit: float, *terms: tuple[int, float]) -> None:
-        entries.extend((len(limits), column, factor) for column, factor in terms)
-        limits.append(limit)
-
-    for keys in order:
-        for one, other in pairwise(keys):
-            gap = _room(one, extents)[1] + _room(other, extents)[0]
-            at_most(-gap, (number[one], 1.0), (number[other], -1.0))
-    weights = []
-    for index, (upper, lower) in enumerate(edges):
-        length = count + index
-        start, end = number[upper], number[lower]
-        at_most(0.0, (start, 1.0), (end, -1.0), (length, -1.0))
-        at_most(0.0, (end, 1.0), (start, -1.0), (length, -1.0))
-        reals = isinstance(upper, str) + isinstance(lower, str)
-        weights.append((_LONG, _MIXED, _REAL)[reals])
-    if not limits:
+    """Return places with the least weighted length of edges, nothing closer than its room."""
+    number = {key: index for index, key in enumerate(key for keys in rows for key in keys)}
+    rules = [
+        ({number[a]: 1.0, number[b]: -1.0}, -(room[a][1] + room[b][0]))
+        for keys in rows
+        for a, b in pairwise(keys)
+    ]
+    rules += [
+        ({number[start]: sign, number[end]: -sign, length: -1.0}, 0.0)
+        for length, (start, end) in enumerate(edges, start=len(number))
+        for sign in (1.0, -1.0)
+    ]
+    if not rules:
         return dict.fromkeys(number, 0.0)
-    lines, columns, factors = zip(*entries, strict=True)
-    matrix = coo_array((factors, (lines, columns)), shape=(len(limits), count + len(edges)))
-    cost = np.concatenate([np.zeros(count), weights])
-    bounds = [(0.0, None)] * (count + len(edges))
-    solved = linprog(cost, A_ub=matrix.tocsr(), b_ub=limits, bounds=bounds, method="highs-ds")
+    terms = [(line, *term) for line, (row, _) in enumerate(rules) for term in row.items()]
+    lines, columns, factors = zip(*terms, strict=True)
+    count = len(number) + len(edges)
+    weights = [_WEIGHTS[isinstance(a, str) + isinstance(b, str)] for a, b in edges]
+    solved = linprog(
+        np.concatenate([np.zeros(len(number)), weights]),
+        A_ub=coo_array((factors, (lines, columns)), shape=(len(rules), count)).tocsr(),
+        b_ub=[limit for _, limit in rules],
+        bounds=[(0.0, None)] * count,
+        method="highs-ds",
+    )
     return {key: float(solved.x[index]) for key, index in number.items()}
-
-
-def _room(key: Key, extents: Mapping[str, tuple[float, float]]) -> tuple[float, float]:
-    return extents[key] if isinstance(key, str) else _EDGE

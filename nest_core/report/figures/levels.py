@@ -1,33 +1,55 @@
-"""The level matrix: at which level any two devices meet, as a heat map."""
+"""The level matrix: at which level any two devices meet, as heat maps.
+
+Levels of different fabrics have nothing in common but what they give a device, so of several
+fabrics the colour is the bandwidth at the level where two devices meet, on a logarithmic scale that
+all share.
+"""
 
 from __future__ import annotations
 
+import math
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 
 from nest_core.documents.units import humanise_rate, humanise_seconds
-from nest_core.network import Level, Network
-from nest_core.network.groups import MAX_BLOCKS, level_blocks
+from nest_core.network import Network
+from nest_core.network.groups import MAX_BLOCKS, LevelBlocks, level_blocks
 from nest_core.network.link_graph import Path
-from nest_core.report.figures.style import Picture, class_bar, frame, shade, stepped_scale
+from nest_core.report.figures.style import (
+    Picture,
+    Trace,
+    axis_names,
+    axis_title,
+    bare_axis,
+    class_bar,
+    note,
+    plain,
+    plot,
+    shade,
+    stepped_scale,
+)
+from nest_core.studies.whole_bill import Candidate
 
-__all__ = ["level_figure", "ways"]
-
-Ways = Sequence[Sequence[str]]
+__all__ = ["level_figure", "levels_picture", "ways"]
 
 _HEIGHT = 440
 # The upper two thirds of cividis (Nuñez, Anderton and Renslow 2018): ordered, and the same to
-# colour-blind readers.
+# colour-blind readers. The lighter, the closer.
 _INNER, _OUTER = (253, 231, 86), (67, 78, 108)
 _LABELLED_LEVELS = 5
 _LONGEST_WAY = 9
+_PER_ROW, _ROW = 3, 300
+_TICKS = 6
+_SIDE = 36  # pixels: half of a rate below the ends of the scale, a device number beside a matrix
+_LONGEST_TITLE = 40  # characters over a third of the page
+_CLOSE = 0.12  # decades between two ticks at least
 
 
 def ways(paths: Sequence[Sequence[Path | None]], names: Mapping[Any, str]) -> list[list[str]]:
-    """Paths in words; of long ones the middle is left out.
+    """Return paths in words; of long ones the middle is left out.
 
     Parameters
     ----------
@@ -51,9 +73,12 @@ def _way(path: Path, names: Mapping[Any, str]) -> str:
 
 
 def level_figure(
-    network: Network, height: int = _HEIGHT, ways: Ways | None = None, limit: int = MAX_BLOCKS
+    network: Network,
+    height: int = _HEIGHT,
+    ways: Sequence[Sequence[str]] | None = None,
+    limit: int = MAX_BLOCKS,
 ) -> Picture:
-    """The matrix, coloured by level; hovering names the level, its bandwidth and latency.
+    """Draw the matrix, coloured by level; hovering names the level, its bandwidth and latency.
 
     Parameters
     ----------
@@ -66,40 +91,30 @@ def level_figure(
     limit : int
         Most blocks.
     """
-    blocks = level_blocks(network, limit)
-    size, end = float(blocks.size), float(len(blocks.matrix) * blocks.size)
-    labels = np.array([_described(level) for level in network.levels] + ["the same device"])
-    cells = {
-        "type": "heatmap",
-        "x0": (size - 1) / 2,
-        "dx": size,
-        "y0": (size - 1) / 2,
-        "dy": size,
+    blocks, levels = level_blocks(network, limit), network.levels
+    end, count = float(len(blocks.matrix) * blocks.size), len(levels)
+    rates = [humanise_rate(level.bandwidth_Bps) for level in levels]
+    labels = [
+        f"{level.name}: {rate}, {humanise_seconds(level.latency_s)}"
+        for level, rate in zip(levels, rates, strict=True)
+    ]
+    labelled = range(0, count, -(-count // _LABELLED_LEVELS))
+    cells = _heat(blocks) | {
         "z": blocks.matrix.astype(np.int16),
-        "text": labels[blocks.matrix],
+        "text": np.array([*labels, "the same device"])[blocks.matrix],
         "zmin": -0.5,
-        "zmax": len(network.levels) - 0.5,
-        "colorscale": _scale(len(network.levels)),
-        "colorbar": _colour_bar(network.levels),
+        "zmax": count - 0.5,
+        "colorscale": stepped_scale(
+            [shade(_INNER, _OUTER, index / max(count - 1, 1)) for index in range(count)]
+        ),
+        "colorbar": class_bar(labelled, [f"{levels[i].name}<br>{rates[i]}" for i in labelled])
+        | {"tickangle": 0},
         "hovertemplate": "devices near %{x:.0f} and %{y:.0f} meet at<br>%{text} (per device, one "
         f"way){'' if ways is None else '%{customdata}'}<extra></extra>",
     }
     if ways is not None:
         cells["customdata"] = [[f"<br>{way}" if way else "" for way in row] for row in ways]
-    axis = {
-        "title": {"text": "device", "standoff": 4, "font": {"size": 12}},
-        "showgrid": False,
-        "zeroline": False,
-        "fixedrange": True,
-        "constrain": "domain",
-        "nticks": 6,
-    }
-    layout = frame(
-        height,
-        (52, 8, 6, 98),
-        xaxis=axis | {"range": [-0.5, end - 0.5]},
-        yaxis=axis | {"range": [end - 0.5, -0.5], "scaleanchor": "x"},
-    )
+    axis = bare_axis(title=axis_title("device", 4), constrain="domain", nticks=6)
     blocked = f", blocks of {blocks.size} devices" if blocks.size > 1 else ""
     return Picture(
         _finding(network),
@@ -107,26 +122,21 @@ def level_figure(
         "A square is a group whose devices meet at that level: the lighter, the closer."
         if network.torus is None
         else "The lighter a cell, the fewer hops lie between its two devices.",
-        go.Figure(data=[cells], layout=layout),
+        plot(
+            [cells],
+            height,
+            (52, 8, 6, 98),
+            xaxis=axis | {"range": [-0.5, end - 0.5]},
+            yaxis=axis | {"range": [end - 0.5, -0.5], "scaleanchor": "x"},
+        ),
     )
 
 
-def _described(level: Level) -> str:
-    return (
-        f"{level.name}: {humanise_rate(level.bandwidth_Bps)}, {humanise_seconds(level.latency_s)}"
-    )
-
-
-def _scale(count: int) -> list[tuple[float, str]]:
-    return stepped_scale(
-        [shade(_INNER, _OUTER, index / max(count - 1, 1)) for index in range(count)]
-    )
-
-
-def _colour_bar(levels: tuple[Level, ...]) -> dict[str, Any]:
-    shown = range(0, len(levels), -(-len(levels) // _LABELLED_LEVELS))
-    labels = [f"{levels[i].name}<br>{humanise_rate(levels[i].bandwidth_Bps)}" for i in shown]
-    return class_bar(shown, labels) | {"tickangle": 0, "tickfont": {"size": 12}}
+def _heat(blocks: LevelBlocks) -> Trace:
+    """Return a heat map's places: the middles of blocks."""
+    step = float(blocks.size)
+    first = (step - 1) / 2
+    return {"type": "heatmap", "x0": first, "dx": step, "y0": first, "dy": step}
 
 
 def _finding(network: Network) -> str:
@@ -137,6 +147,93 @@ def _finding(network: Network) -> str:
     ratio = inner.bandwidth_Bps / outer.bandwidth_Bps
     if abs(ratio - 1) < 1e-3:
         return f"Full bandwidth at every level: {rate} per device"
-    if ratio < 1:
-        return f"Bandwidth per device rises {1 / ratio:.3g}-fold, {inner.name} to {outer.name}"
-    return f"Bandwidth per device falls {ratio:.3g}-fold, {inner.name} to {outer.name}"
+    change = f"falls {ratio:.3g}" if ratio > 1 else f"rises {1 / ratio:.3g}"
+    return f"Bandwidth per device {change}-fold, {inner.name} to {outer.name}"
+
+
+def levels_picture(every: Sequence[Candidate]) -> Picture:
+    """Draw one matrix per candidate in their order, three in a row."""
+    columns = min(_PER_ROW, len(every))
+    rows = math.ceil(len(every) / columns)
+    data: list[Trace] = []
+    layout: dict[str, Any] = {}
+    titles: list[Trace] = []
+    for place, candidate in enumerate(every):
+        down, across = divmod(place, columns)
+        x = [(across + 0.06) / columns, (across + 0.94) / columns]
+        y = [1 - (down + 0.88) / rows, 1 - (down + 0.09) / rows]
+        data.append(_matrix(candidate, place))
+        layout |= _axes(place, x, y, candidate.scenario.fabric.devices)
+        short = textwrap.shorten(candidate.name, _LONGEST_TITLE, placeholder=" …")
+        ends = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom"}
+        titles.append(note(plain(short), x[0], y[1], **ends))
+    rates = [level.bandwidth_Bps for candidate in every for level in candidate.levels]
+    return Picture(
+        _levels_finding(every),
+        "Bandwidth of one device to another, one way; device numbers on both axes",
+        "A square is a group whose devices meet at that level; one colour scale for all. The "
+        "lighter, the more bandwidth.",
+        plot(
+            data,
+            rows * _ROW + 60,
+            (_SIDE, _SIDE, 4, 60),
+            coloraxis=_colours(rates),
+            annotations=titles,
+            **layout,
+        ),
+    )
+
+
+def _matrix(candidate: Candidate, place: int) -> Trace:
+    bandwidths = [level.bandwidth_Bps for level in candidate.levels]
+    rates = np.array([*bandwidths, np.nan])[candidate.blocks.matrix].astype(np.float32)
+    across, up = axis_names(place)
+    return _heat(candidate.blocks) | {
+        "xaxis": across,
+        "yaxis": up,
+        "z": np.log10(rates),
+        "customdata": rates,
+        "coloraxis": "coloraxis",
+        "hovertemplate": "devices near %{x:.0f} and %{y:.0f}: %{customdata:.3s}B/s per device, one "
+        "way<extra></extra>",
+    }
+
+
+def _axes(place: int, x: list[float], y: list[float], devices: int) -> dict[str, Trace]:
+    across, up = axis_names(place)
+    axis = bare_axis(constrain="domain", nticks=4)
+    horizontal = {"anchor": up, "constraintoward": "left"}
+    vertical = {"anchor": across, "constraintoward": "top", "scaleanchor": across}
+    return {
+        f"xaxis{across[1:]}": axis | {"domain": x, "range": [-0.5, devices - 0.5]} | horizontal,
+        f"yaxis{up[1:]}": axis | {"domain": y, "range": [devices - 0.5, -0.5]} | vertical,
+    }
+
+
+def _colours(rates: Sequence[float]) -> dict[str, Any]:
+    low, high = math.log10(min(rates)), math.log10(max(rates))
+    if high - low < 1e-9:
+        low, high = low - 0.5, high + 0.5
+    ticks: list[float] = []
+    for rate in sorted({float(f"{rate:.3g}") for rate in rates}, reverse=True):
+        if all(abs(math.log10(rate) - tick) >= _CLOSE * max(1.0, high - low) for tick in ticks):
+            ticks.append(math.log10(rate))
+    bar = class_bar(ticks[:_TICKS], [humanise_rate(10**tick) for tick in ticks])
+    return {
+        "cmin": low,
+        "cmax": high,
+        "colorscale": [[0.0, shade(_OUTER, _INNER, 0)], [1.0, shade(_OUTER, _INNER, 1)]],
+        "colorbar": bar | {"y": 0.02, "ticklabeloverflow": "allow"},
+    }
+
+
+def _levels_finding(every: Sequence[Candidate]) -> str:
+    outer = {candidate.name: candidate.levels[-1].bandwidth_Bps for candidate in every}
+    least, most = min(outer, key=outer.__getitem__), max(outer, key=outer.__getitem__)
+    low, high = outer[least], outer[most]
+    if high / low < 1.005:
+        return f"The farthest devices have {humanise_rate(high)} between them in all"
+    return (
+        f"The farthest devices have {high / low:.3g} times as much between them in {most} "
+        f"({humanise_rate(high)}) as in {least} ({humanise_rate(low)})"
+    )

@@ -6,9 +6,6 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
-
-import plotly.graph_objects as go
 
 from nest_core.costs.anatomy import BOUNDS, Anatomy, Exchange, OperatorBound, OperatorPart
 from nest_core.documents.units import capital, humanise_bytes, humanise_seconds
@@ -18,20 +15,33 @@ from nest_core.explain.layer_summary import (
     layer_finding,
     strategy_in_words,
 )
-from nest_core.report.figures.layered import Drawing, layered
+from nest_core.report.figures.layered import LayeredGraph, layered
 from nest_core.report.figures.style import (
     LABEL_PX,
     MUTED,
+    SILENT,
     TIME_COLOURS,
+    Legend,
     Picture,
+    Trace,
     broken,
-    frame,
+    curve,
+    dots,
     hidden_axis,
     note,
+    plot,
+    pointed,
 )
 from nest_core.workload import Graph
 
-__all__ = ["BOUND_COLOURS", "graph_figure", "hover_text", "legend_traces", "short_name"]
+__all__ = [
+    "BOUND_COLOURS",
+    "bound_legend",
+    "graph_figure",
+    "hover_text",
+    "legend_traces",
+    "short_name",
+]
 
 BOUND_COLOURS: dict[OperatorBound, str] = {
     "arithmetic": TIME_COLOURS["compute"],
@@ -43,16 +53,15 @@ BOUND_COLOURS: dict[OperatorBound, str] = {
 COMMUNICATION = TIME_COLOURS["communication"]
 RECOMPUTATION = TIME_COLOURS["recomputation"]
 
-_ROW_HEIGHT, _TOP, _BOTTOM = 50, 34, 4
+_ROW_HEIGHT, _TOP = 50, 34
+_MARGIN = (4, 4, _TOP, 4)
 _GAP = 0.03
 _HALF_WIDTH, _HALF_HEIGHT = 0.46, 0.34
-_BOX = (0.5, 0.5)
 _DIAMOND, _LETTER = 0.16, 0.072
 _LOWER = -0.02
 _STEPS = 10
 _LINE = 84
-_FAINT_FILL, _STRONG_FILL, _BAR = 0.13, 0.9, 0.09
-_GROUPS = ("attention", "mlp")
+_FAINT_FILL, _STRONG_FILL, _BAR = "0.13", "0.9", 0.09
 _SHORTER = {
     "core": "attention",
     "key value down": "KV down",
@@ -65,18 +74,18 @@ _SHORTER = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Panel:
+class _Side:
     """One of the two graphs."""
 
-    found: Anatomy
-    drawing: Drawing
+    anatomy: Anatomy
+    drawing: LayeredGraph
     title: str
-    domain: tuple[float, float]
-    axis: str
+    domain: tuple[float, float] = (0.0, 1.0)
+    axis: str = "x"
 
 
 def graph_figure(before: Anatomy, after: Anatomy, ink: str = "") -> Picture:
-    """Operators from the top down, before at the left, after at the right.
+    """Draw operators from the top down, before at the left, after at the right.
 
     Both sides have the same places; a collective of the right side is a line at the left. A
     strategy that divides nothing has one side.
@@ -88,49 +97,27 @@ def graph_figure(before: Anatomy, after: Anatomy, ink: str = "") -> Picture:
     ink : str
         Colour of what boxes say; empty: the page's colour of text in figures.
     """
-    drawing = _draw(after)
-    alone = before.graph == after.graph
-    panels = [
-        _Panel(after, drawing, strategy_in_words(after.strategy, after.kind), (0.0, 1.0), "x")
-    ]
-    if not alone:
+    drawing, title = _draw(after), strategy_in_words(after.strategy, after.kind)
+    sides = [_Side(after, drawing, title)]
+    if before.graph != after.graph:
         same = _operators(before.graph) == _operators(after.graph)
-        panels = [
-            _Panel(
-                before, drawing if same else _draw(before), "one device", (0.0, 0.5 - _GAP / 2), "x"
-            ),
-            _Panel(
-                after,
-                drawing,
-                f"one rank of {strategy_in_words(after.strategy, after.kind)}",
-                (0.5 + _GAP / 2, 1.0),
-                "x2",
-            ),
+        first = drawing if same else _draw(before)
+        sides = [
+            _Side(before, first, "one device", (0.0, 0.5 - _GAP / 2)),
+            _Side(after, drawing, f"one rank of {title}", (0.5 + _GAP / 2, 1.0), "x2"),
         ]
-    rows = max(panel.drawing.rows for panel in panels)
-    layout = frame(
-        rows * _ROW_HEIGHT + _TOP + _BOTTOM,
-        (4, 4, _TOP, _BOTTOM),
-        yaxis=hidden_axis() | {"range": [rows - 0.5, -0.5]},
-        annotations=[_panel_title(panel, ink) for panel in panels],
-        shapes=[shape for panel in panels for shape in _boxes(panel)],
-        hoverdistance=28,
-        legend={
-            "orientation": "h",
-            "x": 0,
-            "y": 1 + (_TOP - 4) / (rows * _ROW_HEIGHT),
-            "yanchor": "bottom",
-        },
-        hoverlabel={"align": "left", "font": {"size": 12}},
-    )
-    for panel in panels:
-        layout[f"xaxis{panel.axis[1:]}"] = hidden_axis() | {
-            "range": [panel.drawing.left - 0.05, panel.drawing.right + 0.05],
-            "domain": panel.domain,
+    rows = max(side.drawing.rows for side in sides)
+    axes = {
+        f"xaxis{side.axis[1:]}": hidden_axis()
+        | {
+            "range": [side.drawing.ends[0] - 0.05, side.drawing.ends[1] + 0.05],
+            "domain": side.domain,
             "anchor": "y",
         }
-    legend = _legend([panel.found for panel in panels])
-    traces = [trace for panel in panels for trace in _traces(panel, ink)] + legend_traces(legend)
+        for side in sides
+    }
+    inked = {"size": LABEL_PX} | ({"color": ink} if ink else {})
+    legend = _legend([side.anatomy for side in sides])
     batch = f"{after.strategy.micro_batch:,} × {after.strategy.sequence:,} tokens"
     return Picture(
         layer_finding(after),
@@ -139,29 +126,44 @@ def graph_figure(before: Anatomy, after: Anatomy, ink: str = "") -> Picture:
         "The bar in a box is its operator's time beside the longest one's. Pointing at "
         "a box or a diamond shows its formula with the numbers. Joined ones run in one product "
         "with a neighbour.",
-        go.Figure(data=traces, layout=layout),
+        plot(
+            [*(trace for side in sides for trace in _traces(side, inked)), *legend_traces(legend)],
+            rows * _ROW_HEIGHT + _TOP + _MARGIN[3],
+            _MARGIN,
+            yaxis=hidden_axis() | {"range": [rows - 0.5, -0.5]},
+            annotations=[_side_title(side, inked) for side in sides],
+            shapes=[shape for side in sides for shape in _boxes(side)],
+            hoverdistance=28,
+            legend={
+                "orientation": "h",
+                "x": 0,
+                "y": 1 + (_TOP - 4) / (rows * _ROW_HEIGHT),
+                "yanchor": "bottom",
+            },
+            hoverlabel={"align": "left", "font": {"size": 12}},
+            **axes,
+        ),
         legend,
     )
 
 
-def legend_traces(legend: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
-    """Empty traces that name the colours where a figure stands alone."""
-    marker = {"symbol": "square", "size": 11}
+def legend_traces(legend: Legend) -> list[Trace]:
+    """Return empty traces that name the colours where a figure stands alone."""
     return [
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "x": [None],
-            "y": [None],
-            "name": name,
-            "marker": marker | {"color": colour},
-        }
+        dots([None], [None], {"symbol": "square", "size": 11, "color": colour}, name=name)
         for name, colour in legend
     ]
 
 
+def bound_legend(parts: Iterable[OperatorPart]) -> Legend:
+    """Return what bounds any of the operators, with its colour."""
+    bounds = {part.bound for part in parts}
+    names = (name for name in BOUNDS if name in bounds)
+    return tuple((f"bound by {BOUND_WORDS[name]}", BOUND_COLOURS[name]) for name in names)
+
+
 def hover_text(title: str, lines: Iterable[str]) -> str:
-    """A bold title and lines short enough to stand beside the pointer."""
+    """Return a bold title and lines short enough to stand beside the pointer."""
     wrapped = [
         piece
         for line in lines
@@ -171,7 +173,7 @@ def hover_text(title: str, lines: Iterable[str]) -> str:
 
 
 def short_name(name: str) -> str:
-    """What a box says: the last part of a name, its group only where another has the same.
+    """Return the last part of a name, its group only where another has the same.
 
     Examples
     --------
@@ -180,12 +182,10 @@ def short_name(name: str) -> str:
     """
     group, _, last = name.rpartition(".")
     first = group.partition(".")[0]
-    words = last.replace("_", " ")
-    for known in _GROUPS:
-        words = words.removeprefix(f"{known} ")
+    words = last.replace("_", " ").removeprefix("attention ").removeprefix("mlp ")
     words = _SHORTER.get(words, words)
     if first in ("experts", "shared") and last in ("gate", "up", "down"):
-        words = f"{first.removesuffix('s')} {words}"
+        return f"{first.removesuffix('s')} {words}"
     return words
 
 
@@ -193,176 +193,152 @@ def _operators(graph: Graph) -> set[str]:
     return {node.name for node in graph.nodes if node.op not in ("reshape", "collective")}
 
 
-def _draw(found: Anatomy) -> Drawing:
-    graph = found.graph
+def _draw(anatomy: Anatomy) -> LayeredGraph:
+    graph = anatomy.graph
 
     def source(name: str) -> str:
         while graph[name].op == "reshape":
             name = graph[name].inputs[0]
         return name
 
-    shown = [node for node in graph.nodes if node.op != "reshape"]
-    parents = {node.name: list(dict.fromkeys(map(source, node.inputs))) for node in shown}
-    extents = {node.name: _BOX for node in shown}
-    for call in found.exchanges:
+    parents = {
+        node.name: list(dict.fromkeys(map(source, node.inputs)))
+        for node in graph.nodes
+        if node.op != "reshape"
+    }
+    extents = dict.fromkeys(parents, (0.5, 0.5))
+    for call in anatomy.exchanges:
         letters = max(map(len, _call_words(call)))
         extents[call.node.name] = (_DIAMOND, _DIAMOND + _LETTER * letters)
     return layered(parents, extents)
 
 
-def _traces(panel: _Panel, ink: str) -> list[dict[str, Any]]:
-    places, found = panel.drawing.places, panel.found
-    boxes: list[tuple[str, str, str]] = [
-        (part.name, _box_label(part), hover_text(*_part_words(part, found))) for part in found.parts
-    ]
-    entry = found.graph.nodes[0]
-    boxes.append((entry.name, "input", hover_text("input", ["What the layer receives."])))
-    calls: list[tuple[str, str, str]] = [
-        (call.node.name, _call_label(call), hover_text(call.node.name, call.words))
-        for call in found.exchanges
-    ]
-    return [
-        _lines(panel),
-        _points(panel, boxes, places, "middle center", _LOWER, ink, {"size": 44, "opacity": 0}),
-        _points(
-            panel,
-            calls,
-            places,
-            "middle right",
-            0.0,
-            ink,
-            {"size": 15, "symbol": "diamond", "color": COMMUNICATION, "opacity": 1},
-        ),
-    ]
-
-
-def _points(
-    panel: _Panel,
-    entries: Sequence[tuple[str, str, str]],
-    places: Any,
-    position: str,
-    lower: float,
-    ink: str,
-    marker: dict[str, Any],
-) -> dict[str, Any]:
-    return {
-        "type": "scatter",
-        "mode": "markers+text",
-        "x": [places[name][0] for name, _, _ in entries],
-        "y": [places[name][1] + lower for name, _, _ in entries],
-        "text": [label for _, label, _ in entries],
-        "customdata": [words for _, _, words in entries],
-        "textposition": position,
-        "textfont": {"size": LABEL_PX} | _inked(ink),
-        "marker": marker,
-        "cliponaxis": False,
-        "hovertemplate": "%{customdata}<extra></extra>",
-        "showlegend": False,
-        "xaxis": panel.axis,
-        "yaxis": "y",
+def _traces(side: _Side, inked: Trace) -> list[Trace]:
+    """Return edges, what boxes say, and diamonds with what they say."""
+    entry = side.anatomy.graph.nodes[0].name
+    boxes = {
+        part.name: (_box_label(part), hover_text(*_part_words(part, side.anatomy)))
+        for part in side.anatomy.parts
     }
+    boxes[entry] = ("input", hover_text("input", ["What the layer receives."]))
+    calls = {
+        call.node.name: (
+            f"{_call_words(call)[0]}<br>{_small(_call_words(call)[1])}",
+            hover_text(call.node.name, call.words),
+        )
+        for call in side.anatomy.exchanges
+    }
+    diamond = {"size": 15, "symbol": "diamond", "color": COMMUNICATION, "opacity": 1}
+    return [
+        _lines(side),
+        _labels(side, boxes, "middle center", {"size": 44, "opacity": 0}, inked, _LOWER),
+        _labels(side, calls, "middle right", diamond, inked),
+    ]
 
 
-def _lines(panel: _Panel) -> dict[str, Any]:
-    """All edges as one trace: smooth ways from box to box, through what is not there."""
-    here = {node.name for node in panel.found.graph.nodes}
-    calls = {call.node.name for call in panel.found.exchanges}
-    ends = {upper for upper, _, _ in panel.drawing.ways}
+def _labels(
+    side: _Side,
+    entries: dict[str, tuple[str, str]],
+    position: str,
+    marker: Trace,
+    inked: Trace,
+    lower: float = 0.0,
+) -> Trace:
+    places = [side.drawing.places[name] for name in entries]
+    return dots(
+        [at for at, _ in places],
+        [row + lower for _, row in places],
+        marker,
+        mode="markers+text",
+        text=[label for label, _ in entries.values()],
+        textposition=position,
+        textfont=inked,
+        cliponaxis=False,
+        showlegend=False,
+        xaxis=side.axis,
+        yaxis="y",
+        **pointed(words for _, words in entries.values()),
+    )
+
+
+def _lines(side: _Side) -> Trace:
+    """Return all edges as one trace: smooth ways from box to box, through what is not drawn."""
+    nodes = {node.name for node in side.anatomy.graph.nodes}
+    calls = {call.node.name for call in side.anatomy.exchanges}
+    starts = {upper for upper, _, _ in side.drawing.ways}
     lines: list[tuple[list[float], list[float]]] = []
-    for _, lower, way in panel.drawing.ways:
-        if lower not in here and lower not in ends:
+    for _, lower, way in side.drawing.ways:
+        if lower not in nodes | starts:
             continue  # a collective that nobody reads, on the side that does not have it
         x: list[float] = []
         y: list[float] = []
-        for (one, upper_row), (other, lower_row) in pairwise(way):
+        for (x0, upper_row), (x1, lower_row) in pairwise(way):
             # Straight beside boxes and labels, curved only between the rows.
-            start, end = upper_row + _HALF_HEIGHT, lower_row - _HALF_HEIGHT
-            for step in range(_STEPS + 1):
-                t = step / _STEPS
-                x.append(one + (other - one) * t * t * (3 - 2 * t))
-                y.append(start + (end - start) * t)
-            if lower_row != way[-1][1] or lower in calls or lower not in here:
-                x.append(other)
-                y.append(lower_row + (_HALF_HEIGHT if lower in ends else 0.0))
+            y0, y1 = upper_row + _HALF_HEIGHT, lower_row - _HALF_HEIGHT
+            steps = [step / _STEPS for step in range(_STEPS + 1)]
+            x += [x0 + (x1 - x0) * t * t * (3 - 2 * t) for t in steps]
+            y += [y0 + (y1 - y0) * t for t in steps]
+            if lower_row != way[-1][1] or lower in calls or lower not in nodes:
+                x.append(x1)
+                y.append(lower_row + (_HALF_HEIGHT if lower in starts else 0.0))
         lines.append((x, y))
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        **broken(lines),
-        "line": {"color": MUTED, "width": 1.1},
-        "hoverinfo": "skip",
-        "showlegend": False,
-        "xaxis": panel.axis,
-        "yaxis": "y",
-    }
+    axes = {"xaxis": side.axis, "yaxis": "y"}
+    return curve(**broken(lines), colour=MUTED, width=1.1, **SILENT, **axes)
 
 
-def _boxes(panel: _Panel) -> list[dict[str, Any]]:
-    longest = max((part.seconds for part in panel.found.parts), default=0.0) or 1.0
-    shapes: list[dict[str, Any]] = []
-    for part in panel.found.parts:
-        at, row = panel.drawing.places[part.name]
+def _boxes(side: _Side) -> list[Trace]:
+    longest = max((part.seconds for part in side.anatomy.parts), default=0.0) or 1.0
+    shapes: list[Trace] = []
+    for part in side.anatomy.parts:
+        at, row = side.drawing.places[part.name]
+        box = {
+            "type": "rect",
+            "layer": "below",
+            "xref": side.axis,
+            "yref": "y",
+            "x0": at - _HALF_WIDTH,
+            "x1": at + _HALF_WIDTH,
+            "y0": row - _HALF_HEIGHT,
+            "y1": row + _HALF_HEIGHT,
+        }
         if not part.runs:
-            shapes.append(_box(panel, at, row, 1.0, "rgba(0, 0, 0, 0)", MUTED, "dot"))
+            outline: Trace = {"color": MUTED, "width": 1.0, "dash": "dot"}
+            shapes.append(box | {"fillcolor": "rgba(0, 0, 0, 0)", "line": outline})
             continue
         colour = BOUND_COLOURS[part.bound]
-        outline, width = (RECOMPUTATION, 2.6) if part.replayed else (colour, 1.2)
-        shapes.append(
-            _box(panel, at, row, 1.0, _clear(colour, _FAINT_FILL), outline, "solid", width)
-        )
-        bar = _box(panel, at, row, part.seconds / longest, _clear(colour, _STRONG_FILL))
-        shapes.append(bar | {"y0": row + _HALF_HEIGHT - _BAR})
+        outline = {"color": colour, "width": 1.2, "dash": "solid"}
+        if part.replayed:
+            outline |= {"color": RECOMPUTATION, "width": 2.6}
+        strong = _clear(colour, _STRONG_FILL)
+        bar = {
+            "x1": at - _HALF_WIDTH + 2 * _HALF_WIDTH * part.seconds / longest,
+            "y0": row + _HALF_HEIGHT - _BAR,
+            "fillcolor": strong,
+            "line": {"color": strong, "width": 0, "dash": "solid"},
+        }
+        shapes += [box | {"fillcolor": _clear(colour, _FAINT_FILL), "line": outline}, box | bar]
     return shapes
 
 
-def _box(
-    panel: _Panel,
-    at: float,
-    row: int,
-    part: float,
-    fill: str,
-    line: str = "",
-    dash: str = "solid",
-    width: float = 1.0,
-) -> dict[str, Any]:
-    return {
-        "type": "rect",
-        "layer": "below",
-        "xref": panel.axis,
-        "yref": "y",
-        "x0": at - _HALF_WIDTH,
-        "x1": at - _HALF_WIDTH + 2 * _HALF_WIDTH * part,
-        "y0": row - _HALF_HEIGHT,
-        "y1": row + _HALF_HEIGHT,
-        "fillcolor": fill,
-        "line": {"color": line or fill, "width": width if line else 0, "dash": dash},
-    }
-
-
-def _part_words(part: OperatorPart, found: Anatomy) -> tuple[str, tuple[str, ...]]:
+def _part_words(part: OperatorPart, anatomy: Anatomy) -> tuple[str, tuple[str, ...]]:
     title = f"{part.name}: {part.node.function or part.node.op}".replace("_", " ")
     if not part.runs:
         return title, part.words
-    taken = f"{100 * part.seconds / found.device_s:.3g} % of the layer"
     words = part.words
     if part.bound == "host":
         kernels = len(part.forward.kernels) * (1 + part.replayed) + len(part.backward.kernels)
-        issue = found.accelerator.family.host_s
+        issue = anatomy.accelerator.family.host_s
         words += (
             f"the host takes longer: {kernels} kernels · {humanise_seconds(issue)} each = "
             f"{humanise_seconds(kernels * issue)}",
         )
-    return f"{title}, {humanise_seconds(part.seconds)}, {taken}", words
+    share = f"{100 * part.seconds / anatomy.device_s:.3g} % of the layer"
+    return f"{title}, {humanise_seconds(part.seconds)}, {share}", words
 
 
 def _box_label(part: OperatorPart) -> str:
     second = humanise_seconds(part.seconds) if part.runs else "joined"
     return f"{_escaped(short_name(part.name))}<br>{_small(second)}"
-
-
-def _call_label(call: Exchange) -> str:
-    name, size = _call_words(call)
-    return f"{name}<br>{_small(size)}"
 
 
 def _call_words(call: Exchange) -> tuple[str, str]:
@@ -375,45 +351,28 @@ def _small(text: str) -> str:
     return f'<span style="font-size:12px">{_escaped(text)}</span>'
 
 
-def _panel_title(panel: _Panel, ink: str) -> dict[str, Any]:
-    found = panel.found
-    return note(
-        f"<b>{panel.title}</b>: {humanise_seconds(found.device_s)}, keeps "
-        f"{humanise_bytes(found.kept_bytes)}",
-        panel.domain[0],
-        1.0,
-        xref="paper",
-        yref="paper",
-        xanchor="left",
-        yanchor="bottom",
-        yshift=8,
-        font={"size": LABEL_PX} | _inked(ink),
-    )
+def _side_title(side: _Side, inked: Trace) -> Trace:
+    spent = humanise_seconds(side.anatomy.device_s)
+    text = f"<b>{side.title}</b>: {spent}, keeps {humanise_bytes(side.anatomy.kept_bytes)}"
+    ends = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom"}
+    return note(text, side.domain[0], 1.0, yshift=8, font=inked, **ends)
 
 
-def _legend(sides: Sequence[Anatomy]) -> tuple[tuple[str, str], ...]:
+def _legend(sides: Sequence[Anatomy]) -> Legend:
     parts = [part for side in sides for part in side.parts if part.runs]
-    shown = [
-        (f"bound by {BOUND_WORDS[name]}", BOUND_COLOURS[name])
-        for name in BOUNDS
-        if any(part.bound == name for part in parts)
-    ]
     calls = [call for side in sides for call in side.exchanges]
+    legend = list(bound_legend(parts))
     if calls:
         both = all(call.node.forward for call in calls)
-        shown.append((f"communication{'' if both else ', ↑ in backward only'}", COMMUNICATION))
+        legend.append((f"communication{'' if both else ', ↑ in backward only'}", COMMUNICATION))
     if any(part.replayed for part in parts):
-        shown.append(("outlined: run again in backward", RECOMPUTATION))
-    return tuple(shown)
+        legend.append(("outlined: run again in backward", RECOMPUTATION))
+    return tuple(legend)
 
 
-def _clear(colour: str, opacity: float) -> str:
+def _clear(colour: str, opacity: str) -> str:
     red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
-    return f"rgba({red}, {green}, {blue}, {opacity:g})"
-
-
-def _inked(ink: str) -> dict[str, str]:
-    return {"color": ink} if ink else {}
+    return f"rgba({red}, {green}, {blue}, {opacity})"
 
 
 def _escaped(text: str) -> str:

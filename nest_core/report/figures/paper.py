@@ -15,6 +15,7 @@ from plotly.subplots import make_subplots
 from nest_core.paper import Reproduction
 from nest_core.paper.cases import FIGURES, PLANNERS
 from nest_core.paper.settings import cluster_name, model_name
+from nest_core.report.figures.levelwise import fall_figure
 from nest_core.report.figures.paper_network import affinity_picture, topology_pictures
 from nest_core.report.figures.style import (
     ACCENT,
@@ -29,7 +30,6 @@ from nest_core.report.figures.style import (
     frame,
     value_axis,
 )
-from nest_core.report.figures.waterfall import fall_figure
 
 __all__ = ["iterations_picture", "models_of", "paper_pictures", "strategies_picture"]
 

@@ -12,7 +12,7 @@ import itertools
 import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import plotly.graph_objects as go
@@ -32,10 +32,15 @@ from nest_core.report.figures.style import (
     STASH_OUTLINE,
     TIME_COLOURS,
     Picture,
+    Trace,
     axis_names,
+    axis_title,
     axis_unit,
-    frame,
+    bare_axis,
+    dots,
     note,
+    plot,
+    pointed,
     ruler,
     value_axis,
     wrapped,
@@ -54,11 +59,13 @@ __all__ = [
 ]
 
 _ROW_HEIGHT, _LABEL_HEIGHT = 136, 36
-_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 10, 2, 46
+_MARGIN = (52, 10, 2, 46)
 _NUMBERED_STAGES = 16
 _LINE = 64  # characters
 _TAG = re.compile(r"<[^>]+>")
 _NUMBER_HEIGHT = 0.16  # of an axis
+_LARGEST_OVERFLOW = 2.5
+"""A stage further over the limit must not squash those that fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,128 +95,99 @@ class StackedParts:
     top: float
     unit: str
     axis: str
-    outlines: Mapping[str, str]
+    outlines: Mapping[str, str] = field(default_factory=dict)
     line: float = 0.0
     marked: Callable[[Report], int] = lambda report: -1
 
 
 def stage_rows_figure(
-    entries: Sequence[Entry], parts: StackedParts, extra: Mapping[str, list[dict[str, Any]]]
+    entries: Sequence[Entry],
+    parts: StackedParts,
+    shapes: Sequence[Trace] = (),
+    labels: Sequence[Trace] = (),
 ) -> go.Figure:
-    """Stacked bars of every stage of every method.
+    """Draw stacked bars of every stage of every method.
 
     Parameters
     ----------
     entries : sequence of Entry
     parts : StackedParts
-    extra : mapping
+    shapes, labels : sequence of dict
         More ``shapes`` and ``annotations`` of the layout.
     """
     rows = len(entries)
     layers = max((e.report.stages[-1].last for e in entries if e.report), default=1)
-    axes: dict[str, Any] = {}
-    traces: list[dict[str, Any]] = []
-    annotations = [_axis_title(parts.axis)]
+    ends = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "middle"}
+    notes = [note(parts.axis, 0, 0.5, textangle=-90, xshift=4 - _MARGIN[0], **ends)]
+    axes: dict[str, Trace] = {}
+    traces: list[Trace] = []
     for row, entry in enumerate(entries):
-        axes |= _axes(row, rows, layers, parts.top)
-        annotations.append(_row_label(entry, row, rows))
-        if entry.report is None:
-            traces.append(_nothing(row))
-        else:
-            traces += _bars(entry, entry.report, row, parts)
-    return go.Figure(
-        data=_one_legend(traces),
-        layout=frame(
-            _TOP + rows * _ROW_HEIGHT + _BOTTOM,
-            (_LEFT, _RIGHT, _TOP, _BOTTOM),
-            barmode="stack",
-            bargap=0,
-            annotations=annotations + extra.get("annotations", []),
-            shapes=extra.get("shapes", []),
-            **axes,
-        ),
+        x, y = axis_names(row)
+        # Upper end of the row's axis, as a share of the plot's height.
+        top = 1 - (row + _LABEL_HEIGHT / _ROW_HEIGHT) / rows
+        axes[f"xaxis{x[1:]}"] = _layers_axis(layers, y, is_last=row == rows - 1)
+        axes[f"yaxis{y[1:]}"] = value_axis(
+            anchor=x, domain=[1 - (row + 1) / rows, top], range=[0, parts.top], nticks=4
+        )
+        notes.append(_row_label(entry, top))
+        # Plotly draws axes only where there is a trace.
+        drawn = [dots([0], [0], {}, name="nothing", opacity=0, hoverinfo="skip")]
+        if entry.report is not None:
+            drawn = _bars(entry, entry.report, parts)
+        traces += [trace | {"xaxis": x, "yaxis": y} for trace in drawn]
+    named: set[str] = set()  # each part stands in the legend once
+    for trace in traces:
+        trace["showlegend"] = trace["type"] == "bar" and trace["name"] not in named
+        named.add(trace["name"])
+    return plot(
+        traces,
+        _MARGIN[2] + rows * _ROW_HEIGHT + _MARGIN[3],
+        _MARGIN,
+        barmode="stack",
+        bargap=0,
+        annotations=[*notes, *labels],
+        shapes=list(shapes),
+        **axes,
     )
 
 
-def _axes(row: int, rows: int, layers: int, top: float) -> dict[str, Any]:
-    x, y = axis_names(row)
-    last = row == rows - 1
-    horizontal = {
-        "anchor": y,
-        "range": [0, layers],
-        "showgrid": False,
-        "zeroline": False,
-        "fixedrange": True,
-        "showticklabels": last,
-        "ticks": "outside" if last else "",
-        "ticklen": 3,
-        "showline": True,
-        "linecolor": FAINT,
-    }
-    if last:
+def _layers_axis(layers: int, anchor: str, *, is_last: bool) -> Trace:
+    axis = bare_axis(
+        anchor=anchor,
+        range=[0, layers],
+        showticklabels=is_last,
+        ticks="outside" if is_last else "",
+        ticklen=3,
+        showline=True,
+        linecolor=FAINT,
+    )
+    if is_last:
         title = "layers, stage by stage; a bar is as wide as the layers of its stage"
-        horizontal["title"] = {"text": title, "standoff": 6, "font": {"size": 12}}
-    vertical = value_axis() | {
-        "anchor": x,
-        "domain": [1 - (row + 1) / rows, _row_top(row, rows)],
-        "range": [0, top],
-        "nticks": 4,
-    }
-    return {x.replace("x", "xaxis"): horizontal, y.replace("y", "yaxis"): vertical}
+        axis["title"] = axis_title(title, 6)
+    return axis
 
 
-def _row_top(row: int, rows: int) -> float:
-    """Upper end of a row's axis, as a share of the plot's height."""
-    return 1 - (row + _LABEL_HEIGHT / _ROW_HEIGHT) / rows
-
-
-def _axis_title(text: str) -> dict[str, Any]:
-    ends = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "middle"}
-    return note(text, 0, 0.5, textangle=-90, xshift=4 - _LEFT, **ends)
-
-
-def _row_label(entry: Entry, row: int, rows: int) -> dict[str, Any]:
+def _row_label(entry: Entry, top: float) -> Trace:
     name = f"<b>{entry.name}</b>" if entry.ours else entry.name
-    taken = " " * len(f"{_TAG.sub('', entry.name)}  ")
-    # Two lines fit above a row, each within half a page.
+    # Two lines fit above a row, each within half a page; the name stands in the first.
+    indent = " " * len(f"{_TAG.sub('', entry.name)}  ")
     lines = textwrap.wrap(
-        entry.summary, _LINE, initial_indent=taken, max_lines=2, placeholder=" …"
+        entry.summary, _LINE, initial_indent=indent, max_lines=2, placeholder=" …"
     ) or [""]
-    return {
-        "text": "<br>".join([f"{name}  {lines[0].lstrip()}", *lines[1:]]),
-        "align": "left",
-        "xref": "paper",
-        "yref": "paper",
-        "x": 0,
-        "y": _row_top(row, rows),
+    ends = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom"}
+    return note(
+        "<br>".join([f"{name}  {lines[0].lstrip()}", *lines[1:]]),
+        0,
+        top,
+        align="left",
+        yshift=1,
+        opacity=0.5 if entry.stale else 1.0,
         **({"hovertext": wrapped(entry.reason)} if entry.reason else {}),
-        "yshift": 1,
-        "xanchor": "left",
-        "yanchor": "bottom",
-        "showarrow": False,
-        "font": {"size": 12},
-        "opacity": 0.5 if entry.stale else 1.0,
-    }
+        **ends,
+    )
 
 
-def _nothing(row: int) -> dict[str, Any]:
-    """An invisible point: plotly draws axes only where there is a trace."""
-    x, y = axis_names(row)
-    return {
-        "type": "scatter",
-        "name": "nothing",
-        "mode": "markers",
-        "x": [0],
-        "y": [0],
-        "xaxis": x,
-        "yaxis": y,
-        "opacity": 0,
-        "hoverinfo": "skip",
-    }
-
-
-def _bars(entry: Entry, report: Report, row: int, parts: StackedParts) -> list[dict[str, Any]]:
-    x, y = axis_names(row)
+def _bars(entry: Entry, report: Report, parts: StackedParts) -> list[Trace]:
     stages = report.stages
     labels = [
         f"{entry.name}, stage {number}, layers {stage.spans}"
@@ -218,80 +196,56 @@ def _bars(entry: Entry, report: Report, row: int, parts: StackedParts) -> list[d
     widths = [stage.layers for stage in stages]
     ends = itertools.accumulate(widths)
     centres = [end - width / 2 for end, width in zip(ends, widths, strict=True)]
-    shared = {
-        "type": "bar",
-        "x": centres,
-        "width": widths,
-        "xaxis": x,
-        "yaxis": y,
-        "opacity": STALE_OPACITY if entry.stale else 1.0,
-        "hovertemplate": "%{customdata}<extra></extra>",
-    }
-    traces: list[dict[str, Any]] = []
+    traces: list[Trace] = []
     totals = [0.0] * len(stages)
     for part, colour in parts.colours.items():
         values = [parts.value(stage, part) for stage in stages]
         totals = [total + value for total, value in zip(totals, values, strict=True)]
         if not any(round(value, 6) for value in values):
             continue
-        trace = shared | {
-            "name": part,
-            "legendgroup": part,
-            "y": [round(value, 6) for value in values],
-            "customdata": [
-                f"{label}<br>{part}: {humanise(value)} {parts.unit}"
-                for label, value in zip(labels, values, strict=True)
-            ],
-            "marker": _marker(entry, colour, parts.outlines.get(part)),
-        }
-        traces.append(trace)
+        outline = parts.outlines.get(part)
+        marker: dict[str, Any] = {"color": colour, "line": {"width": 0}}
+        if outline:
+            marker["line"] = {"width": 0.5, "color": outline}
+        if not entry.feasible:
+            marker["pattern"] = {"shape": HATCH, "size": 6, "solidity": 0.3}
+        traces.append(
+            {
+                "type": "bar",
+                "x": centres,
+                "y": [round(value, 6) for value in values],
+                "width": widths,
+                "name": part,
+                "legendgroup": part,
+                "opacity": STALE_OPACITY if entry.stale else 1.0,
+                "marker": marker,
+                **pointed(
+                    f"{label}<br>{part}: {humanise(value)} {parts.unit}"
+                    for label, value in zip(labels, values, strict=True)
+                ),
+            }
+        )
     near = parts.line - _NUMBER_HEIGHT * parts.top
     heights = [max(total, parts.line) if total > near else total for total in totals]
-    traces.append(_numbers(centres, heights, parts.marked(report), x, y))
-    return traces
-
-
-def _numbers(
-    places: list[float], heights: list[float], marked: int, x: str, y: str
-) -> dict[str, Any]:
-    """Stage numbers on top of the bars; of many stages that of the marked one alone."""
-    many = len(places) > _NUMBERED_STAGES
-    shown = [s for s in range(len(places)) if s == marked or not many]
-    return {
+    # Stage numbers on top of the bars; of many stages that of the marked one alone.
+    marked, many = parts.marked(report), len(stages) > _NUMBERED_STAGES
+    numbered = [s for s in range(len(stages)) if s == marked or not many]
+    numbers = {
         "type": "scatter",
         "mode": "text",
-        "x": [places[s] for s in shown],
-        "y": [heights[s] for s in shown],
-        "text": [f"{MARK} {s + 1}" if s == marked else f"{s + 1}" for s in shown],
+        "x": [centres[s] for s in numbered],
+        "y": [heights[s] for s in numbered],
+        "text": [f"{MARK} {s + 1}" if s == marked else f"{s + 1}" for s in numbered],
         "textposition": "top center",
         "textfont": {"size": 12},
-        "xaxis": x,
-        "yaxis": y,
         "hoverinfo": "skip",
         "name": "stage number",
     }
-
-
-def _marker(entry: Entry, colour: str, outline: str | None) -> dict[str, Any]:
-    marker: dict[str, Any] = {"color": colour, "line": {"width": 0}}
-    if outline:
-        marker["line"] = {"width": 0.5, "color": outline}
-    if not entry.feasible:
-        marker["pattern"] = {"shape": HATCH, "size": 6, "solidity": 0.3}
-    return marker
-
-
-def _one_legend(traces: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Each part in the legend once."""
-    seen: set[str] = set()
-    for trace in traces:
-        trace["showlegend"] = trace["type"] == "bar" and trace["name"] not in seen
-        seen.add(trace["name"])
-    return traces
+    return [*traces, numbers]
 
 
 def stage_seconds(stage: Stage, part: str) -> float:
-    """One part of a stage's iteration, seconds; the parts add up to the iteration time."""
+    """Return one part of a stage's iteration, s; the parts add up to the iteration time."""
     return {
         "compute": stage.compute_s,
         "recomputation": stage.recompute_s,
@@ -301,13 +255,13 @@ def stage_seconds(stage: Stage, part: str) -> float:
 
 
 def slowest(report: Report) -> int:
-    """The stage (from 0) that sets the pace; −1 where all are balanced."""
+    """Return the stage (from 0) that sets the pace; −1 where all are balanced."""
     number, excess = bottleneck(report)
     return number if excess >= BALANCED else -1
 
 
 def time_parts(entries: Sequence[Entry]) -> StackedParts:
-    """What stacks an iteration, on an axis as long as the longest; no stage is marked."""
+    """Return what stacks an iteration, on an axis as long as the longest; no stage is marked."""
     longest = max((e.report.iteration_s for e in entries if e.report), default=1.0)
     scale, unit = axis_unit(longest, "s")
     return StackedParts(
@@ -316,19 +270,18 @@ def time_parts(entries: Sequence[Entry]) -> StackedParts:
         top=1.2 * longest / scale,
         unit=unit,
         axis=f"time per iteration, {unit}",
-        outlines={},
     )
 
 
 def balance_figure(entries: Sequence[Entry]) -> Picture:
-    """Compute, recomputation, communication and idle time of every stage of every method."""
+    """Draw compute, recomputation, communication and idle time of every stage of every method."""
     parts = replace(time_parts(entries), marked=slowest)
     return Picture(
         _balance_finding(entries),
         f"Stage balance: {parts.axis}",
         "A stage's bar is one iteration long: grey is waiting for other stages, orange is what "
         f"the network takes; {MARK} sets the pace.",
-        stage_rows_figure(entries, parts, {}),
+        stage_rows_figure(entries, parts),
         tuple(TIME_COLOURS.items()),
     )
 
@@ -346,17 +299,13 @@ def _balance_finding(entries: Sequence[Entry]) -> str:
     return f"Stage {number + 1} is the bottleneck, {percent(excess)} above the mean"
 
 
-# A stage far over the limit must not squash those that fit.
-_LARGEST_OVERFLOW = 2.5
-
-
 def stage_bytes(stage: Stage, part: str) -> float:
-    """One part of a stage's memory, bytes; the parts add up to its total."""
+    """Return one part of a stage's memory, bytes; the parts add up to its total."""
     return float(getattr(stage.memory, part))
 
 
 def memory_figure(entries: Sequence[Entry], limit_bytes: float) -> Picture:
-    """Weights, gradients, optimizer, activations, stash and buffers of every stage.
+    """Draw weights, gradients, optimizer, activations, stash and buffers of every stage.
 
     Parameters
     ----------
@@ -377,27 +326,23 @@ def memory_figure(entries: Sequence[Entry], limit_bytes: float) -> Picture:
         line=limit_bytes / scale,
         marked=lambda report: fullest(report)[0] if len(report.stages) > 1 else -1,
     )
+    lines = [
+        ruler(parts.line, xref=f"{x} domain", yref=y)
+        for x, y in map(axis_names, range(len(entries)))
+    ]
+    label = limit_label(limit_bytes, 1, yref="y domain", yshift=1)
     return Picture(
         _memory_finding(entries, limit_bytes),
         f"Memory per stage: need of one device, {unit}",
         "A stage fits while its bar stays under the dashed line; early stages stash the "
         f"activations of more micro-batches; {MARK} is the fullest.",
-        stage_rows_figure(entries, parts, _limit_line(len(entries), limit_bytes, scale)),
+        stage_rows_figure(entries, parts, lines, [label]),
         tuple(MEMORY_COLOURS.items()),
     )
 
 
-def _limit_line(rows: int, limit_bytes: float, scale: float) -> dict[str, list[dict[str, Any]]]:
-    lines = [
-        ruler(limit_bytes / scale, xref=f"{x} domain", yref=y)
-        for x, y in map(axis_names, range(rows))
-    ]
-    label = limit_label(limit_bytes, 1, yref="y domain", yshift=1)
-    return {"shapes": lines, "annotations": [label]}
-
-
-def limit_label(limit_bytes: float, height: float, **more: Any) -> dict[str, Any]:
-    """What a device has, at the right end of the line that shows it."""
+def limit_label(limit_bytes: float, height: float, **more: Any) -> Trace:
+    """Return what a device has, at the right end of the line that shows it."""
     return note(
         f"{humanise_bytes(limit_bytes)} per device",
         1,

@@ -1,4 +1,4 @@
-"""A study's result: a metric over the first axis, lines for the second, panels for the third."""
+"""Figures of studies: a metric over axes, and what every ratio of a tier costs a mix of models."""
 
 from __future__ import annotations
 
@@ -6,15 +6,36 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import plotly.graph_objects as go
-
-from nest_core.documents.units import capital, percent
+from nest_core.calibration.fabric import UNMEASURED_RATIO
+from nest_core.documents.units import NOTHING, capital, format_money, format_ratio, percent
 from nest_core.explain import quantity
-from nest_core.report.figures.style import FAINT, Picture, empty, frame
+from nest_core.report.figures.style import (
+    LIMIT,
+    Picture,
+    Trace,
+    axis_names,
+    axis_title,
+    bare_axis,
+    curve,
+    empty,
+    hovered,
+    note,
+    plot,
+    ruler,
+    value_axis,
+)
 from nest_core.studies.parameters import Value
+from nest_core.studies.ratios import Ratios, TierRatios
 from nest_core.studies.study import Study, StudyAxis
 
-__all__ = ["METRIC_WORDS", "is_better_low", "study_picture"]
+__all__ = [
+    "METRIC_WORDS",
+    "is_better_low",
+    "ratio_rows",
+    "ratios_finding",
+    "ratios_picture",
+    "study_picture",
+]
 
 METRIC_WORDS = {
     "tokens_per_s": "throughput, tokens/s",
@@ -30,191 +51,254 @@ METRIC_WORDS = {
 }
 """Metrics as axes have them, with their units."""
 
-_HEIGHT = 380
-_LINES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
+_HEIGHT, _MARGIN = 380, (72, 16, 28, 58)
+_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 _DASHES = ("solid", "dash", "dot")
-_MOST_PANELS = 6
+_MAX_PANELS = 6
 _GAP = 0.03
+_TIERS = tuple(zip(_COLOURS, ("circle", "square", "diamond", "triangle-up", "cross"), strict=False))
+"""Colour and symbol of a tier's line."""
 
 Row = Mapping[str, Any]
 
 
 def is_better_low(metric: str) -> bool:
-    """Whether less of a metric is better."""
+    """Return whether less of a metric is better."""
     return not metric.startswith(("tokens_per_s", "mfu"))
 
 
 def study_picture(study: Study, rows: Sequence[Row], metric: str) -> Picture:
-    """Rows of a study as lines; what a fourth axis and others tell apart must be filtered before.
+    """Draw rows of a study as lines, panels for a third axis; those beyond must be filtered before.
 
     Points carry the number of their point as ``customdata``.
     """
-    known = [row for row in rows if row.get(metric) is not None]
+    valued = [row for row in rows if row.get(metric) is not None]
     words = METRIC_WORDS[metric]
-    if not known:
+    if not valued:
         return empty("No point has a plan", capital(words), _HEIGHT, (62, 16, 14, 58))
     x, *others = study.axes
     lines, panels = ([*others[:2], None, None])[:2]
-    shown = _present(panels, known)[:_MOST_PANELS]
-    top = 1.08 * max(float(row[metric]) for row in known)
-    width = (1.0 + _GAP) / len(shown)
-    layout: dict[str, Any] = {}
-    data: list[dict[str, Any]] = []
-    annotations: list[dict[str, Any]] = []
-    numeric = all(isinstance(value, int | float) for value in x.values)
-    at = {value: float(value) if numeric else float(n) for n, value in enumerate(x.values)}
-    for place, panel in enumerate(shown):
-        end = "" if place == 0 else str(place + 1)
+    every_panel, values = _present(panels, valued), _present(lines, valued)
+    drawn = every_panel[:_MAX_PANELS]
+    top = 1.08 * max(float(row[metric]) for row in valued)
+    width = (1.0 + _GAP) / len(drawn)
+    axes: dict[str, Trace] = {}
+    data, heads = [], []
+    for place, panel in enumerate(drawn):
+        across, up = axis_names(place)
         domain = [place * width, min(1.0, (place + 1) * width - _GAP)]
-        layout[f"xaxis{end}"] = _across(x, at, numeric, domain, len(shown))
-        layout[f"yaxis{end}"] = _up(words if place == 0 else "", top, f"x{end}")
+        axes[f"xaxis{across[1:]}"] = _across(x, domain, len(drawn))
+        axes[f"yaxis{up[1:]}"] = value_axis(
+            words if place == 0 else "",
+            range=[0.0, top],
+            anchor=across,
+            nticks=None,
+            tickformat=",.3~s" if top >= 1000 else "~g",
+            showticklabels=place == 0,
+        )
         if panels is not None:
-            annotations.append(_head(panels.named(panel), sum(domain) / 2))
-        here = [row for row in known if panels is None or row[panels.key] == panel]
-        for number, line in enumerate(_present(lines, known)):
-            own = [row for row in here if lines is None or row[lines.key] == line]
-            data.append(_line(own, x, at, metric, number, lines, line, end))
-    legend = (
-        tuple(
-            (lines.named(line), _LINES[number % len(_LINES)])
-            for number, line in enumerate(_present(lines, known))
-        )
-        if lines is not None
-        else ()
-    )
-    plot = go.Figure(
-        data=data,
-        layout=frame(_HEIGHT, (72, 16, 28, 58), annotations=annotations, **layout),
-    )
+            ends = {"xref": "paper", "yref": "paper", "xanchor": "center", "yanchor": "bottom"}
+            heads.append(note(panels.named(panel), sum(domain) / 2, 1.0, font=None, **ends))
+        for number, value in enumerate(values):
+            points = [
+                row
+                for row in valued
+                if (panels is None or row[panels.key] == panel)
+                and (lines is None or row[lines.key] == value)
+            ]
+            name = lines.named(value) if lines else ""
+            data.append(_line(points, x, metric, number, name) | {"xaxis": across, "yaxis": up})
     reading = "Every point is planned anew."
-    if any(not row["meets"] for row in known):
+    if any(not row["meets"] for row in valued):
         reading += " Hollow: misses a constraint."
-    if len(_present(panels, known)) > _MOST_PANELS:
-        reading += (
-            f" The first {_MOST_PANELS} values of {panels.label if panels else ''} are drawn."
-        )
+    if panels and len(every_panel) > _MAX_PANELS:
+        reading += f" The first {_MAX_PANELS} values of {panels.label} are drawn."
     if len(study.axes) > 3:
         reading += " Filter the axes that are not drawn to one value each."
-    return Picture(_finding(study, known, metric), capital(words), reading, plot, legend)
+    return Picture(
+        _finding(study, valued, metric),
+        capital(words),
+        reading,
+        plot(data, _HEIGHT, _MARGIN, annotations=heads, **axes),
+        tuple(
+            (lines.named(value), _COLOURS[number % len(_COLOURS)])
+            for number, value in enumerate(values)
+            if lines
+        ),
+    )
 
 
 def _present(axis: StudyAxis | None, rows: Sequence[Row]) -> list[Value | None]:
-    """Values of an axis that rows have, in order; one None without an axis."""
+    """Return values of an axis that rows have, in order; one None without an axis."""
     if axis is None:
         return [None]
-    there = {row[axis.key] for row in rows}
-    return [value for value in axis.values if value in there]
+    present = {row[axis.key] for row in rows}
+    return [value for value in axis.values if value in present]
 
 
-def _line(
-    rows: Sequence[Row],
-    x: StudyAxis,
-    at: Mapping[Value, float],
-    metric: str,
-    number: int,
-    axis: StudyAxis | None,
-    value: Value | None,
-    end: str,
-) -> dict[str, Any]:
+def _places(axis: StudyAxis) -> tuple[dict[Value, float], bool]:
+    """Return where the values of an axis stand, and whether to scale."""
+    numeric = all(isinstance(value, int | float) for value in axis.values)
+    at = {value: float(value) if numeric else float(n) for n, value in enumerate(axis.values)}
+    return at, numeric
+
+
+def _line(rows: Sequence[Row], x: StudyAxis, metric: str, number: int, name: str) -> Trace:
+    at, _ = _places(x)
     ordered = sorted(rows, key=lambda row: at[row[x.key]])
-    colour = _LINES[number % len(_LINES)]
-    named = f"{axis.named(value)}, " if axis is not None else ""
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "x": [at[row[x.key]] for row in ordered],
-        "y": [row[metric] for row in ordered],
-        "xaxis": f"x{end}",
-        "yaxis": f"y{end}",
-        "name": named.rstrip(", "),
-        "line": {
-            "color": colour,
-            "width": 2,
-            "dash": _DASHES[number // len(_LINES) % len(_DASHES)],
-        },
-        "marker": {
+    colour = _COLOURS[number % len(_COLOURS)]
+    return curve(
+        [at[row[x.key]] for row in ordered],
+        [row[metric] for row in ordered],
+        colour,
+        mode="lines+markers",
+        name=name,
+        line={"dash": _DASHES[number // len(_COLOURS) % len(_DASHES)]},
+        marker={
             "size": 8,
             "color": colour,
             "symbol": ["circle" if row["meets"] else "circle-open" for row in ordered],
         },
-        "customdata": [row["point"] for row in ordered],
-        "hovertext": [
-            f"{named}{x.named(row[x.key])}<br>{_figure(metric, row[metric])}<br>{row['plan']}"
+        customdata=[row["point"] for row in ordered],
+        **hovered(
+            f"{f'{name}, ' if name else ''}{x.named(row[x.key])}<br>"
+            f"{_figure(metric, row[metric])}<br>{row['plan']}"
             + (f"<br>{row['reason']}" if row["reason"] else "")
             for row in ordered
-        ],
-        "hovertemplate": "%{hovertext}<extra></extra>",
-    }
+        ),
+    )
 
 
-def _across(
-    axis: StudyAxis,
-    at: Mapping[Value, float],
-    numeric: bool,
-    domain: list[float],
-    panels: int,
-) -> dict[str, Any]:
+def _across(axis: StudyAxis, domain: list[float], panels: int) -> Trace:
+    at, numeric = _places(axis)
     places = list(at.values())
     span = max(places) - min(places) or 1.0
-    least = min((b - a for a, b in itertools.pairwise(sorted(places))), default=1.0)
-    crowded = len(places) > 12 // panels or (numeric and least < 0.04 * panels * span)
-    ticks = (
-        {} if numeric and crowded else {"tickvals": places, "ticktext": list(map(axis.words, at))}
+    closest = min((b - a for a, b in itertools.pairwise(sorted(places))), default=1.0)
+    crowded = len(places) > 12 // panels or (numeric and closest < 0.04 * panels * span)
+    labelled = {"tickvals": places, "ticktext": [axis.words(value) for value in at]}
+    return bare_axis(
+        domain=domain,
+        title=axis_title(axis.title, 6),
+        range=[min(places) - 0.06 * span, max(places) + 0.06 * span],
+        nticks=6,
+        tickangle=0 if numeric else -30,
+        **({} if numeric and crowded else labelled),
     )
-    return {
-        "domain": domain,
-        "title": {"text": axis.title, "standoff": 6, "font": {"size": 12}},
-        "range": [min(places) - 0.06 * span, max(places) + 0.06 * span],
-        "showgrid": False,
-        "zeroline": False,
-        "fixedrange": True,
-        "nticks": 6,
-        "tickangle": 0 if numeric else -30,
-        **ticks,
-    }
-
-
-def _up(title: str, top: float, anchor: str) -> dict[str, Any]:
-    return {
-        "range": [0.0, top],
-        "anchor": anchor,
-        "gridcolor": FAINT,
-        "gridwidth": 0.5,
-        "zeroline": False,
-        "fixedrange": True,
-        "tickformat": ",.3~s" if top >= 1000 else "~g",
-        "showticklabels": bool(title),
-        "title": {"text": title, "standoff": 8, "font": {"size": 12}},
-    }
-
-
-def _head(text: str, at: float) -> dict[str, Any]:
-    return {
-        "text": text,
-        "x": at,
-        "y": 1.0,
-        "xref": "paper",
-        "yref": "paper",
-        "xanchor": "center",
-        "yanchor": "bottom",
-        "showarrow": False,
-    }
 
 
 def _figure(metric: str, value: float) -> str:
-    """A metric's value with its unit."""
+    """Return a metric's value with its unit."""
     unit = METRIC_WORDS[metric].partition(", ")[2]
     return percent(value) if unit.startswith("share") or metric == "mfu" else quantity(value, unit)
 
 
 def _finding(study: Study, rows: Sequence[Row], metric: str) -> str:
-    """Where a metric is best, among the points that meet the constraints."""
+    """Return where a metric is best, among the points that meet the constraints."""
     allowed = [row for row in rows if row["meets"]]
     if not allowed:
         return "No point meets the constraints"
-    pick = min if is_better_low(metric) else max
+    pick, verb = (min, "Least") if is_better_low(metric) else (max, "Most")
     best = pick(allowed, key=lambda row: float(row[metric]))
     where = ", ".join(axis.named(best[axis.key]) for axis in study.axes)
-    verb = "Least" if is_better_low(metric) else "Most"
     name = METRIC_WORDS[metric].partition(", ")[0]
     return f"{verb} {name}: {_figure(metric, best[metric])} at {where}"
+
+
+def ratios_picture(ratios: Ratios) -> Picture:
+    """Draw loss against ratio, one line per tier, each up to the first ratio that costs too much.
+
+    Needs one tier at least.
+    """
+    losses = [step.loss for tier in ratios.tiers for step in tier.steps if step.loss is not None]
+    limit = 100 * ratios.limit
+    top = 100 * max([ratios.limit * 1.5, *losses])
+    low = min([100 * loss for loss in losses] + [0.0])
+    looks = list(zip(ratios.tiers, itertools.cycle(_TIERS)))
+    return Picture(
+        _reached(ratios),
+        "Loss of the mix against the ratio of one tier, the others as they are; %",
+        "Each ratio is planned anew for every model. The highest is the last before the limit. "
+        + UNMEASURED_RATIO,
+        plot(
+            [_tier_line(ratios, tier, colour, symbol) for tier, (colour, symbol) in looks],
+            360,
+            (62, 16, 18, 50),
+            xaxis=value_axis("oversubscription, down : up", nticks=12),
+            yaxis=value_axis("loss, %", range=[low - 0.04 * top, 1.08 * top]),
+            shapes=[ruler(limit)],
+            annotations=[
+                note(
+                    f"limit {limit:g} %",
+                    0,
+                    limit,
+                    xref="paper",
+                    xanchor="left",
+                    yanchor="bottom",
+                    font={"color": LIMIT, "size": 12},
+                )
+            ],
+        ),
+        tuple((tier.label, colour) for tier, (colour, _) in looks if len(looks) > 1),
+    )
+
+
+def _tier_line(ratios: Ratios, tier: TierRatios, colour: str, symbol: str) -> Trace:
+    steps = [(step, step.loss) for step in tier.steps if step.loss is not None]
+    symbols = [symbol + ("" if loss < ratios.limit else "-open") for _, loss in steps]
+    return curve(
+        [step.ratio for step, _ in steps],
+        [100 * loss for _, loss in steps],
+        colour,
+        mode="lines+markers",
+        name=tier.label,
+        marker={"size": 9, "color": colour, "symbol": symbols},
+        **hovered(
+            f"<b>{tier.label} {format_ratio(step.ratio)}</b><br>realised {step.realised}<br>"
+            + "<br>".join(
+                f"{name} loses {percent(lost)}"
+                for (name, _), lost in zip(ratios.mix, step.losses, strict=True)
+            )
+            for step, _ in steps
+        ),
+    )
+
+
+def ratio_rows(ratios: Ratios) -> list[dict[str, str]]:
+    """Return one row per tier for a table: what it bears, and what lies on either side."""
+    return [
+        {
+            "tier": tier.label,
+            "now": format_ratio(tier.present),
+            "highest": format_ratio(tier.highest.ratio),
+            "costs": percent(tier.highest.loss or 0.0),
+            "the next": format_ratio(tier.beyond.ratio) if tier.beyond else NOTHING,
+            "would cost": NOTHING
+            if tier.beyond is None or tier.beyond.loss is None
+            else percent(tier.beyond.loss),
+            f"network, from {format_ratio(tier.steps[0].ratio)}": NOTHING
+            if tier.price_usd is None
+            else " → ".join(format_money(price) for price in tier.price_usd),
+            "becomes": tier.highest.realised,
+        }
+        for tier in ratios.tiers
+    ]
+
+
+def ratios_finding(ratios: Ratios) -> str:
+    """Return what every tier bears, in one sentence."""
+    if not ratios.tiers:
+        return "No tier was tried to its end"
+    borne = ", ".join(f"{tier.label} {format_ratio(tier.highest.ratio)}" for tier in ratios.tiers)
+    return capital(f"{borne}: the most that costs the mix less than {100 * ratios.limit:g} %")
+
+
+def _reached(ratios: Ratios) -> str:
+    """Return where the tiers meet the limit, as the title of the figure beside the table."""
+    return capital(
+        "; ".join(
+            f"{tier.label} reaches the limit at {format_ratio(tier.beyond.ratio)}"
+            if tier.beyond
+            else f"{tier.label} stays below the limit to {format_ratio(tier.steps[-1].ratio)}"
+            for tier in ratios.tiers
+        )
+    )

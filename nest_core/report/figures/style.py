@@ -31,18 +31,30 @@ __all__ = [
     "MARK",
     "MEMORY_COLOURS",
     "MUTED",
+    "SILENT",
     "STALE_OPACITY",
     "STASH_OUTLINE",
     "TIME_COLOURS",
+    "Legend",
+    "Margin",
     "Picture",
+    "Trace",
     "axis_names",
+    "axis_title",
     "axis_unit",
+    "bare_axis",
+    "bars",
     "broken",
+    "curve",
+    "dots",
     "empty",
     "frame",
     "hidden_axis",
+    "hovered",
     "note",
     "plain",
+    "plot",
+    "pointed",
     "pointed_rows",
     "rows_axis",
     "ruler",
@@ -80,6 +92,14 @@ MEMORY_COLOURS = {
     "stash": "#F0E442",
     "buffers": "rgba(128, 132, 138, 0.6)",
 }
+
+Trace = dict[str, Any]
+"""What plotly draws as one, or places on a plot."""
+SILENT: Trace = {"hoverinfo": "skip", "showlegend": False}
+"""Of traces that neither the pointer nor a legend names."""
+Margin = tuple[int, int, int, int]
+"""Left, right, top, bottom; pixels."""
+Legend = tuple[tuple[str, str], ...]
 
 _NAME_LENGTH = 60
 
@@ -121,7 +141,7 @@ class Picture:
     subtitle: str
     reading: str
     plot: go.Figure
-    legend: tuple[tuple[str, str], ...] = ()
+    legend: Legend = ()
     table: Callable[[], list[dict[str, Any]]] | None = None
 
     @property
@@ -193,8 +213,8 @@ def axis_unit(largest: float, base: str) -> tuple[float, str]:
     return next((pair for pair in scales if largest >= pair[0]), scales[-1])
 
 
-def frame(height: int, margin: tuple[int, int, int, int], **layout: Any) -> dict[str, Any]:
-    """The layout that all figures share; ``margin`` is left, right, top, bottom in pixels.
+def frame(height: int, margin: Margin, **layout: Any) -> dict[str, Any]:
+    """Return the layout that all figures share.
 
     Sizes of type are stated: a page's theme has smaller ones for ticks.
     """
@@ -221,9 +241,40 @@ def frame(height: int, margin: tuple[int, int, int, int], **layout: Any) -> dict
     } | (layout | axes)
 
 
+def plot(data: Iterable[Trace], height: int, margin: Margin, **layout: Any) -> go.Figure:
+    """Return traces in the frame that all figures share."""
+    return go.Figure(data=list(data), layout=frame(height, margin, **layout))
+
+
+def curve(x: Any, y: Any, colour: str, width: float | None = 2.0, **more: Any) -> Trace:
+    """Return a line; ``more`` are plotly's own fields."""
+    line = {"color": colour, "width": width} | more.pop("line", {})
+    return {"type": "scatter", "mode": "lines", "x": x, "y": y, "line": line} | more
+
+
+def dots(x: Any, y: Any, marker: Mapping[str, Any], **more: Any) -> Trace:
+    """Return points; ``more`` are plotly's own fields."""
+    return {"type": "scatter", "mode": "markers", "x": x, "y": y, "marker": dict(marker)} | more
+
+
+def bars(x: Any, y: Any, marker: Mapping[str, Any], **more: Any) -> Trace:
+    """Return a bar per row, drawn across; ``more`` are plotly's own fields."""
+    return {"type": "bar", "orientation": "h", "x": x, "y": y, "marker": dict(marker)} | more
+
+
+def hovered(texts: Iterable[str]) -> Trace:
+    """Return what is read beside the pointer, for traces whose ``customdata`` is taken."""
+    return {"hovertext": list(texts), "hovertemplate": "%{hovertext}<extra></extra>"}
+
+
+def pointed(texts: Iterable[Any]) -> Trace:
+    """Return what is read beside the pointer."""
+    return {"customdata": list(texts), "hovertemplate": "%{customdata}<extra></extra>"}
+
+
 def broken(
     lines: Iterable[tuple[Sequence[float], Sequence[float]]],
-) -> dict[str, list[float | None]]:
+) -> Trace:
     """Lines, each its places across and up, as the one trace that plotly draws fastest."""
     x: list[float | None] = []
     y: list[float | None] = []
@@ -233,16 +284,21 @@ def broken(
     return {"x": x, "y": y}
 
 
+def bare_axis(**more: Any) -> dict[str, Any]:
+    """Return an axis without lines; ``more`` are plotly's own fields."""
+    return {"showgrid": False, "zeroline": False, "fixedrange": True} | more
+
+
+def axis_title(text: str, standoff: int = 8) -> dict[str, Any]:
+    """Return the title of an axis."""
+    return {"text": text, "standoff": standoff, "font": {"size": LABEL_PX}}
+
+
 def rows_axis(labels: Sequence[str]) -> dict[str, Any]:
-    """An axis of rows with their labels, the first at the top."""
-    return {
-        "range": [len(labels) - 0.5, -0.5],
-        "tickvals": list(range(len(labels))),
-        "ticktext": list(labels),
-        "showgrid": False,
-        "zeroline": False,
-        "fixedrange": True,
-    }
+    """Return an axis of rows with their labels, the first at the top."""
+    return bare_axis(
+        range=[len(labels) - 0.5, -0.5], tickvals=list(range(len(labels))), ticktext=list(labels)
+    )
 
 
 def hidden_axis() -> dict[str, Any]:
@@ -250,10 +306,10 @@ def hidden_axis() -> dict[str, Any]:
     return {"visible": False, "fixedrange": True}
 
 
-def empty(title: str, subtitle: str, height: int, margin: tuple[int, int, int, int]) -> Picture:
+def empty(title: str, subtitle: str, height: int, margin: Margin) -> Picture:
     """A picture of nothing: the title says why."""
-    layout = frame(height, margin, xaxis=hidden_axis(), yaxis=hidden_axis())
-    return Picture(title, subtitle, "", go.Figure(layout=layout))
+    axes = {"xaxis": hidden_axis(), "yaxis": hidden_axis()}
+    return Picture(title, subtitle, "", plot((), height, margin, **axes))
 
 
 def plain(name: str) -> str:
@@ -261,17 +317,17 @@ def plain(name: str) -> str:
     return name.replace("&", "&amp;").replace("<", "&lt;")
 
 
-def value_axis(title: str = "") -> dict[str, Any]:
-    """An axis for quantities: starts at zero, few ticks, a faint grid."""
+def value_axis(title: str = "", **more: Any) -> dict[str, Any]:
+    """Return an axis for quantities: few ticks, a faint grid; ``more`` are plotly's own fields."""
     return {
-        "title": {"text": title, "standoff": 8, "font": {"size": 12}},
+        "title": axis_title(title),
         "gridcolor": FAINT,
         "gridwidth": 0.5,
         "showgrid": True,
         "zeroline": False,
         "nticks": 5,
         "fixedrange": True,
-    }
+    } | more
 
 
 def ruler(height: float, colour: str = LIMIT, width: float = 1.5, **more: Any) -> dict[str, Any]:
@@ -306,7 +362,7 @@ def shade(low: Sequence[int], high: Sequence[int], share: float) -> str:
 
 
 def stepped_scale(colours: Sequence[str]) -> list[tuple[float, str]]:
-    """A colour scale of equal steps, one per class."""
+    """Return a colour scale of equal steps, one per class."""
     count = len(colours)
     return [
         (edge / count, colour)
@@ -315,7 +371,7 @@ def stepped_scale(colours: Sequence[str]) -> list[tuple[float, str]]:
     ]
 
 
-def class_bar(positions: Iterable[int], labels: list[str]) -> dict[str, Any]:
+def class_bar(positions: Iterable[float], labels: list[str]) -> dict[str, Any]:
     """A flat colour bar below a map of classes, with the classes' names on it."""
     return {
         "orientation": "h",
@@ -359,27 +415,25 @@ def wrapped(reason: str) -> str:
     return "<br>".join(textwrap.wrap(reason, _WIDE))
 
 
-def pointed_rows(told: Mapping[int, str], end: float) -> list[dict[str, Any]]:
-    """Invisible bars over whole rows, which a bar of no length cannot be pointed at.
+def pointed_rows(texts: Mapping[int, str], end: float) -> list[Trace]:
+    """Return invisible bars over whole rows, where a bar of no length cannot be pointed at.
 
     Parameters
     ----------
-    told : mapping of int to str
-        What the pointer is told, by row.
+    texts : mapping of int to str
+        What is read beside the pointer, by row.
     end : float
         Where the axis ends.
     """
-    if not told:
+    if not texts:
         return []
     return [
-        {
-            "type": "bar",
-            "name": "reasons",
-            "orientation": "h",
-            "x": [end] * len(told),
-            "y": list(told),
-            "opacity": 0,
-            "customdata": list(told.values()),
-            "hovertemplate": "%{customdata}<extra></extra>",
-        }
+        bars(
+            [end] * len(texts),
+            list(texts),
+            {},
+            name="reasons",
+            opacity=0,
+            **pointed(texts.values()),
+        )
     ]

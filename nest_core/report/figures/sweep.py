@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
-
-import plotly.graph_objects as go
 
 from nest_core.calibration.fabric import UNMEASURED_RATIO
-from nest_core.documents.units import humanise_bytes, percent
+from nest_core.documents.units import capital, format_money, humanise_bytes, percent
 from nest_core.explain import quantity
 from nest_core.hardware.posterior import SHARE
-from nest_core.report.figures.style import ACCENT, FAINT, LIMIT, MUTED, Picture, axis_unit, frame
-from nest_core.report.figures.style import value_axis as from_zero
-from nest_core.report.figures.sweep_cost import pareto_picture, scaling_picture
+from nest_core.report.figures.style import (
+    ACCENT,
+    FAINT,
+    LIMIT,
+    MUTED,
+    SILENT,
+    Picture,
+    Trace,
+    axis_title,
+    axis_unit,
+    curve,
+    dots,
+    hovered,
+    note,
+    plot,
+    value_axis,
+)
 from nest_core.report.figures.sweep_parts import (
     band,
     hatched,
@@ -31,71 +43,79 @@ from nest_core.report.figures.sweep_plane import plane_picture
 from nest_core.studies.rows import StudyRow
 from nest_core.studies.sweeps import Sweep, changes
 
-__all__ = ["memory_picture", "pictures", "throughput_picture"]
+__all__ = ["pareto_set", "pictures"]
 
 _HEIGHT = 380
-_MOST_LABELLED = 14
-_MOST_CHANGES = 4
+_MARGIN = (62, 16, 14, 58)
+_MAX_LABELS = 14
+_MAX_PARETO_LABELS = 9
+_MAX_CHANGES = 4
 _STEADY = 0.005
-_LIMIT = {"color": LIMIT, "dash": "dash"}
-_HELD = {
-    "mode": "lines+markers",
-    "line": {"color": ACCENT, "width": 2},
-    "marker": {"size": 8, "color": ACCENT},
-}
-_NEEDED = {
-    "mode": "markers",
-    "marker": {"size": 9, "color": LIMIT, "symbol": "circle-open", "line": {"width": 2}},
-}
+_ENOUGH = 0.98
+"""Of the best throughput: a cheaper network that keeps it is worth a title."""
+_POINTS = {"size": 8, "color": ACCENT}
+_DASHED: Trace = {"hoverinfo": "skip", "line": {"dash": "dash"}}
 
 
 def pictures(sweep: Sweep) -> tuple[Picture, ...]:
-    """All figures that a sweep has something for; the first is the one to point at.
+    """Return all figures that a sweep has something for; the first is the one to point at.
 
     Its points carry their place in ``sweep.points`` as ``customdata``.
     """
     if not sweep.points:
         return ()
-    first = throughput_picture(sweep) if sweep.y is None else plane_picture(sweep)
-    beside = [memory_picture(sweep)] if sweep.y is None else []
-    rest = (scaling_picture(sweep), pareto_picture(sweep))
-    every = (first, *beside, *(picture for picture in rest if picture is not None))
-    return tuple(replace(picture, table=sweep.rows) for picture in every)
+    if sweep.y is None:
+        drawn = [_throughput(sweep), _memory(sweep), _scaling(sweep), _pareto(sweep)]
+    else:
+        drawn = [plane_picture(sweep), _pareto(sweep)]
+    return tuple(replace(picture, table=sweep.rows) for picture in drawn if picture is not None)
 
 
-def throughput_picture(sweep: Sweep) -> Picture:
-    """Throughput against one parameter, with the points where the plan changes."""
+def _throughput(sweep: Sweep) -> Picture:
+    """Draw throughput against one parameter, with the points where the plan changes."""
     scale, unit = rate_unit(sweep)
-    at = places(sweep.x)[: len(sweep.points)]
-    gap = _gap(places(sweep.x))
+    every = places(sweep.x)
+    at, gap = every[: len(sweep.points)], _gap(every)
     rates = [point.tokens_per_s and point.tokens_per_s / scale for point in sweep.points]
     turns = _turns(sweep)
+    lines = max((min(len(words), _MAX_CHANGES) for _, words in turns), default=0)
     # What changes stands above the line, so there must be room for it.
     ends = [point.span[1] / scale for point in sweep.points if point.span]
-    top = 1.1 * max([rate or 0.0 for rate in rates] + ends + [1e-9]) / (1 - 0.05 * _lines(turns))
-    layout = frame(
-        _HEIGHT,
-        (62, 16, 14, 58),
-        xaxis=parameter_axis(sweep.x, places(sweep.x), 0.6 * gap),
-        yaxis=from_zero(f"throughput, {unit}") | {"range": [0, top]},
-        shapes=[_upright((at[i] + at[j]) / 2, 1 - 0.05 * len(said)) for i, j, said in turns],
-        annotations=[
-            *(_turned((at[i] + at[j]) / 2, said) for i, j, said in turns),
-            *_values(sweep, at, rates, scale),
-            *_reasons(sweep, at, top),
-        ],
-    )
-    boxes = [
-        (at[i] - gap / 2, at[i] + gap / 2, 0.0, top)
-        for i, point in enumerate(sweep.points)
-        if not point.feasible
-    ]
+    top = 1.1 * max([rate or 0.0 for rate in rates] + ends + [1e-9]) / (1 - 0.05 * lines)
+    unplanned = [i for i, point in enumerate(sweep.points) if not point.feasible]
+    texts = [hover(sweep, point) for point in sweep.points]
+    notes = [_turn_note(at[i] + at[j], words) for (i, j), words in turns]
+    if len(at) <= _MAX_LABELS:
+        notes += [
+            {"text": label(point, scale), "x": x, "y": rate, "yshift": 14, "showarrow": False}
+            for x, rate, point in zip(at, rates, sweep.points, strict=True)
+            if rate
+        ]
+    notes += [note(shortfall(sweep.points[i]), at[i], top / 2, textangle=-90) for i in unplanned]
+    look: Trace = {"x": at, "y": rates}
+    crosses = {"size": 10, "symbol": "x-thin-open", "color": MUTED, "line": {"width": 2}}
     data = [
-        hatched(boxes),
+        hatched((at[i] - gap / 2, at[i] + gap / 2, 0.0, top) for i in unplanned),
         *band(at, sweep.points, scale, 0.15 * gap),
-        _line(sweep, at, rates, connect=True),
-        _line(sweep, at, rates),
-        _crosses(sweep, at),
+        curve(**look, colour=FAINT, connectgaps=True, **SILENT),
+        curve(
+            **look,
+            colour=ACCENT,
+            mode="lines+markers",
+            marker={"size": 10, "color": ACCENT},
+            unselected={"marker": {"opacity": 0.45}},
+            customdata=list(range(len(sweep.points))),
+            **hovered(texts),
+        ),
+        # Something to point at where there is no plan.
+        dots(
+            [at[i] for i in unplanned],
+            [0.0] * len(unplanned),
+            crosses,
+            cliponaxis=False,
+            customdata=unplanned,
+            **hovered(texts[i] for i in unplanned),
+        ),
     ]
     reading = (
         f"Every point is planned anew. Dashed uprights: the plan changes. Band: the {SHARE:.0%} "
@@ -103,187 +123,212 @@ def throughput_picture(sweep: Sweep) -> Picture:
     )
     if sweep.x.key.startswith("oversubscription."):
         reading += f" {UNMEASURED_RATIO}"
-    return Picture(
-        _finding(sweep, len(turns)),
-        f"Training throughput against {sweep.x.title}; {unit}",
-        reading,
-        go.Figure(data=data, layout=layout),
-    )
-
-
-def memory_picture(sweep: Sweep) -> Picture:
-    """Memory of the fullest stage against one parameter, beside what a device has."""
-    limits = [point.limit_bytes for point in sweep.points]
-    held = [point.memory_bytes for point in sweep.points]
-    needed = [point.needed_bytes or None for point in sweep.points]
-    known = [size for size in (*limits, *held, *needed) if size]
-    scale, unit = axis_unit(max(known, default=1.0), "B")
-    at = places(sweep.x)[: len(sweep.points)]
-    layout = frame(
+    figure = plot(
+        data,
         _HEIGHT,
-        (62, 16, 14, 58),
-        xaxis=parameter_axis(sweep.x, places(sweep.x), 0.6 * _gap(places(sweep.x))),
-        yaxis=from_zero(f"memory per device, {unit}")
-        | {"range": [0, 1.12 * max(known, default=1.0) / scale]},
+        _MARGIN,
+        xaxis=parameter_axis(sweep.x, every, 0.6 * gap),
+        yaxis=value_axis(f"throughput, {unit}", range=[0, top]),
+        shapes=[_upright((at[i] + at[j]) / 2, 1 - 0.05 * len(words)) for (i, j), words in turns],
+        annotations=notes,
     )
-    said = [hover(sweep, point) for point in sweep.points]
+    subtitle = f"Training throughput against {sweep.x.title}; {unit}"
+    return Picture(_finding(sweep, len(turns)), subtitle, reading, figure)
+
+
+def _memory(sweep: Sweep) -> Picture:
+    """Draw memory of the fullest stage against one parameter, beside what a device has."""
+    limits = [point.limit_bytes for point in sweep.points]
+    fullest = [point.memory_bytes for point in sweep.points]
+    needed = [point.needed_bytes or None for point in sweep.points]
+    largest = max([size for size in (*limits, *fullest, *needed) if size], default=1.0)
+    scale, unit = axis_unit(largest, "B")
+    every = places(sweep.x)
+    at = every[: len(sweep.points)]
+    texts = hovered(hover(sweep, point) for point in sweep.points)
+    limits, fullest, needed = (
+        [size and size / scale for size in sizes] for sizes in (limits, fullest, needed)
+    )
+    needs = {"size": 9, "color": LIMIT, "symbol": "circle-open", "line": {"width": 2}}
+    planned: Trace = {
+        "mode": "lines+markers",
+        "marker": _POINTS,
+        "showlegend": any(fullest),
+    }
     data = [
-        _sizes("what a device has", at, limits, scale, {"mode": "lines", "line": _LIMIT}),
-        _sizes("fullest stage", at, held, scale, {"hovertext": said, **_HELD}),
-        _sizes("enough for some plan", at, needed, scale, {"hovertext": said, **_NEEDED}),
+        curve(at, limits, LIMIT, None, **_DASHED, name="what a device has", showlegend=any(limits)),
+        curve(at, fullest, ACCENT, name="fullest stage", **planned, **texts),
+        dots(at, needed, needs, name="enough for some plan", showlegend=any(needed), **texts),
     ]
-    legend = [("fullest stage", ACCENT), ("what a device has", LIMIT)]
-    if any(needed):
-        legend[1] = ("what a device has; circle: enough for some plan", LIMIT)
+    enough = "; circle: enough for some plan" if any(needed) else ""
     return Picture(
         _memory_finding(sweep),
         f"Memory of the fullest stage, {unit}",
         "The search takes what memory there is where that makes it faster.",
-        go.Figure(data=data, layout=layout),
-        tuple(legend),
+        plot(
+            data,
+            _HEIGHT,
+            _MARGIN,
+            xaxis=parameter_axis(sweep.x, every, 0.6 * _gap(every)),
+            yaxis=value_axis(f"memory per device, {unit}", range=[0, 1.12 * largest / scale]),
+        ),
+        (("fullest stage", ACCENT), (f"what a device has{enough}", LIMIT)),
     )
 
 
+def _scaling(sweep: Sweep) -> Picture | None:
+    """Draw throughput against ideal scaling from the smallest fabric with a plan.
+
+    None unless the one parameter is the number of devices, and two of them have a plan.
+    """
+    feasible = [point for point in sweep.points if point.feasible and point.devices]
+    if sweep.x.key != "devices" or len(feasible) < 2:
+        return None
+    first, last = feasible[0], feasible[-1]
+    at = dict(zip(sweep.x.values, places(sweep.x), strict=True))
+    scale, unit = rate_unit(sweep)
+    x = [at[point.values[0]] for point in feasible]
+    rates = [(point.tokens_per_s or 0.0) / scale for point in feasible]
+    ideal = [rates[0] * (point.devices or 1) / (first.devices or 1) for point in feasible]
+    parts = [rate / best for rate, best in zip(rates, ideal, strict=True)]
+    ends = [math.log10(min(rates)) - 0.15, math.log10(max(ideal)) + 0.2]
+    texts = hovered(hover(sweep, point) for point in feasible)
+    figure = plot(
+        [
+            *band(x, feasible, scale, 0.1),
+            curve(x, ideal, MUTED, None, name="ideal", **_DASHED),
+            curve(x, rates, ACCENT, mode="lines+markers", name="planned", marker=_POINTS, **texts),
+        ],
+        _HEIGHT,
+        _MARGIN,
+        xaxis=parameter_axis(sweep.x, list(at.values()), 0.3),
+        yaxis={
+            "type": "log",
+            "range": ends,
+            "gridcolor": FAINT,
+            "gridwidth": 0.5,
+            "fixedrange": True,
+            "dtick": "D2" if ends[1] - ends[0] < 1.5 else 1,
+            "tickformat": "~g",
+            "title": axis_title(f"throughput, {unit}"),
+        },
+        annotations=[
+            {
+                "text": f"{100 * part:.0f} %",
+                "x": place,
+                "y": math.log10(rate),
+                "yshift": -16,
+                "showarrow": False,
+            }
+            for place, rate, part in zip(x, rates, parts, strict=True)
+        ],
+    )
+    return Picture(
+        f"From {first.devices:,} to {last.devices:,} devices throughput grows "
+        f"{rates[-1] / rates[0]:.3g}-fold: {percent(parts[-1])} of ideal",
+        f"Throughput against ideal scaling from {first.devices:,} devices; {unit}",
+        "Percentages are of ideal. The global batch stays, so each replica gets less to do.",
+        figure,
+        (("planned", ACCENT), ("ideal", MUTED)),
+    )
+
+
+def pareto_set(points: list[StudyRow]) -> list[StudyRow]:
+    """Return those that no other beats in price and throughput both, cheapest first."""
+    best, unbeaten = 0.0, []
+    for point in sorted(points, key=lambda p: (p.network_usd or 0.0, -(p.tokens_per_s or 0.0))):
+        if (point.tokens_per_s or 0.0) > best:
+            best = point.tokens_per_s or 0.0
+            unbeaten.append(point)
+    return unbeaten
+
+
+def _pareto(sweep: Sweep) -> Picture | None:
+    """Draw throughput against the network's price.
+
+    None unless a parameter changes the price alone: fabrics of different sizes do different work
+    and are not compared.
+    """
+    priced = [point for point in sweep.points if point.feasible and point.network_usd]
+    turned = {axis.key for axis in sweep.axes if axis.fabric}
+    if not turned or "devices" in turned or len({point.network_usd for point in priced}) < 2:
+        return None
+    unbeaten = pareto_set(priced)
+    scale, unit = rate_unit(sweep)
+    money, currency = axis_unit(max(point.network_usd or 0.0 for point in priced), "$")
+    at = {id(p): ((p.network_usd or 0.0) / money, (p.tokens_per_s or 0.0) / scale) for p in priced}
+    x, y = zip(*at.values(), strict=True)
+    steps_x, steps_y = zip(*(at[id(point)] for point in unbeaten), strict=True)
+    marker = {
+        "opacity": 1.0,
+        "size": [10 if point in unbeaten else 8 for point in priced],
+        "color": [ACCENT if point in unbeaten else MUTED for point in priced],
+    }
+    texts = hovered(hover(sweep, point) for point in priced)
+    steps = {"width": 1.5, "shape": "hv"}
+    labelled = unbeaten if len(unbeaten) <= _MAX_PARETO_LABELS else []
+    figure = plot(
+        [
+            curve(steps_x, steps_y, ACCENT, name="Pareto set", hoverinfo="skip", line=steps),
+            dots(x, y, marker, showlegend=False, **texts),
+        ],
+        _HEIGHT,
+        (62, 16, 14, 50),
+        xaxis=_near_axis(f"price of the network, {currency}", x),
+        yaxis=_near_axis(f"throughput, {unit}", y),
+        annotations=[
+            note(
+                ", ".join(a.words(value) for a, value in zip(sweep.axes, p.values, strict=True)),
+                *at[id(p)],
+                yshift=13,
+            )
+            for p in labelled
+        ],
+    )
+    return Picture(
+        _pareto_finding(sweep, unbeaten),
+        f"Throughput against the price of the network; {unit}, {currency}",
+        "Blue points are the Pareto set: none is both cheaper and faster. Axes do not start at 0.",
+        figure,
+        (("Pareto set", ACCENT), ("beaten", MUTED)),
+    )
+
+
+def _near_axis(title: str, values: Sequence[float]) -> Trace:
+    low, high = min(values), max(values)
+    room = 0.12 * (high - low) or 0.1 * high
+    axis = value_axis(range=[max(0.0, low - room), high + 1.3 * room], nticks=6)
+    del axis["showgrid"]
+    return axis | {"title": axis_title(title, 6)}
+
+
 def _gap(at: Sequence[float]) -> float:
-    """The least distance between neighbours."""
+    """Return the least distance between neighbours."""
     return min((b - a for a, b in itertools.pairwise(at)), default=1.0)
 
 
-def _turns(sweep: Sweep) -> list[tuple[int, int, tuple[str, ...]]]:
-    """Neighbouring points with plans that differ, and in what."""
+def _turns(sweep: Sweep) -> list[tuple[tuple[int, int], tuple[str, ...]]]:
+    """Return neighbouring points with plans that differ, and in what."""
     feasible = [i for i, point in enumerate(sweep.points) if point.feasible]
-    found = []
-    for i, j in itertools.pairwise(feasible):
-        said = changes(sweep.points[i], sweep.points[j], (sweep.x.key,))
-        if said:
-            found.append((i, j, said))
-    return found
-
-
-def _lines(turns: list[tuple[int, int, tuple[str, ...]]]) -> int:
-    return max((min(len(said), _MOST_CHANGES) for _, _, said in turns), default=0)
-
-
-def _upright(x: float, height: float) -> dict[str, Any]:
-    return {
-        "type": "line",
-        "xref": "x",
-        "yref": "paper",
-        "x0": x,
-        "x1": x,
-        "y0": 0,
-        "y1": height,
-        "line": {"color": MUTED, "width": 1, "dash": "dash"},
-    }
-
-
-def _turned(x: float, said: tuple[str, ...]) -> dict[str, Any]:
-    shown = said if len(said) <= _MOST_CHANGES else (*said[: _MOST_CHANGES - 1], "…")
-    return {
-        "text": "<br>".join(part.replace(" → ", "→") for part in shown),
-        "x": x,
-        "y": 1,
-        "xref": "x",
-        "yref": "paper",
-        "yanchor": "top",
-        "showarrow": False,
-        "align": "center",
-        "font": {"size": 12},
-        "hovertext": "<br>".join(said),
-    }
-
-
-def _values(
-    sweep: Sweep, at: Sequence[float], rates: Sequence[float | None], scale: float
-) -> list[dict[str, Any]]:
-    """Throughputs beside their points, where there is room."""
-    if len(at) > _MOST_LABELLED:
-        return []
-    return [
-        {"text": label(point, scale), "x": x, "y": rate, "yshift": 14, "showarrow": False}
-        for x, rate, point in zip(at, rates, sweep.points, strict=True)
-        if rate
+    differences = [
+        ((i, j), changes(sweep.points[i], sweep.points[j], (sweep.x.key,)))
+        for i, j in itertools.pairwise(feasible)
     ]
+    return [(pair, words) for pair, words in differences if words]
 
 
-def _reasons(sweep: Sweep, at: Sequence[float], top: float) -> list[dict[str, Any]]:
-    """Why points have no plan, upright within their hatched boxes."""
-    return [
-        {
-            "text": shortfall(point),
-            "x": x,
-            "y": top / 2,
-            "textangle": -90,
-            "showarrow": False,
-            "font": {"size": 12},
-        }
-        for x, point in zip(at, sweep.points, strict=True)
-        if not point.feasible
-    ]
+def _upright(x: float, height: float) -> Trace:
+    line = {"color": MUTED, "width": 1, "dash": "dash"}
+    ends = {"xref": "x", "yref": "paper", "x0": x, "x1": x, "y0": 0, "y1": height}
+    return {"type": "line", "line": line} | ends
 
 
-def _line(
-    sweep: Sweep, at: Sequence[float], rates: Sequence[float | None], *, connect: bool = False
-) -> dict[str, Any]:
-    """The points; or, with ``connect``, the faint line between them across what has no plan."""
-    if connect:
-        return {
-            "type": "scatter",
-            "mode": "lines",
-            "x": list(at),
-            "y": list(rates),
-            "connectgaps": True,
-            "showlegend": False,
-            "hoverinfo": "skip",
-            "line": {"color": FAINT, "width": 2},
-        }
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "x": list(at),
-        "y": list(rates),
-        "line": {"color": ACCENT, "width": 2},
-        "marker": {"size": 10, "color": ACCENT},
-        "unselected": {"marker": {"opacity": 0.45}},
-        "customdata": list(range(len(sweep.points))),
-        "hovertext": [hover(sweep, point) for point in sweep.points],
-        "hovertemplate": "%{hovertext}<extra></extra>",
-    }
-
-
-def _crosses(sweep: Sweep, at: Sequence[float]) -> dict[str, Any]:
-    """Something to point at where there is no plan."""
-    bare = [i for i, point in enumerate(sweep.points) if not point.feasible]
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [at[i] for i in bare],
-        "y": [0.0] * len(bare),
-        "cliponaxis": False,
-        "marker": {"size": 10, "symbol": "x-thin-open", "color": MUTED, "line": {"width": 2}},
-        "customdata": bare,
-        "hovertext": [hover(sweep, sweep.points[i]) for i in bare],
-        "hovertemplate": "%{hovertext}<extra></extra>",
-    }
-
-
-def _sizes(
-    name: str,
-    at: Sequence[float],
-    sizes: Sequence[float | None],
-    scale: float,
-    look: dict[str, Any],
-) -> dict[str, Any]:
-    return {
-        "type": "scatter",
-        "name": name,
-        "showlegend": any(sizes),
-        "x": list(at),
-        "y": [size and size / scale for size in sizes],
-        "hovertemplate": "%{hovertext}<extra></extra>" if "hovertext" in look else None,
-        "hoverinfo": None if "hovertext" in look else "skip",
-        **look,
-    }
+def _turn_note(twice: float, words: tuple[str, ...]) -> Trace:
+    """Return what changes between two places, given their sum."""
+    shorter = words if len(words) <= _MAX_CHANGES else (*words[: _MAX_CHANGES - 1], "…")
+    text = "<br>".join(part.replace(" → ", "→") for part in shorter)
+    ends = {"xref": "x", "yref": "paper", "yanchor": "top", "align": "center"}
+    return note(text, twice / 2, 1, hovertext="<br>".join(words), **ends)
 
 
 def _finding(sweep: Sweep, turns: int) -> str:
@@ -291,14 +336,11 @@ def _finding(sweep: Sweep, turns: int) -> str:
     if not feasible:
         return "No plan fits at any of these points"
     if len(sweep.points) == 1:
-        return (
-            f"{quantity(feasible[0].tokens_per_s or 0.0, 'tokens/s')} at {_at(sweep, feasible[0])}"
-        )
+        rate = quantity(feasible[0].tokens_per_s or 0.0, "tokens/s")
+        return f"{rate} at {_at(sweep, feasible[0])}"
     times = {1: "once", 2: "twice"}.get(turns, f"{turns} times")
-    ending = (f"; the plan changes {times}" if turns else "; the plan stays") + planless(
-        sweep.points
-    )
-    return _trend(sweep, feasible) + (ending if len(feasible) > 1 else planless(sweep.points))
+    changed = f"; the plan changes {times}" if turns else "; the plan stays"
+    return _trend(sweep, feasible) + (changed if len(feasible) > 1 else "") + planless(sweep.points)
 
 
 def _trend(sweep: Sweep, feasible: list[StudyRow]) -> str:
@@ -320,25 +362,36 @@ def _trend(sweep: Sweep, feasible: list[StudyRow]) -> str:
 
 
 def _at(sweep: Sweep, point: StudyRow) -> str:
-    """A value in a title, with its unit where that says something."""
-    shown = sweep.x.words(point.values[0])
+    """Return a value in a title, with its unit where that says something."""
+    value = sweep.x.words(point.values[0])
     if sweep.x.key == "recompute":
-        return f"recomputation {shown}"
+        return f"recomputation {value}"
     plain = sweep.x.unit in ("", "down : up")
     unit = "" if plain and sweep.x.key != "devices" else f" {sweep.x.unit or sweep.x.label}"
-    return f"{shown}{unit}"
+    return f"{value}{unit}"
 
 
 def _memory_finding(sweep: Sweep) -> str:
-    held = [
-        (point.memory_bytes / point.limit_bytes, point)
-        for point in sweep.points
-        if point.memory_bytes and point.limit_bytes
-    ]
-    if held:
-        part, point = max(held, key=lambda pair: pair[0])
-        return f"Fullest at {_at(sweep, point)}: {percent(part)} of a device's memory"
+    planned = [point for point in sweep.points if point.memory_bytes and point.limit_bytes]
+    if planned:
+        shares = [(point.memory_bytes or 0.0) / (point.limit_bytes or 1.0) for point in planned]
+        fullest = planned[shares.index(max(shares))]
+        return f"Fullest at {_at(sweep, fullest)}: {percent(max(shares))} of a device's memory"
     needed = [point.needed_bytes for point in sweep.points if point.needed_bytes]
     if needed:
         return f"{humanise_bytes(min(needed))} per device would be enough for some plan"
     return "No point has a plan"
+
+
+def _pareto_finding(sweep: Sweep, unbeaten: list[StudyRow]) -> str:
+    best = unbeaten[-1]
+    if len(unbeaten) == 1:
+        return f"{capital(sweep.named(best))} is the cheapest and the fastest"
+    rate, price = best.tokens_per_s or 1.0, best.network_usd or 1.0
+    cheap = next(point for point in unbeaten if (point.tokens_per_s or 0.0) >= _ENOUGH * rate)
+    if cheap is best:
+        return f"No cheaper network keeps {100 * _ENOUGH:.0f} % of the throughput"
+    return (
+        f"{capital(sweep.named(cheap))} keeps {percent((cheap.tokens_per_s or 0.0) / rate)} of the "
+        f"throughput for {format_money(cheap.network_usd or 0.0)} instead of {format_money(price)}"
+    )

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import plotly.graph_objects as go
-
 from nest_core.explain import quantity
 from nest_core.explain.interval import Interval, Span, span_in_words
 from nest_core.hardware.posterior import SHARE
@@ -18,7 +16,9 @@ from nest_core.report.figures.style import (
     STALE_OPACITY,
     Picture,
     axis_unit,
-    frame,
+    bars,
+    plot,
+    pointed,
     pointed_rows,
     rows_axis,
     value_axis,
@@ -28,6 +28,7 @@ from nest_core.report.figures.style import (
 __all__ = ["throughput_figure"]
 
 _BAR_HEIGHT = 40
+_MARGIN = (232, 24, 4, 46)
 _SAME = 0.005
 _BAND_OFFSET = 0.42
 
@@ -35,7 +36,7 @@ _BAND_OFFSET = 0.42
 def throughput_figure(
     entries: Sequence[Entry], tokens: int, interval: Interval | None = None
 ) -> Picture:
-    """One bar per method; infeasible plans are hatched and say why.
+    """Draw one bar per method; infeasible plans are hatched and say why.
 
     Parameters
     ----------
@@ -46,51 +47,42 @@ def throughput_figure(
         Of our plan's time; those of the others are as wide, as they share its software.
     """
     rates = [e.report.samples_per_s * tokens if e.report else 0.0 for e in entries]
-    spans = [_span(e, rate, interval) for e, rate in zip(entries, rates, strict=True)]
+    spans = [
+        interval.around(rate) if interval and e.feasible and not e.stale else None
+        for e, rate in zip(entries, rates, strict=True)
+    ]
     largest = max([*rates, *(high for _, high in filter(None, spans)), 1.0])
     scale, unit = axis_unit(largest, "tokens/s")
-    bars = {
-        "type": "bar",
-        "orientation": "h",
-        "x": [rate / scale for rate in rates],
-        "y": list(range(len(entries))),
-        "width": 0.64,
-        "marker": {
-            "color": [ACCENT if e.ours else MUTED for e in entries],
-            "opacity": [STALE_OPACITY if e.stale else 1.0 for e in entries],
-            "line": {"width": 0},
-            "pattern": {
-                "shape": ["" if e.feasible or not e.report else HATCH for e in entries],
-                "size": 6,
-                "solidity": 0.25,
-            },
-        },
-        "text": [_label(e, rate, rates[0]) for e, rate in zip(entries, rates, strict=True)],
-        "textposition": "outside",
-        "textfont": {"size": 13},
-        "cliponaxis": False,
-        "customdata": [
-            _hover(e, rate, span) for e, rate, span in zip(entries, rates, spans, strict=True)
-        ],
-        "hovertemplate": "%{customdata}<extra></extra>",
-    }
     end = 1.3 * largest / scale
-    layout = frame(
-        50 + _BAR_HEIGHT * len(entries),
-        (232, 24, 4, 46),
-        barmode="overlay",
-        xaxis=value_axis(f"throughput, {unit}") | {"range": [0, end]},
-        yaxis=rows_axis([_tick(e) for e in entries]),
-        shapes=[
-            _line(row, low / scale, high / scale)
-            for row, span in enumerate(spans)
-            if span
-            for low, high in (span,)
-        ],
+    marker = {
+        "color": [ACCENT if e.ours else MUTED for e in entries],
+        "opacity": [STALE_OPACITY if e.stale else 1.0 for e in entries],
+        "line": {"width": 0},
+        "pattern": {
+            "shape": ["" if e.feasible or not e.report else HATCH for e in entries],
+            "size": 6,
+            "solidity": 0.25,
+        },
+    }
+    drawn = bars(
+        [rate / scale for rate in rates],
+        list(range(len(entries))),
+        marker,
+        width=0.64,
+        text=[_label(e, rate, rates[0]) for e, rate in zip(entries, rates, strict=True)],
+        textposition="outside",
+        textfont={"size": 13},
+        cliponaxis=False,
+        **pointed(map(_hover, entries, rates, spans)),
     )
     unplanned = {
         row: _hover(e, 0.0, None) for row, e in enumerate(entries) if e.report is None and e.reason
     }
+    ticks = [
+        f"{f'<b>{e.name}</b>' if e.ours else e.name} <br>"
+        f"<span style='font-size:12px'>{e.degrees} </span>"
+        for e in entries
+    ]
     reading = "Longer is better; every method is priced by the same costs on the same devices."
     if any(spans):
         reading += f" The line below a bar is its {SHARE:.0%} interval."
@@ -98,31 +90,27 @@ def throughput_figure(
         _finding(entries),
         f"Training throughput, {unit}",
         reading,
-        go.Figure(data=[bars, *pointed_rows(unplanned, end)], layout=layout),
+        plot(
+            [drawn, *pointed_rows(unplanned, end)],
+            50 + _BAR_HEIGHT * len(entries),
+            _MARGIN,
+            barmode="overlay",
+            xaxis=value_axis(f"throughput, {unit}", range=[0, end]),
+            yaxis=rows_axis(ticks),
+            shapes=[
+                {
+                    "type": "line",
+                    "x0": span[0] / scale,
+                    "x1": span[1] / scale,
+                    "y0": row + _BAND_OFFSET,
+                    "y1": row + _BAND_OFFSET,
+                    "line": {"color": MUTED, "width": 3},
+                }
+                for row, span in enumerate(spans)
+                if span
+            ],
+        ),
     )
-
-
-def _span(entry: Entry, rate: float, interval: Interval | None) -> Span | None:
-    """Between which rates a row's plan would be measured; None where that is unknown."""
-    if interval is None or not entry.feasible or entry.stale:
-        return None
-    return interval.around(rate)
-
-
-def _line(row: int, low: float, high: float) -> dict[str, object]:
-    return {
-        "type": "line",
-        "x0": low,
-        "x1": high,
-        "y0": row + _BAND_OFFSET,
-        "y1": row + _BAND_OFFSET,
-        "line": {"color": MUTED, "width": 3},
-    }
-
-
-def _tick(entry: Entry) -> str:
-    name = f"<b>{entry.name}</b>" if entry.ours else entry.name
-    return f"{name} <br><span style='font-size:12px'>{entry.degrees} </span>"
 
 
 def _label(entry: Entry, rate: float, ours: float) -> str:
@@ -130,19 +118,17 @@ def _label(entry: Entry, rate: float, ours: float) -> str:
         return "being priced"
     if entry.shortfall:
         return entry.shortfall
-    if entry.ours or not ours:
-        return quantity(rate, "tokens/s")
-    return f"{quantity(rate, 'tokens/s')}, {rate / ours:.2f} × ours"
+    words = quantity(rate, "tokens/s")
+    return words if entry.ours or not ours else f"{words}, {rate / ours:.2f} × ours"
 
 
 def _hover(entry: Entry, rate: float, span: Span | None) -> str:
-    why = wrapped(entry.reason)
     if entry.report is None:
-        return f"{entry.name}: no plan<br>{why}"
-    told = f"{entry.name}: {quantity(rate, 'tokens/s')}"
+        return f"{entry.name}: no plan<br>{wrapped(entry.reason)}"
+    text = f"{entry.name}: {quantity(rate, 'tokens/s')}"
     if span:
-        told += f", {span_in_words(span, lambda end: quantity(end, 'tokens/s'))}"
-    return f"{told}<br>{why}" if why else told
+        text += f", {span_in_words(span, lambda end: quantity(end, 'tokens/s'))}"
+    return f"{text}<br>{wrapped(entry.reason)}" if entry.reason else text
 
 
 def _finding(entries: Sequence[Entry]) -> str:
@@ -151,12 +137,17 @@ def _finding(entries: Sequence[Entry]) -> str:
         return "No plan fits this request"
     if any(e.stale for e in entries):
         return "Our plan is found; the baselines are being priced"
-    rivals = [(e.report.samples_per_s, e.name) for e in entries if _runs(e) and e.report]
-    if not rivals:
-        if not any(e.report for e in entries if not e.ours):
-            return "No baseline has a placement here to compare with"
-        return "Ours is the only feasible plan"
+    # NEST's program is a planner of this product and no rival.
     program = next((e.report for e in entries if e.name == NAMES["nest"] and e.feasible), None)
+    rivals = [
+        (e.report.samples_per_s, e.name)
+        for e in entries
+        if e.report and e.feasible and not e.ours and e.name != NAMES["nest"]
+    ]
+    if not rivals:
+        if any(e.report for e in entries if not e.ours):
+            return "Ours is the only feasible plan"
+        return "No baseline has a placement here to compare with"
     if program and program.plan.ragged and program.samples_per_s > ours.samples_per_s:
         percent = 100 * (program.samples_per_s / ours.samples_per_s - 1)
         return f"NEST's program is {percent:.3g} % faster than our plan: its stages differ in width"
@@ -167,8 +158,3 @@ def _finding(entries: Sequence[Entry]) -> str:
     if ratio < 1:
         return f"{name} is {1 / ratio:.2f} × as fast as our plan"
     return f"Our plan is {ratio:.2f} × as fast as the best baseline, {name}"
-
-
-def _runs(entry: Entry) -> bool:
-    """Whether it is a rival that can be run; NEST's program is a planner of this product."""
-    return not entry.ours and entry.feasible and entry.name != NAMES["nest"]

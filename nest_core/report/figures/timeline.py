@@ -1,18 +1,17 @@
 """One iteration as a picture: a row per stage, its passes where they run, grey where it waits.
 
 Bars are thick lines, one trace per part with gaps in between, so that thousands draw at once. Of
-more than `MOST_PASSES` passes the first and the last ones are drawn; in between a row's height is
+more than `MAX_PASSES` passes the first and the last ones are drawn; in between a row's height is
 divided as its time is.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 
 from nest_core.costs.plan_words import schedule_words
 from nest_core.costs.timeline import PARTS, Timeline
@@ -24,17 +23,24 @@ from nest_core.report.figures.style import (
     MARK,
     TIME_COLOURS,
     Picture,
+    Trace,
+    axis_title,
     axis_unit,
+    bare_axis,
+    bars,
+    curve,
     empty,
-    frame,
+    plot,
+    pointed,
     value_axis,
 )
 
-__all__ = ["MOST_PASSES", "timeline_figure"]
+__all__ = ["MAX_PASSES", "timeline_figure"]
 
-MOST_PASSES = 2400
+MAX_PASSES = 2400
 
-_HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 340, 64, 16, 24, 46
+_HEIGHT, _MARGIN = 340, (64, 16, 24, 46)
+_PLOT_HEIGHT = _HEIGHT - _MARGIN[2] - _MARGIN[3]
 _ROW, _THICKEST = 0.84, 40  # of a row's height; pixels
 _FORWARD = 0.6  # of a backward bar's thickness
 _NUMBERED = 64  # passes per stage, with room for their numbers
@@ -43,52 +49,84 @@ _ROUNDING = 1e-9  # of an iteration
 _AGREES = 5e-4  # relative; less is the same to three digits
 
 
-def timeline_figure(found: Timeline | None, why: str = "There is no plan to play back") -> Picture:
-    """When every stage computes, communicates and waits.
+def timeline_figure(
+    timeline: Timeline | None, why: str = "There is no plan to play back"
+) -> Picture:
+    """Draw when every stage computes, communicates and waits.
 
     Parameters
     ----------
-    found : Timeline or None
+    timeline : Timeline or None
     why : str
         Why there is none: the title.
     """
-    if found is None:
-        return empty(why, "Pipeline timeline", _HEIGHT, (_LEFT, _RIGHT, _TOP, _BOTTOM))
-    scale, unit = axis_unit(found.seconds, "s")
-    rows = found.stages
-    thick = min(_THICKEST, _ROW * (_HEIGHT - _TOP - _BOTTOM) / rows)
-    drawn = _drawn(found)
-    traces = [_waiting(found, drawn, scale, thick)]
-    for part in PARTS:
-        traces += [_bars(found, drawn, part, back, scale, thick) for back in (False, True)]
-    traces += _last(found, scale, thick)
-    traces += _middle(found, drawn, scale, thick * rows / (_HEIGHT - _TOP - _BOTTOM))
-    if found.start_s.shape[1] <= _NUMBERED and rows <= _TICKS:
-        traces.append(_numbers(found, scale))
+    if timeline is None:
+        return empty(why, "Pipeline timeline", _HEIGHT, _MARGIN)
+    scale, unit = axis_unit(timeline.seconds, "s")
+    rows, slowest = timeline.stages, pace(timeline.report) + 1
+    pen = _Pen(scale, min(_THICKEST, _ROW * _PLOT_HEIGHT / rows))
+    drawn = _drawn(timeline)
+    traces = [
+        _waiting(timeline, drawn, pen),
+        *_passes(timeline, drawn, pen),
+        *_last(timeline, pen),
+        *_middle(timeline, drawn, scale, pen.thick * rows / _PLOT_HEIGHT),
+    ]
+    if timeline.start_s.shape[1] <= _NUMBERED and rows <= _TICKS:
+        traces.append(_numbers(timeline, scale))
     legend = tuple(TIME_COLOURS.items())
-    point = found.report.plan.point
-    layout = frame(
-        _HEIGHT,
-        (_LEFT, _RIGHT, _TOP, _BOTTOM),
-        dragmode="zoom",
-        hoverdistance=12,
-        xaxis=value_axis(f"time since the iteration began, {unit}")
-        | {"range": [0, found.seconds / scale], "nticks": 10, "fixedrange": False},
-        yaxis=_stage_axis(found),
-    )
+    point = timeline.report.plan.point
+    ticks = sorted({*range(1, rows + 1, math.ceil(rows / _TICKS)), *([slowest] if slowest else [])})
     return Picture(
-        _finding(found),
+        _finding(timeline, slowest),
         f"Pipeline timeline of one replica, {unit}: {plural(rows, 'stage')}, "
-        f"{plural(found.micro_batches, 'micro-batch', 'micro-batches')}, "
+        f"{plural(timeline.micro_batches, 'micro-batch', 'micro-batches')}, "
         f"{schedule_words(point.schedule, point.interleave)}",
-        _reading(found, drawn),
-        go.Figure(data=[*filter(None, traces), *legend_traces(legend)], layout=layout),
+        _reading(timeline, is_complete=drawn.is_complete),
+        plot(
+            [*traces, *legend_traces(legend)],
+            _HEIGHT,
+            _MARGIN,
+            dragmode="zoom",
+            hoverdistance=12,
+            xaxis=value_axis(
+                f"time since the iteration began, {unit}",
+                range=[0, timeline.seconds / scale],
+                nticks=10,
+                fixedrange=False,
+            ),
+            # Stages from the top down; the slowest carries the mark.
+            yaxis=bare_axis(
+                title=axis_title("stage"),
+                range=[rows + 0.5, 0.5],
+                tickvals=ticks,
+                ticktext=[f"{MARK} {n} " if n == slowest else f"{n} " for n in ticks],
+            ),
+        ),
         legend,
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Pen:
+    """Seconds of a unit of the axis, and how thick a row is, pixels."""
+
+    scale: float
+    thick: float
+
+    def lines(
+        self, part: str, first: FloatArray, last: FloatArray, stage: IntArray, share: float = 1.0
+    ) -> Trace:
+        """Return bars as one broken line."""
+        gap = np.full(len(first), np.nan)
+        x = (np.stack([first, last, gap], axis=1) / self.scale).reshape(-1).astype(np.float32)
+        y, width = np.repeat(stage.astype(np.int16), 3), round(self.thick * share, 1)
+        look = {"simplify": False}
+        return curve(x, y, TIME_COLOURS[part], width, line=look, name=part, showlegend=False)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class _Drawn:
+class _DrawnPasses:
     """Which passes are drawn one by one, shape (pp, passes), and the middle of every row."""
 
     passes: BoolArray
@@ -96,205 +134,148 @@ class _Drawn:
     last_s: FloatArray
 
     @property
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         return bool(self.passes.all())
 
 
-def _drawn(found: Timeline) -> _Drawn:
-    start, end = found.start_s, found.end_s
-    if start.size <= MOST_PASSES:
-        return _Drawn(np.ones(start.shape, np.bool_), end[:, -1], end[:, -1])
-    half = MOST_PASSES // 2
+def _drawn(timeline: Timeline) -> _DrawnPasses:
+    start, end = timeline.start_s, timeline.end_s
+    if start.size <= MAX_PASSES:
+        return _DrawnPasses(np.ones(start.shape, np.bool_), end[:, -1], end[:, -1])
+    half = MAX_PASSES // 2
     early = end <= np.partition(end.reshape(-1), half)[half]
     late = start >= np.partition(start.reshape(-1), -half)[-half]
-    left = ~(early | late)
-    first = np.where(left, start, np.inf).min(axis=1)
-    last = np.where(left, end, -np.inf).max(axis=1)
-    none = ~left.any(axis=1)
-    return _Drawn(~left, np.where(none, end[:, -1], first), np.where(none, end[:, -1], last))
+    middle = ~(early | late)
+    first = np.where(middle, start, np.inf).min(axis=1)
+    last = np.where(middle, end, -np.inf).max(axis=1)
+    is_empty = ~middle.any(axis=1)
+    first_s, last_s = (np.where(is_empty, end[:, -1], ends) for ends in (first, last))
+    return _DrawnPasses(~middle, first_s, last_s)
 
 
-def _waiting(found: Timeline, drawn: _Drawn, scale: float, thick: float) -> dict[str, Any]:
-    """What lies between the passes, before the first and after the last."""
-    ready = found.end_s[:, -1:] + (found.sync_s + found.update_s)[:, None]
-    whole = np.full(ready.shape, found.seconds)
-    begins = np.concatenate([np.zeros(ready.shape), found.end_s[:, :-1], ready], axis=1)
-    ends = np.concatenate([found.start_s, whole], axis=1)
-    shown = ends - begins > _ROUNDING * found.seconds
-    shown[:, 1:-1] &= drawn.passes[:, 1:] | drawn.passes[:, :-1]
-    stage = np.nonzero(shown)[0] + 1
-    first, last = begins[shown], ends[shown]
-    return _lines("idle", first, last, stage, scale, thick) | {"hoverinfo": "skip"}
+def _waiting(timeline: Timeline, drawn: _DrawnPasses, pen: _Pen) -> Trace:
+    """Return what lies between the passes, before the first and after the last."""
+    ready = timeline.end_s[:, -1:] + (timeline.sync_s + timeline.update_s)[:, None]
+    begins = np.concatenate([np.zeros(ready.shape), timeline.end_s[:, :-1], ready], axis=1)
+    ends = np.concatenate([timeline.start_s, np.full(ready.shape, timeline.seconds)], axis=1)
+    waits = ends - begins > _ROUNDING * timeline.seconds
+    waits[:, 1:-1] &= drawn.passes[:, 1:] | drawn.passes[:, :-1]
+    stage = np.nonzero(waits)[0] + 1
+    return pen.lines("idle", begins[waits], ends[waits], stage) | {"hoverinfo": "skip"}
 
 
-def _begins(found: Timeline) -> FloatArray:
-    """When the parts of every pass begin, drawn one after another; shape (pp, passes, 3).
+def _begins(timeline: Timeline) -> FloatArray:
+    """Return when the parts of every pass begin, drawn one after another; shape (pp, passes, 3).
 
     Forward: communication, compute. Backward: recomputation, compute, communication.
     """
-    communication, replay, compute = np.moveaxis(found.pass_parts_s, 2, 0)
-    back = found.backward
+    communication, replay, compute = np.moveaxis(timeline.pass_parts_s, 2, 0)
+    back = timeline.backward
     offset = [
         np.where(back, replay + compute, 0.0),
         np.where(back, 0.0, communication),
         np.where(back, replay, communication),
     ]
-    return np.asarray(found.start_s[..., None] + np.stack(offset, axis=2))
+    return np.asarray(timeline.start_s[..., None] + np.stack(offset, axis=2))
 
 
-def _bars(
-    found: Timeline, drawn: _Drawn, part: str, back: bool, scale: float, thick: float
-) -> dict[str, Any]:
-    """One part of all forward or all backward passes; empty where there is none of it."""
-    place = PARTS.index(part)
-    seconds = found.pass_parts_s[..., place]
-    shown = drawn.passes & (found.backward == back) & (seconds > 0)
-    if not shown.any():
-        return {}
-    first = _begins(found)[..., place][shown]
-    stage = np.nonzero(shown)[0] + 1
-    name = "backward" if back else "forward"
-    bars = _lines(
-        part, first, first + seconds[shown], stage, scale, thick * (1.0 if back else _FORWARD)
-    )
-    return bars | {
-        "name": f"{part}, {name}",
-        "customdata": np.repeat((found.micro_batch[shown] + 1).astype(np.int32), 3),
-        "hovertemplate": f"stage %{{y}}, micro-batch %{{customdata}}<br>{part} of its {name} pass"
-        "<extra></extra>",
-    }
+def _passes(timeline: Timeline, drawn: _DrawnPasses, pen: _Pen) -> Iterator[Trace]:
+    """Yield a trace per part of all forward and of all backward passes that have it."""
+    begins = _begins(timeline)
+    for place, part in enumerate(PARTS):
+        seconds = timeline.pass_parts_s[..., place]
+        for name, back, share in (("forward", False, _FORWARD), ("backward", True, 1.0)):
+            runs = drawn.passes & (timeline.backward == back) & (seconds > 0)
+            if not runs.any():
+                continue
+            first, stage = begins[..., place][runs], np.nonzero(runs)[0] + 1
+            yield pen.lines(part, first, first + seconds[runs], stage, share) | {
+                "name": f"{part}, {name}",
+                "customdata": np.repeat((timeline.micro_batch[runs] + 1).astype(np.int32), 3),
+                "hovertemplate": f"stage %{{y}}, micro-batch %{{customdata}}<br>{part} of its "
+                f"{name} pass<extra></extra>",
+            }
 
 
-def _last(found: Timeline, scale: float, thick: float) -> list[dict[str, Any]]:
-    """What every stage does once, after its last pass."""
-    begins, rows = found.end_s[:, -1], np.arange(1, found.stages + 1)
+def _last(timeline: Timeline, pen: _Pen) -> list[Trace]:
+    """Return what every stage does once, after its last pass."""
+    begins, rows = timeline.end_s[:, -1], np.arange(1, timeline.stages + 1)
     once = (
-        ("communication", "gradient synchronisation", begins, found.sync_s),
-        ("compute", "optimizer step", begins + found.sync_s, found.update_s),
+        ("communication", "gradient synchronisation", begins, timeline.sync_s),
+        ("compute", "optimizer step", begins + timeline.sync_s, timeline.update_s),
     )
     return [
-        _lines(
-            part,
-            first[seconds > 0],
-            (first + seconds)[seconds > 0],
-            rows[seconds > 0],
-            scale,
-            thick,
-        )
+        pen.lines(part, first[some], (first + seconds)[some], rows[some])
         | {"name": words, "hovertemplate": f"stage %{{y}}<br>{words}<extra></extra>"}
         for part, words, first, seconds in once
-        if seconds.any()
+        for some in (seconds > 0,)
+        if some.any()
     ]
 
 
-def _middle(found: Timeline, drawn: _Drawn, scale: float, high: float) -> list[dict[str, Any]]:
-    """Passes that are not drawn one by one: a row's height divided as its time is."""
-    if drawn.whole:
-        return []
+def _middle(timeline: Timeline, drawn: _DrawnPasses, scale: float, high: float) -> Iterator[Trace]:
+    """Yield passes that are not drawn one by one: a row's height divided as its time is."""
+    if drawn.is_complete:
+        return
     span = drawn.last_s - drawn.first_s
-    left = np.where(drawn.passes[..., None], 0.0, found.pass_parts_s).sum(axis=1)
-    part = np.divide(left, span[:, None], out=np.zeros_like(left), where=span[:, None] > 0)
+    seconds = np.where(drawn.passes[..., None], 0.0, timeline.pass_parts_s).sum(axis=1)
+    part = np.divide(seconds, span[:, None], out=np.zeros_like(seconds), where=span[:, None] > 0)
     part = np.column_stack([part, np.maximum(0.0, 1.0 - part.sum(axis=1))])
-    rows = np.arange(1, found.stages + 1)
+    rows = np.arange(1, timeline.stages + 1)
     below = rows + high / 2
-    traces = []
     for place, name in enumerate((*PARTS, "idle")):
         tall = high * part[:, place]
-        traces.append(
-            {
-                "type": "bar",
-                "orientation": "h",
-                "name": f"{name}, in between",
-                "showlegend": False,
-                "base": drawn.first_s / scale,
-                "x": span / scale,
-                "y": below - tall / 2,
-                "width": tall,
-                "marker": {"color": TIME_COLOURS[name], "line": {"width": 0}},
-                "customdata": [
-                    f"stage {row}, passes in between<br>{name}: {percent(value)} of the time"
-                    for row, value in zip(rows, part[:, place], strict=True)
-                ],
-                "hovertemplate": "%{customdata}<extra></extra>",
-            }
+        yield bars(
+            span / scale,
+            below - tall / 2,
+            {"color": TIME_COLOURS[name], "line": {"width": 0}},
+            name=f"{name}, in between",
+            showlegend=False,
+            base=drawn.first_s / scale,
+            width=tall,
+            **pointed(
+                f"stage {row}, passes in between<br>{name}: {percent(value)} of the time"
+                for row, value in zip(rows, part[:, place], strict=True)
+            ),
         )
         below = below - tall
-    return traces
 
 
-def _lines(
-    part: str, first: FloatArray, last: FloatArray, stage: IntArray, scale: float, width: float
-) -> dict[str, Any]:
-    """Bars as one broken line."""
-    gap = np.full(len(first), np.nan)
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": part,
-        "x": (np.stack([first, last, gap], axis=1) / scale).reshape(-1).astype(np.float32),
-        "y": np.repeat(stage.astype(np.int16), 3),
-        "line": {"color": TIME_COLOURS[part], "width": round(width, 1), "simplify": False},
-        "showlegend": False,
-    }
-
-
-def _numbers(found: Timeline, scale: float) -> dict[str, Any]:
-    """Micro-batches by number, from 1, on their compute."""
+def _numbers(timeline: Timeline, scale: float) -> Trace:
+    """Return micro-batches by number, from 1, on their compute."""
     compute = PARTS.index("compute")
-    middle = _begins(found)[..., compute] + found.pass_parts_s[..., compute] / 2
+    middle = _begins(timeline)[..., compute] + timeline.pass_parts_s[..., compute] / 2
     return {
         "type": "scatter",
         "mode": "text",
         "name": "micro-batch",
         "x": (middle / scale).reshape(-1).astype(np.float32),
-        "y": np.repeat(np.arange(1, found.stages + 1, dtype=np.int16), middle.shape[1]),
-        "text": [str(number + 1) for number in found.micro_batch.reshape(-1).tolist()],
+        "y": np.repeat(np.arange(1, timeline.stages + 1, dtype=np.int16), middle.shape[1]),
+        "text": [str(number + 1) for number in timeline.micro_batch.reshape(-1).tolist()],
         "textfont": {"size": 12, "color": "#FFFFFF"},
         "hoverinfo": "skip",
         "showlegend": False,
     }
 
 
-def _stage_axis(found: Timeline) -> dict[str, Any]:
-    """Stages from the top down; the slowest carries the mark."""
-    rows = found.stages
-    slowest = pace(found.report) + 1
-    shown = {*range(1, rows + 1, math.ceil(rows / _TICKS)), *([slowest] if slowest else [])}
-    return {
-        "title": {"text": "stage", "standoff": 8, "font": {"size": 12}},
-        "range": [rows + 0.5, 0.5],
-        "tickvals": sorted(shown),
-        "ticktext": [f"{MARK} {n} " if n == slowest else f"{n} " for n in sorted(shown)],
-        "showgrid": False,
-        "zeroline": False,
-        "fixedrange": True,
-    }
-
-
-def _finding(found: Timeline) -> str:
-    if found.stages == 1:
+def _finding(timeline: Timeline, slowest: int) -> str:
+    if timeline.stages == 1:
         return "One stage: no stage waits for another"
-    spent = found.report.bubble
-    slowest = pace(found.report) + 1
     where = f"; stage {slowest} sets the pace" if slowest else ""
-    return f"The bubble adds {percent(spent)} to the ideal time{where}"
+    return f"The bubble adds {percent(timeline.report.bubble)} to the ideal time{where}"
 
 
-def _reading(found: Timeline, drawn: _Drawn) -> str:
-    priced, played = found.report.iteration_s, found.seconds
-    if abs(found.difference) < _AGREES:
+def _reading(timeline: Timeline, *, is_complete: bool) -> str:
+    priced = humanise_seconds(timeline.report.iteration_s)
+    agreed = f"as long as the closed form that prices plans, {priced}."
+    if abs(timeline.difference) >= _AGREES:
+        more = "longer" if timeline.difference > 0 else "less"
         agreed = (
-            "Pass by pass it takes as long as the closed form that prices plans, "
-            f"{humanise_seconds(priced)}."
+            f"{humanise_seconds(timeline.seconds)}, {percent(abs(timeline.difference))} "
+            f"{more} than the closed form that prices plans, {priced}."
         )
-    else:
-        more = "longer" if found.difference > 0 else "less"
-        agreed = (
-            f"Pass by pass it takes {humanise_seconds(played)}, {percent(abs(found.difference))} "
-            f"{more} than the closed form that prices plans, {humanise_seconds(priced)}."
-        )
-    between = "" if drawn.whole else " In the middle a row's height is divided as its time is."
+    between = "" if is_complete else " In the middle a row's height is divided as its time is."
     return (
         "Thin bars run forward, thick ones backward, a part of a pass in one piece. "
-        f"{agreed}{between} Drag to zoom, double-click for all."
+        f"Pass by pass it takes {agreed}{between} Drag to zoom, double-click for all."
     )
