@@ -20,8 +20,8 @@ from nest_core.report.sheet import decision_sheet, weigh
 from nest_core.report.sheet.bars import bill_chart, throughput_chart
 from nest_core.report.sheet.charts import curve_chart
 from nest_core.report.sheet.differences import differences, differences_html, differences_title
-from nest_core.report.sheet.headline import headline, rests_on_price
 from nest_core.report.sheet.weighing import Weighing
+from nest_core.report.sheet.words import headline, rests_on_price
 from nest_core.studies.comparison import Comparison
 from nest_core.studies.ordering import ordered
 from nest_core.studies.whole_bill import WholeBill

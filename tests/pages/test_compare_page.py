@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from nest_core.documents.presets import load_toml, preset_path
 from nest_core.report.figures.comparison import SCENARIO_COLOURS, pictures
 from nest_core.report.sheet import weigh
-from nest_core.report.sheet.headline import headline
+from nest_core.report.sheet.words import headline
 from nest_core.scenario import Scenario, scenario_document
 from nest_core.studies.comparison import LONGEST_NAME, compared
 from nest_core.studies.solving import never, silent

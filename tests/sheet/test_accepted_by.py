@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from nest_core.report.sheet.rows import acceptance_table, accepted_by
+from nest_core.report.sheet.words import acceptance_table, accepted_by
 from nest_core.scenario import Scenario, load_scenario, scenario_document
 from nest_studio.cli import run
 

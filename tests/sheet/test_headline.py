@@ -10,8 +10,8 @@ import pytest
 
 from nest_core.report.sheet.bars import parts_of_bill
 from nest_core.report.sheet.differences import differences
-from nest_core.report.sheet.headline import headline, rests_on_price
 from nest_core.report.sheet.weighing import curves, dearer, weigh
+from nest_core.report.sheet.words import headline, rests_on_price
 from nest_core.scenario import Scenario, scenario_document
 from nest_core.studies.comparison import compare
 

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-import plotly.graph_objects as go
-
 from nest_core.bill.bill import Bill
 from nest_core.bill.lines import NO_SOURCE, Line
 from nest_core.bill.prices import PriceRange
 from nest_core.documents.units import NOTHING, format_money, format_ratio, humanise, percent
 from nest_core.fabric import Fabric
-from nest_core.report.figures.style import FAINT, Picture, axis_unit, frame, rows_axis, value_axis
+from nest_core.report.figures.style import (
+    FAINT,
+    SILENT,
+    Picture,
+    axis_unit,
+    bars,
+    dots,
+    plot,
+    pointed,
+    rows_axis,
+    value_axis,
+)
 from nest_core.report.tables import Table
 
 __all__ = [
@@ -40,12 +49,12 @@ _BAR_HEIGHT = 40
 
 
 def watts(value: float) -> str:
-    """Watts with three significant digits: ``92.7 kW``."""
+    """Return watts with three significant digits: ``92.7 kW``."""
     return humanise(value, "W")
 
 
 def spread(value: PriceRange, write: str = "dollars") -> str:
-    """A range in words: the typical figure, and its ends where they differ.
+    """Return a range in words: the typical figure, and its ends where they differ.
 
     Examples
     --------
@@ -59,7 +68,7 @@ def spread(value: PriceRange, write: str = "dollars") -> str:
 
 
 def bill_rows(bill: Bill) -> list[dict[str, str]]:
-    """One row per line; units stand in the column names."""
+    """Return one row per line; units stand in the column names."""
     return [
         {
             "part": line.item,
@@ -85,7 +94,7 @@ def _price_cells(line: Line) -> dict[str, str]:
 
 
 def link_rows(bill: Bill) -> list[dict[str, str]]:
-    """One row per tier and kind of cable."""
+    """Return one row per tier and kind of cable."""
     return [
         {
             "links to": total.tier,
@@ -128,87 +137,72 @@ def ports_table(fabric: Fabric) -> Table | None:
 
 
 def bill_figure(bill: Bill) -> Picture:
-    """Cost by role and tier, one bar each, stacked by part; whiskers from low to high."""
+    """Draw cost by role and tier, one bar each, stacked by part; whiskers from low to high."""
     places = list(dict.fromkeys(line.place for line in bill.lines))
-    sums = {place: PriceRange(0.0, 0.0, 0.0) for place in places}
-    for line in bill.lines:
-        sums[line.place] += line.price_usd
-    largest = max((total.high for total in sums.values()), default=1.0)
+    zero = PriceRange(0.0, 0.0, 0.0)
+    sums = [
+        sum((line.price_usd for line in bill.lines if line.place == place), zero)
+        for place in places
+    ]
+    largest = max((total.high for total in sums), default=1.0)
     scale, unit = axis_unit(largest, "$")
+    rows, data = list(range(len(places))), []
     parts = [part for part in PART_COLOURS if any(line.part == part for line in bill.lines)]
-    bars = [_bar(bill, part, places, scale) for part in parts]
-    layout = frame(
-        60 + _BAR_HEIGHT * max(len(places), 1),
-        (116, 24, 4, 46),
-        barmode="stack",
-        xaxis=value_axis(f"price, {unit}") | {"range": [0, 1.12 * largest / scale or 1]},
-        yaxis=rows_axis([f"{place} " for place in places]),
-    )
+    for part in parts:
+        lines = [
+            [line for line in bill.lines if line.part == part and line.place == place]
+            for place in places
+        ]
+        data.append(
+            bars(
+                [sum(line.price_usd.typical for line in here) / scale for here in lines],
+                rows,
+                {"color": PART_COLOURS[part], "line": {"width": 0}},
+                name=_NAMES[part],
+                width=0.6,
+                **pointed("<br>".join(map(_line_words, here)) for here in lines),
+            )
+        )
+    whiskers = {
+        "type": "data",
+        "symmetric": False,
+        "array": [(total.high - total.typical) / scale for total in sums],
+        "arrayminus": [(total.typical - total.low) / scale for total in sums],
+        "color": "rgba(128, 132, 138, 1)",
+        "thickness": 1.5,
+        "width": 4,
+    }
+    totals = [total.typical / scale for total in sums]
+    data.append(dots(totals, rows, {"size": 1, "color": FAINT}, error_x=whiskers, **SILENT))
     return Picture(
-        _finding(bill, sums),
+        _finding(bill),
         f"Price of the network by role and tier, {unit}; {percent(bill.estimated_share)} of it is "
         "estimated",
         "A bar is what one tier costs with the cables that lead to it; the grey line runs from "
         "the low to the high end of its figures.",
-        go.Figure(data=[*bars, _whiskers(sums, scale)], layout=layout),
+        plot(
+            data,
+            60 + _BAR_HEIGHT * max(len(places), 1),
+            (116, 24, 4, 46),
+            barmode="stack",
+            xaxis=value_axis(f"price, {unit}", range=[0, 1.12 * largest / scale or 1]),
+            yaxis=rows_axis([f"{place} " for place in places]),
+        ),
         tuple((_NAMES[part], PART_COLOURS[part]) for part in parts),
     )
 
 
-def _bar(bill: Bill, part: str, places: list[str], scale: float) -> dict[str, object]:
-    lines = [
-        [line for line in bill.lines if line.part == part and line.place == place]
-        for place in places
-    ]
-    return {
-        "type": "bar",
-        "orientation": "h",
-        "name": _NAMES[part],
-        "x": [sum(line.price_usd.typical for line in found) / scale for found in lines],
-        "y": list(range(len(places))),
-        "width": 0.6,
-        "marker": {"color": PART_COLOURS[part], "line": {"width": 0}},
-        "customdata": [
-            "<br>".join(
-                f"{line.count:,} {line.item}: {spread(line.price_usd)}, "
-                f"{watts(line.power_W.typical)}"
-                for line in found
-            )
-            for found in lines
-        ],
-        "hovertemplate": "%{customdata}<extra></extra>",
-    }
+def _line_words(line: Line) -> str:
+    return f"{line.count:,} {line.item}: {spread(line.price_usd)}, {watts(line.power_W.typical)}"
 
 
-def _whiskers(sums: dict[str, PriceRange], scale: float) -> dict[str, object]:
-    totals = list(sums.values())
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "showlegend": False,
-        "x": [total.typical / scale for total in totals],
-        "y": list(range(len(totals))),
-        "marker": {"size": 1, "color": FAINT},
-        "error_x": {
-            "type": "data",
-            "symmetric": False,
-            "array": [(total.high - total.typical) / scale for total in totals],
-            "arrayminus": [(total.typical - total.low) / scale for total in totals],
-            "color": "rgba(128, 132, 138, 1)",
-            "thickness": 1.5,
-            "width": 4,
-        },
-        "hoverinfo": "skip",
-    }
-
-
-def _finding(bill: Bill, sums: dict[str, PriceRange]) -> str:
+def _finding(bill: Bill) -> str:
     total = bill.price_usd.typical
     if not total:
         return "There is no network to buy"
-    by_part: dict[str, float] = {}
+    by_part = dict.fromkeys(PART_COLOURS, 0.0)
     for line in bill.lines:
-        by_part[line.part] = by_part.get(line.part, 0.0) + line.price_usd.typical
+        by_part[line.part] += line.price_usd.typical
     part = max(by_part, key=by_part.__getitem__)
     return (
         f"The network costs {format_money(total)}, {percent(by_part[part] / total)} of it "

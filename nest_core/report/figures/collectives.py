@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import numpy as np
-import plotly.graph_objects as go
 
 from nest_core.calibration.collectives.sweep import CollectiveSweep, Measured
 from nest_core.documents.units import GB, humanise, humanise_bytes, humanise_rate, humanise_seconds
@@ -16,9 +14,13 @@ from nest_core.report.figures.style import (
     ACCENT,
     LIMIT,
     TIME_COLOURS,
+    Legend,
     Picture,
-    frame,
+    Trace,
+    curve,
+    dots,
     note,
+    plot,
     value_axis,
 )
 
@@ -33,230 +35,183 @@ __all__ = [
 ]
 
 MEASURED = TIME_COLOURS["communication"]
-_HEIGHT = 330
-_MARGIN = (64, 16, 8, 44)
+_SIZE = (330, (64, 16, 8, 44))
+"""Height and margin."""
 _TICKS = range(12, 33, 4)
 _ENDS = [np.log10(2.0**12) - 0.05, np.log10(2.0**32) + 0.05]
+_TEXT = "%{text}<extra></extra>"
 
 
-def time_figure(found: CollectiveSweep, measured: Measured | None = None) -> Picture:
-    """Seconds against bytes, both logarithmic."""
-    traces = [
-        _bound(found.size_bytes, found.bound_s),
-        _curve(found, found.seconds),
-    ]
-    lowest, highest = _range(found.seconds, found.bound_s[found.bound_s > found.seconds.min() / 4])
+def time_figure(sweep: CollectiveSweep, measured: Measured | None = None) -> Picture:
+    """Draw seconds against bytes, both logarithmic."""
+    traces = [_bound(sweep.size_bytes, sweep.bound_s), _curve(sweep, sweep.seconds)]
+    drawn = [sweep.seconds, sweep.bound_s[sweep.bound_s > sweep.seconds.min() / 4]]
     if measured is not None:
-        traces.append(_points(measured, measured.seconds, _time_texts(measured)))
-        lowest, highest = _range(np.array([lowest, highest]), measured.seconds)
-    layout = frame(
-        _HEIGHT,
-        _MARGIN,
-        xaxis=size_axis("message size", _TICKS) | {"range": _ENDS},
-        yaxis=time_axis(lowest, highest)
-        | {"range": [np.log10(lowest) - 0.15, np.log10(highest) + 0.15]},
-    )
+        traces.append(_points(measured, measured.seconds, map(humanise_seconds, measured.seconds)))
+        drawn.append(measured.seconds)
+    seconds = np.concatenate(drawn)
+    lowest, highest = float(seconds.min()), float(seconds.max())
     return Picture(
-        _time_finding(found, measured),
-        f"Time of {_what(found)}, both axes logarithmic",
+        _time_finding(sweep, measured),
+        f"Time of {_what(sweep)}, both axes logarithmic",
         "Flat: latency sets the time; parallel to the dashed line: bandwidth does.",
-        go.Figure(data=traces, layout=layout),
-        _legend(found, measured),
+        plot(
+            traces,
+            *_SIZE,
+            xaxis=size_axis("message size", _TICKS) | {"range": _ENDS},
+            yaxis=time_axis(lowest, highest)
+            | {"range": [np.log10(lowest) - 0.15, np.log10(highest) + 0.15]},
+        ),
+        _legend(sweep, measured),
     )
 
 
-def bandwidth_figure(found: CollectiveSweep, measured: Measured | None = None) -> Picture:
-    """Bus bandwidth against bytes, linear against logarithmic."""
-    bus = found.bus_Bps / GB
-    bound = found.bound_Bps / GB
-    traces = [
-        _bound(found.size_bytes[[0, -1]], np.array([bound, bound])),
-        _curve(found, bus),
-    ]
+def bandwidth_figure(sweep: CollectiveSweep, measured: Measured | None = None) -> Picture:
+    """Draw bus bandwidth against bytes, linear against logarithmic."""
+    bus, bound = sweep.bus_Bps / GB, sweep.bound_Bps / GB
+    traces = [_bound(sweep.size_bytes[[0, -1]], np.array([bound, bound])), _curve(sweep, bus)]
     top = max(bound, float(bus.max()))
     if measured is not None:
-        reached = found.bus_of(measured.size_bytes, measured.seconds) / GB
-        texts = [
-            f"{humanise_bytes(size)}: {humanise(value)} GB/s measured"
-            for size, value in zip(measured.size_bytes, reached, strict=True)
-        ]
-        traces.append(_points(measured, reached, texts))
+        reached = sweep.bus_of(measured.size_bytes, measured.seconds) / GB
+        traces.append(_points(measured, reached, (f"{humanise(rate)} GB/s" for rate in reached)))
         top = max(top, float(reached.max()))
-    layout = frame(
-        _HEIGHT,
-        _MARGIN,
-        xaxis=size_axis("message size", _TICKS) | {"range": _ENDS},
-        yaxis=value_axis("bus bandwidth, GB/s") | {"range": [0, top * 1.14]},
-        annotations=[_bound_label(found)],
+    label = note(
+        f"the links allow {humanise_rate(sweep.bound_Bps)}",
+        np.log10(sweep.size_bytes[0]),
+        bound,
+        xanchor="left",
+        yanchor="bottom",
+        font={"color": LIMIT, "size": 12},
     )
     return Picture(
-        _bandwidth_finding(found),
-        f"Bus bandwidth of {_what(found)}, one way per device",
+        _bandwidth_finding(sweep),
+        f"Bus bandwidth of {_what(sweep)}, one way per device",
         "Bus bandwidth is what every device moves, so it can be held against its port; the "
         "dashed line is what the links allow the best algorithm.",
-        go.Figure(data=traces, layout=layout),
-        _legend(found, measured),
+        plot(
+            traces,
+            *_SIZE,
+            xaxis=size_axis("message size", _TICKS) | {"range": _ENDS},
+            yaxis=value_axis("bus bandwidth, GB/s", range=[0, top * 1.14]),
+            annotations=[label],
+        ),
+        _legend(sweep, measured),
     )
 
 
-def half_peak_bytes(found: CollectiveSweep) -> float | None:
-    """Smallest message at half of the bound; None where none of the sweep gets there."""
-    share = found.bus_Bps / found.bound_Bps
+def half_peak_bytes(sweep: CollectiveSweep) -> float | None:
+    """Return the smallest message at half of the bound; None where none gets there."""
+    share = sweep.bus_Bps / sweep.bound_Bps
     reaches = np.flatnonzero(share >= 0.5)
     if not len(reaches):
         return None
     at = int(reaches[0])
     if at == 0:
-        return float(found.size_bytes[0])
+        return float(sweep.size_bytes[0])
     part = (0.5 - share[at - 1]) / (share[at] - share[at - 1])
-    low, high = np.log(found.size_bytes[at - 1 : at + 1])
+    low, high = np.log(sweep.size_bytes[at - 1 : at + 1])
     return float(np.exp(low + part * (high - low)))
 
 
-def _what(found: CollectiveSweep) -> str:
-    among = f"{found.devices:,} devices"
-    where = ("", " in one node")[found.nodes] if found.nodes < 2 else f" in {found.nodes:,} nodes"
-    return f"one {found.op.replace('_', '-')} among {among}{where}"
+def _what(sweep: CollectiveSweep) -> str:
+    where = ("", " in one node")[sweep.nodes] if sweep.nodes < 2 else f" in {sweep.nodes:,} nodes"
+    return f"one {sweep.op.replace('_', '-')} among {sweep.devices:,} devices{where}"
 
 
-def _bandwidth_finding(found: CollectiveSweep) -> str:
-    half = half_peak_bytes(found)
-    peak = humanise_rate(found.bound_Bps)
+def _bandwidth_finding(sweep: CollectiveSweep) -> str:
+    half, peak = half_peak_bytes(sweep), humanise_rate(sweep.bound_Bps)
     if half is None:
-        best = int(np.argmax(found.bus_Bps))
-        part = found.bus_Bps[best] / found.bound_Bps
-        size = size_label(found.size_bytes[best])
+        best = int(np.argmax(sweep.bus_Bps))
+        part = sweep.bus_Bps[best] / sweep.bound_Bps
+        size = size_label(sweep.size_bytes[best])
         return f"Even {size} reach only {100 * part:.3g} % of the peak of {peak}"
-    if half <= found.size_bytes[0]:
+    if half <= sweep.size_bytes[0]:
         return f"Messages of {size_label(half)} and more reach over half of {peak}"
     return f"Half of the peak bus bandwidth is reached at {humanise_bytes(half)}"
 
 
-def _time_finding(found: CollectiveSweep, measured: Measured | None) -> str:
+def _time_finding(sweep: CollectiveSweep, measured: Measured | None) -> str:
     if measured is None:
-        first, last = (humanise_seconds(found.seconds[end]) for end in (0, -1))
-        small, large = (size_label(found.size_bytes[end]) for end in (0, -1))
+        first, last = (humanise_seconds(sweep.seconds[end]) for end in (0, -1))
+        small, large = (size_label(sweep.size_bytes[end]) for end in (0, -1))
         return f"From {first} for {small} to {last} for {large}"
-    ratio = measured.seconds / _at(found, measured.size_bytes)
+    # Our curve at the measured sizes, interpolated on logarithms.
+    places = np.log(measured.size_bytes), np.log(sweep.size_bytes)
+    ratio = measured.seconds / np.exp(np.interp(*places, np.log(sweep.seconds)))
     worst, middle = float(np.abs(ratio - 1).max()), float(np.median(np.abs(ratio - 1)))
     if worst < 0.5:
-        apart = f"{100 * middle:.2g} % in the median, {100 * worst:.2g} % at worst"
-        return f"Measured runs differ by {apart}"
+        worst_words = f"{100 * worst:.2g} % at worst"
+        return f"Measured runs differ by {100 * middle:.2g} % in the median, {worst_words}"
     return f"Measured runs take {ratio.min():.3g} to {ratio.max():.3g} times as long"
 
 
-def _at(found: CollectiveSweep, size_bytes: FloatArray) -> FloatArray:
-    """Our curve at other sizes, interpolated on logarithms."""
-    return np.asarray(
-        np.exp(np.interp(np.log(size_bytes), np.log(found.size_bytes), np.log(found.seconds)))
-    )
-
-
-def _curve(found: CollectiveSweep, values: FloatArray) -> dict[str, Any]:
+def _curve(sweep: CollectiveSweep, values: FloatArray) -> Trace:
     texts = [
         f"{humanise_bytes(size)}: {humanise_seconds(time)}, {humanise_rate(rate)}<br>{name}"
         for size, time, rate, name in zip(
-            found.size_bytes, found.seconds, found.bus_Bps, found.algorithms, strict=True
+            sweep.size_bytes, sweep.seconds, sweep.bus_Bps, sweep.algorithms, strict=True
         )
     ]
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": "our model",
-        "x": found.size_bytes,
-        "y": values,
-        "line": {"color": ACCENT, "width": 2.5},
-        "text": texts,
-        "hovertemplate": "%{text}<extra></extra>",
-    }
+    more: Trace = {"name": "our model", "text": texts, "hovertemplate": _TEXT}
+    return curve(sweep.size_bytes, values, ACCENT, 2.5, **more)
 
 
-def _bound(size_bytes: FloatArray, values: FloatArray) -> dict[str, Any]:
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": "bound of the links",
-        "x": size_bytes,
-        "y": values,
-        "line": {"color": LIMIT, "width": 1.5, "dash": "dash"},
-        "hoverinfo": "skip",
-    }
+def _bound(size_bytes: FloatArray, values: FloatArray) -> Trace:
+    more: Trace = {"name": "bound of the links", "hoverinfo": "skip", "line": {"dash": "dash"}}
+    return curve(size_bytes, values, LIMIT, 1.5, **more)
 
 
-def _points(measured: Measured, values: FloatArray, texts: list[str]) -> dict[str, Any]:
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "measured",
-        "x": measured.size_bytes,
-        "y": values,
-        "marker": {"color": MEASURED, "size": 7, "symbol": "circle-open", "line": {"width": 1.8}},
-        "cliponaxis": False,
-        "text": texts,
-        "hovertemplate": "%{text}<extra></extra>",
-    }
-
-
-def _time_texts(measured: Measured) -> list[str]:
-    return [
-        f"{humanise_bytes(size)}: {humanise_seconds(time)} measured"
-        for size, time in zip(measured.size_bytes, measured.seconds, strict=True)
-    ]
-
-
-def _bound_label(found: CollectiveSweep) -> dict[str, Any]:
-    return note(
-        f"the links allow {humanise_rate(found.bound_Bps)}",
-        np.log10(found.size_bytes[0]),
-        found.bound_Bps / GB,
-        xanchor="left",
-        yanchor="bottom",
-        font={"color": LIMIT, "size": 12},
+def _points(measured: Measured, values: FloatArray, texts: Iterable[str]) -> Trace:
+    return dots(
+        measured.size_bytes,
+        values,
+        {"color": MEASURED, "size": 7, "symbol": "circle-open", "line": {"width": 1.8}},
+        name="measured",
+        cliponaxis=False,
+        text=[
+            f"{humanise_bytes(size)}: {text} measured"
+            for size, text in zip(measured.size_bytes, texts, strict=True)
+        ],
+        hovertemplate=_TEXT,
     )
 
 
-def size_axis(title: str, powers: Sequence[int]) -> dict[str, Any]:
-    """A logarithmic axis of bytes with ticks at powers of two."""
-    return value_axis(title) | {
-        "type": "log",
-        "tickvals": [2.0**power for power in powers],
-        "ticktext": [size_label(2.0**power) for power in powers],
+def size_axis(title: str, powers: Sequence[int]) -> Trace:
+    """Return a logarithmic axis of bytes with ticks at powers of two."""
+    return value_axis(
+        title,
+        type="log",
+        tickvals=[2.0**power for power in powers],
+        ticktext=[size_label(2.0**power) for power in powers],
         # Invisible ticks keep the labels clear of those of the other axis.
-        "ticks": "outside",
-        "ticklen": 6,
-        "tickcolor": "rgba(0, 0, 0, 0)",
-    }
+        ticks="outside",
+        ticklen=6,
+        tickcolor="rgba(0, 0, 0, 0)",
+    )
 
 
-def time_axis(lowest: float, highest: float) -> dict[str, Any]:
-    """A logarithmic axis of seconds with a tick per decade."""
-    decades = range(math.floor(math.log10(lowest)), math.ceil(math.log10(highest)) + 1)
-    return value_axis("time") | {
-        "type": "log",
-        "tickvals": [10.0**power for power in decades],
-        "ticktext": [without_noughts(humanise_seconds(10.0**power)) for power in decades],
-    }
+def time_axis(lowest: float, highest: float) -> Trace:
+    """Return a logarithmic axis of seconds with a tick per decade."""
+    first, last = math.floor(math.log10(lowest)), math.ceil(math.log10(highest))
+    ticks = [10.0**power for power in range(first, last + 1)]
+    texts = [without_noughts(humanise_seconds(tick)) for tick in ticks]
+    return value_axis("time", type="log", tickvals=ticks, ticktext=texts)
 
 
 def size_label(size_bytes: float) -> str:
-    """A round size without its noughts: ``4 KiB``."""
+    """Return a round size without its noughts: ``4 KiB``."""
     return without_noughts(humanise_bytes(size_bytes))
 
 
 def without_noughts(text: str) -> str:
-    """A figure with its unit, rounded as far as that changes nothing: ``10 ms``."""
+    """Return a figure with its unit, rounded as far as that changes nothing: ``10 ms``."""
     value, unit = text.split()
     return f"{float(value.replace(',', '')):g} {unit}"
 
 
-def _range(*values: FloatArray) -> tuple[float, float]:
-    every = np.concatenate(values)
-    return float(every.min()), float(every.max())
-
-
-def _legend(found: CollectiveSweep, measured: Measured | None) -> tuple[tuple[str, str], ...]:
-    names = ", ".join(dict.fromkeys(found.algorithms)).replace("_", " ")
-    shown = ((f"our model: {names}", ACCENT), ("bound of the links", LIMIT))
-    if measured is None:
-        return shown
-    return (*shown, (f"measured, {measured.accelerator}", MEASURED))
+def _legend(sweep: CollectiveSweep, measured: Measured | None) -> Legend:
+    names = ", ".join(dict.fromkeys(sweep.algorithms)).replace("_", " ")
+    legend = ((f"our model: {names}", ACCENT), ("bound of the links", LIMIT))
+    return (
+        legend if measured is None else (*legend, (f"measured, {measured.accelerator}", MEASURED))
+    )

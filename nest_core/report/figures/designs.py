@@ -5,20 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import plotly.graph_objects as go
-
 from nest_core.documents.units import capital, signed_percent
 from nest_core.report.figures.style import (
     ACCENT,
     FAINT,
     LIMIT,
     MUTED,
+    SILENT,
     Picture,
+    Trace,
     axis_unit,
+    bars,
     broken,
-    frame,
+    curve,
+    dots,
+    hovered,
     note,
     plain,
+    plot,
+    value_axis,
 )
 from nest_core.report.scale import round_ticks
 from nest_core.studies.design_choice import GOAL_UNITS, Contender, DesignChoice
@@ -31,242 +36,199 @@ _HEIGHT = 420
 _MARGIN = (58, 16, 14, 50)
 _ROW = 17
 _BAR = 26
-_MOST_BARS = 12
-_MOST_LABELLED = 9
+_MAX_BARS = 12
+_MAX_LABELS = 9
+_LOW_END = "#56B4E9"
 
 
 def designs_picture(
-    found: Designed, choice: DesignChoice, every: Sequence[Planned] = ()
+    designed: Designed, choice: DesignChoice, every: Sequence[Planned] = ()
 ) -> Picture:
-    """Planned designs by price and days, the set that none beats, and what ties with the best.
+    """Draw planned designs by price and days, the set that none beats, and what ties for the best.
 
     Names stand below the dots, where no design is: each at the foot of its dot's line, the
     cheapest lowest.
 
     Parameters
     ----------
-    found : Designed
+    designed : Designed
     choice : DesignChoice
         Of one contender at least.
     every : sequence of Planned, optional
         All designs of the space with their plans: those that the search left out are drawn too.
     """
-    placed = sorted(choice.contenders, key=lambda one: one.planned.design.price_usd)
-    best = choice.contenders[0]
-    tied = [one for one in placed if one.rank == 1]
-    short = _short(placed)
-    unbeaten = {one.design.name for one in found.pareto}
-    planned = {one.design.name for one in found.planned}
-    beaten = [one for one in found.planned if one.design.name not in unbeaten]
-    bounded = [one for one in every if one.design.name not in planned]
-    shown = [*found.planned, *bounded]
-    money, currency = axis_unit(max(one.design.price_usd for one in shown), "$")
-    labelled = placed if len(placed) <= _MOST_LABELLED else tied[:_MOST_LABELLED]
-    low, high = min(one.days for one in shown), max(one.days for one in shown)
+    contenders = sorted(choice.contenders, key=lambda c: c.planned.design.price_usd)
+    best, short = choice.contenders[0], _short(contenders)
+    tied = [contender for contender in contenders if contender.rank == 1]
+    unbeaten = {planned.design.name for planned in designed.pareto}
+    names = {planned.design.name for planned in designed.planned}
+    beaten = [planned for planned in designed.planned if planned.design.name not in unbeaten]
+    bounded = [planned for planned in every if planned.design.name not in names]
+    drawn = [*designed.planned, *bounded]
+    money, currency = axis_unit(max(planned.design.price_usd for planned in drawn), "$")
+    labelled = contenders if len(contenders) <= _MAX_LABELS else tied[:_MAX_LABELS]
+    low, high = min(planned.days for planned in drawn), max(planned.days for planned in drawn)
     above = 0.06 * (high - low) or 0.05 * high
-    inner = _HEIGHT - _MARGIN[2] - _MARGIN[3]
-    foot = _ROW * (len(labelled) + 1)
-    per_px = (high - low + above) / (inner - foot)
+    below = _ROW * (len(labelled) + 1)
+    per_px = (high - low + above) / (_HEIGHT - _MARGIN[2] - _MARGIN[3] - below)
     feet = [low - per_px * _ROW * (len(labelled) - row) for row in range(len(labelled))]
-    layout = frame(
-        _HEIGHT,
-        _MARGIN,
-        xaxis=_axis(_paid(choice, currency)) | {"showgrid": False, "ticks": "outside"},
-        yaxis=_axis("days of the training run")
-        | {
-            "range": [low - per_px * foot, high + above],
-            "tickvals": round_ticks(low - above, high + above),
-        },
-        annotations=[
-            note(
-                f"<b>{short[one.name]}: the choice</b>" if one is best else short[one.name],
-                one.planned.design.price_usd / money,
-                at,
-                xanchor="left",
-                xshift=3,
-                align="left",
-            )
-            for one, at in zip(labelled, feet, strict=True)
-        ],
-    )
-    at = [(one.planned.design.price_usd / money, one.planned.days) for one in labelled]
-    drops = broken(((x, x), (y, foot)) for (x, y), foot in zip(at, feet, strict=True))
+    at = _places([contender.planned for contender in labelled], money)
+    drops = broken(((x, x), (y, foot)) for x, y, foot in zip(*at, feet, strict=True))
+    order = [contender.name for contender in choice.contenders]
     data = [
-        _line(drops, FAINT, 1.0),
-        _dots("left out by a bound", bounded, money, 6, MUTED, "circle-open"),
-        _dots("beaten", beaten, money, 6, MUTED, "circle"),
-        _line(_places([one.planned for one in tied], money), ACCENT, 2.0),
-        _members("beaten by none", placed, choice, money, "circle-open"),
-        _members("tie with the best", tied, choice, money, "circle"),
+        curve(**drops, colour=FAINT, width=1.0, **SILENT),
+        _dots("left out by a bound", bounded, money, "circle-open"),
+        _dots("beaten", beaten, money, "circle"),
+        curve(*_places([contender.planned for contender in tied], money), ACCENT, **SILENT),
     ]
-    legend = [("beaten by none; filled and joined: tie with the best", ACCENT)]
-    legend.append((f"beaten{'; hollow: left out by a bound' if bounded else ''}", MUTED))
+    for name, members, symbol in (
+        ("beaten by none", contenders, "circle-open"),
+        ("tie with the best", tied, "circle"),
+    ):
+        planned = [contender.planned for contender in members]
+        trace = _dots(name, planned, money, symbol, size=11, colour=ACCENT)
+        data.append(trace | {"customdata": [order.index(member.name) for member in members]})
+    paid = "price of the network" if choice.goal == "tokens_per_network_usd" else "whole bill"
+    hollow = "; hollow: left out by a bound" if bounded else ""
     return Picture(
-        _finding(short[best.name], len(tied), len(unbeaten)),
-        f"Days against price of {len(shown):,} designs; {currency}",
-        _reading(found, bounded),
-        go.Figure(data=data, layout=layout),
-        tuple(legend),
+        _finding(capital(short[best.name]), len(tied), len(unbeaten)),
+        f"Days against price of {len(drawn):,} designs; {currency}",
+        _reading(designed, bounded),
+        plot(
+            data,
+            _HEIGHT,
+            _MARGIN,
+            xaxis=value_axis(f"{paid}, {currency}", nticks=6, showgrid=False, ticks="outside"),
+            yaxis=value_axis(
+                "days of the training run",
+                nticks=6,
+                range=[low - per_px * below, high + above],
+                tickvals=round_ticks(low - above, high + above),
+            ),
+            annotations=[
+                note(
+                    f"<b>{short[contender.name]}: the choice</b>"
+                    if contender is best
+                    else short[contender.name],
+                    x,
+                    foot,
+                    xanchor="left",
+                    xshift=3,
+                    align="left",
+                )
+                for contender, x, foot in zip(labelled, at[0], feet, strict=True)
+            ],
+        ),
+        (
+            ("beaten by none; filled and joined: tie with the best", ACCENT),
+            (f"beaten{hollow}", MUTED),
+        ),
         lambda: choice_rows(choice),
     )
 
 
-def tornado_picture(found: Sensitivity) -> Picture:
-    """How far what is uncertain moves the cost of the goal, and where the choice changes."""
-    swings = found.swings[:_MOST_BARS]
-    names = [one.name for one in swings]
-    bars = [
-        {
-            "type": "bar",
-            "orientation": "h",
-            "y": names,
-            "x": [100 * getattr(one, end) for one in swings],
-            "marker": {
-                "color": [
-                    LIMIT if getattr(one, f"{end}_choice") != found.choice else colour
-                    for one in swings
-                ]
-            },
-            "hovertext": [
-                f"{one.name}, {end} end: {signed_percent(getattr(one, end), 2)}<br>"
-                f"chosen there: {getattr(one, f'{end}_choice')}"
-                for one in swings
-            ],
-            "hovertemplate": "%{hovertext}<extra></extra>",
-        }
-        for end, colour in (("low", "#56B4E9"), ("high", ACCENT))
-    ]
-    layout = frame(
-        70 + _BAR * max(1, len(swings)),
-        (330, 16, 10, 46),
-        barmode="overlay",
-        xaxis=_axis("change of what the goal costs, %")
-        | {"zeroline": True, "zerolinecolor": MUTED},
-        yaxis={"autorange": "reversed", "fixedrange": True, "showgrid": False},
-    )
+def tornado_picture(sensitivity: Sensitivity) -> Picture:
+    """Draw how far what is uncertain moves the cost of the goal, and where the choice changes."""
+    swings = sensitivity.swings[:_MAX_BARS]
+    drawn = []
+    for end, colour in (("low", _LOW_END), ("high", ACCENT)):
+        choices = [getattr(swing, f"{end}_choice") for swing in swings]
+        changes = [getattr(swing, end) for swing in swings]
+        colours = [LIMIT if choice != sensitivity.choice else colour for choice in choices]
+        texts = hovered(
+            f"{swing.name}, {end} end: {signed_percent(change, 2)}<br>chosen there: {choice}"
+            for swing, change, choice in zip(swings, changes, choices, strict=True)
+        )
+        x, y = [100 * change for change in changes], [swing.name for swing in swings]
+        drawn.append(bars(x, y, {"color": colours}, **texts))
     return Picture(
-        found.sentences[0],
+        sensitivity.sentences[0],
         "The choice's cost with one thing at either end of what is known, all else at its centre",
         "Prices to their ends, parameters to the ends of their 80 % intervals.",
-        go.Figure(data=bars, layout=layout),
-        (("low end", "#56B4E9"), ("high end", ACCENT), ("another is chosen", LIMIT)),
+        plot(
+            drawn,
+            70 + _BAR * max(1, len(swings)),
+            (330, 16, 10, 46),
+            barmode="overlay",
+            xaxis=value_axis(
+                "change of what the goal costs, %", nticks=6, zeroline=True, zerolinecolor=MUTED
+            ),
+            yaxis={"autorange": "reversed", "fixedrange": True, "showgrid": False},
+        ),
+        (("low end", _LOW_END), ("high end", ACCENT), ("another is chosen", LIMIT)),
     )
 
 
-def _axis(title: str) -> dict[str, Any]:
-    return {
-        "title": {"text": title, "standoff": 8, "font": {"size": 12}},
-        "gridcolor": FAINT,
-        "gridwidth": 0.5,
-        "zeroline": False,
-        "nticks": 6,
-        "fixedrange": True,
-    }
-
-
-def _paid(choice: DesignChoice, currency: str) -> str:
-    network = choice.goal == "tokens_per_network_usd"
-    return f"{'price of the network' if network else 'whole bill'}, {currency}"
-
-
-def _places(planned: Sequence[Planned], money: float) -> dict[str, Any]:
-    return {
-        "x": [one.design.price_usd / money for one in planned],
-        "y": [one.days for one in planned],
-    }
-
-
-def _line(places: dict[str, Any], colour: str, width: float) -> dict[str, Any]:
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        **places,
-        "showlegend": False,
-        "hoverinfo": "skip",
-        "line": {"color": colour, "width": width},
-    }
+def _places(planned: Sequence[Planned], money: float) -> tuple[list[float], list[float]]:
+    return [p.design.price_usd / money for p in planned], [p.days for p in planned]
 
 
 def _dots(
-    name: str, planned: Sequence[Planned], money: float, size: int, colour: str, symbol: str
-) -> dict[str, Any]:
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": name,
-        **_places(planned, money),
-        "marker": {
-            "size": size,
-            "color": colour,
-            "symbol": symbol,
-            "opacity": 1.0,
-            "line": {"width": size / 6, "color": colour},
-        },
-        "hovertext": [_hover(one) for one in planned],
-        "hovertemplate": "%{hovertext}<extra></extra>",
-    }
-
-
-def _members(
-    name: str, members: Sequence[Contender], choice: DesignChoice, money: float, symbol: str
-) -> dict[str, Any]:
-    """Dots that carry their place in the order as ``customdata``."""
-    order = [one.name for one in choice.contenders]
-    dots = _dots(name, [one.planned for one in members], money, 11, ACCENT, symbol)
-    return dots | {"customdata": [order.index(one.name) for one in members]}
-
-
-def _hover(one: Planned) -> str:
-    design = one.design
-    return (
-        f"{plain(design.name)}<br>{design.price_usd / 1e6:,.4g} M$, {design.power_W / 1e3:,.4g} kW"
-        f"<br>{one.days:,.4g} days: {plain(one.plan)}"
+    name: str,
+    planned: Sequence[Planned],
+    money: float,
+    symbol: str,
+    size: int = 6,
+    colour: str = MUTED,
+) -> Trace:
+    look = {"size": size, "color": colour, "symbol": symbol, "opacity": 1.0}
+    outline = {"line": {"width": size / 6, "color": colour}}
+    return dots(
+        *_places(planned, money), look | outline, name=name, **hovered(map(_hover, planned))
     )
 
 
-def _short(placed: Sequence[Contender]) -> dict[str, str]:
-    """What of every name is not that of all."""
-    each = {one.name: one.name.split(", ") for one in placed}
-    same = set.intersection(*map(set, each.values())) if len(each) > 1 else set()
+def _hover(planned: Planned) -> str:
+    design = planned.design
+    return (
+        f"{plain(design.name)}<br>{design.price_usd / 1e6:,.4g} M$, {design.power_W / 1e3:,.4g} kW"
+        f"<br>{planned.days:,.4g} days: {plain(planned.plan)}"
+    )
+
+
+def _short(contenders: Sequence[Contender]) -> dict[str, str]:
+    """Return what of every name is not that of all."""
+    parts = {contender.name: contender.name.split(", ") for contender in contenders}
+    same = set.intersection(*map(set, parts.values())) if len(parts) > 1 else set()
     return {
-        name: plain(", ".join(part for part in parts if part not in same))
-        for name, parts in each.items()
+        name: plain(", ".join(word for word in words if word not in same))
+        for name, words in parts.items()
     }
 
 
 def _finding(best: str, tied: int, unbeaten: int) -> str:
     if tied > 1:
-        return f"{capital(best)} costs least of {tied} designs that tie with the best"
+        return f"{best} costs least of {tied} designs that tie with the best"
     if unbeaten > 1:
-        return f"{capital(best)} is the choice of {unbeaten:,} designs that none beats"
-    return f"{capital(best)} is the only design that none beats"
+        return f"{best} is the choice of {unbeaten:,} designs that none beats"
+    return f"{best} is the only design that none beats"
 
 
-def _reading(found: Designed, bounded: Sequence[Planned]) -> str:
-    said = (
+def _reading(designed: Designed, bounded: Sequence[Planned]) -> str:
+    reading = (
         "A design is beaten where another is as good in price, power and days, and better in one. "
         "Axes do not start at 0."
     )
-    left = found.certificate.bounded
-    if left and not bounded:
-        said += f" Without a dot, as never planned: {left:,} that a bound shows beaten."
-    return said
+    count = designed.certificate.bounded
+    if count and not bounded:
+        reading += f" Without a dot, as never planned: {count:,} that a bound shows beaten."
+    return reading
 
 
 def choice_rows(choice: DesignChoice) -> list[dict[str, Any]]:
-    """Every member of the set in order; units stand in the names."""
+    """Return every member of the set in order; units stand in the names."""
     return [
         {
-            "rank": one.rank,
-            "design": one.name,
-            GOAL_UNITS[choice.goal]: one.value,
-            "price, $": round(one.planned.design.price_usd),
-            "power, kW": one.planned.design.power_W / 1e3,
-            "days": one.planned.days,
-            "days, low": one.span[0],
-            "days, high": one.span[1],
-            "worst failure, share": one.worst_loss[0] if one.worst_loss else None,
-            "plan": one.planned.plan,
+            "rank": contender.rank,
+            "design": contender.name,
+            GOAL_UNITS[choice.goal]: contender.value,
+            "price, $": round(contender.planned.design.price_usd),
+            "power, kW": contender.planned.design.power_W / 1e3,
+            "days": contender.planned.days,
+            "days, low": contender.span[0],
+            "days, high": contender.span[1],
+            "worst failure, share": contender.worst_loss[0] if contender.worst_loss else None,
+            "plan": contender.planned.plan,
         }
-        for one in choice.contenders
+        for contender in choice.contenders
     ]

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-import plotly.graph_objects as go
-
 from nest_core.calibration.training.calibration import Calibrated
 from nest_core.documents.text import truncated
 from nest_core.documents.units import humanise_seconds, percent, signed_percent
@@ -17,9 +15,13 @@ from nest_core.report.figures.style import (
     ACCENT,
     MUTED,
     Picture,
+    Trace,
     broken,
-    frame,
+    curve,
+    dots,
+    hovered,
     plain,
+    plot,
     rows_axis,
     value_axis,
 )
@@ -27,132 +29,104 @@ from nest_core.report.figures.style import (
 __all__ = ["errors_picture"]
 
 _ROW = 40
-_APART = 0.16
+_OFFSET = 0.16
 _LONGEST = 30
-_MOST = 40
+_MAX_RUNS = 40
 """Runs that are drawn: the first."""
 
 
 def errors_picture(runs: Sequence[Calibrated]) -> Picture:
-    """A row per run: its error before and after, each with the interval of the prediction.
+    """Draw a row per run: its error before and after, each with the interval of the prediction.
 
     Parameters
     ----------
     runs : sequence of Calibrated
         With measured times, in their order.
     """
-    drawn = runs[:_MOST]
-    labels = [plain(truncated(run.row.run.id, _LONGEST)) for run in drawn]
-    reach = [end for run in drawn for name in ("shipped", "yours") for end in _span(run, name)]
-    room = 0.04 * (max(*reach, 0.0) - min(*reach, 0.0))
-    data: list[dict[str, Any]] = []
-    for name, colour, above in (("shipped", MUTED, -_APART), ("yours", ACCENT, _APART)):
-        errors = [_error(run, name) for run in drawn]
-        at = [row + above for row in range(len(drawn))]
-        spans = [_span(run, name) for run in drawn]
+    rows = [_row(run) for run in runs]
+    drawn = rows[:_MAX_RUNS]
+    labels = [plain(truncated(row["run"], _LONGEST)) for row in drawn]
+    data: list[Trace] = []
+    reach = [0.0]
+    for name, colour, offset in (("shipped", MUTED, -_OFFSET), ("yours", ACCENT, _OFFSET)):
+        at = [row + offset for row in range(len(drawn))]
+        spans = [_span(row, name) for row in drawn]
+        reach += [end for span in spans for end in span]
+        lines = broken((span, (y, y)) for span, y in zip(spans, at, strict=True))
+        errors = [100 * row[f"{name}, error"] for row in drawn]
         data += [
-            {
-                "type": "scatter",
-                "mode": "lines",
-                **broken((span, (y, y)) for span, y in zip(spans, at, strict=True)),
-                "line": {"color": colour, "width": 2},
-                "hoverinfo": "skip",
-            },
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "name": name,
-                "x": [100 * error for error in errors],
-                "y": at,
-                "marker": {"size": 10, "color": colour},
-                "hovertext": [_hover(run, name) for run in drawn],
-                "hovertemplate": "%{hovertext}<extra></extra>",
-            },
+            curve(**lines, colour=colour, hoverinfo="skip"),
+            dots(
+                errors,
+                at,
+                {"size": 10, "color": colour},
+                name=name,
+                **hovered(_hover(row, name) for row in drawn),
+            ),
         ]
-    layout = frame(
-        70 + _ROW * len(drawn),
-        (8 + 7 * max(map(len, labels)), 16, 8, 50),
-        xaxis=value_axis("predicted over measured, %")
-        | {
-            "range": [min(*reach, 0.0) - room, max(*reach, 0.0) + room],
-            "zeroline": True,
-            "zerolinewidth": 1.5,
-        },
-        yaxis=rows_axis(labels),
-    )
+    room = 0.04 * (max(reach) - min(reach))
+    more = f" The first {_MAX_RUNS} of {len(runs)} runs." if len(runs) > _MAX_RUNS else ""
     return Picture(
-        _finding(runs),
+        _finding(rows),
         f"Error of the predicted iteration time, %, and its {100 * SHARE:.0f} % interval",
-        "A line that crosses zero holds what was measured." + _left(runs),
-        go.Figure(data=data, layout=layout),
+        f"A line that crosses zero holds what was measured.{more}",
+        plot(
+            data,
+            70 + _ROW * len(drawn),
+            (8 + 7 * max(map(len, labels)), 16, 8, 50),
+            xaxis=value_axis(
+                "predicted over measured, %",
+                range=[min(reach) - room, max(reach) + room],
+                zeroline=True,
+                zerolinewidth=1.5,
+            ),
+            yaxis=rows_axis(labels),
+        ),
         (("shipped stack", MUTED), ("your stack", ACCENT)),
-        table=partial(_rows, tuple(runs)),
+        table=partial(list, rows),
     )
-
-
-def _left(runs: Sequence[Calibrated]) -> str:
-    return f" The first {_MOST} of {len(runs)} runs." if len(runs) > _MOST else ""
-
-
-def _measured(run: Calibrated) -> float:
-    return run.row.outcome.seconds or 1.0
-
-
-def _predicted(run: Calibrated, name: str) -> tuple[float, float]:
-    """Seconds and the spread of their logarithm."""
-    if name == "shipped":
-        return run.before, run.before_spread
-    return run.after, run.after_spread
-
-
-def _error(run: Calibrated, name: str) -> float:
-    return _predicted(run, name)[0] / _measured(run) - 1
-
-
-def _span(run: Calibrated, name: str) -> tuple[float, float]:
-    seconds, spread = _predicted(run, name)
-    low, high = (seconds * math.exp(side * WIDTH * spread) for side in (-1, 1))
-    return 100 * (low / _measured(run) - 1), 100 * (high / _measured(run) - 1)
-
-
-def _holds(run: Calibrated, name: str) -> bool:
-    low, high = _span(run, name)
-    return low <= 0 <= high
-
-
-def _finding(runs: Sequence[Calibrated]) -> str:
-    before, after = (
-        sum(abs(_error(run, name)) for run in runs) / len(runs) for name in ("shipped", "yours")
-    )
-    inside = sum(_holds(run, "yours") for run in runs)
-    return (
-        f"Mean error {percent(before)} under the shipped stack, {percent(after)} under yours; "
-        f"{inside} of {len(runs)} in its interval"
-    )
-
-
-def _hover(run: Calibrated, name: str) -> str:
-    seconds, _ = _predicted(run, name)
-    low, high = (signed_percent(end / 100) for end in _span(run, name))
-    return (
-        f"<b>{plain(run.row.run.id)}</b>, {name} stack<br>measured "
-        f"{humanise_seconds(_measured(run))}, predicted {humanise_seconds(seconds)}<br>"
-        f"error {signed_percent(_error(run, name))}, {low.removesuffix(' %')} to {high}"
-    )
-
-
-def _rows(runs: Sequence[Calibrated]) -> list[dict[str, Any]]:
-    return [_row(run) for run in runs]
 
 
 def _row(run: Calibrated) -> dict[str, Any]:
-    row: dict[str, Any] = {"run": run.row.run.id, "measured, s": _measured(run)}
-    for name in ("shipped", "yours"):
-        seconds, spread = _predicted(run, name)
+    """Return a run's times and errors under both stacks, with their units in the names."""
+    measured = run.row.outcome.seconds or 1.0
+    row: dict[str, Any] = {"run": run.row.run.id, "measured, s": measured}
+    for name, seconds, spread in (
+        ("shipped", run.before, run.before_spread),
+        ("yours", run.after, run.after_spread),
+    ):
         row |= {
             f"{name}, s": seconds,
             f"{name}, low, s": seconds * math.exp(-WIDTH * spread),
             f"{name}, high, s": seconds * math.exp(WIDTH * spread),
-            f"{name}, error": _error(run, name),
+            f"{name}, error": seconds / measured - 1,
         }
     return row
+
+
+def _span(row: dict[str, Any], name: str) -> tuple[float, float]:
+    """Return the ends of a prediction's interval over what was measured, %."""
+    low, high = (row[f"{name}, {end}, s"] / row["measured, s"] for end in ("low", "high"))
+    return 100 * (low - 1), 100 * (high - 1)
+
+
+def _finding(rows: Sequence[dict[str, Any]]) -> str:
+    before, after = (
+        percent(sum(abs(row[f"{name}, error"]) for row in rows) / len(rows))
+        for name in ("shipped", "yours")
+    )
+    spans = [_span(row, "yours") for row in rows]
+    inside = sum(low <= 0 <= high for low, high in spans)
+    return (
+        f"Mean error {before} under the shipped stack, {after} under yours; "
+        f"{inside} of {len(rows)} in its interval"
+    )
+
+
+def _hover(row: dict[str, Any], name: str) -> str:
+    low, high = (signed_percent(end / 100) for end in _span(row, name))
+    return (
+        f"<b>{plain(row['run'])}</b>, {name} stack<br>measured "
+        f"{humanise_seconds(row['measured, s'])}, predicted {humanise_seconds(row[f'{name}, s'])}"
+        f"<br>error {signed_percent(row[f'{name}, error'])}, {low.removesuffix(' %')} to {high}"
+    )

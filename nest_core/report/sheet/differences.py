@@ -9,20 +9,19 @@ from __future__ import annotations
 import html
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from nest_core.documents.units import NOTHING, humanise, percent, signed_percent, three_digits
 from nest_core.report.sheet.weighing import Weighing, paired_difference
 from nest_core.studies.ordering import ordered
 from nest_core.studies.whole_bill import WholeBill, typical
 
-__all__ = ["Difference", "differences", "differences_html", "differences_title"]
+__all__ = ["DifferenceRow", "differences", "differences_html", "differences_title"]
 
 _MILLION = 1e6
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class DifferenceRow:
     """One row: a figure of every design.
 
     Parameters
@@ -37,90 +36,107 @@ class Difference:
 
 
 def differences(
-    found: Weighing, bills: Sequence[WholeBill], *, full: bool = False
-) -> tuple[Difference, ...]:
+    weighing: Weighing, bills: Sequence[WholeBill], *, full: bool = False
+) -> tuple[DifferenceRow, ...]:
     """Return the rows of a table of designs that have a plan, in the order of ``bills``.
 
     Parameters
     ----------
-    found : Weighing
+    weighing : Weighing
     bills : sequence of WholeBill
     full : bool
         Whether with throughput, dollars, energy and failures of a year too, as on a sheet.
     """
-    tokens = found.choice.training.tokens if found.choice.training else 0.0
-    row = partial(_row, found, bills)
+    choice = weighing.choice
+    tokens = choice.training.tokens if choice.training else 0.0
+
+    def row(
+        figure: str,
+        read: Callable[[WholeBill], float | None],
+        words: Callable[[float], str] = three_digits,
+        compared: Callable[[WholeBill, float, float], str] = _relative,
+        ties: Sequence[str] = (),
+    ) -> DifferenceRow:
+        first = read(choice)
+        cells = []
+        for bill in bills:
+            value, difference = read(bill), ""
+            if bill is not choice and value is not None and first is not None:
+                is_tie = bill.name in ties
+                difference = "tie" if is_tie else compared(bill, value - first, first)
+            cells.append((difference, NOTHING if value is None else words(value)))
+        return DifferenceRow(figure, tuple(cells))
+
     days = row(
         f"Days for {humanise(tokens)} tokens",
-        lambda one: one.training.days if one.training else None,
-        three_digits,
-        lambda one, apart, _: f"{apart:+.2g}".replace("-", "−"),
-        _ties(found, "days"),
+        lambda bill: bill.training.days if bill.training else None,
+        compared=lambda bill, more, _: f"{more:+.2g}".replace("-", "−"),
+        ties=_ties(weighing, "days"),
     )
     money = [
         row(
             "$ per M tokens, all in",
-            lambda one: typical(one.usd_per_million_tokens),
-            three_digits,
-            ties=_ties(found, "price"),
+            lambda bill: typical(bill.usd_per_million_tokens),
+            ties=_ties(weighing, "price"),
         ),
         row(
             "$ per GPU-hour, all in",
-            lambda one: typical(one.owned.usd_per_device_hour),
+            lambda bill: typical(bill.owned.usd_per_device_hour),
             lambda value: f"{value:.2f}",
         ),
     ]
-    tiers = dict.fromkeys(loss.tier for one in bills for loss in one.losses)
-    lost = [row(f"One {tier} lost", _lost(tier), _loss, None) for tier in tiers]
+    tiers = dict.fromkeys(loss.tier for bill in bills for loss in bill.losses)
+    lost = [
+        row(f"One {tier} lost", _lost(tier), lambda value: signed_percent(-value), lambda *_: "")
+        for tier in tiers
+    ]
     if full:
-        speed = row(
-            "Throughput, M tokens/s",
-            lambda one: one.tokens_per_s and one.tokens_per_s / _MILLION,
-            three_digits,
-            lambda one, *_: _paired(found, one),
-        )
-        years = found.choice.owned.years
-        spent = [
-            row("Network, M$", lambda one: one.owned.network.price_usd.typical / _MILLION),
+        return (
             row(
-                f"Bill over {years:g} years, M$",
-                lambda one: one.owned.total_usd.typical / _MILLION,
+                "Throughput, M tokens/s",
+                lambda bill: bill.tokens_per_s and bill.tokens_per_s / _MILLION,
+                compared=lambda bill, *_: _paired(weighing, bill),
             ),
-        ]
-        yearly = [
+            days,
+            row("Network, M$", lambda bill: bill.owned.network.price_usd.typical / _MILLION),
+            row(
+                f"Bill over {choice.owned.years:g} years, M$",
+                lambda bill: bill.owned.total_usd.typical / _MILLION,
+            ),
+            *money,
             row(
                 "Tokens per kWh, M",
-                lambda one: one.tokens_per_kWh and one.tokens_per_kWh / _MILLION,
+                lambda bill: bill.tokens_per_kWh and bill.tokens_per_kWh / _MILLION,
             ),
-            row("Failures a year", lambda one: one.owned.failures_per_year.typical),
-        ]
-        return (speed, days, *spent, *money, *yearly, *lost)
+            row("Failures a year", lambda bill: bill.owned.failures_per_year.typical),
+            *lost,
+        )
     if tiers:
-        worst = found.choice.worst_loss
+        worst = choice.worst_loss
         lost.append(
             row(
                 f"Worst single failure{f': {worst[1]}' if worst else ''}",
-                lambda one: one.worst_loss[0] if one.worst_loss else None,
-                _loss,
-                None,
-                _ties(found, "failure"),
+                lambda bill: bill.worst_loss[0] if bill.worst_loss else None,
+                lambda value: signed_percent(-value),
+                lambda *_: "",
+                _ties(weighing, "failure"),
             )
         )
     return (days, *money, *lost)
 
 
 def differences_html(
-    found: Weighing, bills: Sequence[WholeBill], rows: Sequence[Difference]
+    weighing: Weighing, bills: Sequence[WholeBill], rows: Sequence[DifferenceRow]
 ) -> str:
     """Return the rows as a table in the classes of the page and of the sheet."""
-    head = "".join(f'<th scope="col">{html.escape(one.name)}</th>' for one in bills)
+    head = "".join(f'<th scope="col">{html.escape(bill.name)}</th>' for bill in bills)
     body = ""
     for row in rows:
         cells = ""
-        for one, (beside, text) in zip(bills, row.cells, strict=True):
-            kind = ' class="ours"' if one is found.choice else ""
-            apart = f"<small>{html.escape(beside)}</small>" if beside else ""
-            cells += f"<td{kind}>{apart}{html.escape(text)}</td>".replace(" %", "\u00a0%")
+        for bill, (difference, text) in zip(bills, row.cells, strict=True):
+            kind = ' class="ours"' if bill is weighing.choice else ""
+            small = f"<small>{html.escape(difference)}</small>" if difference else ""
+            cells += f"<td{kind}>{small}{html.escape(text)}</td>".replace(" %", "\u00a0%")
         body += f'<tr><th scope="row">{html.escape(row.figure)}</th>{cells}</tr>'
     return (
         f'<table class="nest-apart"><thead><tr><th></th>{head}</tr></thead>'
@@ -128,80 +144,53 @@ def differences_html(
     )
 
 
-def differences_title(found: Weighing, bills: Sequence[WholeBill]) -> str:
-    """Who takes longest, and who feels a failure most."""
-    mine = found.choice
-    timed = [(one.training.days, one) for one in bills if one.training]
-    told = []
-    if mine.training and len(timed) > 1:
-        days, slowest = max(timed, key=lambda pair: pair[0])
-        least, fastest = min(timed, key=lambda pair: pair[0])
-        if slowest.name in _ties(found, "days") or slowest is mine:
-            if slowest is mine and fastest.name not in _ties(found, "days"):
-                told.append(f"{fastest.name} takes {days - least:.2g} days less")
-            else:
-                told.append("All take as many days for all that is known")
+def differences_title(weighing: Weighing, bills: Sequence[WholeBill]) -> str:
+    """Return who takes longest, and who feels a failure most."""
+    choice, ties = weighing.choice, _ties(weighing, "days")
+    timed = [(bill.training.days, bill) for bill in bills if bill.training]
+    parts = []
+    if choice.training and len(timed) > 1:
+        longest, slowest = max(timed, key=lambda pair: pair[0])
+        shortest, fastest = min(timed, key=lambda pair: pair[0])
+        if slowest is not choice and slowest.name not in ties:
+            days = longest - choice.training.days
+            parts.append(f"{slowest.name} takes {days:.2g} days longer")
+        elif slowest is choice and fastest.name not in ties:
+            parts.append(f"{fastest.name} takes {longest - shortest:.2g} days less")
         else:
-            told.append(f"{slowest.name} takes {days - mine.training.days:.2g} days longer")
-    lost = [(one.worst_loss[0], one) for one in bills if one.worst_loss]
+            parts.append("All take as many days for all that is known")
+    lost = [(bill.worst_loss[0], bill.name) for bill in bills if bill.worst_loss]
     if len(lost) > 1:
         worst, weakest = max(lost, key=lambda pair: pair[0])
-        tie = len(_ties(found, "failure")) == len(lost) - 1
-        told.append(
-            "a failure costs all alike" if tie else f"{weakest.name} loses {percent(worst)} to one"
+        is_tie = len(_ties(weighing, "failure")) == len(lost) - 1
+        parts.append(
+            "a failure costs all alike" if is_tie else f"{weakest} loses {percent(worst)} to one"
         )
-    return " and ".join(told) or f"{mine.name} alone"
+    return " and ".join(parts) or f"{choice.name} alone"
 
 
-def _relative(one: WholeBill, apart: float, first: float) -> str:
-    del one
-    return signed_percent(apart / first) if first else ""
+def _relative(bill: WholeBill, more: float, first: float) -> str:
+    return signed_percent(more / first) if first else ""
 
 
-def _row(
-    found: Weighing,
-    bills: Sequence[WholeBill],
-    figure: str,
-    read: Callable[[WholeBill], float | None],
-    words: Callable[[float], str] = three_digits,
-    apart: Callable[[WholeBill, float, float], str] | None = _relative,
-    ties: Sequence[str] = (),
-) -> Difference:
-    first = read(found.choice)
-    cells = []
-    for one in bills:
-        value = read(one)
-        beside = ""
-        if one is not found.choice and value is not None and first is not None:
-            beside = (
-                "tie" if one.name in ties else apart(one, value - first, first) if apart else ""
-            )
-        cells.append((beside, NOTHING if value is None else words(value)))
-    return Difference(figure, tuple(cells))
-
-
-def _paired(found: Weighing, one: WholeBill) -> str:
-    ratio, low, high = paired_difference(found.choice, one)
+def _paired(weighing: Weighing, bill: WholeBill) -> str:
+    ratio, low, high = paired_difference(weighing.choice, bill)
     if low == high:
         return signed_percent(ratio)
     words = f"{signed_percent(low).removesuffix(' %')} to {signed_percent(high)}"
     return f"{words} tie" if low < 0 < high else words
 
 
-def _ties(found: Weighing, by: str) -> tuple[str, ...]:
-    rows = ordered(found.bills, by)
-    return next(row.ties for row in rows if row.name == found.choice.name)
+def _ties(weighing: Weighing, by: str) -> tuple[str, ...]:
+    rows = ordered(weighing.bills, by)
+    return next(row.ties for row in rows if row.name == weighing.choice.name)
 
 
 def _lost(tier: str) -> Callable[[WholeBill], float | None]:
-    def read(one: WholeBill) -> float | None:
-        loss = next((loss for loss in one.losses if loss.tier == tier), None)
+    def read(bill: WholeBill) -> float | None:
+        loss = next((loss for loss in bill.losses if loss.tier == tier), None)
         if loss is None:
             return None
         return 1.0 if loss.replanned is None else loss.replanned
 
     return read
-
-
-def _loss(value: float) -> str:
-    return signed_percent(-value)

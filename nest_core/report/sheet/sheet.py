@@ -16,10 +16,11 @@ from nest_core.calibration.acceptance.expected import MESSAGE_BYTES
 from nest_core.documents.units import GIB
 from nest_core.hardware.posterior import SHARE
 from nest_core.report.documents import html_document
-from nest_core.report.picture import Drawn, picture, to_svg
+from nest_core.report.picture import picture, to_svg
 from nest_core.report.sheet.charts import curve_chart, sensitivity_chart
 from nest_core.report.sheet.differences import differences, differences_html
-from nest_core.report.sheet.rows import (
+from nest_core.report.sheet.weighing import Weighing, weigh
+from nest_core.report.sheet.words import (
     acceptance_table,
     accepted_by,
     answer,
@@ -29,7 +30,6 @@ from nest_core.report.sheet.rows import (
     subject,
     title,
 )
-from nest_core.report.sheet.weighing import Weighing, weigh
 from nest_core.studies.whole_bill import WholeBill
 
 __all__ = ["decision_sheet"]
@@ -89,7 +89,7 @@ footer span:last-child, .nest-apart thead th, .wide .nest-apart th { white-space
 
 
 def decision_sheet(bills: Sequence[WholeBill], again: str, at: datetime) -> str:
-    """The sheet's text.
+    """Return the sheet's text.
 
     Parameters
     ----------
@@ -105,72 +105,68 @@ def decision_sheet(bills: Sequence[WholeBill], again: str, at: datetime) -> str:
     InputError
         If no design has a plan.
     """
-    found = weigh(bills)
-    bills = (found.choice, *(one for one in found.bills if one is not found.choice))
-    rows = differences(found, bills, full=True)
-    table = (
-        f"<section>{_head(_table_title(found), _BELOW_TABLE)}"
-        f"{differences_html(found, bills, rows)}</section>"
-    )
-    body = [
-        f"<h1>{html.escape(title(found))}</h1>",
-        *(f"<p>{html.escape(line)}</p>" for line in (*answer(found), accepted_by(found)) if line),
-    ]
-    if len(found.bills) < _WIDE_FROM:
-        body.append(_two(_fabric(found), table))
-    else:
-        beside = _words(found)
-        body += [_two(_fabric(found), beside), _wide(table)]
-    if found.rival is not None:
-        body.append(
-            _two(_chart(curve_chart(found, height=_CHART_PX)), _chart(sensitivity_chart(found)))
+    weighing = weigh(bills)
+    bills = (weighing.choice, *weighing.others)
+    rows = differences(weighing, bills, full=True)
+    table = _section(_table_title(weighing), _BELOW_TABLE, differences_html(weighing, bills, rows))
+    words = "".join(
+        _section(name, "", _list(lines))
+        for name, lines in (
+            ("What it rests on", rests_on(weighing)),
+            ("What would make it firmer", firmer(weighing)),
         )
-    if len(found.bills) < _WIDE_FROM:
-        beside = _words(found)
-        body.append(_two(beside, _prices(found)))
-    else:
-        body.append(_wide(_prices(found, abreast=2)))
-    text = "".join(body)
-    number = hashlib.sha256(text.encode()).hexdigest()[:4]
-    date = f"{at.day} {at:%B %Y}"
-    page = (
-        f"<header><span><b>Decision sheet</b>{html.escape(subject(found))}</span>"
-        f"<span>Nest Studio, {date}, sheet {number}</span></header>\n{text}\n"
-        f"<footer><span>Again: {html.escape(again)}</span>"
-        f"<span>price list {html.escape(found.choice.owned.prices)}</span></footer>"
-        '<div class="sign"><div>Decided</div><div>Name</div><div>Date</div></div>\n'
-        f"{_second_page(found)}"
     )
-    return html_document(title(found), _STYLE, page)
+    words, fabric, is_wide = f"<div>{words}</div>", _fabric(weighing), len(bills) >= _WIDE_FROM
+    sentences = [line for line in (*answer(weighing), accepted_by(weighing)) if line]
+    body = [
+        f"<h1>{html.escape(title(weighing))}</h1>",
+        *(f"<p>{html.escape(line)}</p>" for line in sentences),
+        *([_two(fabric, words), _wide(table)] if is_wide else [_two(fabric, table)]),
+    ]
+    if weighing.rival is not None:
+        charts = (curve_chart(weighing, height=_CHART_PX), sensitivity_chart(weighing))
+        body.append(_two(*(_section(c.title, c.subtitle, to_svg(c, "light")) for c in charts)))
+    prices = _prices(weighing, is_wide=is_wide)
+    text = "".join([*body, _wide(prices) if is_wide else _two(words, prices)])
+    number = hashlib.sha256(text.encode()).hexdigest()[:4]
+    page = (
+        f"<header><span><b>Decision sheet</b>{html.escape(subject(weighing))}</span>"
+        f"<span>Nest Studio, {at.day} {at:%B %Y}, sheet {number}</span></header>\n{text}\n"
+        f"<footer><span>Again: {html.escape(again)}</span>"
+        f"<span>price list {html.escape(weighing.choice.owned.prices)}</span></footer>"
+        '<div class="sign"><div>Decided</div><div>Name</div><div>Date</div></div>\n'
+        f"{_second_page(weighing)}"
+    )
+    return html_document(title(weighing), _STYLE, page)
 
 
-def _two(left: str, right: str) -> str:
-    return f'<div class="two">{left}{right}</div>'
+def _two(first: str, second: str) -> str:
+    return f'<div class="two">{first}{second}</div>'
 
 
-def _fabric(found: Weighing) -> str:
-    mine = found.choice
-    if mine.scenario is None or mine.report is None:
-        return "<section></section>"
-    drawn = picture(mine.scenario.fabric, mine.report.plan, width=_PICTURE_PX)
-    parts = ", ".join(label.head for label in drawn.labels if label.head)
-    ratio = mine.scenario.fabric.ratio_words().strip()
-    said = f"{parts}, {ratio}" if ratio else parts
-    return f"<section>{_head(said, drawn.title)}{to_svg(drawn, 'light')}</section>"
+def _wide(part: str) -> str:
+    return f'<div class="wide">{part}</div>'
 
 
-def _chart(drawn: Drawn) -> str:
-    return f"<section>{_head(drawn.title, drawn.subtitle)}{to_svg(drawn, 'light')}</section>"
-
-
-def _head(name: str, subtitle: str = "") -> str:
+def _section(name: str, subtitle: str, body: str) -> str:
     below = f'<div class="sub">{html.escape(subtitle)}</div>' if subtitle else ""
-    return f"<h2>{html.escape(name)}</h2>{below}"
+    return f"<section><h2>{html.escape(name)}</h2>{below}{body}</section>"
 
 
-def _table_title(found: Weighing) -> str:
-    """What the rival saves, and loses."""
-    mine, other = found.choice, found.rival
+def _fabric(weighing: Weighing) -> str:
+    choice = weighing.choice
+    if choice.scenario is None or choice.report is None:
+        return "<section></section>"
+    fabric = choice.scenario.fabric
+    drawn = picture(fabric, choice.report.plan, width=_PICTURE_PX)
+    parts = ", ".join(label.head for label in drawn.labels if label.head)
+    name = ", ".join(filter(None, (parts, fabric.ratio_words().strip())))
+    return _section(name, drawn.title, to_svg(drawn, "light"))
+
+
+def _table_title(weighing: Weighing) -> str:
+    """Return what the rival saves, and loses."""
+    mine, other = weighing.choice, weighing.rival
     if other is None or not mine.tokens_per_s or not other.tokens_per_s:
         return f"{mine.name} in figures"
     bill = other.owned.total_usd.typical / mine.owned.total_usd.typical - 1
@@ -183,58 +179,42 @@ def _more(share: float) -> str:
     return f"{abs(100 * share):.2g} % {'more' if share > 0 else 'less'}"
 
 
-def _words(found: Weighing) -> str:
-    """The evidence, and what would be firmer."""
-    parts = {"What it rests on": rests_on(found), "What would make it firmer": firmer(found)}
-    told = (f"<section>{_head(name)}{_list(lines)}</section>" for name, lines in parts.items())
-    return f"<div>{''.join(told)}</div>"
+def _prices(weighing: Weighing, *, is_wide: bool) -> str:
+    owned = weighing.choice.owned
+    below, table = "Each of one", _rows(prices_table(owned, full=False))
+    if is_wide:
+        below += ", of what costs most"
+        rows = prices_table(owned, full=False, max_lines=_FEW)
+        half = -(-len(rows) // 2)
+        table = f'<div class="two">{_rows(rows[:half])}{_rows(rows[half:])}</div>'
+    below += "; all with their sources on the next page"
+    return _section("Assumptions and prices", below, table)
 
 
-def _prices(found: Weighing, abreast: int = 1) -> str:
-    most = _FEW if abreast > 1 else None
-    rows = prices_table(found.choice.owned, full=False, most=most)
-    each = -(-len(rows) // abreast)
-    tables = [_price_rows(rows[at : at + each]) for at in range(0, len(rows), each)]
-    beside = f'<div class="two">{"".join(tables)}</div>' if abreast > 1 else tables[0]
-    which = "Each of one" if most is None else "Each of one, of what costs most"
-    head = _head("Assumptions and prices", f"{which}; all with their sources on the next page")
-    return f"<section>{head}{beside}</section>"
-
-
-def _second_page(found: Weighing) -> str:
-    """Sources of prices, and what the built fabric is held to."""
-    name = f"Prices and their sources, {found.choice.name}"
-    head = _head(name, "Typical (low to high); fibre by the rack layout")
-    rows = _price_rows(prices_table(found.choice.owned, full=True))
-    caveats = (f"{one.name}: {one.caveat}" for one in found.bills if one.caveat)
-    assumed = _list([*found.choice.owned.assumed, *caveats])
-    return (
-        f'<div class="sources"><section>{head}{rows}</section>{assumed}{_acceptance(found)}</div>'
+def _second_page(weighing: Weighing) -> str:
+    """Return sources of prices, and what the built fabric is held to."""
+    owned, name = weighing.choice.owned, weighing.choice.name
+    sources = _section(
+        f"Prices and their sources, {name}",
+        "Typical (low to high); fibre by the rack layout",
+        _rows(prices_table(owned, full=True)),
     )
-
-
-def _acceptance(found: Weighing) -> str:
-    rows = acceptance_table(found)
-    if not rows:
-        return ""
+    caveats = (f"{bill.name}: {bill.caveat}" for bill in weighing.bills if bill.caveat)
+    rows = acceptance_table(weighing)
     below = (
         f"Bus bandwidth that nccl-tests reach at least at {MESSAGE_BYTES / GIB:g} GiB (expected); "
         "nine healthy fabrics in ten reach each. nest-studio accept writes the commands and judges "
         "their logs"
     )
-    head = _head(f"How {found.choice.name} is accepted", below)
-    return f'<div class="wide"><section>{head}{_price_rows(rows)}</section></div>'
+    accepted = _wide(_section(f"How {name} is accepted", below, _rows(rows))) if rows else ""
+    return f'<div class="sources">{sources}{_list([*owned.assumed, *caveats])}{accepted}</div>'
 
 
-def _price_rows(rows: Sequence[Sequence[str]]) -> str:
+def _rows(rows: Sequence[Sequence[str]]) -> str:
     body = "".join(
         "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
     )
     return f'<table class="prices"><tbody>{body}</tbody></table>'
-
-
-def _wide(part: str) -> str:
-    return f'<div class="wide">{part}</div>'
 
 
 def _list(lines: Iterable[str]) -> str:

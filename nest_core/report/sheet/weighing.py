@@ -22,10 +22,19 @@ from nest_core.studies.uncertainty import paired_sd
 from nest_core.studies.whole_bill import WholeBill, device_usd_of
 from nest_core.studies.whole_cost import DesignCost, with_hours
 
-__all__ = ["Curve", "Moved", "Weighing", "curves", "dearer", "moved", "paired_difference", "weigh"]
+__all__ = [
+    "DearnessCurve",
+    "Moved",
+    "Weighing",
+    "curves",
+    "dearer",
+    "moved",
+    "paired_difference",
+    "weigh",
+]
 
 _POINTS = 60
-_HOURS = 0.5
+_MIN_HOURS = 0.5
 """The least share of its hours that a cluster is taken to train this model."""
 
 
@@ -68,6 +77,21 @@ class Weighing:
         return row.ties
 
     @property
+    def device_edge(self) -> BreakEven | None:
+        """The break-even in the price of an accelerator, None without one."""
+        return next((edge for edge in self.break_evens if edge.quantity == "device_usd"), None)
+
+    @property
+    def hours_edge(self) -> BreakEven | None:
+        """The break-even in the share of hours, None without one."""
+        return next((edge for edge in self.break_evens if edge.quantity == "share_of_hours"), None)
+
+    @property
+    def others(self) -> tuple[WholeBill, ...]:
+        """Bills beside the choice, as they were asked for."""
+        return tuple(bill for bill in self.bills if bill is not self.choice)
+
+    @property
     def speeds_tie(self) -> bool:
         """Whether choice and rival train equally fast, for all that is known."""
         return self.rival is not None and speeds_tie(self.choice, self.rival)
@@ -76,7 +100,7 @@ class Weighing:
 def weigh(
     bills: Sequence[WholeBill], *, against_first: bool = False, hours: float = 1.0
 ) -> Weighing:
-    """What decides between designs.
+    """Return what decides between designs.
 
     Parameters
     ----------
@@ -92,26 +116,25 @@ def weigh(
     InputError
         If none of them has a plan.
     """
-    planned = tuple(one for one in bills if one.report is not None)
+    planned = tuple(bill for bill in bills if bill.report is not None)
     if not planned:
         reason = bills[0].reason if bills else "there is no design"
         raise InputError("designs", "must include one that has a plan", reason, "change it")
     order = ordered(planned, "price")
-    level = {order[0].name, *order[0].ties}
-    cheap = (one for one in planned if one.name in level)
-    choice = (
-        planned[0] if against_first else min(cheap, key=lambda one: one.owned.total_usd.typical)
-    )
-    others = [row.name for row in order if row.name != choice.name]
-    rival = next((one for one in planned if others and one.name == others[0]), None)
+    choice = planned[0]
+    if not against_first:
+        level = [bill for bill in planned if bill.name in (order[0].name, *order[0].ties)]
+        choice = min(level, key=lambda bill: bill.owned.total_usd.typical)
+    by_name = {bill.name: bill for bill in reversed(planned)}
+    rival = next((by_name[row.name] for row in order if row.name != choice.name), None)
     device_usd = device_usd_of(planned)
-    found = between(choice, rival, device_usd, hours) if rival else []
-    left_out = tuple(one for one in bills if one.report is None)
-    return Weighing(planned, left_out, order, choice, rival, device_usd, tuple(found), hours)
+    edges = between(choice, rival, device_usd, hours) if rival else []
+    without = tuple(bill for bill in bills if bill.report is None)
+    return Weighing(planned, without, order, choice, rival, device_usd, tuple(edges), hours)
 
 
 def dearer(choice: DesignCost, other: DesignCost, device_usd: float, hours: float = 1.0) -> float:
-    """How much dearer a token of another design is, as a share of the choice's.
+    """Return how much dearer a token of another design is, as a share of the choice's.
 
     Parameters
     ----------
@@ -133,7 +156,7 @@ def dearer(choice: DesignCost, other: DesignCost, device_usd: float, hours: floa
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class DearnessCurve:
     """How much dearer a design's tokens are than the choice's, along the accelerator's price.
 
     Parameters
@@ -156,38 +179,30 @@ class Curve:
 def paired_difference(choice: WholeBill, other: WholeBill) -> tuple[float, float, float]:
     """Return how much faster a design is than the choice, and the ends of the paired interval."""
     ratio = (other.tokens_per_s or 0.0) / (choice.tokens_per_s or 1.0)
-    width = math.exp(WIDTH * _paired(choice, other))
+    width = _width(choice, other)
     return ratio - 1, ratio / width - 1, ratio * width - 1
 
 
-def curves(found: Weighing) -> tuple[Curve, ...]:
-    """One per design beside the choice, up to a round price above all that matter."""
-    mine = _design(found.choice)
-    most = _most_usd(found)
-    usd = tuple(most * step / _POINTS for step in range(1, _POINTS + 1))
+def curves(weighing: Weighing) -> tuple[DearnessCurve, ...]:
+    """Return one per design beside the choice, up to a round price above all that matter."""
+    mine, edge = _design(weighing.choice), weighing.device_edge
+    price = weighing.device_usd.typical if weighing.device_usd else 0.0
+    prices = [1.6 * price, 50e3]
+    if edge is not None and edge.value and edge.value < 4 * price:
+        prices.append(1.25 * edge.value)
+    step = 10.0 ** math.floor(math.log10(max(prices)))
+    max_usd = step * math.ceil(max(prices) / step)
+    usd = tuple(max_usd * number / _POINTS for number in range(1, _POINTS + 1))
     drawn = []
-    for one in found.bills:
-        if one is found.choice:
-            continue
-        other = _design(one)
-        line = tuple(dearer(mine, other, at, found.hours) for at in usd)
-        ends: list[tuple[float, ...]] = [(), ()]
-        if one is found.rival:
-            width = math.exp(WIDTH * _paired(found.choice, one))
-            ends = [
-                tuple(dearer(_faster(mine, by), other, at, found.hours) for at in usd)
-                for by in (1 / width, width)
-            ]
-        drawn.append(Curve(one.name, usd, line, *ends))
+    for bill in weighing.others:
+        other, width = _design(bill), _width(weighing.choice, bill)
+        factors = (1.0, 1 / width, width) if bill is weighing.rival else (1.0,)
+        lines = (
+            tuple(dearer(_faster(mine, factor), other, at, weighing.hours) for at in usd)
+            for factor in factors
+        )
+        drawn.append(DearnessCurve(bill.name, usd, *lines))
     return tuple(drawn)
-
-
-def _most_usd(found: Weighing) -> float:
-    price = found.device_usd.typical if found.device_usd else 0.0
-    edges = [one.value for one in found.break_evens if one.quantity == "device_usd" and one.value]
-    wanted = max([1.6 * price, *(1.25 * edge for edge in edges if edge < 4 * price), 50e3])
-    step = 10.0 ** math.floor(math.log10(wanted))
-    return step * math.ceil(wanted / step)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,33 +227,42 @@ class Moved:
         return min(self.ends) < 0
 
 
-def moved(found: Weighing) -> tuple[float, tuple[Moved, ...]]:
-    """How much dearer the rival is as everything stands, and with one assumption moved at a time.
+def moved(weighing: Weighing) -> tuple[float, tuple[Moved, ...]]:
+    """Return how much dearer the rival is as everything stands, and with one assumption moved.
 
     The widest bar comes first. Without a rival or a price of an accelerator there is none.
     """
-    if found.rival is None or found.device_usd is None:
+    choice, rival, price = weighing.choice, weighing.rival, weighing.device_usd
+    if rival is None or price is None:
         return 0.0, ()
-    mine, other, price = _design(found.choice), _design(found.rival), found.device_usd
-    stands = dearer(mine, other, price.typical)
-    width = math.exp(WIDTH * _paired(found.choice, found.rival))
+    mine, other, usd = _design(choice), _design(rival), price.typical
+    present = dearer(mine, other, usd)
+    width = _width(choice, rival)
     slower = mine.tokens_per_s / other.tokens_per_s
+    low, high = (signed_percent(ratio - 1) for ratio in (slower / width, slower * width))
+    years = (max(1.0, mine.years - 1), mine.years + 1)
     rows = [
         Moved(
             "hours on this model",
-            f"{100 * _HOURS:.0f} to 100 %",
-            (dearer(mine, other, price.typical, _HOURS), stands),
+            f"{100 * _MIN_HOURS:.0f} to 100 %",
+            (dearer(mine, other, usd, _MIN_HOURS), present),
         ),
         Moved(
-            f"speed over {found.rival.name}",
-            f"{signed_percent(slower / width - 1).removesuffix(' %')} to "
-            f"{signed_percent(slower * width - 1)}",
+            f"speed over {rival.name}",
+            f"{low.removesuffix(' %')} to {high}",
             (
-                dearer(_faster(mine, 1 / width), other, price.typical),
-                dearer(_faster(mine, width), other, price.typical),
+                dearer(_faster(mine, 1 / width), other, usd),
+                dearer(_faster(mine, width), other, usd),
             ),
         ),
-        _years(mine, other, price.typical),
+        Moved(
+            "years",
+            f"{years[0]:g} to {years[1]:g}",
+            (
+                dearer(replace(mine, years=years[0]), replace(other, years=years[0]), usd),
+                dearer(replace(mine, years=years[1]), replace(other, years=years[1]), usd),
+            ),
+        ),
     ]
     if price.high > price.low:
         rows.append(
@@ -249,32 +273,22 @@ def moved(found: Weighing) -> tuple[float, tuple[Moved, ...]]:
             )
         )
     for name, field in (("network and hall", "network_usd"), ("energy", "yearly_usd")):
-        ends = [
-            dearer(_at(found.choice, field, end), _at(found.rival, field, end), price.typical)
-            for end in ("low", "high")
-        ]
+        ends = [dearer(_at(choice, field, e), _at(rival, field, e), usd) for e in ("low", "high")]
         rows.append(Moved(f"{name} prices", "low to high of the list", (ends[0], ends[1])))
     rows.sort(key=lambda row: abs(row.ends[1] - row.ends[0]), reverse=True)
-    return stands, tuple(rows)
+    return present, tuple(rows)
 
 
-def _years(mine: DesignCost, other: DesignCost, usd: float) -> Moved:
-    low, high = max(1.0, mine.years - 1), mine.years + 1
-    ends = [dearer(replace(mine, years=y), replace(other, years=y), usd) for y in (low, high)]
-    return Moved("years", f"{low:g} to {high:g}", (ends[0], ends[1]))
+def _design(bill: WholeBill) -> DesignCost:
+    design = bill.cost()
+    if design is None:
+        raise InputError("designs", "must have a plan", bill.name, "leave it out")
+    return design
 
 
-def _design(one: WholeBill) -> DesignCost:
-    found = one.cost()
-    if found is None:
-        raise InputError("designs", "must have a plan", one.name, "leave it out")
-    return found
-
-
-def _at(one: WholeBill, field: str, end: str) -> DesignCost:
-    """A design with one of its prices at an end of the list."""
-    ends = one.cost(end)
-    design = _design(one)
+def _at(bill: WholeBill, field: str, end: str) -> DesignCost:
+    """Return a design with one of its prices at an end of the list."""
+    ends, design = bill.cost(end), _design(bill)
     return design if ends is None else replace(design, **{field: getattr(ends, field)})
 
 
@@ -282,7 +296,8 @@ def _faster(design: DesignCost, factor: float) -> DesignCost:
     return replace(design, tokens_per_s=design.tokens_per_s * factor)
 
 
-def _paired(first: WholeBill, second: WholeBill) -> float:
+def _width(first: WholeBill, second: WholeBill) -> float:
+    """Return the factor by which a paired ratio of speeds may differ."""
     if first.sureness is None or second.sureness is None:
-        return 0.0
-    return paired_sd(first.sureness, second.sureness)
+        return 1.0
+    return math.exp(WIDTH * paired_sd(first.sureness, second.sureness))
