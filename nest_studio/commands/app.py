@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import runpy
 import signal
 import socket
 import sys
@@ -16,7 +17,7 @@ from nest_core.documents.errors import InputError
 from nest_core.teaching.course import LESSONS_VARIABLE
 from nest_studio.jobs.workers import GIB, MEMORY_VARIABLE, MINUTES_VARIABLE, USUAL
 from nest_studio.paths import app_script
-from nest_studio.server.guard import PUBLIC_VARIABLE, public_addresses
+from nest_studio.server.guard import PUBLIC_VARIABLE, http_address, public_addresses
 from nest_studio.server.system import PORT_OPTION
 
 __all__ = ["app"]
@@ -65,36 +66,31 @@ def app(
 ) -> None:
     """Open the studio in the browser."""
     chosen = _free_port(address) if port is None else _given_port(address, port)
-    flags = [
-        f"--server.address={address}",
-        f"--server.port={chosen}",
-        # Streamlit's own greeting asks a public service for this machine's address.
-        "--logger.hideWelcomeMessage=true",
-        # Watching sources is for who edits pages: `streamlit run app.py` does it.
-        "--server.fileWatcherType=none",
-    ]
     path = _path(prefix)
-    if path:
-        flags.append(f"--server.baseUrlPath={path}")
-    if headless:
-        flags.append("--server.headless=true")
     public_addresses(public)
     # The app reads them, however it was started.
     os.environ[PUBLIC_VARIABLE] = public
     os.environ[LESSONS_VARIABLE] = _folder(lessons)
     os.environ[MINUTES_VARIABLE] = str(request_minutes)
     os.environ[MEMORY_VARIABLE] = str(request_gib)
-
-    from streamlit.web import cli as streamlit_cli
-
     # The server stops by itself and then hands the signal on, which would end this process before
     # its workers have been put away.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    shown = f"[{address}]" if ":" in address else address
-    where = f"http://{shown}:{chosen}{f'/{path}' if path else ''}"
+    where = http_address(address, chosen, path)
     print(f"Nest Studio: {where} (stop with Ctrl-C)", file=sys.stderr, flush=True)
-    sys.argv = ["streamlit", "run", str(app_script()), *flags]
-    streamlit_cli.main()
+    sys.argv = [str(app_script())]  # Streamlit reads the settings beside it
+    runpy.run_path(str(app_script()), run_name="app")["app"].run(
+        config={
+            "server.address": address,
+            "server.port": chosen,
+            "server.baseUrlPath": path,
+            # Streamlit's own greeting asks a public service for this machine's address.
+            "logger.hideWelcomeMessage": True,
+            # Watching sources is for who edits pages: `streamlit run app.py` does it.
+            "server.fileWatcherType": "none",
+            **({"server.headless": True} if headless else {}),
+        }
+    )
 
 
 def _folder(lessons: str) -> str:

@@ -29,6 +29,7 @@ from nest_studio.form.fabric import fabric_document, own_names
 from nest_studio.form.fields import OneOf, field_of, widget_value
 from nest_studio.form.prices import use_prices
 from nest_studio.form.scenario import DEFAULT_SCENARIO, changes_in_words, pinned_title
+from nest_studio.paths import page_script
 from nest_studio.plan.state import planned_scenario
 from nest_studio.session.history import History
 from nest_studio.session.open_plan import over_preset
@@ -349,7 +350,7 @@ def go_to_compare() -> None:
     """Go to the Compare page if a callback has set what it compares."""
     if compare_page().opens:
         compare_page().opens = False
-        st.switch_page("pages/compare.py", query_params={})
+        st.switch_page(page_script("compare"), query_params={})
 
 
 def start_over() -> None:

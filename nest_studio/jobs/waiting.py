@@ -22,8 +22,6 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 import streamlit as st
-from streamlit import runtime
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from nest_core.costs.price import Report
 from nest_core.documents.presets import edition
@@ -33,6 +31,7 @@ from nest_core.scenario import Scenario
 from nest_studio.jobs.job_queue import JobQueue
 from nest_studio.jobs.queued import CANCELLED, Job
 from nest_studio.jobs.workers import Stopped, WorkerCrash, limits_of
+from nest_studio.server.frames import OPEN_SOCKETS, SOCKET_HEADER
 
 __all__ = [
     "Job",
@@ -62,10 +61,11 @@ _numbers = itertools.count()
 class _Visitor:
     """One session, as long as it has its state."""
 
-    session: str
     number: int = field(default_factory=lambda: next(_numbers))
     cancelled: OrderedDict[str, Job] = field(default_factory=OrderedDict)
     """What it took back, by key, with what was found by then."""
+    socket: str = ""
+    """The number of its web socket; empty where no server is, as in tests."""
 
 
 _visitors: weakref.WeakValueDictionary[int, _Visitor] = weakref.WeakValueDictionary()
@@ -74,9 +74,7 @@ _visitors: weakref.WeakValueDictionary[int, _Visitor] = weakref.WeakValueDiction
 def _is_here(number: int) -> bool:
     """Whether a visitor's session still has its state and, on a server, a browser at its end."""
     visitor = _visitors.get(number)
-    if visitor is None:
-        return False
-    return not runtime.exists() or runtime.get_instance().is_active_session(visitor.session)
+    return visitor is not None and visitor.socket in ("", *OPEN_SOCKETS)
 
 
 _queue: JobQueue | None = None
@@ -228,11 +226,10 @@ def _cancel(job: Job) -> None:
 
 
 def _visitor() -> _Visitor:
-    """This session."""
-    if _VISITOR not in st.session_state:
-        context = get_script_run_ctx()
-        visitor = _Visitor(context.session_id if context else "")
+    """Return this session, and note at which web socket it is: a line may break and come back."""
+    visitor: _Visitor | None = st.session_state.get(_VISITOR)
+    if visitor is None:
+        visitor = st.session_state[_VISITOR] = _Visitor()
         _visitors[visitor.number] = visitor
-        st.session_state[_VISITOR] = visitor
-    found: _Visitor = st.session_state[_VISITOR]
-    return found
+    visitor.socket = st.context.headers.get(SOCKET_HEADER, "")
+    return visitor

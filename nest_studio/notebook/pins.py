@@ -10,6 +10,7 @@ import streamlit as st
 from nest_core.documents.errors import InputError
 from nest_core.documents.quoting import as_markdown
 from nest_core.notebook import PinOutput, new_notebook, pin_cells
+from nest_studio.paths import page_script
 from nest_studio.session.store import Conflict, SavedNotebook
 from nest_studio.session.stored import notebooks
 
@@ -84,7 +85,7 @@ def _popover(
         if done:
             st.success(as_markdown(message))
             if st.button("Open the notebook", key=f"pin-{key}-open"):
-                st.switch_page("pages/notebook.py", query_params={})
+                st.switch_page(page_script("notebook"), query_params={})
         elif message:
             st.error(as_markdown(message))
         try:

@@ -42,6 +42,7 @@ from nest_studio.jobs.tasks.plans import (
 )
 from nest_studio.jobs.waiting import submitted, there
 from nest_studio.notebook.pins import pin_button
+from nest_studio.paths import page_script
 from nest_studio.plan.chips import chips
 from nest_studio.plan.export import export_popover
 from nest_studio.plan.state import OtherPlans, plan_page
@@ -73,7 +74,7 @@ def heading(scenario: Scenario, answer: Answer) -> None:
         )
     with box:
         if st.button("Compare", key="to-compare", help="Beside other fabrics and scenarios."):
-            st.switch_page("pages/compare.py", query_params={})
+            st.switch_page(page_script("compare"), query_params={})
         inputs = {"document": scenario.document, "overrides": scenario.overrides}
         pin_button(
             "plan",

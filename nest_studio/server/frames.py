@@ -3,10 +3,15 @@
 Streamlit keeps what a message says of widgets until a page asks for it, and believes it then. A
 value of another type than its widget's, or one that the widget cannot read, would fail there, in
 this run and in every later one of its session, and write a traceback each time.
+
+Here are the studio's two uses of what Streamlit keeps to itself: `BackMsg`, because a kind of
+message can only be told by reading it, and `WStates`, because a widget's value is read before any
+code of a page sees it. `tests/studio/test_private_streamlit.py` fails when either changes.
 """
 
 from __future__ import annotations
 
+import itertools
 import logging
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +22,17 @@ from streamlit.runtime.state.session_state import Serialized, WStates
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["Frames", "believe_only_what_fits"]
+__all__ = ["OPEN_SOCKETS", "SOCKET_HEADER", "Frames", "believe_only_what_fits"]
 
 _LOG = logging.getLogger(__name__)
 
 LONGEST = 25_000_000
 """Streamlit closes the sockets of longer ones itself."""
+SOCKET_HEADER = "x-nest-studio-socket"
+"""What a script reads in ``st.context.headers``: the number of its session's web socket."""
+OPEN_SOCKETS: set[str] = set()
+"""Numbers of the web sockets that have a browser at their end."""
+_numbers = itertools.count()
 WIDGETS = ("$$ID-", "$$STREAMLIT_INTERNAL_KEY_$$ID-")
 """Beginnings of the names of widgets, and of what components send beside their own."""
 PASSED = frozenset(
@@ -38,7 +48,7 @@ PASSED = frozenset(
 
 
 class Frames:
-    """ASGI middleware: of what web sockets bring, only messages pass.
+    """ASGI middleware: of what web sockets bring, only messages pass; every socket has a number.
 
     Parameters
     ----------
@@ -50,14 +60,24 @@ class Frames:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or open a web socket."""
+        if scope["type"] != "websocket":
+            await self._app(scope, receive, send)
+            return
 
-        async def sound() -> Message:
+        async def receive_message() -> Message:
             while True:
                 message = await receive()
                 if message["type"] != "websocket.receive" or _is_message(message.get("bytes")):
                     return message
 
-        await self._app(scope, sound if scope["type"] == "websocket" else receive, send)
+        name, number = SOCKET_HEADER.encode(), str(next(_numbers))
+        headers = [pair for pair in scope["headers"] if pair[0] != name]
+        OPEN_SOCKETS.add(number)
+        try:
+            numbered = {**scope, "headers": [*headers, (name, number.encode())]}
+            await self._app(numbered, receive_message, send)
+        finally:
+            OPEN_SOCKETS.discard(number)
 
 
 def believe_only_what_fits() -> None:
@@ -97,4 +117,4 @@ def _is_message(frame: bytes | None) -> bool:
         return False
     states = message.rerun_script.widget_states.widgets
     passed = message.WhichOneof("type") in PASSED
-    return passed and all(one.id.startswith(WIDGETS) for one in states)
+    return passed and all(state.id.startswith(WIDGETS) for state in states)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import ipaddress
 import re
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,11 +22,20 @@ from nest_core.documents.errors import InputError
 if TYPE_CHECKING:  # the command line reads this module and need not load a server
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["PUBLIC_VARIABLE", "Guard", "Names", "beyond_this_machine", "public_addresses"]
+__all__ = [
+    "PUBLIC_VARIABLE",
+    "Guard",
+    "Names",
+    "beyond_this_machine",
+    "http_address",
+    "public_addresses",
+]
 
 PUBLIC_VARIABLE = "NEST_STUDIO_PUBLIC"
 """Addresses at which visitors reach a server that a proxy stands in front of."""
 
+INLINE_SCRIPT = "'sha256-THxz9J9+wf7rhwR2YkXJoSZ13UCmYyC+3lNDv2+8ugA='"
+"""How a policy names the one script that stands inline in Streamlit's page."""
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _PORTS = {"http": 80, "https": 443}
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?", re.I)
@@ -108,14 +117,11 @@ class Guard:
     ----------
     app : ASGI application
     names : Names
-    scripts : iterable of str
-        Inline scripts that pages may run, as ``'sha256-...'``.
     """
 
-    def __init__(self, app: ASGIApp, names: Names, scripts: Iterable[str]) -> None:
+    def __init__(self, app: ASGIApp, names: Names) -> None:
         self._app = app
         self._names = names
-        self._scripts = " ".join(scripts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or open a web socket."""
@@ -151,7 +157,7 @@ class Guard:
         ]
         policy = {
             "default-src": "'self'",
-            "script-src": f"'self' {self._scripts}",
+            "script-src": f"'self' {INLINE_SCRIPT}",
             "style-src": "'self' 'unsafe-inline'",
             "img-src": "'self' data: blob:",
             "font-src": "'self' data:",
@@ -178,6 +184,12 @@ def beyond_this_machine(address: str) -> bool:
     except OSError:  # no address of anyone's; the server will say so
         return True
     return not all(ipaddress.ip_address(str(one[4][0])).is_loopback for one in found)
+
+
+def http_address(host: str, port: int, path: str) -> str:
+    """Return the address of a server of this machine, as one types it."""
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{port}/{path.strip('/')}".rstrip("/")
 
 
 def public_addresses(text: str) -> frozenset[Origin]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 import streamlit as st
-from streamlit.navigation.page import StreamlitPage
 
 from nest_core.report.documents import COLOURS
 from nest_studio.paths import style_sheet
@@ -81,7 +81,7 @@ def theme_style() -> None:
         st.html(_BARE)
 
 
-def rail(pages: Mapping[str, StreamlitPage], shown: StreamlitPage) -> None:
+def rail(pages: Mapping[str, Any], shown: Any) -> None:
     """The product's name and the groups of pages, above whatever a page puts below them.
 
     Parameters

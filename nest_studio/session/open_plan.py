@@ -23,6 +23,7 @@ from nest_studio.form.fabric import fabric_document, fabric_fields, reset_fabric
 from nest_studio.form.model import OWN_MODEL, use_model
 from nest_studio.form.pinning import DEGREES
 from nest_studio.form.scenario import FORM, start_over
+from nest_studio.paths import page_script
 from nest_studio.session.own_fabric import OWN, forget_places, own_document, start
 from nest_studio.session.own_stack import KEPT_AS, OWN_STACK, stack_name
 
@@ -141,9 +142,9 @@ def go_to_opened(*, form_is_here: bool = False) -> None:
     }
     # Without parameters Streamlit would clear those that widgets are bound to, and refuses.
     try:
-        st.switch_page(f"pages/{page}.py", query_params=texts)
+        st.switch_page(page_script(page), query_params=texts)
     except StreamlitAPIException:  # a late press: that page was opened before, and has its widgets
-        st.switch_page(f"pages/{page}.py", query_params={})
+        st.switch_page(page_script(page), query_params={})
 
 
 def _shown(key: str, value: Any) -> tuple[Any] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, ConsoleMessage, Page
 
 PICTURE = ".nest-fabric .main > svg"
 """The fabric on Plan and Design."""
@@ -102,6 +103,13 @@ class Watched:
         assert self.values() == values[:HEADLINES]
 
 
+def _seeks_server(message: ConsoleMessage) -> bool:
+    """Whether the front end asked at its page's address first, which has no server below it."""
+    path = urlsplit(message.location["url"]).path
+    sought = re.fullmatch(r".*/\w+/_stcore/(health|host-config)", path)
+    return "404" in message.text and sought is not None
+
+
 @pytest.fixture
 def watched(browser: Browser, studio_server: str) -> Iterator[object]:
     """``watched(width, scheme)``: a window on the studio in which nothing may go wrong."""
@@ -118,7 +126,7 @@ def watched(browser: Browser, studio_server: str) -> Iterator[object]:
             "console",
             lambda message: (
                 opened.complaints.append(message.text)
-                if message.type in ("error", "warning")
+                if message.type in ("error", "warning") and not _seeks_server(message)
                 else None
             ),
         )

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 from streamlit.components.v2 import manifest_scanner
-from streamlit.runtime.pages_manager import PagesManager
-from streamlit.testing.v1 import AppTest, app_test
+from streamlit.testing.v1 import AppTest
 
 from nest_studio.compare import state as compare_state
 from nest_studio.design import view as fabric_view
@@ -24,7 +23,7 @@ from nest_studio.session.store import Database
 # first need it, the one for a page and the other where a worker's figure arrives, both at once.
 importlib.import_module("pandas")
 
-APP = Path(__file__).resolve().parents[2] / "app.py"
+APP = Path(__file__).resolve().parents[2] / "nest_studio" / "studio.py"
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -48,18 +47,6 @@ def components_are_sought_once():
         found = functools.cache(manifest_scanner.scan_component_manifests)
         patch.setattr(manifest_scanner, "scan_component_manifests", found)
         yield
-
-
-@pytest.fixture(autouse=True)
-def navigation(monkeypatch):
-    """As the server has it (app.py): every run goes through the app, none straight to a page."""
-
-    class Served(PagesManager):
-        def __init__(self, *args, **kwargs):
-            PagesManager.uses_pages_directory = False  # of the class, where Streamlit looks
-            super().__init__(*args, **kwargs)
-
-    monkeypatch.setattr(app_test, "PagesManager", Served)
 
 
 @pytest.fixture(autouse=True)
@@ -122,7 +109,7 @@ def _opened(name: str, **address: str) -> AppTest:
     page = AppTest.from_file(str(APP), default_timeout=120)
     for key, value in address.items():
         page.query_params[key] = value
-    page.switch_page(f"pages/{name}.py")
+    page.switch_page(f"../pages/{name}.py")
     return page.run()
 
 

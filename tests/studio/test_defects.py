@@ -39,8 +39,8 @@ FAILING = {
 def failing(tmp_path_factory):
     """A studio whose pages fail, started with settings that ask for details."""
     folder = tmp_path_factory.mktemp("failing")
-    for name in ("pages", ".streamlit"):
-        shutil.copytree(ROOT / name, folder / name)
+    for name in ("pages", ".streamlit", "nest_studio"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("frontend"))
     shutil.copy(ROOT / "app.py", folder)
     for name, text in FAILING.items():
         (folder / "pages" / f"{name}.py").write_text(text)

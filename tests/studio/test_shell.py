@@ -1,19 +1,18 @@
-"""What the server answers at a page's address, and when it opens a browser."""
+"""What the server answers where the page of the root is asked for, and when it opens a browser."""
 
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import streamlit as st
 from starlette.requests import Request
-from streamlit import config, file_util
+from starlette.routing import Match
+from streamlit import config
 
 from nest_studio.jobs.tasks.requests import import_tasks
 from nest_studio.server import shell
-
-OWN = Path(file_util.get_static_dir(), "index.html").read_text("utf-8")
 
 
 @pytest.fixture
@@ -22,7 +21,7 @@ def option():
     before = {}
 
     def change(name, value):
-        before.setdefault(name, config.get_option(name))
+        before.setdefault(name, st.get_option(name))
         config.set_option(name, value)
 
     yield change
@@ -30,56 +29,42 @@ def option():
         config.set_option(name, value)
 
 
-@pytest.mark.parametrize(
-    ("prefix", "path"), [("", "/design"), ("nest/studio", "/nest/studio/design")]
-)
-def test_a_page_is_answered_with_streamlits_shell_and_its_root(option, prefix, path):
-    option("server.baseUrlPath", prefix)
-    _, route = shell.page_routes(["plan", "design"], "plan")
-    answer = route.endpoint(None)
-    text = answer.body.decode()
-    assert (route.path, answer.status_code) == (path, 200)
-    assert answer.headers["cache-control"] == "no-cache"
-    added = text.index("<script>window.__streamlit = ")
-    assert added < text.index('<script type="module"'), "before the front end reads it"
-    assert len(text.splitlines()) == len(OWN.splitlines())
-
-
-@pytest.mark.parametrize(
-    ("query", "expected"), [(b"", "./"), (b"scenario=a&tour=off", "./?scenario=a&tour=off")]
-)
-def test_the_page_at_the_root_is_led_there(query, expected):
-    route, _ = shell.page_routes(["plan", "design"], "plan")
-    scope = {"type": "http", "path": "/plan", "query_string": query, "headers": [], "server": None}
+@pytest.mark.parametrize("prefix", ["", "/nest", "/nest/studio"])
+@pytest.mark.parametrize("query", ["", "scenario=a&tour=off"])
+def test_the_page_at_the_root_is_led_there(prefix, query):
+    scope = {"type": "http", "path": f"{prefix}/plan", "headers": [], "server": None}
+    scope |= {"method": "GET", "query_string": query.encode()}
+    (route,) = (route for route in shell.ROUTES if route.matches(scope)[0] is Match.FULL)
     answer = route.endpoint(Request(scope))
+    expected = f"./?{query}" if query else "./"
     assert (answer.status_code, answer.headers["location"]) == (307, expected)
 
 
-def test_a_shell_without_a_head_is_refused():
-    with pytest.raises(ValueError, match="no single <head>"):
-        shell.with_root("<html></html>")
-
-
 @pytest.mark.parametrize(
-    ("headless", "prefix", "expected"),
+    ("headless", "address", "prefix", "expected"),
     [
-        (True, "", []),
-        (False, "", ["http://localhost:8765"]),
-        (False, "nest", ["http://localhost:8765/nest"]),
+        (True, "localhost", "", []),
+        (False, "localhost", "", ["http://localhost:8765"]),
+        (False, "localhost", "nest", ["http://localhost:8765/nest"]),
+        (False, "::1", "", ["http://[::1]:8765"]),
+        (False, "0.0.0.0", "", ["http://localhost:8765"]),
     ],
 )
-def test_the_browser_opens_unless_told_not_to(option, monkeypatch, headless, prefix, expected):
+def test_the_browser_opens_unless_told_not_to(
+    option, monkeypatch, headless, address, prefix, expected
+):
     option("server.headless", headless)
-    option("server.address", "localhost")
+    option("server.address", address)
     option("server.port", 8765)
     option("server.baseUrlPath", prefix)
     opened, begun = [], []
     monkeypatch.setattr(shell, "import_everything", lambda: None)
+    monkeypatch.setattr(shell, "believe_only_what_fits", lambda: None)
     monkeypatch.setattr(shell, "job_queue", lambda: SimpleNamespace(start=begun.append))
     monkeypatch.setattr(shell.typer, "launch", opened.append)
 
     async def serve():
-        async with shell.opened(None):
+        async with shell.serving(None):
             await asyncio.get_running_loop().shutdown_default_executor()
 
     asyncio.run(serve())
