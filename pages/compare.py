@@ -24,7 +24,7 @@ from nest_studio.compare.state import (
 from nest_studio.compare.view import comparison_table, figures
 from nest_studio.components.show import facts, mark_results, told
 from nest_studio.form.prices import TypedPrices, bill_and_use
-from nest_studio.jobs.waiting import given_up, submitted, there
+from nest_studio.jobs.waiting import given_up, panel, submitted
 from nest_studio.plan.certainty import sure_difference
 from nest_studio.session.open_plan import go_to_opened
 from nest_studio.session.own_fabric import follow_address as follow_own_fabric
@@ -117,9 +117,10 @@ def answered(good: list[CompareEntry], inputs: dict[str, Any]) -> tuple[Shown | 
         given_up(f"{ASKED} 1")
     found: Shown | None = None
     for job, one, what in zip(jobs, both, ("Comparing", "More searches"), strict=False):
-        if not there(job, what, key=f"compare-{what.split()[0].lower()}"):
+        comparison = panel(job, what, key=f"compare-{what.split()[0].lower()}")
+        if comparison is None:
             return found, found is not None
-        found = job.key, job.result(0), one
+        found = job.key, comparison, one
     return found, False
 
 

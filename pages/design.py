@@ -10,7 +10,7 @@ import streamlit as st
 from nest_core.documents.errors import InputError
 from nest_core.documents.quoting import as_markdown
 from nest_core.scenario import Scenario
-from nest_studio.components.show import HeadlineRow, mark_results
+from nest_studio.components.show import headline_row, mark_results
 from nest_studio.design.bill import bill_section
 from nest_studio.design.canvas import drawing_section, edit_button, take_up_edits
 from nest_studio.design.exchange import bring_controls, take_along, what_was_read
@@ -28,7 +28,7 @@ from nest_studio.design.view import (
 )
 from nest_studio.form.fabric import is_own, say_realised
 from nest_studio.jobs.tasks.fabrics import FabricAnswer, fabric_answer
-from nest_studio.jobs.waiting import awaited
+from nest_studio.jobs.waiting import panel, submitted
 from nest_studio.notebook.pins import pin_button
 from nest_studio.session.own_fabric import follow_address
 
@@ -93,7 +93,10 @@ def preset_answer(asked: Scenario) -> tuple[Scenario, FabricAnswer] | None:
 
 def collapsed(scenario: Scenario, key: str) -> FabricAnswer | None:
     """What a fabric comes to; None while it is awaited, which is said."""
-    return awaited(fabric_answer, scenario, what=COLLAPSING, key=key, place="fabric")
+    answer: FabricAnswer | None = panel(
+        submitted(fabric_answer, scenario, place="fabric"), COLLAPSING, key=key
+    )
+    return answer
 
 
 def show_answer(asked: Scenario, request: Scenario, answer: FabricAnswer, lacking: str) -> None:
@@ -102,7 +105,7 @@ def show_answer(asked: Scenario, request: Scenario, answer: FabricAnswer, lackin
     heading(request, answer, lacking)
     with st.container(key="results"):
         what_was_read(answer, own=is_own(request))
-        HeadlineRow(answer.headlines)
+        headline_row(answer.headlines)
         picture_place = st.container()
     drawing_section(answer, own=own)
     with st.container(horizontal=True):

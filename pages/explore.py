@@ -39,7 +39,7 @@ from nest_studio.explore.view import (
 from nest_studio.form.fabric import say_realised
 from nest_studio.form.fields import ADDRESS, hold, one_of
 from nest_studio.form.scenario import scenario_form, scenario_heading
-from nest_studio.jobs.waiting import awaited
+from nest_studio.jobs.waiting import panel, submitted
 from nest_studio.session.open_plan import go_to_opened
 from nest_studio.session.own_fabric import follow_address
 
@@ -153,7 +153,9 @@ def study(name: str, what: str, work: Callable[..., Any], *inputs: Any) -> Any:
 
     What this page asked for before and no longer wants is stopped.
     """
-    found = awaited(work, *inputs, what=what, key=f"explore-{name}", place="explore", urgent=False)
+    found = panel(
+        submitted(work, *inputs, place="explore", urgent=False), what, key=f"explore-{name}"
+    )
     if found is not None:
         st.session_state[f"explore {name} answer"] = found
     return found

@@ -8,10 +8,10 @@ from nest_core.paper import NAMES, Reproduction
 from nest_core.paper.settings import model_name
 from nest_core.report.figures.paper import models_of, paper_pictures
 from nest_core.report.tables import Table
-from nest_studio.components.show import PicturePlace, facts
+from nest_studio.components.show import facts, show_picture
 from nest_studio.form.fields import one_of
 from nest_studio.jobs.tasks.requests import paper_result
-from nest_studio.jobs.waiting import awaited
+from nest_studio.jobs.waiting import panel, submitted
 
 COSTS = {"published": "the artifact's", "own": "own"}
 
@@ -28,7 +28,7 @@ def show(found: Reproduction) -> None:
     st.html(f'<div class="nest-scenario">{html.escape(found.title)}</div>')
     facts(found.printed, kind="nest-quiet")
     for number, picture in enumerate(paper_pictures(found, model)):
-        PicturePlace(f"{name}-{number}").draw(picture)
+        show_picture(picture, f"{name}-{number}")
     for shown in found.tables:
         chosen = shown.words
         if model and shown.key == "rows":
@@ -72,8 +72,8 @@ costs = one_of(
     bind="query-params",
     help="The cost model of the paper's artifact, quirks and all, or this project's physics.",
 )
-reproduced = awaited(
-    paper_result, name, costs, what="Computing", key="paper", place="paper", urgent=False
+reproduced = panel(
+    submitted(paper_result, name, costs, place="paper", urgent=False), "Computing", key="paper"
 )
 if reproduced is not None:
     show(reproduced)

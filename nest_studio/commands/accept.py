@@ -41,32 +41,32 @@ def accept(
     specification = load_fabric(fabric)
     library = library_of(specification, accelerator, stack, Path())
     runs = read_runs((path.name, read_text(path)) for path in [*(logs or ()), *(more or ())])
-    found = judge(expected_of(specification, collapse(specification), library), runs)
+    verdict = judge(expected_of(specification, collapse(specification), library), runs)
     fields = {
         "name": specification.name,
         "tests": [
             {
-                "command": one.expected.command,
-                "scope": one.expected.scope.name,
-                "tier": one.expected.scope.tier,
-                "where": one.expected.where,
-                "predicted_busbw_Bps": one.expected.predicted_busbw_Bps,
-                "threshold_Bps": one.expected.threshold_Bps,
-                "measured_busbw_Bps": one.measured_busbw_Bps,
-                "passed": one.passed,
-                "log": one.log or None,
+                "command": test.expected.command,
+                "scope": test.expected.scope.name,
+                "tier": test.expected.scope.tier,
+                "where": test.expected.where,
+                "predicted_busbw_Bps": test.expected.predicted_busbw_Bps,
+                "threshold_Bps": test.expected.threshold_Bps,
+                "measured_busbw_Bps": test.measured_busbw_Bps,
+                "passed": test.passed,
+                "log": test.log or None,
             }
-            for one in found.outcomes
+            for test in verdict.outcomes
         ],
-        "fault": found.fault,
-        "finding": found.finding,
-        "unmatched": found.unmatched,
+        "fault": verdict.fault,
+        "finding": verdict.finding,
+        "unmatched": verdict.unmatched,
     }
     emit(fields, as_json, _as_text)
 
 
 def _as_text(fields: Mapping[str, Any]) -> str:
-    said = {True: "passed", False: "FAILED", None: ""}
+    verdicts = {True: "passed", False: "FAILED", None: ""}
     rows = [
         [
             test["scope"],
@@ -74,7 +74,7 @@ def _as_text(fields: Mapping[str, Any]) -> str:
                 None if test[key] is None else f"{test[key] / 1e9:,.4g}"
                 for key in ("predicted_busbw_Bps", "threshold_Bps", "measured_busbw_Bps")
             ),
-            said[test["passed"]],
+            verdicts[test["passed"]],
             test["where"],
         ]
         for test in fields["tests"]

@@ -57,27 +57,29 @@ def bill(
     changes = settings(sets or ())
     if prices is not None:  # a file of the person's, wherever the scenario's file is
         changes["prices"] = str(Path(prices).absolute()) if prices.endswith(".toml") else prices
-    beside = [] if compare is None else [part.strip() for part in compare.split(",")]
-    asked = scenario_or_fabric(design, changes, Path())
+    others = [] if compare is None else [part.strip() for part in compare.split(",")]
+    first_design = scenario_or_fabric(design, changes, Path())
     with watched() as (_, stop):
-        bills = whole_bills(asked, beside, tokens=tokens, failures=order == "failure", stop=stop)
+        bills = whole_bills(
+            first_design, others, tokens=tokens, failures=order == "failure", stop=stop
+        )
     if sheet is not None:
         _write(sheet, bills, again_of(design, sets or (), prices, compare, tokens, order))
     first, *_ = bills
-    rows = ordered(bills, order) if beside else ()
+    rows = ordered(bills, order) if others else ()
     fields = first.to_json() | {
         "break_even": [
             {
-                "quantity": one.quantity,
-                "value": one.value,
-                "low": one.low,
-                "high": one.high,
-                "winner": one.winner,
-                "sentence": one.sentence,
+                "quantity": entry.quantity,
+                "value": entry.value,
+                "low": entry.low,
+                "high": entry.high,
+                "winner": entry.winner,
+                "sentence": entry.sentence,
             }
-            for one in with_break_evens(bills)
+            for entry in with_break_evens(bills)
         ],
-        "compared": [one.to_json() for one in bills] if beside else [],
+        "compared": [entry.to_json() for entry in bills] if others else [],
         "order": [row.to_json() for row in rows],
     }
     emit(fields, as_json, _as_text)
@@ -93,8 +95,8 @@ def again_of(
 ) -> str:
     """The command that makes a sheet again, as one types it."""
     words = ["nest-studio", "bill", design]
-    for one in sets:
-        words += ["--set", one]
+    for setting in sets:
+        words += ["--set", setting]
     given = (("--prices", prices), ("--compare", compare))
     words += [word for name, value in given if value is not None for word in (name, value)]
     words += [] if tokens is None else ["--tokens", f"{tokens:.10g}"]
@@ -119,14 +121,16 @@ def _as_text(fields: Mapping[str, Any]) -> str:
         "",
         *_figures(fields),
     ]
-    parts += ["", *(one["sentence"] for one in fields["break_even"])]
+    parts += ["", *(entry["sentence"] for entry in fields["break_even"])]
     if fields["order"]:
         parts += ["", _ordered(fields["order"])]
     parts += ["", "Sources of prices:"]
     sources = {line["source"]: line["name"] for line in reversed(fields["lines"])}
     parts += [f"  {name}: {source}" for source, name in reversed(sources.items())]
     parts += ["", *fields["assumed"], *(f"! {check}" for check in fields["checks"])]
-    parts += [f"! {one['name']}: {one['caveat']}" for one in _designs(fields) if one["caveat"]]
+    parts += [
+        f"! {entry['name']}: {entry['caveat']}" for entry in _designs(fields) if entry["caveat"]
+    ]
     return "\n".join(parts)
 
 
@@ -160,37 +164,37 @@ def _ends(value: Sequence[float] | None) -> str | None:
 
 def _figures(fields: Mapping[str, Any]) -> list[str]:
     low, typical, high = fields["total_usd_range"]
-    found = [
+    lines = [
         f"together {format_money(typical)} ({format_money(low)} to {format_money(high)}) over "
         f"{fields['years']:g} years, at most {humanise(fields['power_w'], 'W')}"
     ]
     if fields["missing"]:
-        found.append(f"without {', '.join(fields['missing'])}: no source")
+        lines.append(f"without {', '.join(fields['missing'])}: no source")
     hourly = fields["usd_per_gpu_hour_range"]
     if hourly:
         sold = fields["sold_share"]
         share = "every hour used" if sold is None else f"{100 * sold:.3g} % of the hours sold"
-        found.append(
+        lines.append(
             f"${hourly[1]:.2f} (${hourly[0]:.2f} to ${hourly[2]:.2f}) per accelerator-hour, {share}"
         )
     cost = fields["usd_per_million_tokens_range"]
     if cost:
-        found.append(f"${cost[1]:.3g} (${cost[0]:.3g} to ${cost[2]:.3g}) per million tokens")
+        lines.append(f"${cost[1]:.3g} (${cost[0]:.3g} to ${cost[2]:.3g}) per million tokens")
     if fields["tokens_per_kwh"]:
-        found.append(f"{humanise(fields['tokens_per_kwh'])} tokens per kWh")
+        lines.append(f"{humanise(fields['tokens_per_kwh'])} tokens per kWh")
     run = fields["training"]
     if run:
         low, high = run["days_range"]
         price = "" if run["usd"] is None else f" and {format_money(run['usd'])}"
-        found.append(
+        lines.append(
             f"{humanise(run['tokens'])} tokens take {run['days']:.3g} days ({low:.3g} to "
             f"{high:.3g}){price}"
         )
     if fields["gap"]:
-        found.append(f"plan not proven: up to {100 * fields['gap']:.3g} % from the best")
+        lines.append(f"plan not proven: up to {100 * fields['gap']:.3g} % from the best")
     if fields["reason"]:
-        found.append(f"no plan: {fields['reason']}")
-    return found
+        lines.append(f"no plan: {fields['reason']}")
+    return lines
 
 
 def _ordered(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -35,47 +35,47 @@ def bom(
     from nest_core.scenario import load_fabric
 
     specification = load_fabric(fabric)
-    found = bill(specification, load_prices(prices, settings or (), Path()))
+    parts = bill(specification, load_prices(prices, settings or (), Path()))
     fields = {
-        "name": found.name,
-        "prices": found.prices,
-        "switches": _summed((total.role, total.count) for total in found.switches),
-        "links": _summed((total.tier, total.count) for total in found.links),
-        "nics": found.nics,
-        "transceivers": found.transceivers,
-        "transceiver_modules": found.modules,
-        "cables": found.cables,
+        "name": parts.name,
+        "prices": parts.prices,
+        "switches": _summed((total.role, total.count) for total in parts.switches),
+        "links": _summed((total.tier, total.count) for total in parts.links),
+        "nics": parts.nics,
+        "transceivers": parts.transceivers,
+        "transceiver_modules": parts.modules,
+        "cables": parts.cables,
         "cables_by_kind": _summed(
-            (run.kind, run.count) for total in found.links for run in total.runs
+            (run.kind, run.count) for total in parts.links for run in total.runs
         ),
-        "price_usd": found.price_usd.typical,
-        "price_usd_low": found.price_usd.low,
-        "price_usd_high": found.price_usd.high,
-        "power_w": found.power_W.typical,
-        "power_w_low": found.power_W.low,
-        "power_w_high": found.power_W.high,
+        "price_usd": parts.price_usd.typical,
+        "price_usd_low": parts.price_usd.low,
+        "price_usd_high": parts.price_usd.high,
+        "power_w": parts.power_W.typical,
+        "power_w_low": parts.power_W.low,
+        "power_w_high": parts.power_W.high,
         "bisection_Bps": bisection_Bps(specification, collapse(specification)),
-        "switch_ports": [asdict(total) for total in found.switches],
-        "link_tiers": [asdict(total) for total in found.links],
-        "lines": [asdict(line) for line in found.lines],
-        "nodes": found.nodes,
-        "racks": found.racks,
-        "network_racks": found.network_racks,
-        "nodes_per_rack": found.nodes_per_rack,
-        "node_power_w": found.node_power_W,
-        "rack_power_w": found.rack_power_W,
-        "server": found.server,
-        "checks": list(found.checks),
+        "switch_ports": [asdict(total) for total in parts.switches],
+        "link_tiers": [asdict(total) for total in parts.links],
+        "lines": [asdict(line) for line in parts.lines],
+        "nodes": parts.nodes,
+        "racks": parts.racks,
+        "network_racks": parts.network_racks,
+        "nodes_per_rack": parts.nodes_per_rack,
+        "node_power_w": parts.node_power_W,
+        "rack_power_w": parts.rack_power_W,
+        "server": parts.server,
+        "checks": list(parts.checks),
     }
     emit(fields, as_json, _as_text)
 
 
 def _summed(counts: Iterable[tuple[str, int]]) -> dict[str, int]:
     """Counts of one name together."""
-    found: dict[str, int] = {}
+    sums: dict[str, int] = {}
     for name, count in counts:
-        found[name] = found.get(name, 0) + count
-    return found
+        sums[name] = sums.get(name, 0) + count
+    return sums
 
 
 def _as_text(fields: Mapping[str, Any]) -> str:

@@ -39,17 +39,17 @@ def cables(
     from nest_core.scenario import load_fabric
 
     specification = load_fabric(fabric)
-    found = cable_schedule(specification, load_prices(prices, settings or (), Path()))
+    schedule = cable_schedule(specification, load_prices(prices, settings or (), Path()))
     if not as_json:
-        emit_parts(csv_lines(found.cables, format_))
+        emit_parts(csv_lines(schedule.cables, format_))
         return
     head = {
         "name": specification.name,
-        "count": found.count,
-        "tiers": dict(found.tiers),
-        "notes": list(found.notes),
+        "count": schedule.count,
+        "tiers": dict(schedule.tiers),
+        "notes": list(schedule.notes),
     }
-    emit_parts(_object(json.dumps(head), found.cables))
+    emit_parts(_object(json.dumps(head), schedule.cables))
 
 
 def _object(head: str, rows: Iterable[Cable]) -> Iterator[str]:

@@ -39,7 +39,7 @@ def calibrate(
         raise InputError("--name", "must be a plain name", name, "use letters, digits and dashes")
     path = Path(output or f"{name}.toml")
     check_writable(path, "--output")
-    found = fit(
+    result = fit(
         files,
         name,
         launch=launch or (),
@@ -48,9 +48,9 @@ def calibrate(
         model=model,
         nccl=nccl or (),
     )
-    write_file(path, found.toml, "--output")
-    fields, said = found.to_json() | {"next_runs": [], "output": str(path)}, ""
-    if found.scenario:
-        best = nest.next_runs(nest.load(found.scenario, {"stack": str(path.resolve())}))
-        fields["next_runs"], said = best.to_json()["runs"], f"\n\n{best}"
-    emit(fields, as_json, lambda _: f"{found}{said}\n\nWritten to {path}.")
+    write_file(path, result.toml, "--output")
+    fields, following = result.to_json() | {"next_runs": [], "output": str(path)}, ""
+    if result.scenario:
+        best = nest.next_runs(nest.load(result.scenario, {"stack": str(path.resolve())}))
+        fields["next_runs"], following = best.to_json()["runs"], f"\n\n{best}"
+    emit(fields, as_json, lambda _: f"{result}{following}\n\nWritten to {path}.")

@@ -84,9 +84,9 @@ def _assumed(settings: Iterable[str]) -> Assumed:
             raise InputError(
                 "--assume", "must name an assumption", key, "use " + ", ".join(figures)
             )
-        whole = isinstance(value, int) or key != "devices_per_node"
-        if isinstance(value, bool) or not isinstance(value, int | float) or not whole:
-            rule = "must be a number" if whole else "must be a whole number"
+        is_kind = isinstance(value, int) or key != "devices_per_node"
+        if isinstance(value, bool) or not isinstance(value, int | float) or not is_kind:
+            rule = "must be a number" if is_kind else "must be a whole number"
             raise InputError(f"--assume {key}", rule, value, "correct it")
         figures[key] = value
     return Assumed(**figures)

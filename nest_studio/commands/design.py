@@ -44,26 +44,26 @@ def design(
     from nest_studio.commands.watching import interrupts
     from nest_studio.session.store import Database, StoredAnswers, database_url
 
-    asked = load_study(study, Path())
+    study_file = load_study(study, Path())
     answers = StoredAnswers(Database(database_url()))
-    with interrupts(shared_event()) as stop, progress(asked.name) as tell:
+    with interrupts(shared_event()) as stop, progress(study_file.name) as tell:
         pool = opened_pool(stop, workers, dask)
-        found = search_designs(asked, answers, pool, tell=tell, stop=stop.is_set)
-        answer = choose_design(asked, found, pool)
+        search = search_designs(study_file, answers, pool, tell=tell, stop=stop.is_set)
+        answer = choose_design(study_file, search, pool)
     choice, rests_on = answer.choice, answer.sensitivity
-    best = [one.planned.design for one in choice.contenders if one.rank == 1]
-    growth = ways_to_grow(asked, best)
+    best = [contender.planned.design for contender in choice.contenders if contender.rank == 1]
+    growth = ways_to_grow(study_file, best)
     fields = {
         "goal": choice.goal,
         "choice": choice.contenders[0].name if choice.contenders else None,
-        "designs": found.certificate.designs,
-        "certificate": asdict(found.certificate) | {"proven": found.certificate.proven},
-        "pareto": [_contender(one) for one in choice.contenders],
+        "designs": search.certificate.designs,
+        "certificate": asdict(search.certificate) | {"proven": search.certificate.proven},
+        "pareto": [_contender(contender) for contender in choice.contenders],
         "sensitivity": asdict(rests_on) if rests_on else None,
         "sentences": list(rests_on.sentences) if rests_on else [],
-        "growth": [_way(one) for one in growth],
-        "planned": [_planned(one) for one in found.planned],
-        "refused": [asdict(one) for one in found.refused],
+        "growth": [_way(contender) for contender in growth],
+        "planned": [_planned(contender) for contender in search.planned],
+        "refused": [asdict(contender) for contender in search.refused],
     }
     emit(fields, as_json, _as_text)
 
@@ -102,48 +102,48 @@ def _as_text(found: Mapping[str, Any]) -> str:
     by_days = found["goal"] == "days"
     rows = [
         (
-            str(one["rank"]),
-            one["name"],
-            *([] if by_days else [in_words(found["goal"], one["value"])]),
-            f"{one['price_usd'] / 1e6:,.4g}",
-            f"{one['power_w'] / 1e3:,.4g}",
-            f"{one['days']:.4g} ({one['days_range'][0]:.3g} to {one['days_range'][1]:.3g})",
-            percent(one["worst_failure"]["lost"]) if one["worst_failure"] else "unknown",
+            str(row["rank"]),
+            row["name"],
+            *([] if by_days else [in_words(found["goal"], row["value"])]),
+            f"{row['price_usd'] / 1e6:,.4g}",
+            f"{row['power_w'] / 1e3:,.4g}",
+            f"{row['days']:.4g} ({row['days_range'][0]:.3g} to {row['days_range'][1]:.3g})",
+            percent(row["worst_failure"]["lost"]) if row["worst_failure"] else "unknown",
         )
-        for one in found["pareto"]
+        for row in found["pareto"]
     ]
     goal = [] if by_days else ["goal"]
     heads = ("rank", "design", *goal, "M$", "kW", "days", "worst failure")
     proof = found["certificate"]
     parts = [f"{proof[key]:,} {key}" for key in _FATES if proof[key] or key == "designs"]
     verdict = "no other beats these" if proof["proven"] else f"open, gap {proof['gap']:.2%}"
-    said = [f"{', '.join(parts)}; {verdict}. One rank: the interval does not tell them apart."]
-    said += found["sentences"]
+    sentences = [f"{', '.join(parts)}; {verdict}. One rank: the interval does not tell them apart."]
+    sentences += found["sentences"]
     if proof["left"]:
-        said.append(
+        sentences.append(
             f"{proof['left']:,} are open: not asked when it was stopped, failed, or without a plan "
             "at their limit of time (search.time_limit_s). The same command goes on."
         )
-    unpriced = sorted({line for one in found["pareto"] for line in one["no_source"]})
+    unpriced = sorted({line for row in found["pareto"] for line in row["no_source"]})
     if unpriced:
-        said.append(f"Without a source, and so in no price: {', '.join(unpriced)}.")
+        sentences.append(f"Without a source, and so in no price: {', '.join(unpriced)}.")
     grown = [_grown(found["growth"])] if found["growth"] else []
-    return "\n".join([table(heads, rows), *said, *grown])
+    return "\n".join([table(heads, rows), *sentences, *grown])
 
 
 def _grown(ways: Sequence[Mapping[str, Any]]) -> str:
     """Every way to grow, a line each."""
     rows = [
         (
-            one["design"],
-            one["how"],
-            " + ".join(f"{phase['paid_usd'] / 1e6:,.4g}" for phase in one["phases"]),
-            " + ".join(f"{phase['recabled']:,}" for phase in one["phases"][1:]),
-            f"{one['regret_usd'] / 1e6:,.3g}",
-            "–" if one["reason"] else f"{one['total_usd'] / 1e6:,.4g}",
-            one["reason"],
+            way["design"],
+            way["how"],
+            " + ".join(f"{phase['paid_usd'] / 1e6:,.4g}" for phase in way["phases"]),
+            " + ".join(f"{phase['recabled']:,}" for phase in way["phases"][1:]),
+            f"{way['regret_usd'] / 1e6:,.3g}",
+            "–" if way["reason"] else f"{way['total_usd'] / 1e6:,.4g}",
+            way["reason"],
         )
-        for one in ways
+        for way in ways
     ]
     heads = ("design", "built", "M$ by phase", "recabled", "regret M$", "M$ in all", "")
     return table(heads, rows)

@@ -34,11 +34,11 @@ def exercise(
     from nest_core.teaching.course.folder import find_lesson
     from nest_core.teaching.course.sheets import FORMATS
 
-    asked = find_lesson(lesson, Path())
-    marks = () if mark is None else marked(asked, seed, read_text(mark), str(mark))
-    sheets = draw(asked, seed, students) if mark is None else ()
+    subject = find_lesson(lesson, Path())
+    marks = () if mark is None else marked(subject, seed, read_text(mark), str(mark))
+    sheets = draw(subject, seed, students) if mark is None else ()
     fields = {
-        "lesson": asked.key,
+        "lesson": subject.key,
         "seed": seed,
         "exercises": [
             {
@@ -53,18 +53,18 @@ def exercise(
         ],
         "marks": [
             {
-                "row": one.row,
-                "student": one.student,
-                "answer": one.answer,
-                "expected": one.expected,
-                "right": one.right,
-                "note": one.note,
+                "row": drawn.row,
+                "student": drawn.student,
+                "answer": drawn.answer,
+                "expected": drawn.expected,
+                "right": drawn.right,
+                "note": drawn.note,
             }
-            for one in marks
+            for drawn in marks
         ],
     }
     if mark is None:
-        emit(fields, as_json, lambda _: FORMATS[format](asked, seed, sheets).rstrip("\n"))
+        emit(fields, as_json, lambda _: FORMATS[format](subject, seed, sheets).rstrip("\n"))
     else:
         emit(fields, as_json, _as_text)
 
@@ -73,15 +73,15 @@ def _as_text(fields: Mapping[str, Any]) -> str:
     words = {True: "right", False: "wrong", None: "not marked"}
     rows = [
         [
-            one["student"] if one["student"] is not None else "–",
-            one["answer"],
-            "–" if one["expected"] is None else f"{one['expected']:.6g}",
-            words[one["right"]],
-            one["note"],
+            entry["student"] if entry["student"] is not None else "–",
+            entry["answer"],
+            "–" if entry["expected"] is None else f"{entry['expected']:.6g}",
+            words[entry["right"]],
+            entry["note"],
         ]
-        for one in fields["marks"]
+        for entry in fields["marks"]
     ]
-    right = sum(one["right"] is True for one in fields["marks"])
-    counted = sum(one["right"] is not None for one in fields["marks"])
+    right = sum(entry["right"] is True for entry in fields["marks"])
+    counted = sum(entry["right"] is not None for entry in fields["marks"])
     head = ["student", "answer", "expected", "mark", "note"]
     return f"{right} of {counted} marked answers are right.\n\n{table(head, rows)}"

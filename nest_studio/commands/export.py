@@ -37,11 +37,11 @@ def export(
     """Export a plan, or say why the target cannot express it."""
     import nest_core as nest
 
-    asked = nest.load(scenario, settings(sets or ()))
-    found = nest.export(asked, to, plan or None, placement=placement)
-    fields = found.to_json()
+    document = nest.load(scenario, settings(sets or ()))
+    bundle = nest.export(document, to, plan or None, placement=placement)
+    fields = bundle.to_json()
     if output is not None:
-        files = {path.name: str(path) for path in found.write(output)}
+        files = {path.name: str(path) for path in bundle.write(output)}
         fields |= {"files": files, "base64": [], "output": str(output)}
     emit(fields, as_json, _as_text)
 
@@ -52,10 +52,10 @@ def _as_text(fields: Mapping[str, Any]) -> str:
     parts = []
     if fields["output"]:
         count = len(fields["files"])
-        shown = sorted(fields["files"])[:12]
+        names = sorted(fields["files"])[:12]
         parts.append(
             f"{count} file{'' if count == 1 else 's'} in {fields['output']}: "
-            + ", ".join(shown)
+            + ", ".join(names)
             + (", …" if count > 12 else "")
         )
     else:

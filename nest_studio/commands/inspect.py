@@ -36,20 +36,20 @@ def inspect(
     from nest_core.calibration.inspection.inspect import inspect as joined
     from nest_core.documents.files import read_text
 
-    found = joined([(path.name, read_text(path)) for path in logs], launch, accelerator)
+    result = joined([(path.name, read_text(path)) for path in logs], launch, accelerator)
     fields = {
-        "scenario": found.scenario,
-        "assumed": found.assumed,
+        "scenario": result.scenario,
+        "assumed": result.assumed,
         "compared": [
             {
-                "log": one.log,
-                "measured_busbw_Bps": one.measured_busbw_Bps,
-                "predicted_busbw_Bps": one.predicted_busbw_Bps,
-                "sentence": one.sentence,
+                "log": comparison.log,
+                "measured_busbw_Bps": comparison.measured_busbw_Bps,
+                "predicted_busbw_Bps": comparison.predicted_busbw_Bps,
+                "sentence": comparison.sentence,
             }
-            for one in found.compared
+            for comparison in result.compared
         ],
-        "logs": found.kinds,
+        "logs": result.kinds,
     }
     emit(fields, as_json, _as_text)
 
@@ -63,7 +63,7 @@ def _as_text(fields: Mapping[str, Any]) -> str:
     comments += [f"- {sentence}" for sentence in fields["assumed"]]
     if fields["compared"]:
         comments += ["", "Measured beside predicted:"]
-        comments += [f"- {one['sentence']}" for one in fields["compared"]]
+        comments += [f"- {comparison['sentence']}" for comparison in fields["compared"]]
     scenario = fields["scenario"]
     lines = [f"# {line}".rstrip() for line in comments]
     lines += ["", toml_document({k: v for k, v in scenario.items() if k != "fabric"}), "[fabric]"]

@@ -29,24 +29,24 @@ def lesson(
     from nest_core.teaching.course.page import lesson_page
 
     if not lesson:
-        there = offered()
+        folder = offered()
         rows = [
             {
-                "lesson": one.key,
-                "title": one.title,
-                "minutes": one.minutes,
-                "aims": list(one.aims),
-                "exercise": one.exercise is not None,
+                "lesson": entry.key,
+                "title": entry.title,
+                "minutes": entry.minutes,
+                "aims": list(entry.aims),
+                "exercise": entry.exercise is not None,
             }
-            for one in there.lessons
+            for entry in folder.lessons
         ]
-        troubles = [{"file": name, "reason": reason} for name, reason in there.troubles]
+        troubles = [{"file": name, "reason": reason} for name, reason in folder.troubles]
         emit({"lessons": rows, "skipped": troubles}, as_json, _as_text)
         return
-    asked = find_lesson(lesson, Path())
-    path = output or Path(f"{asked.key}.html")
+    subject = find_lesson(lesson, Path())
+    path = output or Path(f"{subject.key}.html")
     check_writable(path, "--output")
-    page = lesson_page(asked)
+    page = lesson_page(subject)
     write_file(path, page.text, "--output")
     fields = {"output": str(path), "states": page.states, "bytes_beside_library": page.own_bytes}
     emit(fields, as_json, _written)
@@ -54,12 +54,14 @@ def lesson(
 
 def _as_text(fields: Mapping[str, Any]) -> str:
     rows = [
-        [one["lesson"], one["minutes"], one["title"], "; ".join(one["aims"])]
-        for one in fields["lessons"]
+        [entry["lesson"], entry["minutes"], entry["title"], "; ".join(entry["aims"])]
+        for entry in fields["lessons"]
     ]
-    minutes = sum(one["minutes"] for one in fields["lessons"])
+    minutes = sum(entry["minutes"] for entry in fields["lessons"])
     lines = [table(["lesson", "minutes", "title", "aims"], rows), "", f"{minutes} minutes in all."]
-    return "\n".join([*lines, *(f"! {one['file']}: {one['reason']}" for one in fields["skipped"])])
+    return "\n".join(
+        [*lines, *(f"! {entry['file']}: {entry['reason']}" for entry in fields["skipped"])]
+    )
 
 
 def _written(fields: Mapping[str, Any]) -> str:

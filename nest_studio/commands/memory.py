@@ -42,19 +42,19 @@ def memory(
     from nest_core.explain.other_stacks import name_stack_for_plan
     from nest_core.scenario import load_scenario
 
-    asked = load_scenario(scenario, sets or ())
-    problem = asked.problem()
+    values = load_scenario(scenario, sets or ())
+    problem = values.problem()
     given = read_plan(
-        plan, problem.layers, problem.network.devices, whole_experts=not asked.expert_tensor
+        plan, problem.layers, problem.network.devices, whole_experts=not values.expert_tensor
     )
-    check_heads(asked.model, given)
-    report = name_stack_for_plan(asked, price(asked.problem(given.recompute), given))
+    check_heads(values.model, given)
+    report = name_stack_for_plan(values, price(values.problem(given.recompute), given))
     fields: dict[str, object] = {
         "feasible": report.feasible,
         "reason": report.reason,
         "memory_limit_bytes": report.memory_limit_bytes,
         "fullest_bytes": max(stage.memory.total for stage in report.stages),
-        "memory": memory_json(asked, report),
+        "memory": memory_json(values, report),
         "communicators": max(given.stage_point(s).communicators for s in range(given.point.pp)),
         "plan": given.to_json(),
         "stages": [_stage(stage) for stage in report.stages],
@@ -65,16 +65,16 @@ def memory(
 def _stage(stage: Stage) -> dict[str, object]:
     from nest_core.costs.memory import BUFFERS
 
-    held: Memory = stage.memory
+    parts: Memory = stage.memory
     return {
         "layers": [stage.first, stage.last],
         "chunks": [list(virtual_stage) for virtual_stage in stage.virtual_stages],
         "recompute": stage.recompute,
-        "memory_bytes": {part: getattr(held, part) for part in PARTS},
-        "buffers_bytes": {part: getattr(held, part) for part in BUFFERS},
-        "tensor_bytes": held.tensors,
-        "total_bytes": held.total,
-        "host_bytes": held.host,
+        "memory_bytes": {part: getattr(parts, part) for part in PARTS},
+        "buffers_bytes": {part: getattr(parts, part) for part in BUFFERS},
+        "tensor_bytes": parts.tensors,
+        "total_bytes": parts.total,
+        "host_bytes": parts.host,
     }
 
 

@@ -34,17 +34,17 @@ def next(  # named as the command is
 
     if seed < 0:
         raise InputError("--seed", "must not be negative", seed, "give another number")
-    asked = nest.load(scenario, settings(sets or ()))
+    document = nest.load(scenario, settings(sets or ()))
     if experiment not in ("", "uplinks"):
         raise InputError("--experiment", "must be uplinks", experiment, "leave it out")
     if experiment and runs is not None:
         rule = "has no part in an experiment, which runs once for every number of uplinks left"
         raise InputError("--runs", rule, runs, "leave it out")
     if experiment:
-        found: Experiment | Next = write_experiment(asked, to=to)
+        choice: Experiment | Next = write_experiment(document, to=to)
     else:
-        found = nest.next_runs(asked, 6 if runs is None else runs, to=to, seed=seed)
-    written = found.write(output)
-    fields = found.to_json() | {"files": {path.name: str(path) for path in written}}
-    said = "".join(f"\n\nWritten to {path}." for path in written)
-    emit(fields, as_json, lambda _: f"{found}{said}")
+        choice = nest.next_runs(document, 6 if runs is None else runs, to=to, seed=seed)
+    written = choice.write(output)
+    fields = choice.to_json() | {"files": {path.name: str(path) for path in written}}
+    paths = "".join(f"\n\nWritten to {path}." for path in written)
+    emit(fields, as_json, lambda _: f"{choice}{paths}")

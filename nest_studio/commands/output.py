@@ -73,13 +73,13 @@ def require_torch(what: str) -> None:
         )
 
 
-class Result(Protocol):
+class Printable(Protocol):
     """What the API answers with."""
 
     def to_json(self) -> Mapping[str, object]:
         """Its fields."""
 
 
-def show(result: Result, as_json: bool) -> None:
+def show(result: Printable, as_json: bool) -> None:
     """Print a result of the API as `emit` prints fields."""
     emit(result.to_json() if as_json else {}, as_json, lambda _: str(result))

@@ -30,8 +30,8 @@ def paper(
     """Compute a figure or table of the paper again."""
     from nest_core.paper import reproduce
 
-    found = reproduce(name, costs)
-    emit(found.to_json(), as_json, lambda _: _as_text(found))
+    reproduction = reproduce(name, costs)
+    emit(reproduction.to_json(), as_json, lambda _: _as_text(reproduction))
 
 
 def _as_text(found: Reproduction) -> str:

@@ -40,13 +40,13 @@ def place(
     if placement is not None and plan is None:
         raise InputError("--placement", "must come with --plan", str(placement), "add --plan")
     _check_ending(output)
-    found = nest.place(nest.load(scenario, settings(sets or ())), plan, placement=placement)
-    if output is None or found.plan is None:
-        show(found, as_json)
+    mapping = nest.place(nest.load(scenario, settings(sets or ())), plan, placement=placement)
+    if output is None or mapping.plan is None:
+        show(mapping, as_json)
         return
-    fields = found.to_json()
+    fields = mapping.to_json()
     document = json.dumps(plain({"plan": fields["plan"], "placement": fields["placement"]})) + "\n"
-    text = document if output.suffix.lower() == ".json" else found.to_csv()
+    text = document if output.suffix.lower() == ".json" else mapping.to_csv()
     write_file(output, text, "--output")
     emit(fields | {"output": str(output)}, as_json, _as_text)
 

@@ -47,23 +47,25 @@ def plan(
         raise InputError("--seed", "must not be negative", seed, "give another number")
     checked_draws(draws, "--draws")
     changes = settings(sets or ()) | ({} if top is None else {"search.top": top})
-    asked = nest.load(scenario, changes).values
+    values = nest.load(scenario, changes).values
     with watched() as (progress, stop):
-        problem = asked.problem()
-        found = answer(asked, problem=problem, progress=progress, stop=stop)
+        problem = values.problem()
+        result = answer(values, problem=problem, progress=progress, stop=stop)
         if draws:
             with processes(cores()) as pool:  # which hears no interrupt: this process does
-                found = with_draws(found, problem, draws, pool=pool, progress=tell_share, stop=stop)
-    fields = found.to_json()
+                result = with_draws(
+                    result, problem, draws, pool=pool, progress=tell_share, stop=stop
+                )
+    fields = result.to_json()
     fields["shadow_prices"] = fields["head_room"] = None
-    best = found.result.best
-    if best and found.result.certificate.proven:
-        limit, plans = asked.time_limit_s, (best, *found.result.alternatives)
-        fields["shadow_prices"] = shadow_prices(problem, asked.space, best.iteration_s, limit)
-        steps = head_room_steps(problem, asked.space, plans, limit)
+    best = result.result.best
+    if best and result.result.certificate.proven:
+        limit, plans = values.time_limit_s, (best, *result.result.alternatives)
+        fields["shadow_prices"] = shadow_prices(problem, values.space, best.iteration_s, limit)
+        steps = head_room_steps(problem, values.space, plans, limit)
         fields["head_room"] = [step.to_json(best.iteration_s) for step in steps]
     if audit:
-        checked = audit_search(problem, asked.space, found.result, audit, seed)
+        checked = audit_search(problem, values.space, result.result, audit, seed)
         fields["audit"] = {
             "solved": checked.solved,
             "infeasible": checked.infeasible,

@@ -52,10 +52,10 @@ def profile(
     from nest_core.workload.model_files import load_model
 
     one_of("--device", device, ("cuda", "cpu"))
-    known = load_model(model, Path())
+    presets = load_model(model, Path())
     strategies = _strategies(tp, sp, ep, micro_batch, sequence, precision, attention)
     repeats = REPEATS[device] if repeat is None else _repeats(repeat)
-    plain = re.sub(r"[^a-z0-9.]+", "-", known.name.lower()).strip("-.")
+    plain = re.sub(r"[^a-z0-9.]+", "-", presets.name.lower()).strip("-.")
     target = output or Path(f"{plain}-{device}-{precision}.json")
     before = _held(target, append, load_profile)
     require_torch("measure kernels")
@@ -64,10 +64,10 @@ def profile(
     from nest_core.hardware.profiling import check_device, measure
 
     check_device(device)
-    found = cases(known, strategies)
-    check_affordable(found, device)
-    made = measure(
-        found,
+    results = cases(presets, strategies)
+    check_affordable(results, device)
+    new_profile = measure(
+        results,
         target.stem,
         cast(Literal["cuda", "cpu"], device),
         precision,
@@ -75,9 +75,9 @@ def profile(
         datetime.now(UTC).date().isoformat(),
         lambda line: print(line, file=sys.stderr),
     )
-    whole = joined(before, made) if before else made
-    write_file(target, write_profile(whole), "--output")
-    emit(_fields(made, whole, target), as_json, _as_text)
+    measured = joined(before, new_profile) if before else new_profile
+    write_file(target, write_profile(measured), "--output")
+    emit(_fields(new_profile, measured, target), as_json, _as_text)
 
 
 def one_of(option: str, value: str, known: Iterable[str]) -> None:
@@ -197,17 +197,17 @@ def _as_text(fields: Mapping[str, Any]) -> str:
         ]
         for entry in longest[:SHOWN]
     ]
-    left = [
+    skipped = [
         f"left out: {entry['operators'][0]}, {entry['direction']}: {entry['reason']}"
         for entry in fields["skipped"]
     ]
     return "\n".join(
         [
             f"{fields['device']}, torch {fields['torch']}, {fields['precision']}: "
-            f"{len(fields['operators'])} kernels measured, {len(left)} left out; "
+            f"{len(fields['operators'])} kernels measured, {len(skipped)} left out; "
             f"{fields['output']} holds {fields['kernels']}",
             "",
             table(["operator", "pass", "shape or size", "µs", "spread", "what ran"], rows),
-            *left,
+            *skipped,
         ]
     )

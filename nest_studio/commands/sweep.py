@@ -46,19 +46,19 @@ def sweep(
     from nest_studio.session.store import Database, StoredAnswers, database_url
 
     began = time.monotonic()
-    asked = load_study(study, Path())
-    if asked.design is not None:
+    loaded = load_study(study, Path())
+    if loaded.design is not None:
         raise InputError("study", "must have axes", study, "use nest-studio design for a [design]")
     file = output or Path(f"{Path(study).stem}.parquet")
-    write = _writer(asked, file)
+    write = _writer(loaded, file)
     answers = StoredAnswers(Database(database_url()))
-    with interrupts(shared_event()) as stop, progress(asked.name) as tell:
+    with interrupts(shared_event()) as stop, progress(loaded.name) as tell:
         pool = opened_pool(stop, workers, dask)
-        ended = run(asked.points(), answers, pool, tell=tell, stop=stop.is_set)
-    rows = list(rows_of(asked, answers))
+        ended = run(loaded.points(), answers, pool, tell=tell, stop=stop.is_set)
+    rows = list(rows_of(loaded, answers))
     write(rows)
-    found = {
-        "points": len(asked),
+    fields = {
+        "points": len(loaded),
         "computed": ended.computed,
         "reused": ended.reused,
         "failed": ended.failed,
@@ -67,16 +67,16 @@ def sweep(
         "output": str(file),
         "wall_s": time.monotonic() - began,
     }
-    emit(found, as_json, _as_text)
+    emit(fields, as_json, _as_text)
 
 
 def _as_text(found: Mapping[str, Any]) -> str:
-    said = (
+    line = (
         f"{found['rows']:,} of {found['points']:,} points in {found['output']}: "
         f"{found['computed']:,} computed, {found['reused']:,} reused, {found['failed']:,} failed, "
         f"{found['wall_s']:.1f} s"
     )
-    return said if found["whole"] else f"{said}\nStopped: the same command goes on from here."
+    return line if found["whole"] else f"{line}\nStopped: the same command goes on from here."
 
 
 def _writer(study: Study, file: Path) -> Callable[[list[dict[str, Any]]], None]:
@@ -128,8 +128,8 @@ def progress(name: str) -> Iterator[Callable[[int, int], None]]:
     )
 
     columns = (TextColumn(name), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    shown = Console(stderr=True)
-    with Progress(*columns, console=shown, disable=not sys.stderr.isatty()) as bar:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task("", total=None)
         yield lambda answered, total: bar.update(task, completed=answered, total=total)
 

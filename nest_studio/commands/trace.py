@@ -52,9 +52,9 @@ def trace(
     from nest_core.workload.model_files import load_model
     from nest_core.workload.report import read_strategy, report_model
 
-    known = load_model(model, Path())
-    asked = read_strategy(strategy, sequence=known.positions or 4096)
-    return emit(report_model(known, asked), as_json, _as_text)
+    preset = load_model(model, Path())
+    rank = read_strategy(strategy, sequence=preset.positions or 4096)
+    return emit(report_model(preset, rank), as_json, _as_text)
 
 
 def _own(target: str, strategy: str, output: Path | None) -> dict[str, Any]:
@@ -64,20 +64,20 @@ def _own(target: str, strategy: str, output: Path | None) -> dict[str, Any]:
     from nest_core.workload.report import own_sizes, read_strategy, report_layers
     from nest_core.workload.tracing.own import as_document, model_sizes, trace_own
 
-    asked = read_strategy(strategy)
+    rank = read_strategy(strategy)
     with contextlib.redirect_stdout(sys.stderr):  # what the module prints is not the answer
         layers = trace_own(target, Path.cwd())
     if output is not None:
-        nodes = {each.kind: each.nodes for each in layers}
+        nodes = {layer.kind: layer.nodes for layer in layers}
         text = as_document(output.stem, target, nodes, model_sizes(target, layers))
         write_file(output, text, "--output")
-    graphs = [(graph_of(each.kind, each.nodes), each) for each in layers]
+    graphs = [(graph_of(layer.kind, layer.nodes), layer) for layer in layers]
     return {
         "model": target,
-        "parameters": sum(each.count * each.parameters for each in layers),
+        "parameters": sum(layer.count * layer.parameters for layer in layers),
         "layers": report_layers(
-            [(graph, each.count, own_sizes(graph, each.sizes, asked)) for graph, each in graphs],
-            asked,
+            [(graph, layer.count, own_sizes(graph, layer.sizes, rank)) for graph, layer in graphs],
+            rank,
         ),
     }
 

@@ -32,7 +32,7 @@ def traffic(
     from nest_core.scenario import load_fabric
 
     specification = load_fabric(fabric)
-    found = count(
+    result = count(
         collapse(specification),
         cast(Pattern, pattern),
         replica,
@@ -42,12 +42,12 @@ def traffic(
         specification,
     )
     fields = {
-        "time_s": found.time_s,
-        "explicit_time_s": found.explicit_time_s,
-        "contention_free_s": found.contention_free_s,
+        "time_s": result.time_s,
+        "explicit_time_s": result.explicit_time_s,
+        "contention_free_s": result.contention_free_s,
         "busiest_links": [
             {"name": link.name, "load_bytes": link.load_bytes, "capacity_Bps": link.capacity_Bps}
-            for link in found.busiest
+            for link in result.busiest
         ],
     }
     emit(fields, as_json, _as_text)

@@ -45,11 +45,11 @@ def watched(
     Progress goes to standard error where that is a terminal. The first interrupt (Ctrl-C) ends
     the search with the best plan so far; a second one the program.
     """
-    out, shown = stream or sys.stderr, [clock()]
+    out, last_print = stream or sys.stderr, [clock()]
 
     def progress(now: Progress) -> None:
-        if out.isatty() and clock() - shown[0] >= EVERY_S:
-            shown[0] = clock()
+        if out.isatty() and clock() - last_print[0] >= EVERY_S:
+            last_print[0] = clock()
             print(f"\r{_line(now)}", end="", file=out, flush=True)
 
     with interrupts() as stopped:

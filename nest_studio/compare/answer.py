@@ -27,7 +27,7 @@ from nest_core.studies.ordering import ordered
 from nest_core.studies.whole_bill import WholeBill
 from nest_studio.components.browser.svg import show_svg
 from nest_studio.jobs.tasks.plans import design_pictures
-from nest_studio.jobs.waiting import awaited
+from nest_studio.jobs.waiting import panel, submitted
 from nest_studio.notebook.pins import pin_button
 
 __all__ = ["answer"]
@@ -178,8 +178,8 @@ def _pictures(bills: Sequence[WholeBill]) -> None:
         for one in known
         if one.scenario is not None
     )
-    found: tuple[Drawn, ...] | None = awaited(
-        design_pictures, designs, _SILHOUETTE_PX, what="Drawing the fabrics", key="designs"
+    found: tuple[Drawn, ...] | None = panel(
+        submitted(design_pictures, designs, _SILHOUETTE_PX), "Drawing the fabrics", key="designs"
     )
     for start in range(0, len(known), _ABREAST):
         columns = st.columns(_ABREAST, gap="medium")

@@ -11,7 +11,7 @@ from nest_core.report.figures.comparison import SCENARIO_COLOURS, pictures
 from nest_core.report.figures.comparison_words import formulae
 from nest_core.studies.comparison import Comparison
 from nest_core.studies.comparison_table import ComparisonLine
-from nest_studio.components.show import PicturePlace, download, facts
+from nest_studio.components.show import download, facts, show_picture
 from nest_studio.form.fields import ADDRESS
 
 __all__ = ["comparison_table", "figures"]
@@ -50,8 +50,8 @@ def figures(key: str, comparison: Comparison, *, pending: bool) -> None:
     """
     first, cost, *asked, balance, levels = _drawn(key, comparison)
     _abreast("cost", [first, cost])
-    PicturePlace("compare-balance").draw(balance)
-    PicturePlace("compare-levels").draw(levels)
+    show_picture(balance, "compare-balance")
+    show_picture(levels, "compare-levels")
     if pending:
         facts("What takes several more searches is being planned …", kind="nest-quiet")
     _abreast("asked", asked)
@@ -60,7 +60,7 @@ def figures(key: str, comparison: Comparison, *, pending: bool) -> None:
 def _abreast(row: str, shown: list[Picture]) -> None:
     columns = st.columns(len(shown), gap="medium") if shown else ()
     for place, (column, picture) in enumerate(zip(columns, shown, strict=True)):
-        PicturePlace(f"compare-{row}-{place}", column).draw(picture)
+        show_picture(picture, f"compare-{row}-{place}", column)
 
 
 def comparison_table(comparison: Comparison) -> None:

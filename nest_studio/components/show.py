@@ -1,8 +1,4 @@
-"""How pages show what the core returns: pictures, headlines, facts.
-
-Places are made once per run and can be drawn again: what stood there stays visible until the
-new content replaces it, so a page neither jumps nor goes blank while it redraws.
-"""
+"""How pages show what the core returns: pictures, headlines, facts."""
 
 from __future__ import annotations
 
@@ -22,12 +18,12 @@ from nest_core.report.figures import Picture
 from nest_studio.form.fields import OneOf, one_of, settle
 
 __all__ = [
-    "HeadlineRow",
-    "PicturePlace",
     "download",
     "facts",
+    "headline_row",
     "local_time",
     "mark_results",
+    "show_picture",
     "told",
 ]
 
@@ -76,46 +72,31 @@ def told(say: Callable[[str], Any] = st.error) -> Iterator[None]:
         say(as_markdown(error))
 
 
-class HeadlineRow:
-    """Headline figures side by side, each with its formula one click away.
+def headline_row(headlines: tuple[Headline, ...], *, spans: bool = False) -> None:
+    """Show headline figures side by side, each with its formula one click away.
 
     Parameters
     ----------
     headlines : tuple of Headline
     spans : bool
-        Whether a line beneath every figure is kept for its interval.
+        Whether a line beneath every figure is for its interval.
     """
-
-    def __init__(self, headlines: tuple[Headline, ...], *, spans: bool = False) -> None:
-        self._shown = headlines
-        self._spans = spans
-        self._places: list[tuple[Any, Any, Any]] = []
-        for column, headline in zip(st.columns(len(headlines)), headlines, strict=True):
-            with column:
-                value = st.metric(as_markdown(headline.name), as_markdown(headline.value))
-                note = st.html(self._below(headline))
-                formula = st.popover("Formula", type="tertiary").html(_formula(headline))
-            self._places.append((value, note, formula))
-
-    def update(self, headlines: tuple[Headline, ...]) -> None:
-        """Draw those that changed again."""
-        for place, before, now in zip(self._places, self._shown, headlines, strict=True):
-            if now != before:
-                place[0].metric(as_markdown(now.name), as_markdown(now.value))
-                place[1].html(self._below(now))
-                place[2].html(_formula(now))
-        self._shown = headlines
-
-    def _below(self, headline: Headline) -> str:
-        note = _lines([headline.note], "nest-note")
-        return _span(headline) + note if self._spans else note
+    for column, headline in zip(st.columns(len(headlines)), headlines, strict=True):
+        with column:
+            st.metric(as_markdown(headline.name), as_markdown(headline.value))
+            note = _lines([headline.note], "nest-note")
+            st.html(_span(headline) + note if spans else note)
+            st.popover("Formula", type="tertiary").html(_formula(headline))
 
 
-class PicturePlace:
-    """Where a picture stands: its finding above, below its reading help and ways to keep it.
+def show_picture(
+    picture: Picture, key: str, place: Any = st, on_pick: Callable[[Any], None] | None = None
+) -> None:
+    """Show a picture: its finding above, below its reading help and ways to save it.
 
     Parameters
     ----------
+    picture : Picture
     key : str
         Tells the pictures of a page apart; the chart's key is ``plot-{key}``.
     place : container, optional
@@ -124,73 +105,45 @@ class PicturePlace:
         Called with what a clicked point carries as its ``customdata``, before the page runs again.
         A click beside the points, or on one that carries nothing, calls nobody.
     """
-
-    def __init__(
-        self, key: str, place: Any = st, on_pick: Callable[[Any], None] | None = None
-    ) -> None:
-        self._key = key
-        self._on_pick = on_pick
-        self._format = f"figure-format-{key}"
-        self._place = place.container()
-        self._parts: tuple[Any, Any, Any] | None = None
-        self._shown: Picture | None = None
-        self._draws = 0
-
-    def draw(self, shown: Picture) -> None:
-        """Draw a picture in place of what stood here."""
-        # One run may draw several times, and a chart's key may occur once.
-        again, self._shown = self._shown is not None, shown
-        head, plot, foot = self._parts or (self._place,) * 3
-        chart = f"plot-{self._key}{'-again' * self._draws}"
-        self._draws += 1
-        settle(self._format, OneOf(FORMATS))
-        kind = st.session_state.get(self._format, FORMATS[0])
-        head = head.html(_head(shown))
-        plot = plot.plotly_chart(
-            shown.drawn(),
-            key=chart,
-            config=_plot_config(shown, kind),
-            alt=f"{shown.title}. {shown.subtitle}.",
-            selection_mode="points",
-            on_select=(lambda: self._pick(chart)) if self._on_pick else "ignore",
+    format_key = f"figure-format-{key}"
+    settle(format_key, OneOf(FORMATS))
+    box = place.container()
+    box.html(_head(picture))
+    box.plotly_chart(
+        picture.drawn(),
+        key=f"plot-{key}",
+        config=_plot_config(picture, st.session_state.get(format_key, FORMATS[0])),
+        alt=f"{picture.title}. {picture.subtitle}.",
+        selection_mode="points",
+        on_select=(lambda: _pick(key, on_pick)) if on_pick else "ignore",
+    )
+    foot = box.container(horizontal=True, gap="small", key=f"figure-foot-{key}")
+    foot.html(_lines([picture.reading], "nest-reading"))
+    with foot.popover("Save", type="tertiary", key=f"figure-menu-{key}"):
+        st.download_button(
+            "Data (CSV)",
+            picture.to_csv,
+            f"{key}.csv",
+            "text/csv",
+            on_click="ignore",
+            key=f"figure-csv-{key}",
+            help="What the plot draws: one row per bar, point or cell.",
         )
-        reading = _lines([shown.reading], "nest-reading")
-        self._parts = head, plot, foot.html(reading) if again else self._foot(reading)
+        one_of(
+            st,
+            "Picture",
+            FORMATS,
+            FORMATS[0],
+            format_key,
+            help="What the camera saves that shows where the plot is pointed at.",
+        )
 
-    def _data(self) -> str:
-        """What stands here, as CSV."""
-        return self._shown.to_csv() if self._shown else ""
 
-    def _pick(self, chart: str) -> None:
-        """Hand on what the clicked point carries."""
-        match st.session_state.get(chart):
-            case {"selection": {"points": [{"customdata": carried}, *_]}} if carried is not None:
-                if self._on_pick is not None:
-                    self._on_pick(carried)
-
-    def _foot(self, reading: str) -> Any:
-        """Words at the left, a quiet menu at the right; the words can be drawn again."""
-        row = self._place.container(horizontal=True, gap="small", key=f"figure-foot-{self._key}")
-        words = row.html(reading)
-        with row.popover("Save", type="tertiary", key=f"figure-menu-{self._key}"):
-            st.download_button(
-                "Data (CSV)",
-                self._data,
-                f"{self._key}.csv",
-                "text/csv",
-                on_click="ignore",
-                key=f"figure-csv-{self._key}",
-                help="What the plot draws: one row per bar, point or cell.",
-            )
-            one_of(
-                st,
-                "Picture",
-                FORMATS,
-                FORMATS[0],
-                self._format,
-                help="What the camera saves that shows where the plot is pointed at.",
-            )
-        return words
+def _pick(key: str, on_pick: Callable[[Any], None]) -> None:
+    """Hand on what the clicked point carries."""
+    match st.session_state.get(f"plot-{key}"):
+        case {"selection": {"points": [{"customdata": carried}, *_]}} if carried is not None:
+            on_pick(carried)
 
 
 def _plot_config(shown: Picture, kind: str) -> dict[str, Any]:
@@ -211,8 +164,8 @@ def _lines(lines: tuple[str, ...] | list[str], kind: str) -> str:
 
 
 def _span(headline: Headline) -> str:
-    told = f' title="{html.escape(headline.basis)}"' if headline.basis else ""
-    return f'<div class="nest-span"{told}>{html.escape(headline.span)}</div>'
+    title = f' title="{html.escape(headline.basis)}"' if headline.basis else ""
+    return f'<div class="nest-span"{title}>{html.escape(headline.span)}</div>'
 
 
 def _formula(headline: Headline) -> str:

@@ -14,7 +14,7 @@ from nest_core.documents.units import format_money
 from nest_core.report.figures.bill import bill_figure, bill_rows, link_rows, watts
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario
-from nest_studio.components.show import PicturePlace, facts, told
+from nest_studio.components.show import facts, show_picture, told
 from nest_studio.form.fields import (
     Edits,
     OneOf,
@@ -24,7 +24,7 @@ from nest_studio.form.fields import (
     widget_value,
 )
 from nest_studio.jobs.tasks.fabrics import FabricAnswer, fabric_bill
-from nest_studio.jobs.waiting import Job, submitted, there
+from nest_studio.jobs.waiting import WorkerJob, panel, submitted
 
 __all__ = ["bill_figures", "bill_job", "bill_section", "price_settings"]
 
@@ -43,7 +43,7 @@ COLUMNS = {
 }
 
 
-def bill_job(scenario: Scenario, place: str) -> Job:
+def bill_job(scenario: Scenario, place: str) -> WorkerJob:
     """The bill of a fabric, on the price list as the session has it."""
     return submitted(fabric_bill, scenario, price_settings(), place=place)
 
@@ -75,15 +75,16 @@ def bill_section(scenario: Scenario, answer: FabricAnswer) -> None:
     st.subheader("Bill of materials")
     job = bill_job(scenario, "bill")
     with told():
-        if there(job, "Counting its parts", key="bill"):
-            _bill(job.result(0), answer)
+        counted = panel(job, "Counting its parts", key="bill")
+        if counted is not None:
+            _bill(counted, answer)
     _price_list()
 
 
 def _bill(found: Bill, answer: FabricAnswer) -> None:
     left, right = st.columns([2, 3], gap="medium")
     with left:
-        PicturePlace("bill").draw(bill_figure(found))
+        show_picture(bill_figure(found), "bill")
         facts(_racks(found), kind="nest-quiet")
         for check in found.checks:
             facts(f"⚠ {check}")

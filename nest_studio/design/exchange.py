@@ -16,7 +16,7 @@ from nest_studio.design.canvas import new_drawing, own_from
 from nest_studio.form.fabric import is_own
 from nest_studio.form.fields import upload
 from nest_studio.jobs.tasks.fabrics import FabricAnswer, fabric_export, fabric_import
-from nest_studio.jobs.waiting import WorkerCrash, awaited, forget, submitted
+from nest_studio.jobs.waiting import WorkerCrash, forget, panel, submitted
 from nest_studio.session.own_fabric import forget_places, own_document, own_fabric
 
 __all__ = ["bring_controls", "take_along", "what_was_read"]
@@ -68,14 +68,12 @@ def take_along(scenario: Scenario, answer: FabricAnswer) -> None:
         )
         exported: FabricText | None = None
         with told(st.info):
-            exported = awaited(
-                fabric_export,
-                _as_drawn(scenario),
-                format_,
-                what="Writing it and reading it again to compare",
+            exported = panel(
+                submitted(
+                    fabric_export, _as_drawn(scenario), format_, place="export", urgent=False
+                ),
+                "Writing it and reading it again to compare",
                 key="export",
-                place="export",
-                urgent=False,
             )
         if exported is None:
             return

@@ -23,7 +23,7 @@ from nest_studio.design.bill import price_settings
 from nest_studio.form.fields import OneOf, upload, widget
 from nest_studio.jobs.tasks.fabrics import FabricAnswer
 from nest_studio.jobs.tasks.orders import acceptance, cable_file, cable_summary
-from nest_studio.jobs.waiting import awaited, submitted
+from nest_studio.jobs.waiting import panel, submitted
 
 __all__ = ["order_section"]
 
@@ -63,13 +63,10 @@ def order_section(scenario: Scenario, answer: FabricAnswer) -> None:
 def _cables(scenario: Scenario, answer: FabricAnswer) -> None:
     settings = price_settings()
     with told(lambda why: facts(why, kind="nest-quiet")):
-        found = awaited(
-            cable_summary,
-            scenario,
-            settings,
-            what="Listing its cables",
+        found = panel(
+            submitted(cable_summary, scenario, settings, place="cables"),
+            "Listing its cables",
             key="cables",
-            place="cables",
         )
         if found is None:
             return
@@ -115,15 +112,10 @@ def _acceptance(
 ) -> None:
     verdict: Verdict | None = None
     try:
-        verdict = awaited(
-            acceptance,
-            scenario,
-            device,
-            logs,
-            what="Pricing its acceptance tests",
+        verdict = panel(
+            submitted(acceptance, scenario, device, logs, place="acceptance", urgent=False),
+            "Pricing its acceptance tests",
             key="acceptance",
-            place="acceptance",
-            urgent=False,
         )
     except InputError as error:
         if not logs:

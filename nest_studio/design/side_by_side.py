@@ -14,12 +14,12 @@ from nest_core.documents.quoting import as_markdown
 from nest_core.documents.units import humanise_seconds
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario
-from nest_studio.components.show import PicturePlace, facts
+from nest_studio.components.show import facts, show_picture
 from nest_studio.design.bill import bill_figures, bill_job
 from nest_studio.form.fabric import fabric_scenario, own_names
 from nest_studio.form.fields import SomeOf, widget
 from nest_studio.jobs.tasks.fabrics import FabricAnswer, all_reduce_time, fabric_answer
-from nest_studio.jobs.waiting import given_up, submitted, there
+from nest_studio.jobs.waiting import given_up, panel, submitted
 
 __all__ = ["beside"]
 
@@ -91,7 +91,7 @@ def beside(scenario: Scenario) -> None:
             facts(names[index], kind="nest-subtitle")
             shown = column.answer.map
             plot = go.Figure(shown.plot).update_layout(height=MAP_HEIGHT)
-            PicturePlace(f"beside-{index}").draw(replace(shown, plot=plot))
+            show_picture(replace(shown, plot=plot), f"beside-{index}")
 
 
 def _column(number: int, name: str, scenario: Scenario) -> _Column | None:
@@ -102,10 +102,13 @@ def _column(number: int, name: str, scenario: Scenario) -> _Column | None:
         bill_job(scenario, places[1]),
         submitted(all_reduce_time, scenario, urgent=False, place=places[2]),
     )
+    parts = []
     for job, place in zip(jobs, places, strict=True):
-        if not there(job, f"Pricing the same collective on {name}", key=place):
+        part = panel(job, f"Pricing the same collective on {name}", key=place)
+        if part is None:
             return None
-    return _Column(*(job.result(0) for job in jobs))
+        parts.append(part)
+    return _Column(*parts)
 
 
 def _place(number: int, part: str) -> str:

@@ -25,7 +25,7 @@ from nest_core.report.figures.collectives import bandwidth_figure, size_label, t
 from nest_core.report.picture.matrix import matrix_picture, pointing
 from nest_core.scenario import Scenario
 from nest_studio.components.browser.fabric import show_fabric, shown_width
-from nest_studio.components.show import HeadlineRow, PicturePlace, facts, mark_results
+from nest_studio.components.show import facts, headline_row, mark_results, show_picture
 from nest_studio.form.fabric import (
     changes,
     fabric_fields,
@@ -43,7 +43,7 @@ from nest_studio.jobs.tasks.fabrics import (
     fabric_sweep,
 )
 from nest_studio.jobs.tasks.plans import level_matrices
-from nest_studio.jobs.waiting import Job, awaited, submitted, there
+from nest_studio.jobs.waiting import WorkerJob, panel, submitted
 from nest_studio.plan.state import planned_scenario
 from nest_studio.session.own_fabric import OWN
 
@@ -108,14 +108,14 @@ def no_heading(lacking: str) -> None:
     facts(OWN, kind="nest-scenario")
     facts(f"Not a fabric yet: {lacking}", kind="nest-quiet")
     names = ("Devices", "Levels", "Bisection", "Of full bisection", "Collapse error")
-    HeadlineRow(tuple(Headline(name, "–", "once it is a fabric", ()) for name in names))
+    headline_row(tuple(Headline(name, "–", "once it is a fabric", ()) for name in names))
 
 
 def levels(answer: FabricAnswer) -> None:
     """The levels as a table, and as a map of who meets whom where."""
     left, right = st.columns([3, 2], gap="medium")
     left.html(answer.levels.to_html())
-    PicturePlace("fabric-levels", right).draw(answer.map)
+    show_picture(answer.map, "fabric-levels", right)
 
 
 def pin_output(answer: FabricAnswer) -> PinOutput:
@@ -128,16 +128,16 @@ def fabric_picture(scenario: Scenario) -> None:
     """The fabric by its kind's rule, beside the cost matrix of the job that was planned last."""
     job = submitted(fabric_drawn, scenario, shown_width(FABRIC), place="fabric-drawn")
     with st.container(key="waiting-drawn"):
-        is_there = there(job, "Drawing the fabric", key="fabric-drawn")
-    if is_there:
-        st.session_state[DRAWN] = scenario, job.result(0)
+        picture = panel(job, "Drawing the fabric", key="fabric-drawn")
+    if picture is not None:
+        st.session_state[DRAWN] = scenario, picture
     of, drawn = st.session_state.get(DRAWN, (None, None))
     if drawn is None or of != scenario:
         return
     title, read, reason = _matrices(scenario)
     matrix = matrix_picture(read, drawn.labels, drawn.height) if read and read.ranks else None
     show_fabric(drawn, matrix, pointing(drawn, read), key=FABRIC)
-    job_words = f"Job: {title}, as planned last or as the Plan page begins." if title else ""
+    job_words = f"WorkerJob: {title}, as planned last or as the Plan page begins." if title else ""
     facts(reason or job_words, kind="nest-quiet")
 
 
@@ -151,17 +151,16 @@ def _matrices(scenario: Scenario) -> tuple[str, CostMatrices | None, str]:
         overrides["fabric"] = scenario.fabric_table
         job = _matrices_job(Scenario(planned.document, overrides))
         with st.container(key="waiting-matrices"):
-            is_there = there(job, MATRICES, key="level-costs")
-        if not is_there:
+            found = panel(job, MATRICES, key="level-costs")
+        if found is None:
             return "", None, f"{MATRICES} …"
-        found: tuple[str, CostMatrices | None, str] = job.result(0)
     except InputError as error:
         return "", None, f"No cost matrix: {error}"
     title, read, reason = found
     return title, read, "" if read else f"No cost matrix: {reason}"
 
 
-def _matrices_job(scenario: Scenario) -> Job:
+def _matrices_job(scenario: Scenario) -> WorkerJob:
     return submitted(level_matrices, scenario, urgent=False, place="level-costs")
 
 
@@ -174,13 +173,10 @@ def explorer(scenario: Scenario, answer: FabricAnswer) -> None:
             st.info("No times: a collective needs two devices, and this fabric has one.")
             return
         try:
-            swept = awaited(
-                fabric_sweep,
-                scenario,
-                asked,
-                what="Pricing every algorithm at every size",
+            swept = panel(
+                submitted(fabric_sweep, scenario, asked, place="collective"),
+                "Pricing every algorithm at every size",
                 key="collective",
-                place="collective",
             )
         except InputError as error:
             group = "group " if error.field == "size" else ""
@@ -195,8 +191,8 @@ def explorer(scenario: Scenario, answer: FabricAnswer) -> None:
         measured = _measured_of(scenario.fabric_table["name"], found, library)
         with st.container(key="swept"):
             left, right = st.columns(2, gap="medium")
-            PicturePlace("collective-time", left).draw(time_figure(found, measured))
-            PicturePlace("collective-bandwidth", right).draw(bandwidth_figure(found, measured))
+            show_picture(time_figure(found, measured), "collective-time", left)
+            show_picture(bandwidth_figure(found, measured), "collective-bandwidth", right)
             source = f"Measured: {measured.source}." if measured else MEASURED_NONE
             facts(_waits(found, waits), f"{_library_note(library)} {source}")
 

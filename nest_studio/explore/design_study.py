@@ -20,7 +20,7 @@ from nest_core.studies.design_growth import Way, ways_to_grow
 from nest_core.studies.sensitivity import DesignAnswer, Sensitivity
 from nest_core.studies.study import Study
 from nest_studio.components.browser.svg import show_svg
-from nest_studio.components.show import PicturePlace, facts
+from nest_studio.components.show import facts, show_picture
 from nest_studio.form.fields import OneOf, widget
 from nest_studio.session.open_plan import open_plan
 
@@ -41,7 +41,7 @@ def show_design(study: Study, answer: DesignAnswer) -> None:
         if isinstance(place, int | float) and 0 <= int(place) < len(names):
             st.session_state[PICKED] = names[int(place)]
 
-    PicturePlace("design", on_pick=pick).draw(designs_picture(found, choice))
+    show_picture(designs_picture(found, choice), "design", on_pick=pick)
     proof = found.certificate
     verdict = "no other design beats these" if proof.proven else f"open, gap {percent(proof.gap)}"
     facts(f"Certificate: {verdict}.", kind="nest-quiet")
@@ -69,7 +69,7 @@ def _rests_on(rests_on: Sensitivity) -> None:
     """Draw the tornado, and say what decides."""
     left, right = st.columns([1, 1], gap="medium")
     with left:
-        PicturePlace("tornado").draw(tornado_picture(rests_on))
+        show_picture(tornado_picture(rests_on), "tornado")
     with right:
         st.html('<div class="nest-title">What decides</div>')
         facts(*rests_on.sentences)

@@ -27,7 +27,7 @@ from nest_core.studies.engine import Ended, WorkerPool
 from nest_core.studies.rows import RowCache, rows_from, rows_of, to_parquet
 from nest_core.studies.sensitivity import DesignAnswer, choose_design
 from nest_core.studies.study import Study, study_of, study_text
-from nest_studio.components.show import PicturePlace, download, facts, local_time, told
+from nest_studio.components.show import download, facts, local_time, show_picture, told
 from nest_studio.explore.design_study import show_design
 from nest_studio.explore.view import Swept
 from nest_studio.form.fields import OneOf, widget
@@ -287,8 +287,7 @@ def _result(study: Study, run: StudyRun | None) -> None:
         format_func=lambda name: METRIC_WORDS[name],
         width=360,
     )
-    place = PicturePlace("study", on_pick=lambda carried: _pick(carried))
-    place.draw(study_picture(study, shown, metric))
+    show_picture(study_picture(study, shown, metric), "study", on_pick=_pick)
     _point(study, shown, metric)
     _table(study, shown, rows)
 

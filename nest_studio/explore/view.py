@@ -29,7 +29,7 @@ from nest_core.studies.parameters import (
 )
 from nest_core.studies.ratios import MOST_MODELS, Ratios
 from nest_core.studies.sweeps import Sweep
-from nest_studio.components.show import PicturePlace, download, facts, told
+from nest_studio.components.show import download, facts, show_picture, told
 from nest_studio.form.fields import (
     Number,
     OneOf,
@@ -248,11 +248,11 @@ def show_sweep(sweep: Sweep, turned: Sequence[Swept], scenario: Scenario, pins: 
             output=lambda: output_of(studies.sweep_result(sweep)),
         )
     first = replace(first, reading=f"{first.reading} Click a point.")
-    PicturePlace("explore", on_pick=lambda carried: _point_at(sweep, carried)).draw(first)
+    show_picture(first, "explore", on_pick=lambda carried: _point_at(sweep, carried))
     _point(sweep, turned, scenario)
     columns = st.columns(min(2, max(1, len(others))), gap="medium")
     for number, picture in enumerate(others):
-        PicturePlace(f"explore-{number}", columns[number % len(columns)]).draw(picture)
+        show_picture(picture, f"explore-{number}", columns[number % len(columns)])
     _points_table(sweep)
 
 
@@ -362,7 +362,7 @@ def show_ratios(found: Ratios, inputs: dict[str, Any], pins: Any) -> None:
         )
     subtitle = "One tier at a time, the others as in the form"
     st.html(Table(ratios_finding(found), subtitle, ratio_rows(found)).to_html())
-    PicturePlace("explore-ratios").draw(ratios_picture(found))
+    show_picture(ratios_picture(found), "explore-ratios")
     with st.expander("Every ratio that was tried"):
         rows = found.rows()
         st.dataframe(rows, hide_index=True)

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nest_core.documents.presets import edition
-from nest_studio.jobs.queued import Job, Queue, Task
-from nest_studio.jobs.workers import USUAL, Answer, Limits, Worker, WorkerCrash, WorkerDied
+from nest_studio.jobs.queued import Queue, Task, WorkerJob
+from nest_studio.jobs.workers import USUAL, Limits, Worker, WorkerAnswer, WorkerCrash, WorkerDied
 
 __all__ = ["JobQueue"]
 
@@ -57,8 +57,8 @@ class JobQueue:
         self._threads: list[threading.Thread] = []
         self._workers: dict[tuple[bool, int], Worker] = {}
         self._queues = {True: Queue(by_turns=False), False: Queue(by_turns=True)}
-        self._jobs: OrderedDict[str, Job] = OrderedDict()
-        self._wishes: dict[Hashable, dict[str, Job]] = {}
+        self._jobs: OrderedDict[str, WorkerJob] = OrderedDict()
+        self._wishes: dict[Hashable, dict[str, WorkerJob]] = {}
         self._absent: dict[Hashable, float] = {}
         self._changed = threading.Condition()
         self._closed = threading.Event()
@@ -82,7 +82,7 @@ class JobQueue:
         *args: Any,
         urgent: bool = True,
         wanted_by: tuple[Hashable, str] | None = None,
-    ) -> Job:
+    ) -> WorkerJob:
         """The job of a key, old or new.
 
         Parameters
@@ -101,7 +101,7 @@ class JobQueue:
         with self._changed:
             job = self._jobs.get(key)
             if job is None:
-                job = self._jobs[key] = Job(key)
+                job = self._jobs[key] = WorkerJob(key)
                 self._queues[urgent].put(Task(job, function, args), begun=False)
                 self._begin()
                 self._changed.notify_all()
@@ -114,10 +114,10 @@ class JobQueue:
     def forget(self, key: str) -> None:
         """Begin anew when the key is asked for again; what is not done yet goes on."""
         with self._changed:
-            if key in self._jobs and self._jobs[key].ended:
+            if key in self._jobs and self._jobs[key].done():
                 del self._jobs[key]
 
-    def cancel(self, holder: Hashable, job: Job) -> Job:
+    def cancel(self, holder: Hashable, job: WorkerJob) -> WorkerJob:
         """A holder no longer wants a job; what the holder has of it.
 
         That is the job itself, which ends, if nobody else wants it; else one without a result.
@@ -129,9 +129,9 @@ class JobQueue:
             if not job._wanted:
                 self._stop(job)
                 return job
-        mine = Job(job.key)
+        mine = WorkerJob(job.key)
         mine.stop()
-        mine.end(Answer())
+        mine.end(WorkerAnswer())
         return mine
 
     def give_up(self, holder: Hashable, place: str) -> None:
@@ -164,28 +164,28 @@ class JobQueue:
         for worker in self._workers.values():
             worker.end()
 
-    def _want(self, holder: Hashable, place: str, job: Job) -> None:
+    def _want(self, holder: Hashable, place: str, job: WorkerJob) -> None:
         if self._wishes.get(holder, {}).get(place) is job:
             return
-        if not job.ended:
+        if not job.done():
             job._wanted.add((holder, place))
         self.give_up(holder, place)
-        if not job.ended:
+        if not job.done():
             self._wishes.setdefault(holder, {})[place] = job
 
-    def _stop(self, job: Job) -> None:
+    def _stop(self, job: WorkerJob) -> None:
         """Nobody wants it: it ends, and is begun anew when it is asked for again."""
-        if job.ended:
+        if job.done():
             return
         job.stop()
         if self._jobs.get(job.key) is job:
             del self._jobs[job.key]
         if any(queue.drop(job) for queue in self._queues.values()):
-            job.end(Answer())
+            job.end(WorkerAnswer())
 
     def _make_room(self) -> None:
         """Forget the oldest results, if there are too many or too large ones."""
-        ended = [job for job in self._jobs.values() if job.ended]
+        ended = [job for job in self._jobs.values() if job.done()]
         size = sum(job.takes for job in ended)
         for job in ended[:-1]:
             if len(self._jobs) <= KEPT and size <= KEPT_BYTES:
@@ -213,7 +213,7 @@ class JobQueue:
         """One place's work, job by job."""
         queue = self._queues[urgent]
         if first is not None:
-            self._answer(Task(Job("first"), first, ()), urgent, place)
+            self._answer(Task(WorkerJob("first"), first, ()), urgent, place)
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._closed.is_set() or queue.waits_for(place))
@@ -227,18 +227,18 @@ class JobQueue:
                 if answer is None and not task.job.stopped:
                     queue.put(task, begun=True)
                 else:
-                    self._end(task.job, answer or Answer())
+                    self._end(task.job, answer or WorkerAnswer())
                 self._changed.notify_all()
 
-    def _end(self, job: Job, answer: Answer) -> None:
+    def _end(self, job: WorkerJob, answer: WorkerAnswer) -> None:
         job.end(answer)
         for holder, place in tuple(job._wanted):
             self.give_up(holder, place)
 
-    def _answer(self, task: Task, urgent: bool, place: int) -> Answer | None:
+    def _answer(self, task: Task, urgent: bool, place: int) -> WorkerAnswer | None:
         """What the worker at a place found; None where the task is to be taken up again."""
         if task.job.stopped:
-            return Answer()
+            return WorkerAnswer()
         run = _Run(task.job, self._queues[urgent], place, self)
         task.tries += 1
         try:
@@ -248,11 +248,11 @@ class JobQueue:
             if task.tries < TRIES:
                 task.job.words = "its worker process ended, it begins once more"
                 return None
-            return Answer(
+            return WorkerAnswer(
                 error=WorkerCrash("its worker process ended twice, perhaps for want of memory")
             )
         except Exception as error:  # no worker to be had, or its task cannot be written
-            return Answer(error=error)
+            return WorkerAnswer(error=error)
         if run.makes_way:
             task.tries -= 1
             task.job.words = "waiting: it made way for quicker work and begins again"
@@ -274,7 +274,7 @@ class JobQueue:
 class _Run:
     """What a job's worker is told, and tells."""
 
-    job: Job
+    job: WorkerJob
     queue: Queue
     place: int
     job_queue: JobQueue

@@ -57,12 +57,12 @@ def cluster(address: str) -> Iterator[Executor]:
 def cluster_size(address: str) -> int:
     """Threads of all its workers; errors as for `cluster`."""
     with _client(address) as client:
-        found = int(sum(client.nthreads().values()))
-    if not found:
+        threads = int(sum(client.nthreads().values()))
+    if not threads:
         raise InputError(
             "--dask", "must name a scheduler that has workers", address, "start dask worker there"
         )
-    return found
+    return threads
 
 
 def _client(address: str) -> Any:

@@ -6,18 +6,18 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Hashable
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
-from nest_studio.jobs.workers import Answer, Stopped, WorkerCrash
+from nest_studio.jobs.workers import Stopped, WorkerAnswer, WorkerCrash
 
-__all__ = ["CANCELLED", "Job", "Queue", "Task"]
+__all__ = ["CANCELLED", "Queue", "Task", "WorkerJob"]
 
 CANCELLED = "cancelled"
 
 
-class Job(Future[Any]):
+class WorkerJob(Future[Any]):
     """One piece of work; its result is what its function found.
 
     Parameters
@@ -51,11 +51,6 @@ class Job(Future[Any]):
         self._stop = threading.Event()
 
     @property
-    def ended(self) -> bool:
-        """Whether it has a result, failed, or was stopped."""
-        return self.done()
-
-    @property
     def stopped(self) -> bool:
         """Whether it was asked to end."""
         return self._stop.is_set()
@@ -64,11 +59,6 @@ class Job(Future[Any]):
     def partial(self) -> bool:
         """Whether there may have been more to find: it was told to stop before its end."""
         return self.late or self.stopped
-
-    @property
-    def failed(self) -> bool:
-        """Whether it ended without a result."""
-        return self.done() and self.exception() is not None
 
     @property
     def takes(self) -> int:
@@ -92,11 +82,7 @@ class Job(Future[Any]):
         self.stop()
         return False
 
-    def wait(self, timeout_s: float) -> bool:
-        """Whether it has ended after so long."""
-        return bool(wait((self,), timeout_s).done)
-
-    def end(self, answer: Answer) -> None:
+    def end(self, answer: WorkerAnswer) -> None:
         """Take its result, or why there is none; the first stands."""
         if self.done():
             return
@@ -113,7 +99,7 @@ class Job(Future[Any]):
 class Task:
     """A job with what is to be done."""
 
-    job: Job
+    job: WorkerJob
     function: Callable[..., Any]
     args: tuple[Any, ...]
     tries: int = 0
@@ -138,7 +124,7 @@ class Queue:
     def put(self, task: Task, *, begun: bool) -> None:
         (self._begun if begun else self._new).append(task)
 
-    def drop(self, job: Job) -> bool:
+    def drop(self, job: WorkerJob) -> bool:
         """Whether a job waited here, and does no more."""
         for tasks in (self._new, self._begun):
             for task in tasks:

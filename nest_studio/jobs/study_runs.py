@@ -22,7 +22,7 @@ from nest_core.studies.rows import RowCache
 from nest_core.studies.solving import Stop, Tell
 from nest_core.studies.study import Study
 from nest_studio.jobs.job_queue import JobQueue
-from nest_studio.jobs.queued import Job
+from nest_studio.jobs.queued import WorkerJob
 
 __all__ = ["QueueExecutor", "StudyRun", "begin", "running", "swept"]
 
@@ -49,7 +49,7 @@ class QueueExecutor(Executor):
     def __init__(self, queue: JobQueue) -> None:
         self._queue = queue
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Job:
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> WorkerJob:
         """See `concurrent.futures.Executor.submit`; what ends early keeps what it has found."""
         key = f"task of a study {next(_numbers)}"
         job = self._queue.ask(key, in_worker, fn, args, kwargs, urgent=False)
@@ -163,9 +163,9 @@ def begin(key: str, queue: JobQueue, cache: RowCache, work: Work) -> StudyRun:
         If `MOST` others run.
     """
     with _lock:
-        known = _runs.get(key)
-        if known is not None and not known.ended:
-            return known
+        before = _runs.get(key)
+        if before is not None and not before.ended:
+            return before
         busy = sum(not run.ended for run in _runs.values())
         if busy >= MOST:
             raise InputError(

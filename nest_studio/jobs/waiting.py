@@ -17,9 +17,10 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import wait
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import streamlit as st
 
@@ -29,30 +30,29 @@ from nest_core.documents.quoting import as_markdown
 from nest_core.documents.text import plain
 from nest_core.scenario import Scenario
 from nest_studio.jobs.job_queue import JobQueue
-from nest_studio.jobs.queued import CANCELLED, Job
+from nest_studio.jobs.queued import CANCELLED, WorkerJob
 from nest_studio.jobs.workers import Stopped, WorkerCrash, limits_of
 from nest_studio.server.frames import OPEN_SOCKETS, SOCKET_HEADER
 
 __all__ = [
-    "Job",
     "JobQueue",
     "Stopped",
     "WorkerCrash",
-    "awaited",
+    "WorkerJob",
     "forget",
     "given_up",
     "job_queue",
+    "panel",
+    "rerun_after",
     "submitted",
-    "there",
-    "waiting",
+    "wait_a_moment",
 ]
 
-POLL_S = 0.5
-MOMENT_S = 1.0
-"""What takes no longer shows no progress."""
+POLL_S = 0.4
+MOMENT_S = 0.4
+"""What takes no longer shows no progress: so long a run waits, deaf to whatever comes meanwhile."""
 MOST_CANCELLED = 8
 """So many cancelled jobs a session keeps."""
-Found = TypeVar("Found")
 _VISITOR = "visitor"
 _numbers = itertools.count()
 
@@ -62,7 +62,7 @@ class _Visitor:
     """One session, as long as it has its state."""
 
     number: int = field(default_factory=lambda: next(_numbers))
-    cancelled: OrderedDict[str, Job] = field(default_factory=OrderedDict)
+    cancelled: OrderedDict[str, WorkerJob] = field(default_factory=OrderedDict)
     """What it took back, by key, with what was found by then."""
     socket: str = ""
     """The number of its web socket; empty where no server is, as in tests."""
@@ -92,7 +92,7 @@ def job_queue() -> JobQueue:
 
 def submitted(
     function: Callable[..., Any], *args: Any, urgent: bool = True, place: str = ""
-) -> Job:
+) -> WorkerJob:
     """The job of a task, for this session; who asks for the same gets the same.
 
     Parameters
@@ -106,79 +106,61 @@ def submitted(
         job not more than before, as where another place has asked for it.
     """
     visitor, key = _visitor(), _key(function, args)
-    own = visitor.cancelled.get(key)
-    if own is None:
+    partial = visitor.cancelled.get(key)
+    if partial is None:
         wanted_by = (visitor.number, place) if place else None
         return job_queue().ask(key, function, *args, urgent=urgent, wanted_by=wanted_by)
     if place:
         job_queue().give_up(visitor.number, place)
-    return own
-
-
-def awaited(
-    function: Callable[..., Found],
-    *args: Any,
-    what: str,
-    key: str,
-    place: str = "",
-    urgent: bool = True,
-) -> Found | None:
-    """What a task comes to; None while it is not `there`, which stands here.
-
-    Errors that the task raises are raised here; the other parameters are those of `submitted` and
-    `there`.
-    """
-    job = submitted(function, *args, urgent=urgent, place=place)
-    return cast(Found, job.result(0)) if there(job, what, key=key) else None
+    return partial
 
 
 def given_up(place: str) -> None:
-    """This session wants nothing here any more."""
+    """Want nothing here any more, as this session."""
     job_queue().give_up(_visitor().number, place)
 
 
-def forget(job: Job) -> None:
+def forget(job: WorkerJob) -> None:
     """Begin anew when its key is asked for again, as after a cancel; for callbacks."""
     if _visitor().cancelled.pop(job.key, None) is None:
         job_queue().forget(job.key)
 
 
-def waiting(job: Job, what: str, *, key: str) -> bool:
-    """Whether a job still runs after a moment; then its progress and a way out stand here.
+def wait_a_moment(jobs: Sequence[WorkerJob]) -> None:
+    """Wait for jobs as long as a page may without a word."""
+    wait(jobs, MOMENT_S)
 
-    The page runs again when the job ends. ``what`` says what is computed, ``key`` tells this
-    place from others on the page.
+
+def panel(job: WorkerJob, what: str, *, key: str, earlier: Any = None) -> Any:
+    """Return a job's result; what stands in its place or beside it is drawn here.
+
+    While it is awaited, that is its progress and a way out, and the page runs again once it has
+    ended. Where it was cancelled, failed or ran out of time, it is why, and a way to run it again.
+
+    Parameters
+    ----------
+    job : WorkerJob
+    what : str
+        What is computed.
+    key : str
+        Tells this place from others on the page.
+    earlier : object, optional
+        The last result of this place, which is returned while the next is awaited.
+
+    Returns
+    -------
+    object or None
+        None where there is nothing to show.
+
+    Raises
+    ------
+    InputError
+        And whatever else the job's function raised.
     """
-    until = time.monotonic() + MOMENT_S
-    while not job.ended and time.monotonic() < until:
-        st.session_state["awaited"] = what  # Streamlit stops a run only where it touches this
-        job.wait(0.05)
-    if job.ended:
-        return False
-
-    @st.fragment(run_every=POLL_S)
-    def progress() -> None:
-        if job.ended:
-            st.rerun()
-        elapsed = time.monotonic() - job.began
-        left, right = st.columns([6, 1], vertical_alignment="center")
-        left.progress(min(job.share, 1.0), as_markdown(f"{what}: {job.words} ({elapsed:.0f} s)"))
-        if right.button("Cancel", key=f"stop-{key}", width="stretch"):
-            _cancel(job)
-            st.rerun()
-
-    progress()
-    return True
-
-
-def there(job: Job, what: str, *, key: str) -> bool:
-    """Whether a job has something to show; else its progress stands here, or how to run it again.
-
-    What a cancelled job has found is shown, with a way to go on. Errors that the job's function
-    raised are not shown: `Job.result` raises them.
-    """
-    if waiting(job, what, key=key):
-        return False
+    wait_a_moment([job])
+    if not job.done():
+        _wait(job, what, key)
+        return earlier
     if job.late:
         st.info(
             as_markdown(
@@ -186,28 +168,65 @@ def there(job: Job, what: str, *, key: str) -> bool:
             )
             + " one request: what was found by then is shown. The command line gives it more."
         )
-    if not (job.stopped or job.without):
-        return True
-    left, right = st.columns([6, 1], vertical_alignment="center")
-    label = "Run"
+    if job.stopped or job.without:
+        _say_partial(job, what, key)
+    if job.without:
+        return None
+    return job.result(0)
+
+
+def rerun_after(jobs: Sequence[WorkerJob]) -> None:
+    """Run the page again once these have ended, which are awaited where they are shown."""
+
+    @st.fragment(run_every=POLL_S)
+    def poll() -> None:
+        _visitor()
+        if all(job.done() for job in jobs):
+            st.rerun()
+
+    if jobs:
+        poll()
+
+
+def _wait(job: WorkerJob, what: str, key: str) -> None:
+    """Show how far a job is, until it has ended and the page runs again."""
+
+    @st.fragment(run_every=POLL_S)
+    def progress() -> None:
+        _visitor()
+        if job.done():
+            st.rerun()
+        elapsed = time.monotonic() - job.began
+        bar, way_out = st.columns([6, 1], vertical_alignment="center")
+        bar.progress(min(job.share, 1.0), as_markdown(f"{what}: {job.words} ({elapsed:.0f} s)"))
+        if way_out.button("Cancel", key=f"stop-{key}", width="stretch"):
+            _cancel(job)
+            st.rerun()
+
+    progress()
+
+
+def _say_partial(job: WorkerJob, what: str, key: str) -> None:
+    """Say that a job has no result or not all of it, beside a way to run it again."""
     if job.without == CANCELLED:
-        said = f"{what}: cancelled."
+        words = f"{what}: cancelled."
     elif job.without:
-        said = f"{what} has no result: {job.without}."
+        words = f"{what} has no result: {job.without}."
     else:
-        said, label = f"{what} was cancelled: what was found by then is shown.", "Continue"
-    left.info(as_markdown(said))
-    right.button(label, on_click=forget, args=(job,), key=f"run-{key}", width="stretch")
-    return not job.without
+        words = f"{what} was cancelled: what was found by then is shown."
+    message, way_on = st.columns([6, 1], vertical_alignment="center")
+    message.info(as_markdown(words))
+    label = "Run" if job.without else "Continue"
+    way_on.button(label, on_click=forget, args=(job,), key=f"run-{key}", width="stretch")
 
 
 def _key(function: Callable[..., Any], args: tuple[Any, ...]) -> str:
     """Stands for a task and what it is asked, by content: drawn fabrics have megabytes."""
-    said = hashlib.sha256()
-    for one in args:
-        text = one if isinstance(one, str) else json.dumps(one, sort_keys=True, default=_content)
-        said.update(f"{len(text)} {text}".encode("utf-8", "surrogatepass"))
-    return f"{edition()} {function!r} {said.hexdigest()}"
+    digest = hashlib.sha256()
+    for arg in args:
+        text = arg if isinstance(arg, str) else json.dumps(arg, sort_keys=True, default=_content)
+        digest.update(f"{len(text)} {text}".encode("utf-8", "surrogatepass"))
+    return f"{edition()} {function!r} {digest.hexdigest()}"
 
 
 def _content(value: Any) -> Any:
@@ -217,7 +236,7 @@ def _content(value: Any) -> Any:
     return plain(value.plan.to_json()) if isinstance(value, Report) else repr(value)
 
 
-def _cancel(job: Job) -> None:
+def _cancel(job: WorkerJob) -> None:
     """Take this session's wish back."""
     visitor = _visitor()
     visitor.cancelled[job.key] = job_queue().cancel(visitor.number, job)

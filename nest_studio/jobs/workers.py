@@ -95,7 +95,7 @@ def limits_of(environment: Mapping[str, str]) -> Limits:
     InputError
         If one is no number above 0.
     """
-    found = []
+    limits = []
     for name, usual in (
         (MINUTES_VARIABLE, USUAL.seconds / 60),
         (MEMORY_VARIABLE, USUAL.memory_bytes / GIB),
@@ -107,8 +107,8 @@ def limits_of(environment: Mapping[str, str]) -> Limits:
             number = math.nan
         if not 0 < number < math.inf:
             raise InputError(name, "must be a number above 0", text, "leave it out or set another")
-        found.append(number)
-    return Limits(60 * found[0], GIB * found[1])
+        limits.append(number)
+    return Limits(60 * limits[0], GIB * limits[1])
 
 
 class Heard(Protocol):
@@ -122,7 +122,7 @@ class Heard(Protocol):
 
 
 @dataclass(slots=True)
-class Answer:
+class WorkerAnswer:
     """What a worker brought back."""
 
     value: Any = None
@@ -184,7 +184,7 @@ class Worker:
             self._process.join()
             self._line.close()
 
-    def do(self, function: Callable[..., Any], args: tuple[Any, ...], heard: Heard) -> Answer:
+    def do(self, function: Callable[..., Any], args: tuple[Any, ...], heard: Heard) -> WorkerAnswer:
         """Have a function done; returns when it is, or cannot be.
 
         Raises
@@ -203,20 +203,20 @@ class Worker:
             self.end()
         return answer
 
-    def _answer(self, heard: Heard) -> Answer:
-        ends, told, late = time.monotonic() + self.limits.seconds + START_S, math.inf, False
+    def _answer(self, heard: Heard) -> WorkerAnswer:
+        ends, stopped_at, late = time.monotonic() + self.limits.seconds + START_S, math.inf, False
         most_bytes = math.inf
         while True:
             now = time.monotonic()
-            if told == math.inf and (heard.must_stop() or now > ends):
+            if stopped_at == math.inf and (heard.must_stop() or now > ends):
                 self._stop.set()
-                told, late = now, now > ends
-            if now > told + PATIENCE_S:
+                stopped_at, late = now, now > ends
+            if now > stopped_at + PATIENCE_S:
                 self.end()
-                return self._too_long() if late else Answer()
+                return self._too_long() if late else WorkerAnswer()
             if most_bytes < math.inf and system.held_bytes(self._process.pid) > most_bytes:
                 self.end()
-                return Answer(error=_too_much(self.limits.memory_bytes))
+                return WorkerAnswer(error=_too_much(self.limits.memory_bytes))
             if not self._line.poll(POLL_S):
                 continue
             received = self._line.recv_bytes()
@@ -224,19 +224,19 @@ class Worker:
             if kind == "begun":
                 ends = time.monotonic() + self.limits.seconds
                 if not system.REFUSES_MEMORY:
-                    held = system.held_bytes(self._process.pid)
-                    most_bytes = held + self.limits.memory_bytes
+                    before_bytes = system.held_bytes(self._process.pid)
+                    most_bytes = before_bytes + self.limits.memory_bytes
             elif kind == "progress":
                 heard.progress(*value)
             elif kind == "error":
-                return Answer(error=value, late=late)
+                return WorkerAnswer(error=value, late=late)
             elif late and value is None:
                 return self._too_long()
             else:
-                return Answer(value, size=len(received), late=late)
+                return WorkerAnswer(value, size=len(received), late=late)
 
-    def _too_long(self) -> Answer:
-        return Answer(error=_refusal(f"it takes more than {self.limits.in_words}"))
+    def _too_long(self) -> WorkerAnswer:
+        return WorkerAnswer(error=_refusal(f"it takes more than {self.limits.in_words}"))
 
 
 def _refusal(why: str) -> WorkerCrash:

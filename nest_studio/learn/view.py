@@ -27,9 +27,9 @@ from nest_core.teaching.lessons import (
 )
 from nest_studio.components.browser.keys import listen
 from nest_studio.components.browser.svg import show_svg
-from nest_studio.components.show import PicturePlace, download, facts, told
+from nest_studio.components.show import download, facts, show_picture, told
 from nest_studio.form.fields import OneOf, hold, one_of, settle, widget_value
-from nest_studio.jobs.waiting import awaited
+from nest_studio.jobs.waiting import panel, submitted
 from nest_studio.learn.course import course_foot, lessons
 from nest_studio.notebook.pins import pin_button
 
@@ -124,24 +124,22 @@ def asked(shown: Lesson) -> Brief | None:
     """The lesson's question and notes; None while they are computed elsewhere."""
     if not shown.slow:
         return shown.brief()
-    return awaited(
-        work_brief, shown.key, shown.text, what="Question", key="lesson-brief", place="lesson"
+    answer: Brief | None = panel(
+        submitted(work_brief, shown.key, shown.text, place="lesson"), "Question", key="lesson-brief"
     )
+    return answer
 
 
 def found_by(shown: Lesson, settings: Mapping[str, Value]) -> Reveal | None:
     """What the lesson shows; None while it is computed elsewhere."""
     if not shown.slow:
         return shown.reveal(settings)
-    return awaited(
-        work_reveal,
-        shown.key,
-        shown.text,
-        dict(settings),
-        what="Planning",
+    answer: Reveal | None = panel(
+        submitted(work_reveal, shown.key, shown.text, dict(settings), place="lesson"),
+        "Planning",
         key="lesson-reveal",
-        place="lesson",
     )
+    return answer
 
 
 def _predict(shown: Lesson, question: Question) -> tuple[str | float | None, bool]:
@@ -235,7 +233,7 @@ def _pictures(shown: Lesson, found: Reveal) -> None:
     beside = len(pictures) > 1 and shown.key not in ("levels", "program")
     places = st.columns(len(pictures)) if beside else [st.container() for _ in pictures]
     for number, (place, picture) in enumerate(zip(places, pictures, strict=True)):
-        PicturePlace(f"{shown.key}-{number}", place).draw(picture)
+        show_picture(picture, f"{shown.key}-{number}", place)
 
 
 def drawing(shown: Lesson, drawn: Drawing) -> None:

@@ -130,7 +130,7 @@ def say_in_address() -> None:
 def add(entries: tuple[Entry, ...]) -> None:
     """Take up what was read; entries of the same name give way."""
     page, before = measure_page(), current()
-    after = before.with_entries([each for each in entries if each.name not in page.left_out])
+    after = before.with_entries([entry for entry in entries if entry.name not in page.left_out])
     if after != before:
         page.put(after)
 
@@ -182,16 +182,16 @@ def keep_as(name: str, answer: Mapping[str, Any], *, over: bool) -> bool:
         Whether it may take the place of one that has the name.
     """
     with _problem():
-        found = Measurements(name.strip(), current().entries)
+        measurements = Measurements(name.strip(), current().entries)
         stack = answer["stack"]
-        document = found.to_json() | {
-            "stack": {**stack, "name": found.name} if stack else None,
+        document = measurements.to_json() | {
+            "stack": {**stack, "name": measurements.name} if stack else None,
             "toml": answer["toml"],
         }
-        kept_measurements().save(found.name, document, replace=over)
-        measure_page().put(found)
+        kept_measurements().save(measurements.name, document, replace=over)
+        measure_page().put(measurements)
         if st.session_state.get(KEPT_AS) is None and stack:
-            st.session_state[KEPT_AS] = found.name
+            st.session_state[KEPT_AS] = measurements.name
         return True
     return False
 
@@ -202,12 +202,15 @@ def rename_kept(name: str, to: str) -> None:
         document = kept_measurements().open(name)
         if document is None:
             return
-        found = Measurements(to.strip(), Measurements.from_json(document).entries)
+        measurements = Measurements(to.strip(), Measurements.from_json(document).entries)
         stack = document.get("stack")
-        document |= {"name": found.name, "stack": {**stack, "name": found.name} if stack else None}
-        kept_measurements().rename(name, found.name, document)
+        document |= {
+            "name": measurements.name,
+            "stack": {**stack, "name": measurements.name} if stack else None,
+        }
+        kept_measurements().rename(name, measurements.name, document)
         if current().name == name:
-            measure_page().put(Measurements(found.name, current().entries))
+            measure_page().put(Measurements(measurements.name, current().entries))
 
 
 def delete_kept(name: str) -> None:

@@ -15,7 +15,7 @@ from nest_core.documents.presets import preset_names
 from nest_core.documents.quoting import as_markdown
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario
-from nest_studio.components.show import PicturePlace, download, facts
+from nest_studio.components.show import download, facts, show_picture
 from nest_studio.form.fields import Number, OneOf, settle
 from nest_studio.jobs.tasks.measured import (
     Beside,
@@ -26,7 +26,7 @@ from nest_studio.jobs.tasks.measured import (
     read_measured,
 )
 from nest_studio.jobs.tasks.requests import best_plan
-from nest_studio.jobs.waiting import awaited
+from nest_studio.jobs.waiting import panel, submitted
 from nest_studio.measure.state import (
     add,
     brought_again,
@@ -62,11 +62,11 @@ PROGRAMS = "Megatron-LM, Megatron-Bridge, NeMo, torchtitan, DeepSpeed, MLPerf's 
 
 def heading(measurements: Measurements, fit: FitAnswer | None, scenario: Scenario) -> None:
     """What the measurements come to, and the ways to keep them and take them along."""
-    left, right = st.columns([9, 8], vertical_alignment="bottom")
-    with left:
+    title_column, tools = st.columns([9, 8], vertical_alignment="bottom")
+    with title_column:
         facts(f"Measurements: {measurements.name}", kind="nest-scenario")
         facts(fit.words if fit else "", kind="nest-quiet")
-    with right, st.container(horizontal=True, horizontal_alignment="right", gap="small"):
+    with tools, st.container(horizontal=True, horizontal_alignment="right", gap="small"):
         _shelf(measurements)
         _keep(measurements, fit)
         _export(measurements, fit)
@@ -85,15 +85,15 @@ def bring_controls(scenario: Scenario) -> None:
     for key, options in ((MODEL, preset_names("models")), (DEVICE, preset_names("accelerators"))):
         settle(key, OneOf((AS_PRINTED, *options)))
     settle(OURS, OneOf((False, True)))
-    left, middle, right = st.columns([4, 4, 3], gap="medium")
-    files = left.file_uploader(
+    files_column, command_column, model_column = st.columns([4, 4, 3], gap="medium")
+    files = files_column.file_uploader(
         "Logs of jobs, or tables of runs",
         accept_multiple_files=True,
         key=FILES,
         help=f"Printed by {PROGRAMS}; or a CSV with the columns of measured runs. At most 5 MB "
         "each; they stay on this machine.",
     )
-    launch = middle.text_area(
+    launch = command_column.text_area(
         "Launch command or configuration",
         key=LAUNCH,
         height=130,
@@ -101,7 +101,7 @@ def bring_controls(scenario: Scenario) -> None:
         help="What the logs do not say themselves; without a log it is read by itself. A command, "
         "a script, TOML, YAML, or DeepSpeed's JSON.",
     )
-    with right:
+    with model_column:
         model = st.selectbox("Model", (AS_PRINTED, *preset_names("models")), key=MODEL)
         device = st.selectbox(
             "Accelerator", (AS_PRINTED, *preset_names("accelerators")), key=DEVICE
@@ -112,33 +112,31 @@ def bring_controls(scenario: Scenario) -> None:
             help="Nodes, links, accelerator and the model's sizes of the form at the left, where a "
             "log does not say them.",
         )
-    beside = Beside(
+    context = Beside(
         (launch or "").strip(),
         "" if model == AS_PRINTED else model,
         "" if device == AS_PRINTED else device,
     )
-    given = beside, scenario if ours else None
+    given = context, scenario if ours else None
     files = [file for file in files or () if file is not None]
     brought_again({file.name for file in files})
     for number, file in enumerate(files):
-        _read(left, (file.getvalue(), file.name, *given), f"file-{number}")
-    if beside.launch and not files:
-        _read(middle, (b"", "", *given), "command")
+        _read(files_column, (file.getvalue(), file.name, *given), f"file-{number}")
+    if context.launch and not files:
+        _read(command_column, (b"", "", *given), "command")
 
 
 def _read(place: Any, source: tuple[bytes, str, Beside, Scenario | None], key: str) -> None:
     """Read a file, given its content and name and what is given beside it."""
     with place:
         try:
-            found = awaited(
-                read_measured,
-                *source,
-                what=f"Reading {source[1] or 'the command'}",
+            entries = panel(
+                submitted(read_measured, *source, place=f"measure-{key}"),
+                f"Reading {source[1] or 'the command'}",
                 key=f"measure-{key}",
-                place=f"measure-{key}",
             )
-            if found is not None:
-                add(found)
+            if entries is not None:
+                add(entries)
         except InputError as error:
             st.error(as_markdown(in_page_words(error)))
 
@@ -158,12 +156,8 @@ def no_measurements() -> None:
 def runs_part(measurements: Measurements) -> FitAnswer | None:
     """Runs as read, what was assumed, and what could not be used; the fit, once it is there."""
     text = json.dumps(measurements.to_json(), sort_keys=True)
-    fit = awaited(
-        fit_measured,
-        text,
-        what="Fitting the stack",
-        key="measure-fit",
-        place="measure-fit",
+    fit: FitAnswer | None = panel(
+        submitted(fit_measured, text, place="measure-fit"), "Fitting the stack", key="measure-fit"
     )
     if fit is None:
         return None
@@ -171,29 +165,29 @@ def runs_part(measurements: Measurements) -> FitAnswer | None:
         _show(fit.runs)
     for name, reason in fit.skipped:
         st.warning(as_markdown(f"{name} is left out: {reason}"))
-    logs = [each.name for each in measurements.entries if each.kind == "nccl"]
+    logs = [entry.name for entry in measurements.entries if entry.kind == "nccl"]
     if logs:
         facts(f"Logs of nccl-tests: {', '.join(logs)}.")
     with st.container(horizontal=True, gap="small"):
         _assumed(measurements)
         with st.popover("Leave one out", type="tertiary"):
-            for each in measurements.entries:
+            for entry in measurements.entries:
                 st.button(
-                    as_markdown(each.name),
-                    key=f"measure-out-{each.kind}-{each.name}",
+                    as_markdown(entry.name),
+                    key=f"measure-out-{entry.kind}-{entry.name}",
                     on_click=leave_out,
-                    args=(each.name,),
+                    args=(entry.name,),
                 )
     return fit
 
 
 def _assumed(measurements: Measurements) -> None:
     """Sentences on what logs do not say, each with the runs that it is of."""
-    said: dict[str, list[str]] = {}
-    for each in measurements.entries:
-        for sentence in each.assumed:
-            said.setdefault(sentence, []).append(each.name)
-    rows = [{"assumed": one, "of": ", ".join(names)} for one, names in said.items()]
+    sentences: dict[str, list[str]] = {}
+    for entry in measurements.entries:
+        for sentence in entry.assumed:
+            sentences.setdefault(sentence, []).append(entry.name)
+    rows = [{"assumed": text, "of": ", ".join(names)} for text, names in sentences.items()]
     with st.expander(f"What was assumed or given ({len(rows)})"):
         if rows:
             st.html(Table("What no log says", "Each with the runs that it is of", rows).to_html())
@@ -206,11 +200,11 @@ def stack_part(fit: FitAnswer) -> None:
     if fit.unfitted:
         st.info(as_markdown(fit.unfitted))
         return
-    left, right = st.columns([6, 5], gap="medium")
+    errors_column, figures_column = st.columns([6, 5], gap="medium")
     if fit.errors is not None:
-        PicturePlace("measured-errors", left).draw(fit.errors)
+        show_picture(fit.errors, "measured-errors", errors_column)
     if fit.parameters is not None:
-        _show(fit.parameters, right)
+        _show(fit.parameters, figures_column)
 
 
 def plan_part(fit: FitAnswer, scenario: Scenario) -> None:
@@ -232,16 +226,14 @@ def plan_part(fit: FitAnswer, scenario: Scenario) -> None:
 
 def _answer(scenario: Scenario, name: str) -> Answer | None:
     values = scenario.values
-    found = awaited(
-        best_plan,
-        scenario,
-        what=f"Planning under {values.stack.name}",
+    planned = panel(
+        submitted(best_plan, scenario, place=f"measure-{name}"),
+        f"Planning under {values.stack.name}",
         key=f"measure-{name}",
-        place=f"measure-{name}",
     )
-    if found is None:
+    if planned is None:
         return None
-    result, network, interval = found
+    result, network, interval = planned
     return Answer(values, network, result, (), interval)
 
 
@@ -257,24 +249,22 @@ def next_part(fit: FitAnswer, scenario: Scenario) -> None:
             "Runs, at most", 1, MOST_NEXT, 4, key=RUNS, width=160, help=f"1 to {MOST_NEXT}."
         )
         try:
-            found: NextAnswer | None = awaited(
-                chosen_runs,
-                under_fit,
-                int(runs),
-                what="Choosing the next runs",
+            choice: NextAnswer | None = panel(
+                submitted(
+                    chosen_runs, under_fit, int(runs), place="measure-next-runs", urgent=False
+                ),
+                "Choosing the next runs",
                 key="measure-next-runs",
-                place="measure-next-runs",
-                urgent=False,
             )
         except InputError as error:
             st.info(as_markdown(error))
             return
-        if found is None:
+        if choice is None:
             return
-        _show(found.table)
-        for reason in found.refused:
+        _show(choice.table)
+        for reason in choice.refused:
             facts(f"Not run: {reason}", kind="nest-quiet")
-        for name, content in found.files.items():
+        for name, content in choice.files.items():
             download(
                 f"↓ {name}",
                 lambda content=content: content,
@@ -298,12 +288,14 @@ def _shelf(measurements: Measurements) -> None:
         settle(OPENED, OneOf(names, empty=True))
         name = st.selectbox("Measurements", names, index=None, key=OPENED)
         with st.container(horizontal=True, gap="small"):
-            known = name is not None
-            st.button("Open", on_click=open_kept, args=(name,), disabled=not known)
-            st.button("Delete", on_click=delete_kept, args=(name,), disabled=not known)
+            is_chosen = name is not None
+            st.button("Open", on_click=open_kept, args=(name,), disabled=not is_chosen)
+            st.button("Delete", on_click=delete_kept, args=(name,), disabled=not is_chosen)
             st.button("Start anew", on_click=start_anew, disabled=not measurements.entries)
         to = st.text_input("New name", name or "", max_chars=100, key=f"measure-name-{name}")
-        st.button("Rename", on_click=rename_kept, args=(name, to), disabled=not known or to == name)
+        st.button(
+            "Rename", on_click=rename_kept, args=(name, to), disabled=not is_chosen or to == name
+        )
 
 
 def _keep(measurements: Measurements, fit: FitAnswer | None) -> None:

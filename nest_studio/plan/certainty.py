@@ -18,7 +18,7 @@ from nest_core.studies.recommended import Recommended, difference
 from nest_core.studies.whole_bill import Candidate
 from nest_studio.components.show import facts
 from nest_studio.jobs.tasks.draws import recommended_plan, searched_draws
-from nest_studio.jobs.waiting import awaited, submitted, there
+from nest_studio.jobs.waiting import panel, submitted
 
 __all__ = ["shown_recommendation", "sure_difference", "sure_plan"]
 
@@ -108,20 +108,18 @@ def _recommended(scenario: Scenario, best: Report, what: str, key: str) -> Recom
         submitted(searched_draws, scenario, best, *part, urgent=False, place=f"{key} {part[0]}")
         for part in PARTS
     ]
+    parts = []
     for place, job in enumerate(jobs):
-        if not there(job, what, key=f"{key}-{place}"):
+        part = panel(job, what, key=f"{key}-{place}")
+        if part is None:
             return None
-    parts = [job.result(0) for job in jobs]
-    return awaited(
-        recommended_plan,
-        scenario,
-        best,
-        parts,
-        what="Pricing what won",
+        parts.append(part)
+    answer: Recommended | None = panel(
+        submitted(recommended_plan, scenario, best, parts, place=f"{key} priced", urgent=False),
+        "Pricing what won",
         key=f"{key}-priced",
-        place=f"{key} priced",
-        urgent=False,
     )
+    return answer
 
 
 def _between(found: Recommended, words: Callable[[float], str], joined: str = "and") -> str:

@@ -16,13 +16,16 @@ from nest_core.scenario import Scenario
 from nest_core.scenario.titles import file_stem
 from nest_studio.components.show import download, facts
 from nest_studio.jobs.tasks.exports import plan_exports, zipped
-from nest_studio.jobs.waiting import awaited
+from nest_studio.jobs.waiting import panel, submitted
 from nest_studio.plan.certainty import shown_recommendation
 from nest_studio.plan.state import OtherPlans
 from nest_studio.session.open_plan import over_preset
 from nest_studio.session.scenario_file import command_line, scenario_toml
 
 __all__ = ["export_popover", "framework_exports"]
+
+PATIENCE_S = 60.0
+"""How long a file waits for the baselines that stand in it."""
 
 
 def export_popover(scenario: Scenario, answer: Answer) -> None:
@@ -72,13 +75,10 @@ def framework_exports(scenario: Scenario, best: Report, name: str) -> None:
     name : str
         Stem of the archives' names.
     """
-    exports = awaited(
-        plan_exports,
-        scenario,
-        best,
-        what="Writing it for every framework",
+    exports = panel(
+        submitted(plan_exports, scenario, best, place="export-files"),
+        "Writing it for every framework",
         key="export-files",
-        place="export-files",
     )
     for each in exports or ():
         if each.refused:
@@ -95,6 +95,6 @@ def framework_exports(scenario: Scenario, best: Report, name: str) -> None:
 
 
 def _plan_json(scenario: Scenario, answer: Answer) -> str:
-    baselines = OtherPlans(scenario, answer).every()
+    baselines = OtherPlans(scenario, answer).every(PATIENCE_S)
     whole = replace(answer, baselines=baselines, recommended=shown_recommendation(scenario))
     return json.dumps(plain(whole.to_json()), indent=2, allow_nan=False)

@@ -5,10 +5,8 @@ What no session asks for any more is given up; plans go before baselines.
 
 from __future__ import annotations
 
-import time
+from concurrent.futures import wait
 from dataclasses import dataclass, replace
-
-import streamlit as st
 
 from nest_core.api.answer import Answer
 from nest_core.planner.baselines import Baseline
@@ -16,14 +14,14 @@ from nest_core.scenario import Scenario, scenario_document
 from nest_studio.form.scenario import DEFAULT_SCENARIO
 from nest_studio.jobs.tasks.plans import Levelwise, PlanFabric, PlanPictures, levelwise_program
 from nest_studio.jobs.tasks.requests import best_plan, priced_baselines
-from nest_studio.jobs.waiting import Job, Stopped, WorkerCrash, given_up, job_queue, submitted
+from nest_studio.jobs.waiting import WorkerJob, given_up, job_queue, submitted, wait_a_moment
 from nest_studio.session.states import session_value
 
 __all__ = [
     "OtherPlans",
     "PlanPage",
     "answer_of",
-    "is_there_soon",
+    "is_there",
     "plan_page",
     "planned_scenario",
     "submit_ahead",
@@ -31,8 +29,6 @@ __all__ = [
 ]
 
 _AHEAD = "the next step"
-POLL_S = 0.1
-PATIENCE_S = 5.0
 
 
 @dataclass
@@ -63,7 +59,7 @@ def planned_scenario() -> Scenario:
     return plan_page().scenario or Scenario(scenario_document(DEFAULT_SCENARIO)[0])
 
 
-def submit_plan(scenario: Scenario) -> Job:
+def submit_plan(scenario: Scenario) -> WorkerJob:
     """Have a scenario planned, and give up this session's last jobs."""
     job = _plan(scenario, "plan")
     given_up(_AHEAD)
@@ -94,13 +90,11 @@ def answer_of(scenario: Scenario) -> Answer:
     return Answer(scenario.values, network, result, (), interval)
 
 
-def is_there_soon(scenario: Scenario) -> bool:
-    """Return whether a scenario has a plan to show, or will within seconds."""
+def is_there(scenario: Scenario) -> bool:
+    """Return whether a scenario has a plan to show, or has one within a moment."""
     job = _plan(scenario, "plan before")
-    until = time.monotonic() + PATIENCE_S
-    while not job.wait(POLL_S) and time.monotonic() < until:
-        st.session_state["awaited"] = "plan before"  # a newer run ends the wait
-    return job.ended and not job.failed
+    wait_a_moment([job])
+    return job.done() and job.exception() is None
 
 
 class OtherPlans:
@@ -117,12 +111,12 @@ class OtherPlans:
 
     def __init__(self, scenario: Scenario, answer: Answer, *, wanted: bool = False) -> None:
         self._scenario = scenario
-        self._ours_s = answer.best.iteration_s if answer.best else None
+        ours_s = answer.best.iteration_s if answer.best else None
         self._job = _baselines(scenario, "baselines" if wanted else "")
-        self._program: Job | None = None
+        self._program: WorkerJob | None = None
         if "nest" in scenario.values.baselines:
             place = "level-wise program" if wanted else ""
-            self._program = _levelwise(scenario, self._ours_s, place)
+            self._program = _levelwise(scenario, ours_s, place)
 
     @property
     def missing(self) -> str:
@@ -130,49 +124,35 @@ class OtherPlans:
         return self._job.without
 
     @property
+    def pending(self) -> list[WorkerJob]:
+        """Return the jobs that have not ended."""
+        return [job for job in (self._job, self._program) if job is not None and not job.done()]
+
+    @property
     def is_program_there(self) -> bool:
-        """Return whether `program` has its answer at hand."""
-        return self._program is None or self._program.ended
+        """Return whether NEST's program has ended, or is not wanted."""
+        return self._program is None or self._program.done()
 
-    def within(self, seconds: float) -> tuple[Baseline, ...] | None:
-        """Return the baselines but NEST's program if they are there in time."""
-        try:
-            baselines: tuple[Baseline, ...] = self._job.result(seconds)
-        except TimeoutError:
+    def priced(self) -> tuple[Baseline, ...] | None:
+        """Return the baselines but NEST's program; None while they are priced."""
+        if not self._job.done():
             return None
-        except Stopped:  # given up by who asked for it; it is begun anew
-            self._job = _baselines(self._scenario)
-            return None
-        except WorkerCrash:  # said by `missing`
-            return ()
-        return baselines
-
-    def priced(self) -> tuple[Baseline, ...]:
-        """Wait for the baselines but NEST's program; a newer run of the page ends the wait."""
-        while (baselines := self.within(POLL_S)) is None:
-            # Streamlit stops a run only where it touches the session.
-            st.session_state["baselines awaited"] = True
+        baselines: tuple[Baseline, ...] = () if self.missing else self._job.result(0)
         return baselines
 
     def program(self) -> Levelwise | None:
-        """Wait for NEST's program, likewise; None where it is not wanted or has no result."""
-        while self._program is not None:
-            try:
-                levelwise: Levelwise | None = self._program.result(POLL_S)
-            except TimeoutError:
-                st.session_state["baselines awaited"] = True
-            except Stopped:
-                self._program = _levelwise(self._scenario, self._ours_s)
-            except WorkerCrash:
-                break
-            else:
-                return levelwise
-        return None
+        """Return NEST's program; None where it is not there, not wanted, or has no result."""
+        job = self._program
+        levelwise: Levelwise | None = None
+        if job is not None and job.done() and not job.without:
+            levelwise = job.result(0)
+        return levelwise
 
-    def every(self) -> tuple[Baseline, ...]:
-        """Wait for all of them, and return them in the scenario's order."""
+    def every(self, patience_s: float = 0.0) -> tuple[Baseline, ...]:
+        """Return those that are there in time, in the scenario's order."""
+        wait(self.pending, patience_s)
         levelwise = self.program()
-        baselines = {baseline.name: baseline for baseline in self.priced()}
+        baselines = {baseline.name: baseline for baseline in self.priced() or ()}
         if levelwise is not None:
             baselines["nest"] = levelwise.baseline
         return tuple(
@@ -180,13 +160,13 @@ class OtherPlans:
         )
 
 
-def _plan(scenario: Scenario, place: str = "") -> Job:
+def _plan(scenario: Scenario, place: str = "") -> WorkerJob:
     return submitted(best_plan, scenario, place=place)
 
 
-def _baselines(scenario: Scenario, place: str = "") -> Job:
+def _baselines(scenario: Scenario, place: str = "") -> WorkerJob:
     return submitted(priced_baselines, scenario, urgent=False, place=place)
 
 
-def _levelwise(scenario: Scenario, ours_s: float | None, place: str = "") -> Job:
+def _levelwise(scenario: Scenario, ours_s: float | None, place: str = "") -> WorkerJob:
     return submitted(levelwise_program, scenario, ours_s, urgent=False, place=place)

@@ -35,12 +35,13 @@ from nest_studio.components.show import facts
 from nest_studio.form.fields import one_of
 from nest_studio.form.scenario import changes_in_words, pinned_title, use_memory
 from nest_studio.jobs.tasks.plans import (
+    PlanFabric,
     PlanPictures,
     plan_fabric,
     plan_parts,
     plan_pictures,
 )
-from nest_studio.jobs.waiting import submitted, there
+from nest_studio.jobs.waiting import panel, submitted
 from nest_studio.notebook.pins import pin_button
 from nest_studio.paths import page_script
 from nest_studio.plan.chips import chips
@@ -82,7 +83,7 @@ def heading(scenario: Scenario, answer: Answer) -> None:
             inputs,
             key="plan",
             output=lambda: output_of(
-                replace(answer, baselines=OtherPlans(scenario, answer).priced())
+                replace(answer, baselines=OtherPlans(scenario, answer).every())
             ),
         )
         export_popover(scenario, answer)
@@ -165,8 +166,9 @@ def parts_of(answer: Answer, scenario: Scenario) -> tuple[IterationPart, ...] | 
         return None
     job = submitted(plan_parts, scenario, answer.best, place="parts")
     with st.container(key="waiting-parts"):
-        is_there = there(job, "Taking one iteration apart", key="parts")
-    parts: tuple[IterationPart, ...] | None = job.result(0) if is_there else None
+        parts: tuple[IterationPart, ...] | None = panel(
+            job, "Taking one iteration apart", key="parts"
+        )
     return parts
 
 
@@ -205,13 +207,13 @@ def fabric_picture(answer: Answer, scenario: Scenario) -> None:
     asked = scenario, answer.best, is_busy(), shown_width(FABRIC)
     job = submitted(plan_fabric, *asked, place="fabric")
     with st.container(key="waiting-fabric"):
-        is_there = there(job, "Drawing the fabric", key="fabric-picture")
-    if is_there:
-        plan_page().fabric = job.result(0)
-    fabric = plan_page().fabric
-    if fabric is not None and (is_there or not job.ended):
+        picture: PlanFabric | None = panel(
+            job, "Drawing the fabric", key="fabric-picture", earlier=plan_page().fabric
+        )
+    if picture is not None:
+        plan_page().fabric = picture
         with place:
-            show_fabric(fabric.drawn, fabric.matrix, fabric.pointed, key=FABRIC)
+            show_fabric(picture.drawn, picture.matrix, picture.pointed, key=FABRIC)
     one_of(
         st,
         "Colour by",
@@ -238,10 +240,11 @@ def drawn_plan(answer: Answer, scenario: Scenario, place: str) -> PlanPictures |
     """
     job = submitted(plan_pictures, scenario, answer.best, is_busy(), place="pictures")
     with st.container(key=f"waiting-pictures-{place}"):
-        is_there = there(job, "Drawing the plan", key=f"pictures-{place}")
-    if is_there:
-        plan_page().pictures = job.result(0)
-    return plan_page().pictures if is_there or not job.ended else None
+        pictures: PlanPictures | None = panel(
+            job, "Drawing the plan", key=f"pictures-{place}", earlier=plan_page().pictures
+        )
+    plan_page().pictures = pictures or plan_page().pictures
+    return pictures
 
 
 def _sentence(text: str) -> str:

@@ -37,7 +37,7 @@ from nest_core.report.tables import Table
 from nest_core.scenario import Scenario
 from nest_core.scenario.titles import file_stem, scenario_title
 from nest_core.workload.model_files import model_of, model_table
-from nest_studio.components.show import HeadlineRow, download, facts
+from nest_studio.components.show import download, facts, headline_row
 from nest_studio.form.fields import upload
 from nest_studio.form.model import OWN_MODEL, use_model
 from nest_studio.jobs.tasks.plans import (
@@ -47,7 +47,7 @@ from nest_studio.jobs.tasks.plans import (
     priced_mine,
 )
 from nest_studio.jobs.tasks.requests import next_best_choices, worth_of_head_room, worth_of_more
-from nest_studio.jobs.waiting import awaited, submitted
+from nest_studio.jobs.waiting import panel, submitted
 from nest_studio.notebook.pins import pin_button
 from nest_studio.plan.certainty import sure_plan
 
@@ -151,7 +151,7 @@ def _training(
     headline, placement = st.columns([1, 3], gap="medium")
     with headline:
         found = training(answer.scenario, best, tokens, interval)
-        HeadlineRow((training_headline(found),), spans=True)
+        headline_row((training_headline(found),), spans=True)
     with placement:
         facts(
             "Rank mapping: rank, replica, stage and rank on each axis of every device; change "
@@ -194,15 +194,10 @@ def _explanations(best: Report, scenario: Scenario) -> None:
             continue
         with box:
             limit = () if part.urgent else (PATIENCE_S,)
-            found = awaited(
-                part.task,
-                scenario,
-                best,
-                *limit,
-                what=part.what,
+            found = panel(
+                submitted(part.task, scenario, best, *limit, place=part.key, urgent=part.urgent),
+                part.what,
                 key=part.key,
-                place=part.key,
-                urgent=part.urgent,
             )
             if found is not None:
                 shown = part.drawn(found, best)
@@ -250,14 +245,10 @@ def _mine(answer: Answer, scenario: Scenario) -> None:
             return
         try:
             own_mapping = decoded(rank_mapping.getvalue(), "placement") if rank_mapping else ""
-            mine = awaited(
-                priced_mine,
-                scenario,
-                pasted,
-                own_mapping,
-                what="Pricing your plan",
+            mine = panel(
+                submitted(priced_mine, scenario, pasted, own_mapping, place="mine"),
+                "Pricing your plan",
                 key="mine",
-                place="mine",
             )
         except OtherJob as error:
             st.error(as_markdown(error))

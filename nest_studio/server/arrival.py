@@ -42,9 +42,9 @@ def arrive(page: Any) -> None:
     page : StreamlitPage
         The page that is about to be drawn.
     """
-    asked = {key: tuple(st.query_params.get_all(key)) for key in st.query_params}
-    st.session_state.setdefault(_ASKED, asked)
-    _without_endless(asked)
+    address = {key: tuple(st.query_params.get_all(key)) for key in st.query_params}
+    st.session_state.setdefault(_ASKED, address)
+    _without_endless(address)
     before, seeded = st.session_state.get(_PAGE, (None, {}))
     if before == page.title:
         had_its_widgets = "scenario" in st.session_state  # what then was not taken was refused
@@ -57,14 +57,14 @@ def arrive(page: Any) -> None:
     carried = {
         key: texts
         for key, texts in seeded.items()
-        if key not in asked and (key in FORM or key.startswith("fabric"))
+        if key not in address and (key in FORM or key.startswith("fabric"))
     }
-    st.session_state[_PAGE] = page.title, carried | asked
+    st.session_state[_PAGE] = page.title, carried | address
     values = {key: st.session_state.get(key, form.get(key)) for key in carried}
     known = {key: value for key, value in values.items() if value is not None}
     st.session_state.update(known)
     if carried.keys() - known.keys():  # which only an address tells to widgets
-        st.switch_page(page, query_params=carried | asked)
+        st.switch_page(page, query_params=carried | address)
     # Refused where the page before still has their widgets, which Streamlit then follows.
     with contextlib.suppress(StreamlitAPIException):
         st.query_params.update({key: carried[key] for key in known})

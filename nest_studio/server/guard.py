@@ -80,8 +80,8 @@ class Names:
         InputError
             If a public address is none.
         """
-        own = {address.lower(), socket.gethostname().lower()}
-        hosts = frozenset(own if beyond_this_machine(address) else ())
+        names = {address.lower(), socket.gethostname().lower()}
+        hosts = frozenset(names if beyond_this_machine(address) else ())
         return cls("https" if tls else "http", hosts, public_addresses(public))
 
     def refusal(self, hosts: list[str], origins: list[str], reached: str) -> str:
@@ -95,14 +95,14 @@ class Names:
             The address of this machine at which it arrived: nobody else's name can lead a
             browser to ask for that very address.
         """
-        asked = _origin(self.scheme, hosts[0]) if len(hosts) == 1 else None
-        named = {*_LOOPBACK, *self.hosts, *(host for _, host, _ in self.public), _plain(reached)}
-        if asked is None or asked[1] not in named:
+        target = _origin(self.scheme, hosts[0]) if len(hosts) == 1 else None
+        allowed = {*_LOOPBACK, *self.hosts, *(host for _, host, _ in self.public), _plain(reached)}
+        if target is None or target[1] not in allowed:
             return (
                 "This server does not answer to that host name: "
                 f"whoever runs it names the address that visitors see in {PUBLIC_VARIABLE}."
             )
-        if any(_parsed(origin) not in {asked, *self.public} for origin in origins):
+        if any(_parsed(origin) not in {target, *self.public} for origin in origins):
             return (
                 "Pages of another origin may not use this server: whoever runs it behind a proxy "
                 f"names the address that visitors see in {PUBLIC_VARIABLE}."
@@ -134,23 +134,23 @@ class Guard:
 
         async def bound(message: Message) -> None:
             if message["type"] == "http.response.start":
-                kept = [pair for pair in message.get("headers", ()) if pair[0].lower() not in added]
-                message = {**message, "headers": [*kept, *added.items()]}
+                others = [p for p in message.get("headers", ()) if p[0].lower() not in added]
+                message = {**message, "headers": [*others, *added.items()]}
             await send(message)
 
         if refusal:
             await _refuse(refusal, scope, receive, bound)
             return
         # What was checked here is not to be asked about again, of a service elsewhere.
-        known = [pair for pair in scope["headers"] if pair[0] != b"origin"]
-        await self._app({**scope, "headers": known}, receive, bound)
+        headers = [pair for pair in scope["headers"] if pair[0] != b"origin"]
+        await self._app({**scope, "headers": headers}, receive, bound)
 
     def _headers(self, host: str) -> Mapping[bytes, bytes]:
         """What every answer carries; ``host`` is the one asked for."""
         # Older browsers take 'self' for HTTP alone, so sockets are named; addresses of the sixth
         # version cannot be.
-        known = [f"{kind}://{host}" for kind in ("ws", "wss") if host and "[" not in host]
-        known += [
+        sockets = [f"{kind}://{host}" for kind in ("ws", "wss") if host and "[" not in host]
+        sockets += [
             f"{'wss' if scheme == 'https' else 'ws'}://{name}:{port}"
             for scheme, name, port in sorted(self._names.public)
             if ":" not in name
@@ -162,7 +162,7 @@ class Guard:
             "img-src": "'self' data: blob:",
             "font-src": "'self' data:",
             "worker-src": "'self' blob:",
-            "connect-src": " ".join(["'self'", *known]),
+            "connect-src": " ".join(["'self'", *sockets]),
             "object-src": "'none'",
             "base-uri": "'self'",
             "form-action": "'self'",
@@ -180,16 +180,16 @@ class Guard:
 def beyond_this_machine(address: str) -> bool:
     """Whether others can reach a server that listens at an address."""
     try:
-        found = socket.getaddrinfo(address, None)
+        addresses = socket.getaddrinfo(address, None)
     except OSError:  # no address of anyone's; the server will say so
         return True
-    return not all(ipaddress.ip_address(str(one[4][0])).is_loopback for one in found)
+    return not all(ipaddress.ip_address(str(entry[4][0])).is_loopback for entry in addresses)
 
 
 def http_address(host: str, port: int, path: str) -> str:
     """Return the address of a server of this machine, as one types it."""
-    shown = f"[{host}]" if ":" in host else host
-    return f"http://{shown}:{port}/{path.strip('/')}".rstrip("/")
+    bracketed = f"[{host}]" if ":" in host else host
+    return f"http://{bracketed}:{port}/{path.strip('/')}".rstrip("/")
 
 
 def public_addresses(text: str) -> frozenset[Origin]:
@@ -200,18 +200,18 @@ def public_addresses(text: str) -> frozenset[Origin]:
     InputError
         If one is no ``http`` or ``https`` address, or has a path.
     """
-    found = set()
-    for one in text.split():
-        origin = _parsed(one.rstrip("/"))
+    origins = set()
+    for address in text.split():
+        origin = _parsed(address.rstrip("/"))
         if origin is None:
             raise InputError(
                 PUBLIC_VARIABLE,
                 "must be addresses that visitors see, of http or https",
-                one,
+                address,
                 "write https://studio.example.org, without a path",
             )
-        found.add(origin)
-    return frozenset(found)
+        origins.add(origin)
+    return frozenset(origins)
 
 
 def _header(scope: Scope, name: bytes) -> list[str]:
@@ -224,11 +224,11 @@ def _parsed(origin: str) -> Origin | None:
 
 
 def _origin(scheme: str, host: str) -> Origin | None:
-    found = _HOST.fullmatch(host)
-    if found is None or scheme not in _PORTS:
+    match = _HOST.fullmatch(host)
+    if match is None or scheme not in _PORTS:
         return None
-    name = found[1].lower().strip("[]").rstrip(".")
-    port = int(found[2]) if found[2] else _PORTS[scheme]
+    name = match[1].lower().strip("[]").rstrip(".")
+    port = int(match[2]) if match[2] else _PORTS[scheme]
     return (scheme, name, port) if name and port < 65536 else None
 
 

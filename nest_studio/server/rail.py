@@ -65,8 +65,8 @@ def present(on: bool) -> None:
 
 def presenting() -> bool:
     """Whether a page stands alone, as at a projector: asked for in the address or by `present`."""
-    asked = st.query_params.get(PRESENT) == "on"
-    return bool(st.session_state.get(PRESENT, asked))
+    in_address = st.query_params.get(PRESENT) == "on"
+    return bool(st.session_state.get(PRESENT, in_address))
 
 
 @cache

@@ -47,10 +47,10 @@ def _modules(package: str) -> Iterator[str]:
     """A package and its modules, parents first."""
     yield package
     folders = importlib.import_module(package).__path__
-    for found in pkgutil.iter_modules(folders, f"{package}."):
-        if found.name in _NOT_SERVED:
+    for module in pkgutil.iter_modules(folders, f"{package}."):
+        if module.name in _NOT_SERVED:
             continue
-        if found.ispkg:
-            yield from _modules(found.name)
+        if module.ispkg:
+            yield from _modules(module.name)
         else:
-            yield found.name
+            yield module.name

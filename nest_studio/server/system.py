@@ -71,8 +71,8 @@ def refuse_memory_beyond(more_bytes: float) -> None:
         How much it may take beyond what it holds now.
     """
     if sys.platform.startswith("linux"):
-        held = int(Path("/proc/self/statm").read_bytes().split()[5]) * resource.getpagesize()
+        data_bytes = int(Path("/proc/self/statm").read_bytes().split()[5]) * resource.getpagesize()
         _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-        most = int(held + more_bytes)
+        most = int(data_bytes + more_bytes)
         if hard == resource.RLIM_INFINITY or most < hard:
             resource.setrlimit(resource.RLIMIT_DATA, (most, most))

@@ -37,7 +37,7 @@ from nest_core.report.tables import Table
 from nest_core.scenario import Scenario
 from nest_core.workload import Model
 from nest_core.workload.model_files import load_model, model_table
-from nest_studio.components.show import HeadlineRow, PicturePlace, facts
+from nest_studio.components.show import facts, headline_row, show_picture
 from nest_studio.form.fields import (
     Number,
     OneOf,
@@ -185,8 +185,8 @@ def layer_form() -> LayerRequest:
     """Draw the form and return the layer and the strategy that it asks for."""
     _start_from_plan()
     st.subheader("Layer")
-    own = follow_own_model()
-    names = (*preset_names("models"), *((OWN_MODEL,) if own else ()))
+    has_own = follow_own_model()
+    names = (*preset_names("models"), *((OWN_MODEL,) if has_own else ()))
     picked = widget(
         "layer.model",
         OneOf(names),
@@ -241,7 +241,7 @@ def _rest(model: Model) -> dict[str, Any]:
     )
     device = load_accelerator(accelerator)
     st.caption(as_markdown(accelerator_in_words(device)), help=as_markdown(device.source) or None)
-    found = {
+    settings = {
         "accelerator": accelerator,
         "sequence": _field("sequence_length_tokens", 1024),
         "precision": _field("precision"),
@@ -249,8 +249,8 @@ def _rest(model: Model) -> dict[str, Any]:
         "context": _field("context"),
     }
     if model.experts == 1:
-        return found
-    return found | {
+        return settings
+    return settings | {
         "expert_tensor": _field("expert_tensor"),
         "imbalance": _field("imbalance", 0.1),
         "capacity": _field("capacity", 0.25),
@@ -276,7 +276,7 @@ def _start_from_plan() -> None:
 def _of_plan(planned: Scenario) -> dict[str, Any]:
     """The scenario of the Plan page, and the strategy of its plan if there is one."""
     scenario, model = planned.values, planned.setting("workload.model")
-    found = {
+    settings = {
         "layer.model": OWN_MODEL if isinstance(model, dict) else model,
         "layer.accelerator": planned.setting("accelerator"),
         "layer.sequence_length_tokens": scenario.sequence,
@@ -290,9 +290,9 @@ def _of_plan(planned: Scenario) -> dict[str, Any]:
     }
     best = answer_of(planned).result.best
     if best is None:
-        return found
+        return settings
     point, recompute = best.plan.point, Counter(best.plan.recompute).most_common(1)[0][0]
-    return found | {
+    return settings | {
         "layer.tp": point.tp,
         "layer.sp": point.sp,
         "layer.cp": point.cp,
@@ -340,11 +340,11 @@ def _fit_device() -> None:
 def heading(request: LayerRequest) -> None:
     """What is shown, and on what."""
     title, line = layer_in_words(layers_of(request)[1])
-    left, right = st.columns([12, 1], vertical_alignment="bottom")
-    with left:
+    title_column, pin_column = st.columns([12, 1], vertical_alignment="bottom")
+    with title_column:
         facts(title, kind="nest-scenario")
         facts(line, kind="nest-quiet")
-    with right:
+    with pin_column:
         output = partial(_pin_output, request)
         pin_button("layer", title, asdict(request), key="layer", output=output)
 
@@ -361,9 +361,9 @@ def operators_view(request: LayerRequest) -> None:
     """Headlines, the graph before and after, the roofline, operators and collectives."""
     _, after = layers_of(request)
     graph, roofline = _pictures_of(request, INKS.get(st.context.theme.type or "", ""))
-    HeadlineRow(layer_headlines(after))
-    PicturePlace("operators").draw(graph)
-    PicturePlace("roofline").draw(roofline)
+    headline_row(layer_headlines(after))
+    show_picture(graph, "operators")
+    show_picture(roofline, "roofline")
     st.html(
         Table(
             kept_finding(after),

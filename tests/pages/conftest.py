@@ -62,17 +62,17 @@ def no_baselines(request, monkeypatch):
         return
 
     def none_of_them(scenario, place=""):
-        job = jobs.Job(f"baselines {scenario.key}")
+        job = jobs.WorkerJob(f"baselines {scenario.key}")
         job.set_result(())
         return job
 
     def no_program(scenario, ours_s, place=""):
-        job = jobs.Job(f"level-wise program {scenario.key}")
+        job = jobs.WorkerJob(f"level-wise program {scenario.key}")
         job.set_result(None)
         return job
 
     def no_matrices(scenario):
-        job = jobs.Job(f"cost matrices {scenario.key}")
+        job = jobs.WorkerJob(f"cost matrices {scenario.key}")
         job.set_result(("", None, ""))
         return job
 
@@ -92,12 +92,12 @@ def at_once(monkeypatch):
         monkeypatch.setattr(module, "DEFAULT_SCENARIO", "llama2-7b-64-h100")
 
 
-_DONE: dict[str, jobs.Job] = {}
+_DONE: dict[str, jobs.WorkerJob] = {}
 
 
 def _done(_queue, key, function, *args, urgent=True, wanted_by=None):
     if key not in _DONE:
-        job = _DONE[key] = jobs.Job(key)
+        job = _DONE[key] = jobs.WorkerJob(key)
         try:
             job.set_result(function(*args, progress=lambda share, words: None, stop=lambda: False))
         except Exception as error:

@@ -352,7 +352,7 @@ def test_a_key_that_nobody_knows_is_said(compare_page, text):
 def test_a_cancelled_comparison_waits_to_be_run_again(compare_page, monkeypatch):
     page = compare_page()
     before = charts(page)
-    stopped = jobs.Job("stopped")
+    stopped = jobs.WorkerJob("stopped")
     stopped.set_exception(jobs.Stopped())
     real = jobs.JobQueue.ask
 

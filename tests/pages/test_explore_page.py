@@ -19,7 +19,7 @@ from nest_core.report.figures.sweep import pictures
 from nest_core.scenario import Scenario, load_scenario, scenario_document
 from nest_core.studies.ratios import highest_ratios
 from nest_core.studies.sweeps import sweep
-from nest_studio.components.show import PicturePlace
+from nest_studio.components.show import show_picture
 from nest_studio.form.scenario import changes_in_words
 from nest_studio.jobs import waiting as jobs
 from nest_studio.session.store import Database, Notebooks
@@ -378,13 +378,13 @@ def test_a_click_hands_on_what_the_point_carries(monkeypatch):
     chart = "streamlit.delta_generator.DeltaGenerator.plotly_chart"
     monkeypatch.setattr(chart, lambda *_, **options: asked.update(options))
     picture = pictures(swept(("memory", [64, 80])))[0]
-    PicturePlace("x", on_pick=taken.append).draw(picture)
+    show_picture(picture, "x", on_pick=taken.append)
     asked["on_select"]()
     for nothing in (clicked(), clicked({"x": 1.0})):
         kept["plot-x"] = nothing
         asked["on_select"]()
     assert taken == [[3]]
-    PicturePlace("y").draw(picture)
+    show_picture(picture, "y")
     assert asked["on_select"] == "ignore"
 
 

@@ -190,7 +190,7 @@ def test_charts_stay_in_grey_while_others_are_awaited(fabric_page, monkeypatch):
 
     def asked(job_queue, key, function, *args, **rest):
         if function is fabric_sweep:
-            return jobs.Job(key)
+            return jobs.WorkerJob(key)
         return ask(job_queue, key, function, *args, **rest)
 
     monkeypatch.setattr(jobs.JobQueue, "ask", asked)

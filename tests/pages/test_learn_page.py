@@ -328,8 +328,8 @@ class SlowQueue:
         self.asked, self.works = {}, False
 
     def ask(self, key, function, *args, urgent=True, wanted_by=None):
-        job, *_ = self.asked.setdefault(key, (jobs.Job(key), function, args))
-        if self.works and not job.ended:
+        job, *_ = self.asked.setdefault(key, (jobs.WorkerJob(key), function, args))
+        if self.works and not job.done():
             job.set_result(function(*args, progress=lambda share, words: None, stop=lambda: False))
         return job
 

@@ -35,7 +35,7 @@ def quick(at_once, monkeypatch):
         )
         if small_plan or function.__module__ == "nest_studio.jobs.tasks.fabrics":
             return done(job_queue, key, function, *args)
-        return jobs.Job(key)
+        return jobs.WorkerJob(key)
 
     monkeypatch.setattr(jobs.JobQueue, "ask", asked)
     monkeypatch.setattr(jobs, "MOMENT_S", 0.0)

@@ -149,23 +149,3 @@ def test_a_camera_saves_what_is_chosen():
     config = [json.loads(chart.proto.config) for chart in charts(page)]
     formats = [one["toImageButtonOptions"]["format"] for one in config]
     assert formats == ["svg", "png"]
-
-
-def test_a_figure_that_is_drawn_twice_has_one_menu():
-    def twice() -> None:
-        import plotly.graph_objects as go
-
-        from nest_core.report.figures import Picture
-        from nest_studio.components.show import PicturePlace
-
-        place = PicturePlace("twice")
-        for title in ("first", "second"):
-            bars = go.Figure(data=[{"type": "bar", "x": [1], "y": [1]}])
-            place.draw(Picture(title, "s", f"reads {title}", bars))
-
-    page = AppTest.from_function(twice, default_timeout=30).run()
-    assert not page.exception
-    assert len(charts(page)) == 1
-    assert len(page.get("download_button")) == 1
-    assert "reads second" in text_of(page)
-    assert "reads first" not in text_of(page)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import html
 import tomllib
+from concurrent.futures import wait
 
 import pytest
 from our_plan import our_plan
@@ -23,7 +24,7 @@ from nest_core.report.figures.alternatives import alternatives_table
 from nest_core.scenario import Scenario, load_scenario, scenario_document
 from nest_studio.form.scenario import FORM
 from nest_studio.jobs import waiting as jobs
-from nest_studio.jobs.waiting import Job
+from nest_studio.jobs.waiting import WorkerJob
 from nest_studio.plan import state as plan_state
 from nest_studio.session.open_plan import over_preset, unsaid
 from nest_studio.session.scenario_file import command_line, scenario_toml
@@ -303,15 +304,13 @@ def test_a_model_with_learned_positions_shortens_the_sequence(plan_page):
 @pytest.mark.baselines
 def test_slow_baselines_are_drawn_grey_and_then_anew(plan_page, monkeypatch):
     """And then each with the line of its interval."""
-    real, asked = plan_state.OtherPlans.within, []
-
-    def late(others, seconds):
-        asked.append(seconds)
-        return real(others, seconds) if len(asked) > 2 else None
-
-    monkeypatch.setattr(plan_state.OtherPlans, "within", late)
-    page = plan_page(scenario="llama2-7b-64-h100")
-    assert len(asked) > 1, "the page did not draw our plan before the baselines"
+    slow = WorkerJob("slow")
+    with monkeypatch.context() as patch:
+        patch.setattr(plan_state, "_baselines", lambda scenario, place="": slow)
+        patch.setattr(jobs, "wait_a_moment", lambda some: wait(set(some) - {slow}))
+        page = plan_page(scenario="llama2-7b-64-h100")
+        assert "…" in text_of(page), "the page did not draw our plan before the baselines"
+    page.run()
     expected = answered("llama2-7b-64-h100")
     assert values(page) == shown_figures(expected)
     assert alternatives_table(
@@ -327,7 +326,7 @@ def test_a_search_that_takes_long_stands_above_the_earlier_answer(plan_page, mon
     """In grey, with a way out; cancelled before it began, it can be run again."""
     page = plan_page(scenario="llama2-7b-64-h100")
     before = values(page)
-    held, real = Job(key="held"), plan_state._plan
+    held, real = WorkerJob(key="held"), plan_state._plan
     monkeypatch.setattr(jobs, "MOMENT_S", 0.0)
     monkeypatch.setattr(
         plan_state,

@@ -124,7 +124,7 @@ def test_how_sure_a_plan_is_comes_from_draws_that_workers_search(plan_page, coun
 def test_the_plan_that_is_downloaded_says_what_the_page_recommends(plan_page, monkeypatch):
     """It said ``"recommended": null`` beside the draws that the page had searched."""
     monkeypatch.setattr(sure_view, "PARTS", ((0, 1), (1, 2)))
-    monkeypatch.setattr(plan_export.OtherPlans, "every", lambda others: ())
+    monkeypatch.setattr(plan_export.OtherPlans, "every", lambda others, patience_s=0.0: ())
     files = []
     monkeypatch.setattr(
         plan_export,

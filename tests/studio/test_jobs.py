@@ -197,7 +197,7 @@ def test_small_requests_are_answered_whoever_asks_for_long_ones():
             assert opened.ask(f"plan {number}", squared, number).result(20.0)[0] == number**2
         small = [opened.ask(f"small {number}", squared, number, urgent=False) for number in (5, 6)]
         assert [job.result(30.0)[0] for job in small] == [25, 36]
-        assert not any(job.ended for job in (*long, *sweeps)), "what makes way is not lost"
+        assert not any(job.done() for job in (*long, *sweeps)), "what makes way is not lost"
     finally:
         opened.close()
 
@@ -432,7 +432,7 @@ def test_orders_given_in_one_go_are_worked_on_side_by_side(two):
     both = [two.ask(name, patient) for name in ("left", "right")]
     for job in both:
         running(job)
-    assert not any(job.ended for job in both)
+    assert not any(job.done() for job in both)
 
 
 def test_plans_stay_with_the_worker_that_knows_them(two):

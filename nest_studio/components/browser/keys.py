@@ -61,10 +61,10 @@ def listen(
 
 def _sent(state: Any) -> tuple[str, list[Any]]:
     """When the page was opened, and all presses since; none where it has not their shape."""
-    told = state.get("pressed") if isinstance(state, Mapping) else None
-    if not isinstance(told, Mapping):
+    pressed = state.get("pressed") if isinstance(state, Mapping) else None
+    if not isinstance(pressed, Mapping):
         return "", []
-    opened, names = told.get("opened"), told.get("names")
+    opened, names = pressed.get("opened"), pressed.get("names")
     if not isinstance(opened, str) or not isinstance(names, list) or len(names) > _MOST:
         return "", []
     return opened, names

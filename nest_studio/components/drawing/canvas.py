@@ -25,9 +25,9 @@ import streamlit as st
 
 __all__ = [
     "Action",
+    "CanvasDrawing",
     "CanvasResult",
     "Change",
-    "Drawing",
     "DrawnElement",
     "DrawnLink",
     "canvas",
@@ -66,7 +66,7 @@ class DrawnLink(TypedDict):
     latency_us: float
 
 
-class Drawing(TypedDict):
+class CanvasDrawing(TypedDict):
     """What the canvas shows."""
 
     revision: int
@@ -117,7 +117,9 @@ def pending(key: str) -> CanvasResult:
     return _unanswered(key, sent if isinstance(sent, Mapping) else {})
 
 
-def canvas(drawing: Drawing, *, key: str, height: int = 560, editable: bool = True) -> CanvasResult:
+def canvas(
+    drawing: CanvasDrawing, *, key: str, height: int = 560, editable: bool = True
+) -> CanvasResult:
     """Show a drawing and let it be changed.
 
     Parameters

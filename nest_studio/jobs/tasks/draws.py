@@ -19,7 +19,7 @@ def searched_draws(
 ) -> tuple[DrawResult, ...] | None:
     """Draws from the first to before the last, searched anew; None once stopped without any."""
     values = scenario.values
-    found = search_draws(
+    wins = search_draws(
         values,
         problem_of(scenario),
         best.plan,
@@ -28,7 +28,7 @@ def searched_draws(
         progress=progress,
         stop=stop,
     )
-    return found or None
+    return wins or None
 
 
 @announced("pricing what won under a thousand draws")

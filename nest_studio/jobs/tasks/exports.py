@@ -58,15 +58,15 @@ class PlanExport:
 @announced("writing it for every framework")
 def plan_exports(scenario: Scenario, best: Report) -> tuple[PlanExport, ...]:
     """A scenario's plan for every target of `LABELS`, in their order."""
-    values, found = scenario.values, []
+    values, exports = scenario.values, []
     for target in LABELS:
         try:
             bundle = export_plan(target, values, best)
         except ExportRefused as error:
-            found.append(PlanExport(target, {}, str(error)))
+            exports.append(PlanExport(target, {}, str(error)))
         else:
-            found.append(PlanExport(target, dict(bundle.files), "", tuple(bundle.notes)))
-    return tuple(found)
+            exports.append(PlanExport(target, dict(bundle.files), "", tuple(bundle.notes)))
+    return tuple(exports)
 
 
 def zipped(files: Mapping[str, str | bytes]) -> bytes:

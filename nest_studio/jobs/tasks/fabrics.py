@@ -165,7 +165,7 @@ def fabric_sweep(
     progress(0.2, "pricing every algorithm at every size")
     names = (asked.library, LIBRARY_NETWORK) if asked.library else ()
     software = Software(*(load_curve(name) for name in names))
-    found = sweep(
+    result = sweep(
         network,
         asked.op,
         asked.size,
@@ -181,15 +181,15 @@ def fabric_sweep(
         collective(
             network,
             asked.op,
-            float(found.size_bytes[end]),
+            float(result.size_bytes[end]),
             asked.size,
             stride=asked.stride,
             concurrent="all" if asked.concurrent == "all" else "one",
-            algorithm=found.algorithms[end],
+            algorithm=result.algorithms[end],
         ).bottleneck
         for end in (0, -1)
     )
-    return found, (first, last)
+    return result, (first, last)
 
 
 @announced("pricing an all-reduce of 1 GiB over all devices")

@@ -50,12 +50,12 @@ def read_measured(
     Fabric, accelerator and model of the runs are the scenario's, if there is one.
     """
     given = given_by(scenario.values) if scenario else RunFacts()
-    told = {"accelerator": beside.accelerator} if beside.accelerator else {}
+    columns = {"accelerator": beside.accelerator} if beside.accelerator else {}
     given = replace(
         given,
         launch=beside.launch,
         model=beside.model,
-        columns={**given.columns, **told},
+        columns={**given.columns, **columns},
     )
     return read_entries(content, name, given)
 
@@ -96,17 +96,17 @@ class FitAnswer:
 @announced("fitting the stack's figures to your runs")
 def fit_measured(text: str) -> FitAnswer:
     """Predict and fit a set of measurements, given as JSON."""
-    found = fitted(Measurements.from_json(json.loads(text)))
-    answer = FitAnswer(run_table(found), found.skipped, found.unfitted)
-    if found.own is None:
+    fit = fitted(Measurements.from_json(json.loads(text)))
+    answer = FitAnswer(run_table(fit), fit.skipped, fit.unfitted)
+    if fit.own is None:
         return answer
     return replace(
         answer,
-        stack=found.stack,
-        toml=found.own.toml,
-        words=errors_in_words(found.own),
-        errors=errors_picture(found.own.calibration.runs),
-        parameters=parameter_table(found.own),
+        stack=fit.stack,
+        toml=fit.own.toml,
+        words=errors_in_words(fit.own),
+        errors=errors_picture(fit.own.calibration.runs),
+        parameters=parameter_table(fit.own),
     )
 
 
@@ -131,5 +131,5 @@ class NextAnswer:
 @announced("asking which runs tell most")
 def chosen_runs(scenario: Scenario, runs: int) -> NextAnswer:
     """The runs of a scenario's plans that narrow the choice most, as a job of Slurm's."""
-    found = next_runs(scenario, runs, to="slurm")
-    return NextAnswer(next_table(found, scenario.values), found.refused, found.files)
+    choice = next_runs(scenario, runs, to="slurm")
+    return NextAnswer(next_table(choice, scenario.values), choice.refused, choice.files)

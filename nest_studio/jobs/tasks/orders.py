@@ -19,15 +19,15 @@ CableSummary = tuple[int, tuple[tuple[str, int], ...], tuple[str, ...]]
 @announced("listing its cables")
 def cable_summary(scenario: Scenario, settings: tuple[str, ...]) -> CableSummary:
     """How many cables a fabric has."""
-    found = cable_schedule(scenario.fabric, load_prices(DEFAULT, settings))
-    return found.count, found.tiers, found.notes
+    schedule = cable_schedule(scenario.fabric, load_prices(DEFAULT, settings))
+    return schedule.count, schedule.tiers, schedule.notes
 
 
 @announced("listing its cables")
 def cable_file(scenario: Scenario, settings: tuple[str, ...], style: Format) -> str:
     """All of them as CSV."""
-    found = cable_schedule(scenario.fabric, load_prices(DEFAULT, settings))
-    return "".join(csv_lines(found.cables, style))
+    schedule = cable_schedule(scenario.fabric, load_prices(DEFAULT, settings))
+    return "".join(csv_lines(schedule.cables, style))
 
 
 @announced("pricing its acceptance tests")

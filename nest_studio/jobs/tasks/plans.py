@@ -111,8 +111,8 @@ def plan_fabric(scenario: Scenario, best: Report | None, busy: bool, width: floa
         return PlanFabric(drawn, None, pointing(drawn, None))
     problem = problem_of(scenario)
     loads, read = link_loads(problem, best), cost_matrices(problem, best.plan)
-    asked = picture(fabric, best.plan, width=width, loads=loads if busy else None)
-    drawn = untitled(asked)
+    coloured = picture(fabric, best.plan, width=width, loads=loads if busy else None)
+    drawn = untitled(coloured)
     matrix = matrix_picture(read, drawn.labels, drawn.height) if read.ranks else None
     return PlanFabric(drawn, matrix, pointing(drawn, read, loads))
 
@@ -153,7 +153,7 @@ class Levelwise:
 def levelwise_program(scenario: Scenario, ours_s: float | None) -> Levelwise:
     """NEST's program on a scenario, beside the seconds of our plan; None: there is none."""
     values, problem = scenario.values, problem_of(scenario)
-    (found,) = evaluate_baselines(
+    (program,) = evaluate_baselines(
         problem,
         values.space,
         values.model,
@@ -162,9 +162,9 @@ def levelwise_program(scenario: Scenario, ours_s: float | None) -> Levelwise:
         time_limit_s=min(values.time_limit_s, LONGEST_BASELINE_S),
         ours_s=ours_s,
     )
-    read = cost_matrices(problem, found.report.plan) if found.report else None
+    read = cost_matrices(problem, program.report.plan) if program.report else None
     return Levelwise(
-        found, cost_matrices_figure(read, found.reason), waterfall_figure(found, ours_s)
+        program, cost_matrices_figure(read, program.reason), waterfall_figure(program, ours_s)
     )
 
 
@@ -173,9 +173,9 @@ def level_matrices(scenario: Scenario) -> tuple[str, CostMatrices | None, str]:
     """A scenario's title, the cost matrices of NEST's program on it, and why there are none."""
     values, problem = scenario.values, problem_of(scenario)
     limit_s = min(values.time_limit_s, LONGEST_BASELINE_S)
-    found = nest.find(problem, values.space.seated_on(problem.network), limit_s)
-    read = cost_matrices(problem, found.plan) if found.plan else None
-    return scenario_title(values), read, found.reason
+    program = nest.find(problem, values.space.seated_on(problem.network), limit_s)
+    read = cost_matrices(problem, program.plan) if program.plan else None
+    return scenario_title(values), read, program.reason
 
 
 @announced("pricing it with more of each resource")

@@ -90,9 +90,9 @@ def best_plan(
     values, problem = scenario.values, problem_of(scenario)
 
     def tell(found: Progress) -> None:
-        known = found.solved + found.bounded + found.infeasible
+        settled = found.solved + found.bounded + found.infeasible
         best = humanise_seconds(found.best_s) if found.best_s < float("inf") else "none yet"
-        progress(known / found.points, f"{found.solved:,} points solved, best {best}")
+        progress(settled / found.points, f"{found.solved:,} points solved, best {best}")
 
     result = search(
         problem,
@@ -113,13 +113,13 @@ def priced_baselines(
 ) -> tuple[Baseline, ...] | None:
     """The baselines of a scenario but NEST's program, one after another; None once stopped."""
     values, problem = scenario.values, problem_of(scenario)
-    found: list[Baseline] = []
+    results: list[Baseline] = []
     names = [name for name in values.baselines if name != "nest"]
     for number, name in enumerate(names):
         if stop():
             return None
         progress(number / len(names), name)
-        found += evaluate_baselines(
+        results += evaluate_baselines(
             problem,
             values.space,
             values.model,
@@ -128,7 +128,7 @@ def priced_baselines(
             as_in_paper=values.baseline_space == "paper",
             time_limit_s=min(values.time_limit_s, LONGEST_BASELINE_S),
         )
-    return tuple(found)
+    return tuple(results)
 
 
 @announced("computing")
