@@ -21,7 +21,7 @@ def page_script(name: str) -> Path:
 
 def session_script() -> Path:
     """Return the script that Streamlit runs for every session."""
-    return Path(__file__).resolve().with_name("studio.py")
+    return Path(__file__).resolve().parent / "server" / "script.py"
 
 
 def style_sheet() -> Path:

@@ -23,7 +23,7 @@ from nest_studio.session.store import Database
 # first need it, the one for a page and the other where a worker's figure arrives, both at once.
 importlib.import_module("pandas")
 
-APP = Path(__file__).resolve().parents[2] / "nest_studio" / "studio.py"
+APP = Path(__file__).resolve().parents[2] / "nest_studio" / "server" / "script.py"
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -109,7 +109,7 @@ def _opened(name: str, **address: str) -> AppTest:
     page = AppTest.from_file(str(APP), default_timeout=120)
     for key, value in address.items():
         page.query_params[key] = value
-    page.switch_page(f"../pages/{name}.py")
+    page.switch_page(f"../../pages/{name}.py")
     return page.run()
 
 

@@ -66,7 +66,7 @@ def opened(name: str, address: dict[str, Any], app: str) -> AppTest:
     for key, value in address.items():
         page.query_params[key] = value
     if name != "plan":
-        page.switch_page(f"../pages/{name}.py")
+        page.switch_page(f"../../pages/{name}.py")
     return page.run()
 
 

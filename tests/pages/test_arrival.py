@@ -100,7 +100,7 @@ def test_what_a_page_has_no_widget_for_goes_along(fabric_page, more):
         page.run()
     for name in ("learn", "plan"):
         page.query_params.clear()  # as the browser's navigation does
-        page.switch_page(f"../pages/{name}.py").run()
+        page.switch_page(f"../../pages/{name}.py").run()
     assert page.selectbox(key="scenario").value == "llama2-7b-64-h100"
     assert page.selectbox(key="fabric").value == "v100-pods-64"
 
@@ -113,6 +113,6 @@ def test_what_was_refused_does_not_come_back(plan_page):
     page.run()
     for name in ("learn", "plan"):
         page.query_params.clear()
-        page.switch_page(f"../pages/{name}.py").run()
+        page.switch_page(f"../../pages/{name}.py").run()
     page.selectbox(key="scenario").set_value("llama2-7b-64-h100").run()
     assert page.slider(key="fabric.clos.oversubscription.0").value == 1.0

@@ -34,11 +34,13 @@ def explore_page(root):
     """``explore_page(**address)``: the page as it opens on an address's parameters, answered."""
 
     def opened(answer=True, **address):
-        page = AppTest.from_file(str(root / "nest_studio" / "studio.py"), default_timeout=120)
+        page = AppTest.from_file(
+            str(root / "nest_studio" / "server" / "script.py"), default_timeout=120
+        )
         usual = {"scenario": SMALL, "explore.asks": "Sweep parameters"}
         for key, value in (usual | address).items():
             page.query_params[key] = value
-        page.switch_page("../pages/explore.py")
+        page.switch_page("../../pages/explore.py")
         return answered(page.run()) if answer else page.run()
 
     return opened

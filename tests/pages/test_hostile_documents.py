@@ -303,13 +303,15 @@ def press(page, prefix):
 
 def compare(root, listed) -> None:
     page = opened(
-        "compare", {"compare": json.dumps(listed)}, str(root / "nest_studio" / "studio.py")
+        "compare",
+        {"compare": json.dumps(listed)},
+        str(root / "nest_studio" / "server" / "script.py"),
     )
     assert not faults(page), listed
     press(page, "compare-plan-")
     page.run()
     assert not faults(page), listed
-    page.switch_page("../pages/compare.py").run()
+    page.switch_page("../../pages/compare.py").run()
     assert not faults(page), listed
     page.button(key="compare-start-over").click().run()
     assert not faults(page), listed
@@ -386,7 +388,9 @@ def test_comparisons_of_any_shape_break_no_page_at_length(at_once, root, store, 
 def test_a_comparisons_key_is_no_fabric(at_once, root, store, page):
     key = Links(store).put({"compare": json.dumps([["a", SMALL, {}]])})
     shown = opened(
-        page, {"own": key, "fabric": "My fabric"}, str(root / "nest_studio" / "studio.py")
+        page,
+        {"own": key, "fabric": "My fabric"},
+        str(root / "nest_studio" / "server" / "script.py"),
     )
     assert not faults(shown)
     if page in ("plan", "design", "explore"):
@@ -395,7 +399,9 @@ def test_a_comparisons_key_is_no_fabric(at_once, root, store, page):
 
 def test_a_fabrics_key_is_no_comparison(at_once, root, store):
     key = Links(store).put({"document": {"schema": 1}, "notes": []})
-    page = opened("compare", {"compare": f"kept.{key}"}, str(root / "nest_studio" / "studio.py"))
+    page = opened(
+        "compare", {"compare": f"kept.{key}"}, str(root / "nest_studio" / "server" / "script.py")
+    )
     assert not faults(page)
     assert any("cannot be read" in one.value for one in page.warning)
 
@@ -406,14 +412,18 @@ def notebook(root, store, document) -> None:
         Notebooks(store).save("Hostile", read_notebook(json.dumps(document)))
     except InputError:
         return
-    page = opened("notebook", {"notebook": "Hostile"}, str(root / "nest_studio" / "studio.py"))
+    page = opened(
+        "notebook", {"notebook": "Hostile"}, str(root / "nest_studio" / "server" / "script.py")
+    )
     assert not faults(page), document
     for prefix in ("open-", "down-"):
-        page = opened("notebook", {"notebook": "Hostile"}, str(root / "nest_studio" / "studio.py"))
+        page = opened(
+            "notebook", {"notebook": "Hostile"}, str(root / "nest_studio" / "server" / "script.py")
+        )
         press(page, prefix)
         page.run()
         assert not faults(page), (prefix, document)
-        page.switch_page("../pages/notebook.py").run()
+        page.switch_page("../../pages/notebook.py").run()
         assert not faults(page), (prefix, document)
 
 
@@ -452,7 +462,9 @@ def test_a_notebook_with_odd_overrides_opens(at_once, root, store, overrides):
 
 def test_a_stored_notebook_that_is_none_leaves_the_shelf(at_once, root, store):
     Notebooks(store).save("Sound", new_notebook(pin_cells("note", "N", "words", {})))
-    page = opened("notebook", {"notebook": "Sound"}, str(root / "nest_studio" / "studio.py"))
+    page = opened(
+        "notebook", {"notebook": "Sound"}, str(root / "nest_studio" / "server" / "script.py")
+    )
     with store.transaction() as connection:
         connection.exec_driver_sql("UPDATE notebooks SET document = '{}' WHERE name = 'Sound'")
     page.run()

@@ -156,14 +156,14 @@ def use(page: AppTest, rng: random.Random) -> None:
 def check(root, name: str, seed: int) -> None:
     rng = random.Random(f"{name} {seed}")
     address = address_of(name, rng)
-    page = opened(name, address, str(root / "nest_studio" / "studio.py"))
+    page = opened(name, address, str(root / "nest_studio" / "server" / "script.py"))
     assert not faults(page), address
     use(page, rng)
     assert not faults(page), address
     other = rng.choice([one for one in KEYS if one not in (name, "learn", "paper")])
-    page.switch_page(f"../pages/{other}.py").run()
+    page.switch_page(f"../../pages/{other}.py").run()
     assert not faults(page), (address, other)
-    page.switch_page(f"../pages/{name}.py").run()
+    page.switch_page(f"../../pages/{name}.py").run()
     assert not faults(page), (address, other, name)
 
 
@@ -208,18 +208,22 @@ def test_a_number_without_end_is_said_and_the_rest_of_the_link_taken(at_once, pl
     ],
 )
 def test_a_choice_that_a_link_leaves_empty_is_the_usual_one(at_once, root, name, key):
-    usual = opened(name, BASES.get(name, {}), str(root / "nest_studio" / "studio.py"))
-    page = opened(name, {**BASES.get(name, {}), key: ""}, str(root / "nest_studio" / "studio.py"))
+    usual = opened(name, BASES.get(name, {}), str(root / "nest_studio" / "server" / "script.py"))
+    page = opened(
+        name, {**BASES.get(name, {}), key: ""}, str(root / "nest_studio" / "server" / "script.py")
+    )
     assert not faults(page)
     assert [one.value for one in page.markdown] == [one.value for one in usual.markdown]
 
 
 def test_a_word_for_a_number_without_end_may_stand_in_a_field_of_text(at_once, root):
-    page = opened("explore", {"scenario": SMALL}, str(root / "nest_studio" / "studio.py"))
+    page = opened(
+        "explore", {"scenario": SMALL}, str(root / "nest_studio" / "server" / "script.py")
+    )
     (values, *_) = [one for one in page.text_input if one.key.startswith("explore.")]
     values.set_value("inf").run()
     for name in ("notebook", "explore"):
-        page.switch_page(f"../pages/{name}.py").run()
+        page.switch_page(f"../../pages/{name}.py").run()
         page.run()
         assert not faults(page)
     assert page.text_input(key=values.key).value == "inf"

@@ -36,10 +36,12 @@ def measure_page(root):
     """``measure_page(**address)``: the page as it opens on an address's parameters."""
 
     def opened(**address):
-        page = AppTest.from_file(str(root / "nest_studio" / "studio.py"), default_timeout=120)
+        page = AppTest.from_file(
+            str(root / "nest_studio" / "server" / "script.py"), default_timeout=120
+        )
         for key, value in ({"scenario": SMALL} | PINNED | address).items():
             page.query_params[key] = value
-        page.switch_page("../pages/measure.py")
+        page.switch_page("../../pages/measure.py")
         return page.run()
 
     return opened

@@ -58,7 +58,7 @@ class Clicker:
         roll = self.rng.random()
         if roll < 0.15:
             name = self.rng.choice(PAGES)
-            self.page.switch_page(f"../pages/{name}.py").run()
+            self.page.switch_page(f"../../pages/{name}.py").run()
             self._after(f"go to {name}")
         elif roll < 0.45 and self.seen:
             self._forge()
@@ -133,7 +133,7 @@ class Clicker:
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.check) for n in (1, 2))])
 def test_a_random_clicker_breaks_no_page(quick, root, store, monkeypatch, seed):
-    clicker = Clicker(str(root / "nest_studio" / "studio.py"), seed, Forger(monkeypatch))
+    clicker = Clicker(str(root / "nest_studio" / "server" / "script.py"), seed, Forger(monkeypatch))
     for _ in range(15):
         clicker.step()
 
@@ -141,7 +141,7 @@ def test_a_random_clicker_breaks_no_page(quick, root, store, monkeypatch, seed):
 @pytest.mark.check
 @pytest.mark.parametrize("seed", range(100, 160))
 def test_a_random_clicker_breaks_no_page_at_length(quick, root, store, monkeypatch, seed):
-    clicker = Clicker(str(root / "nest_studio" / "studio.py"), seed, Forger(monkeypatch))
+    clicker = Clicker(str(root / "nest_studio" / "server" / "script.py"), seed, Forger(monkeypatch))
     for _ in range(60):
         clicker.step()
 
@@ -154,7 +154,9 @@ def test_the_price_list_of_a_drawing_that_is_no_fabric_says_nothing(
     quick, root, store, monkeypatch
 ):
     page = opened(
-        "design", {"fabric": "h100-spine-leaf-64"}, str(root / "nest_studio" / "studio.py")
+        "design",
+        {"fabric": "h100-spine-leaf-64"},
+        str(root / "nest_studio" / "server" / "script.py"),
     )
     limit = widget_of(page, "number_input", "prices.rack_power")
     new = next(one for one in page.button if one.label == "New drawing")
@@ -180,13 +182,13 @@ def test_the_price_list_of_a_drawing_that_is_no_fabric_says_nothing(
 )
 def test_a_choice_that_must_be_made_is_not_taken_back(quick, root, store, monkeypatch, name, key):
     base = {"scenario": SMALL, "tour": "off"} if name in ("plan", "explore") else {}
-    page = opened(name, base, str(root / "nest_studio" / "studio.py"))
+    page = opened(name, base, str(root / "nest_studio" / "server" / "script.py"))
     Forger(monkeypatch).send(page, widget_of(page, "button_group", key), "string_array_value", [])
     assert not faults(page)
 
 
 def test_a_late_press_for_another_scenario_opens_it(quick, root, store, monkeypatch):
-    page = opened("compare", {}, str(root / "nest_studio" / "studio.py"))
+    page = opened("compare", {}, str(root / "nest_studio" / "server" / "script.py"))
     late = widget_of(page, "button", "compare-plan-1")
     page.button(key="compare-plan-0").click().run()
     Forger(monkeypatch).send(page, late, "trigger_value", True)
@@ -209,10 +211,10 @@ def test_a_late_press_for_another_scenario_opens_it(quick, root, store, monkeypa
 )
 def test_what_a_field_cannot_hold_is_forgotten(quick, root, store, key, value):
     """As where a step back, a link or a notebook sets what the controls of now do not have."""
-    page = opened("compare", {}, str(root / "nest_studio" / "studio.py"))
+    page = opened("compare", {}, str(root / "nest_studio" / "server" / "script.py"))
     page.session_state["scenario"] = SMALL
     page.session_state[key] = value
-    page.switch_page("../pages/plan.py").run()
+    page.switch_page("../../pages/plan.py").run()
     assert not faults(page)
     assert "nest-card" in "".join(one.proto.body for one in page.get("html"))
     assert page.session_state[key] != value
@@ -220,7 +222,7 @@ def test_what_a_field_cannot_hold_is_forgotten(quick, root, store, key, value):
 
 def test_more_choices_than_a_field_takes_are_forgotten(quick, root, store):
     """Three fabrics beside one, where two have room: only a browser keeps to that by itself."""
-    page = opened("design", {}, str(root / "nest_studio" / "studio.py"))
+    page = opened("design", {}, str(root / "nest_studio" / "server" / "script.py"))
     page.session_state["beside"] = ["drawn-8", "h100-spine-leaf-64", "tpu-v4-2x2x4"]
     page.run()
     assert not faults(page)
@@ -245,7 +247,7 @@ def test_more_choices_than_a_field_takes_are_forgotten(quick, root, store):
 )
 def test_a_forged_value_breaks_no_page(quick, root, store, monkeypatch, name, kind, key, forged):
     base = {"scenario": SMALL, "tour": "off"} if name == "plan" else {}
-    page = opened(name, base, str(root / "nest_studio" / "studio.py"))
+    page = opened(name, base, str(root / "nest_studio" / "server" / "script.py"))
     Forger(monkeypatch).send(page, widget_of(page, kind, key), *forged)
     assert not faults(page)
 
@@ -255,7 +257,7 @@ def test_a_forged_value_breaks_no_page(quick, root, store, monkeypatch, name, ki
 def test_a_choice_that_no_control_offers_breaks_no_page(quick, root, store, monkeypatch, name):
     """Of every control of the page that has choices, in its callback as on the page."""
     base = {"scenario": SMALL, "tour": "off"} if name in ("plan", "explore") else {}
-    page = opened(name, base, str(root / "nest_studio" / "studio.py"))
+    page = opened(name, base, str(root / "nest_studio" / "server" / "script.py"))
     forger = Forger(monkeypatch)
     choices = [
         (one.id, kind)

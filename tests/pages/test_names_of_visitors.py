@@ -13,7 +13,7 @@ import pytest
 from opened_files import opened_below
 from streamlit.testing.v1 import AppTest
 
-APP = Path(__file__).resolve().parents[2] / "nest_studio" / "studio.py"
+APP = Path(__file__).resolve().parents[2] / "nest_studio" / "server" / "script.py"
 SMALL = "llama2-7b-64-h100"
 SECRET = "hunter2"
 KEYS = ("fabric", "workload.model", "accelerator.profile", "accelerator")
@@ -50,7 +50,7 @@ def test_a_comparisons_link_opens_no_file(key, vault):
         [[str(number), SMALL, {key: name}] for number, name in enumerate(names)]
     )
     with opened_below(vault) as opened:
-        page.switch_page("../pages/compare.py").run()
+        page.switch_page("../../pages/compare.py").run()
     kept(page, opened)
     told = everything(page)
     assert told.count(f"is left out: {key} must be") == 6
@@ -74,7 +74,7 @@ def test_a_comparisons_link_opens_no_file(key, vault):
 def test_a_choice_that_nobody_offered_opens_no_file(name, key, vault):
     page = AppTest.from_file(str(APP), default_timeout=120)
     page.query_params["scenario"] = SMALL
-    page = page.run() if name == "plan" else page.switch_page(f"../pages/{name}.py").run()
+    page = page.run() if name == "plan" else page.switch_page(f"../../pages/{name}.py").run()
     offered = list(next(box for box in page.selectbox if box.key == key).options)
     for forged in ("secret.toml", str(vault / "secret.toml"), str(vault / "secret.json")):
         box = next(box for box in page.selectbox if box.key == key)

@@ -64,13 +64,15 @@ def studio(root, store):
     """``studio(name, **address)``: a page of the studio, after another scenario on Plan."""
 
     def opened(name, **address):
-        page = AppTest.from_file(str(root / "nest_studio" / "studio.py"), default_timeout=120)
+        page = AppTest.from_file(
+            str(root / "nest_studio" / "server" / "script.py"), default_timeout=120
+        )
         page.query_params["scenario"] = OTHER
         page.query_params["accelerator.memory_GiB"] = "30"
         page.run()
         for key, value in address.items():
             page.query_params[key] = value
-        return page.switch_page(f"../pages/{name}.py").run()
+        return page.switch_page(f"../../pages/{name}.py").run()
 
     return opened
 

@@ -184,7 +184,7 @@ def test_moving_computes_nothing(drawn):
 
 def test_the_plan_page_plans_on_it(drawn):
     page = drawn.page
-    page.switch_page("../pages/plan.py").run()
+    page.switch_page("../../pages/plan.py").run()
     page.selectbox(key="scenario").set_value("llama2-7b-64-h100").run()
     page.selectbox(key="fabric").set_value(OWN).run()
     assert not page.exception
@@ -309,8 +309,8 @@ def test_the_price_list_is_edited_for_every_fabric(fabric_page):
     assert "copper" not in before
     page.number_input(key="prices.rack_power").set_value(5.0).run()
     assert "⚠" in text_of(page)
-    page.switch_page("../pages/plan.py").run()
-    page.switch_page("../pages/design.py").run()
+    page.switch_page("../../pages/plan.py").run()
+    page.switch_page("../../pages/design.py").run()
     assert page.selectbox(key="prices.media").value == "cheapest"
     assert page.number_input(key="prices.rack_power").value == 5.0
     assert "copper" in text_of(page)

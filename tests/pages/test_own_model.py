@@ -151,8 +151,8 @@ def test_learned_positions_shorten_the_sequence(own_page):
 def test_it_survives_other_pages_presets_and_a_reload(own_page, plan_page):
     paste(own_page, MISTRAL)
     table = own(own_page)
-    own_page.switch_page("../pages/design.py").run()
-    own_page.switch_page("../pages/plan.py").run()
+    own_page.switch_page("../../pages/design.py").run()
+    own_page.switch_page("../../pages/plan.py").run()
     assert not own_page.exception
     assert own(own_page) == table
     own_page.selectbox(key="scenario").set_value(SMALL).run()

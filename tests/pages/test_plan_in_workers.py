@@ -96,7 +96,7 @@ def test_a_fabric_of_ones_own_is_planned_on_elsewhere(light_page):
 
 def test_fabrics_are_compared_elsewhere(light_page):
     page = light_page(**SMALL)
-    page.switch_page("../pages/compare.py").run()
+    page.switch_page("../../pages/compare.py").run()
     assert not page.exception
     assert "Whole bill per token against" in text_of(page)
 

@@ -48,11 +48,13 @@ def studies_page(root):
 
     def opened(text):
         kept_studies(Database(database_url())).save("mine", {"toml": text}, replace=True)
-        page = AppTest.from_file(str(root / "nest_studio" / "studio.py"), default_timeout=120)
+        page = AppTest.from_file(
+            str(root / "nest_studio" / "server" / "script.py"), default_timeout=120
+        )
         page.query_params["scenario"] = "llama2-7b-64-h100"
         page.query_params["explore.asks"] = "Studies"
         page.query_params["study.name"] = "mine"
-        page.switch_page("../pages/explore.py")
+        page.switch_page("../../pages/explore.py")
         return page.run()
 
     return opened

@@ -37,15 +37,17 @@ class Journey:
 
     def open(self, page, address):
         """What a link or a reload does: another session begins with the address."""
-        self.app = AppTest.from_file(str(ROOT / "nest_studio" / "studio.py"), default_timeout=120)
+        self.app = AppTest.from_file(
+            str(ROOT / "nest_studio" / "server" / "script.py"), default_timeout=120
+        )
         self.page = page
         self.app.query_params = dict(address)
-        self.app.switch_page(f"../pages/{page}.py").run()
+        self.app.switch_page(f"../../pages/{page}.py").run()
 
     def go(self, page):
         self.past.append((self.page, dict(self.app.query_params)))
         self.page = page
-        self.app.switch_page(f"../pages/{page}.py").run()
+        self.app.switch_page(f"../../pages/{page}.py").run()
 
     def reload(self, steps=0):
         """This address anew, or one from so many steps ago."""

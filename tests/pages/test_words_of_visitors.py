@@ -23,7 +23,7 @@ from nest_core.notebook.report import html_report
 from nest_core.scenario import Scenario
 from nest_studio.session.store import Database, Links, Notebooks, database_url
 
-APP = Path(__file__).resolve().parents[2] / "nest_studio" / "studio.py"
+APP = Path(__file__).resolve().parents[2] / "nest_studio" / "server" / "script.py"
 SMALL = "llama2-7b-64-h100"
 FEW = {"search.pp": 1, "search.zero": 1, "search.recompute": "none", "search.schedule": "1f1b"}
 ELSEWHERE = "elsewhere.example"
@@ -142,7 +142,7 @@ def opened(name: str, **address: str) -> AppTest:
     page = AppTest.from_file(str(APP), default_timeout=120)
     for key, value in address.items():
         page.query_params[key] = value
-    return page.run() if name == "plan" else page.switch_page(f"../pages/{name}.py").run()
+    return page.run() if name == "plan" else page.switch_page(f"../../pages/{name}.py").run()
 
 
 def own(document) -> dict[str, str]:

@@ -192,12 +192,14 @@ def test_an_accelerator_brings_a_precision_that_it_has(workload_page):
 
 
 def test_the_scenario_on_plan_is_where_it_starts(root):
-    page = AppTest.from_file(str(root / "nest_studio" / "studio.py"), default_timeout=300)
+    page = AppTest.from_file(
+        str(root / "nest_studio" / "server" / "script.py"), default_timeout=300
+    )
     page.query_params["scenario"] = "mixtral-8x7b-256-tpuv4like"
     page.query_params["workload.global_batch_sequences"] = "8"  # few plans
     page.run()
     assert not page.exception
-    page.switch_page("../pages/workload.py").run()
+    page.switch_page("../../pages/workload.py").run()
     assert not page.exception
     assert widget(page, "layer.model").value == "mixtral-8x7b"
     assert widget(page, "layer.accelerator").value == "tpuv4-like"
