@@ -11,6 +11,7 @@ congestion unaware backend is the one that takes several dimensions.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -27,7 +28,8 @@ from nest_core.interop.exporters.values import (
     pipelined,
     refuse_if,
 )
-from nest_core.interop.formats import write_fabric
+from nest_core.interop.formats.astrasim import astrasim_network
+from nest_core.interop.formats.values import unsaid
 from nest_core.network import IntArray, Network
 from nest_core.scenario import ScenarioValues
 
@@ -72,7 +74,8 @@ def export_astra_sim(scenario: ScenarioValues, report: Report) -> ExportFiles:
         "pin search.schedule",
     )
     problem = scenario.problem(plan.recompute)
-    network, notes = _network(scenario)
+    network, lost = astrasim_network(scenario.fabric)
+    lost += unsaid(scenario.fabric, None)
     steps = workload(problem, plan)
     nodes = point.devices_used // point.pp * sum(map(len, steps))
     refuse_if(
@@ -86,7 +89,7 @@ def export_astra_sim(scenario: ScenarioValues, report: Report) -> ExportFiles:
     rank_mapping = npu[device_order(problem.network, point.device_order)[: point.devices_used]]
     groups = groups_of(point)
     stage = point.layout.stage_of(point.devices_used)
-    stride, dims = point.layout.stride("pp"), len(_list(network["npus_count"]))
+    stride, dims = point.layout.stride("pp"), len(network["npus_count"])
 
     def peer(rank: int, hop: int) -> int:
         return rank + ((int(stage[rank]) + hop) % point.pp - int(stage[rank])) * stride
@@ -106,37 +109,19 @@ def export_astra_sim(scenario: ScenarioValues, report: Report) -> ExportFiles:
         files
         | {
             "network.json": json.dumps(network, indent=2) + "\n",
-            "system.json": json.dumps(_system(scenario, network), indent=2) + "\n",
+            "system.json": json.dumps(_system(scenario, network["topology"]), indent=2) + "\n",
             "remote_memory.json": json.dumps({"memory-type": "NO_MEMORY_EXPANSION"}) + "\n",
             "run.sh": _RUN.format(top=top, groups="groups.json" if has_groups else "empty"),
         },
         (
-            *notes,
+            *(
+                f"The network leaves out: {loss}"
+                for loss in (*lost, *unsaid(scenario.fabric, None))
+            ),
             "Collectives of one pass and axis are one node; compute times are whole microseconds.",
             "ASTRA-sim hides nothing behind compute here and knows no kernel launches.",
         ),
     )
-
-
-def _network(scenario: ScenarioValues) -> tuple[dict[str, object], tuple[str, ...]]:
-    """Return the fabric's dimensions, innermost first, and what they leave out."""
-    exported = write_fabric(scenario.fabric, "astrasim")
-    table: dict[str, object] = {}
-    for line in exported.text.splitlines():
-        key, _, values = line.partition(":")
-        words = [word.strip() for word in values.strip(" []").split(",")]
-        table[key] = [_value(key, word) for word in words]
-    return table, tuple(f"The network leaves out: {loss}" for loss in exported.lost)
-
-
-def _value(key: str, word: str) -> str | int | float:
-    if key == "topology":
-        return word
-    return int(word) if key == "npus_count" else float(word)
-
-
-def _list(value: object) -> list[object]:
-    return list(value) if isinstance(value, list) else []
 
 
 def _npus(network: Network) -> IntArray:
@@ -159,9 +144,9 @@ def _groups(groups: Groups, npu: IntArray) -> str:
     return json.dumps(table) + "\n"
 
 
-def _system(scenario: ScenarioValues, network: dict[str, object]) -> dict[str, object]:
+def _system(scenario: ScenarioValues, kinds: Sequence[object]) -> dict[str, object]:
     ways = {"Ring": "ring", "FullyConnected": "direct", "Switch": "ring"}
-    rings = [ways[str(kind)] for kind in _list(network["topology"])]
+    rings = [ways[str(kind)] for kind in kinds]
     return {
         "scheduling-policy": "LIFO",
         "endpoint-delay": 10,

@@ -116,13 +116,33 @@ def _configuration(scenario: ScenarioValues, plan: Plan) -> str:
     provider = "MLAModelProvider" if fields.get("multi_latent_attention") else "GPTModelProvider"
     calls = {
         "model": (provider, _model(fields) | _parallel(scenario, plan)),
-        "train": ("TrainingConfig", _train(scenario, plan)),
+        "train": (
+            "TrainingConfig",
+            {
+                "micro_batch_size": str(plan.point.micro_batch),
+                "global_batch_size": str(scenario.batch),
+                "train_iters": "100",
+                "eval_iters": "0",
+            },
+        ),
         "optimizer": ("OptimizerConfig", _optimizer(scenario, plan)),
         "scheduler": (
             "SchedulerConfig",
             {"lr_decay_style": '"cosine"', "lr_warmup_iters": "2"},
         ),
-        "dataset": ("MockGPTDatasetConfig", _dataset(scenario)),
+        "dataset": (
+            "MockGPTDatasetConfig",
+            {
+                "seq_length": str(scenario.sequence),
+                "random_seed": "1234",
+                "reset_position_ids": "False",
+                "reset_attention_mask": "False",
+                "eod_mask_loss": "False",
+                "num_dataset_builder_threads": "1",
+                "split": '"9999,8,2"',
+                "dataloader_type": '"single"',
+            },
+        ),
         "ddp": ("DistributedDataParallelConfig", _ddp(scenario, plan)),
         "dist": ("DistributedInitConfig", _dist(plan)),
         "logger": ("LoggerConfig", {"log_interval": "1"}),
@@ -211,15 +231,6 @@ def _parallel(scenario: ScenarioValues, plan: Plan) -> Fields:
     return fields
 
 
-def _train(scenario: ScenarioValues, plan: Plan) -> Fields:
-    return {
-        "micro_batch_size": str(plan.point.micro_batch),
-        "global_batch_size": str(scenario.batch),
-        "train_iters": "100",
-        "eval_iters": "0",
-    }
-
-
 def _optimizer(scenario: ScenarioValues, plan: Plan) -> Fields:
     fields: Fields = {
         "optimizer": '"sgd"' if scenario.optimizer == "sgd" else '"adam"',
@@ -234,19 +245,6 @@ def _optimizer(scenario: ScenarioValues, plan: Plan) -> Fields:
             "exp_avg_sq_dtype": "torch.uint8",
         }
     return fields
-
-
-def _dataset(scenario: ScenarioValues) -> Fields:
-    return {
-        "seq_length": str(scenario.sequence),
-        "random_seed": "1234",
-        "reset_position_ids": "False",
-        "reset_attention_mask": "False",
-        "eod_mask_loss": "False",
-        "num_dataset_builder_threads": "1",
-        "split": '"9999,8,2"',
-        "dataloader_type": '"single"',
-    }
 
 
 def _ddp(scenario: ScenarioValues, plan: Plan) -> Fields:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from functools import singledispatch
 from typing import Any
 
@@ -32,7 +33,7 @@ from nest_core.interop.formats.trees import host_groups
 from nest_core.interop.formats.values import FabricText, Reading, Source
 from nest_core.interop.formats.yaml_text import YamlTable, line_of, yaml_values
 
-__all__ = ["read_astrasim", "write_astrasim"]
+__all__ = ["astrasim_network", "read_astrasim", "write_astrasim"]
 
 _KEYS = ("topology", "npus_count", "bandwidth", "latency")
 _BLOCKS = ("Ring", "FullyConnected", "Switch")
@@ -187,34 +188,44 @@ def _dimensions(source: Source) -> list[Dimension]:
 
 
 def write_astrasim(fabric: Fabric) -> FabricText:
-    """Return the fabric as a product of dimensions.
+    """Return the fabric as a product of dimensions; errors are those of `astrasim_network`."""
+    table, lost = astrasim_network(fabric)
+    return FabricText(
+        "".join(f"{key}: [ {', '.join(map(str, values))} ]\n" for key, values in table.items()),
+        lost,
+    )
+
+
+def astrasim_network(
+    fabric: Fabric,
+) -> tuple[dict[str, Sequence[str | int | float]], tuple[str, ...]]:
+    """Return the lists of a network by key, innermost dimension first, and what they leave out.
 
     Raises
     ------
     InputError
-        For what is no such product: unequal groups, meshes, twisted tori, dragonflies, drawings.
+        For what is no product: unequal groups, meshes, twisted tori, dragonflies, drawings.
     """
     dimensions, lost = _product_of(fabric)
     kinds, counts, rates, latencies = zip(*dimensions, strict=True)
-    rows = (
-        ("topology", [str(kind) for kind in kinds]),
-        ("npus_count", [str(count) for count in counts]),
-        ("bandwidth", [repr(gigabytes(rate)) for rate in rates]),
-        ("latency", [_nanoseconds(latency) for latency in latencies]),
-    )
-    text = "".join(f"{key}: [ {', '.join(values)} ]\n" for key, values in rows)
-    return FabricText(text, ("The fabric's name.", *lost))
+    table = {
+        "topology": kinds,
+        "npus_count": counts,
+        "bandwidth": list(map(gigabytes, rates)),
+        "latency": list(map(_nanoseconds, latencies)),
+    }
+    return table, ("The fabric's name.", *lost)
 
 
-def _nanoseconds(seconds: float) -> str:
-    """Return ns as text that is read back as the same time."""
+def _nanoseconds(seconds: float) -> float:
+    """Return the ns that are read back as the same time, in as few digits as that takes."""
     microsecond = microseconds(seconds)
     rough = microsecond * 1000
     for digits in range(1, 18):
         short = float(f"{rough:.{digits}g}")
         if short / 1000 == microsecond:
-            return repr(short)
-    return repr(rough)
+            return short
+    return rough
 
 
 def _not(what: str, remedy: str) -> InputError:
