@@ -195,8 +195,8 @@ class ClosLayout:
                 links, alive = links[numbers], alive[numbers]
                 words = f"{int(links.sum()):,} links, dealt to the {name} switches in turn"
                 if links.min() == links.max():
-                    each = f"every pod to every {name} switch, {links.max()} each"
-                    words = f"{int(links.sum()):,} links: {each}"
+                    per_pair = f"every pod to every {name} switch, {links.max()} each"
+                    words = f"{int(links.sum()):,} links: {per_pair}"
             cores = [core for top in tops for core in structure.cores(top)]
             row = self._narrow(cores, 2, panels)
             frames = [self.panel_frame(panel) for panel in panels]

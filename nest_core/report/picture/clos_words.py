@@ -188,13 +188,13 @@ class ClosWords:
         structure, name, pods = self.structure, self.fabric.tier_names[2], self.structure.pods
         links = structure.core_links()
         ports = f"{int(links.sum(axis=0).max()):,} of {self.fabric.radix:,} ports each"
-        each = ", dealt in turn"
+        words_up = ", dealt in turn"
         if links.min() == links.max():
-            each = f": each pod to each switch, x {links.max()}"
+            words_up = f": each pod to each switch, x {links.max()}"
         tiles = _tiles(self.layout.cores[0].upper)
         rows = [
             self._row(name, tiles, ports),
-            self._row(f"links {name}", each, ratio=self._ratio(2)),
+            self._row(f"links {name}", words_up, ratio=self._ratio(2)),
         ]
         if not structure.has_rail_panels and len(pods) > 1:
             is_even = len({sum(leaf.down for leaf in pod.leaves) for pod in pods}) == 1
@@ -248,11 +248,11 @@ class ClosWords:
             head = count_words(*self.counts["node"], "rack")
             words = f"{devices // host} hosts of {host} devices" if host else ""
         words = "; ".join(filter(None, (words, self.nodes)))
-        each = f"{count_words(devices, 0, 'device')}, {count_words(fabric.nics_per_node, 0, 'NIC')}"
-        inside = (
-            f"{_INSIDE[fabric.interconnect]}, {rate_words(fabric.intra_bandwidth_Bps)} per device"
-        )
-        return self._row("node", words, f"{each} each", inside if devices > 1 else "", head=head)
+        sizes = (devices, "device"), (fabric.nics_per_node, "NIC")
+        parts = ", ".join(count_words(count, 0, name) for count, name in sizes)
+        rate = f"{rate_words(fabric.intra_bandwidth_Bps)} per device"
+        inside = f"{_INSIDE[fabric.interconnect]}, {rate}" if devices > 1 else ""
+        return self._row("node", words, f"{parts} each", inside, head=head)
 
     def _ratio(self, height: int) -> float:
         """Oversubscription above a height of what is left: links below over links above."""

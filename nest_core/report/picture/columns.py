@@ -21,13 +21,13 @@ from nest_core.report.picture.racks import NodeBoxes
 from nest_core.report.picture.switches import cross
 from nest_core.report.picture.text import centred, first_fitting
 
-__all__ = ["Columns"]
+__all__ = ["GroupColumns"]
 
 _MIN_NODES = 26.0
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class GroupColumns:
     """Draw groups side by side.
 
     Parameters

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from nest_core.fabric import Dragonfly
 from nest_core.report.picture.aggregate import BoxRow, opacity, row_of, tile_words
-from nest_core.report.picture.columns import Columns
+from nest_core.report.picture.columns import GroupColumns
 from nest_core.report.picture.frame import Frame, frame_of, framed
 from nest_core.report.picture.marks import Drawn, Line, Mark, Point, Swatch, TierLabel, between
 from nest_core.report.picture.plan import (
@@ -82,7 +82,7 @@ class _Groups:
         }
 
     @cached_property
-    def columns(self) -> Columns:
+    def columns(self) -> GroupColumns:
         """Where everything stands."""
         fabric, row = self.fabric, self.row
         nodes = fabric.routers_per_group * fabric.nodes_per_router
@@ -91,7 +91,7 @@ class _Groups:
         room = row.box / max(foot, head) / max(row.counts)
         keys = tuple(row.key("group", at) for at in range(len(row.counts)))
         widths = np.maximum(_MIN_WIDTH, room * np.outer((foot, head), row.counts))
-        return Columns(
+        return GroupColumns(
             self.frame,
             row,
             (tuple(f"nodes of {key}" for key in keys), keys),

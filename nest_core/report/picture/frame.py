@@ -152,10 +152,10 @@ def _raised(mark: Mark, up: float) -> Mark:
 def _titles(frame: Frame, title: str, subtitle: str) -> list[Mark]:
     y, result, room = 10.0, list[Mark](), frame.width - 2 * _GUTTER
     titles, subtitles, _ = _reserved(frame.width)
-    for line in wrapped(title, 0.97 * room, _TITLE, bold=True, most=titles):
+    for line in wrapped(title, 0.97 * room, _TITLE, bold=True, max_lines=titles):
         y += 19
         result.append(Words(line, "bold title", _GUTTER, y - 5, _TITLE))
-    for line in wrapped(subtitle, 0.96 * room, TEXT, most=subtitles):
+    for line in wrapped(subtitle, 0.96 * room, TEXT, max_lines=subtitles):
         y += 16
         result.append(Words(line, "soft title", _GUTTER, y - 3))
     return result
@@ -216,8 +216,10 @@ def _gutter(frame: Frame, labels: Sequence[TierLabel]) -> list[Mark]:
     room, full = frame.start - _GUTTER - 16, frame.detail == "full"
     blocks = []
     for label in labels:
-        head = wrapped(label.head, room * (1 if full else 1.08), _HEAD, bold=True, most=2)
-        texts = tuple(wrapped(text, room, TEXT, most=3) for text in label.words) if full else ()
+        head = wrapped(label.head, room * (1 if full else 1.08), _HEAD, bold=True, max_lines=2)
+        texts = (
+            tuple(wrapped(text, room, TEXT, max_lines=3) for text in label.words) if full else ()
+        )
         middle = (label.top + label.bottom) / 2
         blocks.append(_Block(head, label.ratio, texts, middle, label.what))
     blocks = [block for block in blocks if block.height]

@@ -18,7 +18,7 @@ from nest_core.fabric import Hierarchical
 from nest_core.fabric.checks import BoolArray, IntArray
 from nest_core.fabric.hierarchical import Tier
 from nest_core.report.picture.aggregate import BoxRow, row_of, tile_words
-from nest_core.report.picture.columns import Columns
+from nest_core.report.picture.columns import GroupColumns
 from nest_core.report.picture.frame import TEXT, Frame, frame_of, framed
 from nest_core.report.picture.marks import Drawn, Mark, Swatch, TierLabel, Words, between
 from nest_core.report.picture.plan import (
@@ -132,7 +132,7 @@ class _Hierarchy:
         )
 
     @cached_property
-    def columns(self) -> Columns:
+    def columns(self) -> GroupColumns:
         """Where everything stands."""
         node_of = self.full.group_of(0)
         starts = np.searchsorted(node_of, np.arange(self.full.groups[0] + 1)).astype(np.int64)
@@ -142,7 +142,7 @@ class _Hierarchy:
         levels = range(1, self.top + 1)
         widths = np.stack([self._capacity(level) for level in levels] or [np.ones(1)])
         widths = np.maximum(widths * self.row.box / widths.max(), 1.0)
-        return Columns(
+        return GroupColumns(
             self.frame,
             self.row,
             (tuple(nodes), *keys[1:], (self.fabric.tiers[-1].name,)),

@@ -125,7 +125,7 @@ def matrix_picture(
     for column, (name, size) in enumerate(matrices.ranks.items()):
         x = _middle(column)
         ranks = "ends" if name == "tied" else "stages" if name == "pp" else f"{size:,} ranks"
-        head = wrapped(MATRIX_CLASSES[name][1], _COLUMN, TEXT, bold=True, most=2)
+        head = wrapped(MATRIX_CLASSES[name][1], _COLUMN, TEXT, bold=True, max_lines=2)
         for line, text in enumerate(reversed(head)):
             marks.append(Words(text, "bold", x, top - 16 - 15 * line, anchor="middle"))
         marks.append(Words(ranks, "soft", x, top - 1, anchor="middle"))

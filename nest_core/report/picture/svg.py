@@ -29,7 +29,7 @@ _HATCHES = {
 
 
 def to_svg(drawn: Drawn, theme: Literal["", "light", "dark"] = "") -> str:
-    """The picture as one ``svg`` element.
+    """Return the picture as one ``svg`` element.
 
     Parameters
     ----------

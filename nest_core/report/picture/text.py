@@ -48,7 +48,7 @@ _BOLD = 1.06
 
 
 def text_width(text: str, size: float, bold: bool = False) -> float:
-    """Pixels of one line of text.
+    """Return the pixels of one line of text.
 
     Examples
     --------
@@ -60,9 +60,9 @@ def text_width(text: str, size: float, bold: bool = False) -> float:
 
 
 def wrapped(
-    text: str, width: float, size: float, bold: bool = False, most: int = 4
+    text: str, width: float, size: float, bold: bool = False, max_lines: int = 4
 ) -> tuple[str, ...]:
-    """Lines no wider than ``width``, broken between words; what is beyond ``most`` is cut off.
+    """Return lines no wider than ``width``, broken between words, and no more than allowed.
 
     Examples
     --------
@@ -76,12 +76,12 @@ def wrapped(
             lines[-1] = longer
         else:
             lines.append(word)
-    if len(lines) <= most:
+    if len(lines) <= max_lines:
         return tuple(lines)
-    last = lines[most - 1]
+    last = lines[max_lines - 1]
     while last and text_width(f"{last} …", size, bold) > width:
         last = last.rpartition(" ")[0]
-    return (*lines[: most - 1], f"{last} …".strip())
+    return (*lines[: max_lines - 1], f"{last} …".strip())
 
 
 PLURALS = {"leaf": "leaves", "spine": "spines", "switch": "switches", "core": "core switches"}
@@ -89,7 +89,7 @@ PLURALS |= {"edge": "edge switches", "aggregation": "aggregation switches"}
 
 
 def plural(name: str, count: int) -> str:
-    """A tier's name for so many of its switches.
+    """Return a tier's name for so many of its switches.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def count_words(count: int, gone: int, name: str) -> str:
 
 
 def rate_words(bytes_per_second: float) -> str:
-    """A rate without a decimal that says nothing, unbroken.
+    """Return a rate without a decimal that says nothing, unbroken.
 
     Examples
     --------

@@ -157,11 +157,9 @@ _RULES: dict[str, str] = {
     ".hatch-slow path": "fill:none;stroke:var(--fabric-bad);stroke-width:1.4",
     ".hatch-mixed path": "fill:none;stroke:var(--fabric-ink2);stroke-width:1",
 }
-for _number, _tint in enumerate(TINTS):
-    _RULES[f".tint-{_number}"] = f"fill:{_tint}"
+_RULES |= {f".tint-{number}": f"fill:{tint}" for number, tint in enumerate(TINTS)}
 for _axis, _colour in enumerate((RAILS[0], RAILS[2], RAILS[3])):
-    _RULES[f".axis-{_axis}"] = f"stroke:{_colour}"
-    _RULES[f".axis-{_axis} text"] = f"fill:{_colour}"
+    _RULES |= {f".axis-{_axis}": f"stroke:{_colour}", f".axis-{_axis} text": f"fill:{_colour}"}
 _RULES |= {
     ".wrap": "stroke-dasharray:4 2.5",
     ".onlight text": "fill:#000",
@@ -170,19 +168,24 @@ _RULES |= {
     ".part": "stroke:var(--fabric-bad);stroke-dasharray:3 2",
 }
 for _number in range(8):
-    _RULES[f".rail-{_number}"] = f"fill:{_rail(_number)}"
-    _RULES[f".rail-{_number}.switch"] = "stroke:var(--fabric-ink)"
-    _RULES[f".rail-{_number}.bundle"] = "opacity:.55"
-    _RULES[f".rail-{_number}.plane"] = "opacity:.17"
-
+    _RULES |= {
+        f".rail-{_number}": f"fill:{_rail(_number)}",
+        f".rail-{_number}.switch": "stroke:var(--fabric-ink)",
+        f".rail-{_number}.bundle": "opacity:.55",
+        f".rail-{_number}.plane": "opacity:.17",
+    }
+_LIGHT |= {f"stage-{number}": _stage(number, _STAGES) for number in range(STAGE_STEPS)}
+_DARK |= {f"stage-{number}": _stage(number, _STAGES_DARK) for number in range(STAGE_STEPS)}
 for _number in range(STAGE_STEPS):
-    _LIGHT[f"stage-{_number}"] = _stage(_number, _STAGES)
-    _DARK[f"stage-{_number}"] = _stage(_number, _STAGES_DARK)
-    _RULES[f".stage-{_number}"] = f"fill:var(--fabric-stage-{_number})"
-    _RULES[f".stage-{_number}.bar"] = f"fill:none;stroke:var(--fabric-stage-{_number})"
+    _RULES |= {
+        f".stage-{_number}": f"fill:var(--fabric-stage-{_number})",
+        f".stage-{_number}.bar": f"fill:none;stroke:var(--fabric-stage-{_number})",
+    }
 for _number, _colour in enumerate(_LOADS):
-    _RULES[f".load-{_number}"] = f"fill:{_colour}"
-    _RULES[f".load-{_number}.link"] = f"fill:none;stroke:{_colour}"
+    _RULES |= {
+        f".load-{_number}": f"fill:{_colour}",
+        f".load-{_number}.link": f"fill:none;stroke:{_colour}",
+    }
 _RULES |= {
     ".mixed": "fill:none",
     ".cased": "fill:none;stroke:var(--fabric-casing);stroke-linejoin:round",
@@ -197,7 +200,7 @@ STYLE = (
     ".fabric.dark{color-scheme:dark}.fabric.light{color-scheme:light}"
     "@media print{.fabric{color-scheme:light}}"
     + "".join(
-        ",".join(f".fabric {one}" for one in selector.split(",")) + f"{{{rule}}}"
+        ",".join(f".fabric {part}" for part in selector.split(",")) + f"{{{rule}}}"
         for selector, rule in _RULES.items()
     )
 )
