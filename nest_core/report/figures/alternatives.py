@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from nest_core.costs.plan_words import schedule_words
 from nest_core.documents.units import humanise_seconds, percent
@@ -23,11 +23,20 @@ from nest_core.report.scale import round_ticks
 
 __all__ = ["alternatives_table"]
 
+_NAMES = {
+    "compute": "compute",
+    "communication": "communication",
+    "bubble": "fill, drain and waiting",
+}
+
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _Plan:
+    """A plan, the names of those that find it, and its tokens per second, None if it cannot run."""
+
     entry: Entry
-    same: tuple[str, ...] = ()
+    names: list[str]
+    rate: float | None
 
 
 def alternatives_table(
@@ -37,7 +46,7 @@ def alternatives_table(
     reference: str,
     certificate: Certificate,
 ) -> str:
-    """The table with its finding.
+    """Return the table with its finding.
 
     Parameters
     ----------
@@ -52,35 +61,16 @@ def alternatives_table(
     certificate : Certificate
         How our plan is known to be the best, or how far it may be from it.
     """
-    folded = _folded(rows)
-    rates = {
-        row.entry.name: row.entry.report.samples_per_s * sequence
-        for row in folded
-        if row.entry.report and row.entry.feasible
-    }
-    held = next((row for row in folded if reference in (row.entry.name, *row.same)), None)
-    against = rates.get(held.entry.name) if held else None
-    ends = [interval.around(rate)[1] if interval else rate for rate in rates.values()]
-    most = 1.04 * max(ends, default=1.0)
-    divisor, unit = axis_unit(most, "tokens/s")
-    lines = [
-        _line(
-            row,
-            rates,
-            most,
-            divisor,
-            interval,
-            against,
-            held,
-            _why(row.entry, rows[0], certificate),
-        )
-        for row in folded
-    ]
+    plans = _plans(rows, sequence)
+    rival = next((plan for plan in plans if reference in plan.names), None)
+    rates = [plan.rate for plan in plans if plan.rate]
+    ends = [interval.around(rate)[1] if interval else rate for rate in rates]
+    end = 1.04 * max(ends, default=1.0)
+    divisor, unit = axis_unit(end, "tokens/s")
+    ticks = round_ticks(0.0, end / divisor, 4) if rates else [0.0]
     axis = [
-        words(tick * divisor / most, 12, f"{tick:.4g}{f' {unit}' if tick == last else ''}", "m")
-        for ticked in (round_ticks(0.0, most / divisor, 4) if rates else [0.0],)
-        for last in (ticked[-1],)
-        for tick in ticked
+        words(tick * divisor / end, 12, f"{tick:.4g}{f' {unit}' if tick == ticks[-1] else ''}", "m")
+        for tick in ticks
     ]
     head = (
         '<tr><th class="nest-words">method</th><th>dp</th><th>tp</th><th>pp</th><th>mb</th>'
@@ -88,95 +78,91 @@ def alternatives_table(
         f'<th class="nest-bar">{figure(16, "axis of throughput", axis)}</th>'
         f'<th>against {html.escape(reference)}</th><th class="nest-words">why</th></tr>'
     )
-    finding = html.escape(_finding(folded, rates, held))
+    body = ""
+    for plan in plans:
+        degrees, schedule = _plan_cells(plan.entry)
+        why = html.escape(_why(plan.entry, rows[0], certificate))
+        body += (
+            f"<tr{' class=nest-stale' if plan.entry.stale else ''}>"
+            f'<td class="nest-words">{_name(plan)}</td>'
+            f'{degrees}<td class="nest-words">{schedule}</td>'
+            f'<td class="nest-bar">{_bar(plan, end, divisor, interval)}</td>'
+            f'<td>{_against(plan, rival)}</td><td class="nest-words">{why}</td></tr>'
+        )
+    finding = html.escape(_finding(plans, rival))
     return (
         f'<div class="nest-title">{finding}</div>'
         f'<div class="nest-across" tabindex="0" role="group" aria-label="{finding}">'
         f'<table class="nest-table nest-alternatives"><thead>{head}'
-        f"</thead><tbody>{''.join(lines)}</tbody></table></div>"
+        f"</thead><tbody>{body}</tbody></table></div>"
     )
 
 
-def _folded(rows: Sequence[Entry]) -> list[_Row]:
-    """Rows of one and the same plan as one, under the first's name."""
-    found: list[_Row] = []
+def _plans(rows: Sequence[Entry], sequence: int) -> list[_Plan]:
+    """Return rows of the same plan as one, under the first's name."""
+    plans: list[_Plan] = []
     for entry in rows:
-        plan = entry.report.plan if entry.report and entry.feasible and not entry.stale else None
-        twin = next(
-            (
-                place
-                for place, row in enumerate(found)
-                if plan is not None and row.entry.report and row.entry.report.plan == plan
-            ),
-            None,
-        )
-        if twin is None:
-            found.append(_Row(entry))
+        report = entry.report if entry.feasible else None
+        twin = None
+        if report and not entry.stale:
+            same = (p for p in plans if p.entry.report and p.entry.report.plan == report.plan)
+            twin = next(same, None)
+        if twin is not None:
+            twin.names.append(entry.name)
         else:
-            known = found[twin]
-            found[twin] = replace(known, same=(*known.same, entry.name))
-    return found
+            rate = report.samples_per_s * sequence if report else None
+            plans.append(_Plan(entry, [entry.name], rate))
+    return plans
 
 
-def _line(
-    row: _Row,
-    rates: dict[str, float],
-    most: float,
-    divisor: float,
-    interval: Interval | None,
-    against: float | None,
-    held: _Row | None,
-    why: str,
-) -> str:
-    entry, report = row.entry, row.entry.report
-    rate = rates.get(entry.name)
-    cells = ["", "", "", "", ""]
-    if report is not None:
-        point = report.plan.point
-        cells = [f"{point.dp}", f"{point.tp}", f"{point.pp}", f"{point.micro_batch}"]
-        wider = [f"{a} {getattr(point, a)}" for a in ("cp", "ep") if getattr(point, a) > 1]
-        cells.append(", ".join([*wider, schedule_words(point.schedule, point.interleave)]))
-    called, _, aside = entry.name.removesuffix(" (ours)").partition(" (")
-    name = f'<b class="nest-{"ours" if entry.ours else "other"}">{html.escape(called)}</b>'
-    name += f' <span class="nest-dim">{html.escape(aside.rstrip(")"))}</span>' if aside else ""
-    name += "".join(f' <span class="nest-dim">= {html.escape(twin)}</span>' for twin in row.same)
-    if row is held and rate:
-        beside = "reference"
-    else:
-        beside = "–" if rate is None or not against else _ratio(rate / against)
-    degrees = "".join(f"<td>{cell}</td>" for cell in cells[:4])
-    return (
-        f'<tr{" class=nest-stale" if entry.stale else ""}><td class="nest-words">{name}</td>'
-        f'{degrees}<td class="nest-words">{cells[4]}</td>'
-        f'<td class="nest-bar">{_bar(entry, rate, most, divisor, interval)}</td><td>{beside}</td>'
-        f'<td class="nest-words">{html.escape(why)}</td></tr>'
-    )
+def _plan_cells(entry: Entry) -> tuple[str, str]:
+    """Return cells of the degrees, and the schedule with degrees that are rarely above 1."""
+    if entry.report is None:
+        return "<td></td>" * 4, ""
+    point = entry.report.plan.point
+    degrees = (point.dp, point.tp, point.pp, point.micro_batch)
+    rare = [f"{axis} {getattr(point, axis)}" for axis in ("cp", "ep") if getattr(point, axis) > 1]
+    schedule = schedule_words(point.schedule, point.interleave)
+    return "".join(f"<td>{degree}</td>" for degree in degrees), ", ".join([*rare, schedule])
 
 
-def _ratio(factor: float) -> str:
+def _name(plan: _Plan) -> str:
+    name, *twins = plan.names
+    called, _, bracket = name.removesuffix(" (ours)").partition(" (")
+    text = f'<b class="nest-{"ours" if plan.entry.ours else "other"}">{html.escape(called)}</b>'
+    small = [bracket.rstrip(")")] if bracket else []
+    small += [f"= {twin}" for twin in twins]
+    return text + "".join(f' <span class="nest-dim">{html.escape(word)}</span>' for word in small)
+
+
+def _against(plan: _Plan, rival: _Plan | None) -> str:
+    if plan.rate and plan is rival:
+        return "reference"
+    if plan.rate is None or rival is None or not rival.rate:
+        return "–"
+    factor = plan.rate / rival.rate
     return "tie" if abs(factor - 1) < TIE else f"{factor:.2f} ×"
 
 
-def _bar(
-    entry: Entry, rate: float | None, most: float, divisor: float, interval: Interval | None
-) -> str:
-    if rate is None:
+def _bar(plan: _Plan, end: float, divisor: float, interval: Interval | None) -> str:
+    if plan.rate is None:
         return figure(20, "no plan", [])
-    marks = [bar(0, 1, rate / most, 18, "--accent" if entry.ours else "--base")]
+    colour, ink = ("--accent", "on") if plan.entry.ours else ("--base", "hot")
+    marks = [bar(0, 1, plan.rate / end, 18, colour)]
     if interval is not None:
-        low, high = (end / most for end in interval.around(rate))
+        low, high = (rate / end for rate in interval.around(plan.rate))
         marks += [
             rule(low, 10, high, 10, "--ink", 1.5),
             rule(low, 6, low, 14, "--ink", 1.5),
             rule(high, 6, high, 14, "--ink", 1.5),
         ]
-    told = f"{rate / divisor:.3g}"
-    marks.append(words(0, 14, told, f"b {'on' if entry.ours else 'hot'}", 8))
-    return figure(20, f"{entry.name}: {told}", marks)
+    text = f"{plan.rate / divisor:.3g}"
+    marks.append(words(0, 14, text, f"b {ink}", 8))
+    return figure(20, f"{plan.entry.name}: {text}", marks)
 
 
 def _why(entry: Entry, ours: Entry, certificate: Certificate) -> str:
-    """What the plan takes more of than ours."""
+    """Return what the plan takes more of than ours."""
     if entry.report is None or not entry.feasible:
         return entry.shortfall or "no plan"
     if entry.stale:
@@ -187,61 +173,50 @@ def _why(entry: Entry, ours: Entry, certificate: Certificate) -> str:
         return f"none of {certificate.points:,} plans is faster"
     if ours.report is None:
         return ""
-    here, there = report_parts(ours.report), report_parts(entry.report)
-    more = [(b.seconds - a.seconds, a.name) for a, b in zip(here, there, strict=True)]
+    pairs = zip(report_parts(ours.report), report_parts(entry.report), strict=True)
+    more = [(other.seconds - mine.seconds, mine.name) for mine, other in pairs]
     longer = entry.report.iteration_s - ours.report.iteration_s
     if abs(longer) < TIE * ours.report.iteration_s:
         return "as fast"
-    seconds, name = max(more) if longer > 0 else min(more)
-    sign = "more" if longer > 0 else "less"
+    (seconds, name), sign = (max(more), "more") if longer > 0 else (min(more), "less")
     return f"{humanise_seconds(abs(seconds))} {sign} {_NAMES[name]}"
 
 
-_NAMES = {
-    "compute": "compute",
-    "communication": "communication",
-    "bubble": "fill, drain and waiting",
-}
-
-
-def _finding(folded: Sequence[_Row], rates: dict[str, float], held: _Row | None) -> str:
-    """How far ours is ahead of the reference, and who finds the same."""
-    ours = folded[0]
-    mine, rival = rates.get(ours.entry.name), rates.get(held.entry.name) if held else None
-    if mine is None:
+def _finding(plans: Sequence[_Plan], rival: _Plan | None) -> str:
+    """Return how far ours is ahead of the reference, and who finds the same."""
+    ours = plans[0]
+    if ours.rate is None:
         return "No plan fits"
-    best = max(rates, key=rates.__getitem__)
-    if rates[best] > mine * (1 + TIE):
-        ahead = _percent(rates[best] / mine - 1)
-        return f"{best} is {ahead} % faster than what the search had found when it stopped"
-    said = "Exact search"
-    if held is ours or rival is None:
-        said = "The exact search's plan is the reference" if held is ours else "Exact search"
-        if rival is None:
-            pending = any(row.entry.stale for row in folded)
-            said = "The baselines are being priced" if pending else "No reference has a plan here"
+    best = max(plans, key=lambda plan: plan.rate or 0.0)
+    if best.rate and best.rate > ours.rate * (1 + TIE):
+        ahead = _two_digits(best.rate / ours.rate - 1)
+        name = best.entry.name
+        return f"{name} is {ahead} % faster than what the search had found when it stopped"
+    if rival is ours:
+        finding = "The exact search's plan is the reference"
+    elif rival is None or rival.rate is None:
+        finding = "No reference has a plan here"
+        if any(plan.entry.stale for plan in plans):
+            finding = "The baselines are being priced"
     else:
-        gain = mine / rival - 1
-        name = held.entry.name if held else ""
-        said = (
-            f"Exact search and {name} tie"
-            if abs(gain) < TIE
-            else f"Exact search is {_percent(abs(gain))} % {'faster' if gain > 0 else 'slower'} "
-            f"than {name}"
-        )
-    if not ours.same:
-        return said
-    *first, last = ours.same
+        gain, name = ours.rate / rival.rate - 1, rival.entry.name
+        way = "faster" if gain > 0 else "slower"
+        finding = f"Exact search is {_two_digits(abs(gain))} % {way} than {name}"
+        if abs(gain) < TIE:
+            finding = f"Exact search and {name} tie"
+    if len(ours.names) == 1:
+        return finding
+    *first, last = ours.names[1:]
     finders = f"{', '.join(first)} and {last} find" if first else f"{last} finds"
-    return f"{said}; {finders} the same plan here"
+    return f"{finding}; {finders} the same plan here"
 
 
-def _percent(gain: float) -> str:
-    """Two digits.
+def _two_digits(gain: float) -> str:
+    """Return a share in per cent.
 
     Examples
     --------
-    >>> _percent(0.2612), _percent(1.0), _percent(0.0061)
+    >>> _two_digits(0.2612), _two_digits(1.0), _two_digits(0.0061)
     ('26', '100', '0.61')
     """
     return f"{float(f'{100 * gain:.2g}'):g}"

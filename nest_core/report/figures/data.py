@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import itertools
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -19,7 +18,7 @@ _DECORATION = ("stage number",)  # traces that only name what others draw
 
 
 def plot_rows(plot: go.Figure) -> list[dict[str, object]]:
-    """Everything that the traces of a plot draw.
+    """Return everything that the traces of a plot draw.
 
     Columns are ``series``, ``x``, ``y``, ``z`` (of maps), ``from`` (where a bar does not begin at
     zero), ``below`` and ``above`` (lengths of error bars) and ``label`` (what pointing at it
@@ -32,7 +31,7 @@ def plot_rows(plot: go.Figure) -> list[dict[str, object]]:
 
 
 def _read(value: Any) -> Any:
-    """Arrays as such: plotly writes them in base64, and pickles figures as it writes them."""
+    """Return arrays as such: plotly writes them in base64, and pickles figures as it does."""
     if isinstance(value, list | tuple):
         return [_read(entry) for entry in value]
     if not isinstance(value, dict):
@@ -56,83 +55,63 @@ def _rows(trace: Any) -> Iterator[dict[str, object]]:
 def _cells(trace: Any) -> Iterator[dict[str, object]]:
     z = np.asarray(trace.z)
     xs, ys = _places(trace, "x", z.shape[1]), _places(trace, "y", z.shape[0])
-    text = None if trace.text is None else np.asarray(trace.text, dtype=object)
+    text = np.asarray(trace.text, dtype=object)
     for i, j in np.argwhere(~np.isnan(np.asarray(z, np.float64))):
-        label = text[i][j] if text is not None and text.ndim > 1 else None
-        yield {
-            "series": trace.name,
-            "x": xs[j],
-            "y": ys[i],
-            "z": _plain(z[i, j]),
-            "label": _words(label),
-        }
+        label = _words(text[i][j]) if text.ndim > 1 else None
+        value = _plain(z[i, j])
+        yield {"series": trace.name, "x": xs[j], "y": ys[i], "z": value, "label": label}
 
 
 def _places(trace: Any, axis: str, count: int) -> list[object]:
-    """Where a map's columns or rows stand; the middle where their edges are given."""
-    given = trace[axis]
-    if given is None:
+    """Return where a map's columns or rows stand; the middle where their edges are given."""
+    values = trace[axis]
+    if values is None:
         first, step = trace[f"{axis}0"] or 0, trace[f"d{axis}"] or 1
-        return [_plain(first + step * number) for number in range(count)]
-    values = list(given)
+        values = [first + step * number for number in range(count)]
     if len(values) == count + 1:
-        return [_plain((one + other) / 2) for one, other in itertools.pairwise(values)]
+        values = (np.asarray(values[:-1]) + np.asarray(values[1:])) / 2
     return [_plain(value) for value in values]
 
 
 def _points(trace: Any) -> Iterator[dict[str, object]]:
     across, up = _ends(trace.x), _ends(trace.y)
-    count = len(across)
-    labels = _labels(trace, count)
-    spread = {
-        name: _along(found, count)
-        for error in (trace.error_x, trace.error_y)
-        for name, found in (("above", error.array), ("below", error.arrayminus))
-        if found is not None
-    }
-    if trace.type == "bar":
-        spread["from"] = _along(trace.base, count)
+    columns = {"label": _labels(trace, len(across))}
+    for error in (trace.error_x, trace.error_y):
+        for name, lengths in (("above", error.array), ("below", error.arrayminus)):
+            if lengths is not None:
+                columns[name] = _along(lengths, len(across))
+    if trace.type == "bar" and trace.base is not None:
+        columns["from"] = _along(trace.base, len(across))
     for number, (x, y) in enumerate(zip(across, up, strict=True)):
-        if _missing(x) or _missing(y):
-            continue
-        lengths = {name: values[number] for name, values in spread.items()}
-        yield {
-            "series": trace.name,
-            "x": _plain(x),
-            "y": _plain(y),
-            "label": labels[number],
-        } | lengths
+        if not _missing(x) and not _missing(y):
+            more = {name: values[number] for name, values in columns.items()}
+            yield {"series": trace.name, "x": _plain(x), "y": _plain(y)} | more
 
 
 def _ends(places: Any) -> list[Any]:
-    """Where points stand on an axis; of two rows of categories, the outer one and the inner."""
-    if places is None:
-        return []
+    """Return where points stand on an axis; of two rows of categories, the outer and the inner."""
     if np.ndim(places) == 2:
         return [", ".join(pair) for pair in zip(*places, strict=True)]
-    return list(places)
+    return [] if places is None else list(places)
 
 
-def _labels(trace: Any, count: int) -> list[str | None]:
-    """What stands at the points, or what is told where they are pointed at."""
-    for given in (trace.customdata, trace.hovertext, trace.text):
-        if given is None or isinstance(given, str) or len(given) != count:
+def _labels(trace: Any, count: int) -> list[object]:
+    """Return what stands at the points, or what is told where they are pointed at."""
+    for texts in (trace.customdata, trace.hovertext, trace.text):
+        if texts is None or isinstance(texts, str) or len(texts) != count:
             continue
-        if all(isinstance(entry, str | int | np.integer) for entry in given):
-            return [_words(entry) for entry in given]
+        if all(isinstance(entry, str | int | np.integer) for entry in texts):
+            return [_words(entry) for entry in texts]
     return [None] * count
 
 
 def _along(values: Any, count: int) -> list[object]:
-    if values is None:
-        return [None] * count
-    if np.ndim(values) == 0:
-        return [_plain(values)] * count
-    return [_plain(value) for value in values]
+    entries = [values] * count if np.ndim(values) == 0 else values
+    return [_plain(value) for value in entries]
 
 
 def _words(text: object) -> str | None:
-    """A label without its tags."""
+    """Return a label without its tags."""
     if text is None:
         return None
     return _TAG.sub("", str(text).replace("<br>", "; ")).replace("&lt;", "<").strip()
@@ -143,8 +122,8 @@ def _missing(value: object) -> bool:
 
 
 def _plain(value: Any) -> object:
-    """A number of Python's, rounded to what the plot can show; text without tags."""
+    """Return a number of Python's, rounded to what the plot can show; text without tags."""
     if isinstance(value, str):
         return _words(value)
-    found = value.item() if isinstance(value, np.generic) else value
-    return float(f"{found:.9g}") if isinstance(found, float) else found
+    number = value.item() if isinstance(value, np.generic) else value
+    return float(f"{number:.9g}") if isinstance(number, float) else number

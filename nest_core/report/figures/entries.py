@@ -73,14 +73,15 @@ class Entry:
 
 
 def entries(result: SearchResult, baselines: Iterable[Baseline]) -> tuple[Entry, ...]:
-    """Our plan and the baselines, all of the same request."""
-    return (_ours(result), *(Entry(b.label, b.report, b.reason) for b in baselines))
+    """Return our plan and the baselines, all of the same request."""
+    rows = [Entry(OURS, result.best, result.reason)]
+    return (*rows, *(Entry(b.label, b.report, b.reason) for b in baselines))
 
 
 def pending_entries(
     result: SearchResult, names: Iterable[str], earlier: Iterable[Baseline]
 ) -> tuple[Entry, ...]:
-    """Our plan with the baselines of an earlier request, marked stale, until theirs are there.
+    """Return our plan with the baselines of an earlier request, stale until theirs are priced.
 
     Parameters
     ----------
@@ -89,15 +90,9 @@ def pending_entries(
     earlier : iterable of Baseline
         Those of the request before; methods without one get an empty row.
     """
-    known = {baseline.name: baseline for baseline in earlier}
-    rows = [_ours(result)]
+    reports = {b.name: (b.report, b.reason) for b in earlier if b.report}
+    rows = [Entry(OURS, result.best, result.reason)]
     for name in names:
-        before = known.get(name)
-        report = before.report if before else None
-        reason = before.reason if before and report else "" if report else "being priced"
+        report, reason = reports.get(name, (None, "being priced"))
         rows.append(Entry(NAMES.get(name, name), report, reason, stale=True))
     return tuple(rows)
-
-
-def _ours(result: SearchResult) -> Entry:
-    return Entry(OURS, result.best, result.reason)

@@ -14,10 +14,10 @@ __all__ = ["bar", "curve", "figure", "rule", "words"]
 
 
 def figure(height: int, label: str, marks: Iterable[str]) -> str:
-    """A figure as wide as its place; ``label`` says in words what it shows."""
-    told = html.escape(label, quote=True)
+    """Return a figure as wide as its place; ``label`` says in words what it shows."""
+    name = html.escape(label, quote=True)
     return (
-        f'<div class="nest-figure" role="img" aria-label="{told}" style="height:{height}px">'
+        f'<div class="nest-figure" role="img" aria-label="{name}" style="height:{height}px">'
         f"{''.join(marks)}</div>"
     )
 
@@ -25,7 +25,7 @@ def figure(height: int, label: str, marks: Iterable[str]) -> str:
 def bar(
     left: float, top: float, width: float, height: float, colour: str, opacity: float = 1.0
 ) -> str:
-    """A filled rectangle."""
+    """Return a filled rectangle."""
     faint = "" if opacity == 1.0 else f";opacity:{opacity:g}"
     return (
         f'<i style="left:{_across(left)};top:{top:g}px;width:{_across(max(0.0, width))};'
@@ -36,7 +36,7 @@ def bar(
 def rule(
     left: float, top: float, right: float, bottom: float, colour: str = "--line", width: float = 1.0
 ) -> str:
-    """A line across or down."""
+    """Return a line across or down."""
     if top == bottom:
         return bar(left, top - width / 2, right - left, max(1.0, width), colour)
     return (
@@ -46,7 +46,10 @@ def rule(
 
 
 def words(at: float, base: float, text: str, kind: str = "", shift: float = 0.0) -> str:
-    """Text on a base line; kinds: ``m`` centred, ``r`` right, ``b`` bold, ``i`` ink, ``acc``."""
+    """Return text on a base line.
+
+    Kinds: ``m`` centred, ``r`` right, ``b`` bold, ``i`` ink, ``acc``.
+    """
     side, share = ("right", 1.0 - at) if "r" in kind.split() else ("left", at)
     moved = -shift if side == "right" else shift
     return (
@@ -56,7 +59,7 @@ def words(at: float, base: float, text: str, kind: str = "", shift: float = 0.0)
 
 
 def curve(points: Iterable[tuple[float, float]], height: float, colour: str) -> str:
-    """The area under a curve: shares across and up, filled down to its foot."""
+    """Return the area under a curve: shares across and up, filled down to its foot."""
     path = ",".join(f"{100 * x:.2f}% {100 * (1 - y):.2f}%" for x, y in points)
     return (
         f'<i style="left:0;top:0;width:100%;height:{height:g}px;background:var({colour});'

@@ -1,11 +1,12 @@
 """The paper's figures beside ours: throughputs, relative and as shares of the optimum; iterations.
 
-Figure 2 divides iterations by strategy, figure 10 those on one node.
+Figure 2 divides iterations by strategy, figure 8 shows who meets at which level, figure 9 affinity
+levels around one device, figure 10 iterations on one node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,8 +16,9 @@ from plotly.subplots import make_subplots
 from nest_core.paper import Reproduction
 from nest_core.paper.cases import FIGURES, PLANNERS
 from nest_core.paper.settings import cluster_name, model_name
+from nest_core.paper.topologies import affinity, network_of
+from nest_core.report.figures.levels import level_figure
 from nest_core.report.figures.levelwise import fall_figure
-from nest_core.report.figures.paper_network import affinity_picture, topology_pictures
 from nest_core.report.figures.style import (
     ACCENT,
     FAINT,
@@ -26,8 +28,14 @@ from nest_core.report.figures.style import (
     MUTED,
     TIME_COLOURS,
     Picture,
+    Trace,
     axis_unit,
+    bare_axis,
+    class_bar,
     frame,
+    plot,
+    shade,
+    stepped_scale,
     value_axis,
 )
 
@@ -49,49 +57,51 @@ _BARS = {
     "right_order": ("in the right order, computed here", MUTED, ""),
 }
 _LEGEND = {"orientation": "h", "x": 0, "y": 1.13, "yanchor": "bottom", "font": {"size": LABEL_PX}}
+_NEAR, _FAR = (222, 235, 247), (8, 69, 148)
+"""Colours of one hop, and of the most."""
 
 
-def models_of(found: Reproduction) -> tuple[str, ...]:
-    """Models that are shown one by one; none where all stand on one axis, or nothing is drawn."""
-    if found.name == "algorithm1":
-        return tuple(dict.fromkeys(row["model"] for row in found.rows if row["ratio"] is not None))
-    figure = FIGURES.get(found.name)
+def models_of(reproduction: Reproduction) -> tuple[str, ...]:
+    """Return models that are shown one by one; none where all stand on one axis."""
+    if reproduction.name == "algorithm1":
+        models = [row["model"] for row in reproduction.rows if row["ratio"] is not None]
+        return tuple(dict.fromkeys(models))
+    figure = FIGURES.get(reproduction.name)
     if figure is None or figure.axis == "model":
         return ()
     return tuple(dict.fromkeys(cell.model for cell in figure.cells))
 
 
-def paper_pictures(found: Reproduction, model: str = "") -> tuple[Picture, ...]:
-    """The pictures of a reproduction; none for tables, and where nothing can be computed.
+def paper_pictures(reproduction: Reproduction, model: str = "") -> tuple[Picture, ...]:
+    """Return the pictures of a reproduction; none for tables, and where nothing can be computed.
 
     Parameters
     ----------
-    found : Reproduction
+    reproduction : Reproduction
     model : str
         One of `models_of`, where there are any.
     """
-    if found.name in FIGURES:
-        figure = FIGURES[found.name]
+    name, rows = reproduction.name, reproduction.rows
+    if name in FIGURES:
+        figure = FIGURES[name]
+        chosen = [row for row in rows if row["model"] == model]
         if figure.axis == "model":
-            devices = figure.cells[0].devices
-            rows = [row for row in found.rows if row["devices"] == devices]
-        else:
-            rows = [row for row in found.rows if row["model"] == model]
-        return (_beside(found, rows, figure.axis), _shares(found, rows, figure.axis))
-    if found.costs == "published":
+            chosen = [row for row in rows if row["devices"] == figure.cells[0].devices]
+        is_published = reproduction.costs == "published"
+        return tuple(draw(is_published, chosen, figure.axis) for draw in (_relative, _shares))
+    if reproduction.costs == "published":
         return ()
-    if found.name == "algorithm1":
-        rows = [row for row in found.rows if row["model"] == model and row["ratio"] is not None]
-        return tuple(map(_fall, rows))
-    if found.name == "figure2":
-        return (strategies_picture(found.rows),)
-    if found.name == "figure8":
-        return topology_pictures(found.rows)
-    if found.name == "figure9":
-        return (affinity_picture(found.rows),)
-    if found.name == "figure10":
-        return (iterations_picture(found.rows),)
-    return ()
+    if name == "algorithm1":
+        return tuple(
+            _fall(row) for row in rows if row["model"] == model and row["ratio"] is not None
+        )
+    drawn: dict[str, Callable[[Sequence[Row]], tuple[Picture, ...]]] = {
+        "figure2": lambda rows: (strategies_picture(rows),),
+        "figure8": _topologies,
+        "figure9": lambda rows: (_affinity(rows),),
+        "figure10": lambda rows: (iterations_picture(rows),),
+    }
+    return drawn[name](rows) if name in drawn else ()
 
 
 def _fall(row: Row) -> Picture:
@@ -106,56 +116,69 @@ def _fall(row: Row) -> Picture:
     return replace(picture, title=f"{cluster_name(row['cluster'])}: {picture.title}")
 
 
-def _ticks(rows: Sequence[Row], axis: str) -> list[str]:
-    if axis == "model":
-        return [model_name(row["model"]) for row in rows]
-    return [f"{row[axis]:,}" for row in rows]
+def _category_axis(rows: Sequence[Row], axis: str) -> tuple[list[str], dict[str, Any]]:
+    """Return a row's place on an axis of categories, and the axis with its title."""
+    devices = f"{rows[0]['devices']:,} devices"
+    titles = {"model": f"model, {devices}", "devices": "devices"}
+    ticks = [model_name(row["model"]) if axis == "model" else f"{row[axis]:,}" for row in rows]
+    return ticks, {
+        "title_text": titles.get(axis, f"micro-batch, {devices}"),
+        "type": "category",
+        "fixedrange": True,
+        "categoryorder": "array",
+        "categoryarray": ticks,
+        "tickfont_size": LABEL_PX,
+    }
 
 
-def _axis_title(rows: Sequence[Row], axis: str) -> str:
-    if axis == "model":
-        return f"model, {rows[0]['devices']:,} devices"
-    return "devices" if axis == "devices" else f"micro-batch, {rows[0]['devices']:,} devices"
-
-
-def _beside(found: Reproduction, rows: Sequence[Row], axis: str) -> Picture:
-    """Relative throughputs, in print and here, on one axis."""
-    names = tuple(rows[0]["baselines"])
-    ticks = _ticks(rows, axis)
-    here = "computed, right order" if found.costs == "published" else "computed, own costs"
-    plot = make_subplots(
+def _relative(is_published: bool, rows: Sequence[Row], axis: str) -> Picture:
+    """Draw relative throughputs, in print and here, on one axis."""
+    ticks, x_axis = _category_axis(rows, axis)
+    figure = make_subplots(
         rows=1,
         cols=2,
         shared_yaxes=True,
         horizontal_spacing=0.04,
-        subplot_titles=["printed", here],
+        subplot_titles=[
+            "printed",
+            "computed, right order" if is_published else "computed, own costs",
+        ],
     )
-    lines = "markers" if axis == "model" else "lines+markers"
-    shown: list[float] = []
-    for column, (ours, theirs) in enumerate(
+    mode = "markers" if axis == "model" else "lines+markers"
+    best: list[float] = []
+    for column, (optimum, baseline) in enumerate(
         (("published", "published"), ("ours", "right_order")), start=1
     ):
-        values = [row[ours] for row in rows]
-        plot.add_trace(
-            _line(ticks, values, "NEST / ours", lines, column, ACCENT, "circle"), row=1, col=column
-        )
-        for name in names:
-            plot.add_trace(
-                _line(
-                    ticks,
-                    [row["baselines"][name][theirs] for row in rows],
-                    PLANNERS[name],
-                    lines,
-                    column,
-                    MUTED,
-                    _SYMBOLS[name],
+        values = [row[optimum] for row in rows]
+        best += [value for value in values if value]
+        lines = [("NEST / ours", values, "circle")]
+        for name in rows[0]["baselines"]:
+            rates = [row["baselines"][name][baseline] for row in rows]
+            lines.append((PLANNERS[name], rates, _SYMBOLS[name]))
+        for place, (name, rates, symbol) in enumerate(lines):
+            colour, width, size = (MUTED, 1.2, 8) if place else (ACCENT, 2.5, 13)
+            figure.add_trace(
+                go.Scatter(
+                    x=ticks,
+                    y=list(rates),
+                    name=name,
+                    mode=mode,
+                    legendgroup=name,
+                    showlegend=column == 1,
+                    line={"color": colour, "width": width},
+                    marker={
+                        "color": colour,
+                        "symbol": symbol,
+                        "size": size,
+                        "line": {"color": colour, "width": 1.5},
+                    },
+                    hovertemplate="%{x}: %{y:.2f}<extra>" + name + "</extra>",
                 ),
                 row=1,
                 col=column,
             )
-        shown += [value for value in values if value]
         if not any(values):
-            plot.add_annotation(
+            figure.add_annotation(
                 x=0.5,
                 y=0.5,
                 xref="x domain",
@@ -165,9 +188,12 @@ def _beside(found: Reproduction, rows: Sequence[Row], axis: str) -> Picture:
                 row=1,
                 col=column,
             )
-    plot.update_layout(frame(340, (56, 12, 72, 44), showlegend=True, legend=_LEGEND))
-    levels = _log_ticks(shown)
-    plot.update_yaxes(
+    # Finer ticks where the values span little.
+    narrow = not best or max(best) < 5 * min(best)
+    steps = (1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 7) if narrow else (1, 2, 5)
+    levels = [scale * step for scale in (0.01, 0.1, 1.0, 10.0) for step in steps]
+    figure.update_layout(frame(340, (56, 12, 72, 44), showlegend=True, legend=_LEGEND))
+    figure.update_yaxes(
         type="log",
         tickvals=levels,
         ticktext=[f"{level:g}" for level in levels],
@@ -177,103 +203,48 @@ def _beside(found: Reproduction, rows: Sequence[Row], axis: str) -> Picture:
         zeroline=False,
         fixedrange=True,
     )
-    plot.update_yaxes(title_text="relative throughput", col=1)
-    plot.update_xaxes(
-        title_text=_axis_title(rows, axis),
-        type="category",
-        fixedrange=True,
-        categoryorder="array",
-        categoryarray=ticks,
-        tickfont_size=LABEL_PX,
-        showgrid=False,
-        range=[-0.5, len(ticks) - 0.5],
-    )
+    figure.update_yaxes(title_text="relative throughput", col=1)
+    figure.update_xaxes(**x_axis, showgrid=False, range=[-0.5, len(ticks) - 0.5])
     return Picture(
-        title=_beside_finding(found, rows),
-        subtitle="throughput, 1 is the first feasible manual run; the axis is logarithmic",
-        reading="A planner without a mark has no plan that fits there, or none is printed.",
-        plot=plot,
+        _relative_finding(is_published, rows),
+        "throughput, 1 is the first feasible manual run; the axis is logarithmic",
+        "A planner without a mark has no plan that fits there, or none is printed.",
+        figure,
     )
 
 
-def _log_ticks(values: Sequence[float]) -> list[float]:
-    """Ticks of a logarithmic axis: finer where the values span little."""
-    narrow = not values or max(values) < 5 * min(values)
-    steps = (1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 7) if narrow else (1, 2, 5)
-    return [scale * step for scale in (0.01, 0.1, 1.0, 10.0) for step in steps]
-
-
-def _line(
-    ticks: list[str],
-    values: Sequence[float | None],
-    name: str,
-    mode: str,
-    column: int,
-    colour: str,
-    symbol: str,
-) -> go.Scatter:
-    return go.Scatter(
-        x=ticks,
-        y=list(values),
-        name=name,
-        mode=mode,
-        legendgroup=name,
-        showlegend=column == 1,
-        line={"color": colour, "width": 2.5 if colour == ACCENT else 1.2},
-        marker={
-            "color": colour,
-            "symbol": symbol,
-            "size": 13 if colour == ACCENT else 8,
-            "line": {"color": colour, "width": 1.5},
-        },
-        hovertemplate="%{x}: %{y:.2f}<extra>" + name + "</extra>",
-    )
-
-
-def _beside_finding(found: Reproduction, rows: Sequence[Row]) -> str:
-    if found.costs == "published":
-        shown = [row for row in rows if row["published"] is not None and row["ours"] is not None]
-        if not shown:
+def _relative_finding(is_published: bool, rows: Sequence[Row]) -> str:
+    if is_published:
+        both = [row for row in rows if row["published"] is not None and row["ours"] is not None]
+        if not both:
             fits = sum(row["ours"] is not None for row in rows)
             return f"Nothing is printed to compare with; {fits} of {len(rows)} cells fit"
-        worst = max(abs(row["ours"] - row["published"]) for row in shown)
-        return (
-            f"Our optimum is NEST's in {_all(len(shown))}, within {worst:.3f}"
-            if (worst < 0.01)
-            else f"Our optimum is off by {worst:.2f} in a printed cell"
-        )
-    told = []
-    for ours, theirs, where in (
+        worst = max(abs(row["ours"] - row["published"]) for row in both)
+        if worst >= 0.01:
+            return f"Our optimum is off by {worst:.2f} in a printed cell"
+        cells = "the one printed cell" if len(both) == 1 else f"all {len(both)} printed cells"
+        return f"Our optimum is NEST's in {cells}, within {worst:.3f}"
+    parts = []
+    for optimum, baseline, where in (
         ("ours", "right_order", "here"),
         ("published", "published", "in print"),
     ):
-        gains = [
-            row[ours] / row["baselines"]["manual"][theirs]
-            for row in rows
-            if row[ours] and row["baselines"]["manual"][theirs]
-        ]
+        manual = [(row[optimum], row["baselines"]["manual"][baseline]) for row in rows]
+        gains = [rate / slower for rate, slower in manual if rate and slower]
         if gains:
-            low, high = f"{min(gains):.2f}", f"{max(gains):.2f}"
-            told.append(f"{low if low == high else f'{low} to {high}'} × Manual {where}")
-    if not told:
+            ends = dict.fromkeys((f"{min(gains):.2f}", f"{max(gains):.2f}"))
+            parts.append(f"{' to '.join(ends)} × Manual {where}")
+    if not parts:
         return "No manual placement fits here, and none is printed"
-    return f"The optimum is {', '.join(told)}"
+    return f"The optimum is {', '.join(parts)}"
 
 
-def _all(cells: int) -> str:
-    return "the one printed cell" if cells == 1 else f"all {cells} printed cells"
-
-
-def _shares(found: Reproduction, rows: Sequence[Row], axis: str) -> Picture:
-    """Every planner's throughput as a share of the optimum, in print and priced here."""
+def _shares(is_published: bool, rows: Sequence[Row], axis: str) -> Picture:
+    """Draw every planner's throughput as a share of the optimum, in print and priced here."""
     names = tuple(rows[0]["baselines"])
-    ticks = _ticks(rows, axis)
-    bars = {
-        key: bar
-        for key, bar in _BARS.items()
-        if found.costs == "published" or key != "as_published"
-    }
-    plot = make_subplots(
+    ticks, x_axis = _category_axis(rows, axis)
+    drawn = [key for key in _BARS if is_published or key != "as_published"]
+    figure = make_subplots(
         rows=1,
         cols=len(names),
         shared_yaxes=True,
@@ -281,9 +252,11 @@ def _shares(found: Reproduction, rows: Sequence[Row], axis: str) -> Picture:
         subplot_titles=[PLANNERS[name] for name in names],
     )
     for column, name in enumerate(names, start=1):
-        for key, (label, colour, hatch) in bars.items():
-            text = "priced with own costs" if found.costs == "own" and colour == MUTED else label
-            plot.add_trace(
+        for key in drawn:
+            text, colour, hatch = _BARS[key]
+            if not is_published and colour == MUTED:
+                text = "priced with own costs"
+            figure.add_trace(
                 go.Bar(
                     x=ticks,
                     y=[_share(row, name, key) for row in rows],
@@ -301,91 +274,66 @@ def _shares(found: Reproduction, rows: Sequence[Row], axis: str) -> Picture:
                 col=column,
             )
         for position, row in enumerate(rows):
-            if _misfits(row, name, bars):
-                plot.add_annotation(
+            reason = str(row["baselines"][name].get("right_order_reason", ""))
+            # Where no plan is known, none is said to be too large.
+            is_known = not reason.startswith(("Placement:", "Instance:"))
+            if is_known and all(_share(row, name, key) is None for key in drawn):
+                figure.add_annotation(
                     x=position,
                     y=5,
                     text="X",
                     showarrow=False,
                     font={"color": LIMIT, "size": LABEL_PX},
-                    hovertext=row["baselines"][name].get("right_order_reason", ""),
+                    hovertext=reason,
                     row=1,
                     col=column,
                 )
-        plot.add_hline(y=100, line={"color": ACCENT, "width": 2}, row=1, col=column)
-    margin = (56, 12, 72, 96 if axis == "model" else 44)
-    layout = frame(340, margin, barmode="group", bargap=0.25, showlegend=True, legend=_LEGEND)
-    plot.update_layout(layout)
-    plot.update_yaxes(**value_axis(), tickfont_size=LABEL_PX)
-    plot.update_yaxes(title_text="% of the optimum", col=1)
-    plot.update_xaxes(
-        type="category",
-        fixedrange=True,
-        categoryorder="array",
-        categoryarray=ticks,
-        tickfont_size=LABEL_PX,
-        title_text="" if axis == "model" else _axis_title(rows, axis),
-        tickangle=-90 if axis == "model" else 0,
+        figure.add_hline(y=100, line={"color": ACCENT, "width": 2}, row=1, col=column)
+    is_tall = axis == "model"
+    margin = (56, 12, 72, 96 if is_tall else 44)
+    figure.update_layout(
+        frame(340, margin, barmode="group", bargap=0.25, showlegend=True, legend=_LEGEND)
     )
-    kind = "the artifact's own costs" if found.costs == "published" else "own costs"
+    figure.update_yaxes(**value_axis(), tickfont_size=LABEL_PX)
+    figure.update_yaxes(title_text="% of the optimum", col=1)
+    turned = {"title_text": "", "tickangle": -90} if is_tall else {"tickangle": 0}
+    figure.update_xaxes(**(x_axis | turned))
+    kind = "the artifact's own costs" if is_published else "own costs"
     return Picture(
-        title=_share_finding(found, rows),
-        subtitle=f"throughput under {kind}, % of the proven optimum (blue line); "
-        "printed: % of NEST's",
-        reading="X: no plan fits, in print or here. Nothing: neither printed nor to be priced.",
-        plot=plot,
+        _share_finding(is_published, rows),
+        f"throughput under {kind}, % of the proven optimum (blue line); printed: % of NEST's",
+        "X: no plan fits, in print or here. Nothing: neither printed nor to be priced.",
+        figure,
     )
-
-
-def _misfits(row: Row, name: str, keys: Iterable[str]) -> bool:
-    """Whether a planner has no plan that fits, in print and here; not where none is known."""
-    reason = str(row["baselines"][name].get("right_order_reason", ""))
-    known = not reason.startswith(("Placement:", "Instance:"))
-    return known and all(_share(row, name, key) is None for key in keys)
 
 
 def _share(row: Row, name: str, key: str) -> float | None:
     value = row["baselines"][name][key]
-    whole = row["published"] if key == "published" else row["ours"]
-    return None if value is None or not whole else 100 * value / whole
+    optimum = row["published"] if key == "published" else row["ours"]
+    return None if value is None or not optimum else 100 * value / optimum
 
 
-def _share_finding(found: Reproduction, rows: Sequence[Row]) -> str:
-    """What Manual and the best baseline reach, averaged over the cells they fit."""
-    manual = {key: _mean([_share(row, "manual", key) for row in rows]) for key in _BARS}
-    best = _mean(
-        [
-            max(
-                filter(None, (_share(row, n, "right_order") for n in row["baselines"])),
-                default=None,
-            )
-            for row in rows
-        ]
-    )
-    if manual["right_order"] is None:
-        return "No manual placement fits; the best baseline reaches " + _points(best)
-    beside = (
-        f"{_points(manual['as_published'])} as published"
-        if found.costs == "published"
-        else f"{_points(manual['published'])} in print"
-    )
-    where = "in its right order" if found.costs == "published" else "with own costs"
+def _share_finding(is_published: bool, rows: Sequence[Row]) -> str:
+    """Return what Manual and the best baseline reach, averaged over the cells they fit."""
+    shares = [[_share(row, name, "right_order") for name in row["baselines"]] for row in rows]
+    best = _points([max(filter(None, cell), default=None) for cell in shares])
+    manual = {key: [_share(row, "manual", key) for row in rows] for key in _BARS}
+    if not any(share is not None for share in manual["right_order"]):
+        return f"No manual placement fits; the best baseline reaches {best}"
+    where, key, other = "with own costs", "published", "in print"
+    if is_published:
+        where, key, other = "in its right order", "as_published", "as published"
     return (
-        f"Manual reaches {_points(manual['right_order'])} of the optimum {where}, {beside}, "
-        f"where it fits; the best baseline of each cell {_points(best)}"
+        f"Manual reaches {_points(manual['right_order'])} of the optimum {where}, "
+        f"{_points(manual[key])} {other}, where it fits; the best baseline of each cell {best}"
     )
 
 
-def _points(value: float | None) -> str:
-    return "nothing" if value is None else f"{value:.0f} %"
+def _points(values: Sequence[float | None]) -> str:
+    """Return the mean of shares."""
+    shares = [value for value in values if value is not None]
+    return f"{sum(shares) / len(shares):.0f} %" if shares else "nothing"
 
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
-
-
-_RECOMPUTED = {"none": "", "full": " rec."}
 
 _PARTS = {
     "compute_s": ("compute", TIME_COLOURS["compute"]),
@@ -396,23 +344,17 @@ _PARTS = {
 
 
 def strategies_picture(rows: Sequence[Row]) -> Picture:
-    """Parts of an iteration, in % of the model's shortest, by tensor width and recomputation."""
-    shortest = {
-        model: min(
-            (
-                row["iteration_time_s"]
-                for row in rows
-                if row["model"] == model and row["iteration_time_s"] is not None
-            ),
-            default=None,
-        )
-        for model in {row["model"] for row in rows}
-    }
+    """Draw parts of an iteration, % of the model's shortest, by tensor width and recomputation."""
+    feasible = [row for row in rows if row["iteration_time_s"] is not None]
+    shortest: dict[str, float] = {}
+    for row in feasible:
+        time_s = row["iteration_time_s"]
+        shortest[row["model"]] = min(shortest.get(row["model"], time_s), time_s)
     names = [
         [model_name(row["model"]) for row in rows],
-        [f"tp {row['tp']}{_RECOMPUTED[row['recompute']]}" for row in rows],
+        [f"tp {row['tp']}{' rec.' if row['recompute'] == 'full' else ''}" for row in rows],
     ]
-    bars = [
+    drawn = [
         {
             "type": "bar",
             "x": names,
@@ -426,43 +368,43 @@ def strategies_picture(rows: Sequence[Row]) -> Picture:
         }
         for part, (label, colour) in _PARTS.items()
     ]
-    layout = frame(
-        400,
-        (56, 12, 12, 104),
-        barmode="stack",
-        bargap=0.3,
-        xaxis={"fixedrange": True},
-        yaxis=value_axis("% of the shortest iteration"),
-    )
     shares = [row["communication_share"] for row in rows if row["communication_share"] is not None]
     return Picture(
-        title=f"Communication takes {100 * min(shares):.0f} to {100 * max(shares):.0f} % of an "
+        f"Communication takes {100 * min(shares):.0f} to {100 * max(shares):.0f} % of an "
         "iteration, depending on model and strategy",
-        subtitle="parts of an iteration, mean over stages, % of the model's shortest; the best "
+        "parts of an iteration, mean over stages, % of the model's shortest; the best "
         "plan of each tensor width without recomputation and with that of every layer (rec.)",
-        reading="No bar: nothing fits. The paper's figure is a picture without numbers, so only "
+        "No bar: nothing fits. The paper's figure is a picture without numbers, so only "
         "ours stands here.",
-        plot=go.Figure(data=bars, layout=layout),
-        legend=tuple((label, colour) for label, colour in _PARTS.values()),
+        plot(
+            drawn,
+            400,
+            (56, 12, 12, 104),
+            barmode="stack",
+            bargap=0.3,
+            xaxis={"fixedrange": True},
+            yaxis=value_axis("% of the shortest iteration"),
+        ),
+        tuple(_PARTS.values()),
     )
 
 
 def iterations_picture(rows: Sequence[Row]) -> Picture:
-    """Forward and backward with predicted and with measured collectives."""
-    largest = max(row["iteration_time_s"] for row in rows)
-    scale, unit = axis_unit(largest, "s")
+    """Draw forward and backward with predicted and with measured collectives."""
+    scale, unit = axis_unit(max(row["iteration_time_s"] for row in rows), "s")
     ticks = [
         [f"{row['devices']} devices" for row in rows],
         [f"batch {row['batch']}" for row in rows],
     ]
     compute = [row["compute_s"] / scale for row in rows]
-    bars: list[dict[str, Any]] = []
+    drawn: list[Trace] = []
     for group, key, hatch, label in (
         ("predicted", "communication_s", "", "all-reduces, predicted"),
         ("measured", "measured_communication_s", HATCH, "all-reduces, measured by NCCL"),
     ):
         shared = {"type": "bar", "x": ticks, "offsetgroup": group}
-        bars += [
+        pattern = {"shape": hatch, "size": 5}
+        drawn += [
             shared
             | {
                 "y": compute,
@@ -477,27 +419,74 @@ def iterations_picture(rows: Sequence[Row]) -> Picture:
                 "y": [row[key] / scale for row in rows],
                 "base": compute,
                 "name": label,
-                "marker": {
-                    "color": TIME_COLOURS["communication"],
-                    "pattern": {"shape": hatch, "size": 5},
-                },
+                "marker": {"color": TIME_COLOURS["communication"], "pattern": pattern},
                 "hovertemplate": "%{y:.3g} " + unit + "<extra>" + label + "</extra>",
             },
         ]
-    layout = frame(
-        340,
-        (56, 12, 40, 56),
-        barmode="group",
-        bargap=0.3,
-        showlegend=True,
-        xaxis={"fixedrange": True},
-        yaxis=value_axis(f"forward and backward, {unit}"),
-    )
     worst = max(abs(row["difference"]) for row in rows)
     return Picture(
-        title=f"Predicted iterations are within {100 * worst:.1f} % of those with measured "
-        "collectives",
-        subtitle=f"forward and backward of one batch of {model_name(rows[0]['model'])}, {unit}",
-        reading="Each pair has the same compute; hatched are NCCL's measured all-reduces.",
-        plot=go.Figure(data=bars, layout=layout),
+        f"Predicted iterations are within {100 * worst:.1f} % of those with measured collectives",
+        f"forward and backward of one batch of {model_name(rows[0]['model'])}, {unit}",
+        "Each pair has the same compute; hatched are NCCL's measured all-reduces.",
+        plot(
+            drawn,
+            340,
+            (56, 12, 40, 56),
+            barmode="group",
+            bargap=0.3,
+            showlegend=True,
+            xaxis={"fixedrange": True},
+            yaxis=value_axis(f"forward and backward, {unit}"),
+        ),
+    )
+
+
+def _topologies(rows: Sequence[Row]) -> tuple[Picture, ...]:
+    """Draw the level at which devices meet, for every fabric of figure 8."""
+    fabrics = dict.fromkeys(row["fabric"] for row in rows)
+    drawn = ((fabric, level_figure(network_of(fabric))) for fabric in fabrics)
+    return tuple(replace(picture, title=f"{fabric}: {picture.title}") for fabric, picture in drawn)
+
+
+def _affinity(rows: Sequence[Row]) -> Picture:
+    """Draw devices by their hops from the one in the middle, a panel per fabric."""
+    fabrics = list(dict.fromkeys(row["fabric"] for row in rows))
+    farthest = max(row["hops"] for row in rows)
+    hops = range(1, farthest + 1)
+    figure = make_subplots(rows=1, cols=len(fabrics), subplot_titles=fabrics)
+    colours = ["#FFFFFF", *(shade(_NEAR, _FAR, hop / farthest) for hop in hops)]
+    bar = class_bar(range(farthest + 1), ["itself", *map(str, hops)])
+    remote = []
+    for column, fabric in enumerate(fabrics, start=1):
+        figure.add_trace(
+            go.Heatmap(
+                z=affinity(network_of(fabric)) + 1,
+                zmin=-0.5,
+                zmax=farthest + 0.5,
+                colorscale=stepped_scale(colours),
+                showscale=column == 1,
+                colorbar=bar | {"title": {"text": "hops", "side": "top"}},
+                xgap=1,
+                ygap=1,
+                hovertemplate="%{x}, %{y}: %{z} hops<extra></extra>",
+                name=fabric,
+            ),
+            row=1,
+            col=column,
+        )
+        figure.update_yaxes(scaleanchor=f"x{column if column > 1 else ''}", col=column)
+        here = [row for row in rows if row["fabric"] == fabric]
+        beyond = sum(row["devices"] for row in here if row["class"] == "3, remote")
+        share = 100 * beyond / sum(row["devices"] for row in here)
+        remote.append(f"{share:.0f} % on {fabric}")
+    figure.update_layout(
+        template="none", height=380, dragmode=False, margin={"l": 32, "r": 12, "t": 36, "b": 84}
+    )
+    figure.update_xaxes(**bare_axis(constrain="domain"))
+    figure.update_yaxes(**bare_axis(constrain="domain"))
+    return Picture(
+        f"Beyond two hops lie {' and '.join(remote)} of the devices",
+        "hops from the device in the middle (white), by position",
+        "A colour is a level; the paper takes all beyond two hops for one.",
+        figure,
     )

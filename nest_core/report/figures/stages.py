@@ -135,10 +135,10 @@ def stage_rows_figure(
         if entry.report is not None:
             drawn = _bars(entry, entry.report, parts)
         traces += [trace | {"xaxis": x, "yaxis": y} for trace in drawn]
-    named: set[str] = set()  # each part stands in the legend once
+    names: set[str] = set()  # each part stands in the legend once
     for trace in traces:
-        trace["showlegend"] = trace["type"] == "bar" and trace["name"] not in named
-        named.add(trace["name"])
+        trace["showlegend"] = trace["type"] == "bar" and trace["name"] not in names
+        names.add(trace["name"])
     return plot(
         traces,
         _MARGIN[2] + rows * _ROW_HEIGHT + _MARGIN[3],

@@ -297,9 +297,8 @@ def _pareto(sweep: Sweep) -> Picture | None:
 def _near_axis(title: str, values: Sequence[float]) -> Trace:
     low, high = min(values), max(values)
     room = 0.12 * (high - low) or 0.1 * high
-    axis = value_axis(range=[max(0.0, low - room), high + 1.3 * room], nticks=6)
-    del axis["showgrid"]
-    return axis | {"title": axis_title(title, 6)}
+    ends = [max(0.0, low - room), high + 1.3 * room]
+    return value_axis(title, nticks=6, range=ends) | {"title": axis_title(title, 6)}
 
 
 def _gap(at: Sequence[float]) -> float:
