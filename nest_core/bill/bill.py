@@ -23,7 +23,7 @@ from nest_core.bill.counts_drawn import graph_parts
 from nest_core.bill.floor import Hall
 from nest_core.bill.inventory import Inventory
 from nest_core.bill.lines import (
-    Line,
+    BillLine,
     LinkTotal,
     SwitchTotal,
     Wired,
@@ -50,7 +50,7 @@ class Bill:
     ----------
     name, prices : str
         Of the fabric and of the price list.
-    lines : tuple of Line
+    lines : tuple of BillLine
         Innermost tier first: cards, then switches, transceivers and cables tier by tier.
     switches : tuple of SwitchTotal
     links : tuple of LinkTotal
@@ -69,7 +69,7 @@ class Bill:
 
     name: str
     prices: str
-    lines: tuple[Line, ...]
+    lines: tuple[BillLine, ...]
     switches: tuple[SwitchTotal, ...]
     links: tuple[LinkTotal, ...]
     nics: int

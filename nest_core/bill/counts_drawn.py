@@ -22,7 +22,7 @@ from nest_core.bill.floor import Hall, node_hall
 from nest_core.bill.inventory import BITS, Inventory, LinkCount, SwitchCount
 from nest_core.bill.prices import Prices
 from nest_core.fabric import Element, GraphFabric, Link
-from nest_core.fabric.hops import hops
+from nest_core.fabric.arrange import hops
 
 __all__ = ["DrawnLinks", "DrawnTiers", "drawn_links", "drawn_tiers", "graph_parts"]
 

@@ -17,8 +17,8 @@ from nest_core.bill.prices import NONE, PriceFigure, PriceRange, Prices, SwitchP
 
 __all__ = [
     "NO_SOURCE",
+    "BillLine",
     "CableRun",
-    "Line",
     "LinkTotal",
     "SwitchTotal",
     "Wired",
@@ -34,7 +34,7 @@ _SAME = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class BillLine:
     """One line of the bill.
 
     Parameters
@@ -133,12 +133,12 @@ def _failing(figure: PriceFigure | None, count: int) -> PriceRange | None:
     return None if figure is None else count * figure.range
 
 
-def priced_switch(prices: Prices, count: SwitchCount) -> tuple[SwitchTotal, Line, int]:
+def priced_switch(prices: Prices, count: SwitchCount) -> tuple[SwitchTotal, BillLine, int]:
     """What a role's switches are, their line, and the rack units of one."""
     if count.optical:
         optical = prices.optical_switch
         share = count.used / (optical.ports * count.count)
-        line = Line(
+        line = BillLine(
             "switch",
             optical.name,
             count.role,
@@ -153,7 +153,7 @@ def priced_switch(prices: Prices, count: SwitchCount) -> tuple[SwitchTotal, Line
     if listed is None:
         return _by_capacity(prices, count)
     switch, _ = listed
-    line = Line(
+    line = BillLine(
         "switch",
         switch.name,
         count.role,
@@ -183,10 +183,10 @@ def _fits(ports: int, rate_Gbps: float, count: SwitchCount, ways: int) -> bool:
     return ports * ways == count.ports and same_rate
 
 
-def _by_capacity(prices: Prices, count: SwitchCount) -> tuple[SwitchTotal, Line, int]:
+def _by_capacity(prices: Prices, count: SwitchCount) -> tuple[SwitchTotal, BillLine, int]:
     rule = prices.unlisted.switch
     capacity = count.ports * count.rate_Gbps
-    line = Line(
+    line = BillLine(
         "switch",
         f"{count.ports} x {count.rate_Gbps:.4g}G, not listed",
         count.role,
@@ -213,7 +213,7 @@ def _total(count: SwitchCount, item: str) -> SwitchTotal:
     )
 
 
-def priced_cards(prices: Prices, parts: Inventory) -> list[Line]:
+def priced_cards(prices: Prices, parts: Inventory) -> list[BillLine]:
     if not parts.nics:
         return []
     rate = parts.nic_rate_Gbps
@@ -222,7 +222,7 @@ def priced_cards(prices: Prices, parts: Inventory) -> list[Line]:
         nic = listed[0]
         price, power = nic.price_usd, nic.power_W
         return [
-            Line(
+            BillLine(
                 "nic",
                 nic.name,
                 "node",
@@ -235,7 +235,7 @@ def priced_cards(prices: Prices, parts: Inventory) -> list[Line]:
         ]
     rule = prices.unlisted.nic
     return [
-        Line(
+        BillLine(
             "nic",
             f"{rate:.4g}G card, not listed",
             "node",
@@ -253,7 +253,7 @@ class Wired:
     """One tier's cables: its total, its lines, its optical ends and what does not reach."""
 
     total: LinkTotal
-    lines: list[Line]
+    lines: list[BillLine]
     ends: int
     checks: list[str]
 
@@ -267,7 +267,7 @@ def priced_links(prices: Prices, link: LinkCount, media: str = "") -> Wired:
         by_cable[choice.cable.name].append((metres, count, choice))
         if not choice.reaches:
             checks = [_out_of_reach(link, choice)]
-    lines: list[Line] = []
+    lines: list[BillLine] = []
     runs: list[CableRun] = []
     modules: dict[str, tuple[Ends, int]] = {}
     for name, pieces in by_cable.items():
@@ -283,7 +283,7 @@ def priced_links(prices: Prices, link: LinkCount, media: str = "") -> Wired:
             NONE,
         )
         lines.append(
-            Line(
+            BillLine(
                 "cable",
                 name,
                 link.tier,
@@ -312,11 +312,11 @@ def priced_links(prices: Prices, link: LinkCount, media: str = "") -> Wired:
     )
 
 
-def _module_line(link: LinkCount, end: Ends, links: int) -> Line:
+def _module_line(link: LinkCount, end: Ends, links: int) -> BillLine:
     module = end.module
     count = -(-links // end.links)
     price, power = module.price_usd, module.power_W
-    return Line(
+    return BillLine(
         "transceiver",
         end.item,
         link.tier,

@@ -18,8 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from nest_core.bill.bill import Bill, bill
-from nest_core.bill.lines import NO_SOURCE, told
-from nest_core.bill.lines import Line as Part
+from nest_core.bill.lines import NO_SOURCE, BillLine, told
 from nest_core.bill.prices import NONE, Ownership, PriceFigure, PriceRange, Prices, Server
 from nest_core.fabric import Fabric
 
@@ -288,7 +287,7 @@ def _spares(
     return [line], count / max(network.nodes, 1)
 
 
-def _bought(line: Part) -> OwnedLine:
+def _bought(line: BillLine) -> OwnedLine:
     """A line of the network's bill."""
     price = line.price_usd if line.priced else None
     return OwnedLine(

@@ -3,20 +3,69 @@
 Inside a group devices stand in rows at the bottom, then the groups that it holds, side by side
 in rows of about twice the width of their height, then its switches, tier by tier upwards. A
 switch stands near the mean of what hangs on it.
+
+How far the elements of a graph are from its devices, and which switches serve devices alone.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import networkx as nx
 
-from nest_core.fabric.hops import heights
+if TYPE_CHECKING:
+    import networkx as nx
 
-__all__ = ["arranged"]
+__all__ = ["arranged", "heights", "hops", "inner_switches"]
+
+K = TypeVar("K", bound=Hashable)
+
+
+def hops(
+    graph: Mapping[K, Iterable[K]] | nx.Graph[Any],
+    sources: Iterable[K],
+    enters: Callable[[K], bool] | None = None,
+) -> dict[K, int]:
+    """Return the links between every element and the nearest source, in the order of reaching it.
+
+    Parameters
+    ----------
+    graph : mapping of element to its neighbours
+    sources : iterable of element
+    enters : callable, optional
+        Whether an element that is no source is reached at all; else all are.
+    """
+    result = dict.fromkeys(sources, 0)
+    order = list(result)
+    for name in order:
+        for other in graph[name]:
+            if other not in result and (enters is None or enters(other)):
+                result[other] = result[name] + 1
+                order.append(other)
+    return result
+
+
+def heights(graph: Mapping[K, Iterable[K]] | nx.Graph[Any], devices: Iterable[K]) -> dict[K, int]:
+    """Return the links between every element and the nearest device.
+
+    What no device reaches is one above all.
+    """
+    result = hops(graph, devices)
+    above = max(result.values(), default=-1) + 1
+    return result | {name: above for name in graph if name not in result}
+
+
+def inner_switches(
+    graph: Mapping[K, Collection[K]] | nx.Graph[Any], devices: Collection[K]
+) -> set[K]:
+    """Return what has devices alone beside it, as a server's own switch has."""
+    ends = set(devices)
+    return {
+        name for name in graph if name not in ends and graph[name] and ends.issuperset(graph[name])
+    }
 
 
 PITCH = 60.0

@@ -19,11 +19,10 @@ import numpy as np
 
 from nest_core.documents.errors import InputError
 from nest_core.documents.units import GB, MICROSECOND
-from nest_core.fabric.arrange import arranged
+from nest_core.fabric.arrange import arranged, heights
 from nest_core.fabric.checks import IntArray
 from nest_core.fabric.fabric import Fabric
 from nest_core.fabric.graph import node_name
-from nest_core.fabric.hops import heights
 
 __all__ = [
     "MAX_DRAWN",

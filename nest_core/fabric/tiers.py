@@ -19,9 +19,9 @@ from typing import Any
 import networkx as nx
 
 from nest_core.documents.errors import InputError
+from nest_core.fabric.arrange import heights, inner_switches
 from nest_core.fabric.checks import positive
 from nest_core.fabric.drawing import Drawing, edited
-from nest_core.fabric.hops import heights, inner_switches
 
 __all__ = ["DrawnTier", "open_switches", "oversubscribed", "tiers_of", "unlinked"]
 

@@ -12,9 +12,8 @@ from nest_core.costs import LayerTable, Point, Problem, micro_batches
 from nest_core.costs.problem import prefix
 from nest_core.costs.schedules import DELAYS
 from nest_core.network import BoolArray, FloatArray, IntArray
-from nest_core.planner.bounds import Bounds, PointColumns, bounds
+from nest_core.planner.bounds import Bounds, PlacedBounds, PointColumns, bounds
 from nest_core.planner.layer_bounds import BlockBounds, LayerBounds, best_case, layer_bounds, untied
-from nest_core.planner.placed_bounds import PlacedBounds
 from nest_core.planner.points import PointQueue, Points, PointTable, rounds
 from nest_core.planner.screening import FamilyTable, Screen
 from nest_core.planner.solver import Prepared, Solver

@@ -5,7 +5,7 @@ from __future__ import annotations
 import networkx as nx
 import pytest
 
-from nest_core.fabric.hops import heights, hops, inner_switches
+from nest_core.fabric.arrange import heights, hops, inner_switches
 
 
 @pytest.mark.parametrize("seed", range(20))

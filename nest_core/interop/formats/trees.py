@@ -18,7 +18,7 @@ import numpy as np
 from nest_core.documents.errors import InputError
 from nest_core.documents.units import plural
 from nest_core.fabric import MAX_DEVICES, Clos, Dragonfly, Fabric, Hierarchical, IntArray
-from nest_core.fabric.hops import heights
+from nest_core.fabric.arrange import heights
 from nest_core.interop.formats.draft import title
 from nest_core.interop.formats.values import Document, Reading, Source
 from nest_core.network.groups import numbered

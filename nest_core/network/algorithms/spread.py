@@ -18,7 +18,7 @@ from nest_core.network.link_map import FloatArray, IntArray
 from nest_core.network.phases import Phase
 
 __all__ = [
-    "Columns",
+    "MemberColumns",
     "Stage",
     "backwards",
     "columns",
@@ -33,7 +33,7 @@ Stage = list[Phase]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Columns:
+class MemberColumns:
     """Members that hold the same shard, one from each of the blocks that a level joins.
 
     Parameters
@@ -53,7 +53,7 @@ class Columns:
     weight: FloatArray
 
 
-def columns(groups: IntArray, nesting: tuple[IntArray, ...]) -> Iterator[list[Columns]]:
+def columns(groups: IntArray, nesting: tuple[IntArray, ...]) -> Iterator[list[MemberColumns]]:
     """Climb a hierarchy of blocks, innermost first; levels that join nothing are left out.
 
     Blocks may hold unequal numbers of a group's members: there are then as many columns as the
@@ -67,7 +67,7 @@ def columns(groups: IntArray, nesting: tuple[IntArray, ...]) -> Iterator[list[Co
 
     Yields
     ------
-    list of Columns
+    list of MemberColumns
         Of one level, by fan.
     """
     count, size = groups.shape
@@ -91,7 +91,7 @@ def columns(groups: IntArray, nesting: tuple[IntArray, ...]) -> Iterator[list[Co
             holds = block_size[inner[which]]
             place = start[inner[which]] + offset[:, None] % holds
             parts.append(
-                Columns(
+                MemberColumns(
                     member[place], row[place[:, 0]], 1.0 / tall[which], holds / tall[which][:, None]
                 )
             )
@@ -103,7 +103,7 @@ def columns(groups: IntArray, nesting: tuple[IntArray, ...]) -> Iterator[list[Co
 def flat(groups: IntArray, schedule: Schedule) -> Stage:
     """A schedule among all members of every group, in the order given."""
     count, size = groups.shape
-    even = Columns(groups, np.arange(count), np.ones(count), np.ones(groups.shape))
+    even = MemberColumns(groups, np.arange(count), np.ones(count), np.ones(groups.shape))
     return on_columns([even], schedule, scattered=True) if size > 1 else []
 
 
@@ -119,7 +119,7 @@ def level_by_level(
     return [on_columns(level, schedule, scattered=scattered) for level in levels]
 
 
-def on_columns(level: list[Columns], schedule: Schedule, *, scattered: bool) -> Stage:
+def on_columns(level: list[MemberColumns], schedule: Schedule, *, scattered: bool) -> Stage:
     """A schedule among the members of every column of one level."""
     parts = [_placed(entry, schedule(entry.members.shape[1]), scattered) for entry in level]
     return [
@@ -161,7 +161,7 @@ def latency_only(phase: Phase, steps: npt.ArrayLike) -> Phase:
     )
 
 
-def _placed(entry: Columns, steps: list[ScheduleStep], scattered: bool) -> list[Phase]:
+def _placed(entry: MemberColumns, steps: list[ScheduleStep], scattered: bool) -> list[Phase]:
     flows = [len(entry.members) * len(step.source) for step in steps]
     refuse_flows(max(flows, default=0), sum(flows))
     placed = []

@@ -24,7 +24,7 @@ from nest_core.network.algorithms.schedules import (
     together,
 )
 from nest_core.network.algorithms.spread import (
-    Columns,
+    MemberColumns,
     Stage,
     columns,
     flat,
@@ -238,7 +238,9 @@ def _up_and_down(n: int) -> list[ScheduleStep]:
     return [together([shift(n, 1, (n - 1) / n, steps), shift(n, -1, (n - 1) / n, steps)])]
 
 
-def _climbs_through(network: Network, inner: list[Columns], outer: list[Columns]) -> bool:
+def _climbs_through(
+    network: Network, inner: list[MemberColumns], outer: list[MemberColumns]
+) -> bool:
     """Whether flows between outer blocks cross the same tier of links as those between inner."""
     tiers = [
         network.link_map.tier[network.link_map.routes(pair[:1], pair[1:2]).link_group]
@@ -257,7 +259,7 @@ def _nearest_first(network: Network, phase: Phase) -> Phase:
 
 def _node_columns(
     network: Network, groups: IntArray
-) -> tuple[list[Columns] | None, list[Columns] | None]:
+) -> tuple[list[MemberColumns] | None, list[MemberColumns] | None]:
     """Columns inside nodes and between them; None where nodes, or groups, hold one only."""
     if network.torus is not None:
         return None, None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nest_core.bill.bill import Bill
-from nest_core.bill.lines import NO_SOURCE, Line
+from nest_core.bill.lines import NO_SOURCE, BillLine
 from nest_core.bill.prices import PriceRange
 from nest_core.documents.units import NOTHING, format_money, format_ratio, humanise, percent
 from nest_core.fabric import Fabric
@@ -83,7 +83,7 @@ def bill_rows(bill: Bill) -> list[dict[str, str]]:
     ]
 
 
-def _price_cells(line: Line) -> dict[str, str]:
+def _price_cells(line: BillLine) -> dict[str, str]:
     if not line.priced:
         return dict.fromkeys(("each, $", "together, $", "low to high, $"), NO_SOURCE)
     return {

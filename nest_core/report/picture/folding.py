@@ -15,7 +15,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 from nest_core.fabric import Element, GraphFabric
-from nest_core.fabric.hops import heights, inner_switches
+from nest_core.fabric.arrange import heights, inner_switches
 
 __all__ = ["Folded", "Join", "by_rank", "folded", "ranks_of"]
 

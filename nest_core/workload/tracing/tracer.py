@@ -27,8 +27,16 @@ import torch
 from torch import Tensor, fx, nn
 
 from nest_core.documents.errors import InputError
-from nest_core.workload.tracing.entries import Shape, TraceEntry, as_node, free_name, tidied
-from nest_core.workload.tracing.groups import FusedGroup, fused_groups, module_path
+from nest_core.workload.tracing.entries import (
+    FusedGroup,
+    Shape,
+    TraceEntry,
+    as_node,
+    free_name,
+    fused_groups,
+    module_path,
+    tidied,
+)
 from nest_core.workload.tracing.operators import (
     arguments,
     base_name,
