@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nest_core.network.levels import Network
-from nest_core.network.link_map import FloatArray, IntArray
+from nest_core.network.link_map import BoolArray, FloatArray, IntArray
 from nest_core.network.phases import Phase
 
 __all__ = [
@@ -88,6 +88,19 @@ class BlockRing:
         return Phase(self.source, self.target, self.owner, every * volume, every * steps)
 
 
+def in_block_order(groups: IntArray, nesting: tuple[IntArray, ...]) -> IntArray:
+    """Return the members of one group after another, each sorted by outer and inner blocks."""
+    order = np.lexsort((groups, *(level[groups] for level in nesting)), axis=1)
+    return np.take_along_axis(groups, order, axis=1).reshape(-1)
+
+
+def opening(block: IntArray, row: IntArray) -> BoolArray:
+    """Return which places are the first of their group in a block."""
+    opens = np.ones(len(block), dtype=bool)
+    opens[1:] = (block[1:] != block[:-1]) | (row[1:] != row[:-1])
+    return opens
+
+
 def block_rings(
     groups: IntArray, nesting: tuple[IntArray, ...], direct: int = 0
 ) -> Iterator[BlockRing]:
@@ -105,17 +118,14 @@ def block_rings(
         In so many innermost levels every member has all others as neighbours, not the next.
     """
     count, size = groups.shape
-    order = np.lexsort((groups, *(level[groups] for level in nesting)), axis=1)
-    member = np.take_along_axis(groups, order, axis=1).reshape(-1)
+    member = in_block_order(groups, nesting)
     place = np.arange(count * size)
     row = place // size
     child = place  # number of the inner block of every place; at first its own
     start = place  # first place of every inner block
     shard = np.ones(count)
     for index, level in enumerate(nesting):
-        block = level[member]
-        opens = np.ones(count * size, dtype=bool)
-        opens[1:] = (block[1:] != block[:-1]) | (row[1:] != row[:-1])
+        opens = opening(level[member], row)
         outer = np.cumsum(opens) - 1
         parent = outer[start]
         fan = np.bincount(parent)

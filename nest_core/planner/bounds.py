@@ -196,6 +196,24 @@ def bounds(
 
 
 @compiled
+def _sent(
+    shared: float,
+    routed: float,
+    starts: float,
+    starts_experts: float,
+    spread: float,
+    spread_experts: float,
+) -> float:
+    """Seconds of a layer's gradients: a start where there is something to send, and its bytes."""
+    seconds = shared * spread + routed * spread_experts
+    if shared > 0:
+        seconds += starts
+    if routed > 0:
+        seconds += starts_experts
+    return seconds
+
+
+@compiled
 def _loaded(
     count: FloatArray,
     dense: FloatArray,
@@ -227,11 +245,7 @@ def _loaded(
             if count[e, k] == 0:
                 continue
             shared, routed = dense[e, k], experts[e, k]
-            sent = shared * spread[p] + routed * spread_experts[p]
-            if shared > 0:
-                sent += starts[p]
-            if routed > 0:
-                sent += starts_experts[p]
+            sent = _sent(shared, routed, starts[p], starts_experts[p], spread[p], spread_experts[p])
             least = np.inf
             for c in range(device.shape[2]):
                 busy = device[e, k, c] + sent - saved * min(sent, cover[e, k, c])
@@ -273,11 +287,7 @@ def _synchronised(
             if count[e, k] == 0:
                 continue
             shared, routed = dense[e, k], experts[e, k]
-            sent = shared * spread[p] + routed * spread_experts[p]
-            if shared > 0:
-                sent += starts[p]
-            if routed > 0:
-                sent += starts_experts[p]
+            sent = _sent(shared, routed, starts[p], starts_experts[p], spread[p], spread_experts[p])
             least = exposed * sent + shared * update[p] + routed * update_experts[p]
             traffic[p] += count[e, k] * sent
             total[p] += count[e, k] * least

@@ -26,8 +26,6 @@ from nest_core.planner.program import Choices, solve_point
 
 __all__ = ["Prepared", "Solver", "lower_sync_bound", "spared"]
 
-_KEPT = 128
-
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
@@ -62,13 +60,21 @@ class Solver:
         Whether recomputation is raised only where it does not fit.
     layouts : str
         Of virtual stages: ``even`` or ``uneven``.
+    size : int
+        Points whose stage costs are remembered.
     """
 
     def __init__(
-        self, problem: Problem, allowed: IntArray, *, as_needed: bool = False, layouts: str = "even"
+        self,
+        problem: Problem,
+        allowed: IntArray,
+        *,
+        as_needed: bool = False,
+        layouts: str = "even",
+        size: int = 128,
     ) -> None:
         self.problem, self.allowed, self.as_needed = problem, allowed, as_needed
-        self.layouts = layouts
+        self.layouts, self._size = layouts, size
         self._links: dict[tuple[Layout, str | tuple[int, ...], bool], PlanLinks] = {}
         self._costs: dict[Point, StageCosts] = {}
 
@@ -84,7 +90,7 @@ class Solver:
         if self.problem.overlap.experts:
             alike = point
         if alike not in self._costs:
-            if len(self._costs) == _KEPT:
+            if len(self._costs) == self._size:
                 self._costs.pop(next(iter(self._costs)))
             self._costs[alike] = stage_costs(self.problem, point, self.links(point))
         costs_alike = self._costs[alike]

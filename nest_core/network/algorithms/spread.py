@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nest_core.network.algorithms.schedules import Schedule, ScheduleStep, refuse_flows
+from nest_core.network.groups import in_block_order, opening
 from nest_core.network.link_map import FloatArray, IntArray
 from nest_core.network.phases import Phase
 
@@ -71,14 +72,11 @@ def columns(groups: IntArray, nesting: tuple[IntArray, ...]) -> Iterator[list[Me
         Of one level, by fan.
     """
     count, size = groups.shape
-    order = np.lexsort((groups, *(level[groups] for level in nesting)), axis=1)
-    member = np.take_along_axis(groups, order, axis=1).reshape(-1)
+    member = in_block_order(groups, nesting)
     row = np.arange(count * size) // size
     start = np.arange(count * size)  # first place of every inner block; at first a member each
     for level in nesting:
-        block = level[member]
-        opens = np.ones(count * size, dtype=bool)
-        opens[1:] = (block[1:] != block[:-1]) | (row[1:] != row[:-1])
+        opens = opening(level[member], row)
         block_size = np.diff(np.append(start, count * size))
         fan = np.bincount((np.cumsum(opens) - 1)[start])
         first = np.cumsum(fan) - fan

@@ -165,7 +165,7 @@ class AlpaCases:
         alone = replace(point, dp=least, pp=1, zero=0, schedule="1f1b", interleave=1)
         table = view.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep, point.etp)
         paired_share = np.ones(1) if view.overlap.experts else None  # at best
-        alone_s = layer_seconds(view, alone, self.prices.layout(alone), table, paired_share)
+        alone_s = layer_seconds(view, alone, self.prices.solver.links(alone), table, paired_share)
         dense = table.parameters.copy()
         dense[-1] -= table.tied_parameters
         experts = table.expert_parameters

@@ -115,7 +115,7 @@ def _by_latency(prices: PlanPrices, cases: AlpaCases, wanted: BoolArray) -> Iter
             continue
         point, c = cases.point(case), int(cases.choice[case])
         if state is None:
-            closer = _bounded(prices.stages(point), point, c)
+            closer = _bounded(prices.solver.costs(point), point, c)
             heapq.heappush(queue, (max(bound, closer.lower_bound), case, closer))
         else:
             latency, plan = _cut(prices, point, c, state)
@@ -157,7 +157,7 @@ def _slowest(layer_s: FloatArray, stages: int, low: float) -> float:
 
 def _cut(prices: PlanPrices, point: Point, c: int, bounded: _Bounded) -> tuple[float, Plan]:
     """Cuts of least latency, whatever the stages hold; even cuts are where it starts from."""
-    costs, recompute = prices.stages(point), (prices.problem.recomputations[c],) * point.pp
+    costs, recompute = prices.solver.costs(point), (prices.problem.recomputations[c],) * point.pp
     starts = [Plan(point, cuts, recompute) for cuts in even_choices(prices.problem, point)]
     least, even = min(
         ((seconds(costs, plan, prices.rows(plan)), plan) for plan in starts), key=itemgetter(0)

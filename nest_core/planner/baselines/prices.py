@@ -8,22 +8,13 @@ what a method returns is priced by it.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
-from nest_core.costs import (
-    Plan,
-    Point,
-    Problem,
-    StageCosts,
-    in_flight,
-    links,
-    stage_costs,
-)
-from nest_core.costs.schedules import DELAYS, iteration_seconds, paces
-from nest_core.costs.stages import PlanLinks, StageMemory, stage_memory
+from nest_core.costs import Plan, Point, Problem, StageCosts
+from nest_core.costs.schedules import iteration_seconds, paces
+from nest_core.costs.stages import StageMemory, stage_memory
 from nest_core.network import IntArray
+from nest_core.planner.solver import Solver
 
 __all__ = ["PlanPrices", "overflow", "seconds"]
 
@@ -36,44 +27,24 @@ class PlanPrices:
     Parameters
     ----------
     problem : Problem
-    kept : int
+    size : int
         Points whose stages are remembered.
     """
 
     def __init__(self, problem: Problem, size: int = 256) -> None:
-        self.problem = problem
-        self._kept = size
-        self._links: dict[Point, PlanLinks] = {}
-        self._stages: dict[Point, StageCosts] = {}
+        self.problem, self._size = problem, size
+        self.solver = Solver(problem, np.empty(0, dtype=np.int64), size=size)
         self._memory: dict[Point, StageMemory] = {}
-
-    def stages(self, point: Point) -> StageCosts:
-        """What every stage of a point costs; schedules differ in what they keep in flight."""
-        if point in self._stages:
-            return self._stages[point]
-        key_schedule = point.schedule if point.schedule in DELAYS else "1f1b"
-        key = replace(point, schedule=key_schedule, interleave=min(point.interleave, 2))
-        if self.problem.overlap.experts:
-            key = point
-        if key != point:
-            costs = self.stages(key)
-            costs = replace(costs, in_flight=in_flight(point, costs.micro_batches))
-        else:
-            costs = stage_costs(self.problem, point, self.layout(point))
-        if len(self._stages) >= self._kept:
-            self._stages.pop(next(iter(self._stages)))
-        self._stages[point] = costs
-        return costs
 
     def seconds(self, plan: Plan) -> float:
         """One iteration, whether it fits or not."""
-        return seconds(self.stages(plan.point), plan, self.rows(plan))
+        return seconds(self.solver.costs(plan.point), plan, self.rows(plan))
 
     def overflow(self, plan: Plan) -> float:
         """See `overflow`."""
         point = plan.point
         if point not in self._memory:
-            if len(self._memory) >= self._kept:
+            if len(self._memory) >= self._size:
                 self._memory.pop(next(iter(self._memory)))
             self._memory[point] = stage_memory(self.problem, point)
         return overflow(self._memory[point], plan, self.rows(plan))
@@ -81,21 +52,6 @@ class PlanPrices:
     def rows(self, plan: Plan) -> IntArray:
         """Rows of tables: what each stage recomputes."""
         return np.array([self.problem.row(name) for name in plan.recompute], dtype=np.int64)
-
-    def layout(self, point: Point) -> PlanLinks:
-        """Links do not depend on what is sent, nor on the schedule but for its way round."""
-        key = replace(
-            point,
-            sp=False,
-            micro_batch=1,
-            zero=0,
-            zero_group=0,
-            schedule="1f1b",
-            interleave=min(point.interleave, 2),
-        )
-        if key not in self._links:
-            self._links[key] = links(self.problem, key)
-        return self._links[key]
 
 
 def seconds(costs: StageCosts, plan: Plan, rows: IntArray) -> float:
