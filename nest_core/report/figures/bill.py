@@ -192,7 +192,7 @@ def bill_figure(bill: Bill) -> Picture:
     )
 
 
-def _line_words(line: Line) -> str:
+def _line_words(line: BillLine) -> str:
     return f"{line.count:,} {line.item}: {spread(line.price_usd)}, {watts(line.power_W.typical)}"
 
 
