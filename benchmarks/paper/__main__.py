@@ -1,8 +1,9 @@
 """Compute stored figures and tables of the paper again.
 
 ``python -m benchmarks.paper [NAME...]`` writes ``presets/paper/results`` of the names, or of all,
-under both costs. Do it when costs, presets of the paper or the planner change what they hold;
-``benchmarks/compare.py`` lists the rows that moved.
+under both costs, and ``presets/paper/paragraphs.toml`` with the sentences under throughputs. Do it
+when costs, presets of the paper or the planner change what they hold; ``benchmarks/compare.py``
+lists the rows that moved.
 """
 
 from __future__ import annotations
@@ -13,20 +14,27 @@ from typing import Annotated
 
 import typer
 
+from benchmarks.paper.throughput_words import paragraph
 from nest_core.documents.errors import InputError
-from nest_core.documents.presets import preset_path
+from nest_core.documents.presets import load_toml, preset_path
+from nest_core.documents.toml_text import toml_document
+from nest_core.paper import reproduce
+from nest_core.paper.cases import FIGURES
 from nest_core.paper.reproduction import Costs, Reproduction
 from nest_core.paper.results import STORED, result_document
 from nest_studio.cli import console, execute
 
-__all__ = ["compute", "run"]
+__all__ = ["compute", "run", "sentences"]
 
 NAME = "python -m benchmarks.paper"
+HEAD = "# Sentences under figures of throughputs; written by python -m benchmarks.paper.\n"
 COSTS: tuple[Costs, ...] = ("published", "own")
 MODULES = {
     "figure1": "strategies",
     "figure2": "iterations",
     "figure3": "strategies",
+    "figure8": "topologies",
+    "figure9": "topologies",
     "figure10": "iterations",
     "section5": "claims",
     "table1": "planners",
@@ -45,16 +53,31 @@ def compute(name: str, costs: Costs) -> Reproduction:
     return result
 
 
+def sentences(name: str, costs: Costs) -> list[str]:
+    """Return what is to be said under a throughput figure, computed from its rows."""
+    tables = {table.key: table.rows for table in reproduce(name, costs).tables}
+    return list(
+        paragraph(name, costs, tables["rows"], tables["averages"], tables.get("template", ()))
+    )
+
+
 def write(
     names: Annotated[
         list[str] | None, typer.Argument(help="Of what is stored; all if none.")
     ] = None,
 ) -> None:
     """Compute stored figures and tables again, and write them."""
-    for name in names or STORED:
-        if name not in STORED:
-            rule = f"must be one of {', '.join(STORED)}"
+    every = (*STORED, *FIGURES)
+    for name in names or every:
+        if name not in every:
+            rule = f"must be one of {', '.join(every)}"
             raise InputError("NAME", rule, name, "name one of them, or none for all")
+        if name in FIGURES:
+            path = preset_path("paper", "paragraphs.toml")
+            document = load_toml(path) | {name: {costs: sentences(name, costs) for costs in COSTS}}
+            path.write_text(HEAD + toml_document(document), encoding="utf-8")
+            print(path.name, name, flush=True)
+            continue
         for costs in COSTS:
             path = preset_path("paper", "results", f"{name}-{costs}.json")
             path.write_text(result_document(compute(name, costs)), encoding="utf-8")

@@ -2,9 +2,9 @@
 
 ``reproduce(name, costs)`` gives one: under ``published``, the artifact's costs
 (`nest_core.paper.published`), or ``own``, this project's physics through its planner. Figures of
-throughputs and topologies and algorithm 1 are computed when they are wanted; the others took
-minutes once and are read from ``presets/paper/results``, which ``python -m benchmarks.paper``
-writes (`nest_core.paper.results`). Printed numbers are in ``presets/paper/printed.toml``.
+throughputs and algorithm 1 are computed when they are wanted; the others, and the sentences under
+throughputs, are read from ``presets/paper``, where ``python -m benchmarks.paper`` writes them
+(`nest_core.paper.results`). Printed numbers are in ``presets/paper/printed.toml``.
 
 References
 ----------
@@ -33,8 +33,6 @@ _LIVE = {
     "figure5": "throughput",
     "figure6": "throughput",
     "figure7": "throughput",
-    "figure8": "topologies",
-    "figure9": "topologies",
     "figure11": "throughput",
 }
 

@@ -1,4 +1,4 @@
-"""Figures and tables of the paper that were computed once, as they are stored.
+"""Figures, tables and sentences on the paper that were computed once, as they are stored.
 
 ``presets/paper/results/NAME-COSTS.json`` holds one, with where its numbers come from and the
 command that computes it again. JSON, since rows have null where nothing fits, which TOML lacks.
@@ -10,15 +10,17 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from nest_core.documents.presets import preset_path
+from nest_core.documents.presets import load_toml, preset_path
 from nest_core.paper.reproduction import Costs, Reproduction, Table
 
-__all__ = ["STORED", "result_document", "stored"]
+__all__ = ["STORED", "result_document", "stored", "stored_paragraph"]
 
 STORED = (
     "figure1",
     "figure2",
     "figure3",
+    "figure8",
+    "figure9",
     "figure10",
     "section5",
     "table1",
@@ -40,15 +42,24 @@ def stored(name: str, costs: Costs) -> Reproduction:
         Table(table["key"], table["title"], tuple(table["rows"]), tuple(table["words"]))
         for table in document["tables"]
     )
-    again = f"Stored; computed again by `{document['command']}`."
     return Reproduction(
         name,
         document["title"],
         costs,
         document["printed"],
         tuple(tables),
-        (*document["paragraph"], again),
+        (*document["paragraph"], _again(name)),
     )
+
+
+def stored_paragraph(name: str, costs: Costs) -> tuple[str, ...]:
+    """Return the sentences under a figure whose rows are computed when they are wanted."""
+    sentences = load_toml(preset_path("paper", "paragraphs.toml"))[name][costs]
+    return (*sentences, _again(name))
+
+
+def _again(name: str) -> str:
+    return f"Stored; computed again by `python -m benchmarks.paper {name}`."
 
 
 def result_document(result: Reproduction) -> str:

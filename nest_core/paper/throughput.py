@@ -22,9 +22,9 @@ from nest_core.paper.reproduction import (
     plan_words,
     ratio,
 )
+from nest_core.paper.results import stored_paragraph
 from nest_core.paper.run import outcome_of
 from nest_core.paper.settings import model_name, printed, printed_rows
-from nest_core.paper.throughput_words import paragraph
 
 __all__ = [
     "average_gains",
@@ -76,7 +76,7 @@ def throughput(name: str, costs: Costs) -> Reproduction:
         costs,
         _printed_sentence(name),
         tuple(tables),
-        paragraph(name, costs, rows, gains, template),
+        stored_paragraph(name, costs),
     )
 
 

@@ -230,7 +230,7 @@ def _pictures(shown: Lesson, found: Reveal) -> None:
     drawn = None if pictures else lesson_drawing(found.found, WIDTH, wall=False)
     if drawn is not None:
         drawing(shown, drawn)
-    beside = len(pictures) > 1 and shown.key not in ("levels", "program")
+    beside = len(pictures) > 1
     places = st.columns(len(pictures)) if beside else [st.container() for _ in pictures]
     for number, (place, picture) in enumerate(zip(places, pictures, strict=True)):
         show_picture(picture, f"{shown.key}-{number}", place)

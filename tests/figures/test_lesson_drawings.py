@@ -24,6 +24,7 @@ CASES = [
     *[("passes", {"pp": pp, "step": 30, "schedule": "interleaved"}) for pp in (2, 4, 8)],
     ("passes", {"step": 0}),
     *[("program", {"step": step}) for step in (0, 4, 12, 16)],
+    *[("levels", {"step": step, "seats": "123"}) for step in (0, 4, 7, 9)],
 ]
 
 

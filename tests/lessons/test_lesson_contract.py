@@ -10,6 +10,7 @@ import pytest
 
 from nest_core.documents.errors import InputError
 from nest_core.teaching.drawings import lesson_drawing, lesson_pictures, projected
+from nest_core.teaching.drawings.program_board import levels_board
 from nest_core.teaching.lessons import LESSONS, lesson
 from nest_core.teaching.lessons.lesson import Choice, Question
 
@@ -179,15 +180,18 @@ def test_a_number_may_be_a_little_off(said, right):
 @pytest.mark.parametrize("step", range(1, 9))
 def test_the_unknown_stage_is_drawn_where_its_row_assumes_it(mapping, step):
     table = lesson("levels").reveal({"step": step, "seats": mapping}).found
-    mapping_shown = lesson_pictures(table)[0].plot.layout.annotations
+    devices = levels_board(table).devices
     cell = table.filled[-1]
-    unknowns = [note for note in mapping_shown if note.text == f"stage {cell.stage}?"]
+    unknowns = [number for number, device in enumerate(devices) if device.look == "producer"]
+    if cell.level is None:
+        assert not unknowns
+        return
     if cell.stage == 1 and cell.level == 0 and mapping == "123":  # stages 2 and 3 fill their node
         assert not unknowns
-        assert any("same node (full)" in note.text for note in mapping_shown)
+        assert "same node (full)" in levels_board(table).reading
         return
     (unknown,) = unknowns
-    (placed,) = [note for note in mapping_shown if note.text == f"<b>stage {cell.stage + 1}</b>"]
-    same_node = int(unknown.x) // 2 == int(placed.x) // 2
-    assert same_node is (cell.level == 0)
-    assert unknown.x not in [note.x for note in mapping_shown if note.text.startswith("<b>stage")]
+    assert devices[unknown].words == f"stage {cell.stage}?"
+    name = f"stage {cell.stage + 1}"
+    (placed,) = [number for number, device in enumerate(devices) if device.words == name]
+    assert (unknown // 2 == placed // 2) is (cell.level == 0)

@@ -9,15 +9,11 @@ from typing import Any
 import plotly.graph_objects as go
 
 from nest_core.report.figures.style import Picture
+from nest_core.teaching.drawings.board import Board, board_drawing
 from nest_core.teaching.drawings.curves import crossing_picture, ratio_picture
 from nest_core.teaching.drawings.drawing import Drawing
-from nest_core.teaching.drawings.dynamic_table import mapping_picture, table_picture
 from nest_core.teaching.drawings.pass_drawing import pass_drawing
-from nest_core.teaching.drawings.program_drawing import program_drawing
-from nest_core.teaching.drawings.program_table import (
-    program_devices_picture,
-    program_table_picture,
-)
+from nest_core.teaching.drawings.program_board import levels_board, program_board
 from nest_core.teaching.drawings.stacks import (
     expert_memory_picture,
     expert_time_picture,
@@ -48,7 +44,6 @@ __all__ = ["Drawing", "lesson_drawing", "lesson_pictures", "projected"]
 
 _PICTURES: dict[type[Any], tuple[Callable[[Any], Picture], ...]] = {
     Bubble: (timeline_picture,),
-    DynamicTable: (mapping_picture, table_picture),
     Stash: (stash_picture,),
     ZeroStages: (zero_memory_picture, zero_traffic_picture),
     Crossing: (crossing_picture, ratio_picture),
@@ -56,13 +51,12 @@ _PICTURES: dict[type[Any], tuple[Callable[[Any], Picture], ...]] = {
     Blocks: (tensor_picture,),
     Spreads: (expert_memory_picture, expert_time_picture),
     Leads: (leads_picture,),
-    Fill: (program_devices_picture, program_table_picture),
 }
 
+_BOARDS: dict[type[Any], Callable[..., Board]] = {DynamicTable: levels_board, Fill: program_board}
 _DRAWINGS: dict[type[Any], Callable[..., Drawing]] = {
     Walk: walk_drawing,
     PassWalk: pass_drawing,
-    Fill: program_drawing,
 }
 
 PROJECTOR = 4 / 3
@@ -110,6 +104,9 @@ def lesson_drawing(found: object, width: float, *, wall: bool) -> Drawing | None
     wall : bool
         Whether text has a projector's size.
     """
+    board = _BOARDS.get(type(found))
+    if board is not None:
+        return board_drawing(board(found), width, wall=wall)
     draw = _DRAWINGS.get(type(found))
     return None if draw is None else draw(found, width, wall=wall)
 

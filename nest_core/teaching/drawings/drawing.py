@@ -19,6 +19,7 @@ __all__ = [
     "MOVES",
     "PALE",
     "PART",
+    "TEXT_PX",
     "Anchor",
     "Drawing",
     "Pen",
@@ -31,6 +32,9 @@ PART, COMPUTE = TIME_COLOURS["recomputation"], TIME_COLOURS["compute"]
 IDLE = "rgba(128, 132, 138, 0.55)"
 _PANEL, _GRID = "rgba(128, 132, 138, 0.09)", "rgba(128, 132, 138, 0.2)"
 _LINE, _SWITCH = "rgba(128, 132, 138, 0.45)", "#6B747D"
+
+TEXT_PX = {False: 13, True: 16}
+"""Size of text: on a page, and on a wall."""
 
 Anchor = Literal["start", "middle", "end"]
 

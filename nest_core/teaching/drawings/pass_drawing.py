@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from nest_core.documents.units import from_gbps_bytes, humanise_seconds
-from nest_core.teaching.drawings.drawing import COMPUTE, IDLE, MOVES, Drawing, Pen, load_colour
+from nest_core.teaching.drawings.drawing import (
+    COMPUTE,
+    IDLE,
+    MOVES,
+    TEXT_PX,
+    Drawing,
+    Pen,
+    load_colour,
+)
 from nest_core.teaching.drawings.racks import Racks
 from nest_core.teaching.lessons.passes import PER_NODE, PassWalk
 from nest_core.teaching.lessons.teaching import NODE_GBPS
@@ -11,7 +19,7 @@ from nest_core.teaching.lessons.walk import bytes_in_words
 
 __all__ = ["pass_drawing"]
 
-_TEXT = {False: 13, True: 16}
+
 _GUTTER = 84.0
 _ROWS_PX = 176.0
 _WAYS = ("forward", "backward", "weights")
@@ -28,7 +36,7 @@ def pass_drawing(walk: PassWalk, width: float = 648, *, wall: bool = True) -> Dr
     wall : bool
         Whether text has a projector's size.
     """
-    pen = Pen(_TEXT[wall])
+    pen = Pen(TEXT_PX[wall])
     stages = walk.steps.timeline.stages
     racks = Racks(width, stages, PER_NODE, (from_gbps_bytes(NODE_GBPS), walk.nic_Bps), short=True)
     pen.switch(*racks.leaf, "leaf")

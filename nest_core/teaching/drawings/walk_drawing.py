@@ -14,6 +14,7 @@ from nest_core.teaching.drawings.drawing import (
     IDLE,
     MOVES,
     PART,
+    TEXT_PX,
     Anchor,
     Drawing,
     Pen,
@@ -26,7 +27,7 @@ from nest_core.teaching.lessons.walk import LINKS, Walk, bytes_in_words
 __all__ = ["walk_drawing"]
 
 _BARS = 8
-_TEXT = {False: 13, True: 16}
+
 _GUTTER = 84.0
 
 
@@ -41,7 +42,7 @@ def walk_drawing(walk: Walk, width: float = 648, *, wall: bool = True) -> Drawin
     wall : bool
         Whether text has a projector's size.
     """
-    pen = Pen(_TEXT[wall])
+    pen = Pen(TEXT_PX[wall])
     racks = Racks(width, walk.nodes, walk.per_node, (_rate(walk, 0), _rate(walk, 1)))
     if walk.nodes > 1:
         pen.switch(*racks.leaf, "leaf")

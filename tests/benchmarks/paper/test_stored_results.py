@@ -6,11 +6,12 @@ import json
 
 import pytest
 
-from benchmarks.paper.__main__ import COSTS, MODULES, compute, run
+from benchmarks.paper.__main__ import COSTS, MODULES, compute, run, sentences
 from nest_core.documents.presets import preset_path
-from nest_core.paper.results import STORED, result_document, stored
+from nest_core.paper.cases import FIGURES
+from nest_core.paper.results import STORED, result_document, stored, stored_paragraph
 
-QUICK = ("figure3", "figure10", "table1", "table3", "table6", "table7")
+QUICK = ("figure3", "figure8", "figure9", "figure10", "table1", "table3", "table6", "table7")
 TIMED = ("table4", "table5")
 """Their rows hold seconds that a search took."""
 
@@ -36,6 +37,12 @@ def test_stored_is_what_is_computed(name, costs) -> None:
     assert json.loads(result_document(compute(name, costs))) == document
 
 
+@pytest.mark.parametrize("costs", ["published", pytest.param("own", marks=pytest.mark.check)])
+@pytest.mark.parametrize("name", FIGURES)
+def test_stored_sentences_are_what_is_computed(name, costs) -> None:
+    assert stored_paragraph(name, costs)[:-1] == tuple(sentences(name, costs))
+
+
 @pytest.mark.parametrize("costs", COSTS)
 @pytest.mark.parametrize("name", STORED)
 def test_a_stored_result_says_how_it_is_made_again(name, costs) -> None:
@@ -45,5 +52,5 @@ def test_a_stored_result_says_how_it_is_made_again(name, costs) -> None:
 
 
 def test_another_name_is_refused(capsys) -> None:
-    assert run(["figure5"]) == 2
+    assert run(["figure4"]) == 2
     assert "NAME must be one of figure1" in capsys.readouterr().err

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nest_core.paper.topologies import MESHES, affinity, figure8, figure9, network_of
+from benchmarks.paper.topologies import MESHES, figure8, figure9
+from nest_core.paper.topologies import affinity, network_of
 from nest_core.report.figures.paper import paper_pictures
 
 

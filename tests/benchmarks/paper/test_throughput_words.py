@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from benchmarks.paper.throughput_words import paragraph
 from nest_core.paper.throughput import average_gains, throughput_rows
-from nest_core.paper.throughput_words import paragraph
 
 Rows = list[dict[str, Any]]
 
