@@ -58,6 +58,15 @@ class NotesTable(SchemaTable):
     discuss: Annotated[list[Words], Field(max_length=20)] = []
 
 
+class FormulaTable(SchemaTable):
+    """One of ``[[formula]]``: in symbols, with the numbers on screen, and where it is from."""
+
+    name: Name
+    symbols: Words
+    numbers: Words
+    source: Words
+
+
 class LessonSpan(SchemaTable):
     """Numbers from ``min`` to ``max`` in steps."""
 
@@ -98,4 +107,6 @@ class LessonFile(SchemaTable):
     question: QuestionTable
     notes: NotesTable
     exercise: ExerciseTable | None = None
+    explain: Annotated[list[Words], Field(max_length=8)] = []
+    formula: Annotated[list[FormulaTable], Field(max_length=8)] = []
     export: dict[Name, Values] = {}

@@ -10,47 +10,31 @@ import plotly.graph_objects as go
 
 from nest_core.report.figures.style import Picture
 from nest_core.teaching.drawings.board import Board, board_drawing
-from nest_core.teaching.drawings.curves import crossing_picture, ratio_picture
 from nest_core.teaching.drawings.drawing import Drawing
+from nest_core.teaching.drawings.leads import leads_picture
 from nest_core.teaching.drawings.pass_drawing import pass_drawing
-from nest_core.teaching.drawings.program_board import levels_board, program_board
-from nest_core.teaching.drawings.stacks import (
-    expert_memory_picture,
-    expert_time_picture,
-    leads_picture,
-    stash_picture,
-    tensor_picture,
-    widths_picture,
-    zero_memory_picture,
-    zero_traffic_picture,
+from nest_core.teaching.drawings.plans import (
+    plan_pictures,
+    sweep_pictures,
+    timeline_pictures,
 )
-from nest_core.teaching.drawings.timeline import timeline_picture
+from nest_core.teaching.drawings.program_board import levels_board, program_board
 from nest_core.teaching.drawings.walk_drawing import walk_drawing
-from nest_core.teaching.lessons.bubble import Bubble
-from nest_core.teaching.lessons.collectives import Crossing
-from nest_core.teaching.lessons.experts import Spreads
+from nest_core.teaching.lessons.figure import Plans, Sweeps, Timelines
 from nest_core.teaching.lessons.levels import DynamicTable
-from nest_core.teaching.lessons.oversubscription import Widths
 from nest_core.teaching.lessons.paper_table import Leads
 from nest_core.teaching.lessons.passes import PassWalk
 from nest_core.teaching.lessons.program import Fill
-from nest_core.teaching.lessons.stash import Stash
-from nest_core.teaching.lessons.tensor import Blocks
 from nest_core.teaching.lessons.walk import Walk
-from nest_core.teaching.lessons.zero import ZeroStages
 
 __all__ = ["Drawing", "lesson_drawing", "lesson_pictures", "projected"]
 
 
-_PICTURES: dict[type[Any], tuple[Callable[[Any], Picture], ...]] = {
-    Bubble: (timeline_picture,),
-    Stash: (stash_picture,),
-    ZeroStages: (zero_memory_picture, zero_traffic_picture),
-    Crossing: (crossing_picture, ratio_picture),
-    Widths: (widths_picture,),
-    Blocks: (tensor_picture,),
-    Spreads: (expert_memory_picture, expert_time_picture),
-    Leads: (leads_picture,),
+_PICTURES: dict[type[Any], Callable[[Any], tuple[Picture, ...]]] = {
+    Plans: plan_pictures,
+    Timelines: timeline_pictures,
+    Sweeps: sweep_pictures,
+    Leads: lambda leads: (leads_picture(leads),),
 }
 
 _BOARDS: dict[type[Any], Callable[..., Board]] = {DynamicTable: levels_board, Fill: program_board}
@@ -87,9 +71,10 @@ def lesson_pictures(found: object) -> tuple[Picture, ...]:
 
     What a pin computed is pictures already.
     """
-    if isinstance(found, tuple):
+    if type(found) is tuple:
         return found
-    return tuple(draw(found) for draw in _PICTURES.get(type(found), ()))
+    draw = _PICTURES.get(type(found))
+    return draw(found) if draw else ()
 
 
 def lesson_drawing(found: object, width: float, *, wall: bool) -> Drawing | None:

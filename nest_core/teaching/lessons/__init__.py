@@ -16,11 +16,9 @@ from __future__ import annotations
 from nest_core.documents.errors import InputError
 from nest_core.documents.files import read_text
 from nest_core.documents.presets import preset_path
-from nest_core.teaching.lessons.bubble import BUBBLE
-from nest_core.teaching.lessons.collectives import COLLECTIVES
-from nest_core.teaching.lessons.experts import EXPERTS
 from nest_core.teaching.lessons.figure import Figure
 from nest_core.teaching.lessons.files import among, read_lesson
+from nest_core.teaching.lessons.groups import COLLECTIVES, EXPERTS, OVERSUBSCRIPTION, TENSOR
 from nest_core.teaching.lessons.lesson import (
     Brief,
     Control,
@@ -33,14 +31,11 @@ from nest_core.teaching.lessons.lesson import (
     Value,
 )
 from nest_core.teaching.lessons.levels import LEVELS
-from nest_core.teaching.lessons.oversubscription import OVERSUBSCRIPTION
 from nest_core.teaching.lessons.paper_table import PAPER_TABLE
 from nest_core.teaching.lessons.passes import PASSES
+from nest_core.teaching.lessons.pipelines import BUBBLE, STASH, ZERO
 from nest_core.teaching.lessons.program import PROGRAM
-from nest_core.teaching.lessons.stash import STASH
-from nest_core.teaching.lessons.tensor import TENSOR
 from nest_core.teaching.lessons.walk import STEPS
-from nest_core.teaching.lessons.zero import ZERO
 
 __all__ = [
     "FIGURES",

@@ -8,13 +8,41 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from nest_core.calibration.collectives.sweep import Sweep
+from nest_core.costs import Report
+from nest_core.costs.timeline import Timeline
 from nest_core.documents.errors import InputError
 from nest_core.teaching.lessons.lesson import Control, Reveal, Settings, Value
 
-__all__ = ["Figure", "Given", "Number"]
+__all__ = ["Figure", "Given", "Number", "Plans", "Sweeps", "Timelines"]
 
 Number = Callable[[Settings], Value]
+
+
+class Plans(NamedTuple):
+    """Plans beside each other, by name, None where none fits.
+
+    ``views`` says how the app shows them: ``memory`` and ``time`` of every stage, or the ``rate``
+    at which sequences of ``tokens`` are trained on.
+    """
+
+    reports: Mapping[str, Report | None]
+    views: tuple[str, ...]
+    tokens: int = 1
+
+
+class Timelines(NamedTuple):
+    """Schedules, played back."""
+
+    timelines: tuple[Timeline, ...]
+
+
+class Sweeps(NamedTuple):
+    """One collective by several algorithms."""
+
+    sweeps: tuple[Sweep, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +53,15 @@ class Given:
     ----------
     standard : int, float or str
         Where it stands if nothing is said; a whole one takes whole numbers only.
-    least, most : float
+    min, max : float
         Bounds of a number, ends included.
     values : tuple of str
         What a word can be.
     """
 
     standard: Value
-    least: float = 1.0
-    most: float = 1024.0
+    min: float = 1.0
+    max: float = 1024.0
     values: tuple[str, ...] = ()
 
     def check(self, name: str, value: Value) -> Value:
@@ -45,11 +73,11 @@ class Given:
             return value
         whole = isinstance(self.standard, int)
         wrong = isinstance(value, str | bool) or (whole and value != int(value))
-        if wrong or not self.least <= float(value) <= self.most:
+        if wrong or not self.min <= float(value) <= self.max:
             kind = "whole number" if whole else "number"
             raise InputError(
                 name,
-                f"must be a {kind} from {self.least:g} to {self.most:g}",
+                f"must be a {kind} from {self.min:g} to {self.max:g}",
                 value,
                 "change it",
             )

@@ -29,9 +29,11 @@ from nest_core.teaching.lessons.lesson import (
     Choice,
     Control,
     Exercise,
+    Formula,
     Lesson,
     Notes,
     Question,
+    Reveal,
     Settings,
     Value,
 )
@@ -98,6 +100,10 @@ def read_lesson(text: str, key: str, find: Finder, *, own: bool = True) -> Lesso
 
     controls = _controls(file.control, figure)
     starts = {control.key: control.standard for control in figure.controls}
+
+    def show(settings: Settings) -> Reveal:
+        return _explained(file, figure, {**starts, **settings})
+
     return Lesson(
         key,
         file.short,
@@ -105,13 +111,35 @@ def read_lesson(text: str, key: str, find: Finder, *, own: bool = True) -> Lesso
         words(file.lead, "lead"),
         controls,
         brief,
-        lambda settings: figure.show({**starts, **settings}),
+        show,
         figure.slow,
         file.minutes,
         tuple(words(aim, "aims") for aim in file.aims),
         _exercise(file.exercise, figure) if file.exercise else None,
         _exported(file.export, controls),
         text if own else "",
+    )
+
+
+def _explained(file: LessonFile, figure: Figure, settings: Settings) -> Reveal:
+    """Return what a figure shows, with the file's words about it and their numbers."""
+    reveal = figure.show(settings)
+    moved = {name: value for name, value in settings.items() if name in figure.given}
+    given = figure.at({**file.question.given, **moved})
+
+    def words(text: str, where: str) -> str:
+        return fill(text, lambda name: figure.number(name, given, where), where)
+
+    return replace(
+        reveal,
+        texts=(*reveal.texts, *(words(text, "explain") for text in file.explain)),
+        formulas=(
+            *reveal.formulas,
+            *(
+                Formula(table.name, table.symbols, words(table.numbers, "formula"), table.source)
+                for table in file.formula
+            ),
+        ),
     )
 
 

@@ -224,8 +224,8 @@ class Reveal:
     """
 
     found: object
-    texts: tuple[str, ...]
-    formulas: tuple[Formula, ...]
+    texts: tuple[str, ...] = ()
+    formulas: tuple[Formula, ...] = ()
     tables: tuple[Table, ...] = ()
 
 
