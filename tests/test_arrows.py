@@ -113,6 +113,7 @@ ABOVE_DOCUMENTS = {
         "workload",
     },
     "teaching.lessons": {
+        "calibration",
         "costs",
         "fabric",
         "hardware",

@@ -114,9 +114,9 @@ def test_pictures_have_text_of_16_pixels_at_a_projector_and_fit_their_place(show
         for before, after in notes:
             assert after.text == before.text
             assert after.font.size == pytest.approx(4 / 3 * before.font.size)
-        for before, after in zip(picture.plot.data, large.plot.data, strict=True):
-            old, new = (json.loads(trace.to_json()) for trace in (before, after))
-            assert (new["x"], new["y"]) == (old["x"], old["y"])
+        traces = (json.loads(plot.to_json())["data"] for plot in (picture.plot, large.plot))
+        for before, after in zip(*traces, strict=True):
+            assert (after["x"], after["y"]) == (before["x"], before["y"])
 
 
 @pytest.mark.parametrize(("right", "hand"), [(1.0, "a"), (12.5, "a"), (13.0, "b"), (100.0, "d")])

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from nest_core.calibration.collectives.sweep import Sweep
+from nest_core.calibration.collectives.sweep import CollectiveSweep
 from nest_core.costs import Report
 from nest_core.costs.timeline import Timeline
 from nest_core.documents.errors import InputError
@@ -42,7 +42,7 @@ class Timelines(NamedTuple):
 class Sweeps(NamedTuple):
     """One collective by several algorithms."""
 
-    sweeps: tuple[Sweep, ...]
+    sweeps: tuple[CollectiveSweep, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from nest_core.calibration.collectives.sweep import Sweep, sweep
+from nest_core.calibration.collectives.sweep import CollectiveSweep, sweep
 from nest_core.costs import Plan, Point, Report, links, price
 from nest_core.documents.units import format_ratio, from_gbps_bytes, from_microseconds
 from nest_core.fabric import Hierarchical, Tier
@@ -361,7 +361,7 @@ def _early_bytes(given: Settings) -> float:
 def _collectives(settings: Settings) -> Reveal:
     devices = int(settings["devices"])
     network = _switch(devices, float(settings["latency_us"]))
-    sweeps: tuple[Sweep, ...] = tuple(
+    sweeps: tuple[CollectiveSweep, ...] = tuple(
         sweep(network, "all_reduce", devices, algorithm=name) for name in _ALGORITHMS
     )
     return Reveal(Sweeps(sweeps))
