@@ -9,12 +9,12 @@ from nest_studio.server.rail import presenting
 learn_style()
 if presenting():
     with st.container(key="unseen"):
-        shown = lesson_bar()
-    show_presented(shown)
+        lesson = lesson_bar()
+    show_presented(lesson)
 else:
-    left, right = st.columns([6, 1], vertical_alignment="center")
-    with right:
+    lessons_place, button_place = st.columns([6, 1], vertical_alignment="center")
+    with button_place:
         present_button()
-    with left:
-        shown = lesson_bar()
-    show_lesson(shown)
+    with lessons_place:
+        lesson = lesson_bar()
+    show_lesson(lesson)

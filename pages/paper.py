@@ -16,24 +16,30 @@ from nest_studio.jobs.waiting import panel, submitted
 COSTS = {"published": "the artifact's", "own": "own"}
 
 
-def show(found: Reproduction) -> None:
-    """Draw what was computed."""
-    models = models_of(found)
+def show(reproduction: Reproduction) -> None:
+    """Draw a reproduction."""
+    models = models_of(reproduction)
     model = ""
     if models:
         first = "llama3" if "llama3" in models else models[0]
         model = one_of(
-            right, "Model", models, first, "model", format_func=model_name, bind="query-params"
+            model_place,
+            "Model",
+            models,
+            first,
+            "model",
+            format_func=model_name,
+            bind="query-params",
         )
-    st.html(f'<div class="nest-scenario">{html.escape(found.title)}</div>')
-    facts(found.printed, kind="nest-quiet")
-    for number, picture in enumerate(paper_pictures(found, model)):
+    st.html(f'<div class="nest-scenario">{html.escape(reproduction.title)}</div>')
+    facts(reproduction.printed, kind="nest-quiet")
+    for number, picture in enumerate(paper_pictures(reproduction, model)):
         show_picture(picture, f"{name}-{number}")
-    for shown in found.tables:
-        chosen = shown.words
-        if model and shown.key == "rows":
+    for table in reproduction.tables:
+        chosen = table.words
+        if model and table.key == "rows":
             chosen = tuple(line for line in chosen if line["model"] == model_name(model))
-        kept = [
+        rows = [
             {
                 key: text.replace(" ", "\u00a0") if text.startswith("p ") or " / " in text else text
                 for key, text in line.items()
@@ -41,9 +47,9 @@ def show(found: Reproduction) -> None:
             }
             for line in chosen
         ]
-        st.html(Table(shown.title, "", kept).to_html())
-        if shown.key == "rows":
-            facts(*found.paragraph)
+        st.html(Table(table.title, "", rows).to_html())
+        if table.key == "rows":
+            facts(*reproduction.paragraph)
 
 
 name = one_of(
@@ -61,9 +67,9 @@ name = one_of(
     wrap=True,
     bind="query-params",
 )
-left, right = st.columns([1, 2])
+costs_place, model_place = st.columns([1, 2])
 costs = one_of(
-    left,
+    costs_place,
     "Costs",
     tuple(COSTS),
     "published",

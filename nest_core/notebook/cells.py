@@ -88,7 +88,7 @@ KINDS: Mapping[str, str] = {
         "from nest_core.teaching.lessons import lesson\n\n"
         'reveal = lesson(inputs["lesson"]).reveal(inputs["settings"])\n'
         'print("\\n".join(reveal.texts))\n'
-        "display(*lesson_pictures(reveal.found))"
+        "display(*lesson_pictures(reveal.content))"
     ),
 }
 """Kinds of pins, and the code that computes each from ``inputs``."""

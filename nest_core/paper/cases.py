@@ -130,13 +130,13 @@ def instance_of(cell: Cell) -> Instance | None:
         name += "-h100"
     if name not in PAPER_CASES:
         return None
-    found = (entry.instance for entry in paper_cells(name))
-    return next((entry for entry in found if entry.devices == cell.devices), None)
+    instances = (entry.instance for entry in paper_cells(name))
+    return next((entry for entry in instances if entry.devices == cell.devices), None)
 
 
 def shipped_instance(cell: Cell) -> Instance:
     """The artifact's instance of a cell that it is known to ship."""
-    found = instance_of(cell)
-    if found is None:
+    instance = instance_of(cell)
+    if instance is None:
         raise RuntimeError(f"the presets lost the graph of {cell}")
-    return found
+    return instance

@@ -120,11 +120,13 @@ def _compared(result: SearchResult, nest: Baseline) -> Row:
 
 def _degrees(plan: Plan) -> Row:
     """Degrees in the paper's letters; those that differ between stages are named instead."""
-    found, apart = degrees(plan), []
+    letters_of_plan, differing = degrees(plan), []
     for letters, axis in _AXES.items():
-        if len({getattr(one, axis) for one in plan.strategies}) > 1:
-            apart += [key for key in letters.split() if found.pop(key, None) is not None]
-    return found | ({"by_stage": sorted(apart)} if apart else {})
+        if len({getattr(strategy, axis) for strategy in plan.strategies}) > 1:
+            differing += [
+                key for key in letters.split() if letters_of_plan.pop(key, None) is not None
+            ]
+    return letters_of_plan | ({"by_stage": sorted(differing)} if differing else {})
 
 
 def algorithm1_paragraph(costs: Costs, rows: Sequence[Row]) -> tuple[str, ...]:
@@ -186,9 +188,9 @@ def _why(row: Row) -> str:
         field.name.replace("_", " "): falls[field.name] / row["iteration_time_s"]
         for field in fields(Waterfall)
     }
-    told = sorted(shares, key=lambda cause: -abs(shares[cause]))
+    reasons = sorted(shares, key=lambda cause: -abs(shares[cause]))
     return join_words(
-        [f"{cause} {100 * shares[cause]:+.2g} %" for cause in told if abs(shares[cause]) > ALIKE]
+        [f"{cause} {100 * shares[cause]:+.2g} %" for cause in reasons if abs(shares[cause]) > ALIKE]
     )
 
 
@@ -212,5 +214,5 @@ def _words(row: Row) -> dict[str, str]:
 
 
 def _plan_words(plan: Row | None) -> str:
-    apart = (plan or {}).get("by_stage")
-    return plan_words(plan) + (f", by stage {', '.join(apart)}" if apart else "")
+    differing = (plan or {}).get("by_stage")
+    return plan_words(plan) + (f", by stage {', '.join(differing)}" if differing else "")

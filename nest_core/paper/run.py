@@ -41,13 +41,13 @@ def _artifact_outcome(cell: Cell, planners: tuple[str, ...]) -> Outcome:
         rival = Rival(None, None, _NO_INSTANCE, _NO_INSTANCE)
         return Outcome(None, _NO_INSTANCE, None, None, dict.fromkeys(planners, rival))
     solution = solve(instance)
-    known = {baseline.name.lower(): baseline for baseline in instance.baselines}
+    by_name = {baseline.name.lower(): baseline for baseline in instance.baselines}
     return Outcome(
         ours=solution.throughput,
         reason=solution.reason or "",
         plan=_plan(instance, solution),
         search_seconds=solution.solve_seconds,
-        rivals={name: _rival(instance, known.get(name)) for name in planners},
+        rivals={name: _rival(instance, by_name.get(name)) for name in planners},
         even_division=_even_division(instance, solution),
         widths=tuple(layers.width for layers in instance.widths),
     )
@@ -87,7 +87,9 @@ def _even_division(instance: Instance, solution: Solution) -> float | None:
     """The optimum's own work, recomputation included, over all devices at once."""
     if solution.tensor_parallel is None:
         return None
-    layers = next(one for one in instance.widths if one.width == solution.tensor_parallel)
+    layers = next(
+        candidate for candidate in instance.widths if candidate.width == solution.tensor_parallel
+    )
     work = sum(layers.forward) + sum(layers.backward)
     if instance.recompute:  # all but the last stage, priced with the backward latencies
         work += sum(layers.backward[: solution.stages[-1].first])

@@ -94,9 +94,15 @@ def throughput_rows(name: str, costs: Costs) -> tuple[Row, ...]:
     figure = FIGURES[name]
     outcomes = {cell: outcome_of(costs, cell, figure.planners) for cell in figure.cells}
     units = _units(figure, outcomes, "as_published" if costs == "published" else "right_order")
-    shown = printed_rows(name)
+    printed_cells = printed_rows(name)
     return tuple(
-        _row(costs, cell, outcomes[cell], units.get(figure.group(cell)), shown.get(cell.key, {}))
+        _row(
+            costs,
+            cell,
+            outcomes[cell],
+            units.get(figure.group(cell)),
+            printed_cells.get(cell.key, {}),
+        )
         for cell in figure.cells
     )
 
@@ -108,9 +114,9 @@ def _units(
     units: dict[tuple[str, int], float] = {}
     for ours in (False, True):
         for cell, outcome in outcomes.items():
-            found = outcome.ours if ours else getattr(outcome.rivals["manual"], order)
-            if found is not None:
-                units.setdefault(figure.group(cell), found)
+            throughput = outcome.ours if ours else getattr(outcome.rivals["manual"], order)
+            if throughput is not None:
+                units.setdefault(figure.group(cell), throughput)
     return units
 
 
@@ -201,30 +207,32 @@ def search_times(name: str, rows: Sequence[Row]) -> tuple[Row, ...]:
         that were searched here, None where placements were given and not searched.
     """
     texts = printed()["search_text"].get(name, {})
-    shown = [row["published_search_seconds"] for row in rows if row["published_search_seconds"]]
+    printed_seconds = [
+        row["published_search_seconds"] for row in rows if row["published_search_seconds"]
+    ]
     mine = [row["search_seconds"] for row in rows if row["search_seconds"] is not None]
-    found: list[Row] = [
+    times: list[Row] = [
         {
             "planner": "nest",
             "text": texts.get("nest"),
-            "published_seconds": sum(shown) if shown else None,
+            "published_seconds": sum(printed_seconds) if printed_seconds else None,
             "seconds": sum(mine) if mine else None,
             "cells": len(mine),
         }
     ]
     for planner in FIGURES[name].planners:
         spent = [row["baselines"][planner]["search_seconds"] for row in rows]
-        known = [value for value in spent if value is not None]
-        found.append(
+        seconds = [value for value in spent if value is not None]
+        times.append(
             {
                 "planner": planner,
                 "text": texts.get(planner),
                 "published_seconds": None,
-                "seconds": sum(known) if known else None,
-                "cells": len(known),
+                "seconds": sum(seconds) if seconds else None,
+                "cells": len(seconds),
             }
         )
-    return tuple(found)
+    return tuple(times)
 
 
 def _printed_sentence(name: str) -> str:

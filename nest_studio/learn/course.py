@@ -27,21 +27,21 @@ def lessons() -> tuple[Lesson, ...]:
 
 def course_foot(shown: Lesson) -> None:
     """Below a lesson: a way to keep it, and the index of all."""
-    there = offered()
-    minutes = sum(one.minutes for one in there.lessons)
-    with st.expander(f"All lessons: {len(there.lessons)}, {minutes} minutes", key="lesson-index"):
+    index = offered()
+    minutes = sum(lesson.minutes for lesson in index.lessons)
+    with st.expander(f"All lessons: {len(index.lessons)}, {minutes} minutes", key="lesson-index"):
         rows = [
             {
-                "lesson": one.title,
-                "minutes": str(one.minutes),
-                "aims: afterwards people can": "; ".join(one.aims) or "–",
+                "lesson": lesson.title,
+                "minutes": str(lesson.minutes),
+                "aims: afterwards people can": "; ".join(lesson.aims) or "–",
             }
-            for one in there.lessons
+            for lesson in index.lessons
         ]
         st.html(Table("Lessons in their order", "", rows).to_html())
-        if there.troubles:
+        if index.troubles:
             facts("Files that are no lessons yet", kind="learn-step")
-            facts(*(f"{name}: {reason}" for name, reason in there.troubles), kind="learn-text")
+            facts(*(f"{name}: {reason}" for name, reason in index.troubles), kind="learn-text")
     download(
         "↓ This lesson (HTML)",
         lambda: _page(shown),

@@ -92,23 +92,23 @@ def show_presented(shown: Lesson) -> None:
         opened = st.toggle("Show me", key=key, bind=ADDRESS)
     if brief is None:
         return
-    left, right = st.columns([496, 648], gap="large")
-    with left.container(key="wall-question"):
+    question_place, figure_place = st.columns([496, 648], gap="large")
+    with question_place.container(key="wall-question"):
         _question(shown, brief.question, opened=opened)
-    with right.container(key="wall-figure"):
+    with figure_place.container(key="wall-figure"):
         if opened:
             reveal = _figure(shown, brief.notes.discuss[0])
         else:
             reveal = None
             _before(shown)
     if reveal is not None:
-        with left:
+        with question_place:
             _told(brief.question, reveal)
     _ways(shown, opened=opened)
     listen(
         {**KEYS, "Enter": "show", "Escape": "leave", "n": "following", "p": "previous"},
         lambda name: on_key(shown, name),
-        [f"{shown.key}.show", *(f"{shown.key}.{one.key}" for one in shown.controls)],
+        [f"{shown.key}.show", *(f"{shown.key}.{control.key}" for control in shown.controls)],
         key="wall-keys",
     )
 
@@ -174,8 +174,8 @@ def _before(shown: Lesson) -> None:
     """What to know, and the fabric before anything moves."""
     st.html(f'<div class="wall-text">{html.escape(shown.lead)}</div>')
     if not shown.slow:
-        first = {one.key: one.values[0] for one in shown.controls if one.stepped}
-        drawn = lesson_drawing(shown.reveal(first).found, _FIGURE_PX, wall=True)
+        first = {control.key: control.values[0] for control in shown.controls if control.stepped}
+        drawn = lesson_drawing(shown.reveal(first).content, _FIGURE_PX, wall=True)
         if drawn is not None:
             show_svg(drawn.svg, key="wall-drawing")
 
@@ -184,14 +184,14 @@ def _figure(shown: Lesson, following: str) -> Reveal | None:
     """Controls and the figure."""
     with st.container(key="wall-controls"):
         settings = lesson_controls(shown, rows=True)
-    found = found_by(shown, settings)
-    if found is None:
+    reveal = found_by(shown, settings)
+    if reveal is None:
         return None
-    drawn = lesson_drawing(found.found, _FIGURE_PX, wall=True)
+    drawn = lesson_drawing(reveal.content, _FIGURE_PX, wall=True)
     if drawn is not None:
         _titles(drawn.title, drawn.subtitle)
         show_svg(drawn.svg, key="wall-drawing")
-    pictures = () if drawn is not None else lesson_pictures(found.found)
+    pictures = () if drawn is not None else lesson_pictures(reveal.content)
     natural = sum(picture.plot.layout.height for picture in pictures)
     room = _FIGURES_PX - 64 * (len(pictures) - 1)
     for number, picture in enumerate(pictures):
@@ -205,7 +205,7 @@ def _figure(shown: Lesson, following: str) -> Reveal | None:
             alt=f"{picture.title}. {picture.subtitle}.",
         )
     st.html(f'<div class="wall-text"><b>Next:</b> {html.escape(following)}</div>')
-    return found
+    return reveal
 
 
 def _titles(title: str, subtitle: str, legend: tuple[tuple[str, str], ...] = ()) -> None:
@@ -243,13 +243,13 @@ def on_key(shown: Lesson, name: str) -> None:
     """What a key does: arrows reveal first, then step."""
     show = f"{shown.key}.show"
     opened = bool(st.session_state.get(show, False))
-    there = lessons()
-    place = there.index(shown) + {"following": 1, "previous": -1}.get(name, 0)
+    every = lessons()
+    place = every.index(shown) + {"following": 1, "previous": -1}.get(name, 0)
     if name == "leave":
         present(False)
     elif name in ("following", "previous"):
-        if 0 <= place < len(there):
-            hold("lesson", there[place].key)
+        if 0 <= place < len(every):
+            hold("lesson", every[place].key)
     elif name == "show" or (name == "next" and not opened):
         st.session_state[show] = True
     elif opened:

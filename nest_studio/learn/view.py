@@ -85,9 +85,9 @@ def learn_style() -> None:
 
 def lesson_bar() -> Lesson:
     """All lessons in a row; returns the one that is open."""
-    there = {one.key: one for one in lessons()}
-    keys = list(there)
-    names = {key: one.short for key, one in there.items()}
+    by_key = {lesson.key: lesson for lesson in lessons()}
+    keys = list(by_key)
+    names = {key: lesson.short for key, lesson in by_key.items()}
     chosen = one_of(
         st,
         "Lesson",
@@ -99,14 +99,14 @@ def lesson_bar() -> Lesson:
         bind=ADDRESS,
         label_visibility="collapsed",
     )
-    return there[chosen]
+    return by_key[chosen]
 
 
 def show_lesson(shown: Lesson) -> None:
     """A lesson from its question to its neighbours."""
-    there = lessons()
-    number = there.index(shown) + 1
-    facts(f"Lesson {number} of {len(there)}", kind="learn-step")
+    every = lessons()
+    number = every.index(shown) + 1
+    facts(f"Lesson {number} of {len(every)}", kind="learn-step")
     facts(shown.title, kind="nest-scenario")
     facts(shown.lead, kind="learn-lead")
     with told():
@@ -116,7 +116,7 @@ def show_lesson(shown: Lesson) -> None:
             if open_now:
                 _reveal(shown, brief.question, prediction)
             _teacher(shown, brief)
-    _neighbours(there, number)
+    _neighbours(every, number)
     course_foot(shown)
 
 
@@ -191,7 +191,7 @@ def _guess(question: Question, key: str) -> str | float | None:
 
 def _pin_output(found: Reveal) -> PinOutput:
     """The first table below the texts, and the pictures."""
-    pictures = lesson_pictures(found.found)
+    pictures = lesson_pictures(found.content)
     if not found.tables:
         return PinOutput("\n".join(found.texts), pictures=pictures)
     return table_output(found.tables[0], pictures)
@@ -206,32 +206,32 @@ def _reveal(shown: Lesson, question: Question, prediction: str | float | None) -
     facts("Reveal", kind="learn-step")
     facts(question.verdict(prediction), kind="learn-verdict")
     settings = lesson_controls(shown)
-    found = found_by(shown, settings)
-    if found is None:
+    reveal = found_by(shown, settings)
+    if reveal is None:
         return
     if not shown.text:  # a notebook has no folder of lessons
         inputs = {"lesson": shown.key, "settings": dict(settings)}
-        pin_button("lesson", shown.title, inputs, key="lesson", output=lambda: _pin_output(found))
-    _pictures(shown, found)
-    for rows in found.tables:
+        pin_button("lesson", shown.title, inputs, key="lesson", output=lambda: _pin_output(reveal))
+    _pictures(shown, reveal)
+    for rows in reveal.tables:
         st.html(rows.to_html())
     control = stepped(shown)
     if control is not None and control.stepped:
         moved = [f"{shown.key}.{control.key}"]
         listen(KEYS, lambda name: pressed(shown, name), moved, key="learn-keys")
     facts("Explain", kind="learn-step")
-    facts(*found.texts, kind="learn-text")
-    st.html(_formulas(found.formulas))
+    facts(*reveal.texts, kind="learn-text")
+    st.html(_formulas(reveal.formulas))
 
 
 def _pictures(shown: Lesson, found: Reveal) -> None:
     """Side by side where they are small, else one above the other."""
-    pictures = lesson_pictures(found.found)
-    drawn = None if pictures else lesson_drawing(found.found, WIDTH, wall=False)
+    pictures = lesson_pictures(found.content)
+    drawn = None if pictures else lesson_drawing(found.content, WIDTH, wall=False)
     if drawn is not None:
         drawing(shown, drawn)
-    beside = len(pictures) > 1
-    places = st.columns(len(pictures)) if beside else [st.container() for _ in pictures]
+    is_narrow = len(pictures) > 1
+    places = st.columns(len(pictures)) if is_narrow else [st.container() for _ in pictures]
     for number, (place, picture) in enumerate(zip(places, pictures, strict=True)):
         show_picture(picture, f"{shown.key}-{number}", place)
 
@@ -281,7 +281,9 @@ def lesson_controls(shown: Lesson, *, rows: bool = False) -> Mapping[str, Value]
 
 def stepped(shown: Lesson) -> Control | None:
     """The control that arrows walk through: one that is made for it, else the first."""
-    return next((one for one in shown.controls if one.stepped), next(iter(shown.controls), None))
+    return next(
+        (control for control in shown.controls if control.stepped), next(iter(shown.controls), None)
+    )
 
 
 def _control(
@@ -327,7 +329,8 @@ def _control(
 def walk(shown: Lesson, control: Control, by: int) -> None:
     """Move a control so many values on, for callbacks."""
     said_by = {
-        one.key: widget_value(f"{shown.key}.{one.key}", OneOf(one.values)) for one in shown.controls
+        control_of.key: widget_value(f"{shown.key}.{control_of.key}", OneOf(control_of.values))
+        for control_of in shown.controls
     }
     settings = {key: value for key, value in said_by.items() if value is not None}
     offered = control.offered({**shown.standard, **settings})
@@ -351,9 +354,9 @@ def pressed(shown: Lesson, name: str) -> None:
 
 def _formulas(formulas: tuple[Formula, ...]) -> str:
     parts = "".join(
-        f"<div><b>{html.escape(one.name)}</b><code>{html.escape(one.symbols)}</code>"
-        f"<code>{html.escape(one.numbers)}</code><i>{html.escape(one.source)}</i></div>"
-        for one in formulas
+        f"<div><b>{html.escape(formula.name)}</b><code>{html.escape(formula.symbols)}</code>"
+        f"<code>{html.escape(formula.numbers)}</code><i>{html.escape(formula.source)}</i></div>"
+        for formula in formulas
     )
     return f'<div class="learn-formulas">{parts}</div>'
 
@@ -377,12 +380,12 @@ def _neighbours(lessons: tuple[Lesson, ...], number: int) -> None:
     """Ways to the lessons before and after."""
     with st.container(horizontal=True, horizontal_alignment="distribute"):
         for label, place in (("Previous", number - 2), ("Next", number)):
-            there = 0 <= place < len(lessons)
-            text = f"{label}: {lessons[place].short}" if there else label
+            exists = 0 <= place < len(lessons)
+            text = f"{label}: {lessons[place].short}" if exists else label
             st.button(
                 text,
                 key=f"learn-{label.lower()}",
-                disabled=not there,
+                disabled=not exists,
                 on_click=hold,
-                args=(LESSON, lessons[place].key if there else ""),
+                args=(LESSON, lessons[place].key if exists else ""),
             )

@@ -175,7 +175,7 @@ def test_a_pin_becomes_a_lesson_that_asks_for_the_same(kind, document):
 def test_a_lesson_of_a_study_shows_its_rows(kind, document):
     mine = read_lesson(lesson_text(_pin(kind, document)), "pinned", find_figure)
     shown = mine.reveal({})
-    assert lesson_pictures(shown.found) == shown.found
+    assert lesson_pictures(shown.content) == shown.content
     (rows,) = shown.tables
     assert rows.title == shown.texts[0]
     assert len(rows.rows) >= 2
@@ -206,7 +206,7 @@ def test_a_plan_of_a_pin_answers_its_own_question(document):
     first, third = (mine.reveal({"search.zero": zero}) for zero in (1, 3))
     assert "ZeRO 1" in " ".join(first.texts)
     assert "ZeRO 3" in " ".join(third.texts)
-    assert lesson_pictures(first.found) == first.found
+    assert lesson_pictures(first.content) == first.content
     assert re.fullmatch(r"5\.\d+ s\.", mine.brief().question.answer)
 
 

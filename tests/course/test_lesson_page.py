@@ -57,7 +57,7 @@ def test_a_lesson_holds_all_its_states_and_names_no_address(shown):
     start = ",".join(str(control["start"]) for control in data["controls"])
     places, _ = data["states"][start]
     titles = [data["kept"][place]["title"] for place in places]
-    pictures = lesson_pictures(shown.reveal({}).found)
+    pictures = lesson_pictures(shown.reveal({}).content)
     assert titles[-len(pictures) :] == [one.title for one in pictures] or not pictures
     assert all(data["kept"][place] for places, _ in data["states"].values() for place in places)
 

@@ -29,7 +29,7 @@ CASES = [
 
 
 def _marks(key, settings, width=648, *, wall=True):
-    drawn = lesson_drawing(lesson(key).reveal(settings).found, width, wall=wall)
+    drawn = lesson_drawing(lesson(key).reveal(settings).content, width, wall=wall)
     return drawn, ElementTree.fromstring(drawn.svg)
 
 

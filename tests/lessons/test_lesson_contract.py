@@ -18,8 +18,8 @@ EVERY = pytest.mark.parametrize("shown", LESSONS, ids=lambda one: one.key)
 
 
 def _drawn(reveal):
-    drawing = lesson_drawing(reveal.found, 648, wall=True)
-    pictures = [picture.plot.to_json() for picture in lesson_pictures(reveal.found)]
+    drawing = lesson_drawing(reveal.content, 648, wall=True)
+    pictures = [picture.plot.to_json() for picture in lesson_pictures(reveal.content)]
     return [*pictures, *([drawing.svg] if drawing else [])]
 
 
@@ -85,8 +85,8 @@ def test_every_control_moves_a_figure(shown):
 def test_every_setting_can_be_shown(shown):
     for settings in _some_settings(shown):
         reveal = shown.reveal(settings)
-        drawing = lesson_drawing(reveal.found, 648, wall=False)
-        pictures = (*lesson_pictures(reveal.found), *([drawing] if drawing else []))
+        drawing = lesson_drawing(reveal.content, 648, wall=False)
+        pictures = (*lesson_pictures(reveal.content), *([drawing] if drawing else []))
         assert pictures
         assert all(picture.title and picture.subtitle and picture.reading for picture in pictures)
         assert reveal.texts
@@ -106,7 +106,7 @@ def test_a_reveal_is_a_function_of_its_settings(shown):
 
 @EVERY
 def test_pictures_have_text_of_16_pixels_at_a_projector_and_fit_their_place(shown):
-    for picture in lesson_pictures(shown.reveal({}).found):
+    for picture in lesson_pictures(shown.reveal({}).content):
         large = projected(picture, 240)
         assert large.plot.layout.height == min(240, round(4 / 3 * picture.plot.layout.height))
         assert large.plot.layout.font.size == 16
@@ -133,9 +133,9 @@ def test_hands_for_a_number_are_raised_for_ranges_that_double(right, hand):
 
 def test_a_step_past_the_last_one_is_the_last_one():
     walk = lesson("steps")
-    ring = walk.reveal({"step": 126}).found
+    ring = walk.reveal({"step": 126}).content
     assert ring.step == len(ring.steps.states) == 14
-    assert walk.reveal({"step": 126, "fabric": "8 × 8"}).found.step == 126
+    assert walk.reveal({"step": 126, "fabric": "8 × 8"}).content.step == 126
 
 
 def test_oversubscription_opens_at_the_ratio_that_it_asks_about():
@@ -179,7 +179,7 @@ def test_a_number_may_be_a_little_off(said, right):
 @pytest.mark.parametrize("mapping", ["012", "123"])
 @pytest.mark.parametrize("step", range(1, 9))
 def test_the_unknown_stage_is_drawn_where_its_row_assumes_it(mapping, step):
-    table = lesson("levels").reveal({"step": step, "seats": mapping}).found
+    table = lesson("levels").reveal({"step": step, "seats": mapping}).content
     devices = levels_board(table).devices
     cell = table.filled[-1]
     unknowns = [number for number, device in enumerate(devices) if device.look == "producer"]

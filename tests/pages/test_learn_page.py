@@ -102,8 +102,8 @@ def test_a_prediction_reveals(learn_page, shown, right):
     assert ("You said: " in seen) is not right
     assert shown.brief().question.answer in seen
     reveal = shown.reveal({})
-    assert len(figures(page)) == len(titles(reveal.found))
-    for title in titles(reveal.found):
+    assert len(figures(page)) == len(titles(reveal.content))
+    for title in titles(reveal.content):
         assert title in seen
     for formula in reveal.formulas:
         assert formula.numbers in seen
@@ -135,7 +135,7 @@ def test_every_control_moves_the_figures(learn_page, shown):
         assert not page.exception
         after = shown.reveal(({"step": 5} if started else {}) | {control.key: other})
         assert figures(page) != before
-        for title in titles(after.found):
+        for title in titles(after.content):
             assert title in text_of(page)
         widget(page, f"{shown.key}.{control.key}").set_value(
             5 if control.stepped else control.standard
@@ -155,7 +155,7 @@ def test_a_link_restores_prediction_and_controls(learn_page, shown):
     )
     assert not page.exception
     assert "Right. " in text_of(page)
-    for title in titles(shown.reveal({control.key: other}).found):
+    for title in titles(shown.reveal({control.key: other}).content):
         assert title in text_of(page)
 
 
@@ -213,8 +213,8 @@ def test_a_projector_shows_question_and_figure_and_nothing_for_the_teacher(proje
     widget(page, "wall-show").click().run()
     seen = text_of(page)
     reveal = shown.reveal({})
-    wall = lesson_drawing(reveal.found, 648, wall=True)
-    assert (wall.title if wall else lesson_pictures(reveal.found)[0].title) in seen
+    wall = lesson_drawing(reveal.content, 648, wall=True)
+    assert (wall.title if wall else lesson_pictures(reveal.content)[0].title) in seen
     assert len(figures(page)) == 1
     assert shown.brief().notes.discuss[0] in seen
     assert shown.brief().notes.expected not in seen
@@ -368,7 +368,7 @@ def test_a_link_keeps_its_answer_while_the_question_is_computed(learn_page, slow
     slow_queue.works = True
     page.run()
     assert "Right. " in text_of(page)
-    for picture in lesson_pictures(shown.reveal({"after": 4}).found):
+    for picture in lesson_pictures(shown.reveal({"after": 4}).content):
         assert picture.title in text_of(page)
 
 

@@ -97,9 +97,9 @@ def evaluate(instance: Instance, baseline: Baseline, order: StageOrder) -> Evalu
         Infeasible where the width is not offered, devices or micro-batches are too few,
         a stage is empty, or memory does not suffice.
     """
-    layers = next((one for one in instance.widths if one.width == baseline.tensor), None)
+    layers = next((stage for stage in instance.widths if stage.width == baseline.tensor), None)
     if layers is None:
-        offered = ", ".join(str(one.width) for one in instance.widths)
+        offered = ", ".join(str(stage.width) for stage in instance.widths)
         return _infeasible(
             f"Width: no layers for tensor width {baseline.tensor} ({offered} exist)."
         )
@@ -145,7 +145,7 @@ def _priced(
         table = tables.loads(counted, span, levels[placed], levels[placed - 1])
         loads.append(float(table[last - first - 1, first]))
     first, last = stages[0] if order is StageOrder.RIGHT else stages[-1]
-    found = time_per_batch(
+    seconds = time_per_batch(
         instance,
         max(loads),
         stages=len(stages),
@@ -155,8 +155,8 @@ def _priced(
     )
     return Evaluation(
         feasible=True,
-        time_per_batch=found,
-        throughput=BATCH_SEQUENCES / found,
+        time_per_batch=seconds,
+        throughput=BATCH_SEQUENCES / seconds,
         reason=None,
         loads=tuple(loads),
     )

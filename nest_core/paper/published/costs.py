@@ -257,11 +257,11 @@ class StageTables:
         return resident + (position - 1) * self._table("stash", 0, span)
 
     def _table(self, kind: _Kind, level: int, span: int) -> FloatArray:
-        kept = self._tables.get((kind, level))
-        if kept is None or len(kept) < span:
-            kept = self._make(kind, level, span)
-            self._tables[kind, level] = kept
-        return kept[:span]
+        table = self._tables.get((kind, level))
+        if table is None or len(table) < span:
+            table = self._make(kind, level, span)
+            self._tables[kind, level] = table
+        return table[:span]
 
     def _make(self, kind: _Kind, level: int, span: int) -> FloatArray:
         match kind:
@@ -283,17 +283,17 @@ class StageTables:
         return once if level == 0 else 2 * once
 
     def _forward(self, level: int, span: int) -> FloatArray:
-        made = np.full((span, self.count), np.inf)
+        table = np.full((span, self.count), np.inf)
         finish = np.zeros(self.count)
         for offset in range(span):
             arrival = self._transfer(np.diagonal(self._edges.incoming, offset), level)
             finish = np.maximum(finish[: len(arrival)], arrival) + self._forward_latency[offset:]
-            made[offset, : len(finish)] = finish
-        return made
+            table[offset, : len(finish)] = finish
+        return table
 
     def _backward(self, level: int | None, span: int) -> FloatArray:
         """Backward pass; without a level, its compute alone."""
-        made = np.full((span, self.count), np.inf)
+        table = np.full((span, self.count), np.inf)
         finish = np.zeros(self.count + 1)
         for offset in range(span):
             finish = finish[1:]
@@ -301,26 +301,26 @@ class StageTables:
                 gradient = np.diagonal(self._edges.outgoing, offset + 1)
                 finish = np.maximum(finish, self._transfer(gradient, level))
             finish = finish + self._backward_latency[: len(finish)]
-            made[offset, : len(finish)] = finish
-        return made
+            table[offset, : len(finish)] = finish
+        return table
 
     def _stash(self, span: int) -> FloatArray:
         if not self._instance.recompute:
             return self._differences(self._activations, span, 0.0)
-        made = np.zeros((span, self.count))
+        table = np.zeros((span, self.count))
         total = np.zeros(self.count)
         for offset in range(span):
             entering = np.diagonal(self._edges.entering, offset)
             total = total[: len(entering)] + entering
-            made[offset, : len(total)] = total
-        return made
+            table[offset, : len(total)] = total
+        return table
 
     def _differences(self, sums: FloatArray, span: int, beyond: float) -> FloatArray:
-        made = np.full((span, self.count), beyond)
+        table = np.full((span, self.count), beyond)
         for offset in range(span):
             width = offset + 1
-            made[offset, : self.count + 1 - width] = sums[width:] - sums[:-width]
-        return made
+            table[offset, : self.count + 1 - width] = sums[width:] - sums[:-width]
+        return table
 
 
 def _prefix_sums(values: FloatArray) -> FloatArray:

@@ -95,15 +95,15 @@ def parse_widths(nodes: object, edges: object) -> tuple[tuple[Layers, ...], tupl
     for key in sorted(node_lists, key=int):
         figures = _parse_nodes(node_lists[key], f'nodes["{key}"]')
         linked = _parse_edges(edge_lists[key], f'edges["{key}"]', figures)
-        found = _topological_order(figures, linked, f'edges["{key}"]')
-        if order and found != order:
+        ids = _topological_order(figures, linked, f'edges["{key}"]')
+        if order and ids != order:
             raise InputError(
                 f'nodes["{key}"]',
                 "must have the layers of the other widths in the same order",
-                _first_difference(found, order),
+                _first_difference(ids, order),
                 "give every width the same layers and edges",
             )
-        order = found
+        order = ids
         widths.append(_layers(int(key), figures, linked, order))
     return tuple(widths), order
 

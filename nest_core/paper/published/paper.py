@@ -127,9 +127,9 @@ def _widths(value: object, field: str) -> dict[str, object]:
         layers: list[dict[str, object]] = []
         for kind in non_empty_list(width["layers"], f"{where}.layers", MAX_LAYERS, "layers"):
             figures = table(kind, f"{where}.layers", ("count", *_LAYER), ())
-            one = {target: figures[name] for name, target in _LAYER.items()}
+            layer = {target: figures[name] for name, target in _LAYER.items()}
             for _ in range(whole(figures["count"], f"{where}.layers.count", 1, MAX_LAYERS)):
-                layers.append({"id": len(layers) - 1, **one})
+                layers.append({"id": len(layers) - 1, **layer})
         nodes[key] = layers
         chain = {(source, source + 1): width["chain_bytes"] for source in range(len(layers) - 1)}
         edges[key] = [

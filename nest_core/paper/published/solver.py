@@ -226,9 +226,9 @@ def solve(instance: Instance) -> Solution:
         if instance.stage_devices(layers.width) > instance.devices:
             continue
         search = _Search(instance, StageTables(instance, layers))
-        found = search.run(degrees, best)
-        if found is not best:
-            best, winner = found, search
+        candidate = search.run(degrees, best)
+        if candidate is not best:
+            best, winner = candidate, search
     if best is None or winner is None:
         return _infeasible(instance, started)
     stages = winner.stages(best)
@@ -314,7 +314,7 @@ class _Search:
         tied = np.argwhere(times <= times.min() * (1 + _TIE))
         degree, cut = min((int(degrees.degree[options[column]]), int(row)) for row, column in tied)
         column = int(np.flatnonzero(degrees.degree[options] == degree)[0])
-        found = _Candidate(
+        solution = _Candidate(
             time=float(times[cut, column]),
             devices=degree * position * self._stage_devices,
             stages=position,
@@ -322,7 +322,7 @@ class _Search:
             degree=degree,
             first_cut=int(cuts[cut]) + 1,
         )
-        return found if found.beats(best) else best
+        return solution if solution.beats(best) else best
 
     def stages(self, plan: _Candidate) -> tuple[Stage, ...]:
         """Follow the choices behind the first cut."""

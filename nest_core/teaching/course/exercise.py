@@ -150,21 +150,21 @@ def _marked(
         error = InputError(f"row {row}, student", rule, student, "write the number of the question")
         return Mark(row, None, answer, None, None, str(error))
     number = int(student)
-    asked = sheets[number - 1].asked
+    question = sheets[number - 1].asked
     if number in seen:
         note = f"Student {number} answered in row {seen[number]} already: that one counts."
-        return Mark(row, number, answer, None, asked.answer, note)
+        return Mark(row, number, answer, None, question.answer, note)
     seen[number] = row
     try:
-        found = readings(answer, asked.unit, f"row {row}, answer")
+        values = readings(answer, question.unit, f"row {row}, answer")
     except InputError as error:
-        return Mark(row, number, answer, None, asked.answer, str(error))
-    slack = asked.tolerance + _SLACK * abs(asked.answer)
-    fits = [one for one in found if abs(one - asked.answer) <= slack]
+        return Mark(row, number, answer, None, question.answer, str(error))
+    slack = question.tolerance + _SLACK * abs(question.answer)
+    fits = [value for value in values if abs(value - question.answer) <= slack]
     note = ""
-    if len(found) > 1 and fits and fits[0] != found[0]:
-        note = f"Read as {fits[0]:g} {asked.unit}".rstrip() + f", not as {found[0]:g}."
-    return Mark(row, number, answer, bool(fits), asked.answer, note)
+    if len(values) > 1 and fits and fits[0] != values[0]:
+        note = f"Read as {fits[0]:g} {question.unit}".rstrip() + f", not as {values[0]:g}."
+    return Mark(row, number, answer, bool(fits), question.answer, note)
 
 
 def _rows(text: str, name: str) -> list[tuple[str, str]]:
@@ -182,13 +182,13 @@ def _rows(text: str, name: str) -> list[tuple[str, str]]:
                 "begin it with student,answer",
             )
     who, what = columns.index("student"), columns.index("answer")
-    found = []
+    answers = []
     for cells in table[1:]:
         # A decimal comma that nobody quoted makes one cell too many.
         last = what == len(columns) - 1 and len(cells) > len(columns)
         answer = mark_between.join(cells[what:]) if last else _cell(cells, what)
-        found.append((_cell(cells, who), answer.strip()))
-    return found
+        answers.append((_cell(cells, who), answer.strip()))
+    return answers
 
 
 def _cell(cells: list[str], place: int) -> str:

@@ -44,26 +44,26 @@ class Offered:
 
     def lesson(self, key: str) -> Lesson:
         """One of them; InputError for another key."""
-        for one in self.lessons:
-            if one.key == key:
-                return one
-        known = ", ".join(one.key for one in self.lessons)
-        raise InputError("lesson", "must be one of the lessons", key, f"pick {known}")
+        for lesson in self.lessons:
+            if lesson.key == key:
+                return lesson
+        keys = ", ".join(lesson.key for lesson in self.lessons)
+        raise InputError("lesson", "must be one of the lessons", key, f"pick {keys}")
 
 
 def offered(environment: Mapping[str, str] = os.environ) -> Offered:
     """All lessons, and what is wrong with files that are none."""
-    named = environment.get(LESSONS_VARIABLE, "").strip()
-    if not named:
+    folder_name = environment.get(LESSONS_VARIABLE, "").strip()
+    if not folder_name:
         return Offered(LESSONS)
     try:
-        folder = check_folder(Path(named))
-        found = sorted(folder.glob("*.toml"))[:MOST_FILES]
-        stamps = tuple((path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in found)
+        folder = check_folder(Path(folder_name))
+        paths = sorted(folder.glob("*.toml"))[:MOST_FILES]
+        stamps = tuple((path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in paths)
     except InputError as error:
-        return Offered(LESSONS, ((named, str(error)),))
+        return Offered(LESSONS, ((folder_name, str(error)),))
     except OSError as error:
-        return Offered(LESSONS, ((named, f"The folder cannot be read: {error.strerror}."),))
+        return Offered(LESSONS, ((folder_name, f"The folder cannot be read: {error.strerror}."),))
     return _read(folder, stamps)
 
 
@@ -80,17 +80,20 @@ def check_folder(folder: Path) -> Path:
 def _read(folder: Path, stamps: tuple[tuple[str, int, int], ...]) -> Offered:
     lessons, troubles = list(LESSONS), []
     for name, _, _ in stamps:
-        taken = {one.key for one in lessons} | {one.short for one in lessons}
+        taken = {lesson.key for lesson in lessons} | {lesson.short for lesson in lessons}
         try:
-            made = own_lesson(folder / name)
-            if {made.key, made.short} & taken:
+            lesson = own_lesson(folder / name)
+            if {lesson.key, lesson.short} & taken:
                 raise InputError(
-                    "short", "must be a name that no other lesson has", made.short, "choose another"
+                    "short",
+                    "must be a name that no other lesson has",
+                    lesson.short,
+                    "choose another",
                 )
         except InputError as error:
             troubles.append((name, str(error)))
         else:
-            lessons.append(made)
+            lessons.append(lesson)
     return Offered(tuple(lessons), tuple(troubles))
 
 
@@ -113,12 +116,12 @@ def find_lesson(
     name: str, folder: Path | None, environment: Mapping[str, str] = os.environ
 ) -> Lesson:
     """A lesson by its key, or by a path where ``folder`` says where paths start."""
-    there = offered(environment)
-    for one in there.lessons:
-        if one.key == name:
-            return one
-    keys = ", ".join(one.key for one in there.lessons)
-    for file, sentence in there.troubles:
+    index = offered(environment)
+    for lesson in index.lessons:
+        if lesson.key == name:
+            return lesson
+    keys = ", ".join(lesson.key for lesson in index.lessons)
+    for file, sentence in index.troubles:
         if Path(file).stem == name:
             raise InputError("LESSON", f"must be a lesson's file ({sentence})", file, "correct it")
     if folder is not None and (name.endswith(".toml") or "/" in name):

@@ -103,20 +103,20 @@ def lesson_page(lesson: Lesson) -> Page:
         f"{_LIBRARY}<script>{SCRIPT}</script>"
     )
     text = html_document(lesson.title, STYLE, body, scripts=True)
-    own = len(text.replace(_LIBRARY, "").encode())
-    _check(lesson, text + data, own)
+    own_text = len(text.replace(_LIBRARY, "").encode())
+    _check(lesson, text + data, own_text)
     text = text.replace(_LIBRARY, f"<script>{get_plotlyjs()}</script>\n", 1)
-    return Page(text, len(document["states"]), own)
+    return Page(text, len(document["states"]), own_text)
 
 
 def _check(lesson: Lesson, own: str, size: int) -> None:
-    found = _ADDRESS.search(own)
-    if found:
-        at = max(found.start() - 10, 0)
+    address = _ADDRESS.search(own)
+    if address:
+        at = max(address.start() - 10, 0)
         raise InputError(
             lesson.key,
             "must name no network address, for its file runs without one",
-            own[at : found.end() + 20],
+            own[at : address.end() + 20],
             "take it out of the words",
         )
     if size > MOST_BYTES:
@@ -129,25 +129,25 @@ def _check(lesson: Lesson, own: str, size: int) -> None:
 
 
 def _document(lesson: Lesson, question: Question) -> dict[str, Any]:
-    kept, words = _Kept(), _Kept()
-    shown = _narrowed(lesson)
+    parts, words = _Kept(), _Kept()
+    controls = _narrowed(lesson)
     states = {}
-    for values in _all_settings(lesson, shown):
+    for values in _all_settings(lesson, controls):
         reveal = lesson.reveal(values)
-        places = [kept.place(part) for part in _parts(reveal, kept)]
-        name = ",".join(str(control.values.index(values[control.key])) for control in shown)
+        places = [parts.place(part) for part in _parts(reveal, parts)]
+        name = ",".join(str(control.values.index(values[control.key])) for control in controls)
         states[name] = [places, words.place(_words(reveal))]
     return {
-        "controls": [_control(control) for control in shown],
+        "controls": [_control(control) for control in controls],
         "states": states,
-        "kept": kept.parts,
+        "kept": parts.parts,
         "words": words.parts,
         "question": {
             "right": question.right,
             "answer": question.answer,
             "unit": question.unit,
             "tolerance": question.tolerance,
-            "verdicts": {one.key: question.verdict(one.key) for one in question.choices},
+            "verdicts": {choice.key: question.verdict(choice.key) for choice in question.choices},
         },
     }
 
@@ -168,31 +168,31 @@ def _narrowed(lesson: Lesson) -> tuple[Control, ...]:
 
 def _all_settings(lesson: Lesson, shown: tuple[Control, ...]) -> list[dict[str, Value]]:
     """Every state; without those that other settings cut off."""
-    whole = math.prod(len(control.values) for control in shown)
-    found = []
+    count = math.prod(len(control.values) for control in shown)
+    every = []
     for values in itertools.product(*(control.values for control in shown)):
-        settings = dict(zip((one.key for one in shown), values, strict=True))
-        if all(settings[one.key] in one.offered(settings) for one in lesson.controls):
-            found.append(settings)
-        if len(found) > MOST_STATES:
+        settings = dict(zip((control.key for control in shown), values, strict=True))
+        if all(settings[control.key] in control.offered(settings) for control in lesson.controls):
+            every.append(settings)
+        if len(every) > MOST_STATES:
             raise InputError(
                 lesson.key,
                 f"must have at most {MOST_STATES:,} states of its controls",
-                f"up to {whole:,}",
+                f"up to {count:,}",
                 "list fewer values under [export] in its file",
             )
-    return found
+    return every
 
 
 def _parts(reveal: Reveal, kept: _Kept) -> list[dict[str, Any]]:
     """A drawing, and pictures; a drawing's marks are kept one by one, as states share most."""
-    drawn = lesson_drawing(reveal.found, DRAWING_PX, wall=False)
-    found = [_picture(one) for one in lesson_pictures(reveal.found)]
+    drawn = lesson_drawing(reveal.content, DRAWING_PX, wall=False)
+    pictures = [_picture(picture) for picture in lesson_pictures(reveal.content)]
     if drawn is None:
-        return found
+        return pictures
     words = {"title": drawn.title, "subtitle": drawn.subtitle, "reading": drawn.reading}
     marks = [kept.place(mark) for mark in re.split(r"(?<=>)(?=<)", drawn.svg)]
-    return [words | {"legend": "", "marks": marks}, *found]
+    return [words | {"legend": "", "marks": marks}, *pictures]
 
 
 def _control(control: Control) -> dict[str, Any]:
@@ -247,9 +247,9 @@ def _formula(one: Formula) -> str:
 def _body(lesson: Lesson, brief: Brief) -> str:
     question, notes = brief.question, brief.notes
     choices = "".join(
-        f'<label><input type="radio" name="guess" value="{html.escape(one.key)}"> '
-        f"{html.escape(one.text)}</label>"
-        for one in question.choices
+        f'<label><input type="radio" name="guess" value="{html.escape(choice.key)}"> '
+        f"{html.escape(choice.text)}</label>"
+        for choice in question.choices
     )
     number = (
         f'<label>Your answer, {html.escape(question.unit)} <input type="number" name="guess" '

@@ -42,8 +42,8 @@ def find_figure(file: LessonFile) -> Figure:
         return _figure(file.figure, file)
     if file.figure not in FIGURES:
         rule = "must be one of the figures"
-        known = ", ".join((*FIGURES, *SCENARIO_KINDS))
-        raise InputError("figure", rule, file.figure, f"pick {known}")
+        figures = ", ".join((*FIGURES, *SCENARIO_KINDS))
+        raise InputError("figure", rule, file.figure, f"pick {figures}")
     return _named(file)
 
 
@@ -53,13 +53,13 @@ def _figure(kind: str, file: LessonFile) -> Figure:
     inputs = checked_inputs(kind, file.inputs)
     controls = tuple(
         Control(
-            one.key,
-            one.label or one.key,
-            tuple(one.values or ()),
-            _start(one.values, one.start, f"control[{number}]"),
-            one.help or "Sets it in the scenario.",
+            table.key,
+            table.label or table.key,
+            tuple(table.values or ()),
+            _start(table.values, table.start, f"control[{number}]"),
+            table.help or "Sets it in the scenario.",
         )
-        for number, one in enumerate(file.control or ())
+        for number, table in enumerate(file.control or ())
     )
     if controls and "document" not in inputs:
         raise InputError("control", "must be left out with this figure", kind, "leave it out")
@@ -118,9 +118,14 @@ def _reveal(result: Answer | StudyResult[Any]) -> Reveal:
     """Pictures, a sentence, and formulas of a plan or the rows of a study."""
     if isinstance(result, Answer):
         formulas = tuple(
-            Formula(one.name, one.formula[0], "; ".join(one.formula[1:]) or one.value, one.basis)
-            for one in result.headlines()
-            if one.formula
+            Formula(
+                headline.name,
+                headline.formula[0],
+                "; ".join(headline.formula[1:]) or headline.value,
+                headline.basis,
+            )
+            for headline in result.headlines()
+            if headline.formula
         )
         first = result.rows()[0]
         return Reveal(result.pictures(), (str(first.get("plan") or first["reason"]),), formulas)

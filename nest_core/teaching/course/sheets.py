@@ -32,11 +32,11 @@ def gift(lesson: Lesson, seed: int, sheets: Sequence[Sheet]) -> str:
     width = len(str(sheets[-1].student)) if sheets else 1
     parts = [f"$CATEGORY: Nest Studio/{_line(lesson.short).replace('/', ' ')}, seed {seed}"]
     for sheet in sheets:
-        asked = sheet.asked
+        question = sheet.asked
         name = _quoted(f"{lesson.short} {sheet.student:0{width}}")
         parts.append(
-            f"::{name}::[plain]{_quoted(_question(asked))} "
-            f"{{#{asked.answer:.10g}:{asked.tolerance:.4g}####{_quoted(asked.solution)}}}"
+            f"::{name}::[plain]{_quoted(_question(question))} "
+            f"{{#{question.answer:.10g}:{question.tolerance:.4g}####{_quoted(question.solution)}}}"
         )
     return "\n\n".join(parts) + "\n"
 
@@ -52,12 +52,12 @@ def markdown(lesson: Lesson, seed: int, sheets: Sequence[Sheet]) -> str:
     """
     questions, answers = [], []
     for sheet in sheets:
-        asked = sheet.asked
-        questions.append(f"## Student {sheet.student}\n\n{as_markdown(asked.text)}")
-        value = as_markdown(f"{asked.answer:.6g} {asked.unit}".rstrip())
-        off = as_markdown(f"{asked.tolerance:.3g} {asked.unit}".rstrip())
+        question = sheet.asked
+        questions.append(f"## Student {sheet.student}\n\n{as_markdown(question.text)}")
+        value = as_markdown(f"{question.answer:.6g} {question.unit}".rstrip())
+        off = as_markdown(f"{question.tolerance:.3g} {question.unit}".rstrip())
         answers.append(
-            f"* Student {sheet.student}: **{value}** (± {off}). {as_markdown(asked.solution)}"
+            f"* Student {sheet.student}: **{value}** (± {off}). {as_markdown(question.solution)}"
         )
     title = f"# {as_markdown(lesson.title)}: exercises, seed {seed}"
     return "\n\n".join([title, *questions, "# Answers", "\n".join(answers)]) + "\n"

@@ -67,7 +67,7 @@ _HOLDERS = {
 
 
 def lesson_pictures(found: object) -> tuple[Picture, ...]:
-    """The figures of a lesson's `Reveal.found`, side by side or one above the other.
+    """The figures of a lesson's `Reveal.content`, side by side or one above the other.
 
     What a pin computed is pictures already.
     """
@@ -112,7 +112,7 @@ def projected(shown: Picture, height: float) -> Picture:
 def _grown(part: Any, factor: float) -> Any:
     """A trace's or layout's lengths in pixels multiplied; positions on axes are none."""
     if isinstance(part, list | tuple):
-        return [_grown(one, factor) for one in part]
+        return [_grown(item, factor) for item in part]
     if not isinstance(part, dict):
         return part
     grown: dict[str, Any] = {}

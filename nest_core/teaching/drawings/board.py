@@ -145,15 +145,15 @@ def _hop(pen: Pen, hop: Hop, ends: tuple[float, float], *, near: bool) -> None:
     """Draw data between two stages: over the node's own links, or up to the rack and down."""
     start, end = ends
     units = units_in_words(hop.units)
-    told = f"{units} to layer {hop.layer}: {hop.seconds:g} s"
+    tooltip = f"{units} to layer {hop.layer}: {hop.seconds:g} s"
     if near:
         curve = f"M{number(start)} 88Q{number((start + end) / 2)} 62 {number(end)} 85"
-        pen.path(curve, line=MOVES, width=8, told=told)
+        pen.path(curve, line=MOVES, width=8, told=tooltip)
         pen.head(end, _TOP, up=False, colour=CASING, size=5)
         pen.text((start + end) / 2, 70, f"{hop.units:g}", bold=True)
         return
     for x, up in ((start, True), (end, False)):
-        pen.line((x, x), (32, _TOP), MOVES, 4, told=told)
+        pen.line((x, x), (32, _TOP), MOVES, 4, told=tooltip)
         pen.head(x, 32 if up else _TOP, up=up, colour=MOVES, size=6)
     pen.text(start + 10, 56, f"{units}, {hop.seconds:g} s", anchor="start", bold=True)
 

@@ -83,12 +83,12 @@ def _lead_bars(found: Leads, place: int) -> dict[str, Any]:
 
 
 def _leads_finding(found: Leads) -> str:
-    known = [
+    ratios = [
         (PLANNERS[lead.planner], lead.ratios[1], lead.ratios[2])
         for lead in found.leads
         if lead.ratios[1] is not None and lead.ratios[2] is not None
     ]
-    moves = [(before - after, name, before, after) for name, before, after in known]
+    moves = [(before - after, name, before, after) for name, before, after in ratios]
     gone = [move for move in moves if move[0] > 0.005 and move[-1] < 1.005]
     _, name, before, after = max(gone or moves, default=(0.0, "", 1.0, 1.0))
     if abs(before - after) < 0.005:

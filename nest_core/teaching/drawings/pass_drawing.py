@@ -77,12 +77,12 @@ def _stage(pen: Pen, walk: PassWalk, racks: Racks, stage: int) -> None:
     pen.text(x + width / 2, racks.top + 24, f"stage {stage}", bold=True)
     box, height = racks.box
     for device in range(stage * PER_NODE, (stage + 1) * PER_NODE):
-        left, top = racks.place(device)
-        pen.frame(left, top, box, height)
+        edge, top = racks.place(device)
+        pen.frame(edge, top, box, height)
         if place >= 0:
             share = 0.6 if played.way[stage, place] == 0 else 1.0
             tall = share * (height - 6)
-            pen.rect(left + 3, top + height - 3 - tall, box - 6, tall, COMPUTE)
+            pen.rect(edge + 3, top + height - 3 - tall, box - 6, tall, COMPUTE)
     words = "waits"
     if place >= 0:
         batch = int(played.micro_batch[stage, place])
@@ -108,9 +108,9 @@ def _messages(pen: Pen, walk: PassWalk, racks: Racks) -> None:
                 x, y = racks.nic(device, out=out)
                 way = "out" if out else "in"
                 size = bytes_in_words(count[0 if out else 1] * walk.steps.message_bytes)
-                told = f"NIC {way} of device {device}: {size} so far"
+                tooltip = f"NIC {way} of device {device}: {size} so far"
                 colour = load_colour(1.0 if active else 0.0)
-                pen.line((x, x), (leaf, y), colour, thick, told=told)
+                pen.line((x, x), (leaf, y), colour, thick, told=tooltip)
                 if active:
                     tip = leaf if out else y
                     pen.head(x, tip, up=out, colour=colour, size=max(2.5, thick + 1))
@@ -118,7 +118,7 @@ def _messages(pen: Pen, walk: PassWalk, racks: Racks) -> None:
 
 def _counts(walk: PassWalk, stage: int) -> tuple[int, int]:
     """Messages that each device of a stage has sent and received."""
-    pairs = [pair for one in walk.steps.states[: walk.step] for pair in one.sent]
+    pairs = [pair for state in walk.steps.states[: walk.step] for pair in state.sent]
     return sum(a == stage for a, _ in pairs), sum(b == stage for _, b in pairs)
 
 
@@ -140,13 +140,13 @@ def _timeline(pen: Pen, walk: PassWalk, top: float, width: float) -> float:
             begun, forward = start < now * (1 - 1e-9), played.way[stage, place] == 0
             high = tall * (0.6 if forward else 1.0)
             sends = long * float(parts[stage, place, 0]) / max(end - start, 1e-300)
-            told = (
+            tooltip = (
                 f"stage {stage}, {_WAYS[int(played.way[stage, place])]} of micro-batch "
                 f"{int(played.micro_batch[stage, place])}: {humanise_seconds(end - start)}, of it "
                 f"{humanise_seconds(float(parts[stage, place, 0]))} sending"
             )
             low = y + tall - high
-            pen.rect(x + 0.4, low, max(0.4, long - 0.8), high, IDLE, told=told)
+            pen.rect(x + 0.4, low, max(0.4, long - 0.8), high, IDLE, told=tooltip)
             if not begun:
                 continue
             here = min(long - 0.8, _GUTTER + room * now / total - x)  # what of it is over

@@ -75,10 +75,10 @@ def _program_finding(fill: Fill) -> str:
     last = fill.filled[-1]
     ways = len(last.ways)
     how = "the only way" if ways == 1 else f"the least of {ways} ways"
-    whole = "" if last.level is not None else f"; an iteration {program.iteration(last):g} s"
+    iteration = "" if last.level is not None else f"; an iteration {program.iteration(last):g} s"
     return (
         f"State {len(fill.filled)} of {count}: the slowest stage takes "
-        f"{last.best.slowest:g} s, {how}{whole}"
+        f"{last.best.slowest:g} s, {how}{iteration}"
     )
 
 

@@ -117,8 +117,8 @@ class Racks:
         """Upper left corner of a device."""
         row, column = self.cell(device)
         width, _ = self.box
-        left = self.node_x(device // self.per_node) + (self.node_width - self._inner) / 2
-        return left + column * self.pitch + (self.pitch - width) / 2, (
+        x = self.node_x(device // self.per_node) + (self.node_width - self._inner) / 2
+        return x + column * self.pitch + (self.pitch - width) / 2, (
             self.first_row + row * self.row_height
         )
 
@@ -129,8 +129,8 @@ class Racks:
         if self.rows == 1 and not self.short:
             return x + width * (0.7 if out else 0.3), y
         node, inside = divmod(device, self.per_node)
-        apart = self.node_width / (2 * self.per_node + 1)
-        return self.node_x(node) + (2 * inside + (1 if out else 0) + 1) * apart, self.top
+        spacing = self.node_width / (2 * self.per_node + 1)
+        return self.node_x(node) + (2 * inside + (1 if out else 0) + 1) * spacing, self.top
 
     def thick(self, capacity: float) -> float:
         """Width of a link of a capacity."""

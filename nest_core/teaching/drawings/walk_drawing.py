@@ -78,18 +78,18 @@ def finding(walk: Walk) -> str:
     verb = "has" if slow == 1 else "have"
     first = plural[LINKS[1 - slow]]
     waited = 1.0 - float(busy[1 - slow])
-    shown = f"{100 * waited:.0f} %" if waited > 0.01 else "hardly any"
+    share = f"{100 * waited:.0f} %" if waited > 0.01 else "hardly any"
     return (
-        f"{where}: {first[0].upper()}{first[1:]} {verb} waited {shown} of the time for "
+        f"{where}: {first[0].upper()}{first[1:]} {verb} waited {share} of the time for "
         f"{plural[LINKS[slow]]}"
     )
 
 
 def _subtitle(walk: Walk) -> str:
-    each = bytes_in_words(float(_now(walk).flow_bytes.max()))
+    message = bytes_in_words(float(_now(walk).flow_bytes.max()))
     nic = f", NIC {humanise_rate(_rate(walk, 1))}" if walk.nodes > 1 else ""
     rates = f"NVLink {humanise_rate(_rate(walk, 0))}{nic}".replace(".0 G", " G")
-    return f"Link width: capacity, {rates} each way; colour: load; {each} a step"
+    return f"Link width: capacity, {rates} each way; colour: load; {message} a step"
 
 
 def _reading(walk: Walk) -> str:
@@ -125,24 +125,24 @@ def _parts_told(walk: Walk) -> str:
 
 
 def _pooled(values: FloatArray, bars: int) -> list[float]:
-    return [float(one.mean()) for one in np.array_split(values, bars)]
+    return [float(values_of_bar.mean()) for values_of_bar in np.array_split(values, bars)]
 
 
 def _devices(pen: Pen, walk: Walk, racks: Racks) -> None:
-    held = walk.contents
-    bars = min(held.added.shape[2], _BARS)
+    contents = walk.contents
+    bars = min(contents.added.shape[2], _BARS)
     width, height = racks.box
     edge = min(4.0, 0.08 * width)
     step = (width - 2 * edge) / bars
     for device in range(walk.steps.network.devices):
         x, y = racks.place(device)
         pen.frame(x, y, width, height)
-        share = _pooled(held.added[walk.step, device] / held.full, bars)
-        fresh = _pooled(held.just[walk.step, device].astype(np.float64), bars)
-        own = 1 / held.full
+        share = _pooled(contents.added[walk.step, device] / contents.full, bars)
+        fresh = _pooled(contents.just[walk.step, device].astype(np.float64), bars)
+        single = 1 / contents.full
         for bar in range(bars):
             tall = share[bar] * (height - (8 if racks.rows == 1 else 24))
-            alone = share[bar] <= own * (1 + 1e-9) and held.full > 1
+            alone = share[bar] <= single * (1 + 1e-9) and contents.full > 1
             colour = MOVES if fresh[bar] > 0 else IDLE if alone else PART
             if tall > 0:
                 pen.rect(
@@ -186,11 +186,11 @@ def _nics(pen: Pen, walk: Walk, racks: Racks) -> None:
     places = [(device, out) for device in range(devices) for out in (True, False)]
     for device, out in places:
         size, so_far = float(sent[out][device]), float(total[out][device])
-        told = (
+        tooltip = (
             f"NIC {'out' if out else 'in'} of device {device}: {bytes_in_words(so_far)} so far, "
             f"{bytes_in_words(size)} in this step"
         )
-        _nic(pen, walk, racks, (device, out), size, told)
+        _nic(pen, walk, racks, (device, out), size, tooltip)
     if racks.rows == 1 and walk.nodes <= 2:
         for device, out in places:
             if sent[out][device] > 0 and np.count_nonzero(sent[out]) <= walk.nodes:
@@ -226,13 +226,13 @@ def _nic_words(pen: Pen, racks: Racks, place: tuple[int, bool], size: str) -> No
 def _totals(walk: Walk) -> dict[bool, FloatArray]:
     """What every NIC has sent and received so far."""
     devices = walk.steps.network.devices
-    found = {True: np.zeros(devices), False: np.zeros(devices)}
+    totals = {True: np.zeros(devices), False: np.zeros(devices)}
     node = walk.steps.network.node
-    for one in walk.steps.states[: walk.step]:
-        leaves = node[one.source] != node[one.target]
-        found[True] += np.bincount(one.source[leaves], one.flow_bytes[leaves], devices)
-        found[False] += np.bincount(one.target[leaves], one.flow_bytes[leaves], devices)
-    return found
+    for step in walk.steps.states[: walk.step]:
+        leaves = node[step.source] != node[step.target]
+        totals[True] += np.bincount(step.source[leaves], step.flow_bytes[leaves], devices)
+        totals[False] += np.bincount(step.target[leaves], step.flow_bytes[leaves], devices)
+    return totals
 
 
 def _inside(pen: Pen, walk: Walk, racks: Racks) -> None:
@@ -241,19 +241,19 @@ def _inside(pen: Pen, walk: Walk, racks: Racks) -> None:
     pairs = {(source, target) for source, target, _, _ in inside}
     for source, target, size, _ in inside:
         colour = load_colour(_load(walk, size, 0))
-        told = f"device {source} to {target}: {bytes_in_words(size)} in this step"
+        tooltip = f"device {source} to {target}: {bytes_in_words(size)} in this step"
         (row, column), (to_row, to_column) = racks.cell(source), racks.cell(target)
         across, down = to_column - column, to_row - row
         if abs(across) + abs(down) == 1:
             aside = 0.0 if (target, source) not in pairs else 1.0 if source < target else -1.0
             thick = min(racks.thick(_rate(walk, 0)), 9.0 if aside else 99.0)
-            _band(pen, racks, (source, target), aside * (thick / 2 + 1), thick, colour, told)
+            _band(pen, racks, (source, target), aside * (thick / 2 + 1), thick, colour, tooltip)
         elif racks.rows == 1:
-            _curve(pen, racks, source, target, colour, told)
+            _curve(pen, racks, source, target, colour, tooltip)
         elif across == column == 0:
-            _bracket(pen, racks, source, target, told)
+            _bracket(pen, racks, source, target, tooltip)
         else:
-            pen.rect(*racks.place(source), *racks.box, "none", line=MOVES, told=told)
+            pen.rect(*racks.place(source), *racks.box, "none", line=MOVES, told=tooltip)
 
 
 def _band(
@@ -269,16 +269,16 @@ def _band(
     (x, y), (to_x, to_y) = (racks.place(device) for device in ends)
     width, height = racks.box
     if y == to_y:
-        left, gap = min(x, to_x) + width, abs(to_x - x) - width
+        x_start, gap = min(x, to_x) + width, abs(to_x - x) - width
         top = y + height / 2 + aside - thick / 2
-        pen.rect(left, top, gap, thick, colour, told=told)
-        middle = (left + gap / 2, top + thick / 2)
+        pen.rect(x_start, top, gap, thick, colour, told=told)
+        middle = (x_start + gap / 2, top + thick / 2)
         turn = (1.0 if to_x > x else -1.0, 0.0)
     else:
         above, gap = min(y, to_y) + height, abs(to_y - y) - height
-        left = x + width / 2 + aside - thick / 2
-        pen.rect(left, above, thick, gap, colour, told=told)
-        middle, turn = (left + thick / 2, above + gap / 2), (0.0, 1.0 if to_y > y else -1.0)
+        x_start = x + width / 2 + aside - thick / 2
+        pen.rect(x_start, above, thick, gap, colour, told=told)
+        middle, turn = (x_start + thick / 2, above + gap / 2), (0.0, 1.0 if to_y > y else -1.0)
     pen.chevron(middle, turn, min(6.0, 0.42 * gap, 0.5 * thick + 1))
 
 
@@ -318,13 +318,13 @@ def _times(pen: Pen, walk: Walk, top: float, width: float) -> float:
         pen.text(0, y + 28, bytes_in_words(most[row]), anchor="start", quiet=True)
         if not gap:
             pen.track(_GUTTER, y, room, 26)
-        for one in states:
-            start = _GUTTER + room * (one.seconds - one.taken_s) / total
-            long = room * one.taken_s / total
+        for state in states:
+            start = _GUTTER + room * (state.seconds - state.taken_s) / total
+            long = room * state.taken_s / total
             if gap:
                 pen.track(start, y, long - gap, 26)
-            if one.number <= walk.step and one.busy_s[row] > 0:
-                share = float(one.busy_s[row]) / one.taken_s
+            if state.number <= walk.step and state.busy_s[row] > 0:
+                share = float(state.busy_s[row]) / state.taken_s
                 pen.rect(start, y, max(0.4, (long - gap) * share), 26, MOVES)
     return _clock(pen, walk, top, top + 40 * len(level_names) - 14, width)
 
@@ -348,11 +348,11 @@ def _clock(pen: Pen, walk: Walk, top: float, end: float, width: float) -> float:
     taken: list[tuple[float, float]] = []
     for at, text, bold in marks:
         long = 0.52 * len(text) * pen.text_px
-        left = min(max(at - long / 2, 0.0), width - long)
-        if any(left < b + 8 and a < left + long + 8 for a, b in taken):
+        start = min(max(at - long / 2, 0.0), width - long)
+        if any(start < b + 8 and a < start + long + 8 for a, b in taken):
             continue
-        taken.append((left, left + long))
-        anchor: Anchor = "end" if left + long > width - 1 else "middle"
+        taken.append((start, start + long))
+        anchor: Anchor = "end" if start + long > width - 1 else "middle"
         pen.text(
             width if anchor == "end" else max(at, long / 2),
             words,

@@ -90,9 +90,9 @@ def lesson(key: str) -> Lesson:
     InputError
         For another key.
     """
-    for one in LESSONS:
-        if one.key == key:
-            return one
+    for candidate in LESSONS:
+        if candidate.key == key:
+            return candidate
     raise InputError(
         "lesson", "must be one of the lessons", key, "pick " + ", ".join(x.key for x in LESSONS)
     )

@@ -75,10 +75,14 @@ def contents(found: Steps) -> Contents:
     for entries in rounds:
         before, now = now, now.copy()
         fresh = np.zeros(now.shape, dtype=bool)
-        for one in entries:
-            gone = np.ones(len(one.parts), np.int64) if exchange else before[one.source, one.parts]
-            now[one.target, one.parts] = gone + (before[one.target, one.parts] if one.adds else 0)
-            fresh[one.target, one.parts] = True
+        for move in entries:
+            gone = (
+                np.ones(len(move.parts), np.int64) if exchange else before[move.source, move.parts]
+            )
+            now[move.target, move.parts] = gone + (
+                before[move.target, move.parts] if move.adds else 0
+            )
+            fresh[move.target, move.parts] = True
         added.append(now)
         just.append(fresh)
     return Contents(np.array(added), np.array(just), 1 if exchange else size)
@@ -91,10 +95,10 @@ def moves(found: Steps) -> list[list[Move]]:
         size = len(group)
         return [
             [
-                Move(int(group[i]), int(group[(i + apart) % size]), np.array([i]), adds=False)
+                Move(int(group[i]), int(group[(i + distance) % size]), np.array([i]), adds=False)
                 for i in range(size)
             ]
-            for apart in range(1, size)
+            for distance in range(1, size)
         ]
     if found.algorithm == "ring":
         levels = [[group]]
@@ -115,17 +119,19 @@ def moves(found: Steps) -> list[list[Move]]:
 
 def _rings(levels: list[list[IntArray]], size: int) -> list[list[Move]]:
     """Scatter level by level and gather back, round the rings of every level."""
-    held = {int(one): np.arange(size) for level in levels for row in level for one in row}
-    there: list[list[Move]] = []
+    blocks_of = {
+        int(device): np.arange(size) for level in levels for row in level for device in row
+    }
+    scatter: list[list[Move]] = []
     back: list[list[Move]] = []
     for level in levels:
         turns = range(len(level[0]) - 1)
-        blocks = [np.split(held[int(row[0])], len(row)) for row in level]
-        there += [_turned(level, blocks, turn + 1, adds=True) for turn in turns]
+        blocks = [np.split(blocks_of[int(row[0])], len(row)) for row in level]
+        scatter += [_turned(level, blocks, turn + 1, adds=True) for turn in turns]
         back = [*(_turned(level, blocks, turn, adds=False) for turn in turns), *back]
         for row, parts in zip(level, blocks, strict=True):
-            held.update({int(one): part for one, part in zip(row, parts, strict=True)})
-    return [*there, *back]
+            blocks_of.update({int(device): part for device, part in zip(row, parts, strict=True)})
+    return [*scatter, *back]
 
 
 def _turned(

@@ -71,17 +71,17 @@ class Given:
                 rule = "must be one of its values"
                 raise InputError(name, rule, value, "use " + ", ".join(self.values))
             return value
-        whole = isinstance(self.standard, int)
-        wrong = isinstance(value, str | bool) or (whole and value != int(value))
+        is_whole = isinstance(self.standard, int)
+        wrong = isinstance(value, str | bool) or (is_whole and value != int(value))
         if wrong or not self.min <= float(value) <= self.max:
-            kind = "whole number" if whole else "number"
+            kind = "whole number" if is_whole else "number"
             raise InputError(
                 name,
                 f"must be a {kind} from {self.min:g} to {self.max:g}",
                 value,
                 "change it",
             )
-        return int(value) if whole else float(value)
+        return int(value) if is_whole else float(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +121,12 @@ class Figure:
         """All that is given, where a file says some of it."""
         for name in given:
             if name not in self.given:
-                known = ", ".join(self.given) or "none: this figure takes nothing"
+                names = ", ".join(self.given) or "none: this figure takes nothing"
                 rule = f"must be something that the figure {self.key} takes"
-                raise InputError(f"{where}.{name}", rule, given[name], f"use {known}")
+                raise InputError(f"{where}.{name}", rule, given[name], f"use {names}")
         return {
-            name: one.check(f"{where}.{name}", given.get(name, one.standard))
-            for name, one in self.given.items()
+            name: bounds.check(f"{where}.{name}", given.get(name, bounds.standard))
+            for name, bounds in self.given.items()
         }
 
     def number(self, name: str, given: Settings, where: str = "words") -> Value:
@@ -138,7 +138,7 @@ class Figure:
         row = self.row(given) if self.row else {}
         if name in row:
             return row[name]
-        known = ", ".join((*self.names, *row)) or "none: this figure computes no numbers"
+        names = ", ".join((*self.names, *row)) or "none: this figure computes no numbers"
         raise InputError(
-            where, f"must name what the figure {self.key} computes", name, f"use {known}"
+            where, f"must name what the figure {self.key} computes", name, f"use {names}"
         )

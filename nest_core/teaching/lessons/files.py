@@ -147,8 +147,8 @@ def _check_names(file: LessonFile, figure: Figure) -> None:
     """Refuse a name in braces that the figure lacks, wherever it stands."""
     if figure.row is not None:
         return
-    for where, said in _all_words(file.model_dump(exclude={"inputs", "control"}), ""):
-        for name in names_in(said):
+    for where, text in _all_words(file.model_dump(exclude={"inputs", "control"}), ""):
+        for name in names_in(text):
             if name not in figure.names and (where, name) != ("exercise.solution", _ANSWER):
                 figure.number(name, {}, where)
 
@@ -197,8 +197,8 @@ def _brief(file: LessonFile, figure: Figure, given: Settings) -> Brief:
             rule = "must become the key of a choice"
             raise InputError("question.right", rule, right, "use " + ", ".join(question.choices))
     elif isinstance(question.right, str):
-        found = _numeric(figure, question.right, given, "question.right")
-        right = found / scale(question.unit)
+        value = _numeric(figure, question.right, given, "question.right")
+        right = value / scale(question.unit)
     else:
         right = question.right
     return Brief(
@@ -206,7 +206,7 @@ def _brief(file: LessonFile, figure: Figure, given: Settings) -> Brief:
             words(question.text),
             right,
             words(question.answer),
-            tuple(Choice(key, words(said)) for key, said in question.choices.items()),
+            tuple(Choice(key, words(text)) for key, text in question.choices.items()),
             question.unit,
             question.most,
             question.tolerance,
@@ -215,35 +215,38 @@ def _brief(file: LessonFile, figure: Figure, given: Settings) -> Brief:
             file.minutes,
             words(notes.expected, "notes.expected"),
             tuple(
-                (words(one.answer, "notes.mistakes"), words(one.overlooks, "notes.mistakes"))
-                for one in notes.mistakes
+                (
+                    words(mistake.answer, "notes.mistakes"),
+                    words(mistake.overlooks, "notes.mistakes"),
+                )
+                for mistake in notes.mistakes
             ),
-            tuple(words(said, "notes.discuss") for said in notes.discuss),
+            tuple(words(text, "notes.discuss") for text in notes.discuss),
         ),
     )
 
 
 def _numeric(figure: Figure, name: str, given: Settings, where: str) -> float:
-    found = figure.number(name, given, where)
-    if isinstance(found, str):
+    value = figure.number(name, given, where)
+    if isinstance(value, str):
         raise InputError(where, "must name a number", name, "name another")
-    return float(found)
+    return float(value)
 
 
 def _controls(asked: list[ControlTable] | None, figure: Figure) -> tuple[Control, ...]:
     """The figure's controls, or those that a file names, with what it says of them."""
     if asked is None:
         return figure.controls
-    known = {control.key: control for control in figure.controls}
-    found = []
-    for number, one in enumerate(asked):
+    by_key = {control.key: control for control in figure.controls}
+    controls = []
+    for number, table in enumerate(asked):
         where = f"control[{number}]"
-        if one.key not in known:
+        if table.key not in by_key:
             rule = f"must be a control of the figure {figure.key}"
-            offered = ", ".join(known) or "none: it has no controls"
-            raise InputError(f"{where}.key", rule, one.key, f"use {offered}")
-        found.append(_control(one, known[one.key], where))
-    return tuple(found)
+            offered = ", ".join(by_key) or "none: it has no controls"
+            raise InputError(f"{where}.key", rule, table.key, f"use {offered}")
+        controls.append(_control(table, by_key[table.key], where))
+    return tuple(controls)
 
 
 def _control(asked: ControlTable, base: Control, where: str) -> Control:
@@ -277,24 +280,28 @@ def _exported(
     asked: Mapping[str, list[Value]], controls: tuple[Control, ...]
 ) -> dict[str, tuple[Value, ...]]:
     """Values of controls in the lesson's own file, each with where the control starts."""
-    known = {control.key: control for control in controls}
+    by_key = {control.key: control for control in controls}
     for key, values in asked.items():
-        if key not in known:
-            rule, offered = "must be a control of the lesson", ", ".join(known) or "none"
+        if key not in by_key:
+            rule, offered = "must be a control of the lesson", ", ".join(by_key) or "none"
             raise InputError(f"export.{key}", rule, values, f"use {offered}")
         for value in values:
-            if value not in known[key].values:
+            if value not in by_key[key].values:
                 rule = "must be among the control's values"
-                offered = ", ".join(map(str, known[key].values))
+                offered = ", ".join(map(str, by_key[key].values))
                 raise InputError(f"export.{key}", rule, value, f"use {offered}")
     return {
-        key: tuple(one for one in known[key].values if one in values or one == known[key].standard)
+        key: tuple(
+            value
+            for value in by_key[key].values
+            if value in values or value == by_key[key].standard
+        )
         for key, values in asked.items()
     }
 
 
 def _exercise(asked: ExerciseTable, figure: Figure) -> Exercise:
-    drawn = {name: _drawn(one) for name, one in asked.given.items()}
+    drawn = {name: _drawn(numbers) for name, numbers in asked.given.items()}
     for name, values in drawn.items():
         for value in (values[0], values[-1]):
             figure.at({name: value}, "exercise.given")

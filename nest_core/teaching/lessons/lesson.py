@@ -215,7 +215,7 @@ class Reveal:
 
     Parameters
     ----------
-    found : object
+    content : object
         What `nest_core.teaching.drawings.lesson_pictures` draws.
     texts : tuple of str
         The explanation, short.
@@ -223,7 +223,7 @@ class Reveal:
     tables : tuple of Table
     """
 
-    found: object
+    content: object
     texts: tuple[str, ...] = ()
     formulas: tuple[Formula, ...] = ()
     tables: tuple[Table, ...] = ()
@@ -327,25 +327,25 @@ class Lesson:
         InputError
             For a control that the lesson lacks, or a value that it does not offer.
         """
-        known = {control.key: control for control in self.controls}
+        by_key = {control.key: control for control in self.controls}
         for key, value in settings.items():
-            if key not in known:
+            if key not in by_key:
                 raise InputError(
                     f"{self.key}.{key}",
                     "must be a control of the lesson",
                     value,
-                    "use " + ", ".join(known),
+                    "use " + ", ".join(by_key),
                 )
-            if value not in known[key].values:
+            if value not in by_key[key].values:
                 raise InputError(
                     f"{self.key}.{key}",
                     "must be a value that the lesson offers",
                     value,
-                    "use " + ", ".join(map(str, known[key].values)),
+                    "use " + ", ".join(map(str, by_key[key].values)),
                 )
-        whole = {**self.standard, **settings}
+        complete = {**self.standard, **settings}
         for control in self.controls:
-            offered = control.offered(whole)
-            if whole[control.key] not in offered:
-                whole[control.key] = offered[-1]
-        return self.show(whole)
+            offered = control.offered(complete)
+            if complete[control.key] not in offered:
+                complete[control.key] = offered[-1]
+        return self.show(complete)

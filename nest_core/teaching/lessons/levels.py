@@ -138,20 +138,20 @@ def cells(mapping: str, objective: str) -> tuple[Cell, ...]:
         Of `OBJECTIVES`.
     """
     combine, between = OBJECTIVES[objective], levels_between(mapping)
-    known: dict[tuple[int, int, int | None], Cell] = {}
+    table: dict[tuple[int, int, int | None], Cell] = {}
     for stage in reversed(range(STAGES)):
         after = between[stage] if stage < STAGES - 1 else None
         firsts = [0] if stage == 0 else range(LAYERS - STAGES + stage, stage - 1, -1)
         for first in firsts:
             for level in range(len(hop_seconds())) if stage else [None]:
-                found = []
+                candidates = []
                 for end in _ends(stage, first):
                     load = _load(first, end, level, after)
-                    rest = known[stage + 1, end, after].best.total if after is not None else 0.0
+                    rest = table[stage + 1, end, after].best.total if after is not None else 0.0
                     total = combine(load, rest) if after is not None else load
-                    found.append(Candidate(end, load, rest, total))
-                known[stage, first, level] = Cell(stage, first, level, tuple(found))
-    return tuple(known.values())
+                    candidates.append(Candidate(end, load, rest, total))
+                table[stage, first, level] = Cell(stage, first, level, tuple(candidates))
+    return tuple(table.values())
 
 
 def _ends(stage: int, first: int) -> list[int]:
@@ -227,23 +227,23 @@ class DynamicTable:
 
 def _show(settings: Settings) -> Reveal:
     mapping, objective = str(settings["seats"]), str(settings["held"])
-    whole = cells(mapping, objective)
+    every = cells(mapping, objective)
     step = int(settings["step"])
-    filled = whole[:step]
-    done = step == len(whole)
+    filled = every[:step]
+    done = step == len(every)
     cuts = chosen_cuts(mapping, objective) if done else ()
-    found = DynamicTable(
-        mapping, objective, filled, whole, MAPPINGS[mapping], levels_between(mapping), cuts
+    table = DynamicTable(
+        mapping, objective, filled, every, MAPPINGS[mapping], levels_between(mapping), cuts
     )
-    texts = _told(found)
+    texts = _told(table)
     formulas = [_pairs()]
     tables: tuple[Table, ...] = ()
     if filled:
-        formulas.insert(0, _load_formula(found, filled[-1]))
-        tables = (_candidates(found, filled[-1]),)
+        formulas.insert(0, _load_formula(table, filled[-1]))
+        tables = (_candidates(table, filled[-1]),)
     if done:
-        formulas.append(_iteration(found))
-    return Reveal(found, texts, tuple(formulas), tables)
+        formulas.append(_iteration(table))
+    return Reveal(table, texts, tuple(formulas), tables)
 
 
 def _told(found: DynamicTable) -> tuple[str, ...]:
@@ -314,13 +314,13 @@ def _pairs() -> Formula:
 def _candidates(found: DynamicTable, cell: Cell) -> Table:
     lines = tuple(
         {
-            "stage takes layers": _layers((cell.first, one.end)).removeprefix("layers "),
-            "its load, s": f"{one.load:g}",
-            "goes on with, s": f"{one.rest:g}" if cell.stage < STAGES - 1 else "–",
-            _HELD[found.objective] + ", s": f"{one.total:g}",
-            "": "least" if one == cell.best else "",
+            "stage takes layers": _layers((cell.first, candidate.end)).removeprefix("layers "),
+            "its load, s": f"{candidate.load:g}",
+            "goes on with, s": f"{candidate.rest:g}" if cell.stage < STAGES - 1 else "–",
+            _HELD[found.objective] + ", s": f"{candidate.total:g}",
+            "": "least" if candidate == cell.best else "",
         }
-        for one in cell.candidates
+        for candidate in cell.candidates
     )
     return Table("What the cell was the least of", "One line per cut that is possible here", lines)
 
@@ -388,14 +388,14 @@ LEVELS = Figure(
     ),
     _show,
     {
-        **{f"t{number}": Given(one, 0, 1e6) for number, one in enumerate(SECONDS, start=1)},
+        **{f"t{number}": Given(seconds, 0, 1e6) for number, seconds in enumerate(SECONDS, start=1)},
         **{f"u{number}": Given(UNITS[number], 0, 1e6) for number in range(1, LAYERS)},
         "m": Given(MICRO_BATCHES, 1, 4096),
     },
     {
         "layers": lambda given: LAYERS,
-        "times": lambda given: ", ".join(f"{one:g}" for one in SECONDS),
-        "data": lambda given: ", ".join(f"{one:g}" for one in UNITS[1:-1]),
+        "times": lambda given: ", ".join(f"{seconds:g}" for seconds in SECONDS),
+        "data": lambda given: ", ".join(f"{units:g}" for units in UNITS[1:-1]),
         "stages": lambda given: STAGES,
         "places": lambda given: network().devices,
         "inside": lambda given: hop_seconds()[0],
@@ -404,7 +404,7 @@ LEVELS = Figure(
         "others": lambda given: _large().devices - 1,
         "levels": lambda given: len(_large().levels),
         "level_names": lambda given: ", ".join(level.name for level in _large().levels),
-        "loads": lambda given: ", ".join(f"{one:g}" for one in _loads(given)),
+        "loads": lambda given: ", ".join(f"{seconds:g}" for seconds in _loads(given)),
         "iteration": lambda given: _exercise(given).iteration_s,
     },
 )

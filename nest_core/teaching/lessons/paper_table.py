@@ -92,15 +92,15 @@ def leads(model: str, devices: int) -> Leads:
     one_unit = replace(
         instance, bandwidths=tuple(rate / _PER_SECOND for rate in instance.bandwidths)
     )
-    shown = printed_rows(FIGURE).get(cell.key, {})
+    printed = printed_rows(FIGURE).get(cell.key, {})
     columns = [
-        {name: _over(shown.get("nest"), shown.get(name)) for name in _PLACED},
+        {name: _over(printed.get("nest"), printed.get(name)) for name in _PLACED},
         _computed(instance, StageOrder.AS_PUBLISHED),
         _computed(instance, StageOrder.RIGHT),
         _computed(one_unit, StageOrder.RIGHT),
     ]
-    found = tuple(Lead(name, tuple(column.get(name) for column in columns)) for name in _PLACED)
-    return Leads(model_name(model), devices, found, *_sizes(instance))
+    rows = tuple(Lead(name, tuple(column.get(name) for column in columns)) for name in _PLACED)
+    return Leads(model_name(model), devices, rows, *_sizes(instance))
 
 
 def _over(ours: float | None, theirs: float | None) -> float | None:
@@ -118,7 +118,7 @@ def _computed(instance: Instance, order: StageOrder) -> dict[str, float | None]:
 def _sizes(instance: Instance) -> tuple[float, float]:
     """The largest transfer of NEST's plan in seconds, and the longest layer in milliseconds."""
     solution = solve(instance)
-    layers = next(one for one in instance.widths if one.width == solution.tensor_parallel)
+    layers = next(width for width in instance.widths if width.width == solution.tensor_parallel)
     longest = max(map(sum, zip(layers.forward, layers.backward, strict=True)))
     between = boundary_levels(instance, instance.stage_devices(layers.width), len(solution.stages))
     rate = min(instance.bandwidths[: max(between) + 1])
@@ -127,30 +127,30 @@ def _sizes(instance: Instance) -> tuple[float, float]:
 
 
 def _show(settings: Settings) -> Reveal:
-    found = leads(str(settings["model"]), int(settings["devices"]))
-    formulas = [_lead_formula(found, lead) for lead in found.leads if lead.ratios[1] is not None]
+    cell = leads(str(settings["model"]), int(settings["devices"]))
+    formulas = [_lead_formula(cell, lead) for lead in cell.leads if lead.ratios[1] is not None]
     formulas.append(
         Formula(
             "A transfer beside a layer",
             "bytes / (bytes/s) is added to milliseconds",
-            f"{humanise_seconds(found.transfer_s)} counts as "
-            f"{_short(found.transfer_s / _PER_SECOND)}; the longest layer takes "
-            f"{found.layer_ms:.3g} ms",
+            f"{humanise_seconds(cell.transfer_s)} counts as "
+            f"{_short(cell.transfer_s / _PER_SECOND)}; the longest layer takes "
+            f"{cell.layer_ms:.3g} ms",
             "docs/decisions/published-package.md",
         )
     )
     return Reveal(
-        found,
+        cell,
         (
             "The artifact prices other planners' stages in reverse: their last stage pays the "
-            "largest stash and recomputes, their first is spared. " + _moved(found),
+            "largest stash and recomputes, their first is spared. " + _moved(cell),
             "It also adds seconds of transfer to milliseconds of compute: the network is a "
             "thousand times too fast. Put right, plans that communicate little hardly move.",
             "A fault is not yet a wrong conclusion: recompute the row before you dismiss it, or "
             "believe it.",
         ),
         tuple(formulas),
-        (_table(found),),
+        (_table(cell),),
     )
 
 
@@ -161,14 +161,14 @@ def _short(seconds: float) -> str:
 
 def _moved(found: Leads) -> str:
     """What the right order makes of the leads."""
-    told = []
+    changes = []
     for lead in found.leads:
         _, published, right, _ = lead.ratios
         if published is not None and right is not None and abs(published / right - 1) > 0.005:
-            told.append(f"{PLANNERS[lead.planner]} from {published:.3g} to {right:.3g}")
-    if not told:
+            changes.append(f"{PLANNERS[lead.planner]} from {published:.3g} to {right:.3g}")
+    if not changes:
         return "In this cell that changes no lead."
-    return f"In the right order NEST's lead changes: over {', over '.join(told)}."
+    return f"In the right order NEST's lead changes: over {', over '.join(changes)}."
 
 
 def _lead_formula(found: Leads, lead: Lead) -> Formula:

@@ -54,7 +54,7 @@ class PassWalk:
     def waited(self) -> float:
         """Share of all stages' time so far in which they waited."""
         done = self.steps.states[: max(self.step, 1)]
-        idle = sum(one.taken_s * float((one.running < 0).mean()) for one in done)
+        idle = sum(state.taken_s * float((state.running < 0).mean()) for state in done)
         return idle / done[-1].seconds
 
 
@@ -70,18 +70,18 @@ def passed(schedule: str, stages: int, micro_batches: int, nic_GBps: float) -> P
     nic_GBps : float
         One NIC for each device, one direction.
     """
-    named, virtual = SCHEDULES[schedule]
+    order, virtual = SCHEDULES[schedule]
     layers = stages * virtual
-    point = Point(PER_NODE, True, 1, stages, 1, 0, ORDER, schedule=named, interleave=virtual)
-    whole = bare_chain(
+    point = Point(PER_NODE, True, 1, stages, 1, 0, ORDER, schedule=order, interleave=virtual)
+    chain = bare_chain(
         noded(stages, PER_NODE, nic_GBps),
         ((FORWARD_S + BACKWARD_S) / virtual,) * layers,
         (FORWARD_S / virtual,) * layers,
         (0.0, *(MESSAGE,) * (layers - 1), 0.0),
         micro_batches,
     )
-    report = price(whole, Plan(point, tuple(range(layers + 1)), ("none",) * stages))
-    return pass_steps(whole, timeline(whole, report))
+    report = price(chain, Plan(point, tuple(range(layers + 1)), ("none",) * stages))
+    return pass_steps(chain, timeline(chain, report))
 
 
 def _chosen(settings: Settings) -> PassSteps:
@@ -102,11 +102,11 @@ MOST = 512
 
 
 def _show(settings: Settings) -> Reveal:
-    found = _chosen(settings)
-    walk = PassWalk(found, int(settings["step"]), 1e9 * float(settings["nic"]))
+    steps = _chosen(settings)
+    walk = PassWalk(steps, int(settings["step"]), 1e9 * float(settings["nic"]))
     schedule, stages, count = str(settings["schedule"]), int(settings["pp"]), int(settings["m"])
-    whole = PassWalk(found, len(found.states), walk.nic_Bps)
-    report = found.timeline.report
+    end = PassWalk(steps, len(steps.states), walk.nic_Bps)
+    report = steps.timeline.report
     _, virtual = SCHEDULES[schedule]
     crossings = 2 * (virtual * stages - 1) * count
     return Reveal(
@@ -118,7 +118,7 @@ def _show(settings: Settings) -> Reveal:
                 "(pp - 1) / (v m + pp - 1)",
                 f"({stages} - 1) / ({virtual} · {count} + {stages} - 1) = "
                 f"{percent((stages - 1) / (virtual * count + stages - 1))}; with it stages wait "
-                f"{percent(whole.waited)}",
+                f"{percent(end.waited)}",
                 "Narayanan et al. 2021 (SC), section 2.2",
             ),
             Formula(
@@ -130,7 +130,7 @@ def _show(settings: Settings) -> Reveal:
             Formula(
                 "Iteration",
                 "sum(t) + (m - 1) max(t)",
-                f"played back {humanise_seconds(found.seconds)}; the price, in which every "
+                f"played back {humanise_seconds(steps.seconds)}; the price, in which every "
                 f"micro-batch waits for the slowest stage, {humanise_seconds(report.iteration_s)}",
                 "method.md, Time; pp - 1 is divided by v where stages are interleaved",
             ),

@@ -120,11 +120,11 @@ def _stash_report(given: Settings) -> Report:
 
 def _held(given: Settings) -> int:
     """Return the micro-batches that a stage, counted from 1, holds at its fullest."""
-    held = _flying(str(given["schedule"]), given)
+    flying = _flying(str(given["schedule"]), given)
     stage = int(given["stage"])
-    if stage > len(held):
-        raise InputError("stage", f"must be at most pp, {len(held)}", stage, "make it smaller")
-    return held[stage - 1]
+    if stage > len(flying):
+        raise InputError("stage", f"must be at most pp, {len(flying)}", stage, "make it smaller")
+    return flying[stage - 1]
 
 
 def _fullest_bytes(report: Report) -> float:

@@ -132,10 +132,10 @@ def chain() -> Problem:
 @cache
 def places() -> Slots:
     """Where stages may sit, from the far end."""
-    found = slots(network(), PAPER_ORDER, 1, WIDTH)
-    if found is None:
+    result = slots(network(), PAPER_ORDER, 1, WIDTH)
+    if result is None:
         raise ValueError("two devices fit into a node of four")
-    return found
+    return result
 
 
 @cache
@@ -156,10 +156,10 @@ def states() -> tuple[State, ...]:
 
     Of states that differ in their devices alone, the one with the fewest is kept.
     """
-    found: list[State] = []
+    table: list[State] = []
     for stages in range(1, min(len(places()), LAYERS) + 1):
         # Where the first of so many stages may sit, and what it goes on with there.
-        before = {one.level: one.producer for one in found if one.stages == stages - 1}
+        before = {state.level: state.producer for state in table if state.stages == stages - 1}
         before.pop(None, None)
         sits: dict[int, list[int | None]] = {0: [None]} if stages == 1 else {}
         for level, slot in before.items():
@@ -174,14 +174,14 @@ def states() -> tuple[State, ...]:
             if fewest:
                 producer, slot = min(fewest)
                 for first in reversed(range(1, LAYERS - stages + 1)):
-                    ways = _ways(found, stages, first, level, sits[slot])
-                    found.append(State(stages, level, first, slot, producer, ways))
+                    ways = _ways(table, stages, first, level, sits[slot])
+                    table.append(State(stages, level, first, slot, producer, ways))
         every = [(slot, level) for slot in sits for level in sits[slot]]
-        ways = _ways(found, stages, 0, None, [level for _, level in every])
+        ways = _ways(table, stages, 0, None, [level for _, level in every])
         best = min(ways, key=lambda one: one.slowest)
         slot = next(slot for slot, level in every if _after(stages, level) == best.after)
-        found.append(State(stages, None, 0, slot, slot, ways))
-    return tuple(found)
+        table.append(State(stages, None, 0, slot, slot, ways))
+    return tuple(table)
 
 
 def _after(stages: int, level: int | None) -> tuple[int, int] | None:
@@ -194,9 +194,9 @@ def _ways(
     ways = []
     for after in afters:
         rest = {
-            one.first: one.best.slowest
-            for one in found
-            if after is not None and (one.stages, one.level) == (stages - 1, after)
+            state.first: state.best.slowest
+            for state in found
+            if after is not None and (state.stages, state.level) == (stages - 1, after)
         }
         ends = [LAYERS] if stages == 1 else [end for end in sorted(rest) if end > first]
         for end in ends:
@@ -214,17 +214,17 @@ def _load(first: int, end: int, before: int | None, after: int | None) -> float:
 
 def path(state: State) -> tuple[State, ...]:
     """A state and those that it goes on with, down to the last stage."""
-    found = [state]
-    while (best := found[-1].best).after is not None:
+    states_on_path = [state]
+    while (best := states_on_path[-1].best).after is not None:
         stages, level = best.after
-        found.append(
+        states_on_path.append(
             next(
-                one
-                for one in states()
-                if (one.stages, one.level, one.first) == (stages, level, best.end)
+                candidate
+                for candidate in states()
+                if (candidate.stages, candidate.level, candidate.first) == (stages, level, best.end)
             )
         )
-    return tuple(found)
+    return tuple(states_on_path)
 
 
 def iteration(state: State) -> float:
@@ -234,7 +234,7 @@ def iteration(state: State) -> float:
 
 def chosen() -> State:
     """The state with the shortest iteration, the fewest stages among equals."""
-    return min((one for one in states() if one.level is None), key=iteration)
+    return min((state for state in states() if state.level is None), key=iteration)
 
 
 _STEPS = tuple(range(len(states()) + 2))
@@ -260,17 +260,17 @@ class Fill:
 
 
 def _show(settings: Settings) -> Reveal:
-    step, whole = int(settings["step"]), states()
-    filled, done = whole[:step], step > len(whole)
+    step, every = int(settings["step"]), states()
+    filled, done = every[:step], step > len(every)
     last = chosen() if done else filled[-1] if filled else None
-    found = Fill(filled, path(last) if last else (), done)
+    fill = Fill(filled, path(last) if last else (), done)
     formulas = [_recurrence(last)] if last else []
     tables: tuple[Table, ...] = ()
     if done:
         tables = (_objective(),)
     elif last:
         tables = (_compared(last),)
-    return Reveal(found, _told(found, last), (*formulas, _matrices()), tables)
+    return Reveal(fill, _told(fill, last), (*formulas, _matrices()), tables)
 
 
 def _told(found: Fill, last: State | None) -> tuple[str, ...]:
@@ -335,14 +335,14 @@ def _compared(last: State) -> Table:
     lines = tuple(
         {
             "stage takes layers": f"{last.first + 1}"
-            + (f" to {one.end}" if one.end > last.first + 1 else ""),
-            "consumer": LEVEL_NAMES[one.after[1]] if one.after else "none",
-            "its load, s": f"{one.load:g}",
-            "goes on with, s": f"{one.rest:g}" if one.after else "–",
-            "slowest, s": f"{one.slowest:g}",
-            "": "least" if one == last.best else "",
+            + (f" to {way.end}" if way.end > last.first + 1 else ""),
+            "consumer": LEVEL_NAMES[way.after[1]] if way.after else "none",
+            "its load, s": f"{way.load:g}",
+            "goes on with, s": f"{way.rest:g}" if way.after else "–",
+            "slowest, s": f"{way.slowest:g}",
+            "": "least" if way == last.best else "",
         }
-        for one in last.ways
+        for way in last.ways
     )
     return Table("What the state was the least of", "One line per cut and level of the link", lines)
 
@@ -351,13 +351,13 @@ def _objective() -> Table:
     best = chosen()
     lines = tuple(
         {
-            "stages": str(one.stages),
-            "slowest, s": f"{one.best.slowest:g}",
-            "(m + S - 1) max t, s": f"{iteration(one):g}",
-            "": "chosen" if one == best else "",
+            "stages": str(state.stages),
+            "slowest, s": f"{state.best.slowest:g}",
+            "(m + S - 1) max t, s": f"{iteration(state):g}",
+            "": "chosen" if state == best else "",
         }
-        for one in states()
-        if one.level is None
+        for state in states()
+        if state.level is None
     )
     return Table("Which answer is taken", f"m = {MICRO_BATCHES} micro-batches", lines)
 
@@ -407,8 +407,8 @@ PROGRAM = Figure(
     },
     {
         "layers": lambda given: LAYERS,
-        "times": lambda given: ", ".join(f"{one:g}" for one in SECONDS),
-        "data": lambda given: ", ".join(f"{one:g}" for one in UNITS[1:-1]),
+        "times": lambda given: ", ".join(f"{seconds:g}" for seconds in SECONDS),
+        "data": lambda given: ", ".join(f"{units:g}" for units in UNITS[1:-1]),
         "inside": lambda given: hop_seconds()[0],
         "across": lambda given: hop_seconds()[1],
         "m": lambda given: MICRO_BATCHES,

@@ -70,13 +70,15 @@ def readings(text: str, unit: str, where: str = "answer") -> tuple[float, ...]:
     >>> readings("0.429", "%")
     (0.429, 42.9)
     """
-    found = _WRITTEN.fullmatch(re.sub(r"(?<=\d)[\s_](?=\d{3}\b)", "", " ".join(text.split())))
-    numbers = _numbers(found[1].replace("\u2212", "-")) if found else ()
-    if not found or not numbers:
+    match = _WRITTEN.fullmatch(re.sub(r"(?<=\d)[\s_](?=\d{3}\b)", "", " ".join(text.split())))
+    numbers = _numbers(match[1].replace("\u2212", "-")) if match else ()
+    if not match or not numbers:
         raise InputError(where, "must be a number", text, f"write one in {unit or 'digits'}")
-    written = found[2].rstrip(".").strip()
+    written = match[2].rstrip(".").strip()
     if not written or written.lower() == unit.lower():
-        shares = [100 * one for one in numbers if unit == "%" and not written and abs(one) <= 1]
+        shares = [
+            100 * number for number in numbers if unit == "%" and not written and abs(number) <= 1
+        ]
         return (*numbers, *shares)
     kind = next((units for units in UNITS.values() if unit in units), {unit: 1.0})
     near = kind.get(written) or {name.lower(): size for name, size in kind.items()}.get(
@@ -85,7 +87,7 @@ def readings(text: str, unit: str, where: str = "answer") -> tuple[float, ...]:
     if near is None:
         rule = f"must be in {unit}" if unit else "must be a plain number"
         raise InputError(where, rule, text, "use " + ", ".join(kind) if unit else "leave it out")
-    return tuple(one * near / scale(unit) for one in numbers)
+    return tuple(number * near / scale(unit) for number in numbers)
 
 
 def _numbers(text: str) -> tuple[float, ...]:
@@ -102,6 +104,6 @@ def _numbers(text: str) -> tuple[float, ...]:
         if re.fullmatch(r"[+-]?\d{1,3},\d{3}", plain):
             tries.append(plain.replace(",", ""))
     try:
-        return tuple(float(one) for one in tries)
+        return tuple(float(number) for number in tries)
     except ValueError:  # several decimal marks
         return ()

@@ -80,10 +80,10 @@ def walked(algorithm: str, fabric: str, nic_GBps: float) -> tuple[Steps, Content
         One NIC for each device, one direction.
     """
     nodes, per_node = _sizes(fabric)
-    op, named = ALGORITHMS[algorithm]
+    op, algorithm_name = ALGORITHMS[algorithm]
     network = noded(nodes, per_node, nic_GBps)
-    found = steps(network, op, named, GIGABYTE, network.devices)
-    return found, contents(found)
+    result = steps(network, op, algorithm_name, GIGABYTE, network.devices)
+    return result, contents(result)
 
 
 def _sizes(fabric: str) -> tuple[int, int]:
@@ -104,9 +104,9 @@ MOST = 2 * (64 - 1)
 
 
 def _show(settings: Settings) -> Reveal:
-    found, held = _chosen(settings)
+    steps_taken, contents_held = _chosen(settings)
     nodes, per_node = _sizes(str(settings["fabric"]))
-    walk = Walk(found, held, int(settings["step"]), nodes, per_node)
+    walk = Walk(steps_taken, contents_held, int(settings["step"]), nodes, per_node)
     algorithm = str(settings["algorithm"])
     return Reveal(walk, (_TEXTS[algorithm],), (*_formulas(walk, algorithm),))
 
@@ -124,13 +124,13 @@ _TEXTS = {
 
 
 def _formulas(walk: Walk, algorithm: str) -> tuple[Formula, ...]:
-    found = walk.steps
-    n, last = found.groups.shape[1], found.states[-1]
-    busy = found.busy(last.number)
+    steps_taken = walk.steps
+    n, last = steps_taken.groups.shape[1], steps_taken.states[-1]
+    busy = steps_taken.busy(last.number)
     slow = int(busy.argmax())
-    size = bytes_in_words(found.size_bytes)
+    size = bytes_in_words(steps_taken.size_bytes)
     most = bytes_in_words(_most(walk, slow))
-    links = found.network.link_map
+    links = steps_taken.network.link_map
     rate = float(links.capacity_Bps[links.tier == slow].max())
     return (
         Formula(
@@ -171,9 +171,9 @@ def _asked(given: Settings) -> tuple[Steps, Contents]:
 
 def _leaves(given: Settings) -> float:
     """Bytes of the busiest NIC, one way."""
-    found, _ = _asked(given)
-    links = found.network.link_map
-    return float(found.states[-1].sent_bytes[links.tier == 1].max())
+    steps_taken, _ = _asked(given)
+    links = steps_taken.network.link_map
+    return float(steps_taken.states[-1].sent_bytes[links.tier == 1].max())
 
 
 STEPS = Figure(

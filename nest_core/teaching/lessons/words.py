@@ -37,7 +37,7 @@ def names_in(text: str) -> tuple[str, ...]:
     >>> names_in("{pp} stages, {idle:percent} idle")
     ('pp', 'idle')
     """
-    return tuple(found[1].strip() for found in _PLACE.finditer(text))
+    return tuple(match[1].strip() for match in _PLACE.finditer(text))
 
 
 def fill(text: str, number: Callable[[str], Value], where: str = "words") -> str:
