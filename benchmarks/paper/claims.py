@@ -20,7 +20,7 @@ from nest_core.documents.units import join_words, percent
 from nest_core.paper.cases import FIGURES, Cell, shipped_instance
 from nest_core.paper.own import own_outcome, own_result, own_scenario
 from nest_core.paper.published import StageOrder, evaluate, partition, solve
-from nest_core.paper.reproduction import Costs, Reproduction, Row, Table, ratio
+from nest_core.paper.reproduction import Costs, Reproduction, ResultTable, Row, ratio
 from nest_core.paper.run import outcome_of
 from nest_core.paper.settings import model_name, printed, printed_rows
 from nest_core.planner.baselines import evaluate_baselines
@@ -57,7 +57,7 @@ def section5(costs: Costs) -> Reproduction:
         costs,
         "The paper states these in its text; of scaling and of Alpa-E's micro-batches the artifact "
         "prints cells as well.",
-        (Table("rows", "Claims", rows, tuple(map(_words, rows))),),
+        (ResultTable("rows", "Claims", rows, tuple(map(_words, rows))),),
         section5_paragraph(rows),
     )
 

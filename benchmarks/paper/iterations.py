@@ -22,7 +22,7 @@ from nest_core.calibration.collectives.sweep import load_measured
 from nest_core.costs import Plan, Point, Report, price
 from nest_core.documents.units import humanise_seconds, join_words, percent
 from nest_core.paper.own import degrees, one_node, own_result, own_scenario
-from nest_core.paper.reproduction import Costs, Reproduction, Row, Table, plan_words, ratio
+from nest_core.paper.reproduction import Costs, Reproduction, ResultTable, Row, plan_words, ratio
 from nest_core.paper.settings import model_name, printed
 
 __all__ = ["figure2", "figure2_paragraph", "figure10", "figure10_paragraph", "mean_part", "on_mesh"]
@@ -50,7 +50,7 @@ def figure10(costs: Costs) -> Reproduction:
         "The paper shows figure 10 as a picture; of its numbers the text prints one, a difference "
         f"of up to {percent(printed()['figure10']['largest_difference'])} between measured and "
         f"predicted. The size of its GPT-3 is not printed; {model_name(MODEL)} is assumed.",
-        (Table("rows", "Forward and backward", rows, tuple(map(_words, rows))),),
+        (ResultTable("rows", "Forward and backward", rows, tuple(map(_words, rows))),),
         figure10_paragraph(costs, rows),
     )
 
@@ -167,10 +167,12 @@ def figure2(costs: Costs) -> Reproduction:
         for recompute in RECOMPUTATION
     )
     uniform = tuple(map(_uniform, MODELS)) if costs == "own" else ()
-    tables = [Table("rows", "An iteration by strategy", rows, tuple(map(_strategy_words, rows)))]
+    tables = [
+        ResultTable("rows", "An iteration by strategy", rows, tuple(map(_strategy_words, rows)))
+    ]
     if uniform:
         tables.append(
-            Table(
+            ResultTable(
                 "uniform_mesh",
                 "The best plan of a uniform mesh, on the spine-leaf",
                 uniform,

@@ -15,7 +15,7 @@ from nest_core.documents.units import GB, join_words, percent
 from nest_core.paper.cases import Cell, instance_of, shipped_instance
 from nest_core.paper.own import own_scenario
 from nest_core.paper.published.costs import StageTables
-from nest_core.paper.reproduction import Costs, Reproduction, Row, Table
+from nest_core.paper.reproduction import Costs, Reproduction, ResultTable, Row
 from nest_core.paper.settings import model_name, printed
 
 __all__ = ["table6", "table6_paragraph"]
@@ -36,7 +36,7 @@ def table6(costs: Costs) -> Reproduction:
         costs,
         "The paper prints one figure per model; it does not say at which tensor width or "
         "micro-batch, nor whether GB are 1e9 bytes.",
-        (Table("rows", "Memory of a layer", rows, tuple(map(_words, rows))),),
+        (ResultTable("rows", "Memory of a layer", rows, tuple(map(_words, rows))),),
         table6_paragraph(costs, rows),
     )
 

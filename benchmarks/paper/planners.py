@@ -16,7 +16,7 @@ from nest_core.documents.presets import load_toml, preset_names, preset_path
 from nest_core.documents.units import humanise_seconds, join_words, percent
 from nest_core.fabric import MAX_DEVICES
 from nest_core.paper.cases import PLANNERS, Cell, shipped_instance
-from nest_core.paper.reproduction import Costs, Reproduction, Row, Table, plan_words
+from nest_core.paper.reproduction import Costs, Reproduction, ResultTable, Row, plan_words
 from nest_core.paper.run import outcome_of
 from nest_core.paper.settings import model_name, printed
 from nest_core.planner import SearchSpace
@@ -34,7 +34,7 @@ def table4(costs: Costs) -> Reproduction:
         "Table 4: search time against Mist",
         costs,
         "The paper prints minutes of both and the reduction; on which host it does not say.",
-        (Table("rows", "Search time", rows, tuple(map(_words, rows))),),
+        (ResultTable("rows", "Search time", rows, tuple(map(_words, rows))),),
         table4_paragraph(costs, rows),
     )
 
@@ -140,7 +140,7 @@ def table1(costs: Costs) -> Reproduction:
         "Table 1: features of planners",
         costs,
         "The paper prints this table; the words here are shortened from it.",
-        (Table("rows", "Features", rows, tuple(map(_feature_words, rows))),),
+        (ResultTable("rows", "Features", rows, tuple(map(_feature_words, rows))),),
         table1_paragraph(rows),
     )
 
@@ -220,7 +220,7 @@ def table2(costs: Costs) -> Reproduction:
         "devices, as ours do here; s shares tensor parallelism's devices, and a framework's "
         "data-parallel degree is d times e.",
         (
-            Table(
+            ResultTable(
                 "rows",
                 "Distributed strategies",
                 rows,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from nest_core.documents.units import humanise_seconds, percent
 from nest_core.paper.own import degrees, own_scenario
-from nest_core.paper.reproduction import Costs, Reproduction, Row, Table, plan_words, ratio
+from nest_core.paper.reproduction import Costs, Reproduction, ResultTable, Row, plan_words, ratio
 from nest_core.paper.settings import printed
 from nest_core.planner import search
 from nest_core.planner.baselines import evaluate_baselines
@@ -83,10 +83,10 @@ def _table(
             "ours": parameters,
         },
     )
-    tables = [Table("rows", title, rows, tuple(map(_words, rows)))]
+    tables = [ResultTable("rows", title, rows, tuple(map(_words, rows)))]
     if clusters:
         tables.append(
-            Table(
+            ResultTable(
                 "clusters",
                 "Section 5.4: two V100 per node",
                 clusters,

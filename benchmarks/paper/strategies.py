@@ -22,7 +22,7 @@ from nest_core.costs import Plan, Point, Report, Stage, price
 from nest_core.documents.units import humanise_seconds, join_words, percent
 from nest_core.paper.cases import PLANNERS
 from nest_core.paper.own import degrees, own_result, own_scenario
-from nest_core.paper.reproduction import Costs, Reproduction, Row, Table, plan_words, ratio
+from nest_core.paper.reproduction import Costs, Reproduction, ResultTable, Row, plan_words, ratio
 from nest_core.paper.settings import model_name
 from nest_core.planner import search
 from nest_core.planner.baselines import evaluate_baselines
@@ -73,7 +73,11 @@ def figure3(costs: Costs) -> Reproduction:
         costs,
         "The paper shows figure 3 as a picture of its workflow with the strategies that it "
         "supports; section 3.1 puts them into two categories.",
-        (Table("rows", "At degree two, one device is 1", rows, tuple(map(_effect_words, rows))),),
+        (
+            ResultTable(
+                "rows", "At degree two, one device is 1", rows, tuple(map(_effect_words, rows))
+            ),
+        ),
         figure3_paragraph(costs, rows),
     )
 
@@ -173,7 +177,7 @@ def figure1(costs: Costs) -> Reproduction:
         "The paper shows figure 1 as a picture without numbers; its text says that no other "
         "framework handles parallelism, memory and topology jointly.",
         (
-            Table(
+            ResultTable(
                 "rows",
                 f"Plans for {STRATEGY_DEVICES} H100 on the spine-leaf, on the true fabric",
                 rows,

@@ -20,7 +20,7 @@ import numpy as np
 from nest_core.documents.units import GB, MICROSECOND, join_words
 from nest_core.network.error import REMOTE_HOPS
 from nest_core.paper.cases import Cell, shipped_instance
-from nest_core.paper.reproduction import Costs, Reproduction, Row, Table, ratio
+from nest_core.paper.reproduction import Costs, Reproduction, ResultTable, Row, ratio
 from nest_core.paper.settings import printed
 from nest_core.paper.topologies import affinity, network_of
 
@@ -51,7 +51,7 @@ def figure8(costs: Costs) -> Reproduction:
         costs,
         "The paper shows figure 8 as a picture; sections 5.2 and 5.3 print bandwidths of the fat "
         "tree and the spine-leaf.",
-        (Table("rows", "Levels, innermost first", rows, tuple(map(_level_words, rows))),),
+        (ResultTable("rows", "Levels, innermost first", rows, tuple(map(_level_words, rows))),),
         figure8_paragraph(rows),
     )
 
@@ -163,7 +163,7 @@ def figure9(costs: Costs) -> Reproduction:
         costs,
         "The paper shows figure 9 as a picture; appendix B.2 names three levels: neighbours, two "
         "hops, and remote beyond a threshold that it does not print.",
-        (Table("rows", "Levels seen from the middle", rows, tuple(map(_hop_words, rows))),),
+        (ResultTable("rows", "Levels seen from the middle", rows, tuple(map(_hop_words, rows))),),
         figure9_paragraph(costs, rows),
     )
 

@@ -18,7 +18,7 @@ from nest_core.paper.cases import Cell, shipped_instance
 from nest_core.paper.own import degrees, own_result, own_scenario
 from nest_core.paper.published import Instance
 from nest_core.paper.published.shortage import least_memory
-from nest_core.paper.reproduction import Costs, Reproduction, Row, Table, plan_words, ratio
+from nest_core.paper.reproduction import Costs, Reproduction, ResultTable, Row, plan_words, ratio
 from nest_core.paper.settings import model_name, printed
 from nest_core.planner import SearchResult
 
@@ -48,7 +48,7 @@ def table7(costs: Costs) -> Reproduction:
         costs,
         "The paper prints the plan, the devices used and the ZeRO stage and degree of both kinds "
         "of layer; it prints no throughput.",
-        (Table("rows", "ZeRO under reduced memory", rows, words),),
+        (ResultTable("rows", "ZeRO under reduced memory", rows, words),),
         table7_paragraph(costs, rows),
     )
 

@@ -22,10 +22,10 @@ from __future__ import annotations
 from importlib import import_module
 
 from nest_core.documents.errors import InputError
-from nest_core.paper.reproduction import Costs, Reproduction, Row, Table
+from nest_core.paper.reproduction import Costs, Reproduction, ResultTable, Row
 from nest_core.paper.results import STORED, stored
 
-__all__ = ["NAMES", "Reproduction", "Row", "Table", "reproduce"]
+__all__ = ["NAMES", "Reproduction", "ResultTable", "Row", "reproduce"]
 
 # Modules by name: each has a function of the name, and is imported when it is asked for.
 _LIVE = {

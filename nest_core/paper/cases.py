@@ -12,7 +12,7 @@ from functools import cache
 
 from nest_core.paper.published import PAPER_CASES, Instance, paper_cells
 
-__all__ = ["FIGURES", "PLANNERS", "Cell", "Figure", "instance_of", "shipped_instance"]
+__all__ = ["FIGURES", "PLANNERS", "Cell", "ThroughputFigure", "instance_of", "shipped_instance"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -40,7 +40,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class ThroughputFigure:
     """A figure of relative throughputs.
 
     Parameters
@@ -84,7 +84,7 @@ def _sweep(devices: int) -> tuple[Cell, ...]:
 
 
 FIGURES = {
-    "figure5": Figure(
+    "figure5": ThroughputFigure(
         "Figure 5: throughput on the TPUv4-like fat tree, 64 to 1,024 devices",
         tuple(
             Cell("tpuv4_fatTree", model, devices, 1)
@@ -94,13 +94,13 @@ FIGURES = {
         _FAT_TREE,
         "devices",
     ),
-    "figure6": Figure(
+    "figure6": ThroughputFigure(
         "Figure 6: throughput over the micro-batch, 256 devices",
         _sweep(256),
         _FAT_TREE,
         "micro_batch",
     ),
-    "figure7": Figure(
+    "figure7": ThroughputFigure(
         "Figure 7: throughput on the H100 spine-leaf",
         tuple(
             Cell("h100_spineLeaf", model, devices, 1)
@@ -110,7 +110,7 @@ FIGURES = {
         ("manual", "mcmc", "phaze", "mist"),
         "model",
     ),
-    "figure11": Figure(
+    "figure11": ThroughputFigure(
         "Figure 11: throughput over the micro-batch, 512 devices",
         _sweep(512),
         _FAT_TREE,

@@ -15,7 +15,7 @@ from nest_core.costs import Plan
 from nest_core.documents.units import humanise_seconds, join_words, percent
 from nest_core.paper.cases import Cell
 from nest_core.paper.own import degrees, own_scenario
-from nest_core.paper.reproduction import Costs, Reproduction, Row, Table, plan_words, ratio
+from nest_core.paper.reproduction import Costs, Reproduction, ResultTable, Row, plan_words, ratio
 from nest_core.paper.settings import cluster_name, model_name
 from nest_core.planner import SearchResult, search
 from nest_core.planner.baselines import Baseline, Waterfall, evaluate_baselines
@@ -51,7 +51,7 @@ def algorithm1(costs: Costs) -> Reproduction:
         "The paper prints the program; what it promised for a plan beside what the plan takes it "
         "does not print.",
         (
-            Table(
+            ResultTable(
                 "rows",
                 "Iterations, and what the level-wise program loses to the exact search",
                 rows,

@@ -15,8 +15,8 @@ from nest_core.documents.units import NOTHING
 __all__ = [
     "Costs",
     "Reproduction",
+    "ResultTable",
     "Row",
-    "Table",
     "geometric_mean",
     "plan_words",
     "ratio",
@@ -30,7 +30,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ResultTable:
     """Rows as values and in words.
 
     Parameters
@@ -62,7 +62,7 @@ class Reproduction:
     costs : {"published", "own"}
     printed : str
         One sentence: what the paper prints of it, and where the numbers come from.
-    tables : tuple of Table
+    tables : tuple of ResultTable
         The first, with key ``rows``, is the figure or table itself.
     paragraph : tuple of str
         Sentences: what agrees, what differs and why; every number in them is computed.
@@ -72,7 +72,7 @@ class Reproduction:
     title: str
     costs: Costs
     printed: str
-    tables: tuple[Table, ...]
+    tables: tuple[ResultTable, ...]
     paragraph: tuple[str, ...]
 
     @property

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nest_core.documents.presets import load_toml, preset_path
-from nest_core.paper.reproduction import Costs, Reproduction, Table
+from nest_core.paper.reproduction import Costs, Reproduction, ResultTable
 
 __all__ = ["STORED", "result_document", "stored", "stored_paragraph"]
 
@@ -39,7 +39,7 @@ def stored(name: str, costs: Costs) -> Reproduction:
     path = preset_path("paper", "results", f"{name}-{costs}.json")
     document: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     tables = (
-        Table(table["key"], table["title"], tuple(table["rows"]), tuple(table["words"]))
+        ResultTable(table["key"], table["title"], tuple(table["rows"]), tuple(table["words"]))
         for table in document["tables"]
     )
     return Reproduction(

@@ -11,7 +11,14 @@ from functools import cache
 
 from nest_core.paper.cases import Cell, instance_of
 from nest_core.paper.outcome import Outcome, Rival
-from nest_core.paper.published import Baseline, Instance, Solution, StageOrder, evaluate, solve
+from nest_core.paper.published import (
+    ArtifactBaseline,
+    Instance,
+    Solution,
+    StageOrder,
+    evaluate,
+    solve,
+)
 from nest_core.paper.published.costs import BATCH_SEQUENCES
 from nest_core.paper.reproduction import Costs
 
@@ -66,7 +73,7 @@ def _plan(instance: Instance, solution: Solution) -> dict[str, int] | None:
     }
 
 
-def _rival(instance: Instance, baseline: Baseline | None) -> Rival:
+def _rival(instance: Instance, baseline: ArtifactBaseline | None) -> Rival:
     if baseline is None:
         return Rival(None, None, _NO_PLACEMENT, _NO_PLACEMENT)
     published = evaluate(instance, baseline, StageOrder.AS_PUBLISHED)

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from functools import partial
 
 from nest_core.documents.units import humanise_seconds, plural
-from nest_core.paper.cases import FIGURES, PLANNERS, Cell, Figure
+from nest_core.paper.cases import FIGURES, PLANNERS, Cell, ThroughputFigure
 from nest_core.paper.outcome import Outcome, Rival
 from nest_core.paper.reproduction import (
     Costs,
     Reproduction,
+    ResultTable,
     Row,
-    Table,
     geometric_mean,
     plan_words,
     ratio,
@@ -47,15 +47,19 @@ def throughput(name: str, costs: Costs) -> Reproduction:
     gains = average_gains(name, rows)
     times = search_times(name, rows)
     tables = [
-        Table(
+        ResultTable(
             "rows",
             "Relative throughput; baselines: printed / "
             + ("as published / right order" if costs == "published" else "priced with own costs"),
             rows,
             tuple(_words(row, figure) for row in rows),
         ),
-        Table("averages", "Average gain of our optimum", gains, tuple(map(_gain_words, gains))),
-        Table("search_times", "Search time, all cells", times, tuple(map(_time_words, times))),
+        ResultTable(
+            "averages", "Average gain of our optimum", gains, tuple(map(_gain_words, gains))
+        ),
+        ResultTable(
+            "search_times", "Search time, all cells", times, tuple(map(_time_words, times))
+        ),
     ]
     template: tuple[Row, ...] = ()
     if name == "figure5" and costs == "own":
@@ -63,7 +67,7 @@ def throughput(name: str, costs: Costs) -> Reproduction:
 
         template = template_rows(rows)
         tables.append(
-            Table(
+            ResultTable(
                 "template",
                 "Llama 3 on 128 devices",
                 template,
@@ -108,7 +112,7 @@ def throughput_rows(name: str, costs: Costs) -> tuple[Row, ...]:
 
 
 def _units(
-    figure: Figure, outcomes: dict[Cell, Outcome], order: str
+    figure: ThroughputFigure, outcomes: dict[Cell, Outcome], order: str
 ) -> dict[tuple[str, int], float]:
     """The throughput that counts as 1, by group."""
     units: dict[tuple[str, int], float] = {}
@@ -249,7 +253,7 @@ def _printed_sentence(name: str) -> str:
     )
 
 
-def _words(row: Row, figure: Figure) -> dict[str, str]:
+def _words(row: Row, figure: ThroughputFigure) -> dict[str, str]:
     keys = ("published", "right_order") if row["costs"] == "own" else ("published", *_ORDERS)
     words = {
         "model": model_name(row["model"]),

@@ -14,7 +14,7 @@ import streamlit as st
 from nest_core.notebook import PinOutput, table_output
 from nest_core.report.tables import Table
 from nest_core.teaching.course.work import work_brief, work_reveal
-from nest_core.teaching.drawings import Drawing, lesson_drawing, lesson_pictures
+from nest_core.teaching.drawings import LessonDrawing, lesson_drawing, lesson_pictures
 from nest_core.teaching.lessons import (
     Brief,
     Control,
@@ -236,7 +236,7 @@ def _pictures(shown: Lesson, found: Reveal) -> None:
         show_picture(picture, f"{shown.key}-{number}", place)
 
 
-def drawing(shown: Lesson, drawn: Drawing) -> None:
+def drawing(shown: Lesson, drawn: LessonDrawing) -> None:
     """A drawing below its finding, with a way to keep it."""
     st.html(
         f'<div class="nest-title">{html.escape(drawn.title)}</div>'

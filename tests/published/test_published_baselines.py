@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from published_tiny import tiny
 
-from nest_core.paper.published import Baseline, StageOrder, evaluate, parse_instance
+from nest_core.paper.published import ArtifactBaseline, StageOrder, evaluate, parse_instance
 from nest_core.paper.published.baselines import partition
 
 
@@ -15,8 +15,8 @@ def _baseline(
     tensor: int = 1,
     layers: int = 2,
     sizes: tuple[int, ...] | None = None,
-) -> Baseline:
-    return Baseline("Manual", pipeline, data, tensor, layers, sizes)
+) -> ArtifactBaseline:
+    return ArtifactBaseline("Manual", pipeline, data, tensor, layers, sizes)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def _baseline(
         (_baseline(3, layers=8, sizes=(1, 3, 4)), 9, ((0, 1), (1, 4), (4, 9))),
     ],
 )
-def test_split(baseline: Baseline, count: int, stages: tuple[tuple[int, int], ...]) -> None:
+def test_split(baseline: ArtifactBaseline, count: int, stages: tuple[tuple[int, int], ...]) -> None:
     assert partition(baseline, count) == stages
 
 
@@ -98,7 +98,7 @@ def test_one_stage_has_no_order() -> None:
 )
 @pytest.mark.parametrize("order", StageOrder)
 def test_refusals_say_why(
-    baseline: Baseline, changes: dict[str, object], reason: str, order: StageOrder
+    baseline: ArtifactBaseline, changes: dict[str, object], reason: str, order: StageOrder
 ) -> None:
     evaluation = evaluate(parse_instance(tiny(**changes)), baseline, order)
     assert not evaluation.feasible

@@ -15,7 +15,13 @@ from hypothesis import strategies as st
 from published_tiny import tiny
 
 from nest_core.documents.errors import InputError
-from nest_core.paper.published import Baseline, Instance, parse_instance, read_instance, solve
+from nest_core.paper.published import (
+    ArtifactBaseline,
+    Instance,
+    parse_instance,
+    read_instance,
+    solve,
+)
 
 Document = dict[str, Any]
 
@@ -283,7 +289,7 @@ def test_edges_may_skip_layers() -> None:
 
 def test_baselines_keep_their_partition() -> None:
     document = _baseline(layer_partition=[2, 0])
-    assert parse_instance(document).baselines == (Baseline("Manual", 2, 1, 1, 2, (2, 0)),)
+    assert parse_instance(document).baselines == (ArtifactBaseline("Manual", 2, 1, 1, 2, (2, 0)),)
 
 
 _SCALARS = st.one_of(

@@ -9,7 +9,7 @@ import sys
 import pytest
 from published_tiny import tiny
 
-from nest_core.paper.published import Stage, parse_instance, solve
+from nest_core.paper.published import SolvedStage, parse_instance, solve
 
 # By hand, for `tiny`. Across level 1 a transfer of c bytes takes 2 (c / 10 + 1).
 # One stage: load (1 + 3 + 5) + (2 + 4 + 6) = 21, memory 2 * 60 + 600 = 720.
@@ -38,7 +38,7 @@ def test_optimum_is_the_one_found_by_hand(
     assert solution.throughput == pytest.approx(4096 / time, rel=1e-12)
     assert (solution.data_parallel, solution.tensor_parallel) == (degree, 1)
     assert solution.stages == tuple(
-        Stage(first, last, 1, None if first == 0 else 1, load, need)
+        SolvedStage(first, last, 1, None if first == 0 else 1, load, need)
         for first, last, load, need in stages
     )
 

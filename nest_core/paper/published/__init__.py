@@ -13,19 +13,24 @@ Examples
 """
 
 from nest_core.paper.published.baselines import Evaluation, StageOrder, evaluate, partition
-from nest_core.paper.published.instance import Baseline, Instance, parse_instance, read_instance
+from nest_core.paper.published.instance import (
+    ArtifactBaseline,
+    Instance,
+    parse_instance,
+    read_instance,
+)
 from nest_core.paper.published.paper import PAPER_CASES, PAPER_MODELS, PaperCell, paper_cells
-from nest_core.paper.published.solver import Solution, Stage, solve
+from nest_core.paper.published.solver import Solution, SolvedStage, solve
 
 __all__ = [
     "PAPER_CASES",
     "PAPER_MODELS",
-    "Baseline",
+    "ArtifactBaseline",
     "Evaluation",
     "Instance",
     "PaperCell",
     "Solution",
-    "Stage",
+    "SolvedStage",
     "StageOrder",
     "evaluate",
     "paper_cells",

@@ -27,7 +27,7 @@ from nest_core.paper.published.costs import (
     exceeds,
     time_per_batch,
 )
-from nest_core.paper.published.instance import Baseline, Instance
+from nest_core.paper.published.instance import ArtifactBaseline, Instance
 from nest_core.paper.published.layers import Layers
 
 __all__ = ["Evaluation", "StageOrder", "evaluate", "partition"]
@@ -67,7 +67,7 @@ class Evaluation:
     loads: tuple[float, ...] = ()
 
 
-def partition(baseline: Baseline, layer_count: int) -> tuple[tuple[int, int], ...]:
+def partition(baseline: ArtifactBaseline, layer_count: int) -> tuple[tuple[int, int], ...]:
     """Layers ``[first, last)`` of each stage, first to last; a stage may come out empty.
 
     Even splits give ceil(layers / p) layers to a stage until the counted layers are gone;
@@ -82,13 +82,13 @@ def partition(baseline: Baseline, layer_count: int) -> tuple[tuple[int, int], ..
     return tuple(zip([0, *ends[:-1]], ends, strict=True))
 
 
-def evaluate(instance: Instance, baseline: Baseline, order: StageOrder) -> Evaluation:
+def evaluate(instance: Instance, baseline: ArtifactBaseline, order: StageOrder) -> Evaluation:
     """Price a fixed placement.
 
     Parameters
     ----------
     instance : Instance
-    baseline : Baseline
+    baseline : ArtifactBaseline
     order : StageOrder
 
     Returns
@@ -123,7 +123,7 @@ def _infeasible(reason: str) -> Evaluation:
 
 def _priced(
     instance: Instance,
-    baseline: Baseline,
+    baseline: ArtifactBaseline,
     layers: Layers,
     stages: tuple[tuple[int, int], ...],
     order: StageOrder,

@@ -35,7 +35,7 @@ from nest_core.paper.published.reading import (
     whole,
 )
 
-__all__ = ["Baseline", "Instance", "parse_instance", "read_instance"]
+__all__ = ["ArtifactBaseline", "Instance", "parse_instance", "read_instance"]
 
 _MAX_LEVELS = 32
 _LONGEST_NAME = 80
@@ -62,7 +62,7 @@ _UNUSED = ("sp_enabled", "bandwidth", "frequency")
 
 
 @dataclass(frozen=True, slots=True)
-class Baseline:
+class ArtifactBaseline:
     """A fixed placement that a planner other than NEST proposed.
 
     Attributes
@@ -112,7 +112,7 @@ class Instance:
         Whether all stages but the last recompute their activations.
     optimizer : str
         ``SGD`` (no state) or ``Adam``.
-    baselines : tuple of Baseline
+    baselines : tuple of ArtifactBaseline
         Placements of other planners, in the file's order.
     """
 
@@ -128,7 +128,7 @@ class Instance:
     context_parallel: int
     recompute: bool
     optimizer: str
-    baselines: tuple[Baseline, ...]
+    baselines: tuple[ArtifactBaseline, ...]
 
     def stage_devices(self, width: int) -> int:
         """Devices of one stage, t * ep * cp, for a tensor-parallel width t."""
@@ -272,14 +272,14 @@ def _levels(
     )
 
 
-def _baselines(value: object, layer_count: int) -> tuple[Baseline, ...]:
+def _baselines(value: object, layer_count: int) -> tuple[ArtifactBaseline, ...]:
     return tuple(
         _baseline(name, entry, layer_count)
         for name, entry in table(value, "baselines", (), None).items()
     )
 
 
-def _baseline(name: str, value: object, layer_count: int) -> Baseline:
+def _baseline(name: str, value: object, layer_count: int) -> ArtifactBaseline:
     if not 1 <= len(name) <= _LONGEST_NAME:
         raise InputError(
             "baselines", f"must have names of 1 to {_LONGEST_NAME} letters", name, "rename it"
@@ -308,7 +308,7 @@ def _baseline(name: str, value: object, layer_count: int) -> Baseline:
                 sum(partition),
                 "place every layer once",
             )
-    return Baseline(
+    return ArtifactBaseline(
         name=name,
         pipeline=pipeline,
         data=whole(entry["d"], f"{field}.d", 1, MAX_DEVICES),

@@ -41,7 +41,7 @@ from nest_core.paper.published.shortage import shortage
 if TYPE_CHECKING:
     from nest_core.paper.published.costs import FloatArray, IntArray
 
-__all__ = ["Solution", "Stage", "solve"]
+__all__ = ["Solution", "SolvedStage", "solve"]
 
 _TIE = 1e-12
 # Keeps states that a bound would cut off only by rounding.
@@ -49,7 +49,7 @@ _SLACK = 1 + 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class SolvedStage:
     """One stage of a placed pipeline.
 
     Attributes
@@ -97,7 +97,7 @@ class Solution:
         The published tables' 4,096 sequences over `time_per_batch`.
     data_parallel, tensor_parallel : int or None
         Replicas d and tensor width t.
-    stages : tuple of Stage
+    stages : tuple of SolvedStage
         From first to last; empty when infeasible.
     solve_seconds : float
         Wall time of the search alone.
@@ -110,7 +110,7 @@ class Solution:
     throughput: float | None
     data_parallel: int | None
     tensor_parallel: int | None
-    stages: tuple[Stage, ...]
+    stages: tuple[SolvedStage, ...]
     solve_seconds: float
     reason: str | None
 
@@ -221,11 +221,11 @@ def solve(instance: Instance) -> Solution:
     started = time.perf_counter()
     degrees = _Degrees.of(instance)
     best: _Candidate | None = None
-    winner: _Search | None = None
+    winner: _InstanceSearch | None = None
     for layers in instance.widths:
         if instance.stage_devices(layers.width) > instance.devices:
             continue
-        search = _Search(instance, StageTables(instance, layers))
+        search = _InstanceSearch(instance, StageTables(instance, layers))
         candidate = search.run(degrees, best)
         if candidate is not best:
             best, winner = candidate, search
@@ -249,7 +249,7 @@ def _infeasible(instance: Instance, started: float) -> Solution:
     return Solution(False, None, None, None, None, (), seconds, shortage(instance))
 
 
-class _Search:
+class _InstanceSearch:
     """The chain program of one tensor width."""
 
     def __init__(self, instance: Instance, tables: StageTables) -> None:
@@ -324,7 +324,7 @@ class _Search:
         )
         return solution if solution.beats(best) else best
 
-    def stages(self, plan: _Candidate) -> tuple[Stage, ...]:
+    def stages(self, plan: _Candidate) -> tuple[SolvedStage, ...]:
         """Follow the choices behind the first cut."""
         ends = [0, plan.first_cut]
         for position in range(plan.stages - 1, 0, -1):
@@ -334,11 +334,11 @@ class _Search:
             for index, (first, last) in enumerate(itertools.pairwise(ends))
         )
 
-    def _stage(self, first: int, last: int, position: int, leading: bool) -> Stage:
+    def _stage(self, first: int, last: int, position: int, leading: bool) -> SolvedStage:
         row = last - first - 1
         producer = 0 if leading else self._levels[position]
         loads = self._tables.loads(position, row + 1, producer, self._levels[position - 1])
-        return Stage(
+        return SolvedStage(
             first=first,
             last=last,
             devices=self._stage_devices,

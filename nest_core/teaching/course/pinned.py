@@ -21,7 +21,7 @@ from nest_core.scenario import Scenario
 from nest_core.studies.comparison import compare
 from nest_core.studies.ratios import highest_ratios
 from nest_core.studies.sweeps import sweep
-from nest_core.teaching.lessons import FIGURES, Figure
+from nest_core.teaching.lessons import FIGURES, LessonFigure
 from nest_core.teaching.lessons.files import among
 from nest_core.teaching.lessons.lesson import Control, Formula, Reveal, Settings, Value
 
@@ -30,7 +30,7 @@ __all__ = ["find_figure", "lesson_file", "lesson_text"]
 _named = among(FIGURES)
 
 
-def find_figure(file: LessonFile) -> Figure:
+def find_figure(file: LessonFile) -> LessonFigure:
     """The figure of a file: one of the studio's, or what a pin computes.
 
     Raises
@@ -47,7 +47,7 @@ def find_figure(file: LessonFile) -> Figure:
     return _named(file)
 
 
-def _figure(kind: str, file: LessonFile) -> Figure:
+def _figure(kind: str, file: LessonFile) -> LessonFigure:
     if file.inputs is None:
         raise InputError("inputs", "is required with this figure", kind, "pin it and start anew")
     inputs = checked_inputs(kind, file.inputs)
@@ -69,7 +69,7 @@ def _figure(kind: str, file: LessonFile) -> Figure:
         return _result(kind, inputs | changed)
 
     starts = {control.key: control.standard for control in controls}
-    return Figure(
+    return LessonFigure(
         kind,
         controls,
         lambda settings: _reveal(result_of(settings)),

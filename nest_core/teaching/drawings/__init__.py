@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from nest_core.report.figures.style import Picture
 from nest_core.teaching.drawings.board import Board, board_drawing
-from nest_core.teaching.drawings.drawing import Drawing
+from nest_core.teaching.drawings.drawing import LessonDrawing
 from nest_core.teaching.drawings.leads import leads_picture
 from nest_core.teaching.drawings.pass_drawing import pass_drawing
 from nest_core.teaching.drawings.plans import (
@@ -27,7 +27,7 @@ from nest_core.teaching.lessons.passes import PassWalk
 from nest_core.teaching.lessons.program import Fill
 from nest_core.teaching.lessons.walk import Walk
 
-__all__ = ["Drawing", "lesson_drawing", "lesson_pictures", "projected"]
+__all__ = ["LessonDrawing", "lesson_drawing", "lesson_pictures", "projected"]
 
 
 _PICTURES: dict[type[Any], Callable[[Any], tuple[Picture, ...]]] = {
@@ -38,7 +38,7 @@ _PICTURES: dict[type[Any], Callable[[Any], tuple[Picture, ...]]] = {
 }
 
 _BOARDS: dict[type[Any], Callable[..., Board]] = {DynamicTable: levels_board, Fill: program_board}
-_DRAWINGS: dict[type[Any], Callable[..., Drawing]] = {
+_DRAWINGS: dict[type[Any], Callable[..., LessonDrawing]] = {
     Walk: walk_drawing,
     PassWalk: pass_drawing,
 }
@@ -77,7 +77,7 @@ def lesson_pictures(found: object) -> tuple[Picture, ...]:
     return draw(found) if draw else ()
 
 
-def lesson_drawing(found: object, width: float, *, wall: bool) -> Drawing | None:
+def lesson_drawing(found: object, width: float, *, wall: bool) -> LessonDrawing | None:
     """What lessons that walk through a fabric draw, some only on a wall; None for others.
 
     Parameters

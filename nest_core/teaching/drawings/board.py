@@ -16,7 +16,7 @@ from nest_core.teaching.drawings.drawing import (
     MOVES,
     PALE,
     TEXT_PX,
-    Drawing,
+    LessonDrawing,
     Pen,
     number,
 )
@@ -96,7 +96,7 @@ def units_in_words(count: float) -> str:
     return f"{count:g} unit{'' if count == 1 else 's'}"
 
 
-def board_drawing(board: Board, width: float, *, wall: bool) -> Drawing:
+def board_drawing(board: Board, width: float, *, wall: bool) -> LessonDrawing:
     """Draw a step of a program.
 
     Parameters
@@ -126,7 +126,7 @@ def board_drawing(board: Board, width: float, *, wall: bool) -> Drawing:
         _device(pen, device, x, step - 8)
     height = _table(pen, board, width)
     svg = pen.svg(width, height, board.title)
-    return Drawing(board.title, board.subtitle, board.reading, svg)
+    return LessonDrawing(board.title, board.subtitle, board.reading, svg)
 
 
 def _device(pen: Pen, device: BoardDevice, x: float, wide: float) -> None:

@@ -21,7 +21,7 @@ __all__ = [
     "PART",
     "TEXT_PX",
     "Anchor",
-    "Drawing",
+    "LessonDrawing",
     "Pen",
     "load_colour",
     "number",
@@ -40,7 +40,7 @@ Anchor = Literal["start", "middle", "end"]
 
 
 @dataclass(frozen=True, slots=True)
-class Drawing:
+class LessonDrawing:
     """An SVG with the words around it; see `nest_core.report.figures.style.Picture`.
 
     Parameters

@@ -8,7 +8,7 @@ from nest_core.teaching.drawings.drawing import (
     IDLE,
     MOVES,
     TEXT_PX,
-    Drawing,
+    LessonDrawing,
     Pen,
     load_colour,
 )
@@ -25,7 +25,7 @@ _ROWS_PX = 176.0
 _WAYS = ("forward", "backward", "weights")
 
 
-def pass_drawing(walk: PassWalk, width: float = 648, *, wall: bool = True) -> Drawing:
+def pass_drawing(walk: PassWalk, width: float = 648, *, wall: bool = True) -> LessonDrawing:
     """Draw a step of an iteration.
 
     Parameters
@@ -50,7 +50,7 @@ def pass_drawing(walk: PassWalk, width: float = 648, *, wall: bool = True) -> Dr
         f"{bytes_in_words(walk.steps.message_bytes)} a device; grey: waits"
     )
     reading = "Step forward: the right arrow, or the button. Point at a pass for what it is."
-    return Drawing(title, subtitle, reading, pen.svg(width, height, title))
+    return LessonDrawing(title, subtitle, reading, pen.svg(width, height, title))
 
 
 def finding(walk: PassWalk) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nest_core.teaching.drawings.board import Board, BoardCell, BoardDevice, DeviceLook, Hop
 from nest_core.teaching.lessons import levels, program
-from nest_core.teaching.lessons.levels import Cell, DynamicTable
+from nest_core.teaching.lessons.levels import DynamicTable, LevelCell
 from nest_core.teaching.lessons.program import Fill, State
 from nest_core.teaching.lessons.teaching import LEVEL_NAMES
 
@@ -134,7 +134,7 @@ def levels_board(table: DynamicTable) -> Board:
     )
 
 
-def _chain(table: DynamicTable, cell: Cell | None) -> list[Cell]:
+def _chain(table: DynamicTable, cell: LevelCell | None) -> list[LevelCell]:
     """Return the cell just filled and those that it goes on with, down to the last stage."""
     by_key = {(other.stage, other.first, other.level): other for other in table.filled}
     chain = [cell] if cell is not None else []
@@ -144,7 +144,7 @@ def _chain(table: DynamicTable, cell: Cell | None) -> list[Cell]:
     return chain
 
 
-def _levels_device(table: DynamicTable, chain: list[Cell], device: int) -> BoardDevice:
+def _levels_device(table: DynamicTable, chain: list[LevelCell], device: int) -> BoardDevice:
     for order, cell in enumerate(chain):
         if table.devices[cell.stage] == device:
             first, end = cell.first + 1, cell.best.end
@@ -156,7 +156,7 @@ def _levels_device(table: DynamicTable, chain: list[Cell], device: int) -> Board
     return BoardDevice("", "", f"device {device}")
 
 
-def _levels_hops(table: DynamicTable, chain: list[Cell]) -> list[Hop]:
+def _levels_hops(table: DynamicTable, chain: list[LevelCell]) -> list[Hop]:
     """Return what goes into every stage placed so far; into the first one from where it may be."""
     hops = []
     for cell in chain:
@@ -170,7 +170,7 @@ def _levels_hops(table: DynamicTable, chain: list[Cell]) -> list[Hop]:
     return hops
 
 
-def assumed_device(table: DynamicTable, cell: Cell) -> int | None:
+def assumed_device(table: DynamicTable, cell: LevelCell) -> int | None:
     """Return a device at the level that a cell assumes, the real one where it fits.
 
     None where all of them are taken, and of the first stage.
@@ -189,7 +189,7 @@ def assumed_device(table: DynamicTable, cell: Cell) -> int | None:
     return real if real in fitting else next(iter(fitting), None)
 
 
-def _assumption(table: DynamicTable, cell: Cell | None) -> str:
+def _assumption(table: DynamicTable, cell: LevelCell | None) -> str:
     """Return what the row of a cell takes for granted."""
     if cell is None:
         return _STEP
@@ -207,7 +207,7 @@ def _assumption(table: DynamicTable, cell: Cell | None) -> str:
     return f"{text}."
 
 
-def _is_read(table: DynamicTable, cell: Cell, last: Cell | None) -> bool:
+def _is_read(table: DynamicTable, cell: LevelCell, last: LevelCell | None) -> bool:
     """Return whether the cell just filled was computed from this one."""
     if last is None or last.stage == levels.STAGES - 1:
         return False
@@ -216,7 +216,7 @@ def _is_read(table: DynamicTable, cell: Cell, last: Cell | None) -> bool:
     return cell.stage == last.stage + 1 and cell.level == after and cell.first in ends
 
 
-def _levels_finding(table: DynamicTable, last: Cell | None) -> str:
+def _levels_finding(table: DynamicTable, last: LevelCell | None) -> str:
     if last is None:
         return f"{len(table.whole)} cells to fill"
     ways = len(last.candidates)

@@ -16,7 +16,7 @@ from nest_core.teaching.drawings.drawing import (
     PART,
     TEXT_PX,
     Anchor,
-    Drawing,
+    LessonDrawing,
     Pen,
     load_colour,
     number,
@@ -31,7 +31,7 @@ _BARS = 8
 _GUTTER = 84.0
 
 
-def walk_drawing(walk: Walk, width: float = 648, *, wall: bool = True) -> Drawing:
+def walk_drawing(walk: Walk, width: float = 648, *, wall: bool = True) -> LessonDrawing:
     """Draw a step of a collective.
 
     Parameters
@@ -59,7 +59,7 @@ def walk_drawing(walk: Walk, width: float = 648, *, wall: bool = True) -> Drawin
     pen.text(0, racks.bottom + 26, _parts_told(walk), anchor="start", quiet=True)
     height = _times(pen, walk, racks.bottom + 52, width)
     title = finding(walk)
-    return Drawing(title, _subtitle(walk), _reading(walk), pen.svg(width, height, title))
+    return LessonDrawing(title, _subtitle(walk), _reading(walk), pen.svg(width, height, title))
 
 
 def finding(walk: Walk) -> str:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from nest_core.documents.errors import InputError
 from nest_core.documents.files import read_text
 from nest_core.documents.presets import preset_path
-from nest_core.teaching.lessons.figure import Figure
+from nest_core.teaching.lessons.figure import LessonFigure
 from nest_core.teaching.lessons.files import among, read_lesson
 from nest_core.teaching.lessons.groups import COLLECTIVES, EXPERTS, OVERSUBSCRIPTION, TENSOR
 from nest_core.teaching.lessons.lesson import (
@@ -42,9 +42,9 @@ __all__ = [
     "LESSONS",
     "Brief",
     "Control",
-    "Figure",
     "Formula",
     "Lesson",
+    "LessonFigure",
     "Notes",
     "Question",
     "Reveal",
@@ -53,7 +53,7 @@ __all__ = [
     "lesson",
 ]
 
-FIGURES: dict[str, Figure] = {
+FIGURES: dict[str, LessonFigure] = {
     figure.key: figure
     for figure in (
         BUBBLE,

@@ -16,7 +16,7 @@ from nest_core.costs.timeline import Timeline
 from nest_core.documents.errors import InputError
 from nest_core.teaching.lessons.lesson import Control, Reveal, Settings, Value
 
-__all__ = ["Figure", "Given", "Number", "Plans", "Sweeps", "Timelines"]
+__all__ = ["Given", "LessonFigure", "Number", "Plans", "Sweeps", "Timelines"]
 
 Number = Callable[[Settings], Value]
 
@@ -85,7 +85,7 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class LessonFigure:
     """What a lesson shows, without its words.
 
     Parameters

@@ -22,7 +22,7 @@ from nest_core.documents.schema.lesson import (
     LessonSpan,
     QuestionTable,
 )
-from nest_core.teaching.lessons.figure import Figure
+from nest_core.teaching.lessons.figure import LessonFigure
 from nest_core.teaching.lessons.lesson import (
     Asked,
     Brief,
@@ -42,17 +42,17 @@ from nest_core.teaching.lessons.words import fill, names_in
 
 __all__ = ["Finder", "among", "read_lesson"]
 
-Finder = Callable[[LessonFile], Figure]
+Finder = Callable[[LessonFile], LessonFigure]
 """The figure that a file names."""
 
 _ANSWER = "answer"
 """What a worked solution may name beside its figure's numbers: the answer with its unit."""
 
 
-def among(figures: Mapping[str, Figure]) -> Finder:
+def among(figures: Mapping[str, LessonFigure]) -> Finder:
     """Finds figures of a table."""
 
-    def find(file: LessonFile) -> Figure:
+    def find(file: LessonFile) -> LessonFigure:
         if file.figure not in figures:
             rule = "must be one of the figures"
             raise InputError("figure", rule, file.figure, "pick " + ", ".join(figures))
@@ -74,7 +74,7 @@ def read_lesson(text: str, key: str, find: Finder, *, own: bool = True) -> Lesso
         TOML.
     key : str
         Of the lesson: the file's name without its ending.
-    find : callable (LessonFile) -> Figure
+    find : callable (LessonFile) -> LessonFigure
     own : bool
         Whether it is a person's; its text is then kept.
 
@@ -121,7 +121,7 @@ def read_lesson(text: str, key: str, find: Finder, *, own: bool = True) -> Lesso
     )
 
 
-def _explained(file: LessonFile, figure: Figure, settings: Settings) -> Reveal:
+def _explained(file: LessonFile, figure: LessonFigure, settings: Settings) -> Reveal:
     """Return what a figure shows, with the file's words about it and their numbers."""
     reveal = figure.show(settings)
     moved = {name: value for name, value in settings.items() if name in figure.given}
@@ -143,7 +143,7 @@ def _explained(file: LessonFile, figure: Figure, settings: Settings) -> Reveal:
     )
 
 
-def _check_names(file: LessonFile, figure: Figure) -> None:
+def _check_names(file: LessonFile, figure: LessonFigure) -> None:
     """Refuse a name in braces that the figure lacks, wherever it stands."""
     if figure.row is not None:
         return
@@ -165,7 +165,7 @@ def _all_words(value: Any, where: str) -> list[tuple[str, str]]:
     return list(itertools.chain.from_iterable(_all_words(inner, path) for path, inner in parts))
 
 
-def _check_right(question: QuestionTable, figure: Figure) -> None:
+def _check_right(question: QuestionTable, figure: LessonFigure) -> None:
     right = question.right
     if question.choices:
         if not names_in(str(right)) and right not in question.choices:
@@ -183,7 +183,7 @@ def _check_right(question: QuestionTable, figure: Figure) -> None:
         raise InputError("question.most", rule, question.most, "say how large it may be")
 
 
-def _brief(file: LessonFile, figure: Figure, given: Settings) -> Brief:
+def _brief(file: LessonFile, figure: LessonFigure, given: Settings) -> Brief:
     """Question and notes with their numbers."""
     question, notes = file.question, file.notes
 
@@ -226,14 +226,14 @@ def _brief(file: LessonFile, figure: Figure, given: Settings) -> Brief:
     )
 
 
-def _numeric(figure: Figure, name: str, given: Settings, where: str) -> float:
+def _numeric(figure: LessonFigure, name: str, given: Settings, where: str) -> float:
     value = figure.number(name, given, where)
     if isinstance(value, str):
         raise InputError(where, "must name a number", name, "name another")
     return float(value)
 
 
-def _controls(asked: list[ControlTable] | None, figure: Figure) -> tuple[Control, ...]:
+def _controls(asked: list[ControlTable] | None, figure: LessonFigure) -> tuple[Control, ...]:
     """The figure's controls, or those that a file names, with what it says of them."""
     if asked is None:
         return figure.controls
@@ -300,7 +300,7 @@ def _exported(
     }
 
 
-def _exercise(asked: ExerciseTable, figure: Figure) -> Exercise:
+def _exercise(asked: ExerciseTable, figure: LessonFigure) -> Exercise:
     drawn = {name: _drawn(numbers) for name, numbers in asked.given.items()}
     for name, values in drawn.items():
         for value in (values[0], values[-1]):

@@ -11,7 +11,7 @@ from nest_core.fabric import Hierarchical, Tier
 from nest_core.network import Network, collapse
 from nest_core.network.collective import collective
 from nest_core.planner import SearchSpace, search
-from nest_core.teaching.lessons.figure import Figure, Given, Plans, Sweeps
+from nest_core.teaching.lessons.figure import Given, LessonFigure, Plans, Sweeps
 from nest_core.teaching.lessons.lesson import Control, Reveal, Settings
 from nest_core.teaching.lessons.teaching import (
     NODE_GBPS,
@@ -76,7 +76,7 @@ def _buffer(given: Settings) -> float:
     return expert_buffer_bytes(int(given["ep"]), float(given["imbalance"]))
 
 
-EXPERTS = Figure(
+EXPERTS = LessonFigure(
     "experts",
     (
         Control("node", "Devices per node", (2, 4, 8), 8, "2, 4 or 8; ep goes up to 8."),
@@ -169,7 +169,7 @@ def _sent_s(given: Settings) -> float:
     return calls * seconds
 
 
-TENSOR = Figure(
+TENSOR = LessonFigure(
     "tensor",
     (
         Control("per_node", "Devices per node", (4, 8), 8, "4 or 8."),
@@ -286,7 +286,7 @@ def _uplink_seconds(given: Settings) -> float:
     return 1e6 * float(given["size_MB"]) / job.network.levels[-1].bandwidth_Bps
 
 
-OVERSUBSCRIPTION = Figure(
+OVERSUBSCRIPTION = LessonFigure(
     "oversubscription",
     (
         Control(
@@ -372,7 +372,7 @@ def _steps(algorithm: str, given: Settings) -> int:
     return round(_all_reduce_s(algorithm, 0.0, given) / latency_s)
 
 
-COLLECTIVES = Figure(
+COLLECTIVES = LessonFigure(
     "collectives",
     (
         Control("devices", "Devices (n)", (4, 8, 16, 64, 256), 16, "In one group: 4 to 256."),

@@ -21,7 +21,7 @@ from nest_core.fabric import Hierarchical, Tier
 from nest_core.network import Network, collapse
 from nest_core.report.tables import Table
 from nest_core.scenario import load_fabric
-from nest_core.teaching.lessons.figure import Figure, Given
+from nest_core.teaching.lessons.figure import Given, LessonFigure
 from nest_core.teaching.lessons.lesson import Control, Formula, Reveal, Settings
 from nest_core.teaching.lessons.teaching import LEVEL_NAMES, ORDER, bare_chain
 
@@ -34,9 +34,9 @@ __all__ = [
     "SECONDS",
     "STAGES",
     "UNITS",
-    "Candidate",
-    "Cell",
+    "CellCut",
     "DynamicTable",
+    "LevelCell",
     "cells",
     "chosen_cuts",
     "hop_seconds",
@@ -63,7 +63,7 @@ OBJECTIVES: dict[str, Callable[[float, float], float]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class CellCut:
     """One way to fill a cell.
 
     Parameters
@@ -84,7 +84,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class LevelCell:
     """Least seconds from a stage on.
 
     Parameters
@@ -93,17 +93,17 @@ class Cell:
         The stage, and the first of its layers.
     level : int or None
         Of the link to the stage before; None for the first stage.
-    candidates : tuple of Candidate
+    candidates : tuple of CellCut
         All cuts that leave a layer for every later stage.
     """
 
     stage: int
     first: int
     level: int | None
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[CellCut, ...]
 
     @property
-    def best(self) -> Candidate:
+    def best(self) -> CellCut:
         """The least; the earliest cut among equals."""
         return min(self.candidates, key=lambda one: one.total)
 
@@ -127,7 +127,7 @@ def levels_between(mapping: str) -> tuple[int, ...]:
 
 
 @cache
-def cells(mapping: str, objective: str) -> tuple[Cell, ...]:
+def cells(mapping: str, objective: str) -> tuple[LevelCell, ...]:
     """The table, in the order in which it is filled: last stage first, its last layers first.
 
     Parameters
@@ -138,7 +138,7 @@ def cells(mapping: str, objective: str) -> tuple[Cell, ...]:
         Of `OBJECTIVES`.
     """
     combine, between = OBJECTIVES[objective], levels_between(mapping)
-    table: dict[tuple[int, int, int | None], Cell] = {}
+    table: dict[tuple[int, int, int | None], LevelCell] = {}
     for stage in reversed(range(STAGES)):
         after = between[stage] if stage < STAGES - 1 else None
         firsts = [0] if stage == 0 else range(LAYERS - STAGES + stage, stage - 1, -1)
@@ -149,8 +149,8 @@ def cells(mapping: str, objective: str) -> tuple[Cell, ...]:
                     load = _load(first, end, level, after)
                     rest = table[stage + 1, end, after].best.total if after is not None else 0.0
                     total = combine(load, rest) if after is not None else load
-                    candidates.append(Candidate(end, load, rest, total))
-                table[stage, first, level] = Cell(stage, first, level, tuple(candidates))
+                    candidates.append(CellCut(end, load, rest, total))
+                table[stage, first, level] = LevelCell(stage, first, level, tuple(candidates))
     return tuple(table.values())
 
 
@@ -204,9 +204,9 @@ class DynamicTable:
     Parameters
     ----------
     mapping, objective : str
-    filled : tuple of Cell
+    filled : tuple of LevelCell
         In order; the last is the one just filled.
-    whole : tuple of Cell
+    whole : tuple of LevelCell
         What the table will hold.
     devices : tuple of int
         Of the stages, first to last.
@@ -218,8 +218,8 @@ class DynamicTable:
 
     mapping: str
     objective: str
-    filled: tuple[Cell, ...]
-    whole: tuple[Cell, ...]
+    filled: tuple[LevelCell, ...]
+    whole: tuple[LevelCell, ...]
     devices: tuple[int, ...]
     between: tuple[int, ...]
     cuts: tuple[int, ...]
@@ -282,7 +282,7 @@ def _layers(cuts: tuple[int, ...]) -> str:
     return "layers " + " | ".join(names)
 
 
-def _load_formula(found: DynamicTable, cell: Cell) -> Formula:
+def _load_formula(found: DynamicTable, cell: LevelCell) -> Formula:
     best = cell.best
     combined = "+" if found.objective == "sum" else "max with"
     rest = f" {combined} {best.rest:g}" if cell.stage < STAGES - 1 else ""
@@ -311,7 +311,7 @@ def _pairs() -> Formula:
     )
 
 
-def _candidates(found: DynamicTable, cell: Cell) -> Table:
+def _candidates(found: DynamicTable, cell: LevelCell) -> Table:
     lines = tuple(
         {
             "stage takes layers": _layers((cell.first, candidate.end)).removeprefix("layers "),
@@ -358,7 +358,7 @@ def _loads(given: Settings) -> list[float]:
     return [stage.micro_batch_s for stage in _exercise(given).stages]
 
 
-LEVELS = Figure(
+LEVELS = LessonFigure(
     "levels",
     (
         Control(

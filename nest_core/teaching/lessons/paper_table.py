@@ -17,7 +17,7 @@ from nest_core.paper.published import Instance, StageOrder, evaluate, solve
 from nest_core.paper.published.costs import boundary_levels
 from nest_core.paper.settings import model_name, printed_rows
 from nest_core.report.tables import Table
-from nest_core.teaching.lessons.figure import Figure, Given
+from nest_core.teaching.lessons.figure import Given, LessonFigure
 from nest_core.teaching.lessons.lesson import Control, Formula, Reveal, Settings
 
 __all__ = ["PAPER_TABLE", "READINGS", "Lead", "Leads", "leads"]
@@ -234,7 +234,7 @@ def _words(ratio: float | None) -> str:
     return "without a figure" if ratio is None else f"{ratio:.3g}"
 
 
-PAPER_TABLE = Figure(
+PAPER_TABLE = LessonFigure(
     "table",
     (
         Control(

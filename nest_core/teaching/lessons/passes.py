@@ -15,7 +15,7 @@ from nest_core.costs import Plan, Point, price
 from nest_core.costs.pass_steps import PassSteps, pass_steps
 from nest_core.costs.timeline import timeline
 from nest_core.documents.units import humanise_seconds, percent
-from nest_core.teaching.lessons.figure import Figure, Given
+from nest_core.teaching.lessons.figure import Given, LessonFigure
 from nest_core.teaching.lessons.lesson import Control, Formula, Reveal, Settings
 from nest_core.teaching.lessons.teaching import ORDER, bare_chain, noded
 from nest_core.teaching.lessons.walk import bytes_in_words
@@ -155,7 +155,7 @@ def _bubble(given: Settings, virtual: int) -> float:
     return (pp - 1) / (virtual * m + pp - 1)
 
 
-PASSES = Figure(
+PASSES = LessonFigure(
     "passes",
     (
         Control("schedule", "Schedule", tuple(SCHEDULES), ASKED[0], "In which order passes run."),

@@ -20,7 +20,7 @@ from nest_core.documents.errors import InputError
 from nest_core.documents.units import from_gib
 from nest_core.fabric import Hierarchical, Tier
 from nest_core.network import collapse
-from nest_core.teaching.lessons.figure import Figure, Given, Plans, Timelines
+from nest_core.teaching.lessons.figure import Given, LessonFigure, Plans, Timelines
 from nest_core.teaching.lessons.lesson import Control, Reveal, Settings
 from nest_core.teaching.lessons.teaching import ORDER, bare_chain, even_cuts, problem
 
@@ -77,7 +77,7 @@ def _timelines(settings: Settings) -> Reveal:
     return Reveal(Timelines(tuple(played(schedule, *_sizes(settings)) for schedule in SCHEDULES)))
 
 
-BUBBLE = Figure(
+BUBBLE = LessonFigure(
     "bubble",
     (
         Control("pp", "Stages (pp)", (2, 4, 8), 4, "Pipeline stages: 2, 4 or 8."),
@@ -131,7 +131,7 @@ def _fullest_bytes(report: Report) -> float:
     return max(stage.memory.total for stage in report.stages)
 
 
-STASH = Figure(
+STASH = LessonFigure(
     "stash",
     (
         Control("schedule", "Schedule", SCHEDULES, "1f1b", "1F1B or GPipe.", _SCHEDULE_NAMES),
@@ -206,7 +206,7 @@ def _sent(zero: int, given: Settings) -> float:
     return sent_bytes(zero, int(given["ranks"]), int(given["m"]))
 
 
-ZERO = Figure(
+ZERO = LessonFigure(
     "zero",
     (
         Control("ranks", "Ranks (N)", (4, 8, 16, 64, 256), 64, "Data-parallel ranks: 4 to 256."),

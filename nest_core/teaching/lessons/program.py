@@ -24,7 +24,7 @@ from nest_core.fabric import Hierarchical, Tier
 from nest_core.network import Network, collapse
 from nest_core.planner.levelwise import PAPER_ORDER, Slots, level_links, slots
 from nest_core.report.tables import Table
-from nest_core.teaching.lessons.figure import Figure, Given
+from nest_core.teaching.lessons.figure import Given, LessonFigure
 from nest_core.teaching.lessons.lesson import Control, Formula, Reveal, Settings
 from nest_core.teaching.lessons.teaching import LEVEL_NAMES, bare_chain
 
@@ -36,7 +36,7 @@ __all__ = [
     "WIDTH",
     "Fill",
     "State",
-    "Way",
+    "StateWay",
     "chain",
     "chosen",
     "hop_seconds",
@@ -56,7 +56,7 @@ MICRO_BATCHES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class StateWay:
     """One way to fill a state.
 
     Parameters
@@ -95,7 +95,7 @@ class State:
     first : int
     slot, producer : int
         Where their first stage sits, and where its producer would: slots from the far end.
-    ways : tuple of Way
+    ways : tuple of StateWay
     """
 
     stages: int
@@ -103,10 +103,10 @@ class State:
     first: int
     slot: int
     producer: int
-    ways: tuple[Way, ...]
+    ways: tuple[StateWay, ...]
 
     @property
-    def best(self) -> Way:
+    def best(self) -> StateWay:
         """The least; the earliest cut among equals."""
         return min(self.ways, key=lambda one: one.slowest)
 
@@ -190,7 +190,7 @@ def _after(stages: int, level: int | None) -> tuple[int, int] | None:
 
 def _ways(
     found: list[State], stages: int, first: int, level: int | None, afters: list[int | None]
-) -> tuple[Way, ...]:
+) -> tuple[StateWay, ...]:
     ways = []
     for after in afters:
         rest = {
@@ -201,7 +201,7 @@ def _ways(
         ends = [LAYERS] if stages == 1 else [end for end in sorted(rest) if end > first]
         for end in ends:
             load = _load(first, end, level, after)
-            ways.append(Way(end, _after(stages, after), load, rest.get(end, 0.0)))
+            ways.append(StateWay(end, _after(stages, after), load, rest.get(end, 0.0)))
     return tuple(ways)
 
 
@@ -386,7 +386,7 @@ def _objective_of(given: Settings) -> float:
     return (int(given["micro_batches"]) + len(times) - 1) * max(times)
 
 
-PROGRAM = Figure(
+PROGRAM = LessonFigure(
     "program",
     (
         Control(

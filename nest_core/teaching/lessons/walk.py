@@ -12,7 +12,7 @@ from functools import cache
 from nest_core.documents.units import humanise_rate, humanise_seconds, percent
 from nest_core.network.steps import Steps, steps
 from nest_core.teaching.lessons.contents import Contents, contents
-from nest_core.teaching.lessons.figure import Figure, Given
+from nest_core.teaching.lessons.figure import Given, LessonFigure
 from nest_core.teaching.lessons.lesson import Control, Formula, Reveal, Settings
 from nest_core.teaching.lessons.teaching import NODE_GBPS, noded
 
@@ -176,7 +176,7 @@ def _leaves(given: Settings) -> float:
     return float(steps_taken.states[-1].sent_bytes[links.tier == 1].max())
 
 
-STEPS = Figure(
+STEPS = LessonFigure(
     "steps",
     (
         Control("algorithm", "Algorithm", tuple(ALGORITHMS), ASKED[0], "What is stepped through."),
