@@ -152,7 +152,7 @@ def test_a_lesson_is_found_by_its_key():
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"p": 4}, r"bubble\.p must be a control of the lesson, but is 4: use pp, m\."),
+        ({"p": 4}, r"bubble\.p must be a control of the lesson, but is 4: use pp, m, schedule\."),
         ({"pp": 3}, r"bubble\.pp must be a value that the lesson offers, but is 3: use 2, 4, 8\."),
     ],
 )

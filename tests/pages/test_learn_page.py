@@ -204,7 +204,7 @@ def test_hands_are_counted_and_shown_beside_the_right_answer_at_the_reveal(proje
     assert '<i style="width: 152px"></i>' in text_of(page)
 
 
-@pytest.mark.parametrize("shown", [lesson("levels"), lesson("stash"), lesson("passes")])
+@pytest.mark.parametrize("shown", [lesson("bubble"), lesson("stash"), lesson("passes")])
 def test_a_projector_shows_question_and_figure_and_nothing_for_the_teacher(projected, shown):
     page = projected(lesson=shown.short)
     assert not page.exception

@@ -74,7 +74,7 @@ def _flying(schedule: str, given: Settings) -> tuple[int, ...]:
 
 
 def _timelines(settings: Settings) -> Reveal:
-    return Reveal(Timelines(tuple(played(schedule, *_sizes(settings)) for schedule in SCHEDULES)))
+    return Reveal(Timelines((played(str(settings["schedule"]), *_sizes(settings)),)))
 
 
 BUBBLE = LessonFigure(
@@ -88,6 +88,7 @@ BUBBLE = LessonFigure(
             4,
             "Per replica and iteration: 1 to 32.",
         ),
+        Control("schedule", "Schedule", SCHEDULES, "1f1b", "1F1B or GPipe.", _SCHEDULE_NAMES),
     ),
     _timelines,
     {"pp": Given(4, max=64), "m": Given(4, max=512)},
