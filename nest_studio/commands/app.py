@@ -94,14 +94,14 @@ def app(
 
 
 def _folder(lessons: str) -> str:
-    """A folder's whole path; workers may start elsewhere."""
+    """Return a folder's whole path; workers may start elsewhere."""
     if lessons and not os.path.isdir(lessons):
         raise InputError("--lessons", "must be a folder", lessons, "name one, or leave it out")
     return os.path.abspath(lessons) if lessons else ""
 
 
 def _path(prefix: str) -> str:
-    """A prefix without slashes at its ends."""
+    """Return a prefix without slashes at its ends."""
     path = prefix.strip("/")
     # Browsers take names of dots alone for ways up, and ask for another path.
     if not all(re.fullmatch(r"(?!\.+$)[A-Za-z0-9_.~-]+", part) for part in path.split("/") if path):
@@ -138,7 +138,7 @@ def _free_port(address: str) -> int:
 
 
 def _refusal(address: str, port: int) -> int | None:
-    """The error number with which the system refuses the port, or None if it grants it."""
+    """Return the error number with which the system refuses the port, or None if it grants it."""
     if not address.strip():  # the system would listen on every address
         raise InputError("--address", "must be a host name or address", address, "try localhost")
     family = socket.AF_INET6 if ":" in address else socket.AF_INET

@@ -93,7 +93,7 @@ def again_of(
     tokens: float | None,
     order: str,
 ) -> str:
-    """The command that makes a sheet again, as one types it."""
+    """Return the command that makes a sheet again, as one types it."""
     words = ["nest-studio", "bill", design]
     for setting in sets:
         words += ["--set", setting]

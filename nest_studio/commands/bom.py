@@ -71,7 +71,7 @@ def bom(
 
 
 def _summed(counts: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """Counts of one name together."""
+    """Return counts of one name together."""
     sums: dict[str, int] = {}
     for name, count in counts:
         sums[name] = sums.get(name, 0) + count

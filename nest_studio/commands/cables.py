@@ -53,7 +53,7 @@ def cables(
 
 
 def _object(head: str, rows: Iterable[Cable]) -> Iterator[str]:
-    """One JSON object on one line, its rows written as they are made."""
+    """Return one JSON object on one line, its rows written as they are made."""
     from nest_core.bill.cables import COLUMNS
 
     texts = (json.dumps(dict(zip(COLUMNS, row.cells(), strict=True))) for row in rows)

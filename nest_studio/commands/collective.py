@@ -115,7 +115,7 @@ def collective(
 def _protocols(
     accelerator: str, network: Network, op: str, algorithm: str, groups: IntArray
 ) -> tuple[Protocol, ...]:
-    """What the accelerator's library makes of the links; see `nest_core.costs.software`."""
+    """Return what the accelerator's library makes of the links; see `nest_core.costs.software`."""
     from nest_core.costs.software import software_of
     from nest_core.hardware import load_accelerator
     from nest_core.network import IDEAL
@@ -136,7 +136,7 @@ def _algorithm(name: str) -> str:
 
 
 def _plain(op: str) -> str:
-    """An operation's name however it is spelled: all-reduce, AllReduce, all_reduce."""
+    """Return an operation's name however it is spelled: all-reduce, AllReduce, all_reduce."""
     letters = op.lower().replace("-", "").replace("_", "").replace(" ", "")
     return SPELLINGS.get(letters, letters)
 

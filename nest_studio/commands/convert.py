@@ -72,7 +72,7 @@ def convert(
 
 
 def _assumed(settings: Iterable[str]) -> Assumed:
-    """The assumptions with some replaced."""
+    """Return the assumptions with some replaced."""
     from dataclasses import asdict
 
     from nest_core.interop.formats import Assumed
@@ -93,7 +93,7 @@ def _assumed(settings: Iterable[str]) -> Assumed:
 
 
 def _by_ending(target: Path) -> str:
-    """The format that OUT's ending names; of several the first."""
+    """Return the format that OUT's ending names; of several the first."""
     from nest_core.interop.formats import FORMATS
 
     suffix = target.suffix.lower()

@@ -55,7 +55,7 @@ def inspect(
 
 
 def _as_text(fields: Mapping[str, Any]) -> str:
-    """A scenario file."""
+    """Return a scenario file."""
     from nest_core.documents.toml_text import toml_document, toml_key, toml_value
 
     read = ", ".join(f"{name} ({kind})" for name, kind in fields["logs"].items())

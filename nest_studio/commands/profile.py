@@ -137,7 +137,7 @@ def _repeats(count: int) -> int:
 
 
 def _held(target: Path, append: bool, load: Any) -> Profile | None:
-    """The profile to add to; what would keep the new one from being written is said now."""
+    """Return the profile to add to; what would keep the new one from being written is said now."""
     if target.suffix != ".json":
         raise InputError("--output", "must end in .json", str(target), "rename it")
     if append:

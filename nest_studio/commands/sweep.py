@@ -80,7 +80,7 @@ def _as_text(found: Mapping[str, Any]) -> str:
 
 
 def _writer(study: Study, file: Path) -> Callable[[list[dict[str, Any]]], None]:
-    """What writes rows to a file, once it is known that it will be able to.
+    """Return what writes rows to a file, once it is known that it will be able to.
 
     Raises
     ------

@@ -21,7 +21,7 @@ EVERY_S = 0.5
 
 @contextmanager
 def interrupts(event: Event | None = None) -> Iterator[Event]:
-    """An event that the first Ctrl-C sets; a second one ends the program."""
+    """Return an event that the first Ctrl-C sets; a second one ends the program."""
     stopped = event or threading.Event()
 
     def interrupted(number: int, frame: Any) -> None:
@@ -40,7 +40,7 @@ def interrupts(event: Event | None = None) -> Iterator[Event]:
 def watched(
     stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[tuple[Callable[[Progress], None], Callable[[], bool]]]:
-    """What `search` takes as ``progress`` and ``stop``.
+    """Return what `search` takes as ``progress`` and ``stop``.
 
     Progress goes to standard error where that is a terminal. The first interrupt (Ctrl-C) ends
     the search with the best plan so far; a second one the program.

@@ -52,7 +52,7 @@ def download(label: str, data: Any, name: str, mime: str, **look: Any) -> None:
 
 
 def local_time(text: str, pattern: str = "%d %b %Y, %H:%M") -> str:
-    """An ISO date in the visitor's time zone; what is none as it is."""
+    """Return an ISO date in the visitor's time zone; what is none as it is."""
     try:
         zone = ZoneInfo(st.context.timezone or "UTC")
     except (ZoneInfoNotFoundError, ValueError):  # a browser may name one that is not known here
@@ -147,7 +147,7 @@ def _pick(key: str, on_pick: Callable[[Any], None]) -> None:
 
 
 def _plot_config(shown: Picture, kind: str) -> dict[str, Any]:
-    """A camera alone, where the plot is pointed at."""
+    """Return a camera alone, where the plot is pointed at."""
     return {
         "displaylogo": False,
         "modeBarButtons": [["toImage"]],

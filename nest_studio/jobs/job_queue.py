@@ -66,7 +66,7 @@ class JobQueue:
 
     @property
     def idle(self) -> bool:
-        """Whether nobody waits: what is not wanted yet may be computed."""
+        """Return whether nobody waits: what is not wanted yet may be computed."""
         with self._changed:
             return not self._queues[True].busy
 
@@ -83,7 +83,7 @@ class JobQueue:
         urgent: bool = True,
         wanted_by: tuple[Hashable, str] | None = None,
     ) -> WorkerJob:
-        """The job of a key, old or new.
+        """Return the job of a key, old or new.
 
         Parameters
         ----------
@@ -118,7 +118,7 @@ class JobQueue:
                 del self._jobs[key]
 
     def cancel(self, holder: Hashable, job: WorkerJob) -> WorkerJob:
-        """A holder no longer wants a job; what the holder has of it.
+        """Take a holder's wish for a job back, and return what the holder has of it.
 
         That is the job itself, which ends, if nobody else wants it; else one without a result.
         """
@@ -236,7 +236,7 @@ class JobQueue:
             self.give_up(holder, place)
 
     def _answer(self, task: Task, urgent: bool, place: int) -> WorkerAnswer | None:
-        """What the worker at a place found; None where the task is to be taken up again."""
+        """Return what the worker at a place brings; None where the task is to be taken up again."""
         if task.job.stopped:
             return WorkerAnswer()
         run = _Run(task.job, self._queues[urgent], place, self)
@@ -260,7 +260,7 @@ class JobQueue:
         return answer
 
     def _worker(self, urgent: bool, place: int) -> Worker:
-        """The worker of a place, which has read the presets as they are."""
+        """Return the worker of a place, which has read the presets as they are."""
         worker, now = self._workers.get((urgent, place)), edition()
         if worker is not None and worker.alive and worker.edition == now:
             return worker

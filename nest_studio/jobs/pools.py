@@ -26,7 +26,7 @@ def cores() -> int:
 
 
 def processes(count: int, stop: Any = None) -> ProcessPoolExecutor:
-    """A pool of processes, which end with this one, however that ends.
+    """Return a pool of processes, which end with this one, however that ends.
 
     An interrupt is heard by this process alone; ``stop`` is an event that tells them to end early.
     """
@@ -43,7 +43,7 @@ def _begin(stop: Any) -> None:
 
 @contextmanager
 def cluster(address: str) -> Iterator[Executor]:
-    """The workers of a Dask scheduler as an executor.
+    """Return the workers of a Dask scheduler as an executor.
 
     Raises
     ------

@@ -52,22 +52,22 @@ class WorkerJob(Future[Any]):
 
     @property
     def stopped(self) -> bool:
-        """Whether it was asked to end."""
+        """Return whether it was asked to end."""
         return self._stop.is_set()
 
     @property
     def partial(self) -> bool:
-        """Whether there may have been more to find: it was told to stop before its end."""
+        """Return whether there may have been more to find: it was told to stop before its end."""
         return self.late or self.stopped
 
     @property
     def takes(self) -> int:
-        """What is kept with it, bytes: a key may hold a drawn fabric."""
+        """Return what is kept with it, bytes: a key may hold a drawn fabric."""
         return self.size + len(self.key)
 
     @property
     def without(self) -> str:
-        """Why it has neither a result nor an error of its function's; empty if it has."""
+        """Return why it has neither a result nor an error of its function's; empty if it has."""
         error = self.exception() if self.done() else None
         if isinstance(error, Stopped):
             return CANCELLED
@@ -125,7 +125,7 @@ class Queue:
         (self._begun if begun else self._new).append(task)
 
     def drop(self, job: WorkerJob) -> bool:
-        """Whether a job waited here, and does no more."""
+        """Take a job out, and return whether it waited here."""
         for tasks in (self._new, self._begun):
             for task in tasks:
                 if task.job is job:
@@ -135,15 +135,15 @@ class Queue:
 
     @property
     def busy(self) -> bool:
-        """Whether something waits here or is done."""
+        """Return whether something waits here or is done."""
         return bool(self._new or self._begun or self.taken)
 
     def waits_for(self, place: int) -> bool:
-        """Whether there is something to do at a place: the first that is free takes it."""
+        """Return whether there is something to do at a place: the first that is free takes it."""
         return bool(self._new or self._begun) and self.taken.issuperset(range(place))
 
     def in_need_of(self, places: int) -> bool:
-        """Whether something was not begun yet for want of a place."""
+        """Return whether something was not begun yet for want of a place."""
         return bool(self._new) and len(self.taken) == places
 
     def take(self, place: int) -> Task:

@@ -65,7 +65,7 @@ def in_worker(
     progress: Tell,
     stop: Stop,
 ) -> Any:
-    """A task of a study, in a worker: it hears when it is to end."""
+    """Run a task of a study in a worker: it hears when it is to end."""
     engine.heed(stop)
     return function(*args, **kwargs)
 
@@ -98,17 +98,17 @@ class StudyRun:
 
     @property
     def ended(self) -> bool:
-        """Whether it runs no more."""
+        """Return whether it runs no more."""
         return self._ended.is_set()
 
     @property
     def cancelled(self) -> bool:
-        """Whether it was told to end."""
+        """Return whether it was told to end."""
         return self._stop.is_set()
 
     @property
     def left_s(self) -> float | None:
-        """Seconds to its end at the pace so far; None before there is one."""
+        """Return seconds to its end at the pace so far; None before there is one."""
         done = self.answered - self.first
         if self.first < 0 or done <= 0:
             return None
@@ -119,7 +119,7 @@ class StudyRun:
         self._stop.set()
 
     def wait(self, timeout_s: float) -> bool:
-        """Whether it has ended after so long."""
+        """Wait for its end, and return whether it has come in time."""
         return self._ended.wait(timeout_s)
 
     def tell(self, answered: int, points: int) -> None:
@@ -142,7 +142,7 @@ _lock = threading.Lock()
 
 
 def running(key: str) -> StudyRun | None:
-    """The last run of a study in this server; ``key`` stands for its content."""
+    """Return the last run of a study in this server; ``key`` stands for its content."""
     return _runs.get(key)
 
 
@@ -181,7 +181,7 @@ def begin(key: str, queue: JobQueue, cache: RowCache, work: Work) -> StudyRun:
 
 
 def swept(study: Study) -> Work:
-    """The work of a study with axes."""
+    """Return the work of a study with axes."""
     return lambda pool, cache, tell, stop: engine.run(
         study.points(), cache, pool, tell=tell, stop=stop, together=TOGETHER
     )

@@ -93,7 +93,7 @@ def job_queue() -> JobQueue:
 def submitted(
     function: Callable[..., Any], *args: Any, urgent: bool = True, place: str = ""
 ) -> WorkerJob:
-    """The job of a task, for this session; who asks for the same gets the same.
+    """Return the job of a task, for this session; who asks for the same gets the same.
 
     Parameters
     ----------

@@ -80,7 +80,7 @@ class Limits:
 
     @property
     def in_words(self) -> str:
-        """The limit of time, to be read."""
+        """Return the limit of time, to be read."""
         return f"{self.seconds / 60:.3g} minutes" if self.seconds > 90 else f"{self.seconds:.3g} s"
 
 
@@ -88,7 +88,7 @@ USUAL = Limits()
 
 
 def limits_of(environment: Mapping[str, str]) -> Limits:
-    """The limits that whoever started the server has set.
+    """Return the limits that whoever started the server has set.
 
     Raises
     ------
@@ -118,7 +118,7 @@ class Heard(Protocol):
         """How far it is."""
 
     def must_stop(self) -> bool:
-        """Whether nobody wants the result any more, or others go first."""
+        """Return whether nobody wants the result any more, or others go first."""
 
 
 @dataclass(slots=True)
@@ -174,7 +174,7 @@ class Worker:
 
     @property
     def alive(self) -> bool:
-        """Whether the process still runs."""
+        """Return whether the process still runs."""
         return bool(self._process.is_alive())
 
     def end(self) -> None:
@@ -294,7 +294,7 @@ def _written(kind: str, value: Any) -> bytes:
 
 
 def _named(value: Any) -> str:
-    """An object's type, and an error's words as far as it has any."""
+    """Return an object's type, and an error's words as far as it has any."""
     name = type(value).__name__
     if not isinstance(value, Exception):
         return name

@@ -60,7 +60,7 @@ _PAGE_WORDS = (
 
 
 def in_page_words(error: InputError) -> str:
-    """A refusal whose remedies are fields of the page.
+    """Return a refusal whose remedies are fields of the page.
 
     Examples
     --------

@@ -318,7 +318,7 @@ def _kept(name: str, fit: FitAnswer, over: bool) -> None:
 
 
 def _stack_of(fit: FitAnswer) -> dict[str, Any]:
-    """The stack, as it is kept."""
+    """Return the stack, as it is kept."""
     return {"stack": dict(fit.stack) if fit.stack else None, "toml": fit.toml}
 
 

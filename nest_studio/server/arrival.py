@@ -61,18 +61,18 @@ def arrive(page: Any) -> None:
     }
     st.session_state[_PAGE] = page.title, carried | address
     values = {key: st.session_state.get(key, form.get(key)) for key in carried}
-    known = {key: value for key, value in values.items() if value is not None}
-    st.session_state.update(known)
-    if carried.keys() - known.keys():  # which only an address tells to widgets
+    stated = {key: value for key, value in values.items() if value is not None}
+    st.session_state.update(stated)
+    if carried.keys() - stated.keys():  # which only an address tells to widgets
         st.switch_page(page, query_params=carried | address)
     # Refused where the page before still has their widgets, which Streamlit then follows.
     with contextlib.suppress(StreamlitAPIException):
-        st.query_params.update({key: carried[key] for key in known})
+        st.query_params.update({key: carried[key] for key in stated})
 
 
-def _without_endless(asked: Mapping[str, Sequence[str]]) -> None:
+def _without_endless(address: Mapping[str, Sequence[str]]) -> None:
     """Run anew without numbers that are none, which Streamlit's fields of whole numbers fail on."""
-    endless = [key for key, texts in asked.items() if "." in key and any(map(_endless, texts))]
+    endless = [key for key, texts in address.items() if "." in key and any(map(_endless, texts))]
     for key in endless:
         # Refused where a field holds the word, which then is one of text and takes it.
         with contextlib.suppress(StreamlitAPIException):
@@ -96,19 +96,19 @@ def say_refused(place: Any) -> None:
     place : container
         Where to, above the page.
     """
-    if asked := st.session_state[_ASKED]:
+    if arrived := st.session_state[_ASKED]:
         st.session_state[_ASKED] = {}
-        shown = {key: tuple(st.query_params.get_all(key)) for key in st.query_params}
-        st.session_state[_REFUSED] = refused(asked, shown, st.session_state.to_dict())
-    told = {
+        address = {key: tuple(st.query_params.get_all(key)) for key in st.query_params}
+        st.session_state[_REFUSED] = refused(arrived, address, st.session_state.to_dict())
+    sentences = {
         key: entry
         for key, entry in st.session_state.get(_REFUSED, {}).items()
         if st.session_state.get(key) == entry[0]
     }
-    st.session_state[_REFUSED] = told
-    if told:
+    st.session_state[_REFUSED] = sentences
+    if sentences:
         with place:
-            st.warning("  \n".join(sentence for _, sentence in told.values()))
+            st.warning("  \n".join(sentence for _, sentence in sentences.values()))
             st.button(
                 "Dismiss",
                 type="tertiary",
@@ -119,19 +119,19 @@ def say_refused(place: Any) -> None:
 
 
 def refused(
-    asked: Mapping[str, Sequence[str]],
-    shown: Mapping[str, Sequence[str]],
-    held: Mapping[str, Any],
+    arrived: Mapping[str, Sequence[str]],
+    address: Mapping[str, Sequence[str]],
+    values: Mapping[str, Any],
 ) -> dict[str, tuple[Any, str]]:
-    """Settings of an address that the page did not take.
+    """Return the settings of an address that the page did not take.
 
     Parameters
     ----------
-    asked : mapping of str to sequence of str
-        Keys and texts of the address on arrival.
-    shown : mapping of str to sequence of str
-        Those of the address afterwards; what equals a preset's value is left out there.
-    held : mapping of str to object
+    arrived : mapping of str to sequence of str
+        Keys and texts on arrival.
+    address : mapping of str to sequence of str
+        Those afterwards; what equals a preset's value is left out there.
+    values : mapping of str to object
         What widgets hold afterwards, by key.
 
     Returns
@@ -139,26 +139,26 @@ def refused(
     dict of str to (object, str)
         By key, what its widget holds instead (None where there is no such widget) and a sentence.
     """
-    groups = {key.split(".")[0] for key in held if "." in key}
-    found: dict[str, tuple[Any, str]] = {}
-    for key, texts in asked.items():
-        text, named = _quoted(", ".join(texts)), as_markdown(key[:LONGEST])
-        if key in held:
-            if tuple(shown.get(key, ())) != tuple(texts) and not _says(texts, held[key]):
+    groups = {key.split(".")[0] for key in values if "." in key}
+    refusals: dict[str, tuple[Any, str]] = {}
+    for key, texts in arrived.items():
+        text, name = _quoted(", ".join(texts)), as_markdown(key[:LONGEST])
+        if key in values:
+            if tuple(address.get(key, ())) != tuple(texts) and not _says(texts, values[key]):
                 why = _why_not(key, texts) or (
-                    f"{named} must be a value that its field offers, not {text}:"
+                    f"{name} must be a value that its field offers, not {text}:"
                 )
-                stands = f"{_quoted(_word(held[key]))} stands there until another is set."
-                found[key] = held[key], f"The link's {why} {stands}"
+                stands = f"{_quoted(_word(values[key]))} stands there until another is set."
+                refusals[key] = values[key], f"The link's {why} {stands}"
         elif "." in key and key.split(".")[0] in groups:
-            found[key] = (
+            refusals[key] = (
                 None,
                 (
-                    f"The link's {named} must be a setting of what is chosen here, and none has "
+                    f"The link's {name} must be a setting of what is chosen here, and none has "
                     f"that name: its value {text} changes nothing."
                 ),
             )
-    return found
+    return refusals
 
 
 def _why_not(key: str, texts: Sequence[str]) -> str:
@@ -173,7 +173,7 @@ def _why_not(key: str, texts: Sequence[str]) -> str:
 
 
 def _says(texts: Sequence[str], value: Any) -> bool:
-    """Whether the texts of an address mean the value."""
+    """Return whether the texts of an address mean the value."""
     if isinstance(value, (list, tuple)):
         return sorted(texts) == sorted(map(_word, value))
     if not texts:
@@ -193,7 +193,7 @@ def _word(value: Any) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A text of any length and content within a sentence of Markdown."""
+    """Return a text of any length and content within a sentence of Markdown."""
     plain = " ".join(text.replace("`", "'").split())
     if len(plain) > LONGEST:
         plain = f"{plain[:LONGEST]}…"

@@ -106,7 +106,7 @@ def believe_only_what_fits() -> None:
 
 
 def _is_message(frame: bytes | None) -> bool:
-    """Whether a frame, None for one of text, is a message as browsers send them."""
+    """Return whether a frame, None for one of text, is a message as browsers send them."""
     if frame is None:
         return False
     if len(frame) > LONGEST:

@@ -64,7 +64,7 @@ class Names:
 
     @classmethod
     def of(cls, address: str, tls: bool, public: str) -> Names:
-        """The names of a server.
+        """Return the names of a server.
 
         Parameters
         ----------
@@ -85,7 +85,7 @@ class Names:
         return cls("https" if tls else "http", hosts, public_addresses(public))
 
     def refusal(self, hosts: list[str], origins: list[str], reached: str) -> str:
-        """Why a request is turned away, in a sentence; empty if it may pass.
+        """Return why a request is turned away, in a sentence; empty if it may pass.
 
         Parameters
         ----------
@@ -146,7 +146,7 @@ class Guard:
         await self._app({**scope, "headers": headers}, receive, bound)
 
     def _headers(self, host: str) -> Mapping[bytes, bytes]:
-        """What every answer carries; ``host`` is the one asked for."""
+        """Return what every answer carries; ``host`` is the one asked for."""
         # Older browsers take 'self' for HTTP alone, so sockets are named; addresses of the sixth
         # version cannot be.
         sockets = [f"{kind}://{host}" for kind in ("ws", "wss") if host and "[" not in host]
@@ -178,7 +178,7 @@ class Guard:
 
 
 def beyond_this_machine(address: str) -> bool:
-    """Whether others can reach a server that listens at an address."""
+    """Return whether others can reach a server that listens at an address."""
     try:
         addresses = socket.getaddrinfo(address, None)
     except OSError:  # no address of anyone's; the server will say so

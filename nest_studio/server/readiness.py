@@ -44,7 +44,7 @@ def import_everything() -> None:
 
 
 def _modules(package: str) -> Iterator[str]:
-    """A package and its modules, parents first."""
+    """Return a package and its modules, parents first."""
     yield package
     folders = importlib.import_module(package).__path__
     for module in pkgutil.iter_modules(folders, f"{package}."):

@@ -42,7 +42,7 @@ def held_bytes(pid: int) -> int:
 
 
 def peak_bytes() -> int:
-    """The most resident memory that this process has had."""
+    """Return the most resident memory that this process has had."""
     if sys.platform == "win32":
         import psutil
 

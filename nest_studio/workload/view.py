@@ -138,7 +138,7 @@ def layers_of(request: LayerRequest) -> tuple[Anatomy, Anatomy]:
 
 @_cached
 def times_of(request: LayerRequest, scenario: Scenario) -> tuple[str, tuple[ExchangeTime, ...]]:
-    """A fabric's name, and what the layer's collectives take on it.
+    """Return a fabric's name, and what the layer's collectives take on it.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def _pictures_of(request: LayerRequest, ink: str) -> tuple[Picture, Picture]:
 
 
 def standard() -> LayerRequest:
-    """What the form asks for before anything is changed."""
+    """Return what the form asks for before anything is changed."""
     get = {key.removeprefix("layer."): value for key, value in STANDARD.items()}
     return LayerRequest(
         model=model_table(load_model(get["model"])),
@@ -274,7 +274,7 @@ def _start_from_plan() -> None:
 
 
 def _of_plan(planned: Scenario) -> dict[str, Any]:
-    """The scenario of the Plan page, and the strategy of its plan if there is one."""
+    """Return the scenario of the Plan page, and the strategy of its plan if there is one."""
     scenario, model = planned.values, planned.setting("workload.model")
     settings = {
         "layer.model": OWN_MODEL if isinstance(model, dict) else model,
@@ -304,7 +304,7 @@ def _of_plan(planned: Scenario) -> dict[str, Any]:
 
 
 def _usual(model: Model) -> str:
-    """The layer of which the model has most."""
+    """Return the layer of which the model has most."""
     return LAYER_WORDS[max(model.runs, key=lambda run: run[1])[0]]
 
 

@@ -54,7 +54,7 @@ def show_fabric(drawn: Drawn, matrix: Drawn | None, pointed: Pointing, *, key: s
 
 
 def shown(drawn: Drawn, matrix: Drawn | None, pointed: Pointing) -> dict[str, Any]:
-    """What the browser is told of a picture, its matrix, and what pointing at them says."""
+    """Return what the browser is told of a picture, its matrix, and what pointing at them says."""
     return {
         "title": drawn.title,
         "subtitle": drawn.subtitle,

@@ -60,7 +60,7 @@ def listen(
 
 
 def _sent(state: Any) -> tuple[str, list[Any]]:
-    """When the page was opened, and all presses since; none where it has not their shape."""
+    """Return when the page was opened, and all presses since; none where it has not their shape."""
     pressed = state.get("pressed") if isinstance(state, Mapping) else None
     if not isinstance(pressed, Mapping):
         return "", []

@@ -112,7 +112,7 @@ _component = st.components.v2.component("nest-studio.drawing", js="drawing.js")
 
 
 def pending(key: str) -> CanvasResult:
-    """What the canvas of that key has sent and no run has answered by drawing it again."""
+    """Return what the canvas of that key has sent and no run has answered by drawing it again."""
     sent = st.session_state.get(key)
     return _unanswered(key, sent if isinstance(sent, Mapping) else {})
 
@@ -188,5 +188,5 @@ def _is_new(sent: Any, kind: Any, count: str, answered: Mapping[str, int]) -> bo
 
 
 def _plain(hint: Any) -> Any:
-    """The type of a JSON value that a field of `Change` or `Action` has."""
+    """Return the type of a JSON value that a field of `Change` or `Action` has."""
     return {Literal: str}.get(get_origin(hint), get_origin(hint) or hint)

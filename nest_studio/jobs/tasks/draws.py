@@ -35,6 +35,6 @@ def searched_draws(
 def recommended_plan(
     scenario: Scenario, best: Report, parts: Sequence[tuple[DrawResult, ...]]
 ) -> Recommended:
-    """The plan of least expected time, and how sure that is."""
+    """Return the plan of least expected time, and how sure that is."""
     values, won = scenario.values, tuple(chain(*parts))
     return recommended(values, problem_of(scenario), best.plan, won, seed=values.seed)

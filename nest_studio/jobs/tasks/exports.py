@@ -51,13 +51,13 @@ class PlanExport:
 
     @property
     def label(self) -> str:
-        """What people call the target."""
+        """Return what people call the target."""
         return LABELS[self.target]
 
 
 @announced("writing it for every framework")
 def plan_exports(scenario: Scenario, best: Report) -> tuple[PlanExport, ...]:
-    """A scenario's plan for every target of `LABELS`, in their order."""
+    """Return a scenario's plan for every target of `LABELS`, in their order."""
     values, exports = scenario.values, []
     for target in LABELS:
         try:

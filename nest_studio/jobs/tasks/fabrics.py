@@ -110,7 +110,7 @@ class CollectiveRequest:
 
 @announced("drawing it")
 def fabric_drawn(scenario: Scenario, width: float) -> Drawn:
-    """The picture of a fabric, so many pixels wide."""
+    """Return the picture of a fabric, so many pixels wide."""
     return untitled(picture(scenario.fabric, width=width))
 
 
@@ -152,7 +152,7 @@ def fabric_answer(scenario: Scenario, *, progress: Tell, stop: Stop) -> FabricAn
 
 @announced("counting its parts")
 def fabric_bill(scenario: Scenario, settings: tuple[str, ...]) -> Bill:
-    """What a fabric is made of and costs, with settings over the price list."""
+    """Return what a fabric is made of and costs, with settings over the price list."""
     return bill(scenario.fabric, load_prices(DEFAULT, settings))
 
 
@@ -194,7 +194,7 @@ def fabric_sweep(
 
 @announced("pricing an all-reduce of 1 GiB over all devices")
 def all_reduce_time(scenario: Scenario) -> float:
-    """Seconds for 1 GiB over all devices as plans price it; 0 where that takes long."""
+    """Return seconds for 1 GiB over all devices as plans price it; 0 where that takes long."""
     _, network = _collapsed(scenario)
     if not 2 <= network.devices <= LARGEST_ALL_REDUCE:
         return 0.0
@@ -203,20 +203,20 @@ def all_reduce_time(scenario: Scenario) -> float:
 
 @announced("reading the file")
 def fabric_import(content: bytes, name: str, assumed: Assumed) -> ImportedFabric:
-    """A fabric file as a document of the studio's own."""
+    """Return a fabric file as a document of the studio's own."""
     return read_fabric(content, name, assumed=assumed)
 
 
 @announced("copying it to compare")
 def fabric_losses(scenario: Scenario) -> tuple[str, ...]:
-    """All that a fabric loses when it is copied onto the canvas."""
+    """Return all that a fabric loses when it is copied onto the canvas."""
     fabric, network = _collapsed(scenario)
     drawn = drawing_of(fabric, network.nesting)
     return lost_on_canvas(fabric, scenario.fabric_table, drawn, load_prices())
 
 
 def fabric_export(scenario: Scenario, format_: str, *, progress: Tell, stop: Stop) -> FabricText:
-    """A fabric in another program's format, with all that it loses there."""
+    """Return a fabric in another program's format, with all that it loses there."""
     progress(0.0, "writing it")
     fabric, written = _titled(scenario), scenario.fabric_table
     written["name"] = fabric.name

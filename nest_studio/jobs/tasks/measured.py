@@ -45,7 +45,7 @@ class Beside:
 def read_measured(
     content: bytes, name: str, beside: Beside, scenario: Scenario | None
 ) -> tuple[Entry, ...]:
-    """What a file holds; without one, what the launch command says.
+    """Return what a file holds; without one, what the launch command says.
 
     Fabric, accelerator and model of the runs are the scenario's, if there is one.
     """
@@ -130,6 +130,6 @@ class NextAnswer:
 
 @announced("asking which runs tell most")
 def chosen_runs(scenario: Scenario, runs: int) -> NextAnswer:
-    """The runs of a scenario's plans that narrow the choice most, as a job of Slurm's."""
+    """Return the runs of a scenario's plans that narrow the choice most, as a job of Slurm's."""
     choice = next_runs(scenario, runs, to="slurm")
     return NextAnswer(next_table(choice, scenario.values), choice.refused, choice.files)

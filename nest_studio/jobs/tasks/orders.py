@@ -18,14 +18,14 @@ CableSummary = tuple[int, tuple[tuple[str, int], ...], tuple[str, ...]]
 
 @announced("listing its cables")
 def cable_summary(scenario: Scenario, settings: tuple[str, ...]) -> CableSummary:
-    """How many cables a fabric has."""
+    """Return how many cables a fabric has."""
     schedule = cable_schedule(scenario.fabric, load_prices(DEFAULT, settings))
     return schedule.count, schedule.tiers, schedule.notes
 
 
 @announced("listing its cables")
 def cable_file(scenario: Scenario, settings: tuple[str, ...], style: Format) -> str:
-    """All of them as CSV."""
+    """Return all of them as CSV."""
     schedule = cable_schedule(scenario.fabric, load_prices(DEFAULT, settings))
     return "".join(csv_lines(schedule.cables, style))
 

@@ -71,7 +71,7 @@ class PlanPictures:
 def plan_pictures(
     scenario: Scenario, best: Report | None, busy: bool, *, progress: Tell, stop: Stop
 ) -> PlanPictures | None:
-    """The pictures of a plan, with the load on links if ``busy``; None once stopped."""
+    """Return the pictures of a plan, with the load on links if ``busy``; None once stopped."""
     progress(0.0, "collapsing the fabric into levels")
     network = problem_of(scenario).network
     if stop():
@@ -104,7 +104,7 @@ class PlanFabric:
 
 @announced("drawing the fabric")
 def plan_fabric(scenario: Scenario, best: Report | None, busy: bool, width: float) -> PlanFabric:
-    """The fabric of a scenario, so many pixels wide, links coloured by load if ``busy``."""
+    """Return the fabric of a scenario, so many pixels wide, links coloured by load if ``busy``."""
     fabric = scenario.fabric
     if best is None:
         drawn = untitled(picture(fabric, width=width))
@@ -127,7 +127,7 @@ def design_pictures(
 
 @announced("taking one iteration apart")
 def plan_parts(scenario: Scenario, best: Report) -> tuple[IterationPart, ...]:
-    """One iteration of a plan's slowest stage, part by part."""
+    """Return one iteration of a plan's slowest stage, part by part."""
     return iteration_parts(problem_of(scenario), best)
 
 
@@ -180,13 +180,13 @@ def level_matrices(scenario: Scenario) -> tuple[str, CostMatrices | None, str]:
 
 @announced("pricing it with more of each resource")
 def plan_bindings(scenario: Scenario, best: Report) -> tuple[StageBinding, ...]:
-    """What binds every stage of a plan."""
+    """Return what binds every stage of a plan."""
     return bindings(problem_of(scenario), best)
 
 
 @announced("filling in its figures")
 def plan_equations(scenario: Scenario, best: Report) -> tuple[Equation, ...]:
-    """The equations behind a plan."""
+    """Return the equations behind a plan."""
     return equations(problem_of(scenario), best)
 
 
@@ -198,7 +198,7 @@ def plan_rank_mapping(scenario: Scenario, best: Report) -> RankMapping:
 
 @announced("reading and pricing it")
 def priced_mine(scenario: Scenario, pasted: str, placement: str) -> Mine:
-    """A pasted plan priced on a scenario; InputError where it is none."""
+    """Return a pasted plan priced on a scenario; InputError where it is none."""
     return price_pasted(scenario.values, pasted, placement)
 
 

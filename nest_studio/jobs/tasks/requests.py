@@ -133,13 +133,13 @@ def priced_baselines(
 
 @announced("computing")
 def paper_result(name: str, costs: Costs) -> Reproduction:
-    """A figure or table of the paper beside ours."""
+    """Return a figure or table of the paper beside ours."""
     return reproduce(name, costs)
 
 
 @announced("planning without each choice")
 def next_best_choices(scenario: Scenario, best: Report, limit_s: float) -> tuple[NextBest, ...]:
-    """The next best plan on every axis."""
+    """Return the next best plan on every axis."""
     values = scenario.values
     limit = min(limit_s, values.time_limit_s)
     return next_best(problem_of(scenario), values.space, best, time_limit_s=limit)
@@ -158,7 +158,7 @@ def worth_of_more(
 
 @announced("planning with more and less head-room")
 def worth_of_head_room(scenario: Scenario, best: Report, limit_s: float) -> tuple[HeadRoom, ...]:
-    """The best plan at each certainty of fitting."""
+    """Return the best plan at each certainty of fitting."""
     values = scenario.values
     limit = min(limit_s, values.time_limit_s)
     return head_room_steps(problem_of(scenario), values.space, (best,), limit)
