@@ -55,18 +55,18 @@ def main() -> None:
     if len(every) < FEWEST:
         st.info(f"Add {'two scenarios' if not every else 'another scenario'} to compare.")
         return
-    found, pending = None, False
+    fresh, pending = None, False
     with told(problem.error):
         if len(good) >= FEWEST:
-            asked = inputs_of(good, budget, failures=failures, level_wise=level_wise)
+            inputs = inputs_of(good, budget, failures=failures, level_wise=level_wise)
             if budget is not None and typed.changes:
-                asked["prices"] = dict(typed.changes)
-            found, pending = answered(good, asked)
-    mark_results(earlier=found is None)
-    shown = compare_page().shown = found or compare_page().shown
-    if shown is not None:
+                inputs["prices"] = dict(typed.changes)
+            fresh, pending = answered(good, inputs)
+    mark_results(earlier=fresh is None)
+    answer = compare_page().answer = fresh or compare_page().answer
+    if answer is not None:
         with st.container(key="results"), told(problem.error):
-            results(shown, typed, pending=pending)
+            results(answer, typed, pending=pending)
 
 
 def results(shown: Shown, typed: TypedPrices, *, pending: bool) -> None:
@@ -96,7 +96,7 @@ def results(shown: Shown, typed: TypedPrices, *, pending: bool) -> None:
 @st.fragment
 def differences(comparison: Comparison, inputs: dict[str, Any]) -> None:
     """How sure the differences are, when that is opened."""
-    scenarios = [Scenario(one["document"], one["overrides"]) for one in inputs["entries"]]
+    scenarios = [Scenario(entry["document"], entry["overrides"]) for entry in inputs["entries"]]
     sure_difference(scenarios, comparison.candidates)
 
 
@@ -110,18 +110,23 @@ def answered(good: list[CompareEntry], inputs: dict[str, Any]) -> tuple[Shown | 
     plain |= {"budget": None, "failures": False}
     both = [inputs] if inputs == plain else [plain, inputs]
     jobs = [
-        submitted(compared, *typed_inputs(good, one), urgent=place == 0, place=f"{ASKED} {place}")
-        for place, one in enumerate(both)
+        submitted(
+            compared,
+            *typed_inputs(good, asks),
+            urgent=place == 0,
+            place=f"{ASKED} {place}",
+        )
+        for place, asks in enumerate(both)
     ]
     if len(both) == 1:
         given_up(f"{ASKED} 1")
-    found: Shown | None = None
-    for job, one, what in zip(jobs, both, ("Comparing", "More searches"), strict=False):
+    answer: Shown | None = None
+    for job, asks, what in zip(jobs, both, ("Comparing", "More searches"), strict=False):
         comparison = panel(job, what, key=f"compare-{what.split()[0].lower()}")
         if comparison is None:
-            return found, found is not None
-        found = job.key, comparison, one
-    return found, False
+            return answer, answer is not None
+        answer = job.key, comparison, asks
+    return answer, False
 
 
 main()

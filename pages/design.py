@@ -17,6 +17,7 @@ from nest_studio.design.exchange import bring_controls, take_along, what_was_rea
 from nest_studio.design.library import library_controls
 from nest_studio.design.order import order_section
 from nest_studio.design.side_by_side import beside
+from nest_studio.design.state import design_page
 from nest_studio.design.view import (
     explorer,
     fabric_form,
@@ -32,7 +33,6 @@ from nest_studio.jobs.waiting import panel, submitted
 from nest_studio.notebook.pins import pin_button
 from nest_studio.session.own_fabric import follow_address
 
-LAST = "last good fabric"
 COLLAPSING = "Collapsing the fabric into levels"
 
 
@@ -45,48 +45,39 @@ def main() -> None:
         waiting = st.empty()
     notes: list[Any] = []
     with st.sidebar:
-        asked = fabric_form(notes, bring_controls)
-        library_controls(asked)
-    shown: tuple[Scenario, FabricAnswer] | None = None
-    lacking = refused = ""
+        scenario = fabric_form(notes, bring_controls)
+        library_controls(scenario)
+    page, has_own = design_page(), is_own(scenario)
+    answered: tuple[Scenario, FabricAnswer] | None = None
+    refused = ""
     try:
         if notes:
-            say_realised(notes, asked.fabric)
+            say_realised(notes, scenario.fabric)
         with waiting.container():
-            answer = collapsed(asked, "fabric")
+            answer = collapsed(scenario, "fabric")
         if answer is not None:
             waiting.empty()
-            shown = asked, answer
+            answered = page.answer = scenario, answer
     except InputError as error:
         refused = str(error)
-    mark_results(earlier=shown is None)
-    if shown is not None:
-        st.session_state[LAST] = shown
-    elif refused and not is_own(asked):
+    mark_results(earlier=answered is None)
+    if answered is None and refused and not has_own:
         problem.error(as_markdown(refused))
         with waiting.container():
-            shown = st.session_state.get(LAST) or preset_answer(asked)
-    else:
-        lacking = refused
-        shown = earlier_answer(asked)
-    if shown is not None:
-        show_answer(asked, *shown, lacking)
-    elif is_own(asked):
-        no_heading(lacking)
+            answered = page.answer or preset_answer(scenario)
+        refused = ""
+    elif answered is None and page.answer is not None and (not has_own or is_own(page.answer[0])):
+        answered = page.answer  # nothing of another fabric while a new drawing is none
+    if answered is not None:
+        show_answer(scenario, *answered, refused)
+    elif has_own:
+        no_heading(refused)
         drawing_section(None, own=True)
 
 
-def earlier_answer(asked: Scenario) -> tuple[Scenario, FabricAnswer] | None:
-    """What to leave standing in grey; nothing of another fabric while a new drawing is none."""
-    earlier: tuple[Scenario, FabricAnswer] | None = st.session_state.get(LAST)
-    if is_own(asked) and earlier is not None and not is_own(earlier[0]):
-        return None
-    return earlier
-
-
-def preset_answer(asked: Scenario) -> tuple[Scenario, FabricAnswer] | None:
-    """What to leave standing in grey where there is nothing else; None while it is collapsed."""
-    preset = replace(asked, overrides={})
+def preset_answer(scenario: Scenario) -> tuple[Scenario, FabricAnswer] | None:
+    """Return what to leave standing in grey where there is nothing else, once it is collapsed."""
+    preset = replace(scenario, overrides={})
     answer = collapsed(preset, "preset")
     return None if answer is None else (preset, answer)
 
@@ -101,22 +92,22 @@ def collapsed(scenario: Scenario, key: str) -> FabricAnswer | None:
 
 def show_answer(asked: Scenario, request: Scenario, answer: FabricAnswer, lacking: str) -> None:
     """Facts, the drawing, levels and bill, the collective explorer, other fabrics beside it."""
-    own = is_own(asked)
+    has_own = is_own(asked)
     heading(request, answer, lacking)
     with st.container(key="results"):
         what_was_read(answer, own=is_own(request))
         headline_row(answer.headlines)
         picture_place = st.container()
-    drawing_section(answer, own=own)
+    drawing_section(answer, own=has_own)
     with st.container(horizontal=True):
-        edit_button(request, answer, own=own)
+        edit_button(request, answer, own=has_own)
         take_along(request, answer)
         document = replace(request, overrides={}).fabric_table
         pinned = {"document": document, "overrides": request.overrides}
         pin_button("fabric", answer.title, pinned, key="fabric", output=lambda: pin_output(answer))
     # After the canvas, whose gestures are not to wait for it; of a drawing of one's own below the
     # canvas, which must not move under the pointer.
-    with st.container() if own else picture_place:
+    with st.container() if has_own else picture_place:
         fabric_picture(request)
     with st.container(key="results-below"):
         levels(answer)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +15,7 @@ from nest_core.scenario import Scenario
 from nest_core.scenario.titles import fabric_title
 from nest_core.studies.parameters import sweep_parameters
 from nest_core.studies.ratios import highest_ratios
-from nest_core.studies.sweeps import sweep
+from nest_core.studies.sweeps import Sweep, sweep
 from nest_studio.components.show import mark_results, told
 from nest_studio.explore.studies import studies_part
 from nest_studio.explore.view import (
@@ -25,6 +24,7 @@ from nest_studio.explore.view import (
     RATIOS,
     STUDIES,
     SWEEP,
+    ExplorePage,
     Swept,
     axes_of,
     inputs_of,
@@ -37,11 +37,12 @@ from nest_studio.explore.view import (
     values_of,
 )
 from nest_studio.form.fabric import say_realised
-from nest_studio.form.fields import ADDRESS, hold, one_of
+from nest_studio.form.fields import ADDRESS, one_of
 from nest_studio.form.scenario import scenario_form, scenario_heading
 from nest_studio.jobs.waiting import panel, submitted
 from nest_studio.session.open_plan import go_to_opened
 from nest_studio.session.own_fabric import follow_address
+from nest_studio.session.states import session_value
 
 AT_ONCE = 20
 """Sweeps of more points wait for a click."""
@@ -55,19 +56,19 @@ def main() -> None:
     with st.sidebar:
         scenario = scenario_form(notes)
     go_to_opened(form_is_here=True)
+    page, is_refused = session_value(ExplorePage), False
     try:
         say_realised(notes, scenario.fabric)
-        found = sweep_parameters(scenario)
+        parameters = sweep_parameters(scenario)
     except InputError as error:
         problem.error(as_markdown(error))
-        mark_results(earlier=True)
-        scenario = st.session_state.get("explore request", replace(scenario, overrides={}))
-        found = sweep_parameters(scenario)
-    else:
-        mark_results(earlier=False)
-        st.session_state["explore request"] = scenario
+        is_refused = True
+        scenario = page.scenario or replace(scenario, overrides={})
+        parameters = sweep_parameters(scenario)
+    mark_results(earlier=is_refused)
+    page.scenario = scenario
     top = st.container()
-    opens = openings(found)
+    opens = openings(parameters)
     options = (*opens, SWEEP, RATIOS, STUDIES)
     # Who asks by parameters, as older links do, asks no opening question.
     usual = SWEEP if any(key in st.query_params for key in BY_PARAMETERS) else options[0]
@@ -75,28 +76,22 @@ def main() -> None:
         st, "What to ask", options, usual, ASKS, bind=ADDRESS, label_visibility="collapsed"
     )
     if asks == STUDIES:
-        _, turned = st.session_state.get("explore turned", (None, ()))
-        studies_part(scenario, turned, problem, top)
+        studies_part(scenario, page.sweep[1] if page.sweep else (), problem, top)
         return
     with top:
-        pins = heading(scenario)
+        words, pins = st.columns([12, 1], vertical_alignment="bottom")
+        with words:
+            scenario_heading(title_of(scenario), scenario.overrides)
     if asks == RATIOS:
-        ratios_part(scenario, problem, pins)
-        return
-    texts = opening_controls(found, opens[asks]) if asks in opens else turn_controls(found)
-    sweep_part(scenario, texts, problem, pins)
-
-
-def heading(scenario: Scenario) -> Any:
-    """What is swept; the place at its right is returned."""
-    left, right = st.columns([12, 1], vertical_alignment="bottom")
-    with left:
-        scenario_heading(title_of(scenario), scenario.overrides)
-    return right
+        ratios_part(page, scenario, problem, pins)
+    elif asks in opens:
+        sweep_part(page, scenario, opening_controls(parameters, opens[asks]), problem, pins)
+    else:
+        sweep_part(page, scenario, turn_controls(parameters), problem, pins)
 
 
 def title_of(scenario: Scenario) -> str:
-    """The scenario's title; its fabric's where a parameter has yet to make a scenario of it."""
+    """Return the scenario's title; its fabric's where a parameter is yet to make one of it."""
     try:
         return scenario.title
     except InputError:
@@ -104,75 +99,60 @@ def title_of(scenario: Scenario) -> str:
 
 
 def sweep_part(
-    scenario: Scenario, texts: list[tuple[Parameter, str]], problem: Any, pins: Any
+    page: ExplorePage,
+    scenario: Scenario,
+    texts: list[tuple[Parameter, str]],
+    problem: Any,
+    pins: Any,
 ) -> None:
-    """One or two parameters with the text of their values."""
-    found = None
+    """Draw what one or two parameters do, or in grey what others did; nothing before a first."""
+    result = None
     with told(problem.error):
         turned = values_of(texts)
-        found = answer(scenario, turned)
-    if found is None:
-        show_earlier("sweep", pins)
-        return
-    st.session_state["explore turned"] = (scenario, turned)
-    with st.container(key="results"):
-        show_sweep(found, turned, scenario, pins)
+        result = swept(page, scenario, turned)
+    if result is not None:
+        page.sweep = result, turned, scenario
+    elif page.sweep is not None:
+        mark_results(earlier=True)
+    if page.sweep is not None:
+        with st.container(key="results"):
+            show_sweep(*page.sweep, pins)
 
 
-def answer(scenario: Scenario, turned: list[Swept]) -> Any:
-    """The sweep, or None while it is not there."""
-    inputs = scenario, axes_of(turned)
+def swept(page: ExplorePage, scenario: Scenario, turned: list[Swept]) -> Sweep | None:
+    """Return the sweep, or None while it is not there."""
+    axes = axes_of(turned)
     points = math.prod(len(values) for _, values in turned)
-    if points > AT_ONCE and st.session_state.get("explore asked") != inputs:
-        left, right = st.columns([6, 1], vertical_alignment="center")
-        left.info(f"{points} points, each planned anew.")
-        right.button(
-            "Run", key="explore-run", on_click=hold, args=("explore asked", inputs), width="stretch"
+    if points > AT_ONCE and page.run != (scenario, axes):
+        words, button = st.columns([6, 1], vertical_alignment="center")
+        words.info(f"{points} points, each planned anew.")
+        button.button(
+            "Run",
+            key="explore-run",
+            on_click=setattr,
+            args=(page, "run", (scenario, axes)),
+            width="stretch",
         )
         return None
-    return study("sweep", "Planning", sweep, *inputs)
+    job = submitted(sweep, scenario, axes, place="explore", urgent=False)
+    result: Sweep | None = panel(job, "Planning", key="explore-sweep")
+    return result
 
 
-def ratios_part(scenario: Scenario, problem: Any, pins: Any) -> None:
-    """The highest ratio of every tier."""
-    found = None
+def ratios_part(page: ExplorePage, scenario: Scenario, problem: Any, pins: Any) -> None:
+    """Draw the highest ratio of every tier, likewise."""
+    result = None
     with told(problem.error):
         mix, loss = mix_controls(scenario)
-        inputs = inputs_of(scenario) | {"mix": mix, "loss": loss}
-        found = study("ratios", "Trying ratios", highest_ratios, scenario, mix, loss)
-    if found is None:
-        show_earlier("ratios", pins)
-        return
-    st.session_state["explore mix"] = inputs
-    with st.container(key="results"):
-        show_ratios(found, inputs, pins)
-
-
-def study(name: str, what: str, work: Callable[..., Any], *inputs: Any) -> Any:
-    """The answer of a study, which the session keeps; None while it is not there.
-
-    What this page asked for before and no longer wants is stopped.
-    """
-    found = panel(
-        submitted(work, *inputs, place="explore", urgent=False), what, key=f"explore-{name}"
-    )
-    if found is not None:
-        st.session_state[f"explore {name} answer"] = found
-    return found
-
-
-def show_earlier(name: str, pins: Any) -> None:
-    """What was there before, in grey; at the first visit nothing."""
-    found = st.session_state.get(f"explore {name} answer")
-    if found is None:
-        return
-    mark_results(earlier=True)
-    with st.container(key="results"):
-        if name == "ratios":
-            show_ratios(found, st.session_state["explore mix"], pins)
-        else:
-            scenario, turned = st.session_state["explore turned"]
-            show_sweep(found, turned, scenario, pins)
+        job = submitted(highest_ratios, scenario, mix, loss, place="explore", urgent=False)
+        result = panel(job, "Trying ratios", key="explore-ratios")
+    if result is not None:
+        page.ratios = result, inputs_of(scenario) | {"mix": mix, "loss": loss}
+    elif page.ratios is not None:
+        mark_results(earlier=True)
+    if page.ratios is not None:
+        with st.container(key="results"):
+            show_ratios(*page.ratios, pins)
 
 
 main()

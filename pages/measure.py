@@ -42,8 +42,8 @@ def main() -> None:
     above = st.container()
     bring_controls(scenario)
     measurements = current()
-    if told := take_problem():
-        problem.error(as_markdown(told))
+    if refused := take_problem():
+        problem.error(as_markdown(refused))
     if not measurements.entries:
         with above:
             heading(measurements, None, scenario)

@@ -42,30 +42,30 @@ def main() -> None:
         scenario = scenario_form(notes)
         run = training_run()
         tour_button()
-    before, refused, shown = plan_page().scenario, "", None
+    before, refused, planned = plan_page().scenario, "", None
     try:
         say_realised(notes, scenario.fabric)
         _ = scenario.values  # a scenario that is none is refused here, and no worker asked
         job = submit_plan(scenario)
         with waiting.container():
             if panel(job, "Planning", key="plan") is not None:
-                shown = scenario
+                planned = scenario
     except InputError as error:
         refused = str(error)
         problem.error(as_markdown(refused))
-    mark_results(earlier=shown is None)
-    if shown is None and before is not None and is_there(before):
-        shown = before
-    if shown is None and refused:  # the preset stands in grey where there is nothing else
+    mark_results(earlier=planned is None)
+    if planned is None and before is not None and is_there(before):
+        planned = before
+    if planned is None and refused:  # the preset stands in grey where there is nothing else
         preset = replace(scenario, overrides={})
         with waiting.container():
             if panel(submit_plan(preset), "Planning the preset", key="preset") is not None:
-                shown = preset
+                planned = preset
     tour()
-    if shown is not None:
-        plan_page().scenario = shown
+    if planned is not None:
+        plan_page().scenario = planned
         with st.container(key="results"):
-            show_answer(shown, run, before)
+            show_answer(planned, run, before)
 
 
 def show_answer(scenario: Scenario, run: TrainingRun, before: Scenario | None) -> None:

@@ -24,19 +24,19 @@ def main() -> None:
     problem = st.container(key="problem")
     with st.sidebar:
         request = layer_form()
-    shown = request
+    drawn = request
     try:
         layers_of(request)
     except InputError as error:
         problem.error(as_markdown(error))
-        shown = st.session_state.get("last good layer", standard())
+        drawn = st.session_state.get("last good layer", standard())
         mark_results(earlier=True)
     else:
         mark_results(earlier=False)
         st.session_state["last good layer"] = request
     with st.container(key="results"):
-        heading(shown)
-        operators_view(shown)
+        heading(drawn)
+        operators_view(drawn)
 
 
 main()

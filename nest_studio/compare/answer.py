@@ -90,38 +90,38 @@ def answer(
     """
     st.html(_STYLE)
     try:
-        found = weigh(comparison.candidates, against_first=True, hours=hours)
+        weighing = weigh(comparison.candidates, against_first=True, hours=hours)
     except InputError as error:
         st.html('<h1 class="nest-answer">No design here has a plan</h1>')
         st.error(as_markdown(error))
         _pictures(comparison.candidates)
         return
-    bills = _in_order(found, order)
+    bills = _in_order(weighing, order)
     words, buttons = st.columns([5, 2], vertical_alignment="top")
-    told = unlike(comparison)
-    title = headline(found) if comparison.one_job else "They do not train the same job"
+    unlikes = unlike(comparison)
+    title = headline(weighing) if comparison.one_job else "They do not train the same job"
     words.html(f'<h1 class="nest-answer">{html.escape(title)}</h1>')
     with buttons, st.container(horizontal=True, horizontal_alignment="right", gap="small"):
-        _buttons(comparison, found, inputs, prices)
-    below = " ".join([*told, rests_on_price(found)] if comparison.one_job else told)
+        _buttons(comparison, weighing, inputs, prices)
+    below = " ".join([*unlikes, rests_on_price(weighing)] if comparison.one_job else unlikes)
     st.html(f'<div class="nest-below">{html.escape(below)}</div>')
-    _pictures([*bills, *found.left_out])
+    _pictures([*bills, *weighing.left_out])
     with st.container(key="compare-figures"):
-        _figures(found, bills)
+        _figures(weighing, bills)
 
 
 def _figures(found: Weighing, bills: Sequence[WholeBill]) -> None:
     """Two by two, and one below another where the window is narrow."""
     widths = (_NARROW_PX, _WIDE_PX)
-    left, right = st.columns(2, gap="medium")
-    with left:
+    first, second = st.columns(2, gap="medium")
+    with first:
         _figure("curve", [curve_chart(found, px, 224.0) for px in widths])
-    with right:
+    with second:
         _figure("speed", [throughput_chart(found, bills, px) for px in widths])
-    left, right = st.columns(2, gap="medium")
-    with left:
+    first, second = st.columns(2, gap="medium")
+    with first:
         _figure("bill", [bill_chart(found, bills, px) for px in widths])
-    with right:
+    with second:
         _head(
             differences_title(found, bills),
             f"Differences to {found.choice.name} before each figure; inside the paired interval "
@@ -131,10 +131,10 @@ def _figures(found: Weighing, bills: Sequence[WholeBill]) -> None:
 
 
 def _in_order(found: Weighing, order: str) -> list[WholeBill]:
-    others = [one for one in found.bills if one is not found.choice]
+    others = [bill for bill in found.bills if bill is not found.choice]
     if order:
         places = {row.name: place for place, row in enumerate(ordered(found.bills, order))}
-        others.sort(key=lambda one: places[one.name])
+        others.sort(key=lambda bill: places[bill.name])
     return [found.choice, *others]
 
 
@@ -144,12 +144,12 @@ def _buttons(
     inputs: Mapping[str, Any],
     prices: Mapping[str, float | str],
 ) -> None:
-    names = " or ".join(one.name for one in found.bills)
-    asked = {**inputs, "prices": dict(prices)} if prices else dict(inputs)
+    names = " or ".join(bill.name for bill in found.bills)
+    cell_inputs = {**inputs, "prices": dict(prices)} if prices else dict(inputs)
     pin_button(
         "comparison",
         names,
-        asked,
+        cell_inputs,
         key="compare",
         output=lambda: output_of(comparison_result(comparison)),
     )
@@ -166,27 +166,28 @@ def _buttons(
 
 
 def _sheet(comparison: Comparison) -> str:
-    again = f"Compare in Nest Studio: {', '.join(one.name for one in comparison.candidates)}"
+    names = ", ".join(candidate.name for candidate in comparison.candidates)
+    again = f"Compare in Nest Studio: {names}"
     return decision_sheet(comparison.candidates, again, datetime.now())
 
 
 def _pictures(bills: Sequence[WholeBill]) -> None:
     """The fabrics abreast, each with its plan in a line."""
-    known = [one for one in bills if one.scenario is not None]
+    planned = [bill for bill in bills if bill.scenario is not None]
     designs = tuple(
-        (one.scenario.fabric, one.report.plan if one.report else None)
-        for one in known
-        if one.scenario is not None
+        (bill.scenario.fabric, bill.report.plan if bill.report else None)
+        for bill in planned
+        if bill.scenario is not None
     )
-    found: tuple[Drawn, ...] | None = panel(
+    pictures: tuple[Drawn, ...] | None = panel(
         submitted(design_pictures, designs, _SILHOUETTE_PX), "Drawing the fabrics", key="designs"
     )
-    for start in range(0, len(known), _ABREAST):
+    for start in range(0, len(planned), _ABREAST):
         columns = st.columns(_ABREAST, gap="medium")
-        abreast = range(start, min(start + _ABREAST, len(known)))
+        abreast = range(start, min(start + _ABREAST, len(planned)))
         for column, place in zip(columns, abreast, strict=False):
             with column:
-                _picture(known[place], found[place] if found else None, first=place == 0)
+                _picture(planned[place], pictures[place] if pictures else None, first=place == 0)
 
 
 def _picture(one: WholeBill, drawn: Drawn | None, *, first: bool) -> None:
@@ -219,7 +220,7 @@ def _figure(key: str, drawn: Sequence[Drawn]) -> None:
     _head(drawn[0].title, drawn[0].subtitle)
     parts = zip(("narrow", "wide"), drawn, strict=True)
     show_svg(
-        "".join(f'<div class="nest-by-width-{name}">{to_svg(one)}</div>' for name, one in parts),
+        "".join(f'<div class="nest-by-width-{name}">{to_svg(bar)}</div>' for name, bar in parts),
         key=f"compare-{key}",
     )
 

@@ -36,7 +36,7 @@ from nest_studio.compare.state import (
 from nest_studio.form.fields import ADDRESS, OneOf, fold, parameter_field, widget
 from nest_studio.session.open_plan import open_plan, unsaid
 
-__all__ = ["chosen_budget", "chosen_failures", "chosen_level_wise", "compared_list", "more_to_find"]
+__all__ = ["compared_list", "more_to_find"]
 
 _STYLE = """
 <style>
@@ -163,7 +163,23 @@ def more_to_find() -> tuple[dict[str, Any] | None, bool, bool]:
         summary("presets, fabrics")
         _other_scenarios()
     with fold("Also find", "fold-find") as summary:
-        budget, failures, level_wise = chosen_budget(), chosen_failures(), chosen_level_wise()
+        budget = _budget()
+        failures = st.toggle(
+            "One switch failed",
+            True,
+            key="compare.failures",
+            bind=ADDRESS,
+            help="Each Clos without its first leaf, and without its first spine: the same plan, "
+            "and planned anew.",
+        )
+        level_wise = st.toggle(
+            "NEST's level-wise program",
+            False,
+            key="compare.level_wise",
+            bind=ADDRESS,
+            help="The paper's own program beside the exact search: what it promised, what it "
+            "takes, and what the difference comes from. Some seconds for each scenario.",
+        )
         summary("budget, failures")
     return budget, failures, level_wise
 
@@ -202,8 +218,8 @@ def _other_scenarios() -> None:
     )
 
 
-def chosen_budget() -> dict[str, Any] | None:
-    """The budget that is asked for, as `run` takes it."""
+def _budget() -> dict[str, Any] | None:
+    """Draw and return the budget that is asked for, as `run` takes it."""
     picked = st.selectbox(
         "Equal budget",
         tuple(BUDGETS),
@@ -223,31 +239,3 @@ def chosen_budget() -> dict[str, Any] | None:
         placeholder="as the first network",
     )
     return {"kind": kind, "value": None if value is None else value * THOUSAND}
-
-
-def chosen_failures() -> bool:
-    """Whether the loss of a switch is asked for."""
-    return bool(
-        st.toggle(
-            "One switch failed",
-            True,
-            key="compare.failures",
-            bind=ADDRESS,
-            help="Each Clos without its first leaf, and without its first spine: the same plan, "
-            "and planned anew.",
-        )
-    )
-
-
-def chosen_level_wise() -> bool:
-    """Whether NEST's program is asked for."""
-    return bool(
-        st.toggle(
-            "NEST's level-wise program",
-            False,
-            key="compare.level_wise",
-            bind=ADDRESS,
-            help="The paper's own program beside the exact search: what it promised, what it "
-            "takes, and what the difference comes from. Some seconds for each scenario.",
-        )
-    )

@@ -112,7 +112,7 @@ class ComparePage:
         Why the fabric that was last asked for does not exist; empty where it does.
     opens : bool
         Whether a callback of another page set what is compared.
-    shown : (str, Comparison, dict) or None
+    answer : (str, Comparison, dict) or None
         The last answer, with its job's key and what it was asked.
     """
 
@@ -121,7 +121,7 @@ class ComparePage:
     is_unread: bool = False
     refused: str = ""
     opens: bool = False
-    shown: tuple[str, Comparison, dict[str, Any]] | None = None
+    answer: tuple[str, Comparison, dict[str, Any]] | None = None
 
     def numbered(self, scenarios: Sequence[NamedScenario]) -> tuple[CompareEntry, ...]:
         """Return new entries."""
@@ -134,7 +134,7 @@ class ComparePage:
 
     def change(self, listed: Sequence[CompareEntry]) -> None:
         """Compare these from now on; names are told apart, a later one gets a number."""
-        named: list[CompareEntry] = []
+        told_apart: list[CompareEntry] = []
         names: set[str] = set()
         for entry in listed:
             name, count = entry.name, 1
@@ -142,8 +142,8 @@ class ComparePage:
                 count += 1
                 name = f"{entry.name[: LONGEST_NAME - 5]} ({count})"
             names.add(name)
-            named.append(replace(entry, name=name))
-        step = tuple(named)
+            told_apart.append(replace(entry, name=name))
+        step = tuple(told_apart)
         self.history = self.history.changed(step) if self.history else History(step)
         self.is_unread, self.refused = False, ""
 
@@ -302,7 +302,7 @@ def rename(number: int, key: str) -> None:
     name = " ".join(str(st.session_state.get(key, "")).split())[:LONGEST_NAME]
     if name:
         compare_page().change(
-            [replace(each, name=name) if each.number == number else each for each in entries()]
+            [replace(entry, name=name) if entry.number == number else entry for entry in entries()]
         )
 
 

@@ -48,13 +48,13 @@ def figures(key: str, comparison: Comparison, *, pending: bool) -> None:
 
     ``pending`` says that equal budget or failed switches are still to come.
     """
-    first, cost, *asked, balance, levels = _drawn(key, comparison)
+    first, cost, *searched, balance, levels = _drawn(key, comparison)
     _abreast("cost", [first, cost])
     show_picture(balance, "compare-balance")
     show_picture(levels, "compare-levels")
     if pending:
         facts("What takes several more searches is being planned …", kind="nest-quiet")
-    _abreast("asked", asked)
+    _abreast("asked", searched)
 
 
 def _abreast(row: str, shown: list[Picture]) -> None:
@@ -67,15 +67,15 @@ def comparison_table(comparison: Comparison) -> None:
     """All figures; what differs from the first is marked."""
     st.html(_STYLE)
     lines = comparison.lines()
-    apart = [line for line in lines if any(line.differs)]
-    left, right = st.columns([5, 6], vertical_alignment="bottom")
-    with left:
+    differing = [line for line in lines if any(line.differs)]
+    words, controls = st.columns([5, 6], vertical_alignment="bottom")
+    with words:
         facts("All figures side by side", kind="nest-title")
         facts(
-            f"{len(apart)} of {len(lines)} differ from the first scenario; those are marked",
+            f"{len(differing)} of {len(lines)} differ from the first scenario; those are marked",
             kind="nest-subtitle",
         )
-    with right, st.container(horizontal=True, horizontal_alignment="right", gap="small"):
+    with controls, st.container(horizontal=True, horizontal_alignment="right", gap="small"):
         only = st.toggle("Only what differs", True, key="compare.only", bind=ADDRESS)
         download(
             "↓ Table (CSV)",
@@ -88,11 +88,11 @@ def comparison_table(comparison: Comparison) -> None:
             for formula, numbers in formulae(comparison):
                 facts(formula)
                 facts(*numbers, kind="nest-quiet")
-    shown = apart if only else list(lines)
-    if not shown:
+    visible = differing if only else list(lines)
+    if not visible:
         facts("Nothing differs: these are the same scenario.", kind="nest-quiet")
         return
-    st.html(_table([one.name for one in comparison.candidates], shown))
+    st.html(_table([candidate.name for candidate in comparison.candidates], visible))
 
 
 def _table(names: list[str], lines: list[ComparisonLine]) -> str:

@@ -15,6 +15,7 @@ from nest_core.report.figures.bill import bill_figure, bill_rows, link_rows, wat
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario
 from nest_studio.components.show import facts, show_picture, told
+from nest_studio.design.state import design_page
 from nest_studio.form.fields import (
     Edits,
     OneOf,
@@ -28,7 +29,6 @@ from nest_studio.jobs.waiting import WorkerJob, panel, submitted
 
 __all__ = ["bill_figures", "bill_job", "bill_section", "price_settings"]
 
-SETTINGS = "price settings"
 MEDIA = "prices.media"
 LIMIT = "prices.rack_power"
 TABLE = "prices.table"
@@ -50,12 +50,7 @@ def bill_job(scenario: Scenario, place: str) -> WorkerJob:
 
 def price_settings() -> tuple[str, ...]:
     """What the session changed in the price list, as settings over it."""
-    return tuple(f"{key}={json.dumps(value)}" for key, value in _settings().items())
-
-
-def _settings() -> dict[str, Any]:
-    """What differs from the listed prices, by dotted key; widgets are gone on other pages."""
-    return dict(st.session_state.get(SETTINGS, {}))
+    return tuple(f"{key}={json.dumps(value)}" for key, value in design_page().prices.items())
 
 
 def bill_figures(found: Bill) -> dict[str, str]:
@@ -82,13 +77,13 @@ def bill_section(scenario: Scenario, answer: FabricAnswer) -> None:
 
 
 def _bill(found: Bill, answer: FabricAnswer) -> None:
-    left, right = st.columns([2, 3], gap="medium")
-    with left:
+    narrow, wide = st.columns([2, 3], gap="medium")
+    with narrow:
         show_picture(bill_figure(found), "bill")
         facts(_racks(found), kind="nest-quiet")
         for check in found.checks:
             facts(f"⚠ {check}")
-    with right:
+    with wide:
         if answer.ports:
             st.html(answer.ports.to_html())
         st.html(
@@ -127,15 +122,15 @@ def _price_list() -> None:
             "right; what is marked estimate or recalled deserves your own quote.",
             kind="nest-quiet",
         )
-        prices, settings = load_prices(), _settings()
+        prices, settings = load_prices(), design_page().prices
         media = _media()
-        left, right = st.columns(2)
+        first, second = st.columns(2)
         parameter_field(
             parameter(CABLING, Prices),
             settings.get(CABLING, prices.cabling.media),
             takes=OneOf(media),
             key=MEDIA,
-            place=left,
+            place=first,
             on_change=_apply,
             bind=None,
         )
@@ -143,7 +138,7 @@ def _price_list() -> None:
             RACK_POWER,
             settings.get(RACK_LIMIT, prices.floor.rack_power_limit_kW.typical),
             key=LIMIT,
-            place=right,
+            place=second,
             on_change=_apply,
             bind=None,
         )
@@ -220,4 +215,4 @@ def _apply() -> None:
         settings[CABLING] = media
     if limit != prices.floor.rack_power_limit_kW.typical:
         settings[RACK_LIMIT] = limit
-    st.session_state[SETTINGS] = settings
+    design_page().prices = settings

@@ -29,6 +29,7 @@ from nest_core.fabric.drawing import (
 from nest_core.scenario import Scenario
 from nest_studio.components.drawing.canvas import CanvasResult, canvas, pending
 from nest_studio.components.show import facts
+from nest_studio.design.state import design_page
 from nest_studio.design.template import drawing_forms
 from nest_studio.form.fabric import reset_fabric
 from nest_studio.form.fields import Edits, Field, Number, Text, settle, widget_value
@@ -74,7 +75,7 @@ def take_up_edits() -> None:
         try:
             _take_up(pending(CANVAS))
         except InputError as error:
-            st.session_state["drawing problem"] = str(error)
+            design_page().problems["drawing"] = str(error)
 
 
 def new_drawing() -> None:
@@ -99,7 +100,7 @@ def drawing_section(answer: FabricAnswer | None, *, own: bool) -> None:
         Whether the form's fabric is a person's own.
     """
     document = own_document() if own else None
-    problem = st.session_state.pop("drawing problem", None)
+    problem = design_page().problems.pop("drawing", None)
     if problem:
         st.warning(as_markdown(problem))
     if document is not None and is_drawing(document):
@@ -119,8 +120,8 @@ def drawing_section(answer: FabricAnswer | None, *, own: bool) -> None:
         )
         return
     # A person's own drawing has revisions from 1; those of presets lie far above.
-    shown = 2**31 + zlib.crc32(answer.drawing.encode())
-    _show(json.loads(answer.drawing), shown, editable=False)
+    version = 2**31 + zlib.crc32(answer.drawing.encode())
+    _show(json.loads(answer.drawing), version, editable=False)
     if answer.clos:
         facts(
             "Switches that reach the same places are drawn as one, their links added up, and the "
@@ -157,7 +158,7 @@ def _draw_preset(scenario: Scenario, answer: FabricAnswer) -> None:
     try:
         lost = " ".join(submitted(fabric_losses, scenario, place="losses").result())
     except WorkerCrash as error:
-        st.session_state["drawing problem"] = f"The fabric was not copied: {error}."
+        design_page().problems["drawing"] = f"The fabric was not copied: {error}."
         return
     origin = f"{answer.title}, as a drawing"
     about = (origin, f"Left out: {lost}") if lost else (origin,)
@@ -204,7 +205,7 @@ def _take_up(sent: CanvasResult) -> None:
     if not sent.action:
         return
     document = own_document() or {}
-    ids = [one for one in sent.action["ids"] if isinstance(one, str)]
+    ids = [element for element in sent.action["ids"] if isinstance(element, str)]
     match sent.action["name"]:
         case "undo":
             undo()
@@ -225,8 +226,8 @@ def _tables(drawing: Drawing) -> None:
             "press Delete.",
             kind="nest-quiet",
         )
-        left, right = st.columns(2, gap="medium")
-        with left:
+        first, second = st.columns(2, gap="medium")
+        with first:
             _table(
                 drawing,
                 "element",
@@ -243,7 +244,7 @@ def _tables(drawing: Drawing) -> None:
                     "group": st.column_config.TextColumn("group", help="rack 0/node 3"),
                 },
             )
-        with right:
+        with second:
             _table(
                 drawing,
                 "link",
@@ -305,5 +306,5 @@ def _table_edited(table: Table, key: str, names: Sequence[str]) -> None:
     try:
         change(tabled(state["base"], table, edits))
     except InputError as error:
-        st.session_state["drawing problem"] = str(error)
+        design_page().problems["drawing"] = str(error)
     st.session_state[memory] = state | {"revision": own_fabric().revision}

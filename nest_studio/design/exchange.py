@@ -13,6 +13,7 @@ from nest_core.scenario import Scenario
 from nest_core.scenario.titles import file_stem
 from nest_studio.components.show import facts, told
 from nest_studio.design.canvas import new_drawing, own_from
+from nest_studio.design.state import design_page
 from nest_studio.form.fabric import is_own
 from nest_studio.form.fields import upload
 from nest_studio.jobs.tasks.fabrics import FabricAnswer, fabric_export, fabric_import
@@ -41,7 +42,7 @@ def bring_controls() -> None:
             width="stretch",
             help="An empty canvas on this page; it becomes your fabric on every page.",
         )
-    failed = st.session_state.get("import problem")
+    failed = design_page().problems.get("import")
     if failed:
         st.error(as_markdown(failed))
 
@@ -89,10 +90,10 @@ def take_along(scenario: Scenario, answer: FabricAnswer) -> None:
 
 def _as_drawn(scenario: Scenario) -> Scenario:
     """The scenario with the places of its elements, unless it is not what is being drawn now."""
-    own = own_document() if is_own(scenario) else None
-    if own is None or forget_places(own) != scenario.document["fabric"]:
+    document = own_document() if is_own(scenario) else None
+    if document is None or forget_places(document) != scenario.document["fabric"]:
         return scenario
-    return replace(scenario, document={"fabric": own})
+    return replace(scenario, document={"fabric": document})
 
 
 def _import() -> None:
@@ -119,7 +120,7 @@ def _import() -> None:
 
 def _read() -> None:
     """Read the uploaded file anew; what is there stays if it cannot be read."""
-    st.session_state.pop("import problem", None)
+    design_page().problems.pop("import", None)
     file = upload(st.session_state.get(UPLOAD))
     if file is None:
         return
@@ -128,24 +129,23 @@ def _read() -> None:
     assumed = Assumed(**figures)
     job = submitted(fabric_import, file.getvalue(), file.name, assumed, place="import")
     try:
-        found: ImportedFabric = job.result()
+        imported: ImportedFabric = job.result()
     except InputError as error:
-        st.session_state["import problem"] = str(error)
+        design_page().problems["import"] = str(error)
         return
     except WorkerCrash as error:
-        st.session_state["import problem"] = f"{file.name} was not read: {error}."
+        design_page().problems["import"] = f"{file.name} was not read: {error}."
         return
     finally:
         forget(job)  # the document is the session's now
-    origin = f"{FORMATS[found.format].label}, {file.name}"
-    own_from(found.document, (origin, *found.notes))
-    st.session_state["imported revision"] = own_fabric().revision
+    origin = f"{FORMATS[imported.format].label}, {file.name}"
+    own_from(imported.document, (origin, *imported.notes))
+    design_page().imported_revision = own_fabric().revision
 
 
 def _read_again() -> None:
     """Read the file with other assumptions, unless what it gave was edited since."""
-    revision = own_fabric().revision
-    if st.session_state.get("imported revision", revision) == revision:
+    if design_page().imported_revision in (None, own_fabric().revision):
         _read()
 
 

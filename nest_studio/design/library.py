@@ -10,6 +10,7 @@ from nest_core.documents.errors import InputError
 from nest_core.documents.quoting import as_markdown
 from nest_core.scenario import Scenario
 from nest_studio.components.show import facts
+from nest_studio.design.state import design_page
 from nest_studio.form.fabric import is_own, reset_fabric
 from nest_studio.form.fields import OneOf, Text, widget, widget_value
 from nest_studio.session.library import kept_names, open_from_library, opened_name, remember
@@ -20,12 +21,11 @@ from nest_studio.session.stored import fabrics
 __all__ = ["library_controls"]
 
 _SAVE, _PICK, _RENAME = "library.save", "library.pick", "library.rename"
-_PROBLEM, _SHOWN = "library problem", "library shown"
 
 
-def library_controls(shown: Scenario) -> None:
+def library_controls(scenario: Scenario) -> None:
     """A box with the library; what was refused stands below it."""
-    st.session_state[_SHOWN] = shown
+    design_page().library_scenario = scenario
     with st.popover("Library", width="stretch"):
         facts("Fabrics kept by name, to be chosen on Plan and Compare too.", kind="nest-quiet")
         widget(
@@ -49,26 +49,26 @@ def library_controls(shown: Scenario) -> None:
             st.button("Rename", on_click=_rename, key="library.renaming")
         else:
             facts("Nothing is kept yet.", kind="nest-quiet")
-    if problem := st.session_state.get(_PROBLEM):
+    if problem := design_page().problems.get("library"):
         st.error(as_markdown(problem))
 
 
 def _told(act: Callable[[], None]) -> None:
-    st.session_state.pop(_PROBLEM, None)
+    design_page().problems.pop("library", None)
     try:
         act()
     except InputError as error:
-        st.session_state[_PROBLEM] = str(error)
+        design_page().problems["library"] = str(error)
 
 
 def _save() -> None:
     name = widget_value(_SAVE, Text()) or ""
-    shown: Scenario | None = st.session_state.get(_SHOWN)
-    if shown is None:
+    scenario = design_page().library_scenario
+    if scenario is None:
         return
-    document = own_document() if is_own(shown) else None
+    document = own_document() if is_own(scenario) else None
     if document is None or not is_drawing(document):
-        document = shown.fabric_table
+        document = scenario.fabric_table
 
     def act() -> None:
         remember(fabrics().save(name, document, replace=name.strip() == opened_name()))
@@ -79,7 +79,7 @@ def _save() -> None:
 def _open() -> None:
     name = widget_value(_PICK, OneOf(kept_names()))
     if name is not None:
-        st.session_state.pop(_PROBLEM, None)
+        design_page().problems.pop("library", None)
         open_from_library(name)
         reset_fabric()
         st.session_state[_SAVE] = name

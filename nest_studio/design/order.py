@@ -37,8 +37,8 @@ LOGS, ACCELERATOR = "acceptance logs", "acceptance.accelerator"
 def order_section(scenario: Scenario, answer: FabricAnswer) -> None:
     """Cables to order and to import, commands to run, their logs and the verdict."""
     st.subheader("Order, build, accept")
-    left, right = st.columns([2, 3], gap="medium")
-    with left:
+    narrow, wide = st.columns([2, 3], gap="medium")
+    with narrow:
         _cables(scenario, answer)
         uploaded = st.file_uploader(
             "Logs of the tests",
@@ -46,31 +46,31 @@ def order_section(scenario: Scenario, answer: FabricAnswer) -> None:
             key=LOGS,
             help="What the commands printed, at most 5 MB each. The files stay on this machine.",
         )
-    with right:
+    with wide:
         device = _accelerator(str(scenario.fabric_table.get("name", "")))
         if not device:
             facts("Choose the accelerator to see what its tests should reach.", kind="nest-quiet")
             return
         try:
-            files = (file for one in uploaded or () if (file := upload(one)) is not None)
+            files = (file for log in uploaded or () if (file := upload(log)) is not None)
             logs = tuple((file.name, decoded(file.getvalue(), file.name)) for file in files)
         except InputError as error:
-            left.error(as_markdown(error))
+            narrow.error(as_markdown(error))
             logs = ()
-        _acceptance(scenario, device, logs, left)
+        _acceptance(scenario, device, logs, narrow)
 
 
 def _cables(scenario: Scenario, answer: FabricAnswer) -> None:
     settings = price_settings()
     with told(lambda why: facts(why, kind="nest-quiet")):
-        found = panel(
+        summary = panel(
             submitted(cable_summary, scenario, settings, place="cables"),
             "Listing its cables",
             key="cables",
         )
-        if found is None:
+        if summary is None:
             return
-        count, tiers, notes = found
+        count, tiers, notes = summary
         by_tier = ", ".join(f"{number:,} to the {tier} tier" for tier, number in tiers)
         facts(f"{count:,} cables, one row each: {by_tier}.")
         with st.container(horizontal=True, gap="small"):
@@ -86,8 +86,8 @@ def _cables(scenario: Scenario, answer: FabricAnswer) -> None:
 
 
 def _file(scenario: Scenario, settings: tuple[str, ...], style: Format) -> str:
-    found: str = submitted(cable_file, scenario, settings, style).result()
-    return found
+    text: str = submitted(cable_file, scenario, settings, style).result()
+    return text
 
 
 def _accelerator(fabric: str) -> str:
@@ -133,4 +133,4 @@ def _acceptance(
     )
     st.html(Table(verdict.finding.rstrip("."), subtitle, acceptance_rows(verdict)).to_html())
     with st.expander("Commands, in this order"):
-        st.code(acceptance_script([one.expected for one in verdict.outcomes]), "bash")
+        st.code(acceptance_script([outcome.expected for outcome in verdict.outcomes]), "bash")

@@ -89,9 +89,9 @@ def beside(scenario: Scenario) -> None:
     for index, (place, column) in enumerate(zip(st.columns(len(columns)), columns, strict=True)):
         with place:
             facts(names[index], kind="nest-subtitle")
-            shown = column.answer.map
-            plot = go.Figure(shown.plot).update_layout(height=MAP_HEIGHT)
-            show_picture(replace(shown, plot=plot), f"beside-{index}")
+            picture = column.answer.map
+            plot = go.Figure(picture.plot).update_layout(height=MAP_HEIGHT)
+            show_picture(replace(picture, plot=plot), f"beside-{index}")
 
 
 def _column(number: int, name: str, scenario: Scenario) -> _Column | None:

@@ -14,13 +14,13 @@ from nest_core.fabric.drawing import Drawing, named
 from nest_core.fabric.templates import TEMPLATES, TemplatePart, added, with_spines
 from nest_core.fabric.tiers import DrawnTier, oversubscribed, tiers_of, unlinked
 from nest_studio.components.show import facts
+from nest_studio.design.state import design_page
 from nest_studio.form.fabric import reset_fabric
 from nest_studio.form.fields import Number, OneOf, Text, Widget, widget, widget_value
 from nest_studio.session.own_fabric import change, own_document, own_fabric
 
 __all__ = ["drawing_forms"]
 
-PROBLEM = "template problem"
 EVERY = "all"
 _Standard = int | float | str
 _FIELDS: dict[str, tuple[str, Widget, _Standard]] = {
@@ -68,7 +68,7 @@ def drawing_forms(drawing: Drawing) -> None:
         return
     if tiers:
         _ratio(tiers)
-    if problem := st.session_state.pop(PROBLEM, None):
+    if problem := design_page().problems.pop("template", None):
         st.error(as_markdown(problem))
     if loose := unlinked(drawing):
         others = f" and {len(loose) - 1:,} more have" if len(loose) > 1 else " has"
@@ -99,7 +99,7 @@ def _put(make: Callable[[Drawing], Drawing]) -> None:
     try:
         change(make(named(document)))
     except InputError as error:
-        st.session_state[PROBLEM] = str(error)
+        design_page().problems["template"] = str(error)
         return
     reset_fabric()
 
@@ -117,7 +117,7 @@ def _add_spines() -> None:
 
 def _ratio(tiers: tuple[DrawnTier, ...]) -> None:
     """Choose a tier, all of it or a group's, and say its ratio."""
-    left, middle, right = st.columns([2, 2, 2], vertical_alignment="bottom")
+    first, second, third = st.columns([2, 2, 2], vertical_alignment="bottom")
     names = tuple(f"{tier.name} ({len(tier.switches):,})" for tier in tiers)
     at = names.index(
         widget(
@@ -125,7 +125,7 @@ def _ratio(tiers: tuple[DrawnTier, ...]) -> None:
             OneOf(names),
             names[0],
             label="Drawn tier",
-            place=left,
+            place=first,
             bind=None,
             help="Switches with links up.",
         )
@@ -136,7 +136,7 @@ def _ratio(tiers: tuple[DrawnTier, ...]) -> None:
         OneOf((EVERY, *tier.groups)),
         EVERY,
         label="Of it",
-        place=middle,
+        place=second,
         bind=None,
         help="All, or those of a group.",
     )
@@ -146,7 +146,7 @@ def _ratio(tiers: tuple[DrawnTier, ...]) -> None:
         _RATIO,
         round(tier.ratio, 3),
         label="Oversubscription, down : up",
-        place=right,
+        place=third,
         bind=None,
         on_change=_oversubscribe,
         args=(key, tier.name, at, group),

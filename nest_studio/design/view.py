@@ -26,6 +26,7 @@ from nest_core.report.picture.matrix import matrix_picture, pointing
 from nest_core.scenario import Scenario
 from nest_studio.components.browser.fabric import show_fabric, shown_width
 from nest_studio.components.show import facts, headline_row, mark_results, show_picture
+from nest_studio.design.state import design_page
 from nest_studio.form.fabric import (
     changes,
     fabric_fields,
@@ -65,9 +66,7 @@ LARGEST_GROUP = 1_048_576
 LIBRARY, FASTEST = "as plans", "fastest"
 OPERATIONS = {name.replace("_", "-"): name for name in OPS}
 CONCURRENT = ("one", "all")
-SWEPT = "last sweep"
 FABRIC = "design-fabric"
-DRAWN = "fabric drawn"
 MATRICES = "Running NEST's level-wise program"
 MEASURED_NONE = "There are no measured runs of this group."
 
@@ -113,9 +112,9 @@ def no_heading(lacking: str) -> None:
 
 def levels(answer: FabricAnswer) -> None:
     """The levels as a table, and as a map of who meets whom where."""
-    left, right = st.columns([3, 2], gap="medium")
-    left.html(answer.levels.to_html())
-    show_picture(answer.map, "fabric-levels", right)
+    wide, narrow = st.columns([3, 2], gap="medium")
+    wide.html(answer.levels.to_html())
+    show_picture(answer.map, "fabric-levels", narrow)
 
 
 def pin_output(answer: FabricAnswer) -> PinOutput:
@@ -130,8 +129,8 @@ def fabric_picture(scenario: Scenario) -> None:
     with st.container(key="waiting-drawn"):
         picture = panel(job, "Drawing the fabric", key="fabric-drawn")
     if picture is not None:
-        st.session_state[DRAWN] = scenario, picture
-    of, drawn = st.session_state.get(DRAWN, (None, None))
+        design_page().drawn = scenario, picture
+    of, drawn = design_page().drawn or (None, None)
     if drawn is None or of != scenario:
         return
     title, read, reason = _matrices(scenario)
@@ -151,12 +150,12 @@ def _matrices(scenario: Scenario) -> tuple[str, CostMatrices | None, str]:
         overrides["fabric"] = scenario.fabric_table
         job = _matrices_job(Scenario(planned.document, overrides))
         with st.container(key="waiting-matrices"):
-            found = panel(job, MATRICES, key="level-costs")
-        if found is None:
+            answer = panel(job, MATRICES, key="level-costs")
+        if answer is None:
             return "", None, f"{MATRICES} …"
     except InputError as error:
         return "", None, f"No cost matrix: {error}"
-    title, read, reason = found
+    title, read, reason = answer
     return title, read, "" if read else f"No cost matrix: {reason}"
 
 
@@ -167,14 +166,14 @@ def _matrices_job(scenario: Scenario) -> WorkerJob:
 def explorer(scenario: Scenario, answer: FabricAnswer) -> None:
     """What a collective costs: controls, time and bus bandwidth, what it waits for."""
     st.subheader("Collective explorer")
-    asked = _controls()
+    request = _controls()
     with st.container(key="charts"):
         if answer.devices < 2:
             st.info("No times: a collective needs two devices, and this fabric has one.")
             return
         try:
             swept = panel(
-                submitted(fabric_sweep, scenario, asked, place="collective"),
+                submitted(fabric_sweep, scenario, request, place="collective"),
                 "Pricing every algorithm at every size",
                 key="collective",
             )
@@ -183,18 +182,19 @@ def explorer(scenario: Scenario, answer: FabricAnswer) -> None:
             st.info(as_markdown(f"No times for this choice: {group}{error}"))
             return
         if swept is not None:
-            st.session_state[SWEPT] = scenario, asked.library, *swept
-        of, library, found, waits = st.session_state.get(SWEPT, (None, "", None, ()))
-        if of != scenario:
+            design_page().sweep = scenario, request.library, *swept
+        last = design_page().sweep
+        if last is None or last[0] != scenario:
             return
+        _, library, sweep, waits = last
         mark_results(earlier=swept is None, places=("swept",))
-        measured = _measured_of(scenario.fabric_table["name"], found, library)
+        measured = _measured_of(scenario.fabric_table["name"], sweep, library)
         with st.container(key="swept"):
-            left, right = st.columns(2, gap="medium")
-            show_picture(time_figure(found, measured), "collective-time", left)
-            show_picture(bandwidth_figure(found, measured), "collective-bandwidth", right)
+            first, second = st.columns(2, gap="medium")
+            show_picture(time_figure(sweep, measured), "collective-time", first)
+            show_picture(bandwidth_figure(sweep, measured), "collective-bandwidth", second)
             source = f"Measured: {measured.source}." if measured else MEASURED_NONE
-            facts(_waits(found, waits), f"{_library_note(library)} {source}")
+            facts(_waits(sweep, waits), f"{_library_note(library)} {source}")
 
 
 def _controls() -> CollectiveRequest:
@@ -260,8 +260,8 @@ def _controls() -> CollectiveRequest:
 
 def _algorithms(op: str) -> dict[str, str]:
     """Options to what the core calls them."""
-    named = {name.replace("_", " "): name for name in ALGORITHMS[op]}
-    return {LIBRARY: "library", FASTEST: "fastest"} | named
+    algorithms = {name.replace("_", " "): name for name in ALGORITHMS[op]}
+    return {LIBRARY: "library", FASTEST: "fastest"} | algorithms
 
 
 def _fit_algorithm() -> None:
@@ -284,17 +284,17 @@ def _measured_of(name: str, found: CollectiveSweep, library: str) -> Measured | 
     if found.nodes != 1:
         return None
     if not library:
-        known = _library_of(edition()).local(name)
-        if known is None:
+        curves = _library_of(edition()).local(name)
+        if curves is None:
             return None
-        library = known[0].name
+        library = curves[0].name
     return load_measured(library, found.op, found.devices)
 
 
 def _families() -> tuple[str, ...]:
     """Curves of accelerator families."""
-    own = [entry.name for entry in _library_of(edition()).curves if entry.link == "nvlink"]
-    return tuple(name for name in own if name != "start")
+    names = [entry.name for entry in _library_of(edition()).curves if entry.link == "nvlink"]
+    return tuple(name for name in names if name != "start")
 
 
 def _library_note(library: str) -> str:

@@ -33,44 +33,54 @@ _MOST_ON_SHEET = 4
 
 def show_design(study: Study, answer: DesignAnswer) -> None:
     """Draw all of it."""
-    found, choice = answer.searched, answer.choice
-    names = tuple(one.name for one in choice.contenders)
+    designed, choice = answer.searched, answer.choice
+    names = tuple(contender.name for contender in choice.contenders)
 
     def pick(carried: Any) -> None:
         place = carried[0] if isinstance(carried, list) else carried
         if isinstance(place, int | float) and 0 <= int(place) < len(names):
             st.session_state[PICKED] = names[int(place)]
 
-    show_picture(designs_picture(found, choice), "design", on_pick=pick)
-    proof = found.certificate
+    show_picture(designs_picture(designed, choice), "design", on_pick=pick)
+    proof = designed.certificate
     verdict = "no other design beats these" if proof.proven else f"open, gap {percent(proof.gap)}"
     facts(f"Certificate: {verdict}.", kind="nest-quiet")
-    left, right = st.columns([1, 1], gap="medium")
-    with left:
+    first, second = st.columns([1, 1], gap="medium")
+    with first:
         text = "Click a point above, or pick one."
         name = widget(PICKED, OneOf(names), names[0], label="Design", bind=None, help=text)
-        one = next(each for each in choice.contenders if each.name == name)
-        _contender(study, choice, one)
-    with right:
-        bill = one.bills[0]
+        contender = next(entry for entry in choice.contenders if entry.name == name)
+        _contender(study, choice, contender)
+    with second:
+        bill = contender.bills[0]
         plan = bill.report.plan if bill.report else None
-        drawn = picture(one.planned.design.fabric, plan, width=_PICTURE_PX)
+        drawn = picture(contender.planned.design.fabric, plan, width=_PICTURE_PX)
         show_svg(to_svg(drawn), key="design-picture")
     _order(choice)
     if answer.sensitivity is not None:
         _rests_on(answer.sensitivity)
-    _growth(ways_to_grow(study, [one.planned.design for one in choice.contenders if one.rank == 1]))
-    if found.refused:
-        with st.expander(f"{len(found.refused):,} designs that cannot be, or break a limit"):
-            st.dataframe([{"design": one.name, "reason": one.reason} for one in found.refused])
+    _growth(
+        ways_to_grow(
+            study,
+            [first.planned.design for first in choice.contenders if first.rank == 1],
+        )
+    )
+    if designed.refused:
+        with st.expander(f"{len(designed.refused):,} designs that cannot be, or break a limit"):
+            st.dataframe(
+                [
+                    {"design": contender.name, "reason": contender.reason}
+                    for contender in designed.refused
+                ]
+            )
 
 
 def _rests_on(rests_on: Sensitivity) -> None:
     """Draw the tornado, and say what decides."""
-    left, right = st.columns([1, 1], gap="medium")
-    with left:
+    first, second = st.columns([1, 1], gap="medium")
+    with first:
         show_picture(tornado_picture(rests_on), "tornado")
-    with right:
+    with second:
         st.html('<div class="nest-title">What decides</div>')
         facts(*rests_on.sentences)
         if rests_on.information:
@@ -79,8 +89,12 @@ def _rests_on(rests_on: Sensitivity) -> None:
                     "What it is worth to know before choosing",
                     "Expected saving, as a share of the goal's cost",
                     [
-                        {"unknown": one.name, "worth": percent(one.worth), "how": one.measure}
-                        for one in rests_on.information
+                        {
+                            "unknown": fact.name,
+                            "worth": percent(fact.worth),
+                            "how": fact.measure,
+                        }
+                        for fact in rests_on.information
                     ],
                 ).to_html()
             )
@@ -123,8 +137,8 @@ def _contender(study: Study, choice: DesignChoice, one: Contender) -> None:
 
 
 def _sheet(study: Study, choice: DesignChoice, one: Contender) -> str:
-    others = [each for each in choice.contenders if each.rank == 1 and each is not one]
-    bills = [each.bills[0] for each in (one, *others[: _MOST_ON_SHEET - 1])]
+    others = [other for other in choice.contenders if other.rank == 1 and other is not one]
+    bills = [other.bills[0] for other in (one, *others[: _MOST_ON_SHEET - 1])]
     return decision_sheet(bills, f"Explore, Studies, in Nest Studio: {study.name}", datetime.now())
 
 
@@ -148,15 +162,15 @@ def _growth(ways: Sequence[Way]) -> None:
         return
     rows = [
         {
-            "design": one.design,
-            "built": one.how,
-            "M$ by phase": " + ".join(f"{phase.paid_usd / 1e6:,.4g}" for phase in one.phases),
-            "links recabled": " + ".join(f"{phase.recabled:,}" for phase in one.phases[1:]),
-            "regret, M$": f"{one.regret_usd / 1e6:,.3g}",
-            "in all, M$": "–" if one.reason else f"{one.total_usd / 1e6:,.4g}",
-            "note": one.reason,
+            "design": way.design,
+            "built": way.how,
+            "M$ by phase": " + ".join(f"{phase.paid_usd / 1e6:,.4g}" for phase in way.phases),
+            "links recabled": " + ".join(f"{phase.recabled:,}" for phase in way.phases[1:]),
+            "regret, M$": f"{way.regret_usd / 1e6:,.3g}",
+            "in all, M$": "–" if way.reason else f"{way.total_usd / 1e6:,.4g}",
+            "note": way.reason,
         }
-        for one in ways
+        for way in ways
     ]
     st.html(
         Table(

@@ -58,10 +58,10 @@ def studies_part(scenario: Scenario, turned: Sequence[Swept], problem: Any, top:
             raise InputError("study", "must be TOML", str(error), "correct its text") from error
         study = study_of(document)
         with top:
-            left, right = st.columns([12, 1], vertical_alignment="bottom")
-            with left:
+            wide, narrow = st.columns([12, 1], vertical_alignment="bottom")
+            with wide:
                 _heading(study, kept_studies().changed(str(st.session_state[NAME])))
-            with right:
+            with narrow:
                 pin_button(
                     "study",
                     study.name,
@@ -88,21 +88,21 @@ def _run_key(document: Mapping[str, Any]) -> str:
 
 def _text(scenario: Scenario, turned: Sequence[Swept]) -> str:
     """The study that is open, as its file has it: picked, made of the form, or edited."""
-    kept = kept_studies().names()
-    options = (*preset_names("studies"), *kept, MINE)
-    left, right = st.columns([3, 4], vertical_alignment="bottom", gap="small")
+    names = kept_studies().names()
+    options = (*preset_names("studies"), *names, MINE)
+    first, second = st.columns([3, 4], vertical_alignment="bottom", gap="small")
     name = widget(
         NAME,
         OneOf(options),
         options[0],
         label="Study",
-        place=left,
+        place=first,
         on_change=lambda: st.session_state.pop(TEXT, None),
         help="Shipped, kept here, or the sweep of this page's form as a study.",
     )
     if name == MINE:
         usual = _of_form(scenario, turned)
-    elif name in kept:
+    elif name in names:
         usual = str((kept_studies().open(name) or {}).get("toml", ""))
     else:
         usual = study_text(name)
@@ -110,16 +110,16 @@ def _text(scenario: Scenario, turned: Sequence[Swept]) -> str:
         st.session_state["study opened"] = (name, usual)
         st.session_state[TEXT] = usual
         st.session_state.pop(POINT, None)
-    with right.popover("Edit, save, upload"):
+    with second.popover("Edit, save, upload"):
         brought = st.file_uploader("Open a file", type="toml", key="study.upload")
         if brought is not None and st.session_state.get("study brought") != brought.file_id:
             st.session_state["study brought"] = brought.file_id
             _bring(brought.getvalue())
         st.text_area("The study's file", key=TEXT, height=340)
-        own = st.text_input("Keep it as", key="study.own", max_chars=100)
+        new_name = st.text_input("Keep it as", key="study.own", max_chars=100)
         row = st.container(horizontal=True)
-        row.button("Save", on_click=_save, args=(own,), disabled=not own.strip())
-        if name in kept:
+        row.button("Save", on_click=_save, args=(new_name,), disabled=not new_name.strip())
+        if name in names:
             row.button("Delete", on_click=_delete, args=(name,))
         download_text = str(st.session_state[TEXT])
         download("↓ File (TOML)", lambda: download_text, "study.toml", "application/toml")
@@ -152,11 +152,11 @@ def _of_form(scenario: Scenario, turned: Sequence[Swept]) -> str:
 
 def _save(name: str) -> None:
     try:
-        own = kept_studies().save(name, {"toml": st.session_state[TEXT]}, replace=True)
+        saved = kept_studies().save(name, {"toml": st.session_state[TEXT]}, replace=True)
     except InputError as error:
         st.toast(as_markdown(error))
         return
-    st.session_state[NAME] = own
+    st.session_state[NAME] = saved
 
 
 def _delete(name: str) -> None:
@@ -204,10 +204,10 @@ def _failures(run: StudyRun | None, rows: Sequence[Mapping[str, Any]]) -> None:
 def _label(study: Study, run: StudyRun | None) -> str:
     """What the button that begins it says; empty where nothing is left to do."""
     if study.design:
-        whole = run is not None and run.error is None and not run.cancelled
-        return "" if whole else "Go on" if run else "Run"
-    there = sum(row["status"] != "failed" for row in _rows(study, run))
-    return "" if there >= len(study) else "Go on" if there else "Run"
+        is_done = run is not None and run.error is None and not run.cancelled
+        return "" if is_done else "Go on" if run else "Run"
+    answered = sum(row["status"] != "failed" for row in _rows(study, run))
+    return "" if answered >= len(study) else "Go on" if answered else "Run"
 
 
 def _work(study: Study) -> Any:
@@ -216,10 +216,10 @@ def _work(study: Study) -> Any:
         return swept(study)
 
     def designed(pool: WorkerPool, cache: RowCache, tell: Any, stop: Any) -> DesignAnswer | None:
-        found = search_designs(study, cache, pool, tell=tell, stop=stop)
+        search = search_designs(study, cache, pool, tell=tell, stop=stop)
         if stop():
             return None
-        return choose_design(study, found, pool)
+        return choose_design(study, search, pool)
 
     return designed
 
@@ -230,12 +230,12 @@ def _watch(run: StudyRun) -> None:
         if run.ended:
             st.session_state.pop("study rows", None)
             st.rerun()
-        left, middle, right = st.columns([6, 1, 1], vertical_alignment="center")
+        bar, middle, right = st.columns([6, 1, 1], vertical_alignment="center")
         share = run.answered / run.points if run.points else 0.0
         words = f"{run.answered:,} of {run.points:,}"
         if run.left_s is not None:
             words += f", {humanise_seconds(run.left_s)} to go"
-        left.progress(min(share, 1.0), as_markdown(words))
+        bar.progress(min(share, 1.0), as_markdown(words))
         if middle.button("Show", key="study-show", help="What is there so far."):
             st.rerun()
         if right.button("Cancel", key="study-cancel", help="What is there stays."):
@@ -250,8 +250,8 @@ def _rows(study: Study, run: StudyRun | None) -> list[dict[str, Any]]:
     """The rows that there are; where some were missing they are read again, but not at once."""
     members = tuple(study.key(member, {}) for member in study.members)
     key = members, study.axes, study.metrics, str(study.constraints)
-    known, rows, until = st.session_state.get("study rows", (None, [], 0.0))
-    if known == key and (len(rows) == len(study) or time.monotonic() < until):
+    cached_key, rows, until = st.session_state.get("study rows", (None, [], 0.0))
+    if cached_key == key and (len(rows) == len(study) or time.monotonic() < until):
         return list(rows)
     began = time.monotonic()
     rows = list(rows_of(study, run.cache if run else answers()))
@@ -276,7 +276,7 @@ def _result(study: Study, run: StudyRun | None) -> None:
     if not rows:
         facts("No point is answered yet.", kind="nest-quiet")
         return
-    shown = _filtered(study, rows)
+    filtered = _filtered(study, rows)
     names = study.metrics
     metric = widget(
         METRIC,
@@ -287,17 +287,17 @@ def _result(study: Study, run: StudyRun | None) -> None:
         format_func=lambda name: METRIC_WORDS[name],
         width=360,
     )
-    show_picture(study_picture(study, shown, metric), "study", on_pick=_pick)
-    _point(study, shown, metric)
-    _table(study, shown, rows)
+    show_picture(study_picture(study, filtered, metric), "study", on_pick=_pick)
+    _point(study, filtered, metric)
+    _table(study, filtered, rows)
 
 
 def _filtered(study: Study, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows that are asked for; axes after the third stand at their first value."""
-    found = list(rows)
+    filtered = list(rows)
     with st.expander("Filter"):
         if study.constraints and st.toggle("Meets the constraints", key="study.meets"):
-            found = [row for row in found if row["meets"]]
+            filtered = [row for row in filtered if row["meets"]]
         for place, axis in enumerate(study.axes):
             usual = list(axis.values[:1]) if place > 2 else []
             picked = st.multiselect(
@@ -307,8 +307,8 @@ def _filtered(study: Study, rows: Sequence[dict[str, Any]]) -> list[dict[str, An
                 key=f"study.only.{study.name}.{axis.key}",
             )
             if picked:
-                found = [row for row in found if row[axis.key] in picked]
-    return found
+                filtered = [row for row in filtered if row[axis.key] in picked]
+    return filtered
 
 
 def _pick(carried: Any) -> None:
@@ -326,11 +326,11 @@ def _point(study: Study, rows: Sequence[Mapping[str, Any]], metric: str) -> None
     best = max(rows, key=lambda row: sign * row[metric] if row[metric] is not None else -math.inf)
     row = by_number.get(st.session_state.get(POINT), best)
     values = ", ".join(axis.named(row[axis.key]) for axis in study.axes)
-    left, right = st.columns([6, 1.4], vertical_alignment="center")
-    with left:
+    words, button = st.columns([6, 1.4], vertical_alignment="center")
+    with words:
         facts(f"{capital(values)}.", row["plan"] or row["reason"])
     member = study.members[0]
-    right.button(
+    button.button(
         "Open in Plan",
         key="study-open",
         width="stretch",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import streamlit as st
@@ -54,6 +54,7 @@ __all__ = [
     "RATIOS",
     "STUDIES",
     "SWEEP",
+    "ExplorePage",
     "Swept",
     "axes_of",
     "inputs_of",
@@ -86,6 +87,28 @@ NOTHING_ELSE = "none"
 
 Swept = tuple[Parameter, tuple[Value, ...]]
 """A parameter with the values to try."""
+
+
+@dataclass
+class ExplorePage:
+    """What Explore keeps of a session.
+
+    Parameters
+    ----------
+    scenario : Scenario or None
+        The last one that was none to be refused.
+    run : (Scenario, axes) or None
+        The large sweep that was started by hand.
+    sweep : (Sweep, list of Swept, Scenario) or None
+        The last sweep, and what was asked.
+    ratios : (Ratios, dict) or None
+        The last highest ratios, likewise.
+    """
+
+    scenario: Scenario | None = None
+    run: tuple[Scenario, Any] | None = None
+    sweep: tuple[Sweep, list[Swept], Scenario] | None = None
+    ratios: tuple[Ratios, dict[str, Any]] | None = None
 
 
 def inputs_of(scenario: Scenario) -> dict[str, Any]:
@@ -127,8 +150,8 @@ def openings(found: Sequence[Parameter]) -> dict[str, tuple[str, str]]:
     parameters that they turn, as labels."""
     ready = questions(found)
     first = next(iter(ready))
-    asked = {} if first == _PLANE else {WHICH_RATIO: ready[first]}
-    return asked | {WHICH_ZERO: ready[_PLANE]}
+    first_question = {} if first == _PLANE else {WHICH_RATIO: ready[first]}
+    return first_question | {WHICH_ZERO: ready[_PLANE]}
 
 
 def opening_controls(
@@ -139,9 +162,9 @@ def opening_controls(
     turned = [by_label[label] for label in labels if label in by_label]
     columns = st.columns(2, gap="small")
     texts = []
-    for place, (one, column) in enumerate(zip(turned, columns, strict=False)):
+    for place, (turned_parameter, column) in enumerate(zip(turned, columns, strict=False)):
         with column:
-            texts.append((one, _values_text(one, place)))
+            texts.append((turned_parameter, _values_text(turned_parameter, place)))
     return texts
 
 
@@ -150,13 +173,13 @@ def turn_controls(found: Sequence[Parameter]) -> list[tuple[Parameter, str]]:
     ready = questions(found)
     by_label = {parameter.label: parameter for parameter in found}
     options = (*ready, OWN_QUESTION)
-    left, middle, right = st.columns([2.4, 2.4, 3.2], gap="small")
+    first, second, third = st.columns([2.4, 2.4, 3.2], gap="small")
     picked = widget(
         QUESTION,
         OneOf(options),
         options[0],
         label="Question",
-        place=left,
+        place=first,
         on_change=_take,
         args=(ready,),
         help="Sets the parameters; their values can be changed.",
@@ -172,13 +195,13 @@ def turn_controls(found: Sequence[Parameter]) -> list[tuple[Parameter, str]]:
             OneOf(names),
             standard[place] if standard[place] in names else names[0],
             label=label,
-            place=middle,
+            place=second,
             on_change=hold,
             args=(QUESTION, OWN_QUESTION),
             help="What is swept; everything else stays as in the form.",
         )
         if name in by_label:
-            with right:
+            with third:
                 turned.append((by_label[name], _values_text(by_label[name], place)))
     return turned
 
@@ -267,8 +290,8 @@ def _point(sweep: Sweep, turned: Sequence[Swept], scenario: Scenario) -> None:
     """One point in words, and the way to its plan."""
     names = {sweep.named(point): point for point in sweep.points}
     best = max(sweep.points, key=lambda point: point.tokens_per_s or 0.0)
-    left, middle, right = st.columns([2.4, 4.0, 1.6], vertical_alignment="center", gap="small")
-    name = left.selectbox(
+    first, middle, right = st.columns([2.4, 4.0, 1.6], vertical_alignment="center", gap="small")
+    name = first.selectbox(
         "Point",
         tuple(names),
         index=list(names.values()).index(best),
@@ -294,13 +317,13 @@ def _point(sweep: Sweep, turned: Sequence[Swept], scenario: Scenario) -> None:
 
 def _open_point(scenario: Scenario, pairs: tuple[tuple[Parameter, Value], ...]) -> None:
     """Have a point opened on the Plan page."""
-    said = ", ".join(
+    words = ", ".join(
         f"{parameter.label} {parameter.words(value)} {parameter.unit}".strip()
         for parameter, value in pairs
         if parameter.fabric
     )
     moved = with_values(scenario.overrides, pairs)
-    open_plan(Scenario(scenario.document, moved), said)
+    open_plan(Scenario(scenario.document, moved), words)
 
 
 def _points_table(sweep: Sweep) -> None:
@@ -317,33 +340,32 @@ def _points_table(sweep: Sweep) -> None:
 
 def mix_controls(scenario: Scenario) -> tuple[list[dict[str, Any]], float]:
     """The models, their shares of the time, and what may be lost."""
-    own = str(scenario.overrides.get("workload.model", scenario.document["workload"]["model"]))
+    model = str(scenario.overrides.get("workload.model", scenario.document["workload"]["model"]))
     names = preset_names("models")
-    left, right = st.columns([5, 1.4], gap="small")
+    wide, narrow = st.columns([5, 1.4], gap="small")
     models = widget(
         MODELS,
         MIX,
-        [own] if own in names else [names[0]],
+        [model] if model in names else [names[0]],
         label="Models of the mix",
-        place=left,
+        place=wide,
         help=f"1 to {MOST_MODELS}; each trains with the form's batch and sequence length.",
     )
-    loss = parameter_field(PERCENT, 2.0, step=0.5, key=LOSS, place=right, format="%.1f")
+    loss = parameter_field(PERCENT, 2.0, step=0.5, key=LOSS, place=narrow, format="%.1f")
     if not models:
         raise InputError("models of the mix", "must name one at least", "none", "pick a model")
     shares = {models[0]: 1.0}
     if len(models) > 1:
-        for column, model in zip(st.columns(MOST_MODELS), models, strict=False):
-            shares[model] = parameter_field(
+        for column, name in zip(st.columns(MOST_MODELS), models, strict=False):
+            shares[name] = parameter_field(
                 PARTS,
                 1.0,
-                key=share_key(model),
+                key=share_key(name),
                 place=column,
-                label=f"{as_markdown(model)}, {PARTS.unit}",
+                label=f"{as_markdown(name)}, {PARTS.unit}",
                 format="%.1f",
             )
-    mix = [{"model": model, "share": shares[model]} for model in models]
-    return mix, loss / 100
+    return [{"model": name, "share": shares[name]} for name in models], loss / 100
 
 
 def show_ratios(found: Ratios, inputs: dict[str, Any], pins: Any) -> None:
@@ -385,7 +407,7 @@ def _csv_button(label: str, rows: list[dict[str, Any]], name: str) -> None:
 def reopens(inputs: Mapping[str, Any]) -> bool:
     """Whether the page can ask what a study was asked; its mixes are of presets."""
     mix = inputs.get("mix", ())
-    return "x" in inputs or (bool(mix) and all(isinstance(one["model"], str) for one in mix))
+    return "x" in inputs or (bool(mix) and all(isinstance(member["model"], str) for member in mix))
 
 
 def reopen(scenario: Scenario, inputs: Mapping[str, Any]) -> None:
@@ -399,16 +421,20 @@ def reopen(scenario: Scenario, inputs: Mapping[str, Any]) -> None:
         What the study was asked (`nest_core.notebook.inputs`), which `reopens` took.
     """
     with told(st.toast):
-        asked = _widgets_of_mix(inputs) if "mix" in inputs else _widgets_of_sweep(scenario, inputs)
+        widgets = (
+            _widgets_of_mix(inputs) if "mix" in inputs else _widgets_of_sweep(scenario, inputs)
+        )
         st.session_state.pop(DEFAULTS, None)  # texts were worth a try there, and are asked here
-        open_scenario("explore", scenario, asked)
+        open_scenario("explore", scenario, widgets)
 
 
 def _widgets_of_sweep(scenario: Scenario, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    found = sweep_parameters(scenario)
-    turned = [(parameter_named(found, one["parameter"]), one["values"]) for one in _both(inputs)]
+    parameters = sweep_parameters(scenario)
+    turned = [
+        (parameter_named(parameters, axis["parameter"]), axis["values"]) for axis in _both(inputs)
+    ]
     labels = (*(parameter.label for parameter, _ in turned), NOTHING_ELSE)[:2]
-    ready = {turns: question for question, turns in questions(found).items()}
+    ready = {turns: question for question, turns in questions(parameters).items()}
     return {
         ASKS: SWEEP,
         QUESTION: ready.get((labels[0], labels[1]), OWN_QUESTION),
@@ -419,13 +445,13 @@ def _widgets_of_sweep(scenario: Scenario, inputs: Mapping[str, Any]) -> dict[str
 
 
 def _both(inputs: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [one for one in (inputs["x"], inputs.get("y")) if one]
+    return [axis for axis in (inputs["x"], inputs.get("y")) if axis]
 
 
 def _widgets_of_mix(inputs: Mapping[str, Any]) -> dict[str, Any]:
     mix, loss = inputs["mix"], 100 * inputs["loss"]
-    models = [one["model"] for one in mix]
-    parts = {share_key(one["model"]): one["share"] for one in mix if len(mix) > 1}
+    models = [member["model"] for member in mix]
+    parts = {share_key(member["model"]): member["share"] for member in mix if len(mix) > 1}
     askable = MIX.fit(models) and field_of(PERCENT).fit(loss)
     if not (askable and all(map(field_of(PARTS).fit, parts.values()))):
         raise InputError(
@@ -435,5 +461,5 @@ def _widgets_of_mix(inputs: Mapping[str, Any]) -> dict[str, Any]:
             parts or models,
             "open its scenario and ask anew",
         )
-    held = {key: float(part) for key, part in parts.items()}
-    return {ASKS: RATIOS, MODELS: models, LOSS: float(loss), **held}
+    parts_by_key = {key: float(part) for key, part in parts.items()}
+    return {ASKS: RATIOS, MODELS: models, LOSS: float(loss), **parts_by_key}

@@ -179,10 +179,10 @@ def own_names() -> tuple[str, ...]:
 
 def _follow_library() -> None:
     """Open a fabric of the library that an address names, or a session held under its name."""
-    asked = st.session_state.get(_CHOICE, st.query_params.get(_CHOICE))
-    if isinstance(asked, str) and asked in kept_names():
-        open_from_library(asked)
-        if st.query_params.get(_CHOICE) == asked:  # which the widget would read again
+    name = st.session_state.get(_CHOICE, st.query_params.get(_CHOICE))
+    if isinstance(name, str) and name in kept_names():
+        open_from_library(name)
+        if st.query_params.get(_CHOICE) == name:  # which the widget would read again
             st.query_params[_CHOICE] = OWN
             st.rerun()
 
@@ -222,8 +222,8 @@ def fabric_document(name: str) -> dict[str, Any]:
     """The document of a fabric preset, or of the person's own fabric."""
     if name == OWN:
         return forget_places(own_document() or {})
-    if name not in preset_names("fabrics") and (kept := open_kept(name)) is not None:
-        return forget_places(kept)
+    if name not in preset_names("fabrics") and (document := open_kept(name)) is not None:
+        return forget_places(document)
     return preset_document(name)
 
 

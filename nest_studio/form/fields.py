@@ -145,8 +145,8 @@ class SomeOf(Widget):
         """Return the options that a file lists, or pins; all of them where it says nothing."""
         if value is None:
             return (list(self.options),)
-        each = OneOf(self.options, meanings=self.meanings)
-        values = [each.shown(entry) for entry in (value if isinstance(value, list) else [value])]
+        option = OneOf(self.options, meanings=self.meanings)
+        values = [option.shown(entry) for entry in (value if isinstance(value, list) else [value])]
         return self.fit([entry[0] for entry in values if entry]) if all(values) else None
 
     def stated(self, value: Any) -> Any:

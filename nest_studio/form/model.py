@@ -76,32 +76,32 @@ def own_table(start: str) -> dict[str, Any]:
     start : str
         The preset that it starts from.
     """
-    own = session_value(OwnModel)
+    model = session_value(OwnModel)
     if not follow_own_model():
         unread = st.query_params.get(_ADDRESS)
         use_model(model_table(load_model(start)))
         if unread:
-            own.problem = (
+            model.problem = (
                 f"The link's {_ADDRESS} must be a model's table as this page writes it, and cannot "
                 f"be read: the form begins with {start} instead."
             )
     say_own_model(shown=True)
-    return own.table or {}
+    return model.table or {}
 
 
 def follow_own_model() -> bool:
     """Take up the model that the address carries, if any; return whether the person has one."""
-    own = session_value(OwnModel)
-    if own.table is None and (table := _from_address()) is not None:
+    model = session_value(OwnModel)
+    if model.table is None and (table := _from_address()) is not None:
         use_model(table)
-    return own.table is not None
+    return model.table is not None
 
 
 def say_own_model(*, shown: bool) -> None:
     """Have the address carry the person's model, as on the screen or not; nothing without one."""
-    own = session_value(OwnModel)
-    text = json.dumps(own.table, separators=(",", ":"))
-    if own.table is not None and len(text) <= LONGEST_ADDRESS and (shown or address(_ADDRESS)):
+    model = session_value(OwnModel)
+    text = json.dumps(model.table, separators=(",", ":"))
+    if model.table is not None and len(text) <= LONGEST_ADDRESS and (shown or address(_ADDRESS)):
         write_address(_ADDRESS, text, shown=shown)
 
 
@@ -237,8 +237,8 @@ def _take(read: Callable[[], Model], on_change: Callable[[], None]) -> None:
 
 def use_model(table: dict[str, Any]) -> None:
     """Make a model's table the person's own."""
-    own = session_value(OwnModel)
-    own.table, own.revision, own.problem = table, own.revision + 1, ""
+    model = session_value(OwnModel)
+    model.table, model.revision, model.problem = table, model.revision + 1, ""
 
 
 def _from_address() -> dict[str, Any] | None:

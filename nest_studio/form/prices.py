@@ -74,8 +74,8 @@ def bill_and_use(scenario: ScenarioValues | None) -> TypedPrices:
         changes |= _optics()
         summary(f"{len(changes)} yours" if changes else "prices of 2026")
     with fold("Use", "fold-use", opened=True) as summary:
-        left, right = st.columns(2)
-        with left:
+        first, second = st.columns(2)
+        with first:
             hours = _number(
                 _HOURS,
                 "This model",
@@ -85,7 +85,7 @@ def bill_and_use(scenario: ScenarioValues | None) -> TypedPrices:
                 "accelerator is worth as much in every design.",
                 (0, 100, "0 to 100 %"),
             )
-        with right:
+        with second:
             changes |= _price(SOLD, scenario)
         tokens = _number(
             _TOKENS,

@@ -127,7 +127,7 @@ class PresetOrOwn(OneOf):
 
     Parameters
     ----------
-    own : str
+    own_option : str
         The option that means it.
     table : callable
         What a file says for it.
@@ -135,19 +135,19 @@ class PresetOrOwn(OneOf):
         Whether the form can have a file's table.
     """
 
-    own: str = ""
+    own_option: str = ""
     table: Callable[[], Any] = dict
     is_one: Callable[[Mapping[str, Any]], bool] = bool
 
     def shown(self, value: Any) -> tuple[Any] | None:
         """Return the name, or the option of one's own."""
         if isinstance(value, Mapping):
-            return (self.own,) if self.is_one(value) else None
-        return None if value == self.own else super().shown(value)
+            return (self.own_option,) if self.is_one(value) else None
+        return None if value == self.own_option else super().shown(value)
 
     def stated(self, value: Any) -> Any:
         """Return the name, or the table."""
-        return self.table() if value == self.own else super().stated(value)
+        return self.table() if value == self.own_option else super().stated(value)
 
 
 def _is_model(value: Mapping[str, Any]) -> bool:
@@ -161,7 +161,7 @@ FORM: Mapping[str, Widget] = {
     "scenario": OneOf(preset_names("scenarios")),
     "workload.model": PresetOrOwn(
         (*preset_names("models"), OWN_MODEL),
-        own=OWN_MODEL,
+        own_option=OWN_MODEL,
         table=lambda: model_table(chosen_model(OWN_MODEL)),
         is_one=_is_model,
     ),
@@ -169,7 +169,7 @@ FORM: Mapping[str, Widget] = {
     "stack": PresetOrOwn(
         (USUAL_STACK, *preset_names("stacks"), OWN_STACK),
         meanings={USUAL_STACK: None},
-        own=OWN_STACK,
+        own_option=OWN_STACK,
         table=own_stack,
         is_one=lambda table: stack_name(table) is not None,
     ),
@@ -225,8 +225,8 @@ def scenario_form(ratio_notes: list[Any]) -> Scenario:
                 _draw(key, chosen, standard, label=label, bounds=text)
         count = sum(chosen[key].startswith("exactly") for key in PINS)
         summary(f"{count} pinned" if count else "none")
-    own = PresetOrOwn((), own=OWN, table=lambda: fabric)
-    fields = {**FORM, **fabric_fields(fabric), "fabric": own}
+    fabric_field = PresetOrOwn((), own_option=OWN, table=lambda: fabric)
+    fields = {**FORM, **fabric_fields(fabric), "fabric": fabric_field}
     different = changes(chosen, standard | fabric_standards(fabric), fields)
     remember_step(("scenario", *chosen, KEPT_AS, *RUN))
     words = f"{len(different)} changed"

@@ -34,29 +34,31 @@ def sure_plan(answer: Answer, best: Report, scenario: Scenario) -> None:
     if not part.open:
         return
     with part:
-        found = _recommended(scenario, best, "Searching draws", "sure")
-        if found is None:
+        recommended = _recommended(scenario, best, "Searching draws", "sure")
+        if recommended is None:
             return
-        st.session_state[_SHOWN] = scenario, found
+        st.session_state[_SHOWN] = scenario, recommended
         values = answer.scenario
-        facts(f"{_which(found, best)} {found.in_words}.")
-        if found.report.plan != best.plan:
-            facts(_words(found.report, values))
+        facts(f"{_which(recommended, best)} {recommended.in_words}.")
+        if recommended.report.plan != best.plan:
+            facts(_words(recommended.report, values))
         facts(
-            f"Expected {humanise_seconds(found.expected_s)} per iteration, four runs of five "
-            f"between {_between(found, humanise_seconds)}. "
-            + measured_words(found.measured, values.accelerator.family.name, values.stack.name),
+            f"Expected {humanise_seconds(recommended.expected_s)} per iteration, four runs of five "
+            f"between {_between(recommended, humanise_seconds)}. "
+            + measured_words(
+                recommended.measured, values.accelerator.family.name, values.stack.name
+            ),
             "Drawn: what kernels and the network reach, how much more memory plans hold than "
             "predicted, and the error of the model, which similar plans share.",
             kind="nest-quiet",
         )
-        _equals(found, values)
+        _equals(recommended, values)
 
 
 def shown_recommendation(scenario: Scenario) -> Recommended | None:
     """What `sure_plan` last showed, if that was of this scenario."""
-    of, found = st.session_state.get(_SHOWN, (None, None))
-    return found if of == scenario else None
+    of, recommended = st.session_state.get(_SHOWN, (None, None))
+    return recommended if of == scenario else None
 
 
 def sure_difference(scenarios: Sequence[Scenario], candidates: Sequence[Candidate]) -> None:
@@ -68,9 +70,9 @@ def sure_difference(scenarios: Sequence[Scenario], candidates: Sequence[Candidat
         Of the candidates.
     """
     planned = [
-        (scenario, one.name, one.report)
-        for scenario, one in zip(scenarios, candidates, strict=True)
-        if one.report is not None
+        (scenario, candidate.name, candidate.report)
+        for scenario, candidate in zip(scenarios, candidates, strict=True)
+        if candidate.report is not None
     ]
     if len(planned) < 2:
         return
@@ -82,19 +84,21 @@ def sure_difference(scenarios: Sequence[Scenario], candidates: Sequence[Candidat
     with part:
         every = []
         for place, (scenario, name, report) in enumerate(planned):
-            found = _recommended(scenario, report, f"Searching draws for {name}", f"sure-{place}")
-            if found is None:
+            recommended = _recommended(
+                scenario, report, f"Searching draws for {name}", f"sure-{place}"
+            )
+            if recommended is None:
                 return
-            every.append((name, found))
+            every.append((name, recommended))
         base_name, base = every[0]
         rows = [
             {
                 "scenario": name,
-                "expected, s": f"{found.expected_s:.4g}",
-                "four runs of five, s": _between(found, "{:.4g}".format, "to"),
-                f"beside {base_name}": difference(base, found).in_words if place else "",
+                "expected, s": f"{recommended.expected_s:.4g}",
+                "four runs of five, s": _between(recommended, "{:.4g}".format, "to"),
+                f"beside {base_name}": difference(base, recommended).in_words if place else "",
             }
-            for place, (name, found) in enumerate(every)
+            for place, (name, recommended) in enumerate(every)
         ]
         title = f"Beside {base_name}, draw by draw: what both share cancels"
         st.html(
@@ -142,14 +146,14 @@ def _equals(found: Recommended, scenario: ScenarioValues) -> None:
         return
     rows = [
         {
-            "plan": _words(one.report, scenario),
-            "expected, s": f"{one.expected_s:.4g}",
+            "plan": _words(equal.report, scenario),
+            "expected, s": f"{equal.expected_s:.4g}",
             f"slower by, {_INSIDE}": "{:+.2g} to {:+.2g} %".format(
-                *(100 * value for value in one.slower)
+                *(100 * value for value in equal.slower)
             ),
-            "runs of its shape": f"{one.measured:,}",
+            "runs of its shape": f"{equal.measured:,}",
         }
-        for one in found.equals
+        for equal in found.equals
     ]
     count = len(rows)
     title = f"{count} other plan{'s' if count > 1 else ''} that the model cannot tell from it"

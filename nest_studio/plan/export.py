@@ -80,21 +80,21 @@ def framework_exports(scenario: Scenario, best: Report, name: str) -> None:
         "Writing it for every framework",
         key="export-files",
     )
-    for each in exports or ():
-        if each.refused:
-            facts(f"{each.label}: {each.refused}", kind="nest-quiet")
+    for export in exports or ():
+        if export.refused:
+            facts(f"{export.label}: {export.refused}", kind="nest-quiet")
         else:
             download(
-                f"↓ {each.label} (zip)",
-                partial(zipped, each.files),
-                f"{name}-{each.target}.zip",
+                f"↓ {export.label} (zip)",
+                partial(zipped, export.files),
+                f"{name}-{export.target}.zip",
                 "application/zip",
-                key=f"export-{each.target}",
-                help=as_markdown(" ".join((f"{', '.join(each.files)}.", *each.notes))[:1000]),
+                key=f"export-{export.target}",
+                help=as_markdown(" ".join((f"{', '.join(export.files)}.", *export.notes))[:1000]),
             )
 
 
 def _plan_json(scenario: Scenario, answer: Answer) -> str:
     baselines = OtherPlans(scenario, answer).every(PATIENCE_S)
-    whole = replace(answer, baselines=baselines, recommended=shown_recommendation(scenario))
-    return json.dumps(plain(whole.to_json()), indent=2, allow_nan=False)
+    complete = replace(answer, baselines=baselines, recommended=shown_recommendation(scenario))
+    return json.dumps(plain(complete.to_json()), indent=2, allow_nan=False)

@@ -121,9 +121,9 @@ def timeline_part(answer: Answer, scenario: Scenario) -> None:
     """One iteration pass by pass, beside the fabric's levels or the load on its links."""
     drawn = drawn_plan(answer, scenario, "timeline")
     if drawn is not None:
-        left, right = st.columns([832, 304], gap="large")
-        show_picture(drawn.timeline, "timeline", left)
-        show_picture(drawn.beside, "levels", right)
+        wide, narrow = st.columns([832, 304], gap="large")
+        show_picture(drawn.timeline, "timeline", wide)
+        show_picture(drawn.beside, "levels", narrow)
 
 
 def _assumptions(answer: Answer) -> None:

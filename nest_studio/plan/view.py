@@ -124,14 +124,14 @@ def cards_of(
     best, interval, scenario = answer.best, answer.interval, answer.scenario
     if best is None or interval is None:
         return tuple(empty_card(name, "no feasible plan") for name in _NAMES)
-    beside = _reference(scenario, run, baselines)
-    found = training(scenario, best, run.tokens_of(scenario), interval)
+    reference = _reference(scenario, run, baselines)
+    estimate = training(scenario, best, run.tokens_of(scenario), interval)
     counted = mfu_convention(scenario.model).startswith("as Megatron")
     printed = _PRINTED.get(scenario.stack.framework, "") if counted else ""
     number, stage = fullest(best)
     return (
-        throughput_card(found.tokens_per_s, interval, beside),
-        training_card(found, scenario.fabric.devices, run.usd_per_hour, beside),
+        throughput_card(estimate.tokens_per_s, interval, reference),
+        training_card(estimate, scenario.fabric.devices, run.usd_per_hour, reference),
         mfu_card(
             best.mfu,
             interval.around(best.mfu),
@@ -153,7 +153,7 @@ def _reference(
 ) -> Reference:
     if baselines is None:
         return Reference(NAMES[run.reference], pending=True)
-    reports = {each.name: each.report for each in baselines if each.feasible}
+    reports = {baseline.name: baseline.report for baseline in baselines if baseline.feasible}
     report = reports.get(run.reference)
     if report is None:
         return Reference(NAMES[run.reference])
@@ -191,11 +191,11 @@ def plan_line(answer: Answer) -> None:
 def middle(answer: Answer, scenario: Scenario, parts: tuple[IterationPart, ...] | None) -> None:
     """The fabric with the plan on it, beside its cost matrix, and one iteration."""
     with st.container(key="middle"):
-        left, right = st.columns([832, 304], gap="medium")
-    with left:
+        wide, narrow = st.columns([832, 304], gap="medium")
+    with wide:
         fabric_picture(answer, scenario)
     if answer.best is not None and parts is not None:
-        with right:
+        with narrow:
             hidden = overlap_in_words(answer.overlap, answer.scenario.accelerator)
             st.html(iteration_part(parts, answer.best.iteration_s, hidden))
 
@@ -204,8 +204,8 @@ def middle(answer: Answer, scenario: Scenario, parts: tuple[IterationPart, ...] 
 def fabric_picture(answer: Answer, scenario: Scenario) -> None:
     """The one place that draws the fabric with the plan on it."""
     place = st.container(key="drawn-fabric")
-    asked = scenario, answer.best, is_busy(), shown_width(FABRIC)
-    job = submitted(plan_fabric, *asked, place="fabric")
+    inputs = scenario, answer.best, is_busy(), shown_width(FABRIC)
+    job = submitted(plan_fabric, *inputs, place="fabric")
     with st.container(key="waiting-fabric"):
         picture: PlanFabric | None = panel(
             job, "Drawing the fabric", key="fabric-picture", earlier=plan_page().fabric
@@ -229,8 +229,8 @@ def fabric_picture(answer: Answer, scenario: Scenario) -> None:
 
 def is_busy() -> bool:
     """Whether the load on links is asked for, before its field is drawn."""
-    asked = st.session_state.get("paint") or st.query_params.get("paint")
-    return asked == PAINTS[1]
+    paint = st.session_state.get("paint") or st.query_params.get("paint")
+    return paint == PAINTS[1]
 
 
 def drawn_plan(answer: Answer, scenario: Scenario, place: str) -> PlanPictures | None:

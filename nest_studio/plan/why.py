@@ -69,7 +69,7 @@ PATIENCE_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _Explanation:
     """An explanation that is computed when it is opened; what is not urgent searches."""
 
     title: str
@@ -81,14 +81,14 @@ class _Part:
 
 
 _PARTS = (
-    _Part(
+    _Explanation(
         "What binds each stage",
         "binding",
         "Pricing it with more of each resource",
         plan_bindings,
         binding_table,
     ),
-    _Part(
+    _Explanation(
         "What the next-best choice on each axis costs",
         "axes",
         "Planning without each choice",
@@ -96,7 +96,7 @@ _PARTS = (
         lambda found, _: axes_table(found),
         urgent=False,
     ),
-    _Part(
+    _Explanation(
         "What 1 % more of each resource is worth",
         "shadow",
         "Planning with 1 % more of each resource",
@@ -104,7 +104,7 @@ _PARTS = (
         lambda found, _: shadow_table(*found),
         urgent=False,
     ),
-    _Part(
+    _Explanation(
         "What one step of memory head-room costs",
         "head-room",
         "Planning with more and less head-room",
@@ -112,7 +112,7 @@ _PARTS = (
         head_room_table,
         urgent=False,
     ),
-    _Part(
+    _Explanation(
         "The equation behind each term",
         "equations",
         "Filling in the equations",
@@ -150,8 +150,8 @@ def _training(
     """Days to train as a headline, and the placement to take along."""
     headline, placement = st.columns([1, 3], gap="medium")
     with headline:
-        found = training(answer.scenario, best, tokens, interval)
-        headline_row((training_headline(found),), spans=True)
+        estimate = training(answer.scenario, best, tokens, interval)
+        headline_row((training_headline(estimate),), spans=True)
     with placement:
         facts(
             "Rank mapping: rank, replica, stage and rank on each axis of every device; change "
@@ -177,8 +177,8 @@ def _training(
 
 def _rank_mapping(scenario: Scenario, best: Report) -> RankMapping:
     """Who sits where, for downloads, which nobody can cancel."""
-    found: RankMapping = submitted(plan_rank_mapping, scenario, best).result()
-    return found
+    mapping: RankMapping = submitted(plan_rank_mapping, scenario, best).result()
+    return mapping
 
 
 def _placement_json(scenario: Scenario, best: Report) -> str:
@@ -194,21 +194,21 @@ def _explanations(best: Report, scenario: Scenario) -> None:
             continue
         with box:
             limit = () if part.urgent else (PATIENCE_S,)
-            found = panel(
+            result = panel(
                 submitted(part.task, scenario, best, *limit, place=part.key, urgent=part.urgent),
                 part.what,
                 key=part.key,
             )
-            if found is not None:
-                shown = part.drawn(found, best)
-                _show(shown)
+            if result is not None:
+                table = part.drawn(result, best)
+                _show(table)
                 inputs = {"document": scenario.document, "overrides": scenario.overrides}
                 pin_button(
                     "why",
-                    shown.title,
+                    table.title,
                     {**inputs, "part": part.key},
                     key=f"why-{part.key}",
-                    output=partial(table_output, shown),
+                    output=partial(table_output, table),
                 )
 
 
@@ -266,18 +266,18 @@ def _mine(answer: Answer, scenario: Scenario) -> None:
             facts("Ignored: " + ", ".join(mine.pasted.ignored) + ".", kind="nest-quiet")
         if best is None or unsure is not None:
             return
-        found = difference(best, report)
-        left, right = st.columns(2, gap="medium")
-        _show(terms_table(found), left)
-        _show(memory_table(found, report.memory_limit_bytes), right)
+        terms = difference(best, report)
+        first, second = st.columns(2, gap="medium")
+        _show(terms_table(terms), first)
+        _show(memory_table(terms, report.memory_limit_bytes), second)
 
 
 def _offer(error: OtherJob, scenario: Scenario) -> None:
     """A button that plans what the command trains."""
-    left = [key for key in error.settings if not key.startswith(_SIZES) and key not in FORM_KEYS]
-    if left:
-        facts(f"The form cannot say {', '.join(left)}; a scenario file can.", kind="nest-quiet")
-    if len(left) < len(error.settings) and st.button(
+    unsaid = [key for key in error.settings if not key.startswith(_SIZES) and key not in FORM_KEYS]
+    if unsaid:
+        facts(f"The form cannot say {', '.join(unsaid)}; a scenario file can.", kind="nest-quiet")
+    if len(unsaid) < len(error.settings) and st.button(
         "Take over what the command trains",
         key="why-mine-take",
         on_click=_take_over,
@@ -292,9 +292,9 @@ def _take_over(settings: Mapping[str, Setting], scenario: Scenario) -> None:
         key.removeprefix(_SIZES): value for key, value in settings.items() if key.startswith(_SIZES)
     }
     if sizes:
-        whole = model_table(scenario.values.model)
+        model = model_table(scenario.values.model)
         try:
-            use_model(model_table(model_of({**whole, **sizes, "name": OWN_MODEL}, "your command")))
+            use_model(model_table(model_of({**model, **sizes, "name": OWN_MODEL}, "your command")))
         except InputError as error:
             st.toast(as_markdown(error))
             return

@@ -105,13 +105,13 @@ def follow_address() -> None:
     Browsers keep addresses by which the choice itself had not arrived yet. They name the fabric
     all the same, unless another was chosen since.
     """
-    key, own = address(_ADDRESS), own_fabric()
-    if own.history is None and key:
+    key, fabric = address(_ADDRESS), own_fabric()
+    if fabric.history is None and key:
         state = recall(key) or {}
         if state.keys() == {"document", "notes"}:  # the store keeps comparisons by such keys too
-            own.put(History((state["document"], tuple(state["notes"]))))
+            fabric.put(History((state["document"], tuple(state["notes"]))))
     if (
-        own.history is not None
+        fabric.history is not None
         and st.query_params.get(_ADDRESS) == key != ""
         and _CHOICE not in st.query_params
         and st.session_state.get(_CHOICE, OWN) == OWN
@@ -151,24 +151,24 @@ def start(document: dict[str, Any], notes: tuple[str, ...] = ()) -> None:
 
 def change(document: dict[str, Any], notes: tuple[str, ...] | None = None) -> None:
     """Put a changed document in place of the present one; its notes stay unless others come."""
-    own = own_fabric()
-    step = document, own.notes if notes is None else notes
-    history = own.history.changed(step) if own.history else History(step)
-    own.put(replace(history, past=_within_bounds(history.past)))
+    fabric = own_fabric()
+    step = document, fabric.notes if notes is None else notes
+    history = fabric.history.changed(step) if fabric.history else History(step)
+    fabric.put(replace(history, past=_within_bounds(history.past)))
 
 
 def undo() -> None:
     """Go back to the document before the last change, if there is one."""
-    own = own_fabric()
-    if own.history and own.history.past:
-        own.put(own.history.undone())
+    fabric = own_fabric()
+    if fabric.history and fabric.history.past:
+        fabric.put(fabric.history.undone())
 
 
 def redo() -> None:
     """Take the last `undo` back, if nothing changed since."""
-    own = own_fabric()
-    if own.history and own.history.future:
-        own.put(own.history.redone())
+    fabric = own_fabric()
+    if fabric.history and fabric.history.future:
+        fabric.put(fabric.history.redone())
 
 
 def forget_places(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -32,14 +32,14 @@ def scenario_toml(
     "a.b" = [1.5, true]
     <BLANKLINE>
     """
-    whole = dict(document)
+    table = dict(document)
     if overrides and title:
-        whole = {key: value for key, value in whole.items() if key != "description"}
-        whole["name"] = title[:LONGEST_NAME]
-    own = {**whole.pop("override", {}), **overrides}
-    if own:
-        whole["override"] = own
-    return toml_document(whole)
+        table = {key: value for key, value in table.items() if key != "description"}
+        table["name"] = title[:LONGEST_NAME]
+    changes = {**table.pop("override", {}), **overrides}
+    if changes:
+        table["override"] = changes
+    return toml_document(table)
 
 
 def command_line(scenario: str, overrides: Mapping[str, Any]) -> str:
@@ -50,10 +50,10 @@ def command_line(scenario: str, overrides: Mapping[str, Any]) -> str:
     >>> command_line("llama3-70b-1024-h100", {"accelerator.memory_GiB": 40.0})
     'nest-studio plan llama3-70b-1024-h100 --set accelerator.memory_GiB=40.0'
     """
-    own = overrides.get("stack")
-    named = {"stack": f"{own.get('name')}.toml"} if isinstance(own, Mapping) else {}
+    stack = overrides.get("stack")
+    file = {"stack": f"{stack.get('name')}.toml"} if isinstance(stack, Mapping) else {}
     settings = [
         f"--set {shlex.quote(f'{key}={toml_value(value)}')}"
-        for key, value in {**overrides, **named}.items()
+        for key, value in {**overrides, **file}.items()
     ]
     return " ".join(["nest-studio plan", scenario, *settings])

@@ -14,9 +14,9 @@ from nest_studio.session import store
 from nest_studio.session.store import (
     Database,
     Documents,
-    Links,
     Notebooks,
     StoredAnswers,
+    StoredLinks,
     database_url,
 )
 
@@ -59,9 +59,9 @@ def fabrics() -> Documents:
     return store.kept_fabrics(_database(database_url()))
 
 
-def links() -> Links:
+def links() -> StoredLinks:
     """States by key, in the same database."""
-    return Links(_database(database_url()))
+    return StoredLinks(_database(database_url()))
 
 
 def keep(state: Mapping[str, Any]) -> str:

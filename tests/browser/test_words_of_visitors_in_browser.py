@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 
 from nest_core.notebook import new_notebook, pin_cells
-from nest_studio.session.store import Database, Links, Notebooks, database_url
+from nest_studio.session.store import Database, Notebooks, StoredLinks, database_url
 
 pytestmark = pytest.mark.browser
 
@@ -38,7 +38,7 @@ FETCHES = f"""() => [...document.querySelectorAll('*')].filter(one =>
 def test_nobody_else_is_asked(watched):
     window = watched()
     page = window.page
-    key = Links(Database(database_url())).put({"document": LEVELS, "notes": []})
+    key = StoredLinks(Database(database_url())).put({"document": LEVELS, "notes": []})
     store = Notebooks(Database(database_url()))
     note = f"{PICTURE}\n\n{STYLED}\n\n[![c][r]](https://{ELSEWHERE})\n\n[r]: //{ELSEWHERE}/r\n"
     name = f"N {PICTURE} <img src=//{ELSEWHERE}/n>"

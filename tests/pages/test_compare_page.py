@@ -393,7 +393,7 @@ def test_a_scenario_that_is_none_is_left_out_and_the_others_stand(compare_page):
     assert not page.exception
     (notice,) = page.error
     assert notice.value.startswith("Bad is left out: clos.devices must be a multiple of")
-    shown = page.session_state["ComparePage"].shown[1]
+    shown = page.session_state["ComparePage"].answer[1]
     assert [one.name for one in shown.candidates] == ["One", "Two"]
     swatches = re.findall(r'nest-swatch" style="background: ([^"]+)"', text_of(page))
     assert swatches == [SCENARIO_COLOURS[0], "transparent", SCENARIO_COLOURS[1]]
@@ -430,7 +430,7 @@ def answer_of(page):
 def test_the_title_is_the_break_even_of_the_first_under_the_prices_of_the_rail(compare_page):
     page = compare_page([["4:1", SMALL, FEW | {RATIO: 4.0}], ["1:1", SMALL, FEW | {RATIO: 1.0}]])
     assert not page.exception
-    found = page.session_state["ComparePage"].shown[1]
+    found = page.session_state["ComparePage"].answer[1]
     title, below = answer_of(page)
     assert title == headline(weigh(found.candidates, against_first=True))
     assert "At $37.0 k" in below
@@ -475,7 +475,7 @@ def test_one_click_adds_the_same_size_in_another_topology(compare_page):
         widget(page, "compare-add-as").set_value(name).run()
         assert not page.exception
     assert names(page) == ["One", "rail-only", "4:1"]
-    one, rails, ratio = page.session_state["ComparePage"].shown[1].candidates
+    one, rails, ratio = page.session_state["ComparePage"].answer[1].candidates
     assert rails.scenario.fabric.devices == one.scenario.fabric.devices
     assert rails.scenario.fabric.arrangement().startswith("rail-only")
     assert ratio.scenario.fabric.oversubscription == (4.0,)

@@ -36,7 +36,7 @@ from nest_core.report.figures import Picture
 from nest_core.scenario import Scenario, fabric_document, load_fabric, scenario_document
 from nest_core.workload.hugging_face import read_config
 from nest_core.workload.model_files import load_model, model_table
-from nest_studio.session.store import Links, Notebooks
+from nest_studio.session.store import Notebooks, StoredLinks
 
 DOCUMENT = scenario_document(SMALL)[0]
 OVERRIDES = (
@@ -386,7 +386,7 @@ def test_comparisons_of_any_shape_break_no_page_at_length(at_once, root, store, 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("page", ["plan", "design", "compare", "explore", "workload"])
 def test_a_comparisons_key_is_no_fabric(at_once, root, store, page):
-    key = Links(store).put({"compare": json.dumps([["a", SMALL, {}]])})
+    key = StoredLinks(store).put({"compare": json.dumps([["a", SMALL, {}]])})
     shown = opened(
         page,
         {"own": key, "fabric": "My fabric"},
@@ -398,7 +398,7 @@ def test_a_comparisons_key_is_no_fabric(at_once, root, store, page):
 
 
 def test_a_fabrics_key_is_no_comparison(at_once, root, store):
-    key = Links(store).put({"document": {"schema": 1}, "notes": []})
+    key = StoredLinks(store).put({"document": {"schema": 1}, "notes": []})
     page = opened(
         "compare", {"compare": f"kept.{key}"}, str(root / "nest_studio" / "server" / "script.py")
     )

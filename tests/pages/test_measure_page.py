@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 from nest_core.api.measurements import Measurements, read_entries
 from nest_core.calibration.logs import RunFacts
 from nest_studio.session.own_stack import KEPT_AS, OWN_STACK
-from nest_studio.session.store import Database, Links, database_url, kept_measurements
+from nest_studio.session.store import Database, StoredLinks, database_url, kept_measurements
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "calibration" / "logs"))
 from printed_logs import megatron, text
@@ -52,7 +52,7 @@ def kept_key():
     """The key under which the store has one run."""
     entries = read_entries(LOG.encode(), "slow.log", RunFacts(columns={"accelerator": "H100"}))
     measurements = Measurements("mine", entries)
-    return Links(Database(database_url())).put(measurements.to_json())
+    return StoredLinks(Database(database_url())).put(measurements.to_json())
 
 
 def text_of(page):
@@ -152,7 +152,7 @@ def test_an_entry_is_left_out_and_its_file_does_not_bring_it_back(measure_page):
 
 
 def test_an_address_of_something_else_is_no_measurements(measure_page):
-    key = Links(Database(database_url())).put({"name": "x", "entries": [json.loads("3")]})
+    key = StoredLinks(Database(database_url())).put({"name": "x", "entries": [json.loads("3")]})
     page = measure_page(measured=key)
     assert not page.exception
     assert "Drop what your jobs printed" in text_of(page)

@@ -211,7 +211,7 @@ def test_a_sweep_cell_asks_its_question_again_in_explore(studio, store, question
     inputs = {"document": document, "overrides": {"workload.global_batch_sequences": 256}}
     store.save("N", notebook("sweep", inputs | question))
     page = press(studio("notebook", notebook="N"), "open-p")
-    request, turned = page.session_state["explore turned"]
+    _, turned, request = page.session_state["ExplorePage"].sweep
     assert (over_preset(request)[0], request.overrides) == (SMALL, inputs["overrides"])
     asked = [question[axis] for axis in ("x", "y") if question[axis]]
     assert axes_of(turned) == [(one["parameter"], tuple(one["values"])) for one in asked]
@@ -225,7 +225,7 @@ def test_a_ratios_cell_asks_its_question_again_in_explore(studio, store, shares)
     inputs = {"document": document, "overrides": {}, "mix": mix, "loss": 0.05}
     store.save("N", notebook("ratios", inputs))
     page = press(studio("notebook", notebook="N"), "open-p")
-    found = page.session_state["explore mix"]
+    _, found = page.session_state["ExplorePage"].ratios
     assert {key: found[key] for key in inputs} == inputs
 
 

@@ -176,10 +176,10 @@ def test_an_answered_gesture_is_taken_up_once(drawn):
 
 def test_moving_computes_nothing(drawn):
     elements, links = two_racks(200.0)
-    before = drawn.page.session_state["last good fabric"]
+    before = drawn.page.session_state["DesignPage"].answer
     drawn.draw([entry | {"x": 99.0} for entry in elements], links)
     assert drawn.page.session_state["OwnFabric"].document["element"][0]["x"] == 99.0
-    assert drawn.page.session_state["last good fabric"] == before
+    assert drawn.page.session_state["DesignPage"].answer == before
 
 
 def test_the_plan_page_plans_on_it(drawn):
@@ -324,7 +324,7 @@ def test_both_meanings_of_oversubscription_are_offered(fabric_page):
     assert not page.exception
     assert "splits the ports anew" in text_of(page)
     assert "split_radix" not in text_of(page)
-    leaf, _ = page.session_state["last good fabric"]
+    leaf, _ = page.session_state["DesignPage"].answer
     assert leaf.overrides == {"fabric.clos.oversubscribe": "split_radix"}
 
 

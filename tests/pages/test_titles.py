@@ -101,11 +101,11 @@ def asked(journey):
     Read off the request, as a widget's value under test may be that of the page before.
     """
     if journey.page == "design":
-        request, _ = journey.app.session_state["last good fabric"]
+        request, _ = journey.app.session_state["DesignPage"].answer
         fabric, scenario = request.document["fabric"], {}
     else:
-        key = {"plan": "last good", "explore": "explore request"}[journey.page]
-        request = journey.app.session_state[key]
+        key = {"plan": "PlanPage", "explore": "ExplorePage"}[journey.page]
+        request = journey.app.session_state[key].scenario
         fabric = request.overrides.get("fabric", request.document["fabric"])
         scenario = request.document["workload"]
     table = fabric

@@ -21,7 +21,7 @@ from nest_core.api.answer import answer
 from nest_core.notebook import new_notebook, output_of, pin_cells
 from nest_core.notebook.report import html_report
 from nest_core.scenario import Scenario
-from nest_studio.session.store import Database, Links, Notebooks, database_url
+from nest_studio.session.store import Database, Notebooks, StoredLinks, database_url
 
 APP = Path(__file__).resolve().parents[2] / "nest_studio" / "server" / "script.py"
 SMALL = "llama2-7b-64-h100"
@@ -147,7 +147,7 @@ def opened(name: str, **address: str) -> AppTest:
 
 def own(document) -> dict[str, str]:
     """The address of a fabric of one's own."""
-    links = Links(Database(database_url()))
+    links = StoredLinks(Database(database_url()))
     return {"own": links.put({"document": document, "notes": [PICTURE]}), "fabric": "My fabric"}
 
 

@@ -15,7 +15,7 @@ from nbformat import NotebookNode
 
 from nest_core.documents.errors import InputError
 from nest_core.notebook import new_notebook, pin_cells, read_notebook
-from nest_studio.session.store import Conflict, Database, Links, Notebooks, SavedNotebook
+from nest_studio.session.store import Conflict, Database, Notebooks, SavedNotebook, StoredLinks
 
 ODD_TABLES = """
 DROP TABLE notebooks;
@@ -34,7 +34,10 @@ def notes(*titles: str, words: str = "") -> NotebookNode:
 def whole(tmp_path_factory):
     """A store of several pages, closed, and the key of one of its links."""
     path = tmp_path_factory.mktemp("whole") / "n.sqlite"
-    store, links = Notebooks(Database(f"sqlite:///{path}")), Links(Database(f"sqlite:///{path}"))
+    store, links = (
+        Notebooks(Database(f"sqlite:///{path}")),
+        StoredLinks(Database(f"sqlite:///{path}")),
+    )
     for number in range(6):
         words = "".join(random.Random(number).choices("abcdefgh \n", k=3_000))
         store.save(f"N{number}", notes(*(f"c{n}" for n in range(number)), words=words))
@@ -81,7 +84,7 @@ def use(url: str, key: str) -> list[str]:
     database = attempt(lambda: Database(url))
     if database is None:
         return said
-    store, links = Notebooks(database), Links(database)
+    store, links = Notebooks(database), StoredLinks(database)
     for entry in attempt(store.listed) or ():
         saved = attempt(lambda name=entry.name: store.open(name))
         if saved is not None:
@@ -258,7 +261,7 @@ def test_saving_a_notebook_writes_its_own_row(tmp_path):
 @pytest.mark.parametrize("state", [None, 5, 10**12, "text", b"", b"blob", b"x\x9c\x03\x00"])
 def test_a_damaged_link_is_one_sentence_and_can_be_made_anew(tmp_path, state):
     url = odd_store(tmp_path)
-    links = Links(Database(url))
+    links = StoredLinks(Database(url))
     key = links.put({"a": 1})
     with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
         connection.execute("UPDATE states SET state = ?, opened = NULL", (state,))

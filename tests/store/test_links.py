@@ -1,4 +1,4 @@
-"""Links: a state's key follows from the state, and brings it back."""
+"""StoredLinks: a state's key follows from the state, and brings it back."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nest_core.documents.errors import InputError
-from nest_studio.session.store import Database, Links
+from nest_studio.session.store import Database, StoredLinks
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=8),
@@ -21,7 +21,7 @@ PLAIN = st.recursive(
 
 @pytest.fixture
 def links(tmp_path):
-    return Links(Database(f"sqlite:///{tmp_path / 'l.sqlite'}"))
+    return StoredLinks(Database(f"sqlite:///{tmp_path / 'l.sqlite'}"))
 
 
 @settings(
@@ -38,7 +38,7 @@ def test_what_was_put_is_got(links, state):
 
 
 def test_the_same_state_has_the_same_key_in_every_store(links, tmp_path):
-    other = Links(Database(f"sqlite:///{tmp_path / 'other.sqlite'}"))
+    other = StoredLinks(Database(f"sqlite:///{tmp_path / 'other.sqlite'}"))
     key = links.put({"a": 1, "b": [2]})
     assert other.put({"b": [2], "a": 1}) == key == links.put({"a": 1, "b": [2]})
     assert links.put({"a": 2, "b": [2]}) != key
@@ -46,8 +46,8 @@ def test_the_same_state_has_the_same_key_in_every_store(links, tmp_path):
 
 def test_a_link_survives_a_restart(tmp_path):
     url = f"sqlite:///{tmp_path / 'l.sqlite'}"
-    key = Links(Database(url)).put({"page": "explore"})
-    assert Links(Database(url)).get(key) == {"page": "explore"}
+    key = StoredLinks(Database(url)).put({"page": "explore"})
+    assert StoredLinks(Database(url)).get(key) == {"page": "explore"}
 
 
 def test_an_unknown_key_has_no_state(links):
@@ -57,7 +57,7 @@ def test_an_unknown_key_has_no_state(links):
 def test_many_may_put_the_same_at_once(tmp_path):
     url = f"sqlite:///{tmp_path / 'l.sqlite'}"
     with ThreadPoolExecutor(8) as pool:
-        keys = list(pool.map(lambda _: Links(Database(url)).put({"a": 1}), range(24)))
+        keys = list(pool.map(lambda _: StoredLinks(Database(url)).put({"a": 1}), range(24)))
     assert len(set(keys)) == 1
 
 
@@ -95,7 +95,7 @@ def clock():
 
 
 def few(tmp_path, clock, most=3):
-    return Links(Database(f"sqlite:///{tmp_path / 'few.sqlite'}"), clock, most)
+    return StoredLinks(Database(f"sqlite:///{tmp_path / 'few.sqlite'}"), clock, most)
 
 
 def kept(links, keys):

@@ -11,7 +11,7 @@ from nest_studio.session.store.documents import (
     kept_measurements,
     kept_studies,
 )
-from nest_studio.session.store.links import Links
+from nest_studio.session.store.links import StoredLinks
 from nest_studio.session.store.notebooks import Conflict, NotebookEntry, Notebooks, SavedNotebook
 
 __all__ = [
@@ -19,11 +19,11 @@ __all__ = [
     "Conflict",
     "Database",
     "Documents",
-    "Links",
     "NotebookEntry",
     "Notebooks",
     "SavedNotebook",
     "StoredAnswers",
+    "StoredLinks",
     "database_url",
     "kept_fabrics",
     "kept_measurements",

@@ -31,15 +31,15 @@ class StoredAnswers:
 
     def get(self, keys: Iterable[str]) -> dict[str, StudyRow]:
         """Return the stored rows among ``keys``."""
-        found: dict[str, StudyRow] = {}
+        rows_by_key: dict[str, StudyRow] = {}
         rest = iter(keys)
         while part := list(itertools.islice(rest, _AT_ONCE)):
-            asked = select(ANSWERS.c.key, ANSWERS.c.answer).where(ANSWERS.c.key.in_(part))
+            query = select(ANSWERS.c.key, ANSWERS.c.answer).where(ANSWERS.c.key.in_(part))
             with self._database.transaction() as connection:
-                rows = connection.execute(asked).all()
-            found |= {key: StudyRow.from_json(json.loads(answer)) for key, answer in rows}
-            found |= {key: self._own[key] for key in part if key in self._own}
-        return found
+                rows = connection.execute(query).all()
+            rows_by_key |= {key: StudyRow.from_json(json.loads(answer)) for key, answer in rows}
+            rows_by_key |= {key: self._own[key] for key in part if key in self._own}
+        return rows_by_key
 
     def put(self, rows: Mapping[str, StudyRow]) -> None:
         """Store rows in one transaction; those that are `TRANSIENT` for this run alone."""
@@ -52,8 +52,8 @@ class StoredAnswers:
         if not lasting:
             return
         with self._database.transaction() as connection:
-            own = [row["key"] for row in lasting]
-            for first in range(0, len(own), _AT_ONCE):  # another run may have come first
-                part = own[first : first + _AT_ONCE]
+            row_keys = [row["key"] for row in lasting]
+            for first in range(0, len(row_keys), _AT_ONCE):  # another run may have come first
+                part = row_keys[first : first + _AT_ONCE]
                 connection.execute(delete(ANSWERS).where(ANSWERS.c.key.in_(part)))
             connection.execute(insert(ANSWERS), lasting)

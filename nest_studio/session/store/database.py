@@ -138,16 +138,16 @@ def database_url(
     home : Path, optional
         The person's home folder.
     """
-    asked = environment.get(DATABASE_VARIABLE, "").strip()
-    if asked:
-        return asked
-    own = home or Path.home()
+    url = environment.get(DATABASE_VARIABLE, "").strip()
+    if url:
+        return url
+    folder = home or Path.home()
     if platform == "darwin":
-        base = own / "Library" / "Application Support"
+        base = folder / "Library" / "Application Support"
     elif platform == "win32":
-        base = Path(environment.get("LOCALAPPDATA") or own / "AppData" / "Local")
+        base = Path(environment.get("LOCALAPPDATA") or folder / "AppData" / "Local")
     else:
-        base = Path(environment.get("XDG_DATA_HOME") or own / ".local" / "share")
+        base = Path(environment.get("XDG_DATA_HOME") or folder / ".local" / "share")
     return str(URL.create("sqlite", database=str(base / FOLDER / "notebooks.sqlite")))
 
 
@@ -220,12 +220,12 @@ class Database:
                 connection.exec_driver_sql(f"PRAGMA user_version={SCHEMA}")
 
     def _check_version(self, connection: Connection) -> None:
-        found = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
-        if found > SCHEMA:
+        version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
+        if version > SCHEMA:
             raise InputError(
                 "database",
                 f"must have tables of version {SCHEMA} or older ({self._name})",
-                found,
+                version,
                 f"use the newer Nest Studio that made it, or name another in {DATABASE_VARIABLE}",
             )
 
@@ -235,8 +235,8 @@ class Database:
             with self._engine.begin() as connection:
                 yield connection
         except DBAPIError as error:
-            found = str(error.orig) if self._file else type(error.orig).__name__
-            raise self._refused(found, error.orig) from error
+            message = str(error.orig) if self._file else type(error.orig).__name__
+            raise self._refused(message, error.orig) from error
         except UnicodeDecodeError as error:  # a message of SQLite's that quotes what is damaged
             raise self._refused("damaged", error) from error
 

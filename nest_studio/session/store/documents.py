@@ -54,8 +54,8 @@ class Documents:
     def names(self) -> tuple[str, ...]:
         """All of them, whatever the case of their letters; rows without a name are left out."""
         with self._database.transaction() as connection:
-            found = connection.execute(select(self._row.name)).scalars().all()
-        texts = (name for name in found if isinstance(name, str))
+            rows = connection.execute(select(self._row.name)).scalars().all()
+        texts = (name for name in rows if isinstance(name, str))
         return tuple(sorted(texts, key=lambda name: (name.casefold(), name)))
 
     def open(self, name: str) -> dict[str, Any] | None:
@@ -66,29 +66,29 @@ class Documents:
         InputError
             If what is stored is no document; it stays as it is, and its name taken.
         """
-        asked = select(self._row.document).where(self._row.name == name)
+        query = select(self._row.document).where(self._row.name == name)
         with self._database.transaction() as connection:
-            text = connection.execute(asked).scalar()
+            text = connection.execute(query).scalar()
         if text is None:
             return None
         try:
-            found = json.loads(text)
+            document = json.loads(text)
         except (TypeError, ValueError, RecursionError):
-            found = None
-        if not isinstance(found, dict):
+            document = None
+        if not isinstance(document, dict):
             raise InputError(
                 f"{self._noun} {name}",
                 "must be stored as a document",
                 "damaged",
                 "open another, or delete it; it is left as it is",
             )
-        return found
+        return document
 
     def changed(self, name: str) -> str:
         """When one was saved last (ISO, UTC); empty if there is none."""
-        asked = select(self._row.changed).where(self._row.name == name)
+        query = select(self._row.changed).where(self._row.name == name)
         with self._database.transaction() as connection:
-            return str(connection.execute(asked).scalar() or "")
+            return str(connection.execute(query).scalar() or "")
 
     def save(self, name: str, document: Mapping[str, Any], *, replace: bool = False) -> str:
         """Keep a document under a name, which is returned without blanks around it.
@@ -106,17 +106,17 @@ class Documents:
         InputError
             If the name is taken or cannot be one, or the document is too large.
         """
-        own = self._named(name)
+        stripped = self._named(name)
         row = self._row_of(document)
         with self._database.transaction() as connection:
-            kept = update(self._table).where(self._row.name == own).values(row)
-            if replace and connection.execute(kept).rowcount:
-                return own
+            statement = update(self._table).where(self._row.name == stripped).values(row)
+            if replace and connection.execute(statement).rowcount:
+                return stripped
             try:
-                connection.execute(insert(self._table).values(row | {"name": own}))
+                connection.execute(insert(self._table).values(row | {"name": stripped}))
             except IntegrityError as error:
-                raise _taken(own) from error
-        return own
+                raise _taken(stripped) from error
+        return stripped
 
     def rename(self, old: str, new: str, document: Mapping[str, Any] | None = None) -> str:
         """Give one another name, which is returned; errors as for `save`.
@@ -127,19 +127,19 @@ class Documents:
         document : mapping, optional
             What it holds from now on; without, what it held.
         """
-        own = self._named(new)
-        changed = {"name": own} | ({} if document is None else self._row_of(document))
+        stripped = self._named(new)
+        changed = {"name": stripped} | ({} if document is None else self._row_of(document))
         with self._database.transaction() as connection:
             try:
                 statement = update(self._table).where(self._row.name == old).values(changed)
                 done = connection.execute(statement).rowcount
             except IntegrityError as error:
-                raise _taken(own) from error
+                raise _taken(stripped) from error
         if not done:
             raise InputError(
                 "name", f"must be of a {self._noun} that is kept", old, "save it again"
             )
-        return own
+        return stripped
 
     def delete(self, name: str) -> None:
         """Delete one; nothing happens if there is none."""

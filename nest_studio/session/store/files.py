@@ -59,9 +59,9 @@ def make_private(path: Path) -> None:
         if not stat.S_ISREG(path.stat().st_mode):
             raise FileNotFoundError(0, "something else than a file")
         _restrict(path, 0o600)
-        for one in _companions(path):
+        for file in _companions(path):
             with suppress(FileNotFoundError):  # SQLite removes them when nobody needs them
-                _restrict(one, 0o600)
+                _restrict(file, 0o600)
         if path.parent.name == FOLDER:
             _restrict(path.parent, 0o700)
     except OSError as error:
@@ -109,14 +109,14 @@ def keep_aside(path: Path, now: datetime) -> Path | None:
 def kept_aside(path: Path) -> tuple[str, ...]:
     """Names of damaged stores beside a store, oldest first."""
     pattern = f"{glob.escape(path.stem + _ASIDE)}*{glob.escape(path.suffix)}"
-    return tuple(sorted(one.name for one in path.parent.glob(pattern)))
+    return tuple(sorted(file.name for file in path.parent.glob(pattern)))
 
 
 def _restrict(path: Path, mode: int) -> None:
     """Take the rights of others away, as far as they are the owner's to take."""
-    found = path.stat()
-    owned = hasattr(os, "geteuid") and found.st_uid == os.geteuid()
-    if owned and stat.S_IMODE(found.st_mode) & ~mode & 0o077:
+    status = path.stat()
+    owned = hasattr(os, "geteuid") and status.st_uid == os.geteuid()
+    if owned and stat.S_IMODE(status.st_mode) & ~mode & 0o077:
         path.chmod(mode)
 
 
@@ -130,7 +130,7 @@ def _damaged(path: Path) -> bool:
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", timeout=1.0, uri=True)
     try:
         connection.text_factory = bytes  # lines quote what was found, in any encoding
-        found = connection.execute("PRAGMA quick_check").fetchall()
+        lines = connection.execute("PRAGMA quick_check").fetchall()
     except sqlite3.DatabaseError as error:
         return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED
     except UnicodeDecodeError:  # a message that quotes what it found
@@ -138,21 +138,21 @@ def _damaged(path: Path) -> bool:
     finally:
         connection.close()
     expected = (b"ok", _OF_ONE_ROW.encode())
-    return any(not line.startswith(expected) for (line,) in found)
+    return any(not line.startswith(expected) for (line,) in lines)
 
 
 def _ours(path: Path) -> bool:
     """Whether a file, or what was written ahead of it, tells of a table of the store's."""
-    return any(one.exists() and _OURS in one.read_bytes() for one in (path, *_companions(path)))
+    return any(file.exists() and _OURS in file.read_bytes() for file in (path, *_companions(path)))
 
 
 def _renamed(path: Path, now: datetime) -> Path:
     """Give a store and its companions a name beside it that nothing has."""
     stamp = f"{path.stem}{_ASIDE}{now:%Y-%m-%dT%H%M%S}"
     tries = (path.with_name(f"{stamp}{n or ''}{path.suffix}") for n in range(1000))
-    aside = next(one for one in tries if not one.exists())
+    aside = next(file for file in tries if not file.exists())
     # Companions first: a new store would take what they hold for its own.
-    for one in (*_companions(path), path):
-        if one.exists():
-            one.rename(aside.with_name(aside.name + one.name.removeprefix(path.name)))
+    for file in (*_companions(path), path):
+        if file.exists():
+            file.rename(aside.with_name(aside.name + file.name.removeprefix(path.name)))
     return aside

@@ -23,7 +23,7 @@ from nest_core.documents.errors import InputError
 from nest_core.documents.files import MAX_FILE_BYTES
 from nest_studio.session.store.database import LINKS, Database, utc_now
 
-__all__ = ["MOST", "Links"]
+__all__ = ["MOST", "StoredLinks"]
 
 MOST = 5_000
 """States that a store keeps."""
@@ -33,7 +33,7 @@ _NEWS = timedelta(hours=1)
 _ROW = LINKS.c
 
 
-class Links:
+class StoredLinks:
     """States by key; the same state has the same key, here and in any other store.
 
     Parameters

@@ -170,9 +170,9 @@ class Notebooks:
 
     def versions(self, name: str) -> tuple[NotebookEntry, ...]:
         """Return the earlier versions of a notebook by revision, the latest first."""
-        asked = select(_OLD.revision, _OLD.changed).where(_OLD.name == name)
+        query = select(_OLD.revision, _OLD.changed).where(_OLD.name == name)
         with self._database.transaction() as connection:
-            rows = connection.execute(asked.order_by(_OLD.revision.desc())).all()
+            rows = connection.execute(query.order_by(_OLD.revision.desc())).all()
         return tuple(NotebookEntry(name, row.revision, str(row.changed)) for row in rows)
 
     def version(self, name: str, revision: int) -> NotebookNode:
@@ -183,9 +183,9 @@ class Notebooks:
         InputError
             If it is not kept any more, or is no notebook.
         """
-        asked = select(_OLD.document).where(_OLD.name == name, _OLD.revision == revision)
+        query = select(_OLD.document).where(_OLD.name == name, _OLD.revision == revision)
         with self._database.transaction() as connection:
-            document = connection.execute(asked).scalar()
+            document = connection.execute(query).scalar()
         if not isinstance(document, str):
             rule = f"must be one of the last {VERSIONS_KEPT}"
             raise InputError(f"version of {name}", rule, revision, "pick a later one")
