@@ -12,7 +12,6 @@ from nest_core.documents.errors import InputError
 from nest_core.documents.quoting import as_markdown
 from nest_core.documents.schema import Parameter
 from nest_core.scenario import Scenario
-from nest_core.scenario.titles import fabric_title
 from nest_core.studies.parameters import sweep_parameters
 from nest_core.studies.ratios import highest_ratios
 from nest_core.studies.sweeps import Sweep, sweep
@@ -33,6 +32,7 @@ from nest_studio.explore.view import (
     openings,
     show_ratios,
     show_sweep,
+    title_of,
     turn_controls,
     values_of,
 )
@@ -88,14 +88,6 @@ def main() -> None:
         sweep_part(page, scenario, opening_controls(parameters, opens[asks]), problem, pins)
     else:
         sweep_part(page, scenario, turn_controls(parameters), problem, pins)
-
-
-def title_of(scenario: Scenario) -> str:
-    """Return the scenario's title; its fabric's where a parameter is yet to make one of it."""
-    try:
-        return scenario.title
-    except InputError:
-        return fabric_title(scenario.fabric)
 
 
 def sweep_part(

@@ -20,6 +20,7 @@ from nest_core.report.figures.study import ratio_rows, ratios_finding, ratios_pi
 from nest_core.report.figures.sweep import pictures
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario
+from nest_core.scenario.titles import fabric_title
 from nest_core.studies.parameters import (
     Value,
     parameter_named,
@@ -66,6 +67,7 @@ __all__ = [
     "reopens",
     "show_ratios",
     "show_sweep",
+    "title_of",
     "turn_controls",
     "values_of",
 ]
@@ -109,6 +111,14 @@ class ExplorePage:
     run: tuple[Scenario, Any] | None = None
     sweep: tuple[Sweep, list[Swept], Scenario] | None = None
     ratios: tuple[Ratios, dict[str, Any]] | None = None
+
+
+def title_of(scenario: Scenario) -> str:
+    """Return the scenario's title; its fabric's where a parameter is yet to make one of it."""
+    try:
+        return scenario.title
+    except InputError:
+        return fabric_title(scenario.fabric)
 
 
 def inputs_of(scenario: Scenario) -> dict[str, Any]:
