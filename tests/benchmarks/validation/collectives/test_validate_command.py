@@ -125,7 +125,6 @@ def test_a_log_over_two_nodes_of_an_unknown_accelerator(capsys):
     [
         (["no-such-file.csv"], "must be a readable file"),
         ([str(DATA / "README.md")], "must have the columns"),
-        ([str(DATA / "a100_all_reduce.txt")], "give --op"),
         ([str(DATA / "a100_all_reduce.txt"), "--link-rate=nan"], "--link-rate must be positive"),
     ],
 )
