@@ -110,11 +110,11 @@ class Priced(Result):
     def pictures(self) -> tuple[Picture, ...]:
         """Return the time of every stage, beside the best plan's."""
         from nest_core.report.figures import balance_figure
-        from nest_core.report.figures.entries import OURS, Entry
+        from nest_core.report.figures.entries import OURS, MethodRow
 
-        rows = [Entry("this plan", self.report, self.report.reason)]
+        rows = [MethodRow("this plan", self.report, self.report.reason)]
         if self.best is not None:
-            rows.insert(0, Entry(OURS, self.best, ""))
+            rows.insert(0, MethodRow(OURS, self.best, ""))
         return (balance_figure(rows),)
 
     def __str__(self) -> str:

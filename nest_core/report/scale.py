@@ -34,13 +34,13 @@ class Scale:
         """Return whether a value lies on the axis."""
         return self.low <= value <= self.high
 
-    def ticks(self, most: int) -> list[float]:
+    def ticks(self, max_ticks: int) -> list[float]:
         """Return its round values."""
-        return round_ticks(self.low, self.high, most)
+        return round_ticks(self.low, self.high, max_ticks)
 
 
-def round_ticks(low: float, high: float, most: int = 5) -> list[float]:
-    """Return round numbers from low to high, about so many at most.
+def round_ticks(low: float, high: float, max_ticks: int = 5) -> list[float]:
+    """Return round numbers from low to high, about ``max_ticks`` of them.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def round_ticks(low: float, high: float, most: int = 5) -> list[float]:
     """
     if not high > low:
         return [low]
-    rough = (high - low) / most
+    rough = (high - low) / max_ticks
     scale = 10.0 ** math.floor(math.log10(rough))
     step = next(
         (times * scale for times in (1, 2, 2.5, 5, 10) if times * scale >= rough * 0.85), 10 * scale

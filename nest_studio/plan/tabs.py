@@ -13,7 +13,7 @@ from nest_core.api.answer import Answer
 from nest_core.explain.summary import certificate_line, plan_in_words, proven_over, stage_rows
 from nest_core.explain.validity import calibration_in_words, memory_in_words, overlap_in_words
 from nest_core.planner.baselines import NAMES, Baseline
-from nest_core.report.figures import Entry, balance_figure, memory_figure, throughput_figure
+from nest_core.report.figures import MethodRow, balance_figure, memory_figure, throughput_figure
 from nest_core.report.figures.alternatives import alternatives_table
 from nest_core.report.figures.levelwise import cost_matrices_figure, waterfall_figure
 from nest_core.scenario import Scenario
@@ -34,7 +34,7 @@ class Methods:
 
     Parameters
     ----------
-    rows : tuple of Entry
+    rows : tuple of MethodRow
         Ours first; in grey what is awaited.
     baselines : tuple of Baseline or None
         None while they are priced; NEST's program is among them once it has ended.
@@ -46,7 +46,7 @@ class Methods:
         Whether that program has ended, or is not wanted.
     """
 
-    rows: tuple[Entry, ...]
+    rows: tuple[MethodRow, ...]
     baselines: tuple[Baseline, ...] | None
     levelwise: Levelwise | None
     missing: str

@@ -13,7 +13,7 @@ from nest_core.explain.interval import Interval
 from nest_core.explain.traffic import iteration_parts, lost, report_parts
 from nest_core.explain.training import Training
 from nest_core.planner import Certificate, search
-from nest_core.report.figures import Entry
+from nest_core.report.figures import MethodRow
 from nest_core.report.figures.alternatives import alternatives_table
 from nest_core.report.figures.cards import (
     Reference,
@@ -116,10 +116,10 @@ def test_identical_plans_share_a_row_and_bars_are_as_long_as_rates():
         plan=replace(best.plan, point=replace(best.plan.point, zero=3)),
     )
     rows = (
-        Entry("Exact search (ours)", best),
-        Entry("Twin", best),
-        Entry("Slow", slow),
-        Entry("None", None, "does not fit"),
+        MethodRow("Exact search (ours)", best),
+        MethodRow("Twin", best),
+        MethodRow("Slow", slow),
+        MethodRow("None", None, "does not fit"),
     )
     proof = Certificate(best.iteration_s, 0.0, True, 1234, 1234, 0, 0, load_scenario(SMALL).space)
     table = alternatives_table(rows, 2048, INTERVAL, "Slow", proof)
@@ -131,7 +131,7 @@ def test_identical_plans_share_a_row_and_bars_are_as_long_as_rates():
     widths = re.findall(r"left:0%;top:1px;width:([\d.]+)%", table)
     assert float(widths[0]) == pytest.approx(2 * float(widths[1]), abs=0.01)
     early = alternatives_table(
-        (replace(rows[0], report=slow), Entry("Twin", best)),
+        (replace(rows[0], report=slow), MethodRow("Twin", best)),
         2048,
         INTERVAL,
         "Twin",

@@ -11,7 +11,7 @@ from nest_core.documents.units import humanise, humanise_bytes
 from nest_core.explain.summary import bottleneck, fullest
 from nest_core.planner.baselines import NAMES
 from nest_core.report.figures import (
-    Entry,
+    MethodRow,
     balance_figure,
     entries,
     memory_figure,
@@ -188,7 +188,7 @@ LONG = (
 
 def test_a_long_reason_is_short_beside_its_bar_and_whole_under_the_pointer(answered):
     ours = rows_of(answered("llama2-7b-64-h100"))[0]
-    rows = (ours, Entry("Phaze", None, LONG), Entry("Mist", None, "x" * 30 + " word" * 40))
+    rows = (ours, MethodRow("Phaze", None, LONG), MethodRow("Mist", None, "x" * 30 + " word" * 40))
     bars, pointed = throughput_figure(rows, 1).plot.data
     assert bars.text[1] == "no plan fits into memory"
     assert len(bars.text[2]) <= 48

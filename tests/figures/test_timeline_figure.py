@@ -20,7 +20,7 @@ from nest_core.explain.summary import bottleneck, fullest
 from nest_core.fabric import Hierarchical, Tier
 from nest_core.network import collapse
 from nest_core.report.figures import balance_figure, memory_figure
-from nest_core.report.figures.entries import OURS, Entry
+from nest_core.report.figures.entries import OURS, MethodRow
 from nest_core.report.figures.style import MARK, TIME_COLOURS, axis_unit
 from nest_core.report.figures.timeline import MAX_PASSES, timeline_figure
 from nest_core.scenario import load_scenario
@@ -279,7 +279,7 @@ def test_a_batch_of_a_million_is_not_played_back():
 @plans
 def test_one_mark_stands_at_the_stage_that_binds(case):
     report = played(case).report
-    entry = Entry(OURS, report)
+    entry = MethodRow(OURS, report)
     number, excess = bottleneck(report)
     slowest = [f"{MARK} {number + 1}"] if excess >= 0.005 else []
     ticks = timeline_figure(played(case)).plot.layout.yaxis.ticktext
@@ -302,6 +302,6 @@ def marked(picture):
 
 def test_of_many_stages_the_marked_one_alone_has_its_number():
     report = longest().report
-    picture = balance_figure((Entry(OURS, report),))
+    picture = balance_figure((MethodRow(OURS, report),))
     (trace,) = [t for t in picture.plot.data if t.type == "scatter" and t.mode == "text"]
     assert list(trace.text) == [f"{MARK} {bottleneck(report)[0] + 1}"]

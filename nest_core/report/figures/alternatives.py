@@ -16,7 +16,7 @@ from nest_core.explain.interval import Interval
 from nest_core.explain.traffic import report_parts
 from nest_core.planner import Certificate
 from nest_core.report.figures.cards import TIE
-from nest_core.report.figures.entries import Entry
+from nest_core.report.figures.entries import MethodRow
 from nest_core.report.figures.marks import bar, figure, rule, words
 from nest_core.report.figures.style import axis_unit
 from nest_core.report.scale import round_ticks
@@ -34,13 +34,13 @@ _NAMES = {
 class _Plan:
     """A plan, the names of those that find it, and its tokens per second, None if it cannot run."""
 
-    entry: Entry
+    entry: MethodRow
     names: list[str]
     rate: float | None
 
 
 def alternatives_table(
-    rows: Sequence[Entry],
+    rows: Sequence[MethodRow],
     sequence: int,
     interval: Interval | None,
     reference: str,
@@ -50,7 +50,7 @@ def alternatives_table(
 
     Parameters
     ----------
-    rows : sequence of Entry
+    rows : sequence of MethodRow
         Ours first.
     sequence : int
         Tokens per sequence.
@@ -98,7 +98,7 @@ def alternatives_table(
     )
 
 
-def _plans(rows: Sequence[Entry], sequence: int) -> list[_Plan]:
+def _plans(rows: Sequence[MethodRow], sequence: int) -> list[_Plan]:
     """Return rows of the same plan as one, under the first's name."""
     plans: list[_Plan] = []
     for entry in rows:
@@ -115,7 +115,7 @@ def _plans(rows: Sequence[Entry], sequence: int) -> list[_Plan]:
     return plans
 
 
-def _plan_cells(entry: Entry) -> tuple[str, str]:
+def _plan_cells(entry: MethodRow) -> tuple[str, str]:
     """Return cells of the degrees, and the schedule with degrees that are rarely above 1."""
     if entry.report is None:
         return "<td></td>" * 4, ""
@@ -161,7 +161,7 @@ def _bar(plan: _Plan, end: float, divisor: float, interval: Interval | None) -> 
     return figure(20, f"{plan.entry.name}: {text}", marks)
 
 
-def _why(entry: Entry, ours: Entry, certificate: Certificate) -> str:
+def _why(entry: MethodRow, ours: MethodRow, certificate: Certificate) -> str:
     """Return what the plan takes more of than ours."""
     if entry.report is None or not entry.feasible:
         return entry.shortfall or "no plan"

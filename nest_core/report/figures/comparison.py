@@ -21,7 +21,7 @@ from nest_core.documents.units import format_money, humanise, humanise_seconds, 
 from nest_core.explain import bottleneck, quantity
 from nest_core.hardware.posterior import SHARE
 from nest_core.report.figures.bill import watts
-from nest_core.report.figures.entries import Entry
+from nest_core.report.figures.entries import MethodRow
 from nest_core.report.figures.levels import levels_picture
 from nest_core.report.figures.stages import stage_rows_figure, time_parts
 from nest_core.report.figures.style import (
@@ -390,7 +390,7 @@ def _loss_label(
 
 def _balance(every: Sequence[Candidate]) -> Picture:
     rows = [
-        Entry(
+        MethodRow(
             f'<span style="color:{colour}">■</span> {plain(candidate.name)}',
             candidate.report,
             "" if candidate.report else "no feasible plan",

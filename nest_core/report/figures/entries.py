@@ -13,13 +13,13 @@ from nest_core.planner import SearchResult
 from nest_core.planner.baselines import NAMES, Baseline
 from nest_core.report.figures.style import shortened
 
-__all__ = ["Entry", "entries", "pending_entries"]
+__all__ = ["MethodRow", "entries", "pending_entries"]
 
 OURS = "Exact search (ours)"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class MethodRow:
     """One method's row in a comparison.
 
     Parameters
@@ -72,15 +72,15 @@ class Entry:
         return "; ".join(part for part in parts[: 3 if self.stale else 2] if part)
 
 
-def entries(result: SearchResult, baselines: Iterable[Baseline]) -> tuple[Entry, ...]:
+def entries(result: SearchResult, baselines: Iterable[Baseline]) -> tuple[MethodRow, ...]:
     """Return our plan and the baselines, all of the same request."""
-    rows = [Entry(OURS, result.best, result.reason)]
-    return (*rows, *(Entry(b.label, b.report, b.reason) for b in baselines))
+    rows = [MethodRow(OURS, result.best, result.reason)]
+    return (*rows, *(MethodRow(b.label, b.report, b.reason) for b in baselines))
 
 
 def pending_entries(
     result: SearchResult, names: Iterable[str], earlier: Iterable[Baseline]
-) -> tuple[Entry, ...]:
+) -> tuple[MethodRow, ...]:
     """Return our plan with the baselines of an earlier request, stale until theirs are priced.
 
     Parameters
@@ -91,8 +91,8 @@ def pending_entries(
         Those of the request before; methods without one get an empty row.
     """
     reports = {b.name: (b.report, b.reason) for b in earlier if b.report}
-    rows = [Entry(OURS, result.best, result.reason)]
+    rows = [MethodRow(OURS, result.best, result.reason)]
     for name in names:
         report, reason = reports.get(name, (None, "being priced"))
-        rows.append(Entry(NAMES.get(name, name), report, reason, stale=True))
+        rows.append(MethodRow(NAMES.get(name, name), report, reason, stale=True))
     return tuple(rows)

@@ -20,7 +20,7 @@ import plotly.graph_objects as go
 from nest_core.costs import Report, Stage
 from nest_core.documents.units import humanise, humanise_bytes, percent
 from nest_core.explain import bottleneck, fullest
-from nest_core.report.figures.entries import Entry
+from nest_core.report.figures.entries import MethodRow
 from nest_core.report.figures.style import (
     BALANCED,
     FAINT,
@@ -101,7 +101,7 @@ class StackedParts:
 
 
 def stage_rows_figure(
-    entries: Sequence[Entry],
+    entries: Sequence[MethodRow],
     parts: StackedParts,
     shapes: Sequence[Trace] = (),
     labels: Sequence[Trace] = (),
@@ -110,7 +110,7 @@ def stage_rows_figure(
 
     Parameters
     ----------
-    entries : sequence of Entry
+    entries : sequence of MethodRow
     parts : StackedParts
     shapes, labels : sequence of dict
         More ``shapes`` and ``annotations`` of the layout.
@@ -167,7 +167,7 @@ def _layers_axis(layers: int, anchor: str, *, is_last: bool) -> Trace:
     return axis
 
 
-def _row_label(entry: Entry, top: float) -> Trace:
+def _row_label(entry: MethodRow, top: float) -> Trace:
     name = f"<b>{entry.name}</b>" if entry.ours else entry.name
     # Two lines fit above a row, each within half a page; the name stands in the first.
     indent = " " * len(f"{_TAG.sub('', entry.name)}  ")
@@ -187,7 +187,7 @@ def _row_label(entry: Entry, top: float) -> Trace:
     )
 
 
-def _bars(entry: Entry, report: Report, parts: StackedParts) -> list[Trace]:
+def _bars(entry: MethodRow, report: Report, parts: StackedParts) -> list[Trace]:
     stages = report.stages
     labels = [
         f"{entry.name}, stage {number}, layers {stage.spans}"
@@ -260,7 +260,7 @@ def slowest(report: Report) -> int:
     return number if excess >= BALANCED else -1
 
 
-def time_parts(entries: Sequence[Entry]) -> StackedParts:
+def time_parts(entries: Sequence[MethodRow]) -> StackedParts:
     """Return what stacks an iteration, on an axis as long as the longest; no stage is marked."""
     longest = max((e.report.iteration_s for e in entries if e.report), default=1.0)
     scale, unit = axis_unit(longest, "s")
@@ -273,7 +273,7 @@ def time_parts(entries: Sequence[Entry]) -> StackedParts:
     )
 
 
-def balance_figure(entries: Sequence[Entry]) -> Picture:
+def balance_figure(entries: Sequence[MethodRow]) -> Picture:
     """Draw compute, recomputation, communication and idle time of every stage of every method."""
     parts = replace(time_parts(entries), marked=slowest)
     return Picture(
@@ -286,7 +286,7 @@ def balance_figure(entries: Sequence[Entry]) -> Picture:
     )
 
 
-def _balance_finding(entries: Sequence[Entry]) -> str:
+def _balance_finding(entries: Sequence[MethodRow]) -> str:
     best = next((e.report for e in entries if e.ours), None)
     if best is None:
         return "There is no plan to balance"
@@ -304,12 +304,12 @@ def stage_bytes(stage: Stage, part: str) -> float:
     return float(getattr(stage.memory, part))
 
 
-def memory_figure(entries: Sequence[Entry], limit_bytes: float) -> Picture:
+def memory_figure(entries: Sequence[MethodRow], limit_bytes: float) -> Picture:
     """Draw weights, gradients, optimizer, activations, stash and buffers of every stage.
 
     Parameters
     ----------
-    entries : sequence of Entry
+    entries : sequence of MethodRow
     limit_bytes : float
         Memory of one device, drawn as a line.
     """
@@ -355,7 +355,7 @@ def limit_label(limit_bytes: float, height: float, **more: Any) -> Trace:
     )
 
 
-def _memory_finding(entries: Sequence[Entry], limit_bytes: float) -> str:
+def _memory_finding(entries: Sequence[MethodRow], limit_bytes: float) -> str:
     best = next((e.report for e in entries if e.ours), None)
     limit = humanise_bytes(limit_bytes)
     if best is None:

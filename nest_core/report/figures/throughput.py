@@ -8,7 +8,7 @@ from nest_core.explain import quantity
 from nest_core.explain.interval import Interval, Span, span_in_words
 from nest_core.hardware.posterior import SHARE
 from nest_core.planner.baselines import NAMES
-from nest_core.report.figures.entries import Entry
+from nest_core.report.figures.entries import MethodRow
 from nest_core.report.figures.style import (
     ACCENT,
     HATCH,
@@ -34,13 +34,13 @@ _BAND_OFFSET = 0.42
 
 
 def throughput_figure(
-    entries: Sequence[Entry], tokens: int, interval: Interval | None = None
+    entries: Sequence[MethodRow], tokens: int, interval: Interval | None = None
 ) -> Picture:
     """Draw one bar per method; infeasible plans are hatched and say why.
 
     Parameters
     ----------
-    entries : sequence of Entry
+    entries : sequence of MethodRow
     tokens : int
         Per sequence.
     interval : Interval or None
@@ -113,7 +113,7 @@ def throughput_figure(
     )
 
 
-def _label(entry: Entry, rate: float, ours: float) -> str:
+def _label(entry: MethodRow, rate: float, ours: float) -> str:
     if entry.stale:
         return "being priced"
     if entry.shortfall:
@@ -122,7 +122,7 @@ def _label(entry: Entry, rate: float, ours: float) -> str:
     return words if entry.ours or not ours else f"{words}, {rate / ours:.2f} × ours"
 
 
-def _hover(entry: Entry, rate: float, span: Span | None) -> str:
+def _hover(entry: MethodRow, rate: float, span: Span | None) -> str:
     if entry.report is None:
         return f"{entry.name}: no plan<br>{wrapped(entry.reason)}"
     text = f"{entry.name}: {quantity(rate, 'tokens/s')}"
@@ -131,7 +131,7 @@ def _hover(entry: Entry, rate: float, span: Span | None) -> str:
     return f"{text}<br>{wrapped(entry.reason)}" if entry.reason else text
 
 
-def _finding(entries: Sequence[Entry]) -> str:
+def _finding(entries: Sequence[MethodRow]) -> str:
     ours = next((e.report for e in entries if e.ours), None)
     if ours is None:
         return "No plan fits this request"

@@ -48,20 +48,20 @@ def vertical_line(look: str, x: float, ends: Ends, width: float = 1.0) -> Line:
 
 
 def vertical_grid(
-    scale: Scale, ends: Ends, words: Callable[[float], str], most: int = 3
+    scale: Scale, ends: Ends, words: Callable[[float], str], max_ticks: int = 3
 ) -> list[Mark]:
     """Return a line down at every round value, its words below."""
     marks: list[Mark] = []
-    for value in scale.ticks(most):
+    for value in scale.ticks(max_ticks):
         x = scale(value)
         marks.append(vertical_line("grid", x, ends))
         marks.append(Words(words(value), "soft", x, ends[1] + 16, anchor="middle"))
     return marks
 
 
-def percent_ticks(scale: Scale, most: int = 3) -> Callable[[float], str]:
+def percent_ticks(scale: Scale, max_ticks: int = 3) -> Callable[[float], str]:
     """Return how a scale of relative differences writes its ticks, in the fewest digits."""
-    digits = 0 if all(math.isclose(100 * v, round(100 * v)) for v in scale.ticks(most)) else 1
+    digits = 0 if all(math.isclose(100 * v, round(100 * v)) for v in scale.ticks(max_ticks)) else 1
     return lambda value: signed_percent(value, digits)
 
 

@@ -15,13 +15,13 @@ from nest_core.report.sheet.weighing import Weighing, paired_difference
 from nest_core.studies.ordering import ordered
 from nest_core.studies.whole_bill import WholeBill, typical
 
-__all__ = ["DifferenceRow", "differences", "differences_html", "differences_title"]
+__all__ = ["DesignDifference", "differences", "differences_html", "differences_title"]
 
 _MILLION = 1e6
 
 
 @dataclass(frozen=True, slots=True)
-class DifferenceRow:
+class DesignDifference:
     """One row: a figure of every design.
 
     Parameters
@@ -37,7 +37,7 @@ class DifferenceRow:
 
 def differences(
     weighing: Weighing, bills: Sequence[WholeBill], *, full: bool = False
-) -> tuple[DifferenceRow, ...]:
+) -> tuple[DesignDifference, ...]:
     """Return the rows of a table of designs that have a plan, in the order of ``bills``.
 
     Parameters
@@ -56,7 +56,7 @@ def differences(
         words: Callable[[float], str] = three_digits,
         compared: Callable[[WholeBill, float, float], str] = _relative,
         ties: Sequence[str] = (),
-    ) -> DifferenceRow:
+    ) -> DesignDifference:
         first = read(choice)
         cells = []
         for bill in bills:
@@ -65,7 +65,7 @@ def differences(
                 is_tie = bill.name in ties
                 difference = "tie" if is_tie else compared(bill, value - first, first)
             cells.append((difference, NOTHING if value is None else words(value)))
-        return DifferenceRow(figure, tuple(cells))
+        return DesignDifference(figure, tuple(cells))
 
     days = row(
         f"Days for {humanise(tokens)} tokens",
@@ -126,7 +126,7 @@ def differences(
 
 
 def differences_html(
-    weighing: Weighing, bills: Sequence[WholeBill], rows: Sequence[DifferenceRow]
+    weighing: Weighing, bills: Sequence[WholeBill], rows: Sequence[DesignDifference]
 ) -> str:
     """Return the rows as a table in the classes of the page and of the sheet."""
     head = "".join(f'<th scope="col">{html.escape(bill.name)}</th>' for bill in bills)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from nest_core.costs.plan_words import schedule_words
 from nest_core.documents.units import humanise_bytes, humanise_seconds
 from nest_core.report.figures import (
-    Entry,
+    MethodRow,
     Picture,
     balance_figure,
     memory_figure,
@@ -34,9 +34,9 @@ def plan_pictures(plans: Plans) -> tuple[Picture, ...]:
     }
     limit = next(iter(reports.values())).memory_limit_bytes
     entries = [
-        Entry(name, report, "no plan of this width fits")
+        MethodRow(name, report, "no plan of this width fits")
         if report is None
-        else Entry(name, report, "" if name in seconds else "some stage does not fit")
+        else MethodRow(name, report, "" if name in seconds else "some stage does not fit")
         for name, report in plans.reports.items()
     ]
     leanest = min(needs, key=needs.__getitem__)
