@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from nest_core.api.export import export
     from nest_core.api.levels import levels
     from nest_core.api.next_runs import next_runs
-    from nest_core.api.place import place
-    from nest_core.api.price import price
+    from nest_core.api.price import place, price
     from nest_core.api.scenario import (
         list_presets,
         load,
@@ -73,7 +72,7 @@ _HOMES = {
     "load_fabric": "api.scenario",
     "load_model": "api.scenario",
     "next_runs": "api.next_runs",
-    "place": "api.place",
+    "place": "api.price",
     "plan": "api.answer",
     "price": "api.price",
     "ratios": "api.studies",

@@ -35,7 +35,7 @@ REPLACED = {
 
 KEPT = {
     "Bundle": "the files of an export, which go together",
-    "bundle": "the same; a field of the public `Exported`",
+    "bundle": "the same",
     "lost": "what a file loses in another format, as `convert --json` says it",
     "lost_between": "the same",
     "lost_on_canvas": "the same",

@@ -12,6 +12,7 @@ from nest_core.api.fields import (
     baseline_json,
     certificate_json,
     memory_json,
+    plan_text,
     profile_json,
     report_json,
     stack_json,
@@ -19,7 +20,6 @@ from nest_core.api.fields import (
 )
 from nest_core.api.results import Result
 from nest_core.api.scenario import Named, load
-from nest_core.api.words import plan_text
 from nest_core.costs.overlap import Overlap
 from nest_core.costs.price import Report
 from nest_core.costs.problem import Problem
@@ -97,7 +97,7 @@ class Answer(Result):
         return rival.report.iteration_s / self.result.best.iteration_s
 
     def validity_of(self, report: Report) -> Validity:
-        """What a report of this scenario stands on."""
+        """Return what a report of this scenario stands on."""
         return validity_of(self.scenario, self.network, report.plan)
 
     @property
@@ -127,7 +127,7 @@ class Answer(Result):
         return sentence[0].upper() + sentence[1:]
 
     def to_json(self) -> dict[str, Any]:
-        """The fields of the command line's ``plan``."""
+        """Return the fields of the command line's ``plan``."""
         result, best = self.result, self.result.best
         answer: dict[str, Any] = {
             "scenario": scenario_title(self.scenario),
@@ -166,11 +166,11 @@ class Answer(Result):
         return answer
 
     def headlines(self, *, baselines_pending: bool = False) -> tuple[Headline, ...]:
-        """The five figures above an answer; no speed-up while baselines are being priced."""
+        """Return the five figures above an answer; no speed-up while baselines are being priced."""
         best = self.result.best
-        found = self.validity_of(best) if best else None
+        validity = self.validity_of(best) if best else None
         baselines = None if baselines_pending else self.baselines
-        return headlines(self.scenario, best, found, self.interval, baselines)
+        return headlines(self.scenario, best, validity, self.interval, baselines)
 
     @property
     def best(self) -> Report | None:
@@ -178,7 +178,7 @@ class Answer(Result):
         return self.result.best
 
     def rows(self) -> list[dict[str, Any]]:
-        """The best plan's figures in one row, units in their names, none rounded."""
+        """Return the best plan's figures in one row, units in their names, none rounded."""
         best, rival = self.best, self.best_baseline
         if best is None:
             return [{"feasible": False, "reason": self.result.reason}]
@@ -202,9 +202,9 @@ class Answer(Result):
 
         fields = self.to_json()
         rows = [{"name": "ours", **fields}, *fields["baselines"]]
-        shown = ("name", "feasible", "reason", "iteration_time_s")
+        columns = ("name", "feasible", "reason", "iteration_time_s")
         return pd.DataFrame(
-            [{key: row.get(key) for key in shown} | (row["plan"] or {}) for row in rows]
+            [{key: row.get(key) for key in columns} | (row["plan"] or {}) for row in rows]
         )
 
     def pictures(self) -> tuple[Picture, ...]:
@@ -300,7 +300,7 @@ def with_draws(
     progress: Tell = silent,
     stop: Stop = never,
 ) -> Answer:
-    """An answer with what draws recommend; as it is without a plan.
+    """Return an answer with what draws recommend; as it is without a plan.
 
     Parameters
     ----------
@@ -333,7 +333,7 @@ def plan(
     progress: Callable[[Progress], None] | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> Answer:
-    """The plan that is proven best for a scenario, with every baseline beside it.
+    """Return the plan that is proven best for a scenario, with every baseline beside it.
 
     Parameters
     ----------
@@ -362,7 +362,7 @@ def plan(
     for name, given in (("progress", progress), ("stop", stop)):
         if given is not None and not callable(given):
             raise InputError(name, "must be a function", given, "give one, or leave it out")
-    asked, count = load(scenario).values, checked_draws(draws)
-    problem = asked.problem()
-    found = answer(asked, problem=problem, progress=progress, stop=stop)
-    return with_draws(found, problem, count, pool=pool, stop=stop or never)
+    values, count = load(scenario).values, checked_draws(draws)
+    problem = values.problem()
+    planned = answer(values, problem=problem, progress=progress, stop=stop)
+    return with_draws(planned, problem, count, pool=pool, stop=stop or never)

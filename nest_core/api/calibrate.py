@@ -62,11 +62,11 @@ class OwnStack:
         several = len(runs) > 1
         return {
             "rows": [_row(run) for run in runs],
-            "skipped": [asdict(each) for each in (*self.skipped, *self.calibration.skipped)],
+            "skipped": [asdict(entry) for entry in (*self.skipped, *self.calibration.skipped)],
             "before": _errors(runs, lambda run: run.before),
             "after": _errors(runs, lambda run: run.after),
             "left_one_out": _errors(runs, lambda run: run.left_out or 0.0) if several else None,
-            "parameters": plain([asdict(each) for each in self.calibration.parameters]),
+            "parameters": plain([asdict(entry) for entry in self.calibration.parameters]),
             "curves": [_curve(fit) for fit in self.fits],
         }
 
@@ -82,37 +82,34 @@ class OwnStack:
             for row in fields["rows"]
         ]
         parameters = [
-            [each.name, f"{each.prior:.4g}", f"{each.value:.4g}",
-             f"{each.interval[0]:.4g} to {each.interval[1]:.4g}"]
-            for each in self.calibration.parameters
+            [fit.name, f"{fit.prior:.4g}", f"{fit.value:.4g}",
+             f"{fit.interval[0]:.4g} to {fit.interval[1]:.4g}"]
+            for fit in self.calibration.parameters
         ]  # fmt: skip
-        parts = [
-            table(["run", "measured, s", "predicted, s", "error"], runs),
-            table(["parameter", "shipped", "yours", "80 %"], parameters),
+        curves = [
+            [
+                curve["link"],
+                curve["prior"],
+                *map("{:.1%}".format, (*curve["rate"], *curve["error"])),
+            ]
+            for curve in fields["curves"]
         ]
-        if self.fits:
-            parts.append(
-                table(
-                    ["measured on", "shipped curve", "rate, shipped", "yours", "error", "yours"],
-                    [
-                        [
-                            each["link"],
-                            each["prior"],
-                            *map("{:.1%}".format, (*each["rate"], *each["error"])),
-                        ]
-                        for each in fields["curves"]
-                    ],
-                )
-            )
-        if fields["skipped"]:
-            reasons = [[each["id"], each["reason"]] for each in fields["skipped"]]
-            parts.append(table(["skipped", "why"], reasons))
-        said = (
+        errors = (
             f"Mean error {fields['before']['mape']:.1%} before, {fields['after']['mape']:.1%} after"
         )
         if fields["left_one_out"]:
-            said += f", {fields['left_one_out']['mape']:.1%} of runs left out one by one"
-        return "\n\n".join([said + ".", *parts])
+            errors += f", {fields['left_one_out']['mape']:.1%} of runs left out one by one"
+        tables = (
+            (("run", "measured, s", "predicted, s", "error"), runs),
+            (("parameter", "shipped", "yours", "80 %"), parameters),
+            (
+                ("measured on", "shipped curve", "rate, shipped", "yours", "error", "yours"),
+                curves,
+            ),
+            (("skipped", "why"), [[row["id"], row["reason"]] for row in fields["skipped"]]),
+        )
+        printed = [table(list(head), rows) for head, rows in tables if rows]
+        return "\n\n".join([f"{errors}.", *printed])
 
 
 def calibrate(
@@ -168,7 +165,7 @@ def own_stack(
     skipped: Sequence[Unread] = (),
     nccl: Sequence[tuple[str, str]] = (),
 ) -> OwnStack:
-    """The same of runs that were read.
+    """Return the same of runs that were read.
 
     Parameters
     ----------
@@ -179,8 +176,8 @@ def own_stack(
         Names and texts of logs of nccl-tests.
     """
     fits = _fits(nccl, rows)
-    found = calibrated(rows, tuple(fit.curve for fit in fits))
-    return OwnStack(name, found, tuple(skipped), fits=fits)
+    calibration = calibrated(rows, tuple(fit.curve for fit in fits))
+    return OwnStack(name, calibration, tuple(skipped), fits=fits)
 
 
 def _rows(
@@ -206,16 +203,16 @@ def _rows(
             refused = refused or error
             skipped.append(Unread(path.name, str(error)))
         else:
-            same = sum(each.run.id.partition(" #")[0] == row.run.id for each in rows)
-            named = f"{row.run.id} #{same + 1}" if same else row.run.id
-            rows.append(replace(row, run=replace(row.run, id=named)))
+            same = sum(earlier.run.id.partition(" #")[0] == row.run.id for earlier in rows)
+            name = f"{row.run.id} #{same + 1}" if same else row.run.id
+            rows.append(replace(row, run=replace(row.run, id=name)))
     if refused is not None and not rows:
         raise refused
     return rows, skipped
 
 
 def _text(command: str) -> str:
-    """A command, or what the file says that it names."""
+    """Return a command, or what the file says that it names."""
     path = Path(command)
     short = len(command) < 1024 and "\n" not in command
     return read_text(path) if short and path.suffix and path.is_file() else command
@@ -255,7 +252,7 @@ def _fabric_columns(fabric: Fabric) -> dict[str, str]:
 
 
 def _fits(nccl: Sequence[tuple[str, str]], rows: Iterable[MeasuredRow]) -> tuple[OwnFit, ...]:
-    """Curves of the kinds of links that logs of nccl-tests are of."""
+    """Return curves of the kinds of links that logs of nccl-tests are of."""
     port = next((row.run.inter_Bps for row in rows if row.run.inter_Bps), 50 * GB)
     facts = LogFacts(network="InfiniBand", network_Bps=port)
     inside: list[Measurement] = []
@@ -263,12 +260,12 @@ def _fits(nccl: Sequence[tuple[str, str]], rows: Iterable[MeasuredRow]) -> tuple
     for name, text in nccl:
         measured = read_log(text, name, facts)
         (inside if measured[0].nodes == 1 else between).extend(measured)
-    library, found = load_library(), []
+    library, fits = load_library(), []
     for measured in (inside, between):
         if measured:
-            found.append(fit_own(measured, library))
-            library = library.replaced(replace(found[-1].curve, name=found[-1].prior))
-    return tuple(found)
+            fits.append(fit_own(measured, library))
+            library = library.replaced(replace(fits[-1].curve, name=fits[-1].prior))
+    return tuple(fits)
 
 
 def _curve(fit: OwnFit) -> dict[str, object]:

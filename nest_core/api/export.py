@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,42 +13,28 @@ from nest_core.api.scenario import Named, load
 from nest_core.costs import Report, price
 from nest_core.documents.errors import InputError
 from nest_core.documents.files import write_file
-from nest_core.interop.exporters import TARGETS, ExportFiles, ExportRefused, export_plan
+from nest_core.interop.exporters import TARGETS, ExportRefused, export_plan
 from nest_core.planner import search
 from nest_core.scenario import Scenario, ScenarioValues
 from nest_core.scenario.titles import scenario_title
 
-__all__ = ["Exported", "export"]
+__all__ = ["ExportedPlan", "WrittenFiles", "export"]
 
 
-@dataclass(frozen=True, slots=True)
-class Exported:
-    """A plan as the files that a framework, a scheduler or a simulator takes.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenFiles:
+    """What comes with files.
 
     Parameters
     ----------
-    scenario : ScenarioValues
-    target : str
-    report : Report
-    bundle : ExportFiles
-        Contents by file name, and notes.
-    refused : str
-        Why the target cannot express the plan; empty where it can.
+    files : mapping of str to str or bytes
+        Contents by name; none where no target was asked for.
     """
 
-    scenario: ScenarioValues
-    target: str
-    report: Report
-    bundle: ExportFiles
-    refused: str = ""
+    files: Mapping[str, str | bytes] = field(default_factory=dict)
 
-    @property
-    def files(self) -> Mapping[str, str | bytes]:
-        """Contents by name."""
-        return self.bundle.files
-
-    def write(self, folder: str | Path) -> tuple[Path, ...]:
-        """Write the files into a folder, which is made; their paths.
+    def write(self, folder: str | Path = ".") -> tuple[Path, ...]:
+        """Write the files into a folder, which is made, and return their paths.
 
         Raises
         ------
@@ -68,8 +54,29 @@ class Exported:
             write_file(place / name, content, "folder")
         return tuple(place / name for name in self.files)
 
+
+@dataclass(frozen=True, slots=True)
+class ExportedPlan(WrittenFiles):
+    """A plan as the files that a framework, a scheduler or a simulator takes.
+
+    Parameters
+    ----------
+    scenario : ScenarioValues
+    target : str
+    report : Report
+    notes : tuple of str
+    refused : str
+        Why the target cannot express the plan; empty where it can.
+    """
+
+    scenario: ScenarioValues
+    target: str
+    report: Report
+    notes: tuple[str, ...] = ()
+    refused: str = ""
+
     def to_json(self) -> dict[str, Any]:
-        """The fields of ``nest-studio export --json``; binary files in base 64."""
+        """Return the fields of ``nest-studio export --json``; binary files in base 64."""
         return {
             "scenario": scenario_title(self.scenario),
             "target": self.target,
@@ -82,14 +89,14 @@ class Exported:
             },
             "base64": sorted(n for n, content in self.files.items() if isinstance(content, bytes)),
             "output": None,
-            "notes": self.bundle.notes,
+            "notes": list(self.notes),
         }
 
     def __str__(self) -> str:
         if self.refused:
             return f"refused: {self.refused}"
         texts = [f"==> {name} <==\n{c}" for name, c in self.files.items() if isinstance(c, str)]
-        return "\n".join([*texts, *(f"note: {note}" for note in self.bundle.notes)])
+        return "\n".join([*texts, *(f"note: {note}" for note in self.notes)])
 
 
 def export(
@@ -98,8 +105,8 @@ def export(
     plan: Given | None = None,
     *,
     placement: str | Path | None = None,
-) -> Exported:
-    """A plan in the words of another program.
+) -> ExportedPlan:
+    """Return a plan in the words of another program.
 
     Parameters
     ----------
@@ -118,16 +125,17 @@ def export(
     """
     if not isinstance(to, str) or to not in TARGETS:
         raise InputError("to", "must be a known target", to, "pick " + ", ".join(TARGETS))
-    asked = load(scenario).values
-    report = _priced(asked, plan, placement)
+    values = load(scenario).values
+    report = _priced(values, plan, placement)
     try:
-        return Exported(asked, to, report, export_plan(to, asked, report))
+        written = export_plan(to, values, report)
     except ExportRefused as error:
-        return Exported(asked, to, report, ExportFiles({}), str(error))
+        return ExportedPlan(values, to, report, refused=str(error))
+    return ExportedPlan(values, to, report, tuple(written.notes), files=written.files)
 
 
 def _priced(asked: ScenarioValues, plan: Given | None, placement: str | Path | None) -> Report:
-    """The given plan, or the best one, with its price."""
+    """Return the given plan, or the best one, with its price."""
     problem = asked.problem()
     if plan is not None:
         given = given_plan(asked, problem, plan, placement).plan
@@ -136,12 +144,12 @@ def _priced(asked: ScenarioValues, plan: Given | None, placement: str | Path | N
         raise InputError(
             "plan", "must be given beside a placement", "absent", "name the plan that is placed"
         )
-    found = search(problem, asked.space, time_limit_s=asked.time_limit_s)
-    if found.best is None:
+    result = search(problem, asked.space, time_limit_s=asked.time_limit_s)
+    if result.best is None:
         raise InputError(
             "plan",
-            f"must be given, since {found.reason}",
+            f"must be given, since {result.reason}",
             "absent",
             "name one, or change the scenario",
         )
-    return found.best
+    return result.best

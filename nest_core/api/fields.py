@@ -1,21 +1,25 @@
-"""The fields that commands print of plans, and of what those stand on."""
+"""The fields that commands print of plans and of what those stand on, and their lines of text."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 from nest_core.costs.head_room import spread_of
 from nest_core.costs.overlap import Overlap
+from nest_core.costs.plan_words import degrees_in_words, plan_words
 from nest_core.costs.price import Report, Stage
+from nest_core.costs.shapes import measured_words
 from nest_core.costs.tables import mfu_convention
+from nest_core.documents.text import table
 from nest_core.explain.summary import axes_of, proven_over
 from nest_core.explain.validity import Validity
 from nest_core.hardware import measured_share
 from nest_core.hardware.posterior import load_posterior
 from nest_core.hardware.stacks import validated
 from nest_core.planner import Certificate
-from nest_core.planner.baselines import Baseline
+from nest_core.planner.baselines import NAMES, Baseline
 from nest_core.scenario import ScenarioValues
 from nest_core.workload import chain
 
@@ -23,7 +27,10 @@ __all__ = [
     "assumptions_json",
     "baseline_json",
     "certificate_json",
+    "interval_line",
     "memory_json",
+    "overlap_line",
+    "plan_text",
     "profile_json",
     "report_json",
     "stack_json",
@@ -49,7 +56,7 @@ def assumptions_json(scenario: ScenarioValues, overlap: Overlap) -> dict[str, An
 
 
 def stack_json(scenario: ScenarioValues) -> dict[str, Any]:
-    """The software that a scenario's times are those of, and what was measured of it."""
+    """Return the software that a scenario's times are those of, and what was measured of it."""
     stack, family = scenario.stack, scenario.accelerator.family.name
     return {
         "name": stack.name,
@@ -61,7 +68,7 @@ def stack_json(scenario: ScenarioValues) -> dict[str, Any]:
 
 
 def validity_json(found: Validity | None) -> dict[str, Any]:
-    """The error band of the measured runs that a priced plan is like, and both in words."""
+    """Return the error band of the measured runs that a priced plan is like, and both in words."""
     if found is None:
         return {"error_band": None, "validity": None}
     return {
@@ -71,14 +78,14 @@ def validity_json(found: Validity | None) -> dict[str, Any]:
 
 
 def memory_json(scenario: ScenarioValues, report: Report) -> dict[str, Any]:
-    """Memory of a plan's fullest device: centre, interval, and how likely the plan fits."""
+    """Return memory of a plan's fullest device: centre, interval, and how likely the plan fits."""
     needed = max(stage.memory.total for stage in report.stages)
     spread = spread_of(scenario.stack.framework)
     return spread.to_json(needed, report.memory_limit_bytes, scenario.stack.name)
 
 
 def report_json(report: Report) -> dict[str, Any]:
-    """A priced plan as the command line prints it."""
+    """Return a priced plan as the command line prints it."""
     return {
         "feasible": report.feasible,
         "reason": report.reason or None,
@@ -94,7 +101,7 @@ def report_json(report: Report) -> dict[str, Any]:
 
 
 def stage_json(stage: Stage) -> dict[str, Any]:
-    """One stage; times are per iteration."""
+    """Return one stage; times are per iteration."""
     memory = stage.memory
     return {
         "layers": [stage.first, stage.last],
@@ -117,7 +124,7 @@ def stage_json(stage: Stage) -> dict[str, Any]:
 
 
 def profile_json(scenario: ScenarioValues, best: Report | None) -> dict[str, Any] | None:
-    """The profile that the accelerator was given, and what of the plan's time it measured.
+    """Return the profile that the accelerator was given, and what of the plan's time it measured.
 
     ``coverage`` is the share of one forward and backward pass over all layers, on one rank,
     that its kernels measured; None without a plan.
@@ -167,7 +174,7 @@ def baseline_json(entry: Baseline, found: Validity | None) -> dict[str, Any]:
 
 
 def certificate_json(certificate: Certificate) -> dict[str, Any]:
-    """How a plan is known to be the best."""
+    """Return how a plan is known to be the best."""
     return {
         "lower_bound_s": certificate.lower_bound_s,
         "gap": certificate.gap,
@@ -180,3 +187,128 @@ def certificate_json(certificate: Certificate) -> dict[str, Any]:
         "axes": axes_of(certificate.space),
         "words": proven_over(certificate),
     }
+
+
+def plan_text(fields: Mapping[str, Any]) -> str:
+    """Return a planned scenario: the plan, its proof, its interval, and the baselines beside it."""
+    if not fields["feasible"]:
+        return "\n".join(filter(None, [f"infeasible: {fields['reason']}", fields["advice"]]))
+    words = plan_words(fields["plan"])
+    certificate = fields["certificate"]
+    proof = "proven optimal" if certificate["proven"] else f"within {certificate['gap']:.2%}"
+    interval = f"{fields['interval']['share']:.0%} interval, s"
+    rows: list[list[str | None]] = [
+        ["this plan", f"{fields['iteration_time_s']:.4g}", _span(fields, fields), words]
+    ]
+    for entry in fields["baselines"]:
+        other = entry["plan"] if entry["feasible"] else None
+        rows.append(
+            [
+                NAMES["nest"] if entry["name"] == "nest" else entry["name"],
+                f"{entry['iteration_time_s']:.4g}" if entry["feasible"] else None,
+                _span(entry, fields) if entry["feasible"] else None,
+                degrees_in_words(other) + _promise(entry) if other else entry["reason"],
+            ]
+        )
+    audited = ""
+    if "audit" in fields:
+        audit = fields["audit"]
+        audited = (
+            f"audit: {audit['solved']} excluded points solved, {audit['infeasible']} infeasible, "
+            f"{len(audit['violations'])} below their bound\n"
+        )
+    still_open = f"{certificate['open']:,} open, " if certificate.get("open") else ""
+    others = [
+        [str(place), f"{entry['iteration_time_s']:.4g}", plan_words(entry["plan"])]
+        for place, entry in enumerate(fields["alternatives"], start=2)
+    ]
+    further = table(["place", "iteration, s", "plan"], others) if others else ""
+    return (
+        f"{fields['scenario']}: {fields['samples_per_s']:.4g} sequences/s, "
+        f"MFU {fields['mfu']:.1%} ({fields['mfu_convention']}), "
+        f"bubble {fields['bubble']:.1%} of the time that stages work\n"
+        f"{proof}: {certificate['points']:,} points, {certificate['solved']:,} solved, "
+        f"{certificate['bounded']:,} bounded, {certificate['infeasible']:,} infeasible, "
+        f"{still_open}{fields['solve_seconds'] * 1e3:.0f} ms\n"
+        f"{certificate['words']}\n"
+        + audited
+        + f"{interval_line(fields)}\n{fields['validity']}\n{overlap_line(fields)}\n"
+        + head_room_line(fields)
+        + (f"{_recommended(fields)}\n\n" if fields.get("recommended") else "\n")
+        + table(["method", "iteration, s", interval, "plan or reason"], rows)
+        + (f"\n\n{further}" if further else "")
+    )
+
+
+def interval_line(fields: Mapping[str, Any]) -> str:
+    """Return where the plan's time will lie in four cases of five, and under which software."""
+    interval, stack = fields["interval"], fields["stack"]
+    basis = f"{stack['measured_runs']} runs of it" if stack["validated"] else "unvalidated"
+    if stack["calibrated"]:
+        basis = "calibrated"
+    return (
+        f"{interval['share']:.0%} interval {interval['low_s']:.4g} to {interval['high_s']:.4g} s "
+        f"under {stack['name']} ({basis})"
+    )
+
+
+def head_room_line(fields: Mapping[str, Any]) -> str:
+    """What plans take that fit into memory more or less surely, if that was asked and proven."""
+    steps = [
+        f"{entry['iteration_time_s']:.4g} s ({entry['difference']:+z.2%}) "
+        f"to fit with {entry['certainty']:.0%} certainty"
+        for entry in fields.get("head_room") or ()
+        if entry["difference"] is not None
+    ]
+    return f"head-room: {', '.join(steps)}\n" if steps else ""
+
+
+def overlap_line(fields: Mapping[str, Any]) -> str:
+    """Return what is assumed to hide behind compute, and whether the device was calibrated."""
+    shares, estimator = fields["overlap_shares"], fields["estimator"]
+    words = f"overlap {fields['overlap']}"
+    if fields["overlap"] == "fitted":
+        words += f" (tp {shares['tp']:.0%}, pp {shares['pp']:.0%}, dp {shares['dp']:.0%})"
+    return f"{words}; estimator {estimator['family']}" + (
+        "" if estimator["calibrated"] else ": nothing was fitted for this device"
+    )
+
+
+def _recommended(fields: Mapping[str, Any]) -> str:
+    """Return what draws recommend, how sure that is, and what cannot be told from it."""
+    result = fields["recommended"]
+    span = result["interval"]
+    same = result["plan"] == fields["plan"]
+    lines = [
+        "recommended: " + ("this plan" if same else plan_words(result["plan"])),
+        f"{result['words']}; expected {result['expected_s']:.4g} s, "
+        f"{span['share']:.0%} interval {span['low_s']:.4g} to {span['high_s']:.4g} s",
+        measured_words(result["measured"], fields["estimator"]["family"], fields["stack"]["name"]),
+    ]
+    for equal in result["equals"]:
+        low, high = (f"{100 * value:+z.1f} %" for value in equal["slower"])
+        difference = f"{low} to {high}; its shape measured {equal['measured']} times"
+        lines.append(f"cannot be told from it ({difference}): {plan_words(equal['plan'])}")
+    return "\n".join(lines)
+
+
+def _promise(entry: Mapping[str, Any]) -> str:
+    """What NEST's program promised, and the largest cause of what it loses to the exact search."""
+    if entry.get("promised_s") is None:
+        return ""
+    words = f"; promised {entry['promised_s']:.4g} s"
+    fall = entry["waterfall"]
+    if fall and max(fall.values()) > 1e-9 * entry["promised_s"]:
+        cause = max(fall, key=lambda name: float(fall[name]))
+        words += f", loses most by {cause.replace('_', ' ')} ({fall[cause]:.3g} s)"
+    return words
+
+
+def _span(entry: Mapping[str, Any], fields: Mapping[str, Any]) -> str:
+    """The interval of a method's plan: as wide as that of ours, of which it shares the software."""
+    interval = fields["interval"]
+    low, high = (
+        entry["iteration_time_s"] * interval[end] / interval["centre_s"]
+        for end in ("low_s", "high_s")
+    )
+    return f"{low:.4g} to {high:.4g}"

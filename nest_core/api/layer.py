@@ -54,7 +54,7 @@ class LayerRequest:
 
 
 def layer(asked: LayerRequest) -> tuple[Anatomy, Anatomy]:
-    """The layer undivided and on a rank of the strategy.
+    """Return the layer undivided and on a rank of the strategy.
 
     Raises
     ------
@@ -64,20 +64,21 @@ def layer(asked: LayerRequest) -> tuple[Anatomy, Anatomy]:
     job = layer_job(asked)
     model, device = job.model, job.accelerator
     if asked.kind not in dict(model.runs):
-        known = ", ".join(kind for kind, _ in model.runs)
-        raise InputError("kind", "must be a layer of the model", asked.kind, f"pick {known}")
+        kinds = ", ".join(kind for kind, _ in model.runs)
+        raise InputError("kind", "must be a layer of the model", asked.kind, f"pick {kinds}")
     etp = asked.tp if asked.expert_tensor else 1
     strategy = job.strategy(asked.tp, asked.sp, asked.micro_batch, asked.cp, asked.ep, etp)
     after = anatomy(model, asked.kind, strategy, device, asked.precision, asked.recompute)
-    whole = undivided(strategy)
-    return anatomy(model, asked.kind, whole, device, asked.precision, asked.recompute), after
+    one_rank = undivided(strategy)
+    before = anatomy(model, asked.kind, one_rank, device, asked.precision, asked.recompute)
+    return before, after
 
 
 def layer_job(asked: LayerRequest) -> Job:
-    """One sequence of the layer's model on its device, under the family's usual stack."""
+    """Return one sequence of the layer's model on its device, under the family's usual stack."""
     device = load_accelerator(asked.accelerator)
     stack = default_stack(device.family.name)
-    named = stack.attention if asked.attention == "stack" else asked.attention
+    attention = stack.attention if asked.attention == "stack" else asked.attention
     return Job(
         under(device, stack, asked.precision),
         stack,
@@ -86,7 +87,7 @@ def layer_job(asked: LayerRequest) -> Job:
         1,
         asked.precision,
         "adam",
-        attention="unfused" if named == "unfused" else "flash",
+        attention="unfused" if attention == "unfused" else "flash",
         context="all_gather" if asked.context == "all_gather" else "ring",
         imbalance=asked.imbalance,
         capacity=asked.capacity,

@@ -50,13 +50,13 @@ class LevelwisePlan:
     reason: str
 
     def to_json(self) -> dict[str, Any]:
-        """The fields that a scenario adds to ``nest-studio levels --json``."""
-        found = self.matrices
+        """Return the fields that a scenario adds to ``nest-studio levels --json``."""
+        matrices = self.matrices
         return {
-            "cost_matrices": found.to_json() if found else None,
+            "cost_matrices": matrices.to_json() if matrices else None,
             "level_wise_program": {
-                "plan": found.plan.to_json() if found else None,
-                "own_levels": found.own_json() if found else None,
+                "plan": matrices.plan.to_json() if matrices else None,
+                "own_levels": matrices.own_json() if matrices else None,
                 "origin": self.origin,
                 "promised_s": self.promised_s,
                 "iteration_time_s": self.iteration_s,
@@ -80,7 +80,7 @@ class Levels(Result):
     program: LevelwisePlan | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The fields of ``nest-studio levels --json``."""
+        """Return the fields of ``nest-studio levels --json``."""
         return {
             "devices": self.network.devices,
             "levels": [
@@ -156,10 +156,10 @@ def _levelwise(scenario: Scenario) -> tuple[Problem, LevelwisePlan]:
     values = scenario.values
     problem = values.problem()
     space = values.space.seated_on(problem.network)
-    found = find(problem, space, values.time_limit_s)
-    matrices = cost_matrices(problem, found.plan) if found.plan else None
-    took = price(problem, found.plan).iteration_s if found.plan else None
-    return problem, LevelwisePlan(matrices, found.origin, found.promised_s, took, found.reason)
+    result = find(problem, space, values.time_limit_s)
+    matrices = cost_matrices(problem, result.plan) if result.plan else None
+    took = price(problem, result.plan).iteration_s if result.plan else None
+    return problem, LevelwisePlan(matrices, result.origin, result.promised_s, took, result.reason)
 
 
 def _text(fields: Mapping[str, Any]) -> str:
@@ -194,17 +194,17 @@ def _matrices_text(fields: Mapping[str, Any]) -> str:
     cells, program = fields["cost_matrices"], fields["level_wise_program"]
     if cells is None:
         return f"\n\nno level-wise cost matrices: {program['reason']}\n{program['origin']}"
-    found = (
+    outcome = (
         f"{program['origin']}; promised {program['promised_s']:.4g} s, "
         f"takes {program['iteration_time_s']:.4g} s on the fabric"
     )
     if not cells:
-        return f"\n\nno level-wise cost matrices: the program's plan sends nothing\n{found}"
-    own = program["own_levels"]
+        return f"\n\nno level-wise cost matrices: the program's plan sends nothing\n{outcome}"
+    starred = program["own_levels"]
     rows = [
         [level]
         + [
-            f"{row[level]:.3g}{' *' if level in own[name] else ''}"
+            f"{row[level]:.3g}{' *' if level in starred[name] else ''}"
             if row[level] is not None
             else "–"
             for name, row in cells.items()
@@ -213,6 +213,6 @@ def _matrices_text(fields: Mapping[str, Any]) -> str:
     ]
     return (
         "\n\nlevel-wise cost matrices, seconds of an iteration if a class reaches up to a level"
-        f"\n(* the plan of NEST's level-wise program: {plan_words(program['plan'])})\n{found}\n"
+        f"\n(* the plan of NEST's level-wise program: {plan_words(program['plan'])})\n{outcome}\n"
         + table(["level", *(MATRIX_CLASSES[name][1] for name in cells)], rows)
     )

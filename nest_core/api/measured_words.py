@@ -56,15 +56,15 @@ _INTERVAL = f"{100 * SHARE:.0f} % interval"
 
 
 def signed(value: float) -> str:
-    """A relative difference in per cent, with its sign: ``+4.2 %``."""
+    """Return a relative difference in per cent, with its sign: ``+4.2 %``."""
     digits = 1 if abs(value) < 0.0995 else 0
     return _together(signed_percent(value, digits))
 
 
 def run_table(found: Fitted) -> Table:
-    """Every run as it was read, beside what is predicted of it under the shipped stack."""
-    rows = [_run_row(each, interval) for each, interval in found.predicted]
-    measured = sum(each.outcome.seconds is not None for each, _ in found.predicted)
+    """Return every run as it was read, beside what is predicted of it under the shipped stack."""
+    rows = [_run_row(prediction, interval) for prediction, interval in found.predicted]
+    measured = sum(prediction.outcome.seconds is not None for prediction, _ in found.predicted)
     commands = len(rows) - measured
     parts = [
         plural(count, noun)
@@ -79,25 +79,27 @@ def run_table(found: Fitted) -> Table:
     )
 
 
-def _run_row(each: Prediction, interval: Interval) -> dict[str, str]:
-    seconds, memory = each.outcome.seconds, each.outcome.memory_bytes
+def _run_row(prediction: Prediction, interval: Interval) -> dict[str, str]:
+    seconds, memory = prediction.outcome.seconds, prediction.outcome.memory_bytes
     return {
-        "run": each.run.id,
-        "plan": f"{plan_words(asdict(each.run))}, batch {each.run.batch:,} of "
-        f"{each.run.sequence:,} "
-        f"tokens, on {each.run.devices:,} {each.run.accelerator}",
+        "run": prediction.run.id,
+        "plan": f"{plan_words(asdict(prediction.run))}, batch {prediction.run.batch:,} of "
+        f"{prediction.run.sequence:,} "
+        f"tokens, on {prediction.run.devices:,} {prediction.run.accelerator}",
         "measured": humanise_seconds(seconds) if seconds else NOTHING,
-        "predicted": humanise_seconds(each.seconds),
-        "error": signed(each.error) if each.error is not None else NOTHING,
+        "predicted": humanise_seconds(prediction.seconds),
+        "error": signed(prediction.error) if prediction.error is not None else NOTHING,
         _INTERVAL: _together(span_in_words((interval.low_s, interval.high_s), humanise_seconds)),
         "in it": _inside(interval, seconds),
         "memory": humanise_bytes(memory) if memory else NOTHING,
-        "predicted memory": humanise_bytes(each.comparable_bytes if memory else each.memory_bytes),
+        "predicted memory": humanise_bytes(
+            prediction.comparable_bytes if memory else prediction.memory_bytes
+        ),
     }
 
 
 def _together(text: str) -> str:
-    """A figure that is not broken over lines."""
+    """Return a figure that is not broken over lines."""
     return text.replace(" ", "\u00a0")
 
 
@@ -108,32 +110,32 @@ def _inside(interval: Interval, seconds: float | None) -> str:
 
 
 def errors_in_words(own: OwnStack) -> str:
-    """Error and bias before and after, and how well runs that were left out are met."""
+    """Return error and bias before and after, and how well runs that were left out are met."""
     fields = own.to_json()
-    before, after, left = fields["before"], fields["after"], fields["left_one_out"]
+    before, after, left_out = fields["before"], fields["after"], fields["left_one_out"]
     words = (
         f"Mean error {percent(before['mape'])} before, {percent(after['mape'])} after; bias "
         f"{signed(before['bias'])} before, {signed(after['bias'])} after"
     )
-    if left is None:
+    if left_out is None:
         return f"{words}. One run alone has nothing to be left out of."
-    return f"{words}; each run predicted from all others: {percent(left['mape'])}."
+    return f"{words}; each run predicted from all others: {percent(left_out['mape'])}."
 
 
 def parameter_table(own: OwnStack) -> Table:
     """Every figure of the stack as shipped and as fitted, and of links' curves where any were."""
-    found = own.calibration.parameters
-    moved = max(found, key=lambda each: abs(math.log(each.value / each.prior)), default=None)
+    parameters = own.calibration.parameters
+    moved = max(parameters, key=lambda fit: abs(math.log(fit.value / fit.prior)), default=None)
     rows = [
         {
-            "figure": PARAMETER_WORDS.get(each.name, each.name),
-            "shipped": f"{scale * each.prior:.3g}",
-            "yours": f"{scale * each.value:.3g}",
-            "moved": signed(each.value / each.prior - 1),
-            _INTERVAL: _together(" to ".join(f"{scale * end:.3g}" for end in each.interval)),
+            "figure": PARAMETER_WORDS.get(fit.name, fit.name),
+            "shipped": f"{scale * fit.prior:.3g}",
+            "yours": f"{scale * fit.value:.3g}",
+            "moved": signed(fit.value / fit.prior - 1),
+            _INTERVAL: _together(" to ".join(f"{scale * end:.3g}" for end in fit.interval)),
         }
-        for each in found
-        for scale in (microseconds(1.0) if each.name == "host_s" else 1.0,)
+        for fit in parameters
+        for scale in (microseconds(1.0) if fit.name == "host_s" else 1.0,)
     ]
     rows += [
         {
@@ -153,7 +155,7 @@ def parameter_table(own: OwnStack) -> Table:
 
 
 def moved_table(before: Answer, after: Answer) -> Table:
-    """What a scenario's figures become under another stack, its plan being searched anew.
+    """Return what a scenario's figures become under another stack, its plan being searched anew.
 
     Parameters
     ----------
@@ -208,8 +210,8 @@ def _moved(
 
 
 def next_table(found: Next, scenario: ScenarioValues) -> Table:
-    """The next runs, the most telling first."""
-    asked = found.found
+    """Return the next runs, the most telling first."""
+    result = found.found
     rows = [
         {
             "run": f"{place}",
@@ -217,14 +219,14 @@ def next_table(found: Next, scenario: ScenarioValues) -> Table:
             "predicted": humanise_seconds(run.report.iteration_s),
             "removes": humanise_seconds(run.expected_regret_removed_s),
         }
-        for place, run in enumerate(asked.runs)
+        for place, run in enumerate(result.runs)
     ]
-    plans = f"{asked.candidates} plans" if asked.candidates > 1 else "1 plan"
+    plans = f"{result.candidates} plans" if result.candidates > 1 else "1 plan"
     title = f"{plans} may be the fastest; to know which would save "
     if not rows:
         return Table("No run would change which plan is chosen", "", ())
     return Table(
-        f"{title}{humanise_seconds(asked.expected_regret_s)} of an iteration on average",
+        f"{title}{humanise_seconds(result.expected_regret_s)} of an iteration on average",
         "Each run beside those before it, and what it takes off that expectation; per iteration",
         tuple(rows),
     )

@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
+from pydantic import TypeAdapter, ValidationError
+
 from nest_core.api.calibrate import OwnStack, own_stack
 from nest_core.calibration.collectives.nccl_log import is_log, read_log
 from nest_core.calibration.logs.run_log import Printed, RunFacts, read_command, read_lines
@@ -30,8 +32,8 @@ from nest_core.hardware.posterior import load_posterior
 
 __all__ = [
     "MOST_ENTRIES",
-    "Entry",
     "Fitted",
+    "MeasuredEntry",
     "Measurements",
     "fitted",
     "read_entries",
@@ -49,7 +51,7 @@ _RECIPES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class MeasuredEntry:
     """Something that was measured, or a command of what could be.
 
     Parameters
@@ -89,6 +91,9 @@ class Entry:
             ) from error
 
 
+_ENTRIES = TypeAdapter(tuple[MeasuredEntry, ...])
+
+
 @dataclass(frozen=True, slots=True)
 class Measurements:
     """A set of them under a name.
@@ -97,7 +102,7 @@ class Measurements:
     ----------
     name : str
         That of the software stack fitted to it, too.
-    entries : tuple of Entry
+    entries : tuple of MeasuredEntry
 
     Raises
     ------
@@ -106,7 +111,7 @@ class Measurements:
     """
 
     name: str
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[MeasuredEntry, ...] = ()
 
     def __post_init__(self) -> None:
         name = self.name
@@ -124,22 +129,22 @@ class Measurements:
             )
 
     @property
-    def runs(self) -> tuple[Entry, ...]:
+    def runs(self) -> tuple[MeasuredEntry, ...]:
         """Runs that were measured."""
         return tuple(entry for entry in self.entries if entry.kind == "run")
 
-    def with_entries(self, entries: Sequence[Entry]) -> Measurements:
+    def with_entries(self, entries: Sequence[MeasuredEntry]) -> Measurements:
         """These with more; one of the same name and kind takes the earlier one's place."""
         new = {(entry.name, entry.kind): entry for entry in entries}
-        kept = [entry for entry in self.entries if (entry.name, entry.kind) not in new]
-        return replace(self, entries=(*kept, *new.values()))
+        others = [entry for entry in self.entries if (entry.name, entry.kind) not in new]
+        return replace(self, entries=(*others, *new.values()))
 
     def without(self, name: str) -> Measurements:
         """These but for the entries of a name."""
-        return replace(self, entries=tuple(each for each in self.entries if each.name != name))
+        return replace(self, entries=tuple(entry for entry in self.entries if entry.name != name))
 
     def to_csv(self) -> str:
-        """The runs as a table that ``nest-studio calibrate`` and ``validate`` take."""
+        """Return the runs as a table that ``nest-studio calibrate`` and ``validate`` take."""
         rows = [{**entry.cells, "id": entry.name} for entry in self.runs]
         columns = list(dict.fromkeys(("id", *(column for row in rows for column in row))))
         return csv_text(columns, [[row.get(column, "") for column in columns] for row in rows])
@@ -150,7 +155,7 @@ class Measurements:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Measurements:
-        """What `to_json` gave.
+        """Return what `to_json` gave.
 
         Raises
         ------
@@ -159,28 +164,17 @@ class Measurements:
         """
         check_plain("measurements", dict(document))
         try:
-            entries = tuple(_entry(each) for each in document["entries"])
-            name = document["name"]
-        except (KeyError, TypeError) as error:
+            entries = _ENTRIES.validate_python(document["entries"])
+            name = str(document["name"])
+        except (KeyError, TypeError, ValidationError) as error:
             raise InputError(
                 "measurements", "must be as the studio keeps them", str(error), "read the logs anew"
             ) from error
-        return cls(str(name), entries)
+        return cls(name, entries)
 
 
-def _entry(table: Mapping[str, Any]) -> Entry:
-    kinds: dict[str, Literal["run", "command", "nccl"]] = {
-        "run": "run",
-        "command": "command",
-        "nccl": "nccl",
-    }
-    cells = {str(key): str(value) for key, value in table["cells"].items()}
-    assumed = tuple(str(line) for line in table["assumed"])
-    return Entry(str(table["name"]), kinds[table["kind"]], cells, str(table["text"]), assumed)
-
-
-def read_entries(content: bytes, name: str, given: RunFacts) -> tuple[Entry, ...]:
-    """What a file holds: a log of training or of nccl-tests, or a table of measured runs.
+def read_entries(content: bytes, name: str, given: RunFacts) -> tuple[MeasuredEntry, ...]:
+    """Return what a file holds: a log of training or of nccl-tests, or a table of measured runs.
 
     Parameters
     ----------
@@ -197,39 +191,40 @@ def read_entries(content: bytes, name: str, given: RunFacts) -> tuple[Entry, ...
     """
     if not content and not name:
         command = read_command(given.launch, given)
-        return (Entry("launch command", "command", command.cells, "", _said(command)),)
+        return (MeasuredEntry("launch command", "command", command.cells, "", _said(command)),)
     head = content[:20_000].decode("utf-8", "replace")
     if is_log(head):
         text = decoded(content, name)
         read_log(text, name)
-        return (Entry(name, "nccl", {}, text),)
+        return (MeasuredEntry(name, "nccl", {}, text),)
     if is_training(head.partition("\n")[0].split(",")):
         return tuple(_of_table(decoded(content, name), name))
     printed = read_lines(content_lines(content, name), name, given)
-    return (Entry(name, "run", printed.cells, "", _said(printed)),)
+    return (MeasuredEntry(name, "run", printed.cells, "", _said(printed)),)
 
 
-def _of_table(text: str, name: str) -> list[Entry]:
-    found = []
+def _of_table(text: str, name: str) -> list[MeasuredEntry]:
+    entries = []
     for number, cells in enumerate(read_cells(text, name), start=1):
         if number > MOST_ENTRIES:
             raise InputError(name, f"must have at most {MOST_ENTRIES} rows", "more", "split it")
-        named = {key: value for key, value in cells.items() if key != "id" and value}
-        found.append(Entry(cells["id"], "run", named))
-    return found
+        columns = {key: value for key, value in cells.items() if key != "id" and value}
+        entries.append(MeasuredEntry(cells["id"], "run", columns))
+    return entries
 
 
 def _said(printed: Printed) -> tuple[str, ...]:
-    """What was not in the log, in sentences."""
+    """Return what was not in the log, in sentences."""
     lines = []
     if printed.given:
-        lines.append(f"From what was given beside it: {', '.join(map(_word, printed.given))}.")
+        names = (_WORDS.get(column, column) for column in printed.given)
+        lines.append(f"From what was given beside it: {', '.join(names)}.")
     lines += [
         f"{_RECIPES[column]}: as recipes have it, {printed.cells[column]}."
         for column in printed.assumed
     ]
     lines += [
-        f"{_word(column)}: {DEFAULTS[column]}."
+        f"{_WORDS.get(column, column)}: {DEFAULTS[column]}."
         for column in printed.row.run.assumed
         if column in DEFAULTS and column not in ("cp", "ep")
     ]
@@ -253,10 +248,6 @@ _WORDS = {
 }
 
 
-def _word(column: str) -> str:
-    return _WORDS.get(column, column)
-
-
 @dataclass(frozen=True, slots=True)
 class Fitted:
     """What a set of measurements comes to.
@@ -267,7 +258,7 @@ class Fitted:
         Every run and command that can be predicted, under the shipped stack.
     skipped : tuple of (str, str)
         Names of the others, and why.
-    own : OwnStack or None
+    own_stack : OwnStack or None
         The stack fitted to the runs; None where none was measured.
     unfitted : str
         Why there is none; empty where there is one.
@@ -275,16 +266,16 @@ class Fitted:
 
     predicted: tuple[tuple[Prediction, Interval], ...]
     skipped: tuple[tuple[str, str], ...]
-    own: OwnStack | None
+    own_stack: OwnStack | None
     unfitted: str = ""
 
     @property
     def stack(self) -> dict[str, Any] | None:
         """The stack as a table that a scenario's ``stack`` may be; None where there is none."""
-        if self.own is None:
+        if self.own_stack is None:
             return None
-        table = stack_document(self.own.calibration, self.own.name)
-        plain: dict[str, Any] = json.loads(json.dumps({"name": self.own.name, **table}))
+        table = stack_document(self.own_stack.calibration, self.own_stack.name)
+        plain: dict[str, Any] = json.loads(json.dumps({"name": self.own_stack.name, **table}))
         return plain
 
 
@@ -299,11 +290,14 @@ def fitted(measurements: Measurements) -> Fitted:
             rows.append(entry.row)
         except InputError as error:
             skipped.append((entry.name, str(error)))
-    found, unread = predict_rows(rows)
-    known = load_posterior()
-    predicted = tuple((each, Interval(each.seconds, spread(each.run, known))) for each in found)
-    skipped += [(each.id, each.reason) for each in unread]
-    logs = [(each.name, each.text) for each in measurements.entries if each.kind == "nccl"]
+    predictions, unread = predict_rows(rows)
+    posterior = load_posterior()
+    predicted = tuple(
+        (prediction, Interval(prediction.seconds, spread(prediction.run, posterior)))
+        for prediction in predictions
+    )
+    skipped += [(row.id, row.reason) for row in unread]
+    logs = [(entry.name, entry.text) for entry in measurements.entries if entry.kind == "nccl"]
     measured = [row for row in rows if row.outcome.seconds is not None]
     if not measured:
         return Fitted(
@@ -313,11 +307,15 @@ def fitted(measurements: Measurements) -> Fitted:
             "No run was measured yet: drop the log of one, with some 30 steps.",
         )
     try:
-        own = own_stack(measurements.name, measured, nccl=logs)
+        stack = own_stack(measurements.name, measured, nccl=logs)
     except InputError as error:
         return Fitted(predicted, tuple(skipped), None, str(error))
-    told = {name for name, _ in skipped}
-    skipped += [(e.id, e.reason) for e in own.calibration.skipped if e.id not in told]
-    fits = {run.row.run.id: Interval(run.before, run.before_spread) for run in own.calibration.runs}
-    intervals = tuple((each, fits.get(each.run.id, interval)) for each, interval in predicted)
-    return Fitted(intervals, tuple(skipped), own)
+    names = {name for name, _ in skipped}
+    skipped += [(e.id, e.reason) for e in stack.calibration.skipped if e.id not in names]
+    fits = {
+        run.row.run.id: Interval(run.before, run.before_spread) for run in stack.calibration.runs
+    }
+    intervals = tuple(
+        (prediction, fits.get(prediction.run.id, interval)) for prediction, interval in predicted
+    )
+    return Fitted(intervals, tuple(skipped), stack)

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
+from nest_core.api.export import WrittenFiles
 from nest_core.api.scenario import Named, load
 from nest_core.costs import Report
 from nest_core.documents.errors import InputError
-from nest_core.documents.files import write_file
 from nest_core.documents.text import table
 from nest_core.documents.units import format_ratio
 from nest_core.interop.exporters import ExportRefused, export_plan
 from nest_core.interop.exporters.job_array import export_array, export_uplinks
 from nest_core.planner import search
 from nest_core.scenario import Scenario
-from nest_core.studies.next_runs import NextRuns
+from nest_core.studies.next_runs import NextRuns, UplinksOff, check_leaves, uplinks_off
 from nest_core.studies.next_runs import next_runs as chosen
-from nest_core.studies.uplinks import UplinksOff, check_leaves, uplinks_off
 
 __all__ = ["Experiment", "Next", "experiment", "next_runs"]
 
@@ -28,33 +25,8 @@ TOP = 8
 """Plans, the best of which that can be run is the experiment's."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Written:
-    """What comes with files.
-
-    Parameters
-    ----------
-    files : mapping of str to str
-        Contents by name; none where no target was asked for.
-    """
-
-    files: Mapping[str, str] = field(default_factory=dict)
-
-    def write(self, folder: str | Path = ".") -> tuple[Path, ...]:
-        """Write the files into a folder that exists; their paths.
-
-        Raises
-        ------
-        InputError
-            If they cannot be written.
-        """
-        for name, content in self.files.items():
-            write_file(Path(folder) / name, content, "folder")
-        return tuple(Path(folder) / name for name in self.files)
-
-
 @dataclass(frozen=True, slots=True)
-class Next(_Written):
+class Next(WrittenFiles):
     """Runs that narrow a choice, and the files that run them.
 
     Parameters
@@ -68,7 +40,7 @@ class Next(_Written):
     refused: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The fields of ``nest-studio next --json``; contents under ``files``."""
+        """Return the fields of ``nest-studio next --json``; contents under ``files``."""
         return {
             "runs": [run.to_json() for run in self.found.runs],
             "candidates": self.found.candidates,
@@ -88,18 +60,18 @@ class Next(_Written):
             ]
             for place, run in enumerate(self.found.runs)
         ]
-        said = (
+        parts = (
             f"{self.found.candidates} plans may be the fastest; to know which would save "
             f"{self.found.expected_regret_s:.3g} s of an iteration on average."
         )
         head = ["run", "plan", "predicted, s", "removes, s"]
         return "\n".join(
-            [said, "", table(head, rows), *(f"not run: {why}" for why in self.refused)]
+            [parts, "", table(head, rows), *(f"not run: {why}" for why in self.refused)]
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Experiment(_Written):
+class Experiment(WrittenFiles):
     """One plan on fewer and fewer uplinks, and the files that run it.
 
     Parameters
@@ -110,14 +82,15 @@ class Experiment(_Written):
     found: UplinksOff
 
     def to_json(self) -> dict[str, Any]:
-        """The fields of ``nest-studio next --experiment uplinks --json``."""
+        """Return the fields of ``nest-studio next --experiment uplinks --json``."""
         return {
             "experiment": "uplinks",
             "plan": self.found.report.plan.to_json(),
             "leaves": self.found.leaves,
             "spines": self.found.spines,
             "steps": [
-                step.to_json() | {"keep": self.found.kept(step.left)} for step in self.found.steps
+                step.to_json() | {"keep": self.found.kept(step.remaining)}
+                for step in self.found.steps
             ],
             "crosses": self.found.crosses,
             "files": dict(self.files),
@@ -126,10 +99,10 @@ class Experiment(_Written):
     @property
     def words(self) -> str:
         """What leaves have."""
-        most = self.found.steps[0].left
+        count = self.found.steps[0].remaining
         return (
-            f"{self.found.leaves:,} leaf switches with {most} uplinks each, "
-            f"{self.found.kept(most)}; the plan is {self.found.report.plan.words}."
+            f"{self.found.leaves:,} leaf switches with {count} uplinks each, "
+            f"{self.found.kept(count)}; the plan is {self.found.report.plan.words}."
         )
 
     @property
@@ -137,9 +110,9 @@ class Experiment(_Written):
         """What stays on at every leaf, and what is predicted."""
         rows = [
             [
-                f"{step.left}",
+                f"{step.remaining}",
                 format_ratio(step.oversubscription),
-                self.found.kept(step.left),
+                self.found.kept(step.remaining),
                 f"{step.interval.centre_s:.4g}",
                 f"{step.interval.low_s:.4g} to {step.interval.high_s:.4g}",
                 f"{step.ratio:.4f}",
@@ -151,17 +124,17 @@ class Experiment(_Written):
         return table(head, rows)
 
     def __str__(self) -> str:
-        said = [self.words, self.table]
+        parts = [self.words, self.table]
         if not self.found.crosses:
-            said.append(
+            parts.append(
                 "This plan hardly notices its uplinks: pin search to one that sends across leaves "
                 "(ZeRO 3 over all devices, experts over two leaves), and keep this as the control."
             )
-        return "\n\n".join(said)
+        return "\n\n".join(parts)
 
 
 def experiment(scenario: Scenario | Named, *, to: str = "") -> Experiment:
-    """A scenario's plan on every number of uplinks that its leaves may have left.
+    """Return a scenario's plan on every number of uplinks that its leaves may have left.
 
     Parameters
     ----------
@@ -177,25 +150,25 @@ def experiment(scenario: Scenario | Named, *, to: str = "") -> Experiment:
         be run.
     """
     _check_target(to)
-    asked = load(scenario).values
-    check_leaves(asked.fabric)
-    problem = asked.problem()
-    result = search(problem, asked.space, top=TOP, time_limit_s=asked.time_limit_s)
+    values = load(scenario).values
+    check_leaves(values.fabric)
+    problem = values.problem()
+    result = search(problem, values.space, top=TOP, time_limit_s=values.time_limit_s)
     if result.best is None:
         raise InputError("scenario", "must have a plan", result.reason, "change it")
     if not to:
-        return Experiment(uplinks_off(asked, result.best))
+        return Experiment(uplinks_off(values, result.best))
     refused: ExportRefused | None = None
     for report in (result.best, *result.alternatives):
         try:
-            export_plan("megatron", asked, report)
+            export_plan("megatron", values, report)
         except ExportRefused as error:
             refused = refused or error
             continue
-        found = Experiment(uplinks_off(asked, report))
-        most = found.found.steps[0].left
-        bundle = export_uplinks(asked, report, most, found.words, found.table)
-        return replace(found, files={name: str(text) for name, text in bundle.files.items()})
+        planned = Experiment(uplinks_off(values, report))
+        uplinks = planned.found.steps[0].remaining
+        written = export_uplinks(values, report, uplinks, planned.words, planned.table)
+        return replace(planned, files=written.files)
     raise refused or InputError("to", "must be able to run a plan", to, "leave it out")
 
 
@@ -205,7 +178,7 @@ def _check_target(to: str) -> None:
 
 
 def next_runs(scenario: Scenario | Named, runs: int = 6, *, to: str = "", seed: int = 0) -> Next:
-    """The runs whose times narrow the choice of a scenario's plan most.
+    """Return the runs whose times narrow the choice of a scenario's plan most.
 
     Parameters
     ----------
@@ -224,20 +197,19 @@ def next_runs(scenario: Scenario | Named, runs: int = 6, *, to: str = "", seed: 
         If there is no such target, no plan fits, or none of them can be run.
     """
     _check_target(to)
-    asked = load(scenario).values
+    values = load(scenario).values
     refused: dict[str, None] = {}
 
     def runnable(report: Report) -> bool:
         try:
-            export_plan("megatron", asked, report)
+            export_plan("megatron", values, report)
         except ExportRefused as error:
             refused[str(error)] = None
             return False
         return True
 
     if not to:
-        return Next(chosen(asked, runs, seed=seed))
-    found = chosen(asked, runs, runnable, seed)
-    bundle = export_array(asked, [run.report for run in found.runs])
-    files = {name: str(content) for name, content in bundle.files.items()}
-    return Next(found, tuple(refused), files=files)
+        return Next(chosen(values, runs, seed=seed))
+    result = chosen(values, runs, runnable, seed)
+    written = export_array(values, [run.report for run in result.runs])
+    return Next(result, tuple(refused), files=written.files)

@@ -1,4 +1,4 @@
-"""A given plan priced, term by term beside the best one."""
+"""A given plan priced, term by term beside the best one, and where its ranks are placed."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING, Any
 from nest_core.api.answer import Answer
 from nest_core.api.fields import (
     assumptions_json,
+    interval_line,
     memory_json,
+    overlap_line,
     report_json,
     stack_json,
     validity_json,
 )
 from nest_core.api.results import Result
 from nest_core.api.scenario import Named, load
-from nest_core.api.words import interval_line, overlap_line
 from nest_core.costs import Report, check_plan
 from nest_core.costs import price as price_plan
 from nest_core.costs.parse import Pasted, parse_plan, read_given
-from nest_core.costs.placement import read_placement
+from nest_core.costs.placement import RankMapping, rank_mapping_of, read_placement
 from nest_core.costs.plan import Plan
 from nest_core.costs.problem import Problem
 from nest_core.documents.errors import InputError
@@ -46,9 +47,18 @@ from nest_core.scenario import Scenario, ScenarioValues, as_written
 from nest_core.studies.uncertainty import interval_of
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from nest_core.report.figures import Picture
 
-__all__ = ["Given", "Priced", "given_plan", "price"]
+__all__ = [
+    "Given",
+    "Placement",
+    "Priced",
+    "given_plan",
+    "place",
+    "price",
+]
 
 Given = str | Path | Mapping[str, Any] | Plan | Report | Answer
 """A plan, priced or not, an answer with one, or what `price` reads as one."""
@@ -79,11 +89,11 @@ class Priced(Result):
     best: Report | None
 
     def to_json(self) -> dict[str, Any]:
-        """The fields of ``nest-studio price --json``."""
+        """Return the fields of ``nest-studio price --json``."""
         best, report, given = self.best, self.report, self.given
         unsure = withheld(given)
         judged = best if unsure is None else None
-        found = validity_of(self.scenario, self.problem.network, given.plan)
+        validity = validity_of(self.scenario, self.problem.network, given.plan)
         return {
             **report_json(report),
             "best_iteration_time_s": best.iteration_s if best else None,
@@ -96,7 +106,7 @@ class Priced(Result):
             "ignored": given.ignored,
             "notes": given.notes,
             **assumptions_json(self.scenario, self.problem.overlap),
-            **validity_json(found),
+            **validity_json(validity),
             "interval": interval_of(self.scenario, self.problem, report).to_json(),
             "stack": stack_json(self.scenario),
             "memory": memory_json(self.scenario, report),
@@ -128,7 +138,7 @@ class Priced(Result):
 def price(
     scenario: Scenario | Named, plan: Given, *, placement: str | Path | None = None
 ) -> Priced:
-    """What a plan takes on a scenario, beside the best plan.
+    """Return what a plan takes on a scenario, beside the best plan.
 
     Parameters
     ----------
@@ -150,19 +160,19 @@ def price(
     >>> found.report.feasible, found.report.iteration_s > found.best.iteration_s
     (True, True)
     """
-    asked = load(scenario).values
-    problem = asked.problem()
-    given = given_plan(asked, problem, plan, placement)
-    problem = asked.problem(given.plan.recompute)
-    report = name_stack_for_plan(asked, price_plan(problem, given.plan))
-    best = search(problem, asked.space, time_limit_s=asked.time_limit_s).best
-    return Priced(asked, problem, given, report, best)
+    values = load(scenario).values
+    problem = values.problem()
+    given = given_plan(values, problem, plan, placement)
+    problem = values.problem(given.plan.recompute)
+    report = name_stack_for_plan(values, price_plan(problem, given.plan))
+    best = search(problem, values.space, time_limit_s=values.time_limit_s).best
+    return Priced(values, problem, given, report, best)
 
 
 def given_plan(
     asked: ScenarioValues, problem: Problem, plan: Given, placement: str | Path | None = None
 ) -> Pasted:
-    """The plan that somebody gives, its ranks where a placement file puts them.
+    """Return the plan that somebody gives, its ranks where a placement file puts them.
 
     Raises
     ------
@@ -202,14 +212,14 @@ def _read(plan: object, layers: int, devices: int, *, whole_experts: bool) -> Pa
 
 
 def _differences(best: Report | None, report: Report) -> dict[str, Any]:
-    """Both plans term by term; null where there is nothing to compare with."""
+    """Return both plans term by term; null where there is nothing to compare with."""
     if best is None:
         return {"why_not": None, "term_differences": None, "memory_differences": None}
-    found = difference(best, report)
+    against_best = difference(best, report)
     return {
-        "why_not": found.sentence,
-        "term_differences": [_row(row, "s") for row in found.terms],
-        "memory_differences": [_row(row, "bytes") for row in found.memory],
+        "why_not": against_best.sentence,
+        "term_differences": [_row(row, "s") for row in against_best.terms],
+        "memory_differences": [_row(row, "bytes") for row in against_best.memory],
     }
 
 
@@ -243,10 +253,12 @@ def _binding(stage: StageBinding) -> dict[str, Any]:
 
 def _text(fields: Mapping[str, Any]) -> str:
     difference = fields["difference"]
-    beside = "nothing fits" if difference is None else f"{difference:+z.2%} against the best plan"
+    comparison = (
+        "nothing fits" if difference is None else f"{difference:+z.2%} against the best plan"
+    )
     verdict = "fits" if fields["feasible"] else f"does not fit: {fields['reason']}"
     lines = [
-        fields["withheld"] or f"{verdict}; {beside}",
+        fields["withheld"] or f"{verdict}; {comparison}",
         interval_line(fields),
         fields["validity"],
         overlap_line(fields),
@@ -257,10 +269,10 @@ def _text(fields: Mapping[str, Any]) -> str:
     if fields["why_not"]:
         lines.append(fields["why_not"])
     lines += ["", _terms(fields), ""]
-    told = [stage["words"] for stage in fields["bindings"]]
-    lines += told[:_STAGES_SHOWN]
-    if len(told) > _STAGES_SHOWN:
-        lines.append(f"… and {len(told) - _STAGES_SHOWN} more stages (--json)")
+    sentences = [stage["words"] for stage in fields["bindings"]]
+    lines += sentences[:_STAGES_SHOWN]
+    if len(sentences) > _STAGES_SHOWN:
+        lines.append(f"… and {len(sentences) - _STAGES_SHOWN} more stages (--json)")
     return "\n".join(lines)
 
 
@@ -269,15 +281,105 @@ def _terms(fields: Mapping[str, Any]) -> str:
         rows = [[name, f"{seconds:.4g}"] for name, seconds in fields["terms"].items()]
         rows.append(["iteration", f"{fields['iteration_time_s']:.4g}"])
         return table(["term", "s"], rows)
-    beside = [
+    rows_beside = [
         [row["name"], *(_figure(row[f"{which}_s"]) for which in ("this", "best", "difference"))]
         for row in fields["term_differences"]
     ]
-    apart = fields["iteration_time_s"] - fields["best_iteration_time_s"]
-    times = (fields["iteration_time_s"], fields["best_iteration_time_s"], apart)
-    beside.append(["iteration", *map(_figure, times)])
-    return table(["term", "this plan, s", "best, s", "difference, s"], beside)
+    difference = fields["iteration_time_s"] - fields["best_iteration_time_s"]
+    times = (fields["iteration_time_s"], fields["best_iteration_time_s"], difference)
+    rows_beside.append(["iteration", *map(_figure, times)])
+    return table(["term", "this plan, s", "best, s", "difference, s"], rows_beside)
 
 
 def _figure(seconds: float) -> str:
     return f"{seconds:.4g}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Placement:
+    """Which device plays which part in a plan.
+
+    Parameters
+    ----------
+    plan : Plan or None
+        None where none fits.
+    rank_mapping : RankMapping or None
+        Rank and rank on every axis of each device, shape (devices,), −1 where it is idle.
+    reason : str
+        Why there is no plan; empty where there is one.
+    """
+
+    plan: Plan | None
+    rank_mapping: RankMapping | None
+    reason: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields of ``nest-studio place --json``."""
+        rows = self.rows()
+        return {
+            "reason": self.reason or None,
+            "plan": self.plan.to_json() if self.plan else None,
+            "devices": len(rows),
+            "placement": rows,
+            "output": None,
+        }
+
+    def rows(self) -> list[dict[str, int | None]]:
+        """Return one row per device; None where it is idle."""
+        return self.rank_mapping.rows() if self.rank_mapping else []
+
+    def to_csv(self) -> str:
+        """Return one row per device; cells of idle devices are empty."""
+        return self.rank_mapping.to_csv() if self.rank_mapping else ""
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per device; missing where it is idle."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows(), dtype="Int64")
+
+    def __str__(self) -> str:
+        return _placement_text(plain(self.to_json()))
+
+    def _repr_html_(self) -> str:
+        return str(self.to_frame().to_html(index=False, max_rows=20))
+
+
+def place(
+    scenario: Scenario | Named, plan: Given | None = None, *, placement: str | Path | None = None
+) -> Placement:
+    """Return every device's rank, replica, stage and rank on each axis, all counted from 0.
+
+    Parameters
+    ----------
+    scenario : Scenario, str, Path or mapping
+    plan : optional
+        As `price` takes it; the best plan without it.
+    placement : str or Path, optional
+        A CSV or JSON file with its rank mapping.
+
+    Raises
+    ------
+    InputError
+        If it is no plan of this scenario.
+    """
+    if placement is not None and plan is None:
+        raise InputError("placement", "must come with a plan", str(placement), "give the plan")
+    values = load(scenario).values
+    problem = values.problem()
+    if plan is not None:
+        chosen = given_plan(values, problem, plan, placement).plan
+        check_plan(values.problem(chosen.recompute), chosen)
+    else:
+        result = search(problem, values.space, time_limit_s=values.time_limit_s)
+        if result.best is None:
+            return Placement(None, None, result.reason)
+        chosen = result.best.plan
+    return Placement(chosen, rank_mapping_of(problem.network, chosen))
+
+
+def _placement_text(fields: Mapping[str, Any]) -> str:
+    if fields["plan"] is None:
+        return f"infeasible: {fields['reason']}"
+    rows = fields["placement"]
+    return table(list(rows[0]), [list(row.values()) for row in rows])

@@ -34,7 +34,7 @@ _KINDS = ("accelerators", "fabrics", "models", "scenarios")
 
 
 def load(scenario: Scenario | Named, overrides: Mapping[str, Any] | None = None) -> Scenario:
-    """A scenario.
+    """Return a scenario.
 
     Parameters
     ----------
@@ -86,19 +86,19 @@ def load_fabric(fabric: Named) -> Fabric:
 
 
 def load_model(model: Named) -> Model:
-    """A model: a preset, a path to a Hugging Face ``config.json``, or a table of sizes.
+    """Return a model: a preset, a path to a Hugging Face ``config.json``, or a table of sizes.
 
     Raises
     ------
     InputError
         If there is none of this name, or it breaks a rule.
     """
-    asked = as_written("model", model) if isinstance(model, Mapping) else _text("model", model)
-    return model_files.load_model(asked, _HERE)
+    source = as_written("model", model) if isinstance(model, Mapping) else _text("model", model)
+    return model_files.load_model(source, _HERE)
 
 
 def load_accelerator(accelerator: str | Mapping[str, Any]) -> Accelerator:
-    """An accelerator: a preset, or a table of its figures.
+    """Return an accelerator: a preset, or a table of its figures.
 
     Raises
     ------
@@ -112,7 +112,7 @@ def load_accelerator(accelerator: str | Mapping[str, Any]) -> Accelerator:
 
 
 def list_presets(kind: str = "scenarios") -> tuple[str, ...]:
-    """Names of the presets of one kind: scenarios, fabrics, models or accelerators.
+    """Return names of the presets of one kind: scenarios, fabrics, models or accelerators.
 
     Raises
     ------

@@ -312,7 +312,7 @@ def study(
 def design(
     asked: str | Path | Mapping[str, Any], *, executor: Executor | None = None, workers: int = 1
 ) -> StudyResult[DesignAnswer]:
-    """The fabrics of a design study that no other beats; parameters as of `study`.
+    """Return the fabrics of a design study that no other beats; parameters as of `study`.
 
     Raises
     ------
@@ -350,7 +350,7 @@ def _named(scenarios: Sequence[Scenario]) -> dict[str, Scenario]:
 
 
 def _listed(name: str, values: object) -> list[Any]:
-    """What is given as a list, or anything else that can be gone through."""
+    """Return what is given as a list, or anything else that can be gone through."""
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         raise InputError(name, "must be a list", values, "put it into brackets")
     return list(as_written(name, values) if hasattr(values, "tolist") else values)

@@ -89,7 +89,7 @@ class Job:
     collectives: str = "library"
 
     def strategy(self, tp: int, sp: bool, micro_batch: int, cp: int, ep: int, etp: int) -> Strategy:
-        """The sub-graph strategy of a stage with these degrees."""
+        """Return the sub-graph strategy of a stage with these degrees."""
         return Strategy(
             tp=tp,
             sp=sp,
@@ -110,7 +110,7 @@ class Job:
         )
 
     def table(self, tp: int, sp: bool, micro_batch: int, cp: int, ep: int, etp: int) -> LayerTable:
-        """Per-layer figures under these degrees."""
+        """Return per-layer figures under these degrees."""
         strategy = self.strategy(tp, sp, micro_batch, cp, ep, etp)
         check_experts(self.model, strategy)
         return layer_table(

@@ -28,7 +28,7 @@ LEAST_CHUNK = 128
 def search_space(
     search: SearchTable, workload: WorkloadTable, model: Model, fabric: Fabric
 ) -> SearchSpace:
-    """The plans that a job on a fabric may choose from.
+    """Return the plans that a job on a fabric may choose from.
 
     Parameters
     ----------
@@ -104,40 +104,43 @@ def search_space(
 
 
 def _zero_groups(search: SearchTable) -> tuple[int, ...]:
-    """Sizes of groups, 0 for all."""
-    found = tuple(0 if group == "all" else group for group in _listed(search.zero_group, ("all",)))
-    if 0 not in found and set(_listed(search.zero, (1,))) == {0}:
+    """Return sizes of groups, 0 for all."""
+    groups = tuple(0 if group == "all" else group for group in _listed(search.zero_group, ("all",)))
+    if 0 not in groups and set(_listed(search.zero, (1,))) == {0}:
         raise InputError(
             "search.zero_group",
             "must hold all where search.zero is 0, which shards nothing",
             search.zero_group,
             "leave it out, or allow a ZeRO stage",
         )
-    return found
+    return groups
 
 
 def _recomputations(value: Any, model: Model) -> tuple[str, ...]:
-    """Words, sets of modules and methods, each spelled in one way."""
+    """Return words, sets of modules and methods, each spelled in one way."""
     field = "search.recompute"
     listed = value if isinstance(value, list) else RECOMPUTE if value is None else [value]
-    named = dict.fromkeys(
+    names = dict.fromkeys(
         recomputation(
-            one if isinstance(one, str) else one.model_dump(exclude_none=True, mode="json"), field
+            entry if isinstance(entry, str) else entry.model_dump(exclude_none=True, mode="json"),
+            field,
         )
-        for one in listed
+        for entry in listed
     )
-    check_modules(model, named, field)
-    return tuple(named)
+    check_modules(model, names, field)
+    return tuple(names)
 
 
 def _offloads(value: Any) -> tuple[Offload, ...]:
-    """What is listed, each once."""
+    """Return what is listed, each once."""
     field = "search.offload"
     listed = value if isinstance(value, list) else [value]
     return tuple(
         dict.fromkeys(
-            offloading(one if isinstance(one, str) else one.model_dump(exclude_none=True), field)
-            for one in listed
+            offloading(
+                entry if isinstance(entry, str) else entry.model_dump(exclude_none=True), field
+            )
+            for entry in listed
         )
     )
 
@@ -150,15 +153,15 @@ def _expert_tensor(
     rule = "be 1 for a dense model, which has no experts" if dense else "divide what tp may be"
     if search.etp is None and not workload.expert_tensor:
         return () if dense else (1,)
-    found = _chosen("etp", search.etp, [1] if dense else widths, rule)
-    return () if dense else found
+    degrees = _chosen("etp", search.etp, [1] if dense else widths, rule)
+    return () if dense else degrees
 
 
 def _schedules(value: Any, virtual_stages: tuple[int, ...]) -> tuple[str, ...]:
     """Those listed that go with the virtual stages: one without, several with interleaving."""
     listed = _listed(value, USUAL_SCHEDULES)
-    kept = tuple(name for name in listed if name == "interleaved" or 1 in virtual_stages)
-    if not kept or (kept == ("interleaved",) and max(virtual_stages) == 1):
+    schedules = tuple(name for name in listed if name == "interleaved" or 1 in virtual_stages)
+    if not schedules or (schedules == ("interleaved",) and max(virtual_stages) == 1):
         raise InputError(
             "search.schedule",
             f"must go with interleave = {list(virtual_stages)[:6]}",
@@ -166,7 +169,7 @@ def _schedules(value: Any, virtual_stages: tuple[int, ...]) -> tuple[str, ...]:
             "add interleaved for two virtual stages per stage and more, or interleave = 1 for "
             "the others",
         )
-    return kept
+    return schedules
 
 
 def _contexts(tokens: int, devices: int) -> list[int]:
@@ -176,7 +179,7 @@ def _contexts(tokens: int, devices: int) -> list[int]:
 
 
 def _splits(model: Model, width: int) -> bool:
-    """Whether tensor-parallel ranks of a width get whole heads and equal parts of MLPs."""
+    """Return whether tensor-parallel ranks of a width get whole heads and equal parts of MLPs."""
     shared = model.kv_heads % width == 0 or width % model.kv_heads == 0
     inner = all(size % width == 0 for size in (model.ffn, model.shared_ffn, model.expert_ffn))
     return model.heads % width == 0 and shared and inner
@@ -189,17 +192,17 @@ def _listed(value: Any, everything: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _device_orders(value: Any, torus: bool) -> tuple[str, ...]:
-    """Those of the listed orders that the fabric has a meaning for."""
-    asked = _listed(value, ("natural",))
-    kept = tuple(order for order in asked if torus or order not in ("snake", "hilbert"))
-    if not kept:
+    """Return those of the listed orders that the fabric has a meaning for."""
+    listed = _listed(value, ("natural",))
+    orders = tuple(order for order in listed if torus or order not in ("snake", "hilbert"))
+    if not orders:
         raise InputError(
             "search.device_order",
             "must be natural, rail or rack unless the fabric is a torus",
             value,
             "pick natural",
         )
-    return kept
+    return orders
 
 
 def _chosen(
@@ -212,15 +215,15 @@ def _chosen(
             raise InputError(
                 f"search.{name}", "must have a min of at most its max", _bounds(value), "swap them"
             )
-        kept = [entry for entry in valid if value.min <= entry <= value.max]
+        chosen = [entry for entry in valid if value.min <= entry <= value.max]
     else:
-        asked = value if isinstance(value, list) else [value]
-        kept = sorted(set(asked) & set(valid))
-    if not kept:
-        shown = _bounds(value) if isinstance(value, Range) else value
+        listed = value if isinstance(value, list) else [value]
+        chosen = sorted(set(listed) & set(valid))
+    if not chosen:
+        bounds = _bounds(value) if isinstance(value, Range) else value
         nearest = ", ".join(str(entry) for entry in valid[:12])
-        raise InputError(f"search.{name}", f"must {rule}", shown, f"valid are {nearest}")
-    return tuple(kept)
+        raise InputError(f"search.{name}", f"must {rule}", bounds, f"valid are {nearest}")
+    return tuple(chosen)
 
 
 def _bounds(value: Range) -> str:

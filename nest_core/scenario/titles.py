@@ -37,7 +37,7 @@ _LONGEST_STEM = 100
 
 
 def scenario_title(scenario: ScenarioValues) -> str:
-    """Model, devices, fabric with its realised ratios, and batch.
+    """Return model, devices, fabric with its realised ratios, and batch.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def scenario_title(scenario: ScenarioValues) -> str:
 
 
 def page_title(scenario: ScenarioValues) -> str:
-    """The same between dots, devices in a word where their preset is the whole truth.
+    """Return the same between dots, devices in a word where their preset is the whole truth.
 
     Examples
     --------
@@ -64,10 +64,10 @@ def page_title(scenario: ScenarioValues) -> str:
     """
     fabric, called = scenario.fabric, accelerator_title(scenario.accelerator)
     short = _CALLED.match(called)
-    whole = called == scenario.accelerator.name
+    is_preset = called == scenario.accelerator.name
     parts = (
         model_title(scenario.model),
-        f"{fabric.devices:,} {short.group() if short and whole else called}",
+        f"{fabric.devices:,} {short.group() if short and is_preset else called}",
         _arrangement(fabric),
         f"batch {scenario.batch:,}",
     )
@@ -91,7 +91,7 @@ def fabric_title(fabric: Fabric) -> str:
 
 
 def model_title(model: Model) -> str:
-    """A preset's name for what the preset is; else the model's own name, and its size.
+    """Return a preset's name for what the preset is; else the model's own name, and its size.
 
     A preset's name on other sizes would be a false one: it gives way to the family.
     """
@@ -107,35 +107,35 @@ def model_title(model: Model) -> str:
 
 
 def accelerator_title(accelerator: Accelerator) -> str:
-    """A preset's name for what the preset is; else what of it was changed."""
+    """Return a preset's name for what the preset is; else what of it was changed."""
     preset = _accelerators().get(accelerator.name)
     if preset is None:
         return accelerator.name
-    known = load_accelerator(preset)
+    shipped = load_accelerator(preset)
     # What its kernels and links reach is its stack's, not its own, and so are measured curves.
     accelerator = replace(
         accelerator,
-        family=known.family,
-        links_reach=known.links_reach,
-        network_reach=known.network_reach,
-        links=accelerator.links if isinstance(accelerator.links, str) else known.links,
-        network=accelerator.network if isinstance(accelerator.network, str) else known.network,
+        family=shipped.family,
+        links_reach=shipped.links_reach,
+        network_reach=shipped.network_reach,
+        links=accelerator.links if isinstance(accelerator.links, str) else shipped.links,
+        network=accelerator.network if isinstance(accelerator.network, str) else shipped.network,
     )
-    if known == accelerator:
+    if shipped == accelerator:
         return accelerator.name
-    same = replace(accelerator, memory_bytes=known.memory_bytes)
+    same = replace(accelerator, memory_bytes=shipped.memory_bytes)
     memory = f"{to_gib(accelerator.memory_bytes):.4g} GiB"
-    if same == known:
+    if same == shipped:
         return (
             f"{accelerator.name} limited to {memory}"
-            if (accelerator.memory_bytes < known.memory_bytes)
+            if (accelerator.memory_bytes < shipped.memory_bytes)
             else f"{accelerator.name} given {memory}"
         )
     return f"changed {accelerator.name} ({memory})"
 
 
 def file_stem(title: str) -> str:
-    """A title as the name of a file, without its ending.
+    """Return a title as the name of a file, without its ending.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def file_stem(title: str) -> str:
 
 
 def _arrangement(fabric: Fabric) -> str:
-    """The kind of a fabric with its realised ratios and how much of it failed."""
+    """Return the kind of a fabric with its realised ratios and how much of it failed."""
     words, gone = fabric.arrangement(), len(fabric.missing)
     return f"{words}, {gone:,} failed" if gone else words
 

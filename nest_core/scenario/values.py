@@ -113,7 +113,7 @@ class ScenarioValues(Job):
 
 
 def scenario_document(name: str, folder: Path | None = None) -> tuple[dict[str, Any], Path | None]:
-    """The TOML document of a scenario preset or file, and the folder its paths start from.
+    """Return the TOML document of a scenario preset or file, and the folder its paths start from.
 
     Parameters
     ----------
@@ -169,11 +169,11 @@ def expanded(
     check_plain("the scenario", dict(document))
     check_plain("the overrides", dict(overrides or {}))
     merged = copy.deepcopy(dict(document))
-    own = merged.pop("override", {})
-    if not isinstance(own, dict):
-        raise InputError("override", "must be a table", own, "write [override]")
-    asked = copy.deepcopy(dict(overrides or {}))
-    changes = {key: value for key, value in own.items() if key not in asked} | asked
+    file_overrides = merged.pop("override", {})
+    if not isinstance(file_overrides, dict):
+        raise InputError("override", "must be a table", file_overrides, "write [override]")
+    given = copy.deepcopy(dict(overrides or {}))
+    changes = {key: value for key, value in file_overrides.items() if key not in given} | given
     for key in ("fabric", "accelerator"):
         if key in changes:
             merged[key] = changes.pop(key)
@@ -183,7 +183,7 @@ def expanded(
 
 
 def load_fabric(name: str, folder: Path | None = HERE) -> Fabric:
-    """A fabric preset, or a file in any format that can be imported.
+    """Return a fabric preset, or a file in any format that can be imported.
 
     What a foreign format does not state is assumed, and logged as a warning.
 
@@ -197,7 +197,7 @@ def load_fabric(name: str, folder: Path | None = HERE) -> Fabric:
 
 
 def fabric_document(name: str, folder: Path | None = None) -> dict[str, Any]:
-    """The document of a fabric preset, as its schema has it.
+    """Return the document of a fabric preset, as its schema has it.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ def fabric_document(name: str, folder: Path | None = None) -> dict[str, Any]:
 
 
 def _is_fabric(path: Path) -> bool:
-    """Whether a file's ending is .toml, or that of a format that can be imported."""
+    """Return whether a file's ending is .toml, or that of a format that can be imported."""
     if path.suffix in ("", ".toml"):
         return path.suffix == ".toml"
     from nest_core.interop.formats import FORMATS  # yaml and XML are not for every start
@@ -232,10 +232,10 @@ def _fabric_file(path: Path) -> dict[str, Any]:
         return load_toml(path)
     from nest_core.interop.formats import read_fabric  # yaml and XML are not for every start
 
-    found = read_fabric(read_text(path).encode(), path.name)
-    for note in found.notes:
+    imported = read_fabric(read_text(path).encode(), path.name)
+    for note in imported.notes:
         _LOG.warning("%s: %s", printable(path.name), printable(note))
-    return found.document
+    return imported.document
 
 
 def _table_of(key: str, value: Any, folder: Path | None) -> Any:
@@ -350,17 +350,17 @@ def _scenario(file: ScenarioFile, folder: Path | None) -> ScenarioValues:
     )
 
 
-def _stack(asked: str | StackFile | None, accelerator: Accelerator, folder: Path | None) -> Stack:
-    """The stack that is named, else the accelerator's default."""
+def _stack(named: str | StackFile | None, accelerator: Accelerator, folder: Path | None) -> Stack:
+    """Return the stack that is named, else the accelerator's default."""
     family = accelerator.family.name
-    if asked is None:
+    if named is None:
         return default_stack(family)
-    stack = load_stack(asked, folder) if isinstance(asked, str) else stack_of_table(asked)
+    stack = load_stack(named, folder) if isinstance(named, str) else stack_of_table(named)
     if family not in (*stack.families, UNCALIBRATED):
         raise InputError(
             "stack",
             f"must run on {accelerator.name}",
             stack.name,
-            "pick " + (", ".join(known.name for known in stacks_of(family)) or "none"),
+            "pick " + (", ".join(usable.name for usable in stacks_of(family)) or "none"),
         )
     return stack

@@ -71,11 +71,11 @@ class Comparison:
         return len({(job.model, job.sequence, job.batch) for job in jobs}) == 1
 
     def lines(self) -> tuple[ComparisonLine, ...]:
-        """The table: one line per figure, a value and a text per candidate."""
+        """Return the table: one line per figure, a value and a text per candidate."""
         return lines(self.candidates, self.budget)
 
     def at(self, changes: Mapping[str, Any], tokens: float | None = None) -> Comparison:
-        """The same plans under other prices.
+        """Return the same plans under other prices.
 
         Parameters
         ----------
@@ -99,7 +99,7 @@ class Comparison:
         return Comparison(tuple(moved), self.budget)
 
     def rows(self) -> list[dict[str, float | str | None]]:
-        """One row per candidate: its name, then every figure; units stand in the names."""
+        """Return one row per candidate: its name, then every figure; units stand in the names."""
         table = self.lines()
         return [
             {"scenario": candidate.name, **{line.column: line.values[place] for line in table}}
@@ -159,7 +159,7 @@ def compare(
     limit = _budget(budget, _owned(values[0], listed).network)
     steps = len(values) * (1 + (limit is not None) + level_wise)
     if failures:
-        steps += sum(len(tiers_at_risk(one.fabric)) for one in values)
+        steps += sum(len(tiers_at_risk(value.fabric)) for value in values)
     numbers = itertools.count()
     candidates = [
         _candidate(
@@ -178,8 +178,8 @@ def compare(
     keys = differing(settings)
     return Comparison(
         tuple(
-            replace(candidate, settings=tuple((key, own.get(key, "")) for key in keys))
-            for candidate, own in zip(candidates, settings, strict=True)
+            replace(candidate, settings=tuple((key, setting.get(key, "")) for key in keys))
+            for candidate, setting in zip(candidates, settings, strict=True)
         ),
         limit,
     )
@@ -311,13 +311,13 @@ def settings_of(scenario: Scenario) -> dict[str, str]:
     sizes = {key: changes.pop(key) for key in list(changes) if key.startswith(f"{_MODEL}.")}
     for key, value in changes.items():
         assign(merged, key, value)
-    whole = checked(ScenarioFile, merged).model_dump(by_alias=True, exclude_none=True)
-    del whole["baselines"]
-    found: dict[str, str] = {}
-    _flatten("", whole, found)
-    model = whole["workload"]["model"]
-    found[_MODEL] = str(model["name"] if isinstance(model, dict) else model)
-    return found | {key: _text(value) for key, value in sizes.items()}
+    table = checked(ScenarioFile, merged).model_dump(by_alias=True, exclude_none=True)
+    del table["baselines"]
+    settings: dict[str, str] = {}
+    _flatten("", table, settings)
+    model = table["workload"]["model"]
+    settings[_MODEL] = str(model["name"] if isinstance(model, dict) else model)
+    return settings | {key: _text(value) for key, value in sizes.items()}
 
 
 def differing(every: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
@@ -326,12 +326,14 @@ def differing(every: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
     A key that some lack counts if all have the table it stands in: a torus has no
     ``fabric.clos``, which ``fabric.kind`` says already.
     """
-    keys = dict.fromkeys(key for one in every for key in one)
+    keys = dict.fromkeys(key for settings in every for key in settings)
     return tuple(
         key
         for key in keys
-        if len({one.get(key) for one in every}) > 1
-        and all(key in one or _has_table(one, key.rpartition(".")[0]) for one in every)
+        if len({settings.get(key) for settings in every}) > 1
+        and all(
+            key in settings or _has_table(settings, key.rpartition(".")[0]) for settings in every
+        )
     )
 
 
@@ -355,7 +357,7 @@ def _flatten(path: str, value: Any, found: dict[str, str]) -> None:
 
 
 def _text(value: Any) -> str:
-    """A value as a person reads it.
+    """Return a value as a person reads it.
 
     Examples
     --------

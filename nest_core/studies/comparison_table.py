@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from itertools import zip_longest
 
 from nest_core.bill.prices import PriceRange
 from nest_core.costs.plan_words import plan_fields
@@ -32,6 +33,7 @@ __all__ = ["ComparisonLine", "lines"]
 Value = float | str | None
 _SAME = 5e-4
 _NOTHING_S = 1e-9
+_ROUNDING = 5e-6
 _FAILED = "One switch failed"
 
 
@@ -73,7 +75,7 @@ class ComparisonLine:
 
 
 def lines(candidates: Sequence[Candidate], budget: Budget | None) -> tuple[ComparisonLine, ...]:
-    """All figures of a comparison; parts stand together.
+    """Return all figures of a comparison; parts stand together.
 
     What differs from the first says by how much on one line: figures that follow from another one
     alone (iteration time from throughput, a device's part from the whole) do not repeat it.
@@ -100,12 +102,12 @@ def _numbers(
     *,
     beside: bool = True,
 ) -> ComparisonLine:
-    """A line of quantities, each beside the first unless that says nothing."""
+    """Return a line of quantities, each beside the first unless that says nothing."""
     first = values[0] if beside else None
     relative = tuple(value / first - 1 if first and value is not None else None for value in values)
     texts = tuple(
-        NOTHING if value is None else words(value) + _beside(apart)
-        for value, apart in zip(values, relative, strict=True)
+        NOTHING if value is None else words(value) + _beside(difference)
+        for value, difference in zip(values, relative, strict=True)
     )
     return ComparisonLine(part, figure, unit, tuple(values), texts, relative)
 
@@ -123,15 +125,15 @@ def _words(part: str, figure: str, texts: Sequence[str], unit: str = "") -> Comp
 
 def _result(every: Sequence[Candidate]) -> list[ComparisonLine]:
     part = "Result"
-    found = [
+    rows = [
         _numbers(
             part,
             "Throughput",
             "tokens/s",
-            [one.tokens_per_s for one in every],
+            [candidate.tokens_per_s for candidate in every],
             lambda rate: quantity(rate, "tokens/s"),
         ),
-        _words(part, f"{SHARE:.0%} interval", [_span(one) for one in every]),
+        _words(part, f"{SHARE:.0%} interval", [_span(candidate) for candidate in every]),
         _numbers(
             part,
             "Sequences",
@@ -145,37 +147,41 @@ def _result(every: Sequence[Candidate]) -> list[ComparisonLine]:
         ),
         _numbers(part, "MFU", "1", _of(every, "mfu"), percent, beside=False),
         _numbers(part, "Pipeline bubble", "1", _of(every, "bubble"), percent, beside=False),
-        _words(part, "Slowest stage", [_slowest(one.report) for one in every]),
+        _words(part, "Slowest stage", [_slowest(candidate.report) for candidate in every]),
     ]
-    if any(one.report is None for one in every):
-        found.append(_words(part, "Why no plan", [one.reason or NOTHING for one in every]))
-    if any(one.gap > 0 for one in every):
-        gaps = [one.gap if one.report else None for one in every]
-        found.append(
+    if any(candidate.report is None for candidate in every):
+        rows.append(
+            _words(part, "Why no plan", [candidate.reason or NOTHING for candidate in every])
+        )
+    if any(candidate.gap > 0 for candidate in every):
+        gaps = [candidate.gap if candidate.report else None for candidate in every]
+        rows.append(
             _numbers(part, "Distance from the optimum at most", "1", gaps, percent, beside=False)
         )
-    return found
+    return rows
 
 
 def _level_wise(every: Sequence[Candidate]) -> list[ComparisonLine]:
     """What NEST's program promised, takes, and loses by; nothing where it was not asked for."""
-    if all(one.nest is None for one in every):
+    if all(baseline.nest is None for baseline in every):
         return []
     part = NAMES["nest"]
-    found = [one.nest for one in every]
-    runs = [one.report if one and one.feasible else None for one in found]
+    baselines = [baseline.nest for baseline in every]
+    runs = [baseline.report if baseline and baseline.feasible else None for baseline in baselines]
     takes = [run.iteration_s if run else None for run in runs]
-    promised = [one.promised_s if one and one.feasible else None for one in found]
-    falls = [one.waterfall if one else None for one in found]
-    told = [
+    promised = [
+        baseline.promised_s if baseline and baseline.feasible else None for baseline in baselines
+    ]
+    falls = [baseline.waterfall if baseline else None for baseline in baselines]
+    rows = [
         _numbers(part, "Iteration time", "s", takes, humanise_seconds, beside=False),
         _numbers(part, "Promised", "s", promised, humanise_seconds, beside=False),
     ]
     for term in fields(Waterfall):
         lost = [getattr(fall, term.name) if fall else None for fall in falls]
         cause = f"Lost to its {term.name.replace('_', ' ')}"
-        told.append(_numbers(part, cause, "s", lost, _signed_seconds, beside=False))
-    return told
+        rows.append(_numbers(part, cause, "s", lost, _signed_seconds, beside=False))
+    return rows
 
 
 def _signed_seconds(value: float) -> str:
@@ -185,7 +191,7 @@ def _signed_seconds(value: float) -> str:
 
 
 def _of(every: Sequence[Candidate], field: str) -> list[float | None]:
-    return [getattr(one.report, field) if one.report else None for one in every]
+    return [getattr(candidate.report, field) if candidate.report else None for candidate in every]
 
 
 def _span(one: Candidate) -> str:
@@ -211,28 +217,46 @@ def _cost(every: Sequence[Candidate]) -> list[ComparisonLine]:
             part,
             "Network price",
             "USD",
-            [one.bill.price_usd.typical for one in every],
+            [candidate.bill.price_usd.typical for candidate in every],
             format_money,
         ),
         _words(
-            part, "Price, low to high", [_ends(one.bill.price_usd, format_money) for one in every]
+            part,
+            "Price, low to high",
+            [_ends(candidate.bill.price_usd, format_money) for candidate in every],
         ),
         _numbers(
             part,
             "Network price per device",
             "USD",
-            [one.usd_per_device for one in every],
+            [candidate.usd_per_device for candidate in every],
             format_money,
             beside=False,
         ),
-        _numbers(part, "Network power", "W", [one.bill.power_W.typical for one in every], _watts),
-        _words(part, "Power, low to high", [_ends(one.bill.power_W, _watts) for one in every]),
-        _numbers(part, "Power with accelerators", "W", [one.all_power_W for one in every], _watts),
+        _numbers(
+            part,
+            "Network power",
+            "W",
+            [candidate.bill.power_W.typical for candidate in every],
+            _watts,
+        ),
+        _words(
+            part,
+            "Power, low to high",
+            [_ends(candidate.bill.power_W, _watts) for candidate in every],
+        ),
+        _numbers(
+            part,
+            "Power with accelerators",
+            "W",
+            [candidate.all_power_W for candidate in every],
+            _watts,
+        ),
         _numbers(
             part,
             "Throughput per network watt",
             "tokens/s/W",
-            [one.tokens_per_s_per_W for one in every],
+            [candidate.tokens_per_s_per_W for candidate in every],
             lambda rate: f"{humanise(rate)} tokens/s per W",
             beside=False,
         ),
@@ -240,27 +264,29 @@ def _cost(every: Sequence[Candidate]) -> list[ComparisonLine]:
 
 
 def _whole(bills: Sequence[Candidate]) -> list[ComparisonLine]:
-    """What each costs to buy and to keep, of what has a source."""
+    """Return what each costs to buy and to keep, of what has a source."""
     part = f"Whole bill over {bills[0].owned.years:g} years"
-    totals = [one.owned.total_usd for one in bills]
-    tokens = [typical(one.usd_per_million_tokens) for one in bills]
-    hourly = [typical(one.owned.usd_per_device_hour) for one in bills]
-    found = [
+    totals = [bill.owned.total_usd for bill in bills]
+    tokens = [typical(bill.usd_per_million_tokens) for bill in bills]
+    hourly = [typical(bill.owned.usd_per_device_hour) for bill in bills]
+    rows = [
         _numbers(part, "Whole bill", "USD", [total.typical for total in totals], format_money),
         _words(part, "Whole bill, low to high", [_ends(total, format_money) for total in totals]),
         _numbers(part, "Per million tokens", "USD", tokens, format_money),
         _numbers(part, "Per accelerator-hour", "USD", hourly, _cents),
-        _numbers(part, "Tokens per kWh", "1/kWh", [one.tokens_per_kWh for one in bills], humanise),
+        _numbers(
+            part, "Tokens per kWh", "1/kWh", [bill.tokens_per_kWh for bill in bills], humanise
+        ),
         _numbers(
             part,
             "Days to train",
             "days",
-            [one.training.days if one.training else None for one in bills],
+            [bill.training.days if bill.training else None for bill in bills],
             lambda days: f"{days:.3g}",
         ),
     ]
-    missing = [", ".join(one.owned.missing) or NOTHING for one in bills]
-    return [*found, _words(part, "Without, for no source states it", missing)]
+    missing = [", ".join(bill.owned.missing) or NOTHING for bill in bills]
+    return [*rows, _words(part, "Without, for no source states it", missing)]
 
 
 def _cents(value: float) -> str:
@@ -268,40 +294,34 @@ def _cents(value: float) -> str:
 
 
 def _failed(every: Sequence[Candidate]) -> list[ComparisonLine]:
-    found: list[ComparisonLine] = []
-    for place in range(max((len(one.losses) for one in every), default=0)):
-        losses = [one.losses[place] if len(one.losses) > place else None for one in every]
+    rows: list[ComparisonLine] = []
+    for losses in zip_longest(*(candidate.losses for candidate in every)):
         names = " or ".join(dict.fromkeys(loss.tier for loss in losses if loss))
-        kept = [None if loss is None else loss.kept for loss in losses]
-        again = [None if loss is None else loss.replanned for loss in losses]
-        found += [
-            _failed_line(f"Throughput without one {names}, same plan", kept),
-            _failed_line(f"Throughput without one {names}, planned anew", again),
-        ]
+        without = f"Throughput without one {names}"
+        same_plan = [loss.same_plan if loss else None for loss in losses]
+        replanned = [loss.replanned if loss else None for loss in losses]
+        rows.append(_loss_line(f"{without}, same plan", same_plan))
+        rows.append(_loss_line(f"{without}, planned anew", replanned))
         if any(loss and loss.by_batch for loss in losses):
-            found.append(
-                _failed_line(
-                    f"Without one {names}: of that because the batch does not divide",
-                    [None if loss is None else loss.by_batch for loss in losses],
-                )
-            )
+            by_batch = f"Without one {names}: of that because the batch does not divide"
+            rows.append(_loss_line(by_batch, [loss.by_batch if loss else None for loss in losses]))
         notes = [loss.note if loss and loss.note else NOTHING for loss in losses]
         if set(notes) != {NOTHING}:
-            found.append(_words(_FAILED, f"Without one {names}", notes))
-    return found
+            rows.append(_words(_FAILED, f"Without one {names}", notes))
+    return rows
 
 
-def _failed_line(figure: str, lost: Sequence[float | None]) -> ComparisonLine:
+def _loss_line(figure: str, lost: Sequence[float | None]) -> ComparisonLine:
     values = tuple(None if share is None else -share for share in lost)
-    texts = tuple(NOTHING if value is None else _change(value) for value in values)
+    texts = tuple(
+        NOTHING
+        if value is None
+        else "0 %"  # what rounding leaves is no difference
+        if abs(value) < _ROUNDING
+        else signed(value, percent)
+        for value in values
+    )
     return ComparisonLine(_FAILED, figure, "1", values, texts, (None,) * len(values))
-
-
-def _change(value: float) -> str:
-    """A signed share; what rounding leaves is none."""
-    if abs(value) < 5e-6:
-        return "0 %"
-    return f"{'+' if value > 0 else '−'}{percent(abs(value))}"
 
 
 def _at_budget(every: Sequence[Candidate], budget: Budget | None) -> list[ComparisonLine]:
@@ -309,43 +329,43 @@ def _at_budget(every: Sequence[Candidate], budget: Budget | None) -> list[Compar
         return []
     unit, write = ("USD", format_money) if budget.kind == "price" else ("W", _watts)
     part = f"At equal budget: network {budget.kind} up to {write(budget.value)}"
-    there = [one.at_budget for one in every]
+    scaled = [candidate.at_budget for candidate in every]
     used = [
-        f"{found.report.plan.devices_used:,}" if found and found.report else NOTHING
-        for found in there
+        f"{fabric.report.plan.devices_used:,}" if fabric and fabric.report else NOTHING
+        for fabric in scaled
     ]
     table = [
         _numbers(
             part,
             "Devices within budget",
             "",
-            [float(found.devices) if found and found.devices else None for found in there],
+            [float(fabric.devices) if fabric and fabric.devices else None for fabric in scaled],
             lambda count: f"{count:,.0f}",
         ),
         _numbers(
             part,
             f"Network {budget.kind} within budget",
             unit,
-            [found.spent(budget.kind) if found else None for found in there],
+            [fabric.spent(budget.kind) if fabric else None for fabric in scaled],
             write,
         ),
         _numbers(
             part,
             "Throughput within budget",
             "tokens/s",
-            [found.tokens_per_s if found else None for found in there],
+            [fabric.tokens_per_s if fabric else None for fabric in scaled],
             lambda rate: quantity(rate, "tokens/s"),
         ),
         _words(part, "Devices that this plan uses", used),
     ]
-    notes = [found.note if found and found.note else NOTHING for found in there]
+    notes = [fabric.note if fabric and fabric.note else NOTHING for fabric in scaled]
     if set(notes) != {NOTHING}:
         table.append(_words(part, "What limits it", notes))
     return table
 
 
 def _plan(every: Sequence[Candidate]) -> list[ComparisonLine]:
-    plans = [_plan_fields(one.report) if one.report else {} for one in every]
+    plans = [_plan_fields(candidate.report) if candidate.report else {} for candidate in every]
     names = dict.fromkeys(name for plan in plans for name in plan)
     return [_words("Plan", name, [plan.get(name, NOTHING) for plan in plans]) for name in names]
 
@@ -366,28 +386,32 @@ def _extent(counts: Sequence[int]) -> str:
 def _fabric(every: Sequence[Candidate]) -> list[ComparisonLine]:
     part = "Fabric"
     return [
-        _words(part, "Fabric", [fabric_title(one.scenario.fabric) for one in every]),
+        _words(part, "Fabric", [fabric_title(candidate.scenario.fabric) for candidate in every]),
         _numbers(
             part,
             "Devices",
             "",
-            [float(one.scenario.fabric.devices) for one in every],
+            [float(candidate.scenario.fabric.devices) for candidate in every],
             lambda count: f"{count:,.0f}",
         ),
-        _words(part, "Switches", [_switches(one) for one in every]),
+        _words(part, "Switches", [_switches(candidate) for candidate in every]),
         _words(
             part,
             "Realised ratios",
-            ["; ".join(one.scenario.fabric.realised_ratios()) or NOTHING for one in every],
+            [
+                "; ".join(candidate.scenario.fabric.realised_ratios()) or NOTHING
+                for candidate in every
+            ],
         ),
         _words(
             part,
             "Bandwidth per device by level",
             [
                 ", ".join(
-                    f"{level.name} {humanise_rate(level.bandwidth_Bps)}" for level in one.levels
+                    f"{level.name} {humanise_rate(level.bandwidth_Bps)}"
+                    for level in candidate.levels
                 )
-                for one in every
+                for candidate in every
             ],
         ),
     ]
@@ -404,14 +428,14 @@ def _settings(every: Sequence[Candidate]) -> list[ComparisonLine]:
         _words(
             "Scenario",
             name if called.count(name) == 1 else f"{name} ({_table_of(key)})",
-            [dict(one.settings)[key] or NOTHING for one in every],
+            [dict(candidate.settings)[key] or NOTHING for candidate in every],
         )
         for key, name in zip(keys, called, strict=True)
     ]
 
 
 def _called(key: str) -> str:
-    """What people call a key; of a list's later entries with their number."""
+    """Return what people call a key; of a list's later entries with their number."""
     *_, last = key.split(".")
     number = f" (no. {int(last) + 1})" if last.isdigit() and int(last) else ""
     try:

@@ -9,6 +9,7 @@ models erred together, which makes ties rather too wide than too narrow.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -81,8 +82,8 @@ class Contender:
     @property
     def worst_loss(self) -> tuple[float, str] | None:
         """Share of throughput that the worst single switch takes of any model, and which it is."""
-        known = [bill.worst_loss for bill in self.bills]
-        return None if None in known else max(one for one in known if one)
+        losses = [bill.worst_loss for bill in self.bills]
+        return None if None in losses else max(loss for loss in losses if loss)
 
     @property
     def _place(self) -> tuple[float, float]:
@@ -99,16 +100,16 @@ class DesignChoice:
     goal : str
     contenders : tuple of Contender
         In order; the first is the choice.
-    apart : (contenders, contenders)
+    log_sd : (contenders, contenders)
         Standard deviations of the logarithms of their ratios of days.
     """
 
     goal: Goal
     contenders: tuple[Contender, ...]
-    apart: FloatArray
+    log_sd: FloatArray
 
 
-def weigh(study: Study, found: Designed, pool: WorkerPool | None = None) -> DesignChoice:
+def weigh(study: Study, searched: Designed, pool: WorkerPool | None = None) -> DesignChoice:
     """Plan the Pareto set once more with failures and intervals, and put it in order.
 
     Raises
@@ -118,61 +119,59 @@ def weigh(study: Study, found: Designed, pool: WorkerPool | None = None) -> Desi
     """
     tokens, goal = tokens_of(study), study.design.goal if study.design else "days"
     with (pool or WorkerPool()).open() as executor:
-        asked = [
+        futures = [
             [
                 executor.submit(
                     bill_of_scenario,
-                    one.design.name,
-                    replace(member.scenario, overrides=change),
+                    planned.design.name,
+                    replace(member.scenario, overrides=planned.design.changes),
                     failures=True,
                 )
                 for member in study.members
             ]
-            for one in found.pareto
-            if (change := one.design.changes)
+            for planned in searched.pareto
         ]
-        billed = [tuple(future.result() for future in row) for row in asked]
+        rows = [tuple(future.result() for future in row) for row in futures]
     pairs = [
-        (one, bills)
-        for one, bills in zip(found.pareto, billed, strict=True)
+        (planned, bills)
+        for planned, bills in zip(searched.pareto, rows, strict=True)
         if all(bill.report for bill in bills)
     ]
     weights = np.array([member.weight for member in study.members])
-    apart = _apart([bills for _, bills in pairs], weights)
     contenders = [
         Contender(
-            one,
+            planned,
             bills,
             0,
-            value_of(goal, one, bills[0]),
-            _span(bills, weights, tokens, one.days),
+            value_of(goal, planned, bills[0]),
+            _span(bills, weights, tokens, planned.days),
             (),
         )
-        for one, bills in pairs
+        for planned, bills in pairs
     ]
-    costs = np.array([cost_of(goal, one.planned) for one in contenders])
-    return _ordered(goal, contenders, costs, apart)
+    costs = np.array([cost_of(goal, planned) for planned, _ in pairs])
+    return _ordered(goal, contenders, costs, _log_sd([bills for _, bills in pairs], weights))
 
 
 def cost_of(goal: Goal, one: Planned) -> float:
-    """What the goal makes least: days, or dollars or watts over what is trained."""
+    """Return what the goal makes least: days, or dollars or watts over what is trained."""
     if goal == "days":
         return one.days
     return one.days * (one.design.power_W if goal == "tokens_per_W" else one.design.price_usd)
 
 
 def value_of(goal: Goal, one: Planned, bill: WholeBill) -> float:
-    """The goal's figure; see `Contender`."""
+    """Return the goal's figure; see `Contender`."""
     if goal == "days":
         return one.days
     rate = one.tokens_per_s * one.days / cost_of(goal, one)
-    whole = bill.owned
-    sold_s = whole.years * HOURS_PER_YEAR * 3600.0 * (whole.sold_share or 1.0)
+    owned = bill.owned
+    sold_s = owned.years * HOURS_PER_YEAR * 3600.0 * (owned.sold_share or 1.0)
     return rate * sold_s if goal == "tokens_per_usd" else rate
 
 
 def in_words(goal: Goal, value: float) -> str:
-    """The goal's figure to be read.
+    """Return the goal's figure to be read.
 
     Examples
     --------
@@ -182,76 +181,72 @@ def in_words(goal: Goal, value: float) -> str:
     return quantity(value, GOAL_UNITS[goal])
 
 
-def choose(costs: FloatArray, apart: FloatArray, places: Sequence[tuple[float, float]]) -> int:
+def choose(costs: FloatArray, log_sd: FloatArray, places: Sequence[tuple[float, float]]) -> int:
     """Of designs that tie with the one of least cost, that of the first place.
 
     Parameters
     ----------
     costs : (n,)
-    apart : (n, n)
+    log_sd : (n, n)
     places : sequence of (price, worst loss)
     """
-    return min(ties_of(costs, apart, int(costs.argmin())), key=lambda one: (places[one], one))
+    return min(
+        ties_of(costs, log_sd, int(costs.argmin())), key=lambda place: (places[place], place)
+    )
 
 
-def ties_of(costs: FloatArray, apart: FloatArray, one: int) -> list[int]:
-    """Places of those that cannot be told from one, itself among them."""
-    off = np.abs(np.log(costs / costs[one]))
-    return [int(n) for n in np.flatnonzero((off < WIDTH * apart[one]) | (off == 0.0))]
+def ties_of(costs: FloatArray, log_sd: FloatArray, place: int) -> list[int]:
+    """Return the places of those that cannot be told from one, itself among them."""
+    off = np.abs(np.log(costs / costs[place]))
+    return [int(n) for n in np.flatnonzero((off < WIDTH * log_sd[place]) | (off == 0.0))]
 
 
 def _ordered(
-    goal: Goal, contenders: Sequence[Contender], costs: FloatArray, apart: FloatArray
+    goal: Goal, contenders: Sequence[Contender], costs: FloatArray, log_sd: FloatArray
 ) -> DesignChoice:
-    """Rank by rank: the best of those that are left, with all that tie with it."""
-    left: set[int] = set(range(len(contenders)))
+    """Rank by rank: the best of those that have no rank yet, with all that tie with it."""
+    unranked: set[int] = set(range(len(contenders)))
     order: list[int] = []
     ranks: dict[int, int] = {}
-    while left:
-        best = min(left, key=lambda one: (costs[one], one))
-        tied = [one for one in ties_of(costs, apart, best) if one in left]
+    while unranked:
+        best = min(unranked, key=lambda place: (costs[place], place))
+        tied = [place for place in ties_of(costs, log_sd, best) if place in unranked]
         ranks |= dict.fromkeys(tied, len(order) + 1)
-        order += sorted(tied, key=lambda one: (contenders[one]._place, one))
-        left -= set(tied)
-    names = [one.name for one in contenders]
-    placed = tuple(
+        order += sorted(tied, key=lambda place: (contenders[place]._place, place))
+        unranked -= set(tied)
+    names = [contender.name for contender in contenders]
+    ranked = tuple(
         replace(
-            contenders[one],
-            rank=ranks[one],
-            ties=tuple(names[n] for n in ties_of(costs, apart, one) if n != one),
+            contenders[place],
+            rank=ranks[place],
+            ties=tuple(names[n] for n in ties_of(costs, log_sd, place) if n != place),
         )
-        for one in order
+        for place in order
     )
-    return DesignChoice(goal, placed, apart[np.ix_(order, order)])
+    return DesignChoice(goal, ranked, log_sd[np.ix_(order, order)])
 
 
-def _shares(bills: Sequence[WholeBill], weights: FloatArray) -> FloatArray:
-    """Of the time of a mix, what every model takes."""
-    times = weights / np.array([bill.tokens_per_s for bill in bills], dtype=float)
-    return np.asarray(times / times.sum())
-
-
-def _apart(billed: Sequence[Sequence[WholeBill]], weights: FloatArray) -> FloatArray:
-    """Standard deviations of the logarithms of ratios of days, pair by pair."""
-    count = len(billed)
-    found = np.zeros((count, count))
-    shares = [_shares(bills, weights) for bills in billed]
-    for one in range(count):
-        for other in range(one):
-            pairs = zip(billed[one], billed[other], strict=True)
-            each = [
-                paired_sd(a.sureness, b.sureness) if a.sureness and b.sureness else math.inf
-                for a, b in pairs
-            ]
-            mean = (shares[one] + shares[other]) / 2.0
-            found[one, other] = found[other, one] = float(mean @ np.array(each))
-    return found
+def _log_sd(rows: Sequence[Sequence[WholeBill]], weights: FloatArray) -> FloatArray:
+    """Return the standard deviations of the logarithms of ratios of days, pair by pair."""
+    sd = np.zeros((len(rows), len(rows)))
+    times = [weights / np.array([bill.tokens_per_s for bill in bills], float) for bills in rows]
+    shares = [time / time.sum() for time in times]  # of the time of the mix, of every model
+    for a, b in itertools.combinations(range(len(rows)), 2):
+        of_models = [
+            paired_sd(b_bill.sureness, a_bill.sureness)
+            if a_bill.sureness and b_bill.sureness
+            else math.inf
+            for b_bill, a_bill in zip(rows[b], rows[a], strict=True)
+        ]
+        mean = (shares[b] + shares[a]) / 2.0
+        sd[a, b] = sd[b, a] = float(mean @ np.array(of_models))
+    return sd
 
 
 def _span(
     bills: Sequence[WholeBill], weights: FloatArray, tokens: float, days: float
 ) -> tuple[float, float]:
-    """The ends of every model's interval, as if they came together."""
+    """Return the ends of every model's interval, as if they came together."""
     ends = np.zeros(2)
     for bill, weight in zip(bills, weights, strict=True):
         if bill.sureness is not None and bill.tokens_per_s:

@@ -22,7 +22,7 @@ from nest_core.studies.design_space import Design
 from nest_core.studies.study import Study
 from nest_core.studies.whole_bill import scenario_prices
 
-__all__ = ["GrowthPhase", "Way", "ways_to_grow"]
+__all__ = ["GrowthPath", "GrowthPhase", "ways_to_grow"]
 
 SMALL, ROOM = "as small as it can be", "with the tiers of the last phase"
 
@@ -49,7 +49,7 @@ class GrowthPhase:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class GrowthPath:
     """A design and how it grows.
 
     Parameters
@@ -81,8 +81,8 @@ class Way:
         return sum(phase.recabled for phase in self.phases)
 
 
-def ways_to_grow(study: Study, designs: Sequence[Design]) -> tuple[Way, ...]:
-    """The ways of some designs of a study with phases; without phases none.
+def ways_to_grow(study: Study, designs: Sequence[Design]) -> tuple[GrowthPath, ...]:
+    """Return the ways of some designs of a study with phases; without phases none.
 
     Limits hold in the first phase, in which a design is bought.
     """
@@ -91,12 +91,12 @@ def ways_to_grow(study: Study, designs: Sequence[Design]) -> tuple[Way, ...]:
         return ()
     member = study.members[0]
     prices = scenario_prices(member.scenario)
-    found = [way for design in designs for way in _ways(design, table.phases, prices)]
-    least = min((way.phases[0].paid_usd for way in found), default=0.0)
-    return tuple(replace(way, regret_usd=way.phases[0].paid_usd - least) for way in found)
+    ways = [way for design in designs for way in _ways(design, table.phases, prices)]
+    least = min((way.phases[0].paid_usd for way in ways), default=0.0)
+    return tuple(replace(way, regret_usd=way.phases[0].paid_usd - least) for way in ways)
 
 
-def _ways(design: Design, devices: Sequence[int], prices: Prices) -> Iterator[Way]:
+def _ways(design: Design, devices: Sequence[int], prices: Prices) -> Iterator[GrowthPath]:
     fabrics, reason = [design.fabric], ""
     for count in devices[1:]:
         try:
@@ -105,43 +105,43 @@ def _ways(design: Design, devices: Sequence[int], prices: Prices) -> Iterator[Wa
             reason = f"none of {count:,} devices: {error}"
             break
     small = _phases(fabrics, design.accelerator, prices)
-    yield Way(design.name, SMALL, small, reason)
+    yield GrowthPath(design.name, SMALL, small, reason)
     last = fabrics[-1]
     if isinstance(last, Clos) and len({phase.tiers for phase in small}) > 1:
         try:
             roomy = [replace(last, devices=fabric.devices) for fabric in fabrics]
         except InputError:
             return  # fewer devices than a fabric of so many tiers can have
-        yield Way(design.name, ROOM, _phases(roomy, design.accelerator, prices), reason)
+        yield GrowthPath(design.name, ROOM, _phases(roomy, design.accelerator, prices), reason)
 
 
 def _phases(fabrics: Sequence[Fabric], accelerator: str, prices: Prices) -> tuple[GrowthPhase, ...]:
-    found: list[GrowthPhase] = []
+    phases: list[GrowthPhase] = []
     bought: Counter[tuple[str, str]] = Counter()
     before: Counter[tuple[str, str]] = Counter()
     for fabric in fabrics:
         bill = owned(fabric, prices, accelerator)
-        links = Counter((one.a, one.b) for one in cable_schedule(fabric, prices).cables)
+        links = Counter((cable.a, cable.b) for cable in cable_schedule(fabric, prices).cables)
         tiers = fabric.tiers if isinstance(fabric, Clos) else 0
         paid = _paid(bill, bought)
         moved = (before - links).total()
-        found.append(GrowthPhase(fabric.devices, tiers, paid, links.total(), moved))
+        phases.append(GrowthPhase(fabric.devices, tiers, paid, links.total(), moved))
         before = links
-    return tuple(found)
+    return tuple(phases)
 
 
 def _paid(bill: Owned, bought: Counter[tuple[str, str]]) -> float:
-    """What a bill has more of than was bought; ``bought`` then has it."""
+    """Return what a bill has more of than was bought; ``bought`` then has it."""
     counts: Counter[tuple[str, str]] = Counter()
-    each: dict[tuple[str, str], float] = {}
+    unit_usd: dict[tuple[str, str], float] = {}
     for line in bill.lines:
         if line.usd is None or not line.count or line.yearly:
             continue
         key = line.unit, line.name
         counts[key] += line.count
-        each[key] = line.usd.typical / line.count
+        unit_usd[key] = line.usd.typical / line.count
     paid = 0.0
     for key, count in counts.items():
-        paid += max(0, count - bought[key]) * each[key]
+        paid += max(0, count - bought[key]) * unit_usd[key]
         bought[key] = max(count, bought[key])
     return paid

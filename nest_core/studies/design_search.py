@@ -17,7 +17,7 @@ from typing import Any
 
 from nest_core.documents.errors import InputError
 from nest_core.explain.training import DAY_S, usual_tokens
-from nest_core.studies.design_space import Bought, Design, Refused, design_space, non_blocking
+from nest_core.studies.design_space import Bought, Design, RefusedDesign, design_space, non_blocking
 from nest_core.studies.engine import WorkerPool, run
 from nest_core.studies.rows import RowCache, StudyRow, row_of
 from nest_core.studies.solving import Stop, never
@@ -93,13 +93,13 @@ class Designed:
         By price.
     planned : tuple of Planned
         All of them.
-    refused : tuple of Refused
+    refused : tuple of RefusedDesign
     certificate : DesignCertificate
     """
 
     pareto: tuple[Planned, ...]
     planned: tuple[Planned, ...]
-    refused: tuple[Refused, ...]
+    refused: tuple[RefusedDesign, ...]
     certificate: DesignCertificate
 
 
@@ -111,7 +111,7 @@ def search_designs(
     tell: Callable[[int, int], None] = lambda _, __: None,
     stop: Stop = never,
 ) -> Designed:
-    """The designs of a study that no other beats; parameters as `engine.run` takes them.
+    """Return the designs of a study that no other beats; parameters as `engine.run` takes them.
 
     Raises
     ------
@@ -120,9 +120,9 @@ def search_designs(
     """
     designs, refused = design_space(study)
     designs.sort(key=lambda one: (one.price_usd, one.power_W))
-    search = _Search(study, cache, designs)
+    search = _DesignSearch(study, cache, designs)
     run(
-        search.asked.points(),
+        search.study.points(),
         search,
         pool,
         tell=tell,
@@ -130,11 +130,11 @@ def search_designs(
         within=search.within_s,
         together=TOGETHER,
     )
-    search.look()
+    search.update()
     fates = search.pending | search.unknown
-    left = [number for number in fates if not search.is_beaten(number)]
+    unknown = [number for number in fates if not search.is_beaten(number)]
     refused += search.refused
-    if not search.planned and not left:
+    if not search.planned and not unknown:
         last = refused[-1]
         raise InputError(
             "design",
@@ -145,38 +145,38 @@ def search_designs(
     certificate = DesignCertificate(
         len(designs) + len(refused) - len(search.refused),
         len(search.planned),
-        search.bounded + len(fates) - len(left),
+        search.bounded + len(fates) - len(unknown),
         len(refused),
-        len(left),
+        len(unknown),
         search.gap,
     )
     return Designed(pareto(search.planned), tuple(search.planned), tuple(refused), certificate)
 
 
-class _Search:
-    """What is known of designs so far: it hears every row on its way to and from the cache.
+class _DesignSearch:
+    """Take in every row on its way to and from the cache, and know the fate of designs by it.
 
-    Points of ``asked`` are the non-blocking fabrics, then the designs.
+    Points of ``study`` are the non-blocking fabrics, then the designs.
     """
 
     def __init__(self, study: Study, cache: RowCache, designs: Sequence[Design]) -> None:
         self._cache, self._designs, self._tokens = cache, designs, tokens_of(study)
-        self._kinds = tuple(dict.fromkeys(one.bought for one in designs))
-        ideal = (one.changes(non_blocking(one.size)) for one in self._kinds)
-        changes = (*ideal, *(one.changes for one in designs))
+        self._kinds = tuple(dict.fromkeys(design.bought for design in designs))
+        ideal = (design.changes(non_blocking(design.size)) for design in self._kinds)
+        changes = (*ideal, *(design.changes for design in designs))
         axis = StudyAxis("design", "design", tuple(range(len(changes))), changes)
-        self.asked = replace(study, axes=(axis,), metrics=("tokens_per_s",))
+        self.study = replace(study, axes=(axis,), metrics=("tokens_per_s",))
         self._keys = [
-            [self.asked.key(member, change) for member in study.members] for change in changes
+            [self.study.key(member, change) for member in study.members] for change in changes
         ]
-        self._heard: dict[str, StudyRow] = {}
-        self._news = False
-        self._least: dict[Bought, dict[str, float]] = {kind: {} for kind in self._kinds}
+        self._rows: dict[str, StudyRow] = {}
+        self._has_new_rows = False
+        self._min_days: dict[Bought, dict[str, float]] = {kind: {} for kind in self._kinds}
         self._per_iteration: dict[str, float] = {}
         self._open_kinds = set(range(len(self._kinds)))
         self.pending = set(range(len(self._kinds), len(changes)))
         self.planned: list[Planned] = []
-        self.refused: list[Refused] = []
+        self.refused: list[RefusedDesign] = []
         self.bounded = 0
         self.unknown: set[int] = set()
         self.gap = 0.0
@@ -185,85 +185,85 @@ class _Search:
     def get(self, keys: Iterable[str]) -> dict[str, StudyRow]:
         """See `RowCache`."""
         rows = self._cache.get(keys)
-        self._hear(rows)
+        self._take(rows)
         return rows
 
     def put(self, rows: Mapping[str, StudyRow]) -> None:
         """See `RowCache`."""
         self._cache.put(rows)
-        self._hear(rows)
+        self._take(rows)
 
     def within_s(self, point: StudyPoint) -> float:
         """Seconds of a member's iteration beyond which a planned design beats a point; 0 where
         one does whatever its plan, infinite where none can.
         """
-        self.look()
+        self.update()
         number, member = point.number, point.member
         if number < len(self._kinds):
             return math.inf
         if number not in self.pending or self.is_beaten(number):
             return 0.0
-        one = self._design(number)
-        rivals = [each.days for each in self._unbeaten if _no_dearer(each, one)]
+        design = self._design(number)
+        rivals = [planned.days for planned in self._unbeaten if _no_dearer(planned, design)]
         if not rivals or member.name not in self._per_iteration:
             return math.inf
-        least = self._least[one.bought]
-        others = sum(part for name, part in least.items() if name != member.name)
+        min_days = self._min_days[design.bought]
+        others = sum(part for name, part in min_days.items() if name != member.name)
         rate = self._tokens * member.weight / ((min(rivals) - others) * DAY_S)
         return self._per_iteration[member.name] / rate * (1.0 + _ROUNDING)
 
     def is_beaten(self, number: int) -> bool:
-        """Whether a planned design beats a point by the bound of its days."""
-        one = self._design(number)
-        least = sum(self._least[one.bought].values())
-        return any(_beats(each, one, least) for each in self._unbeaten)
+        """Return whether a planned design beats a point by the bound of its days."""
+        design = self._design(number)
+        days = sum(self._min_days[design.bought].values())
+        return any(_beats(planned, design, days) for planned in self._unbeaten)
 
-    def look(self) -> None:
-        """Take in what was heard."""
-        if not self._news:
+    def update(self) -> None:
+        """Draw conclusions from rows that are new."""
+        if not self._has_new_rows:
             return
-        self._news, before = False, len(self.planned)
+        self._has_new_rows, before = False, len(self.planned)
         for number in sorted(self._open_kinds):
-            found = self._found(number)
-            if len(found) == len(self._keys[number]):
-                self._bound(self._kinds[number], found)
+            rows = self._rows_of(number)
+            if len(rows) == len(self._keys[number]):
+                self._bound(self._kinds[number], rows)
                 self._open_kinds.discard(number)
         for number in sorted(self.pending):
-            found = self._found(number)
-            if any(one.status == "beyond" for one in found):
+            rows = self._rows_of(number)
+            if any(row.status == "beyond" for row in rows):
                 self.bounded += 1
-            elif any(one.status in UNKNOWN for one in found):
+            elif any(row.status in UNKNOWN for row in rows):
                 self.unknown.add(number)
-            elif len(found) == len(self._keys[number]):
-                self._plan(self._design(number), row_of(self.asked, number, found))
+            elif len(rows) == len(self._keys[number]):
+                self._plan(self._design(number), row_of(self.study, number, rows))
             else:
                 continue
             self.pending.discard(number)
         self._unbeaten = pareto((*self._unbeaten, *self.planned[before:]))
 
-    def _hear(self, rows: Mapping[str, StudyRow]) -> None:
-        self._heard |= rows
-        self._news = self._news or bool(rows)
+    def _take(self, rows: Mapping[str, StudyRow]) -> None:
+        self._rows |= rows
+        self._has_new_rows = self._has_new_rows or bool(rows)
 
-    def _found(self, number: int) -> list[StudyRow]:
-        """The rows of a point that were heard."""
-        return [self._heard[key] for key in self._keys[number] if key in self._heard]
+    def _rows_of(self, number: int) -> list[StudyRow]:
+        """Return the rows of a point that there are."""
+        return [self._rows[key] for key in self._keys[number] if key in self._rows]
 
-    def _bound(self, bought: Bought, found: Sequence[StudyRow]) -> None:
-        """Take the least days of every member from a non-blocking fabric's proofs."""
-        for member, one in zip(self.asked.members, found, strict=True):
-            if one.tokens_per_s is None or one.iteration_s is None:
+    def _bound(self, bought: Bought, rows: Sequence[StudyRow]) -> None:
+        """Take the fewest days of every member from a non-blocking fabric's proofs."""
+        for member, row in zip(self.study.members, rows, strict=True):
+            if row.tokens_per_s is None or row.iteration_s is None:
                 continue
-            self._per_iteration[member.name] = one.tokens_per_s * one.iteration_s
-            if one.gap == 0.0:
-                days = self._tokens * member.weight / one.tokens_per_s / DAY_S
-                self._least[bought][member.name] = days
+            self._per_iteration[member.name] = row.tokens_per_s * row.iteration_s
+            if row.gap == 0.0:
+                days = self._tokens * member.weight / row.tokens_per_s / DAY_S
+                self._min_days[bought][member.name] = days
 
     def _plan(self, design: Design, row: Mapping[str, Any]) -> None:
         """Take a design's plan, or why it has none."""
         self.gap = max(self.gap, row["gap"] or 0.0)
         if not row["meets"]:
-            self.refused.append(Refused(design.name, row["reason"]))
+            self.refused.append(RefusedDesign(design.name, row["reason"]))
             return
         rate = row["tokens_per_s"]
         days = self._tokens / rate / DAY_S
@@ -274,18 +274,22 @@ class _Search:
 
 
 def pareto(planned: Sequence[Planned]) -> tuple[Planned, ...]:
-    """Those that no other beats: none is as good in price, power and days and better in one."""
-    kept = [one for one in planned if not any(_beats(p, one.design, one.days) for p in planned)]
-    return tuple(sorted(kept, key=lambda one: (one.design.price_usd, one.days)))
+    """Return those that no other beats: as good in price, power and days and better in one."""
+    unbeaten = [
+        candidate
+        for candidate in planned
+        if not any(_beats(other, candidate.design, candidate.days) for other in planned)
+    ]
+    return tuple(sorted(unbeaten, key=lambda plan: (plan.design.price_usd, plan.days)))
 
 
-def _no_dearer(planned: Planned, one: Design) -> bool:
-    return planned.design.price_usd <= one.price_usd and planned.design.power_W <= one.power_W
+def _no_dearer(planned: Planned, design: Design) -> bool:
+    return planned.design.price_usd <= design.price_usd and planned.design.power_W <= design.power_W
 
 
-def _beats(planned: Planned, one: Design, days: float) -> bool:
+def _beats(planned: Planned, design: Design, days: float) -> bool:
     mine = planned.design.price_usd, planned.design.power_W, planned.days
-    theirs = one.price_usd, one.power_W, days
+    theirs = design.price_usd, design.power_W, days
     return all(a <= b for a, b in zip(mine, theirs, strict=True)) and mine != theirs
 
 

@@ -11,7 +11,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 from nest_core.bill.ownership import Owned, owned
 from nest_core.documents.errors import InputError
@@ -31,9 +31,7 @@ from nest_core.fabric.same_size import (
 from nest_core.studies.study import Study
 from nest_core.studies.whole_bill import scenario_prices
 
-__all__ = ["Bought", "Design", "Refused", "design_space", "non_blocking"]
-
-_Value = TypeVar("_Value")
+__all__ = ["Bought", "Design", "RefusedDesign", "design_space", "non_blocking"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +50,9 @@ class Bought:
     accelerator: str = ""
 
     def changes(self, fabric: Fabric) -> dict[str, Any]:
-        """Overrides of a scenario that make it one on a fabric of this."""
-        named = {"accelerator": self.accelerator} if self.accelerator else {}
-        return {**named, "fabric": fabric.document()}
+        """Return overrides of a scenario that make it one on a fabric of this."""
+        accelerator = {"accelerator": self.accelerator} if self.accelerator else {}
+        return {**accelerator, "fabric": fabric.document()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +74,7 @@ class Build:
     optics: tuple[tuple[str, str], ...]
 
     def of(self, size: Size) -> Fabric:
-        """The fabric.
+        """Return the fabric.
 
         Raises
         ------
@@ -130,15 +128,15 @@ class Design:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedDesign:
     """A design that does not exist, or that the limits do not allow; ``reason`` says why."""
 
     name: str
     reason: str
 
 
-def design_space(study: Study) -> tuple[list[Design], list[Refused]]:
-    """What a study may buy, and what not.
+def design_space(study: Study) -> tuple[list[Design], list[RefusedDesign]]:
+    """Return what a study may buy, and what not.
 
     Raises
     ------
@@ -152,46 +150,34 @@ def design_space(study: Study) -> tuple[list[Design], list[Refused]]:
     if unknown := [name for name in table.families if name not in KINDS]:
         hint = "pick " + ", ".join(KINDS)
         raise InputError("design.families", "must be topologies of a size", unknown[0], hint)
-    member = study.members[0]
-    prices = scenario_prices(member.scenario)
+    prices = scenario_prices(study.members[0].scenario)
     names: dict[str, str] = {}
-    found: list[Design] = []
-    refused: list[Refused] = []
-    made: set[tuple[str, Fabric]] = set()
-    for said, bought, build in _asked_for(table, study, names, refused):
+    designs: list[Design] = []
+    refused: list[RefusedDesign] = []
+    built: set[tuple[str, Fabric]] = set()
+    for words, bought, build in _choices(table, study, names, refused):
+        name = _name(table, build, None, words)
         try:
             fabric = build.of(bought.size)
-        except InputError as error:
-            refused.append(Refused(_named(table, build, None, said), str(error)))
-            continue
-        name = _named(table, build, fabric, said)
-        if (bought.accelerator, fabric) in made:  # as a torus, which has no switches of a radix
-            continue
-        made.add((bought.accelerator, fabric))
-        try:
+            name = _name(table, build, fabric, words)
+            if (bought.accelerator, fabric) in built:  # as a torus: no switches of a radix
+                continue
+            built.add((bought.accelerator, fabric))
             bill = owned(fabric, prices, names[bought.accelerator])
         except InputError as error:
-            refused.append(Refused(name, str(error)))
+            refused.append(RefusedDesign(name, str(error)))
             continue
-        whole = table.goal != "tokens_per_network_usd"
-        price = (bill.total_usd if whole else bill.network.price_usd).typical
-        found.append(
-            Design(
-                name,
-                fabric,
-                bought,
-                build,
-                names[bought.accelerator],
-                price,
-                bill.power_W.typical,
-                bill,
-            )
-        )
-    found, unpriced = _comparable(found)
-    dear = [Refused(one.name, said) for one in found if (said := _over(table, one))]
-    if found and len(dear) == len(found):
-        raise _nothing(table, found)
-    return [one for one in found if not _over(table, one)], refused + unpriced + dear
+        all_usd = table.goal != "tokens_per_network_usd"
+        price = (bill.total_usd if all_usd else bill.network.price_usd).typical
+        accelerator, power_W = names[bought.accelerator], bill.power_W.typical
+        designs.append(Design(name, fabric, bought, build, accelerator, price, power_W, bill))
+    designs, unpriced = _comparable(designs)
+    reasons = [_excess(table, design) for design in designs]
+    if designs and all(reasons):
+        raise _nothing(table, designs)
+    pairs = list(zip(designs, reasons, strict=True))
+    dear = [RefusedDesign(design.name, reason) for design, reason in pairs if reason]
+    return [design for design, reason in pairs if not reason], refused + unpriced + dear
 
 
 def non_blocking(size: Size) -> Fabric:
@@ -209,46 +195,42 @@ def non_blocking(size: Size) -> Fabric:
     )
 
 
-def _asked_for(
-    table: DesignTable, study: Study, names: dict[str, str], refused: list[Refused]
+def _choices(
+    table: DesignTable, study: Study, names: dict[str, str], refused: list[RefusedDesign]
 ) -> Iterator[tuple[str, Bought, Build]]:
-    """What is bought, how it is built, and what of the first tells it from the study's others.
+    """Yield what is bought, how it is built, and what of the first tells it from others.
 
     ``names`` is given the accelerators' names by their presets, ``refused`` what has no size.
     """
     sized = itertools.product(
         table.nodes,
-        _asked(table.devices or table.phases[:1]),
-        _asked(table.nics_per_node),
-        _asked(table.nic_GBps),
-        _asked(table.radix),
+        table.devices or table.phases[:1] or (None,),
+        table.nics_per_node or (None,),  # None: the scenario's own
+        table.nic_GBps or (None,),
+        table.radix or (None,),
     )
-    member = study.members[0]
     bases: dict[str, Size] = {}
     for node, devices, nics, rate, radix in sized:
         preset = node.accelerator or ""
         if preset not in bases:
-            asked = {"accelerator": preset} if preset else {}
-            scenario = replace(member.scenario, overrides=asked).values
+            change = {"accelerator": preset} if preset else {}
+            scenario = replace(study.members[0].scenario, overrides=change).values
             bases[preset] = size_of(scenario.fabric)
             names[preset] = scenario.accelerator.name
         base = bases[preset]
-        said = _said(table, names[preset], node, devices, base)
+        words = f", {devices:,} devices" if devices and table.devices else ""
+        if len(table.nodes) > 1:
+            words += f", nodes of {node.devices_per_node or base.devices_per_node} {names[preset]}"
         try:
             size = _sized(base, node, devices, nics, rate, radix)
         except InputError as error:
-            refused += (Refused(f"{family}{said}", str(error)) for family in table.families)
+            refused += (RefusedDesign(f"{family}{words}", str(error)) for family in table.families)
             continue
         rated = humanise_rate(size.nic_bandwidth_Bps)
-        said += f", {size.nics_per_node} NICs of {rated}, radix {size.radix}"
+        words += f", {size.nics_per_node} NICs of {rated}, radix {size.radix}"
         for family in table.families:
             for shape, optics in itertools.product(_shapes(table, family), table.optics):
-                yield said, Bought(size, preset), Build(family, shape, tuple(optics.items()))
-
-
-def _asked(values: Sequence[_Value] | None) -> Sequence[_Value | None]:
-    """The values of a choice; None for the scenario's own."""
-    return values or (None,)
+                yield words, Bought(size, preset), Build(family, shape, tuple(optics.items()))
 
 
 def _sized(
@@ -259,7 +241,7 @@ def _sized(
     rate: float | None,
     radix: int | None,
 ) -> Size:
-    """A size as the scenario's, but for what is asked."""
+    """Return a size as the scenario's, but for what is asked."""
     size = replace(base, devices=devices) if devices else base
     if node.devices_per_node:
         size = with_scale_up(size, node.devices_per_node)
@@ -274,18 +256,8 @@ def _sized(
     )
 
 
-def _said(
-    table: DesignTable, accelerator: str, node: NodeTable, devices: int | None, base: Size
-) -> str:
-    """What of devices and nodes tells a design from others of its study."""
-    said = f", {devices:,} devices" if devices and table.devices else ""
-    if len(table.nodes) > 1:
-        said += f", nodes of {node.devices_per_node or base.devices_per_node} {accelerator}"
-    return said
-
-
 def _shapes(table: DesignTable, family: str) -> Iterator[FabricShape]:
-    """How a family may be built."""
+    """Yield how a family may be built."""
     if family not in TIERS:
         yield FabricShape()
         return
@@ -300,67 +272,69 @@ def _tiers(table: DesignTable, family: str) -> Sequence[int]:
     return [count for count in table.tiers if count in TIERS[family]] or table.tiers or [0]
 
 
-def _named(table: DesignTable, build: Build, fabric: Fabric | None, said: str) -> str:
-    """A design's name: its family, what else of its build others do not share, and its size."""
-    told, shape = build.family, build.shape
+def _name(table: DesignTable, build: Build, fabric: Fabric | None, words: str) -> str:
+    """Return a design's name: its family, what else of its build others do not share, its size."""
+    name, shape = build.family, build.shape
     if build.family in TIERS:
         ratios: tuple[float, ...] = shape.ratios
         way = shape.oversubscribe
         if isinstance(fabric, Clos):  # which may have fewer tiers, or come to 1:1 either way
             ratios, way = fabric.oversubscription or (1.0,), fabric.oversubscribe
-        named = ratios if len(table.outer_ratios) > 1 else ratios[:1]
-        told += " " + " and ".join(format_ratio(ratio, 6) for ratio in named)
-        told += f" in {shape.tiers} tiers" if len(_tiers(table, build.family)) > 1 else ""
-        told += " by a split radix" if way == "split_radix" else ""
-    return told + said + "".join(f", {tier} {kind}" for tier, kind in build.optics)
+        distinct = ratios if len(table.outer_ratios) > 1 else ratios[:1]
+        name += " " + " and ".join(format_ratio(ratio, 6) for ratio in distinct)
+        name += f" in {shape.tiers} tiers" if len(_tiers(table, build.family)) > 1 else ""
+        name += " by a split radix" if way == "split_radix" else ""
+    return name + words + "".join(f", {tier} {kind}" for tier, kind in build.optics)
 
 
-def _comparable(found: list[Design]) -> tuple[list[Design], list[Refused]]:
-    """Those whose accelerators have a price, if any have: without one a bill is no bill."""
-    priced = [one for one in found if one.owned.device_usd is not None]
-    if not priced or len(priced) == len(found):
-        return found, []
+def _comparable(designs: list[Design]) -> tuple[list[Design], list[RefusedDesign]]:
+    """Return those whose accelerators have a price, if any have: else a bill is no bill."""
+    unpriced = [design for design in designs if design.owned.device_usd is None]
+    if len(unpriced) == len(designs):
+        return designs, []
     why = (
         "no source prices its accelerators with servers, while others of the study have a price: "
         "give prices.ownership.device_usd"
     )
-    return priced, [Refused(one.name, why) for one in found if one.owned.device_usd is None]
+    priced = [design for design in designs if design.owned.device_usd is not None]
+    return priced, [RefusedDesign(design.name, why) for design in unpriced]
 
 
-def _limits(table: DesignTable, one: Design) -> Iterator[tuple[str, float | None, float, str]]:
-    """Every limit with its value for a design and its unit."""
-    network = one.owned.network
+def _limits(table: DesignTable, design: Design) -> Iterator[tuple[str, float | None, float, str]]:
+    """Yield every limit with its value for a design and its unit."""
+    network = design.owned.network
     runs = [run.longest_m for total in network.links for run in total.runs]
-    yield "max_usd", table.max_usd, one.owned.total_usd.typical, "$"
-    yield "max_kW", table.max_kW, one.power_W / 1e3, "kW"
+    yield "max_usd", table.max_usd, design.owned.total_usd.typical, "$"
+    yield "max_kW", table.max_kW, design.power_W / 1e3, "kW"
     yield "max_racks", table.max_racks, network.racks + network.network_racks, "racks"
     yield "max_cable_m", table.max_cable_m, max(runs, default=0), "m of the longest cable"
 
 
-def _over(table: DesignTable, one: Design) -> str:
-    """Which limit a design breaks, and by how much; empty where none."""
-    for _, limit, value, unit in _limits(table, one):
+def _excess(table: DesignTable, design: Design) -> str:
+    """Return which limit a design breaks, and by how much; empty where none."""
+    for _, limit, value, unit in _limits(table, design):
         if limit is not None and value > limit:
-            least = math.ceil(value)  # a limit that allows it
-            return f"{least:,} {unit}, {least - limit:,.6g} {unit} over the limit of {limit:,.10g}"
+            enough = math.ceil(value)  # a limit that allows it
+            return (
+                f"{enough:,} {unit}, {enough - limit:,.6g} {unit} over the limit of {limit:,.10g}"
+            )
     return ""
 
 
-def _nothing(table: DesignTable, found: list[Design]) -> InputError:
-    def worst(one: Design) -> tuple[float, str, float]:
-        """By what factor it misses the limit that it misses most."""
-        known = [
+def _nothing(table: DesignTable, designs: list[Design]) -> InputError:
+    def worst(design: Design) -> tuple[float, str, float]:
+        """Return by what factor it misses the limit that it misses most."""
+        return max(
             (value / limit, name, limit)
-            for name, limit, value, _ in _limits(table, one)
+            for name, limit, value, _ in _limits(table, design)
             if limit is not None
-        ]
-        return max(known)
+        )
 
-    nearest = min(found, key=worst)
+    nearest = min(designs, key=worst)
     _, field, limit = worst(nearest)
     return InputError(
         f"design.{field}",
         "must leave one design",
         limit,
-        f"raise it: nearest is {nearest.name} with {_over(table, nearest)}",
+        f"raise it: nearest is {nearest.name} with {_excess(table, nearest)}",
     )

@@ -74,7 +74,7 @@ class DrawResult:
 
 
 def checked_draws(count: object, name: str = "draws") -> int:
-    """A number of draws.
+    """Return a number of draws.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def search_draws(
         drawn = draws[number].problem(scenario, problem.network)
         report = price(drawn, known)
         known_s = report.iteration_s if report.feasible else float("inf")
-        found = search(
+        result = search(
             drawn,
             scenario.space,
             time_limit_s=scenario.time_limit_s,
@@ -126,7 +126,7 @@ def search_draws(
         )
         if stop():
             break
-        best, proven = found.best, found.certificate.proven
+        best, proven = result.best, result.certificate.proven
         if best is not None:
             won.append(DrawResult(number, best.plan, best.iteration_s, known_s, proven))
         else:
@@ -146,7 +146,7 @@ def search_in_pool(
     progress: Tell = silent,
     stop: Stop = never,
 ) -> tuple[DrawResult, ...]:
-    """The first draws, searched by the processes of a pool; see `search_draws`."""
+    """Return the first draws, searched by the processes of a pool; see `search_draws`."""
     # In runs of a few, so that none waits long for the last.
     runs = [range(first, min(first + _AT_ONCE, draws)) for first in range(0, draws, _AT_ONCE)]
     futures = [pool.submit(_searched_run, scenario, known, run, seed) for run in runs]
@@ -156,7 +156,9 @@ def search_in_pool(
         _, pending = wait(pending, timeout=_POLL_S)
     for future in pending:
         future.cancel()
-    return tuple(one for future in futures if future not in pending for one in future.result())
+    return tuple(
+        result for future in futures if future not in pending for result in future.result()
+    )
 
 
 def _searched_run(
@@ -197,7 +199,7 @@ class LocalPrice:
 def local_price(
     scenario: ScenarioValues, plan: Plan, spread: ParameterSpread, network: Network
 ) -> LocalPrice:
-    """A plan's time around the scenario's centre.
+    """Return a plan's time around the scenario's centre.
 
     Parameters
     ----------
@@ -217,7 +219,7 @@ def local_price(
     matter = np.flatnonzero(np.abs(slopes) > MATTERS * centre).tolist()
     for k, j in itertools.combinations(matter, 2):
         both = seconds(steps[k] - steps[j]) + seconds(steps[j] - steps[k])
-        apart = more[k] + less[k] + more[j] + less[j] - 2 * centre
-        curves[k, j] = curves[j, k] = (apart - both) / 4
+        single_moves = more[k] + less[k] + more[j] + less[j] - 2 * centre
+        curves[k, j] = curves[j, k] = (single_moves - both) / 4
     unit = np.where(spread.sd > 0, STEP * spread.sd, 1.0)
     return LocalPrice(centre, slopes / unit, curves / np.outer(unit, unit))

@@ -27,8 +27,8 @@ from nest_core.studies.study import StudyPoint
 from nest_core.studies.uncertainty import interval_of
 
 __all__ = [
-    "Ended",
     "SerialExecutor",
+    "StudyProgress",
     "WorkerPool",
     "heed",
     "plan_points",
@@ -46,10 +46,6 @@ class SerialExecutor(Executor):
         return future
 
 
-def _in_process() -> AbstractContextManager[Executor]:
-    return nullcontext(SerialExecutor())
-
-
 @dataclass(frozen=True, slots=True)
 class WorkerPool:
     """Workers of a study; by default this process.
@@ -62,7 +58,7 @@ class WorkerPool:
         Tasks that it computes at a time.
     """
 
-    open: Callable[[], AbstractContextManager[Executor]] = _in_process
+    open: Callable[[], AbstractContextManager[Executor]] = lambda: nullcontext(SerialExecutor())
     workers: int = 1
 
     @classmethod
@@ -72,7 +68,7 @@ class WorkerPool:
 
 
 TRIES = 3
-MOST_IN_TASK = 200
+MAX_IN_TASK = 200
 """And at least 50, where every worker has four such tasks."""
 IN_FLIGHT = 2
 """Tasks for every worker."""
@@ -81,23 +77,31 @@ POLL_S = 0.2
 _stop: Stop = never
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """What became of a study's points.
+@dataclass(slots=True)
+class StudyProgress:
+    """How far a study is, and in the end what became of its points.
 
     Parameters
     ----------
-    points, computed, reused, failed : int
-        All; computed now; read from the cache; failed of all.
-    whole : bool
-        False where it was stopped before its end.
+    points, reused, computed, failed, skipped : int
+        All; read from the cache; computed now; failed of all; those of which no plan was needed.
     """
 
     points: int
-    computed: int
     reused: int
-    failed: int
-    whole: bool
+    computed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    @property
+    def answered(self) -> int:
+        """Points whose fate is known."""
+        return self.reused + self.computed + self.skipped
+
+    @property
+    def complete(self) -> bool:
+        """Whether it was not stopped before its end."""
+        return self.answered >= self.points
 
 
 @dataclass(eq=False, slots=True)
@@ -173,36 +177,6 @@ def plan_points(
     return rows
 
 
-@dataclass(slots=True)
-class _Count:
-    """How far a study is."""
-
-    cache: RowCache
-    total: int
-    reused: int
-    tell: Callable[[int, int], None]
-    computed: int = 0
-    failed: int = 0
-    skipped: int = 0
-
-    def add(self, task: _Task, rows: Sequence[StudyRow]) -> None:
-        """Keep what a task found: the first of its points, where it was stopped."""
-        keyed = {point.key: row for point, row in zip(task.points, rows, strict=False)}
-        self.cache.put(keyed)
-        self.computed += len(keyed)
-        self.failed += sum(row.status == "failed" for row in rows)
-        self.tell(self.known, self.total)
-
-    def fail(self, task: _Task, reason: str) -> None:
-        """Keep that all points of a task have failed."""
-        self.add(task, [StudyRow("failed", reason)] * len(task.points))
-
-    @property
-    def known(self) -> int:
-        """Points whose fate is known."""
-        return self.reused + self.computed + self.skipped
-
-
 def run(
     points: Iterable[StudyPoint],
     cache: RowCache,
@@ -211,8 +185,8 @@ def run(
     tell: Callable[[int, int], None] = lambda _, __: None,
     stop: Stop = never,
     within: Callable[[StudyPoint], float] = lambda _: math.inf,
-    together: int = MOST_IN_TASK,
-) -> Ended:
+    together: int = MAX_IN_TASK,
+) -> StudyProgress:
     """Plan all points.
 
     Parameters
@@ -238,11 +212,20 @@ def run(
     for point in points:
         unique.setdefault(point.key, point)
     stored = cache.get(unique)
-    count = _Count(cache, len(unique), len(stored), tell)
+    progress = StudyProgress(len(unique), len(stored))
+
+    def keep(task: _Task, rows: Sequence[StudyRow]) -> None:
+        """Store what a task found: the first of its points, where it was stopped."""
+        keyed = {point.key: row for point, row in zip(task.points, rows, strict=False)}
+        cache.put(keyed)
+        progress.computed += len(keyed)
+        progress.failed += sum(row.status == "failed" for row in rows)
+        tell(progress.answered, progress.points)
+
     missing = [point for key, point in unique.items() if key not in stored]
     suspects: deque[_Task] = deque()
     flying: dict[Future[list[StudyRow]], _Task] = {}
-    tell(count.reused, count.total)
+    tell(progress.reused, progress.points)
     with ExitStack() as opened:
         executor = opened.enter_context(pool.open()) if missing else None
         serial = isinstance(executor, SerialExecutor)
@@ -254,11 +237,11 @@ def run(
             while (suspects or tasks) and len(flying) < (1 if suspects else at_once):
                 task = (suspects or tasks).popleft()
                 stored = cache.get(point.key for point in task.points)
-                count.reused += len(stored)
+                progress.reused += len(stored)
                 new = [point for point in task.points if point.key not in stored]
                 limits = {point: within(point) for point in new}
                 task.points = [point for point in new if limits[point] > 0.0]
-                count.skipped += len(new) - len(task.points)
+                progress.skipped += len(new) - len(task.points)
                 if task.points:
                     limited = [limits[point] for point in task.points]
                     flying[_submitted(executor, task, limited, stop if serial else None)] = task
@@ -268,9 +251,9 @@ def run(
                 task, error = flying.pop(future), future.exception()
                 if error is None:
                     rows = future.result()
-                    count.add(task, rows)
+                    keep(task, rows)
                     if len(rows) < len(task.points) and not stop():
-                        tasks.extendleft(_rest(task, rows, count))
+                        tasks.extendleft(_rest(task, rows, keep))
                 else:
                     died.append((task, error))
             broke = next((error for _, error in died if isinstance(error, BrokenExecutor)), None)
@@ -284,13 +267,12 @@ def run(
                 if task.tries < TRIES:
                     suspects.append(task)
                     continue
-                count.fail(task, f"its worker ended {TRIES} times ({type(error).__name__})")
+                reason = f"its worker ended {TRIES} times ({type(error).__name__})"
+                keep(task, [StudyRow("failed", reason)] * len(task.points))
         for future, task in flying.items():
             if not future.cancel() and future.exception() is None:  # waits: it was told to end
-                count.add(task, future.result())
-    return Ended(
-        count.total, count.computed, count.reused, count.failed, count.known >= count.total
-    )
+                keep(task, future.result())
+    return progress
 
 
 def _submitted(
@@ -306,11 +288,14 @@ def _submitted(
         return broken
 
 
-def _rest(task: _Task, rows: Sequence[StudyRow], count: _Count) -> Iterator[_Task]:
+def _rest(
+    task: _Task, rows: Sequence[StudyRow], keep: Callable[[_Task, Sequence[StudyRow]], None]
+) -> Iterator[_Task]:
     """Yield what a task that was cut short leaves; the point that it was at, if it came to none."""
     rest = task.points[len(rows) :]
     if not rows:
-        count.fail(_Task(rest[:1]), "it takes longer than a task may here")
+        slow = StudyRow("failed", "it takes longer than a task may here")
+        keep(_Task(rest[:1]), [slow])
         rest = rest[1:]
     if rest:
         yield _Task(rest)
@@ -323,6 +308,6 @@ def _tasks(points: Iterable[StudyPoint], size: int) -> Iterator[_Task]:
         by_member.setdefault(point.member.name, []).append(point)
     longest = max(map(len, by_member.values()), default=0)
     for first in range(0, longest, size):
-        for own in by_member.values():
-            if some := own[first : first + size]:
+        for member_points in by_member.values():
+            if some := member_points[first : first + size]:
                 yield _Task(some)

@@ -12,6 +12,7 @@ That is nearly so (whole spines come in steps); what is returned never exceeds t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import singledispatch
@@ -25,9 +26,9 @@ from nest_core.fabric import Clos, Fabric, Hierarchical
 from nest_core.scenario import Scenario, ScenarioValues
 from nest_core.studies.solving import solve
 
-__all__ = ["MOST_DEVICES", "AtBudget", "Budget", "at_budget", "spent"]
+__all__ = ["MAX_DEVICES", "AtBudget", "Budget", "at_budget", "spent"]
 
-MOST_DEVICES = 16_384
+MAX_DEVICES = 16_384
 """Larger fabrics are not tried."""
 
 Kind = Literal["price", "power"]
@@ -65,34 +66,34 @@ class AtBudget:
     """
 
     devices: int
-    price_usd: PriceRange | None
-    power_W: PriceRange | None
-    tokens_per_s: float | None
-    report: Report | None
+    price_usd: PriceRange | None = None
+    power_W: PriceRange | None = None
+    tokens_per_s: float | None = None
+    report: Report | None = None
     note: str = ""
 
     def spent(self, kind: Kind) -> float | None:
-        """What its network takes of a budget; None where nothing fits."""
+        """Return what its network takes of a budget; None where nothing fits."""
         value = self.price_usd if kind == "price" else self.power_W
         return value.typical if value else None
 
 
 @dataclass(frozen=True, slots=True)
-class _Design:
-    """A fabric with another number of its outermost parts.
+class _Scaling:
+    """A fabric with another number of its outermost parts, each of ``size`` devices.
 
     ``sized`` gives the fabric of so many parts, ``settings`` the overrides that ask for it.
     """
 
     parts: int
-    each: int
+    size: int
     sized: Callable[[int], Fabric]
     settings: Callable[[int], dict[str, Any]]
 
 
-def spent(found: Bill, kind: Kind) -> float:
-    """What counts against a budget: typical US dollars or watts."""
-    return (found.price_usd if kind == "price" else found.power_W).typical
+def spent(network: Bill, kind: Kind) -> float:
+    """Return what counts against a budget: typical US dollars or watts."""
+    return (network.price_usd if kind == "price" else network.power_W).typical
 
 
 def at_budget(
@@ -112,52 +113,48 @@ def at_budget(
     stop : callable, optional
         See `search`.
     """
-    design = _design(scenario.values.fabric)
-    if design is None:
-        return _as_it_is(scenario.values, budget, prices, stop)
-    most = MOST_DEVICES // design.each
+    fabric = scenario.values.fabric
+    scaling = _scaling(fabric)
+    if scaling is None:
+        if spent(bill(fabric, prices), budget.kind) > budget.value:
+            return AtBudget(0, note="it cannot be scaled, and costs more")
+        return _solved(scenario.values, prices, stop, "it cannot be scaled: as it is")
+    max_parts = MAX_DEVICES // scaling.size
 
     def cost(parts: int) -> float:
         try:
-            return spent(bill(design.sized(parts), prices), budget.kind)
+            return spent(bill(scaling.sized(parts), prices), budget.kind)
         except InputError:  # more than its switches have ports for
             return float("inf")
 
-    parts = _largest(lambda count: cost(count) <= budget.value, design.parts, most)
+    parts = _largest(lambda count: cost(count) <= budget.value, scaling.parts, max_parts)
     if parts == 0:
-        return AtBudget(0, None, None, None, None, "not even its smallest size is within budget")
+        return AtBudget(0, note="not even its smallest size is within budget")
     note = ""
-    if parts == most:
-        note = f"fabrics of more than {MOST_DEVICES:,} devices are not tried"
+    if parts == max_parts:
+        note = f"fabrics of more than {MAX_DEVICES:,} devices are not tried"
     elif cost(parts + 1) == float("inf"):
         note = "its switches have no ports for more; another tier would"
-    settings = {**scenario.overrides, **design.settings(parts)}
+    settings = {**scenario.overrides, **scaling.settings(parts)}
     try:
         sized = replace(scenario, overrides=settings).values
     except InputError as error:  # a degree that is pinned needs more devices
-        found = bill(design.sized(parts), prices)
-        return AtBudget(parts * design.each, found.price_usd, found.power_W, None, None, str(error))
+        network = bill(scaling.sized(parts), prices)
+        devices = parts * scaling.size
+        return AtBudget(devices, network.price_usd, network.power_W, note=str(error))
     return _solved(sized, prices, stop, note)
-
-
-def _as_it_is(
-    scenario: ScenarioValues, budget: Budget, prices: Prices, stop: Callable[[], bool] | None
-) -> AtBudget:
-    if spent(bill(scenario.fabric, prices), budget.kind) > budget.value:
-        return AtBudget(0, None, None, None, None, "it cannot be scaled, and costs more")
-    return _solved(scenario, prices, stop, "it cannot be scaled: as it is")
 
 
 def _solved(
     scenario: ScenarioValues, prices: Prices, stop: Callable[[], bool] | None, note: str
 ) -> AtBudget:
-    found = bill(scenario.fabric, prices)
+    network = bill(scenario.fabric, prices)
     solved = solve(scenario, scenario.problem(), stop=stop)
     best = solved.report
     return AtBudget(
         scenario.fabric.devices,
-        found.price_usd,
-        found.power_W,
+        network.price_usd,
+        network.power_W,
         best.samples_per_s * scenario.sequence if best else None,
         best,
         solved.reason or note,
@@ -165,33 +162,30 @@ def _solved(
 
 
 @singledispatch
-def _design(fabric: Fabric) -> _Design | None:
-    """How a fabric is scaled; None where it is what it is."""
+def _scaling(fabric: Fabric) -> _Scaling | None:
+    """Return how a fabric is scaled; None where it is what it is."""
     return None
 
 
-@_design.register
-def _(fabric: Clos) -> _Design | None:
-    each = fabric.devices_per_node
-    return _Design(
+@_scaling.register
+def _(fabric: Clos) -> _Scaling | None:
+    size = fabric.devices_per_node
+    return _Scaling(
         fabric.nodes,
-        each,
-        lambda nodes: replace(fabric, devices=nodes * each, installed=0, missing=()),
-        lambda nodes: {"fabric.clos.devices": nodes * each, "fabric.missing": []},
+        size,
+        lambda nodes: replace(fabric, devices=nodes * size, installed=0, missing=()),
+        lambda nodes: {"fabric.clos.devices": nodes * size, "fabric.missing": []},
     )
 
 
-@_design.register
-def _(fabric: Hierarchical) -> _Design | None:
+@_scaling.register
+def _(fabric: Hierarchical) -> _Scaling | None:
     if any(tier.group_sizes for tier in fabric.tiers):
         return None
     *inner, outer = fabric.tiers
-    each = 1
-    for tier in inner:
-        each *= tier.group_size
-    return _Design(
+    return _Scaling(
         outer.group_size,
-        each,
+        math.prod(tier.group_size for tier in inner),
         lambda groups: replace(
             fabric, tiers=(*inner, replace(outer, group_size=groups)), missing=()
         ),
@@ -199,18 +193,18 @@ def _(fabric: Hierarchical) -> _Design | None:
     )
 
 
-def _largest(fits: Callable[[int], bool], start: int, most: int) -> int:
-    """The largest count up to ``most`` that fits, 0 if none does.
+def _largest(fits: Callable[[int], bool], start: int, limit: int) -> int:
+    """Return the largest count up to ``limit`` that fits, 0 if none does.
 
     Examples
     --------
     >>> [_largest(lambda n: n <= 37, start, 64) for start in (1, 37, 50)]
     [37, 37, 37]
     """
-    low, high = 0, min(start, most)
-    while high <= most and fits(high):
+    low, high = 0, min(start, limit)
+    while high <= limit and fits(high):
         low, high = high, 2 * high
-    high = min(high, most + 1)
+    high = min(high, limit + 1)
     while high - low > 1:
         middle = (low + high) // 2
         if fits(middle):

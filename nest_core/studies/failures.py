@@ -28,16 +28,16 @@ from nest_core.fabric import Fabric
 from nest_core.scenario import Scenario, ScenarioValues
 from nest_core.studies.solving import solve
 
-__all__ = ["Loss", "lose_one", "losses", "tiers_at_risk", "worst_of"]
+__all__ = ["SwitchLoss", "lose_one", "losses", "tiers_at_risk", "worst_of"]
 
-MOST_TIERS = 2
+MAX_TIERS = 2
 """Leaves and spines; cores do not fail here."""
 
 _BATCH = "workload.global_batch_sequences"
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
+class SwitchLoss:
     """What a fabric without one switch reaches of the throughput before.
 
     Parameters
@@ -48,7 +48,7 @@ class Loss:
         What failed; empty where that cannot be expressed.
     devices : int
         Devices that are left.
-    kept : float or None
+    same_plan : float or None
         Share of throughput that is lost if the plan stays; None where it cannot run.
     replanned : float or None
         The same for the best plan on what is left; None where there is none.
@@ -63,7 +63,7 @@ class Loss:
     tier: str
     missing: tuple[str, ...]
     devices: int
-    kept: float | None
+    same_plan: float | None
     replanned: float | None
     by_batch: float = 0.0
     idle: int = 0
@@ -75,15 +75,15 @@ class Loss:
         return None if self.replanned is None else self.replanned - self.by_batch
 
 
-def worst_of(lost: Sequence[Loss]) -> tuple[float, str] | None:
+def worst_of(lost: Sequence[SwitchLoss]) -> tuple[float, str] | None:
     """Share of throughput that the worst of some switches takes, planned anew, and which it is."""
-    known = ((one.replanned if one.replanned is not None else 1.0, one.tier) for one in lost)
-    return max(((share, f"one {tier}") for share, tier in known), default=None)
+    shares = ((loss.replanned if loss.replanned is not None else 1.0, loss.tier) for loss in lost)
+    return max(((share, f"one {tier}") for share, tier in shares), default=None)
 
 
 def tiers_at_risk(fabric: Fabric) -> tuple[str, ...]:
-    """Names of the switch tiers of which one switch fails; empty unless it is a Clos."""
-    return fabric.tier_names[:MOST_TIERS]
+    """Return names of the switch tiers of which one switch fails; empty unless it is a Clos."""
+    return fabric.tier_names[:MAX_TIERS]
 
 
 def losses(
@@ -92,8 +92,8 @@ def losses(
     *,
     tell: Callable[[str], None] = lambda _: None,
     stop: Callable[[], bool] | None = None,
-) -> tuple[Loss, ...]:
-    """One switch of every tier at risk fails, one at a time.
+) -> tuple[SwitchLoss, ...]:
+    """Let one switch of every tier at risk fail, one at a time.
 
     Parameters
     ----------
@@ -107,14 +107,14 @@ def losses(
 
     Returns
     -------
-    tuple of Loss
+    tuple of SwitchLoss
         Innermost tier first; empty for fabrics that are no Clos.
     """
-    found = []
+    results = []
     for tier in tiers_at_risk(scenario.values.fabric):
         tell(tier)
-        found.append(lose_one(scenario, report, tier, stop=stop))
-    return tuple(found)
+        results.append(lose_one(scenario, report, tier, stop=stop))
+    return tuple(results)
 
 
 def lose_one(
@@ -123,64 +123,62 @@ def lose_one(
     tier: str,
     *,
     stop: Callable[[], bool] | None = None,
-) -> Loss:
-    """The first switch of one tier of a Clos fails; parameters as of `losses`."""
+) -> SwitchLoss:
+    """Let the first switch of one tier of a Clos fail; parameters as of `losses`."""
     fabric, overrides = scenario.values.fabric, scenario.overrides
     ways = fabric.without_switch(tier)
     if not ways:
         raise InputError("fabric", "must be a Clos", fabric.name, "describe its switch tiers")
-    left: ScenarioValues | None = None
     refusal = ""
     for gone in ways:
-        failed = (*fabric.missing, *gone)
+        missing = {**overrides, "fabric.missing": [*fabric.missing, *gone]}
         try:
-            missing = {**overrides, "fabric.missing": list(failed)}
-            left = replace(scenario, overrides=missing).values
+            rest = replace(scenario, overrides=missing).values
         except InputError as error:
             refusal = str(error)
             continue
-        loss = _priced(left, report, tier, gone, stop)
-        cut = _cut_batch(scenario.values, report, loss)
-        if cut == scenario.values.batch:
+        loss = _priced(rest, report, tier, gone, stop)
+        batch = _cut_batch(scenario.values, report, loss)
+        if batch == scenario.values.batch or loss.replanned is None:
             return loss
-        smaller = replace(scenario, overrides={**missing, _BATCH: cut})
+        smaller = replace(scenario, overrides={**missing, _BATCH: batch})
         return _attributed(loss, smaller.values, report, stop)
-    return Loss(tier, (), fabric.devices, None, None, note=f"Without {ways[0][0]}: {refusal}")
+    return SwitchLoss(tier, (), fabric.devices, None, None, note=f"Without {ways[0][0]}: {refusal}")
 
 
 def _priced(
-    left: ScenarioValues,
+    rest: ScenarioValues,
     report: Report,
     tier: str,
     gone: tuple[str, ...],
     stop: Callable[[], bool] | None,
-) -> Loss:
+) -> SwitchLoss:
     with np.errstate(invalid="ignore"):  # what has no way left takes for ever
-        problem = left.problem()
-        kept, why = _kept(problem, report)
-        within_s = kept.iteration_s if kept else float("inf")
-        solved = solve(left, problem, within_s=within_s, stop=stop)
-    again = solved.report or kept  # within the old plan's time there may be nothing else
+        problem = rest.problem()
+        same_plan, why = _same_plan(problem, report)
+        within_s = same_plan.iteration_s if same_plan else float("inf")
+        solved = solve(rest, problem, within_s=within_s, stop=stop)
+    best = solved.report or same_plan  # within the old plan's time there may be nothing else
     devices = problem.network.devices
+    used = best.plan.devices_used if best else devices
     nodes = len(gone) - 1
-    words = [f"{plural(nodes, 'node')} lose their only leaf"] if nodes else []
-    words += [why] if why else []
-    if again is None:
+    words = [f"{plural(nodes, 'node')} lose their only leaf" if nodes else "", why]
+    if best is None:
         words.append(solved.reason)
-    elif nodes and (used := again.plan.devices_used) < devices:
+    elif nodes and used < devices:
         words.append(f"the new plan uses {used:,} of {devices:,}")
-    return Loss(
+    return SwitchLoss(
         tier,
         gone,
         devices,
-        _share(report, kept),
-        _share(report, again),
-        note="; ".join(words),
-        idle=devices - again.plan.devices_used if again else 0,
+        _share(report, same_plan),
+        _share(report, best),
+        note="; ".join(filter(None, words)),
+        idle=devices - used,
     )
 
 
-def _cut_batch(scenario: ScenarioValues, report: Report, loss: Loss) -> int:
+def _cut_batch(scenario: ScenarioValues, report: Report, loss: SwitchLoss) -> int:
     """The batch of as many of the old plan's replicas as are left; the same where none idles."""
     point = report.plan.point
     replicas = loss.devices * point.dp // report.plan.devices_used
@@ -190,27 +188,25 @@ def _cut_batch(scenario: ScenarioValues, report: Report, loss: Loss) -> int:
 
 
 def _attributed(
-    loss: Loss, left: ScenarioValues, before: Report, stop: Callable[[], bool] | None
-) -> Loss:
-    """The loss with the part that a batch cut in proportion would not have."""
-    if loss.replanned is None:
-        return loss
-    again = (1.0 - loss.replanned) * before.samples_per_s
+    loss: SwitchLoss, rest: ScenarioValues, before: Report, stop: Callable[[], bool] | None
+) -> SwitchLoss:
+    """Return the loss with the part that a batch cut in proportion would not have."""
+    rate = (1.0 - (loss.replanned or 0.0)) * before.samples_per_s
     with np.errstate(invalid="ignore"):
-        best = solve(left, left.problem(), within_s=left.batch / again, stop=stop).report
-    more = best.samples_per_s - again if best else 0.0
+        best = solve(rest, rest.problem(), within_s=rest.batch / rate, stop=stop).report
+    more = best.samples_per_s - rate if best else 0.0
     return replace(loss, by_batch=max(0.0, more / before.samples_per_s))
 
 
-def _kept(problem: Problem, report: Report) -> tuple[Report | None, str]:
-    """The same plan on what is left, or why it cannot run there."""
-    needed, there = report.plan.devices_used, problem.network.devices
-    if needed > there:
-        return None, f"the plan needs {needed:,} devices, {there:,} are left"
-    found = price(problem, report.plan)
-    if found.feasible and not math.isfinite(found.iteration_s):
+def _same_plan(problem: Problem, report: Report) -> tuple[Report | None, str]:
+    """Return the same plan on what is left, or why it cannot run there."""
+    needed, available = report.plan.devices_used, problem.network.devices
+    if needed > available:
+        return None, f"the plan needs {needed:,} devices, {available:,} are left"
+    priced = price(problem, report.plan)
+    if priced.feasible and not math.isfinite(priced.iteration_s):
         return None, "the plan's devices no longer all reach each other"
-    return (found, "") if found.feasible else (None, found.reason)
+    return (priced, "") if priced.feasible else (None, priced.reason)
 
 
 def _share(before: Report, after: Report | None) -> float | None:

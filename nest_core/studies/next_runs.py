@@ -1,4 +1,4 @@
-"""Which runs narrow the choice of a plan most.
+"""Which runs narrow the choice of a plan most, and the experiment that settles oversubscription.
 
 Plans that may be the fastest are the best few at the centre of what is known of parameters, and
 those that win under some draws of it. Their log-times are jointly normal: slopes on the parameters
@@ -6,8 +6,16 @@ times the parameters' covariance, an error of the model that plans share as far 
 and what the cluster has in common. A run shows one of them but for what repeated runs differ by,
 and so tells of all others [1]_. It is worth what the plan that is then expected to be fastest takes
 less than the one that would be chosen without it, on average over its outcomes: never less than
-nothing, and nothing where no outcome changes the choice. Runs are chosen one after the other, each
-beside those before it.
+nothing, and nothing where no outcome changes the choice. Runs are chosen one after the other, with
+those before it given.
+
+Nobody has published a training step at two oversubscription ratios with all else equal
+(docs/validation.md, "What would settle oversubscription"). A cluster of one's own can: uplinks of
+every leaf are switched off, as many at each, while nodes, ranks and software stay. `uplinks_off`
+says what is predicted of one plan for every number that may remain. What the model does not know of
+the cluster and of its kernels is the same in every step. So the ratio of two steps is surer than
+either: its interval is that of the slopes' difference, with what repeated runs differ by on either
+side.
 
 References
 ----------
@@ -26,12 +34,28 @@ import numpy as np
 
 from nest_core.costs import Problem, Report, price
 from nest_core.documents.errors import InputError
+from nest_core.documents.units import plural
+from nest_core.explain.interval import Interval
+from nest_core.fabric import Clos, Fabric
+from nest_core.hardware.posterior import WIDTH
 from nest_core.network import FloatArray
+from nest_core.network.clos import clos_network
 from nest_core.planner import search
 from nest_core.scenario import ScenarioValues
 from nest_core.studies.uncertainty import REPEATED_SD, ParameterSpread, alikeness, slopes, spread_of
 
-__all__ = ["MOST_RUNS", "Beliefs", "NextRun", "NextRuns", "chosen_runs", "next_runs"]
+__all__ = [
+    "MOST_RUNS",
+    "Beliefs",
+    "NextRun",
+    "NextRuns",
+    "UplinkStep",
+    "UplinksOff",
+    "check_leaves",
+    "chosen_runs",
+    "next_runs",
+    "uplinks_off",
+]
 
 MOST_RUNS = 50
 BEST = 8
@@ -62,7 +86,7 @@ class Beliefs:
     covariance: FloatArray
 
     def regret_s(self, seen: Sequence[int], seed: int, *, noise: float = REPEATED_SD) -> float:
-        """How much less a choice made after seeing some plans' runs takes on average, s.
+        """Return how much less a choice made after seeing some plans' runs takes on average, s.
 
         Parameters
         ----------
@@ -80,8 +104,8 @@ class Beliefs:
         gain = np.linalg.solve(among, self.covariance[seen]).T
         off = rng.multivariate_normal(np.zeros(len(self.centre)), self.covariance, OUTCOMES)
         off = off[:, seen] + noise * rng.standard_normal((OUTCOMES, len(self.centre)))[:, seen]
-        left = np.diag(self.covariance) - np.einsum("ij,ji->i", gain, self.covariance[seen])
-        expected = np.exp(self.centre + off @ gain.T + left / 2.0)
+        variance = np.diag(self.covariance) - np.einsum("ij,ji->i", gain, self.covariance[seen])
+        expected = np.exp(self.centre + off @ gain.T + variance / 2.0)
         return float((expected[:, self.choice] - expected.min(axis=1)).mean())
 
     @property
@@ -93,7 +117,7 @@ class Beliefs:
 def chosen_runs(
     beliefs: Beliefs, count: int, seed: int = 0, among: Collection[int] | None = None
 ) -> list[tuple[int, float]]:
-    """Places of the plans to run, and the seconds by which each lessens the expected regret.
+    """Return places of the plans to run, and the seconds by which each lessens the expected regret.
 
     Parameters
     ----------
@@ -130,7 +154,7 @@ class NextRun:
     expected_regret_removed_s: float
 
     def to_json(self) -> dict[str, Any]:
-        """Its fields as the command line prints them."""
+        """Return its fields as the command line prints them."""
         return {
             "plan": self.report.plan.to_json(),
             "predicted_s": self.report.iteration_s,
@@ -165,7 +189,7 @@ def next_runs(
     runnable: Callable[[Report], bool] = lambda _: True,
     seed: int = 0,
 ) -> NextRuns:
-    """The runs of a scenario's plans that narrow the choice between them most.
+    """Return the runs of a scenario's plans that narrow the choice between them most.
 
     Parameters
     ----------
@@ -185,10 +209,10 @@ def next_runs(
         raise InputError("runs", f"must lie between 1 and {MOST_RUNS}", count, "give another")
     problem = scenario.problem()
     spread = spread_of(scenario, problem)
-    found = search(problem, scenario.space, top=BEST, time_limit_s=scenario.time_limit_s)
-    if found.best is None:
-        raise InputError("scenario", "must have a plan", found.reason, "change it")
-    plans = [found.best.plan, *(report.plan for report in found.alternatives)]
+    result = search(problem, scenario.space, top=BEST, time_limit_s=scenario.time_limit_s)
+    if result.best is None:
+        raise InputError("scenario", "must have a plan", result.reason, "change it")
+    plans = [result.best.plan, *(report.plan for report in result.alternatives)]
     began, draws = time.perf_counter(), 0
     for row in spread.rows(DRAWS, seed):
         if time.perf_counter() - began > DRAWS_S:
@@ -224,7 +248,7 @@ _NEXT_TO_NOTHING = 1e-4
 def _beliefs(
     scenario: ScenarioValues, problem: Problem, spread: ParameterSpread, reports: Sequence[Report]
 ) -> Beliefs:
-    """What is thought of plans: by slopes on parameters, alikeness, and the cluster."""
+    """Return what is thought of plans: by slopes on parameters, alikeness, and the cluster."""
     along = slopes(scenario, problem.network, spread, reports)
     covariance = (
         along @ spread.joint @ along.T
@@ -232,3 +256,149 @@ def _beliefs(
         + spread.source_sd**2
     )
     return Beliefs(np.log([report.iteration_s for report in reports]), covariance)
+
+
+@dataclass(frozen=True, slots=True)
+class UplinkStep:
+    """A plan on leaves that have so many uplinks left.
+
+    Parameters
+    ----------
+    remaining : int
+        Uplinks of every leaf switch that stay switched on.
+    oversubscription : float
+        Down : up of a full leaf.
+    interval : Interval
+        Of one iteration.
+    ratio : float
+        Its time over that with all uplinks.
+    ratio_interval : (float, float)
+        Holds 80 % of ratios that are measured on one cluster.
+    """
+
+    remaining: int
+    oversubscription: float
+    interval: Interval
+    ratio: float
+    ratio_interval: tuple[float, float]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return its fields as the command line prints them."""
+        return {
+            "uplinks_left": self.remaining,
+            "oversubscription": self.oversubscription,
+            "predicted_s": self.interval.centre_s,
+            "interval": [self.interval.low_s, self.interval.high_s],
+            "ratio": self.ratio,
+            "ratio_interval": list(self.ratio_interval),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class UplinksOff:
+    """The experiment with one plan.
+
+    Parameters
+    ----------
+    report : Report
+        The plan, with all uplinks.
+    leaves, spines : int
+        Leaf switches in place, and the switches that uplinks of one of them are spread over.
+    steps : tuple of UplinkStep
+        All uplinks first.
+    """
+
+    report: Report
+    leaves: int
+    spines: int
+    steps: tuple[UplinkStep, ...]
+
+    @property
+    def crosses(self) -> bool:
+        """Whether the plan notices that uplinks are gone."""
+        return max(step.ratio for step in self.steps) > 1.0 + REPEATED_SD
+
+    def kept(self, left: int) -> str:
+        """Return how many links of a leaf to every spine stay on, in words."""
+        per_spine, more = divmod(left, self.spines)
+        links = plural(per_spine + bool(more), "link")
+        if not more:
+            return f"{links} to every spine"
+        return f"{links} to {more} of {self.spines} spines, {per_spine or 'none'} to the others"
+
+
+def check_leaves(fabric: Fabric) -> None:
+    """Refuse a fabric without leaves whose uplinks can be counted.
+
+    Raises
+    ------
+    InputError
+    """
+    _leaves(fabric)
+
+
+def _leaves(fabric: Fabric) -> tuple[Clos, int]:
+    """Return a fabric with leaves, and the uplinks of one of them."""
+    if not isinstance(fabric, Clos) or fabric.tiers < 2:
+        raise InputError(
+            "fabric",
+            "must have leaf switches with uplinks to switch off, as a Clos of two or three tiers",
+            f"a {fabric.noun}" + (" of one tier" if isinstance(fabric, Clos) else ""),
+            "name another for the experiment",
+        )
+    return fabric, int(fabric.uplinks(1).max()) // fabric.planes
+
+
+def uplinks_off(scenario: ScenarioValues, report: Report) -> UplinksOff:
+    """What a plan is predicted to take for every number of uplinks that a leaf may have left.
+
+    Parameters
+    ----------
+    scenario : ScenarioValues
+    report : Report
+        A plan of it that fits, priced.
+
+    Raises
+    ------
+    InputError
+        If the fabric has no leaves whose uplinks can be counted.
+    """
+    fabric, most = _leaves(scenario.fabric)
+    along, seconds = [], []
+    for remaining in range(most, 0, -1):
+        problem = scenario.problem(report.plan.recompute, clos_network(fabric, remaining))
+        spread = spread_of(scenario, problem)
+        priced = price(problem, report.plan)
+        along.append(slopes(scenario, problem.network, spread, (priced,))[0])
+        seconds.append(priced.iteration_s)
+    tier = fabric.switch_tiers[1]
+    return UplinksOff(
+        report,
+        fabric.switch_counts()[fabric.tier_names[0]],
+        tier.switches_per_group // fabric.planes,
+        tuple(
+            UplinkStep(
+                most - index,
+                fabric.switch_ports()[0].down / (most - index),
+                Interval(
+                    seconds[index],
+                    _sd(along[index], spread.joint, spread.source_sd, spread.run_sd),
+                ),
+                seconds[index] / seconds[0],
+                _ratio(
+                    seconds[index] / seconds[0],
+                    _sd(along[index] - along[0], spread.joint, *(REPEATED_SD,) * 2),
+                ),
+            )
+            for index in range(most)
+        ),
+    )
+
+
+def _sd(along: np.ndarray[Any, Any], joint: np.ndarray[Any, Any], *more: float) -> float:
+    return float(np.sqrt(along @ joint @ along + np.sum(np.square(more))))
+
+
+def _ratio(centre: float, sd: float) -> tuple[float, float]:
+    low, high = centre * np.exp(np.array([-WIDTH, WIDTH]) * sd)
+    return float(low), float(high)

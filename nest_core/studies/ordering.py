@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from nest_core.documents.errors import InputError
 from nest_core.documents.units import format_days, format_money, percent
@@ -53,20 +52,9 @@ class OrderedDesign:
     ties: tuple[str, ...] = ()
     note: str = ""
 
-    def to_json(self) -> dict[str, Any]:
-        """Fields of the command line."""
-        return {
-            "rank": self.rank,
-            "name": self.name,
-            "value": self.value,
-            "text": self.text,
-            "ties": list(self.ties),
-            "note": self.note,
-        }
-
 
 def ordered(bills: Sequence[WholeBill], by: str = "price") -> tuple[OrderedDesign, ...]:
-    """Designs from the best to the worst.
+    """Return designs from the best to the worst.
 
     Parameters
     ----------
@@ -80,9 +68,11 @@ def ordered(bills: Sequence[WholeBill], by: str = "price") -> tuple[OrderedDesig
     """
     if by not in ORDERS:
         raise InputError("order", "must be price, days or failure", by, "pick one")
-    planned = all(one.report is not None for one in bills)
-    values = [_value(one, by, planned) for one in bills]
-    places = sorted(range(len(bills)), key=lambda place: _rank(values[place]))
+    planned = all(bill.report is not None for bill in bills)
+    values = [_value(bill, by, planned) for bill in bills]
+    places = sorted(
+        range(len(bills)), key=lambda place: (values[place] is None, values[place] or 0.0)
+    )
     rows: list[OrderedDesign] = []
     for number, place in enumerate(places):
         value = values[place]
@@ -108,17 +98,17 @@ def ordered(bills: Sequence[WholeBill], by: str = "price") -> tuple[OrderedDesig
 
 
 def _joined(rows: list[OrderedDesign]) -> tuple[OrderedDesign, ...]:
-    """Rows that tie with the first of a rank share it."""
-    found: list[OrderedDesign] = []
+    """Return the rows; those that tie with the first of a rank share it."""
+    ranked: list[OrderedDesign] = []
     for row in rows:
-        lead = next((one for one in found if one.rank == found[-1].rank), None) if found else None
+        lead = (
+            next((earlier for earlier in ranked if earlier.rank == ranked[-1].rank), None)
+            if ranked
+            else None
+        )
         same = lead is not None and lead.name in row.ties
-        found.append(replace(row, rank=lead.rank) if lead and same else row)
-    return tuple(found)
-
-
-def _rank(value: float | None) -> tuple[bool, float]:
-    return (value is None, value or 0.0)
+        ranked.append(replace(row, rank=lead.rank) if lead and same else row)
+    return tuple(ranked)
 
 
 def _value(one: WholeBill, by: str, planned: bool) -> float | None:
@@ -133,11 +123,11 @@ def _value(one: WholeBill, by: str, planned: bool) -> float | None:
 
 def _per_million(one: WholeBill) -> float | None:
     """Dollars, at whatever has a source: what none has is missing in every design."""
-    rate, whole = one.tokens_per_s, one.owned
+    rate, owned = one.tokens_per_s, one.owned
     if rate is None:
         return None
-    hours = whole.years * 8766.0 * (whole.sold_share or 1.0)
-    return whole.total_usd.typical * 1e6 / (rate * 3600.0 * hours)
+    hours = owned.years * 8766.0 * (owned.sold_share or 1.0)
+    return owned.total_usd.typical * 1e6 / (rate * 3600.0 * hours)
 
 
 def _tie(one: WholeBill, other: WholeBill, by: str, values: tuple[float, float]) -> bool:

@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 Value = int | float | str
-MOST_VALUES = 40
+MAX_VALUES = 40
 
 
 def parameter_named(
@@ -44,12 +44,18 @@ def parameter_named(
     InputError
         If the scenario has none; the nearest name is the remedy.
     """
-    families = {each.name.partition(".")[0]: each for each in reversed(available)}
-    by_name = families | {each.name: each for each in available}
+    families = {candidate.name.partition(".")[0]: candidate for candidate in reversed(available)}
+    by_name = families | {candidate.name: candidate for candidate in available}
     if name in by_name:
         return by_name[name]
-    near = difflib.get_close_matches(name, [*by_name, *(each.key for each in available)], 1)
-    hint = f"write {near[0]}" if near else "pick " + ", ".join(each.name for each in available)
+    near = difflib.get_close_matches(
+        name, [*by_name, *(candidate.key for candidate in available)], 1
+    )
+    hint = (
+        f"write {near[0]}"
+        if near
+        else "pick " + ", ".join(candidate.name for candidate in available)
+    )
     raise InputError(field, "must be a parameter of the scenario", name, hint)
 
 
@@ -61,7 +67,7 @@ def renamed(swept: Any) -> Any:
 
 
 def parse_values(parameter: Parameter, text: str) -> tuple[Value, ...]:
-    """Values that a person wrote, separated by commas; in order, each once.
+    """Return values that a person wrote, separated by commas; in order, each once.
 
     Raises
     ------
@@ -81,21 +87,19 @@ def parse_values(parameter: Parameter, text: str) -> tuple[Value, ...]:
 
 
 def distinct(parameter: Parameter, values: Sequence[object], field: str) -> tuple[Value, ...]:
-    """Values checked and in order, each once."""
-    if not 1 <= len(values) <= MOST_VALUES:
-        raise InputError(
-            field, f"must have 1 to {MOST_VALUES} values", len(values), "write 1, 2, 4"
-        )
-    found = dict.fromkeys(parameter.checked(value) for value in values)
+    """Return values checked and in order, each once."""
+    if not 1 <= len(values) <= MAX_VALUES:
+        raise InputError(field, f"must have 1 to {MAX_VALUES} values", len(values), "write 1, 2, 4")
+    listed = dict.fromkeys(parameter.checked(value) for value in values)
     if parameter.choices:
-        return tuple(choice for choice in parameter.choices if choice in found)
-    return tuple(sorted(found))
+        return tuple(choice for choice in parameter.choices if choice in listed)
+    return tuple(sorted(listed))
 
 
 def with_values(
     overrides: Mapping[str, Any], pairs: Iterable[tuple[Parameter, Value]]
 ) -> dict[str, Any]:
-    """Overrides with parameters turned; what a parameter sets comes last."""
+    """Return overrides with parameters turned; what a parameter sets comes last."""
     turned = dict(overrides)
     for axis, value in pairs:
         for key, setting in axis.overrides(value).items():
@@ -128,7 +132,7 @@ def sweep_parameters(scenario: Scenario) -> tuple[Parameter, ...]:
 
 
 def ratio_parameters(table: Table) -> list[Parameter]:
-    """The oversubscription ratios that a fabric's document has, innermost first."""
+    """Return the oversubscription ratios that a fabric's document has, innermost first."""
     if "clos" in table:
         names, path = TIER_NAMES[table["kind"]], "fabric.clos.oversubscription"
         ratios = enumerate(table["clos"].get("oversubscription", ()))
@@ -143,10 +147,6 @@ def ratio_parameters(table: Table) -> list[Parameter]:
         for tier, level in enumerate(table.get("level", ()))
         if tier
     ]
-
-
-def _around(present: float, factors: tuple[float, ...]) -> list[float]:
-    return [present * factor for factor in factors]
 
 
 def _whole(values: Iterable[float]) -> list[float]:
@@ -185,7 +185,7 @@ def _swept(
 
 
 def _job_parameters(scenario: ScenarioValues) -> list[Parameter]:
-    """What is trained, and what the search may choose."""
+    """Return what is trained, and what the search may choose."""
     batch, sequence, space = scenario.batch, scenario.sequence, scenario.space
     memory = to_gib(scenario.accelerator.memory_bytes)
     pinned = "pinned: the search may not choose another"
@@ -193,7 +193,7 @@ def _job_parameters(scenario: ScenarioValues) -> list[Parameter]:
     return [
         _swept(
             "workload.global_batch_sequences",
-            _whole(_around(batch, FACTORS)),
+            _whole(batch * factor for factor in FACTORS),
             batch,
             doubling=True,
         ),
@@ -210,7 +210,7 @@ def _job_parameters(scenario: ScenarioValues) -> list[Parameter]:
             "workload.sequence_length_tokens",
             [
                 size
-                for size in _whole(_around(sequence, FACTORS))
+                for size in _whole(sequence * factor for factor in FACTORS)
                 if size <= (scenario.model.positions or size)
             ],
             sequence,
@@ -227,9 +227,12 @@ def _job_parameters(scenario: ScenarioValues) -> list[Parameter]:
 
 
 def _fabric_parameters(table: dict[str, Any], scenario: ScenarioValues) -> list[Parameter]:
-    """What the fabric's tables have to turn; those of a drawn graph have nothing."""
+    """Return what the fabric's tables have to turn; those of a drawn graph have nothing."""
     return [
-        one for name, turned in _TURNED.items() if name in table for one in turned(table, scenario)
+        axis
+        for name, turned in _TURNED.items()
+        if name in table
+        for axis in turned(table, scenario)
     ]
 
 
@@ -249,7 +252,7 @@ def _ratio(tier: int, name: str, present: float, path: str) -> Parameter:
 def _speed(key: str, path: str, present: float, per: str, label: str = "") -> Parameter:
     return _swept(
         path,
-        _around(present, FACTORS),
+        [present * factor for factor in FACTORS],
         present,
         key=f"speed.{key}",
         label=label,
@@ -260,7 +263,7 @@ def _speed(key: str, path: str, present: float, per: str, label: str = "") -> Pa
 
 
 def _node(path: str, present: int, most: float, note: str, changes: Changes) -> Parameter:
-    sizes = [size for size in _whole(_around(present, FACTORS)) if size <= most]
+    sizes = [size for size in _whole(present * factor for factor in FACTORS) if size <= most]
     return _swept(path, sizes, present, changes, key="node", doubling=True, fabric=True, note=note)
 
 
@@ -295,30 +298,30 @@ def _clos_parameters(table: dict[str, Any]) -> list[Parameter]:
             f"{path}.nics_per_node": value * nics // per_node,
         }
 
-    found = ratio_parameters(table)
-    found.append(_speed("nic", f"{path}.nic_bandwidth_GBps", clos["nic_bandwidth_GBps"], "NIC"))
+    turned = ratio_parameters(table)
+    turned.append(_speed("nic", f"{path}.nic_bandwidth_GBps", clos["nic_bandwidth_GBps"], "NIC"))
     if "intra_node" in table:
         inner, where = table["intra_node"]["bandwidth_GBps"], "fabric.intra_node.bandwidth_GBps"
-        found.append(_speed("node", where, inner, "device"))
-    kept = "NICs per device and the number of devices stay"
-    found.append(_node(f"{path}.devices_per_node", per_node, math.inf, kept, sized))
+        turned.append(_speed("node", where, inner, "device"))
+    note = "NICs per device and the number of devices stay"
+    turned.append(_node(f"{path}.devices_per_node", per_node, math.inf, note, sized))
     grown = "switches follow; the global batch stays"
-    found.append(_devices(per_node, clos["devices"], grown, None))
-    return found
+    turned.append(_devices(per_node, clos["devices"], grown, None))
+    return turned
 
 
 def _level_parameters(table: Table) -> list[Parameter]:
-    found, levels = ratio_parameters(table), table["level"]
+    turned, levels = ratio_parameters(table), table["level"]
     for tier, level in enumerate(levels):
         below = levels[tier - 1]["name"] if tier else "device"
         per = below if level.get("uplink_per", "device") == "child" else "device"
         path = f"fabric.level.{tier}.bandwidth_GBps"
         label = f"{level['name']} {parameter(path).label}"
-        found.append(_speed(str(tier), path, level["bandwidth_GBps"], str(per), label))
+        turned.append(_speed(str(tier), path, level["bandwidth_GBps"], str(per), label))
     sizes = [level.get("group_size") for level in levels]
     if len(sizes) > 1 and all(sizes):
-        found += _hierarchy_sizes([int(size) for size in sizes if size])
-    return found
+        turned += _hierarchy_sizes([int(size) for size in sizes if size])
+    return turned
 
 
 def _hierarchy_sizes(sizes: list[int]) -> list[Parameter]:
@@ -340,9 +343,9 @@ def _hierarchy_sizes(sizes: list[int]) -> list[Parameter]:
             raise InputError("devices", f"must be a multiple of {below}", value, "round it")
         return {f"fabric.level.{last}.group_size": value // below}
 
-    kept = "uplinks of a node and the number of devices stay"
+    note = "uplinks of a node and the number of devices stay"
     return [
-        _node("fabric.level.0.group_size", sizes[0], pair, kept, sized),
+        _node("fabric.level.0.group_size", sizes[0], pair, note, sized),
         _devices(
             below, math.prod(sizes), "the outermost level grows; the global batch stays", grown
         ),
@@ -368,12 +371,12 @@ def _torus_parameters(kind: str, table: Table, scenario: ScenarioValues) -> list
             raise InputError("devices", f"must be a multiple of {plane}", value, "round it")
         return {f"fabric.{kind}.shape": [*others, value // plane]}
 
-    found = [_devices(plane, plane * last, "the last dimension grows", grown)]
+    turned = [_devices(plane, plane * last, "the last dimension grows", grown)]
     speed = getattr(scenario.fabric, "link_bandwidth_Bps", None)
     if speed is not None:
         path = f"fabric.{kind}.link_bandwidth_GBps"
-        found.insert(0, _speed("link", path, speed / GB, "link"))
-    return found
+        turned.insert(0, _speed("link", path, speed / GB, "link"))
+    return turned
 
 
 _TURNED: dict[str, Callable[[dict[str, Any], ScenarioValues], list[Parameter]]] = {

@@ -26,12 +26,12 @@ from nest_core.studies.solving import Stop, Tell, never, silent
 from nest_core.studies.study import Member, StudyPoint
 from nest_core.workload.model_files import load_model
 
-__all__ = ["MOST_MODELS", "RatioStep", "Ratios", "TierRatios", "highest_ratios"]
+__all__ = ["MAX_MODELS", "RatioStep", "Ratios", "TierRatios", "highest_ratios"]
 
 
 STEP = 0.5
 _LOSS, _SHARE = (parameter(key, StudyTable) for key in ("loss", "share"))
-MOST_MODELS = 6
+MAX_MODELS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class Ratios:
     complete: bool
 
     def rows(self) -> list[dict[str, Any]]:
-        """One plain row per tier and ratio tried."""
+        """Return one plain row per tier and ratio tried."""
         return [
             {
                 "tier": tier.label,
@@ -165,8 +165,8 @@ def highest_ratios(
         if parameter.name.startswith("oversubscription.")
     ]
     if not ladder:
-        named = scenario.document.get("fabric")
-        raise InputError("fabric", "must have tiers to oversubscribe", named, "pick another")
+        fabric = scenario.document.get("fabric")
+        raise InputError("fabric", "must have tiers to oversubscribe", fabric, "pick another")
     others = {key: value for key, value in scenario.overrides.items() if not _of_model(key)}
     plain = replace(scenario, overrides=others)
     tiers: list[TierRatios] = []
@@ -185,7 +185,7 @@ def highest_ratios(
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _MixModel:
     """A model of the mix and its share of the time."""
 
     name: str
@@ -198,7 +198,7 @@ class _Trial:
     """One tier's ratios put to the test; ratios that become the same fabric are planned once."""
 
     scenario: Scenario
-    mix: tuple[_Part, ...]
+    mix: tuple[_MixModel, ...]
     parameter: Parameter
     place: int
     stop: Stop
@@ -216,10 +216,12 @@ class _Trial:
     def rows(self, ratio: float, scenarios: Sequence[Scenario], fabric: Fabric) -> list[StudyRow]:
         """Plan every model; fewer rows than models once stopped."""
         same = ratio if fabric.sizing is None else fabric.sizing
-        points = []
-        for number, (part, one) in enumerate(zip(self.mix, scenarios, strict=True)):
-            member = Member(part.name, one, part.share)
-            points.append(StudyPoint(f"{same} {number}", number, member, one.overrides))
+        points = [
+            StudyPoint(
+                f"{same} {part.name} {n}", n, Member(part.name, scenario), scenario.overrides
+            )
+            for n, (part, scenario) in enumerate(zip(self.mix, scenarios, strict=True))
+        ]
         run(points, self.cache, stop=self.stop)
         rows = list(self.cache.get(point.key for point in points).values())
         self.usd[ratio] = rows[0].network_usd if rows else None
@@ -251,10 +253,10 @@ def _climb(trial: _Trial, limit: float, tell: Tell) -> list[RatioStep] | None:
         reference = reference or rates
         realised = fabric.realised_ratios()[trial.place]
         losses = tuple(1 - rate / least for rate, least in zip(rates, reference, strict=True))
-        whole = sum(part.share * lost for part, lost in zip(trial.mix, losses, strict=True))
-        loss, losses = (None, ()) if why else (whole, losses)
+        total = sum(part.share * lost for part, lost in zip(trial.mix, losses, strict=True))
+        loss, losses = (None, ()) if why else (total, losses)
         steps.append(RatioStep(ratio, realised, loss, losses, why))
-        if why or whole >= limit:
+        if why or total >= limit:
             break
     return steps
 
@@ -262,16 +264,16 @@ def _climb(trial: _Trial, limit: float, tell: Tell) -> list[RatioStep] | None:
 def _ladder(parameter: Parameter) -> Iterator[tuple[float, float]]:
     """Yield every ratio with how far up it is."""
     present = float(parameter.present or 1)
-    least, most = min(1.0, present), max(parameter.usual or 1.0, present)
-    count = round((most - least) / STEP) + 1
+    first, last = min(1.0, present), max(parameter.usual or 1.0, present)
+    count = round((last - first) / STEP) + 1
     for number in range(count):
-        yield number / count, least + number * STEP
+        yield number / count, first + number * STEP
 
 
 def _tier(trial: _Trial, steps: list[RatioStep], limit: float) -> TierRatios:
     borne = [step for step in steps if step.loss is not None and step.loss < limit]
     last, present = steps[-1], trial.parameter.present
-    least, most = (trial.usd[step.ratio] for step in (steps[0], borne[-1]))
+    first_usd, highest_usd = (trial.usd[step.ratio] for step in (steps[0], borne[-1]))
     return TierRatios(
         key=trial.parameter.name,
         label=trial.parameter.label.removesuffix(" oversubscription"),
@@ -279,22 +281,22 @@ def _tier(trial: _Trial, steps: list[RatioStep], limit: float) -> TierRatios:
         steps=tuple(steps),
         highest=borne[-1],
         beyond=last if last.realised and last is not borne[-1] else None,
-        price_usd=None if least is None or most is None else (least, most),
+        price_usd=None if first_usd is None or highest_usd is None else (first_usd, highest_usd),
     )
 
 
-def _mix(asked: Sequence[Mapping[str, Any]], folder: Path | None) -> tuple[_Part, ...]:
+def _mix(listed: Sequence[Mapping[str, Any]], folder: Path | None) -> tuple[_MixModel, ...]:
     """Return the models with shares that sum to 1."""
-    if not 1 <= len(asked) <= MOST_MODELS:
-        raise InputError("mix", f"must list 1 to {MOST_MODELS} models", asked, "name the models")
+    if not 1 <= len(listed) <= MAX_MODELS:
+        raise InputError("mix", f"must list 1 to {MAX_MODELS} models", listed, "name the models")
     parts = []
-    for number, entry in enumerate(asked):
+    for number, entry in enumerate(listed):
         if not isinstance(entry, Mapping) or not isinstance(entry.get("model"), str | Mapping):
             raise InputError("mix", "must name every model, or hold its table", entry, "name it")
         share = _SHARE.checked(entry.get("share"), f"mix[{number}].share")
-        parts.append(_Part(load_model(entry["model"], folder).name, entry["model"], share))
+        parts.append(_MixModel(load_model(entry["model"], folder).name, entry["model"], share))
     total = sum(part.share for part in parts)
-    return tuple(_Part(part.name, part.model, part.share / total) for part in parts)
+    return tuple(_MixModel(part.name, part.model, part.share / total) for part in parts)
 
 
 def _of_model(key: str) -> bool:

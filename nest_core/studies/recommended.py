@@ -37,7 +37,7 @@ from nest_core.studies.solving import Stop, Tell, never, silent
 from nest_core.studies.uncertainty import ParameterSpread, alikeness, interval_of, spread_of
 
 __all__ = [
-    "Difference",
+    "PlanDifference",
     "Recommended",
     "RivalPlan",
     "difference",
@@ -133,8 +133,8 @@ class Recommended:
     @property
     def equals(self) -> tuple[RivalPlan, ...]:
         """Plans that the model cannot tell from it, the one measured most first."""
-        equal = (one for one in self.others if one.equal)
-        return tuple(sorted(equal, key=lambda one: -one.measured))
+        equal = (plan for plan in self.others if plan.equal)
+        return tuple(sorted(equal, key=lambda plan: -plan.measured))
 
     @property
     def in_words(self) -> str:
@@ -146,7 +146,7 @@ class Recommended:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The field ``recommended`` of the command line's ``plan``."""
+        """Return the field ``recommended`` of the command line's ``plan``."""
         return {
             "plan": self.report.plan.to_json(),
             "expected_s": self.expected_s,
@@ -161,7 +161,7 @@ class Recommended:
                 "high": self.high,
                 "worst_regret": self.worst_regret,
             },
-            "equals": [one.to_json() for one in self.equals],
+            "equals": [plan.to_json() for plan in self.equals],
             "words": self.in_words,
         }
 
@@ -191,14 +191,14 @@ def recommend(
         Once true, what was searched by then counts; None where that is nothing.
     """
     if pool is None:
-        found = search_draws(
+        results = search_draws(
             scenario, problem, known, range(draws), seed=seed, progress=progress, stop=stop
         )
     else:
-        found = search_in_pool(
+        results = search_in_pool(
             pool, scenario, known, draws, seed=seed, progress=progress, stop=stop
         )
-    return recommended(scenario, problem, known, found, seed=seed, pool=pool) if found else None
+    return recommended(scenario, problem, known, results, seed=seed, pool=pool) if results else None
 
 
 def _local(scenario: ScenarioValues, plan: Plan) -> LocalPrice:
@@ -229,7 +229,7 @@ def recommended(
         Whose processes price the plans.
     """
     spread = spread_of(scenario, problem)
-    winners = [one.plan for one in won]
+    winners = [result.plan for result in won]
     plans = list(dict.fromkeys((known, *(plan for plan in winners if plan is not None))))
     reports = [price(problem, plan) for plan in plans]
     local = (
@@ -238,7 +238,7 @@ def recommended(
         else list(pool.map(_local, repeat(scenario), plans))
     )
     rows = spread.rows(PRICED, seed)
-    modelled = np.stack([one.seconds(rows) for one in local])
+    modelled = np.stack([result.seconds(rows) for result in local])
     expected = modelled.mean(axis=1)
     chosen = int(expected.argmin())
     seconds = modelled * np.exp(_errors(plans, spread, seed))
@@ -247,7 +247,7 @@ def recommended(
     regret = 1.0 - least[fits[chosen]] / seconds[chosen, fits[chosen]]
     family, stack = scenario.accelerator.family.name, scenario.stack.name
     measured = [measured_like(family, stack, plan) for plan in plans]
-    slower = [_inner(each / seconds[chosen] - 1.0) for each in seconds]
+    slower = [_inner(plan_seconds / seconds[chosen] - 1.0) for plan_seconds in seconds]
     others = [
         RivalPlan(reports[k], float(expected[k]), slower[k], measured[k])
         for k in np.argsort(expected, kind="stable").tolist()
@@ -262,7 +262,7 @@ def recommended(
         fits=fits_chance(_held(reports[chosen]), problem.memory_bytes, problem.memory_spread),
         measured=measured[chosen],
         draws=draws,
-        proven=sum(one.proven for one in won),
+        proven=sum(result.proven for result in won),
         best=wins / draws,
         low=low,
         high=high,
@@ -279,13 +279,13 @@ def _held(report: Report) -> float:
 
 
 def _fits(reports: Sequence[Report], problem: Problem, memory: FloatArray) -> BoolArray:
-    """Which plans fit in which draws of memory, (plans, draws)."""
-    held = np.array([[_held(report)] for report in reports])
-    return held * np.exp(problem.memory_spread * memory) <= problem.memory_bytes
+    """Return which plans fit in which draws of memory, (plans, draws)."""
+    needed = np.array([[_held(report)] for report in reports])
+    return needed * np.exp(problem.memory_spread * memory) <= problem.memory_bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class PlanDifference:
     """How much longer one scenario's recommended plan takes than another's, under shared draws.
 
     Parameters
@@ -311,7 +311,7 @@ class Difference:
         return f"{abs(100 * self.centre):.2g} % {more} ({span}), in {100 * share:.0f} % of draws"
 
     def to_json(self) -> dict[str, float]:
-        """Its fields, and the share that the interval stands for."""
+        """Return its fields, and the share that the interval stands for."""
         return {
             "centre": self.centre,
             "low": self.low,
@@ -321,24 +321,24 @@ class Difference:
         }
 
 
-def difference(base: Recommended, other: Recommended, *, seed: int = 0) -> Difference:
-    """How much longer another scenario takes than a base, parameters drawn together.
+def difference(base: Recommended, other: Recommended, *, seed: int = 0) -> PlanDifference:
+    """Return how much longer another scenario takes than a base, parameters drawn together.
 
     What both share, as kernels of the same accelerator, cancels; so does the model's error as far
     as the plans are alike, and that of the cluster.
     """
     errors = _errors([base.report.plan, other.report.plan], base.spread, seed)
     first, second = (
-        one.local.seconds(one.spread.rows(PRICED, seed)) * np.exp(error)
-        for one, error in zip((base, other), errors, strict=True)
+        recommendation.local.seconds(recommendation.spread.rows(PRICED, seed)) * np.exp(error)
+        for recommendation, error in zip((base, other), errors, strict=True)
     )
-    apart = second / first - 1.0
-    low, high = _inner(apart)
-    return Difference(float(np.median(apart)), low, high, float((apart > 0.0).mean()))
+    ratio = second / first - 1.0
+    low, high = _inner(ratio)
+    return PlanDifference(float(np.median(ratio)), low, high, float((ratio > 0.0).mean()))
 
 
 def _errors(plans: Sequence[Plan], spread: ParameterSpread, seed: int) -> FloatArray:
-    """Errors of the model on each plan, (plans, draws), as logarithms of factors."""
+    """Return errors of the model on each plan, (plans, draws), as logarithms of factors."""
     rng = np.random.default_rng([seed, 1])
     sizes, ways = np.linalg.eigh(alikeness(plans))
     root = ways * np.sqrt(np.where(sizes > _ROUNDING, sizes, 0.0))  # plans may be alike on all axes
@@ -346,13 +346,13 @@ def _errors(plans: Sequence[Plan], spread: ParameterSpread, seed: int) -> FloatA
 
 
 def _inner(values: FloatArray) -> tuple[float, float]:
-    """Between what `SHARE` of values lie."""
+    """Return between what `SHARE` of values lie."""
     low, high = np.quantile(values, [(1 - SHARE) / 2, (1 + SHARE) / 2]).tolist()
     return low, high
 
 
 def _share_interval(wins: int, draws: int) -> tuple[float, float]:
-    """Jeffreys' interval of a share (Brown, Cai and DasGupta 2001, section 4.3)."""
+    """Return Jeffreys' interval of a share (Brown, Cai and DasGupta 2001, section 4.3)."""
     from scipy.special import betaincinv  # not for every start
 
     tail = (1 - SURE) / 2

@@ -253,16 +253,16 @@ def row_of(study: Study, number: int, rows: Sequence[StudyRow]) -> dict[str, Any
 
 
 def _metric(study: Study, name: str, rows: Sequence[StudyRow]) -> float | None:
-    each = np.array([_METRICS[name](row) for row in rows], dtype=float)
-    if np.isnan(each).any():
+    values = np.array([_METRICS[name](row) for row in rows], dtype=float)
+    if np.isnan(values).any():
         return None
-    if name in _LARGEST or len(each) == 1:
-        return float(np.max(each))
+    if name in _LARGEST or len(values) == 1:
+        return float(np.max(values))
     weights = np.array([member.weight for member in study.members])
     if name.startswith("tokens_per_s"):
-        return float(1.0 / np.sum(weights / each))
+        return float(1.0 / np.sum(weights / values))
     rates = np.array([row.tokens_per_s for row in rows], dtype=float)
-    return float(np.average(each, weights=weights / rates))
+    return float(np.average(values, weights=weights / rates))
 
 
 def _missed(study: Study, rows: Sequence[StudyRow]) -> str:
@@ -293,7 +293,7 @@ def to_parquet(study: Study, rows: Sequence[Mapping[str, Any]], version: str) ->
 
 
 def rows_from(study: Study, data: bytes, version: str) -> list[dict[str, Any]]:
-    """The rows of a file that was written of a study, wherever it ran.
+    """Return the rows of a file that was written of a study, wherever it ran.
 
     Raises
     ------
@@ -324,13 +324,13 @@ def rows_from(study: Study, data: bytes, version: str) -> list[dict[str, Any]]:
             "run the study again, or open the one that it is of",
         )
     plain = frame.astype(object)
-    found: list[dict[str, Any]] = plain.where(plain.notna(), None).to_dict("records")
-    return found
+    rows: list[dict[str, Any]] = plain.where(plain.notna(), None).to_dict("records")
+    return rows
 
 
 def _content(study: Study) -> str:
     """Of everything that its rows depend on."""
     parts = [[study.key(member, {}), member.weight] for member in study.members]
     axes = [[axis.key, list(axis.values), list(axis.changes)] for axis in study.axes]
-    whole = [parts, axes, list(study.metrics), sorted(study.constraints.items())]
-    return hashlib.sha256(json.dumps(whole, default=str, sort_keys=True).encode()).hexdigest()
+    content = [parts, axes, list(study.metrics), sorted(study.constraints.items())]
+    return hashlib.sha256(json.dumps(content, default=str, sort_keys=True).encode()).hexdigest()

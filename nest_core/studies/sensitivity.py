@@ -25,10 +25,10 @@ from nest_core.documents.units import percent
 from nest_core.explain.uncertain import how_measured, parameter_in_words
 from nest_core.hardware.posterior import WIDTH
 from nest_core.network import FloatArray
+from nest_core.studies.decision_model import DecisionModel, decision_model
 from nest_core.studies.design_choice import DesignChoice, choose, ties_of, weigh
 from nest_core.studies.design_search import DesignCertificate, Designed
 from nest_core.studies.engine import WorkerPool
-from nest_core.studies.stakes import Stakes
 from nest_core.studies.study import Study
 
 __all__ = [
@@ -67,58 +67,59 @@ class Information:
 
 
 def information(
-    stakes: Stakes, seed: int
+    model: DecisionModel, seed: int
 ) -> tuple[float, tuple[float, ...], tuple[Information, ...]]:
     """Regret of choosing now, how often each is best, and what it is worth to know one thing."""
     rng = np.random.default_rng(seed)
-    count = len(stakes.parameters)
-    theta = rng.multivariate_normal(np.zeros(count), stakes.covariance, DRAWS, method="eigh")
+    count = len(model.parameters)
+    theta = rng.multivariate_normal(np.zeros(count), model.covariance, DRAWS, method="eigh")
     errors = np.stack(
         [
-            rng.multivariate_normal(np.zeros(len(stakes.names)), each, DRAWS, method="eigh")
-            for each in stakes.errors
+            rng.multivariate_normal(np.zeros(len(model.names)), covariance, DRAWS, method="eigh")
+            for covariance in model.run_covariance
         ],
         axis=2,
     )
-    places = {part: rng.uniform(-1.0, 1.0, DRAWS) for part in stakes.parts}
-    shifts = {part: stakes.shift(part, at) for part, at in places.items()}
-    paid = stakes.price + sum(shifts.values(), np.zeros((DRAWS, len(stakes.names))))
+    places = {part: rng.uniform(-1.0, 1.0, DRAWS) for part in model.part_usd}
+    shifts = {part: model.shift_usd(part, at) for part, at in places.items()}
+    paid = model.price_usd + sum(shifts.values(), np.zeros((DRAWS, len(model.names))))
 
     def costs(moved: FloatArray, price: FloatArray) -> FloatArray:
-        logs = np.einsum("nmp,dp->dnm", stakes.slopes, moved) + errors
-        return stakes.cost((stakes.seconds * np.exp(logs)) @ stakes.weights, price)
+        logs = np.einsum("nmp,dp->dnm", model.slopes, moved) + errors
+        return model.cost((model.seconds_per_token * np.exp(logs)) @ model.weights, price)
 
     everything = costs(theta, paid)
     expected = everything.mean(axis=0)
     now = float(expected.min())
     regret = 1.0 - float(everything.min(axis=1).mean()) / now
-    wins = np.bincount(everything.argmin(axis=1), minlength=len(stakes.names)) / DRAWS
+    wins = np.bincount(everything.argmin(axis=1), minlength=len(model.names)) / DRAWS
     nodes, weights = np.polynomial.hermite_e.hermegauss(QUADRATURE)
     even, even_weights = np.polynomial.legendre.leggauss(QUADRATURE)
-    found = []
-    for number, (name, device) in enumerate(stakes.parameters):
-        variance = stakes.covariance[number, number]
-        if variance == 0.0 or not stakes.slopes[:, :, number].any():
+    rows = []
+    for number, (name, device) in enumerate(model.parameters):
+        variance = model.covariance[number, number]
+        if variance == 0.0 or not model.slopes[:, :, number].any():
             continue
-        along = stakes.covariance[:, number] / variance
-        known = [
+        along = model.covariance[:, number] / variance
+        outcomes = [
             costs(theta + np.outer(np.sqrt(variance) * node - theta[:, number], along), paid)
             for node in nodes
         ]
-        worth = _worth(known, weights / weights.sum(), now)
-        found.append(Information(parameter_in_words(name, device), how_measured(name), worth))
-    for part in stakes.parts:
-        known = [costs(theta, paid - shifts[part] + stakes.shift(part, node)) for node in even]
-        worth = _worth(known, even_weights / even_weights.sum(), now)
-        found.append(Information(f"the price of {part}", f"get a firm quote for {part}", worth))
-    worthy = [one for one in found if one.worth > WORTH]
-    worthy.sort(key=lambda one: -one.worth)
-    return regret, tuple(wins.tolist()), tuple(worthy)
+        worth = _worth(outcomes, weights / weights.sum(), now)
+        rows.append(Information(parameter_in_words(name, device), how_measured(name), worth))
+    for part in model.part_usd:
+        outcomes = [
+            costs(theta, paid - shifts[part] + model.shift_usd(part, node)) for node in even
+        ]
+        worth = _worth(outcomes, even_weights / even_weights.sum(), now)
+        rows.append(Information(f"the price of {part}", f"get a firm quote for {part}", worth))
+    rows = sorted((row for row in rows if row.worth > WORTH), key=lambda row: -row.worth)
+    return regret, tuple(wins.tolist()), tuple(rows)
 
 
 def _worth(known: Sequence[FloatArray], weights: FloatArray, now: float) -> float:
-    """Share of the cost that is saved where the choice may follow what is known."""
-    expected = np.array([each.mean(axis=0) for each in known])
+    """Return the share of the cost that is saved where the choice may follow what is known."""
+    expected = np.array([costs.mean(axis=0) for costs in known])
     without = float((weights @ expected).min())
     return float(without - weights @ expected.min(axis=1)) / now
 
@@ -181,20 +182,20 @@ class Sensitivity:
     @property
     def sentences(self) -> tuple[str, ...]:
         """When the choice changes, and which measurement would tell."""
-        found = [one.changes for one in self.swings if one.changes]
-        if not found:
-            found = [
+        lines = [swing.changes for swing in self.swings if swing.changes]
+        if not lines:
+            lines = [
                 "Nothing that is not known exactly, moved alone to its ends, changes the choice."
             ]
         if self.information:
             best = self.information[0]
-            found.append(
+            lines.append(
                 f"To know more before choosing, {best.measure}: it tells {best.name}, and is "
                 f"expected to save {percent(best.worth)}."
             )
         else:
-            found.append("No single measurement or quote is expected to change the choice.")
-        return tuple(found)
+            lines.append("No single measurement or quote is expected to change the choice.")
+        return tuple(lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,27 +243,27 @@ def choose_design(
     return DesignAnswer(searched, choice, rests_on)
 
 
-def sensitivity(study: Study, found: DesignChoice, seed: int = 0) -> Sensitivity:
-    """The tornado of a choice, when it changes, and what would be worth knowing."""
-    stakes = Stakes(study, found)
+def sensitivity(study: Study, choice: DesignChoice, seed: int = 0) -> Sensitivity:
+    """Return the tornado of a choice, when it changes, and what would be worth knowing."""
+    model = decision_model(study, choice)
     swings = [
         swing
-        for factor in _factors(stakes)
-        if (swing := _swing(stakes, factor)).changes or swing.low or swing.high
+        for factor in _factors(model)
+        if (swing := _swing(model, factor)).changes or swing.low or swing.high
     ]
     swings.sort(key=lambda one: -max(abs(one.low), abs(one.high)))
-    return Sensitivity(stakes.names[0], tuple(swings), *information(stakes, seed))
+    return Sensitivity(model.names[0], tuple(swings), *information(model, seed))
 
 
-def _factors(stakes: Stakes) -> Iterator[_Factor]:
-    """All that can be moved."""
-    centre = stakes.times()
+def _factors(model: DecisionModel) -> Iterator[_Factor]:
+    """Yield all that can be moved."""
+    centre = model.times()
 
     def price_of(part: str) -> _Factor:
-        typical = stakes.parts[part][0, 1]
+        typical = model.part_usd[part][0, 1]
 
         def words(at: float) -> str:
-            paid = typical + stakes.shift(part, at)[0]
+            paid = typical + model.shift_usd(part, at)[0]
             return f"the price of {part} is {_times(paid / typical)} the typical one"
 
         return _Factor(
@@ -270,19 +271,19 @@ def _factors(stakes: Stakes) -> Iterator[_Factor]:
             -1.0,
             0.0,
             1.0,
-            lambda at: stakes.cost(centre, stakes.price + stakes.shift(part, at)),
-            lambda at: stakes.price + stakes.shift(part, at),
+            lambda at: model.cost(centre, model.price_usd + model.shift_usd(part, at)),
+            lambda at: model.price_usd + model.shift_usd(part, at),
             words,
         )
 
     def parameter_of(number: int) -> _Factor:
-        sd = float(np.sqrt(stakes.covariance[number, number]))
-        name = parameter_in_words(*stakes.parameters[number])
+        sd = float(np.sqrt(model.covariance[number, number]))
+        name = parameter_in_words(*model.parameters[number])
 
         def at_sd(at: float) -> FloatArray:
-            theta = np.zeros(len(stakes.parameters))
+            theta = np.zeros(len(model.parameters))
             theta[number] = sd * at
-            return stakes.cost(stakes.times(theta))
+            return model.cost(model.times(theta))
 
         return _Factor(
             name,
@@ -290,28 +291,28 @@ def _factors(stakes: Stakes) -> Iterator[_Factor]:
             0.0,
             WIDTH,
             at_sd,
-            lambda _: stakes.price,
+            lambda _: model.price_usd,
             lambda at: f"{name}: {_times(np.exp(sd * at))} what is predicted",
         )
 
-    for part, ends in stakes.parts.items():
+    for part, ends in model.part_usd.items():
         if (ends[:, 0] < ends[:, 2]).any() and ends[0, 1] > 0:
             yield price_of(part)
-    for number in range(len(stakes.parameters)):
-        if stakes.covariance[number, number] > 0 and stakes.slopes[:, :, number].any():
+    for number in range(len(model.parameters)):
+        if model.covariance[number, number] > 0 and model.slopes[:, :, number].any():
             yield parameter_of(number)
-    if stakes.goal == "tokens_per_usd":
+    if model.goal == "tokens_per_usd":
         yield _Factor(
             "share of the hours that is sold to these models",
             LEAST_HOURS,
-            stakes.hours,
+            model.sold_share,
             1.0,
-            lambda at: stakes.cost(centre, hours=at),
-            lambda _: stakes.price,
+            lambda at: model.cost(centre, hours=at),
+            lambda _: model.price_usd,
             lambda at: f"these models get {percent(at)} of the hours",
         )
-    if len(stakes.models) > 1:
-        yield from (_mixed(stakes, model) for model in range(len(stakes.models)))
+    if len(model.models) > 1:
+        yield from (_mixed(model, number) for number in range(len(model.models)))
 
 
 def _times(ratio: float) -> str:
@@ -322,64 +323,63 @@ def _times(ratio: float) -> str:
     >>> _times(1.351), _times(0.99984)
     ('1.35 times', '0.99984 times')
     """
-    apart = abs(ratio - 1.0)
-    digits = max(2, 1 - math.floor(math.log10(apart))) if apart else 2
+    difference = abs(ratio - 1.0)
+    digits = max(2, 1 - math.floor(math.log10(difference))) if difference else 2
     return f"{ratio:.{digits}f} times"
 
 
-def _mixed(stakes: Stakes, model: int) -> _Factor:
-    """A model's share of the tokens, the others in proportion."""
-    own = float(stakes.weights[model])
+def _mixed(model: DecisionModel, number: int) -> _Factor:
+    """Return a model's share of the tokens, the others in proportion."""
+    present, name = float(model.weights[number]), model.models[number]
 
     def costs(at: float) -> FloatArray:
-        weights = stakes.weights * (1.0 - at) / (1.0 - own)
-        weights[model] = at
-        return stakes.cost(stakes.times(weights=weights))
+        weights = model.weights * (1.0 - at) / (1.0 - present)
+        weights[number] = at
+        return model.cost(model.times(weights=weights))
 
-    name = stakes.models[model]
     return _Factor(
         f"share of {name}",
         0.0,
-        own,
+        present,
         1.0,
         costs,
-        lambda _: stakes.price,
+        lambda _: model.price_usd,
         lambda at: f"{name} makes up {percent(at)} of the tokens",
     )
 
 
-def _swing(stakes: Stakes, factor: _Factor) -> Swing:
+def _swing(model: DecisionModel, factor: _Factor) -> Swing:
     """Move one thing from end to end."""
 
     def chosen(at: float) -> int:
         prices = factor.prices(at).tolist()
-        places = list(zip(prices, stakes.worst, strict=True))
-        return choose(factor.costs(at), stakes.apart, places)
+        places = list(zip(prices, model.worst_losses, strict=True))
+        return choose(factor.costs(at), model.log_sd, places)
 
     ends = factor.low, factor.high
     first = chosen(factor.centre)
     costs = factor.costs(factor.centre)
-    centre, tied = costs[first], ties_of(costs, stakes.apart, first)
+    centre, tied = costs[first], ties_of(costs, model.log_sd, first)
     low, high = (float(factor.costs(end)[first] / centre - 1.0) for end in ends)
     crossings = [
         crossing
         for end in ends
         if (crossing := _crossing(chosen, first, factor.centre, end)) is not None
     ]
-    told = [
-        f"The choice changes to {stakes.names[other]}"
+    sentences = [
+        f"The choice changes to {model.names[other]}"
         + (", which ties with it," if other in tied else "")
         + f" where {factor.words(at)} or {'less' if at < factor.centre else 'more'}."
         for at, other in crossings
     ]
-    low_choice, high_choice = (stakes.names[chosen(end)] for end in ends)
-    return Swing(factor.name, low, high, low_choice, high_choice, " ".join(told))
+    low_choice, high_choice = (model.names[chosen(end)] for end in ends)
+    return Swing(factor.name, low, high, low_choice, high_choice, " ".join(sentences))
 
 
 def _crossing(
     chosen: Callable[[float], int], first: int, centre: float, end: float
 ) -> tuple[float, int] | None:
-    """Where between the centre and an end the choice first is another, and which."""
+    """Return where between the centre and an end the choice first is another, and which."""
     before = centre
     for step in range(1, STEPS + 1):
         at = centre + (end - centre) * step / STEPS

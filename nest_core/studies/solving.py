@@ -57,7 +57,7 @@ def solve(
         See `search`. A space without a plan on this fabric is a reason here, no error.
     """
     try:
-        found = search(
+        result = search(
             problem,
             scenario.space,
             time_limit_s=scenario.time_limit_s,
@@ -66,14 +66,14 @@ def solve(
         )
     except InputError as error:
         return Solved(None, str(error))
-    certificate = found.certificate
-    return Solved(found.best, found.reason, certificate.gap, certificate.points)
+    certificate = result.certificate
+    return Solved(result.best, result.reason, certificate.gap, certificate.points)
 
 
 def silent(share: float, words: str) -> None:
-    """Whom progress is told that silent asked for."""
+    """Ignore progress."""
 
 
 def never() -> bool:
-    """What stops a study that silent may."""
+    """Return that nothing is to stop."""
     return False

@@ -202,24 +202,24 @@ class Study:
     @property
     def details(self) -> tuple[str, ...]:
         """What takes searches of its own: what one failed switch costs, where that is asked."""
-        asked = WORST_LOSS in self.metrics or WORST_LOSS in self.constraints
-        return (WORST_LOSS,) if asked else ()
+        is_asked = WORST_LOSS in self.metrics or WORST_LOSS in self.constraints
+        return (WORST_LOSS,) if is_asked else ()
 
     def places(self, number: int) -> list[int]:
-        """Which value of every axis a point has."""
-        found: list[int] = []
+        """Return which value of every axis a point has."""
+        places: list[int] = []
         for axis in reversed(self.axes):
             number, place = divmod(number, len(axis.values))
-            found.insert(0, place)
-        return found
+            places.insert(0, place)
+        return places
 
     def values(self, number: int) -> dict[str, Value]:
-        """A point's values by the axes' keys."""
+        """Return a point's values by the axes' keys."""
         pairs = zip(self.axes, self.places(number), strict=True)
         return {axis.key: axis.values[place] for axis, place in pairs}
 
     def overrides(self, number: int) -> dict[str, Any]:
-        """A point's overrides of its scenarios; what a later axis sets goes before."""
+        """Return a point's overrides of its scenarios; what a later axis sets goes before."""
         turned: dict[str, Any] = {}
         for axis, place in zip(self.axes, self.places(number), strict=True):
             for key, value in axis.changes[place].items():
@@ -228,10 +228,10 @@ class Study:
         return turned
 
     def key(self, member: Member, overrides: Mapping[str, Any]) -> str:
-        """What stands for the answer of a member under overrides, by content."""
-        said = json.dumps(overrides, sort_keys=True, default=str)
-        whole = f"{member.content} {said} {' '.join(self.details)}"
-        return hashlib.sha256(whole.encode()).hexdigest()
+        """Return what stands for the answer of a member under overrides, by content."""
+        text = json.dumps(overrides, sort_keys=True, default=str)
+        content = f"{member.content} {text} {' '.join(self.details)}"
+        return hashlib.sha256(content.encode()).hexdigest()
 
     def points(self) -> Iterator[StudyPoint]:
         """Yield every scenario of the mix at every point, in order."""
@@ -243,7 +243,7 @@ class Study:
 
 
 def load_study(name: str, folder: Path | None = None) -> Study:
-    """A study preset or file.
+    """Return a study preset or file.
 
     Parameters
     ----------
@@ -261,21 +261,23 @@ def load_study(name: str, folder: Path | None = None) -> Study:
 
 
 def study_text(name: str) -> str:
-    """The file of a study preset."""
+    """Return the file of a study preset."""
     return named_file("studies", name, None, field="study").read_text(encoding="utf-8")
 
 
 def study_of(document: Mapping[str, Any], folder: Path | None = None) -> Study:
-    """A study's document, as its file has it; parameters and errors as of `load_study`."""
+    """Return a study's document, as its file has it; parameters and errors as of `load_study`."""
     file = checked(StudyFile, dict(document))
-    named = [(file.scenario, 1.0)] if file.scenario else [(m.scenario, m.weight) for m in file.mix]
-    total = sum(weight for _, weight in named)
+    scenarios = (
+        [(file.scenario, 1.0)] if file.scenario else [(m.scenario, m.weight) for m in file.mix]
+    )
+    total = sum(weight for _, weight in scenarios)
     members = []
-    for each, weight in named:
-        document, where = scenario_document(each, folder)
+    for scenario_name, weight in scenarios:
+        document, where = scenario_document(scenario_name, folder)
         merged = {**document, "override": {**document.get("override", {}), **file.overrides}}
         scenario = Scenario(merged, {}, where)
-        members.append(Member(each, scenario, weight / total, _content(merged, where)))
+        members.append(Member(scenario_name, scenario, weight / total, _content(merged, where)))
     axes = tuple(
         _axis(table, members[0], f"axes[{number}]") for number, table in enumerate(file.axes)
     )
@@ -316,7 +318,7 @@ def _axis(table: AxisTable, member: Member, where: str) -> StudyAxis:
     if name in ("fabric", "accelerator"):
         values = tuple(dict.fromkeys(table.values or ()))
         return StudyAxis(name, name, values, tuple({name: value} for value in values))
-    turned = _turned(name, member, f"{where}.parameter")
+    turned = _parameter(name, member, f"{where}.parameter")
     given: Sequence[Value] = table.values or []
     if table.range:
         given = _of_range(table.range, turned.kind is int, f"{where}.range")
@@ -328,7 +330,7 @@ def _axis(table: AxisTable, member: Member, where: str) -> StudyAxis:
     return axis_of(turned, values, map(turned.overrides, values))
 
 
-def _turned(name: str, member: Member, field: str) -> Parameter:
+def _parameter(name: str, member: Member, field: str) -> Parameter:
     """Return any parameter of the catalogue by its key, or one that the scenario has to sweep."""
     with suppress(KeyError):
         return replace(parameter(name, ScenarioFile), name=name)
@@ -336,7 +338,7 @@ def _turned(name: str, member: Member, field: str) -> Parameter:
 
 
 def _of_range(table: RangeTable, whole: bool, field: str) -> list[Value]:
-    """Both ends and what lies between; whole numbers where all are and the parameter is."""
+    """Return both ends and what lies between; whole numbers where all are and the parameter is."""
     if table.factor:
         steps = math.log(table.stop / table.start, table.factor)
     else:
@@ -346,21 +348,21 @@ def _of_range(table: RangeTable, whole: bool, field: str) -> list[Value]:
         raise InputError(
             field, f"must have at most {MOST_VALUES:,} values", count, "widen the step"
         )
-    found = [
+    values = [
         table.start * table.factor**n if table.factor else table.start + n * (table.step or 1.0)
         for n in range(count)
     ]
-    rounded = [round(value, 9) for value in found]
-    return [int(one) if whole and one.is_integer() else one for one in rounded]
+    rounded = [round(value, 9) for value in values]
+    return [int(number) if whole and number.is_integer() else number for number in rounded]
 
 
 def _digest(paths: Iterable[Path]) -> str:
     """Of files, by name and content."""
-    whole = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in sorted(paths):
         with path.open("rb") as file:
-            whole.update(f"{path.name} {hashlib.file_digest(file, 'sha256').hexdigest()}".encode())
-    return whole.hexdigest()
+            digest.update(f"{path.name} {hashlib.file_digest(file, 'sha256').hexdigest()}".encode())
+    return digest.hexdigest()
 
 
 @lru_cache(maxsize=1)
@@ -374,13 +376,13 @@ def _surroundings() -> str:
 
 def _content(document: Mapping[str, Any], folder: Path | None) -> str:
     """Of a scenario's document, the files that it names, and what all answers follow from."""
-    named: set[Path] = set()
+    files: set[Path] = set()
     pending: list[Any] = [document]
     while pending:
         value = pending.pop()
         if isinstance(value, dict | list):
             pending.extend(value.values() if isinstance(value, dict) else value)
         elif isinstance(value, str) and folder is not None and os.path.isfile(folder / value):
-            named.add(folder / value)
-    whole = f"{json.dumps(document, sort_keys=True, default=str)} {_digest(named)} "
-    return hashlib.sha256((whole + _surroundings()).encode()).hexdigest()
+            files.add(folder / value)
+    content = f"{json.dumps(document, sort_keys=True, default=str)} {_digest(files)} "
+    return hashlib.sha256((content + _surroundings()).encode()).hexdigest()

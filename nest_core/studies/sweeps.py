@@ -30,7 +30,7 @@ from nest_core.studies.study import Member, StudyAxis, StudyPoint, axis_of
 
 __all__ = ["Sweep", "changes", "sweep"]
 
-MOST_POINTS = 400
+MAX_POINTS = 400
 _DEGREES = ("tp", "pp", "dp", "cp", "ep")
 _NAMES = {
     "micro_batch": "micro-batch",
@@ -77,14 +77,14 @@ class Sweep:
         return ", ".join(axis.named(value) for axis, value in pairs)
 
     def rows(self) -> list[dict[str, Any]]:
-        """One plain row per point; units stand in the column names."""
+        """Return one plain row per point; units stand in the column names."""
         return [self._row(point) for point in self.points]
 
     def _row(self, point: StudyRow) -> dict[str, Any]:
         memory, limit = point.memory_bytes, point.limit_bytes
         plan = point.plan or {}
         turned = {axis.title: value for axis, value in zip(self.axes, point.values, strict=True)}
-        found = {
+        figures = {
             "feasible": point.feasible,
             "reason": point.reason,
             "throughput, tokens/s": point.tokens_per_s,
@@ -108,7 +108,7 @@ class Sweep:
             "proven": point.proven,
             "plan": point.words,
         }
-        return turned | found | turned  # a parameter may be called like a result
+        return turned | figures | turned  # a parameter may be called like a result
 
 
 def sweep(
@@ -143,14 +143,11 @@ def sweep(
     """
     title, turned = scenario.title, _turned(axes, sweep_parameters(scenario))
     total = math.prod(len(values) for _, values in turned)
-    if total > MOST_POINTS:
-        raise InputError(
-            "values", f"must make at most {MOST_POINTS} points", total, "take some out"
-        )
+    if total > MAX_POINTS:
+        raise InputError("values", f"must make at most {MAX_POINTS} points", total, "take some out")
     swept = tuple(axis_of(parameter, values) for parameter, values in turned)
     places = [place[::-1] for place in itertools.product(*(axis.values for axis in swept[::-1]))]
-    member = Member(title, scenario)
-    rows, points = MemoryCache(), []
+    member, rows, points = Member(title, scenario), MemoryCache(), []
     for number, place in enumerate(places):
         pairs = zip((parameter for parameter, _ in turned), place, strict=True)
         try:
@@ -169,12 +166,8 @@ def sweep(
 
     ended = run(points, rows, tell=tell, stop=stop)
     planned = itertools.takewhile(rows.rows.__contains__, map(str, range(total)))
-    return Sweep(
-        title,
-        swept,
-        tuple(replace(rows.rows[key], values=places[int(key)]) for key in planned),
-        ended.whole,
-    )
+    results = (replace(rows.rows[key], values=places[int(key)]) for key in planned)
+    return Sweep(title, swept, tuple(results), ended.complete)
 
 
 def _turned(
@@ -191,21 +184,21 @@ def _turned(
 
 
 def changes(before: StudyRow, after: StudyRow, turned: Collection[str] = ()) -> tuple[str, ...]:
-    """What the plans of two points differ in: ``("tp 4 → 8", "pp 16 → 8")``; degrees first.
+    """Return what the plans of two points differ in: ``("tp 4 → 8", "pp 16 → 8")``; degrees first.
 
     Empty where they do the same or one has no plan; cuts alone are no difference, nor is what
     the parameters whose keys are ``turned`` pin.
     """
     if before.plan is None or after.plan is None:
         return ()
-    found = [
+    differences = [
         _change(key, _NAMES.get(key, key), before.plan, after.plan)
         for key in (*_DEGREES, *_NAMES)
         if key not in turned
     ]
     if before.plan["sp"] != after.plan["sp"]:
-        found.append("with sp" if after.plan["sp"] else "without sp")
-    return tuple(filter(None, found))
+        differences.append("with sp" if after.plan["sp"] else "without sp")
+    return tuple(filter(None, differences))
 
 
 def _change(key: str, name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ runs of one. Two plans share parameters: what makes both slower says nothing of 
 their ratio the variance is that of the difference of their slopes, a parameter of one name counted
 once; of what the model errs by from run to run, less the more alike the plans are (`alikeness`),
 nothing for one plan on two networks; and of what repeated runs differ by on either side, as in
-`nest_core.studies.uplinks`. The spread between sources is no part of it, for one cluster measures
+`nest_core.studies.next_runs`. The spread between sources is no part of it, for one cluster measures
 both. That is the paired interval.
 """
 
@@ -79,7 +79,7 @@ class Draw:
     def problem(
         self, scenario: ScenarioValues, network: Network, recompute: Iterable[str] = ()
     ) -> Problem:
-        """The arrays that a scenario's plans are priced from in it.
+        """Return the arrays that a scenario's plans are priced from in it.
 
         A plan fits if it does so as surely as plans must, and in the draw as well.
 
@@ -123,38 +123,38 @@ class ParameterSpread:
     @property
     def joint(self) -> FloatArray:
         """Covariance of all parameters, kernels first, (n, n)."""
-        found = np.diag(np.square(self.sd))
-        found[: len(self.kernels), : len(self.kernels)] = self.covariance
-        return found
+        covariance = np.diag(np.square(self.sd))
+        covariance[: len(self.kernels), : len(self.kernels)] = self.covariance
+        return covariance
 
     @property
     def sd(self) -> FloatArray:
         """Standard deviation of each parameter, kernels first, (n,)."""
-        own = np.sqrt(np.diag(self.covariance))
-        return np.concatenate([own, [sd for _, _, sd in self.network]])
+        kernel_sd = np.sqrt(np.diag(self.covariance))
+        return np.concatenate([kernel_sd, [sd for _, _, sd in self.network]])
 
     def rows(self, count: int, seed: int) -> FloatArray:
         """Logarithms of factors, (count, n); of the same seed the first ones stay the same."""
         rng = np.random.default_rng(seed)
         nothing = np.zeros(len(self.kernels))
         joint = rng.multivariate_normal(nothing, self.covariance, count, method="eigh")
-        apart = [
+        network = [
             sd * np.random.default_rng((seed, crc32(name.encode()))).standard_normal(count)
             for _, name, sd in self.network
         ]
-        return np.column_stack([joint, *apart])
+        return np.column_stack([joint, *network])
 
     def memory(self, count: int, seed: int) -> FloatArray:
         """`Draw.memory` of the same draws, (count,)."""
         return np.random.default_rng((seed, crc32(b"memory"))).standard_normal(count)
 
     def draws(self, count: int, seed: int) -> list[Draw]:
-        """The first draws of a seed."""
+        """Return the first draws of a seed."""
         pairs = zip(self.rows(count, seed), self.memory(count, seed).tolist(), strict=True)
         return [replace(self.draw(row), memory=memory) for row, memory in pairs]
 
     def draw(self, row: FloatArray) -> Draw:
-        """One row of `rows` as a draw, memory as predicted."""
+        """Return one row of `rows` as a draw, memory as predicted."""
         factors = np.exp(row).tolist()
         fields = [field for field, _, _ in self.network]
         return Draw(
@@ -164,16 +164,18 @@ class ParameterSpread:
 
 
 def spread_of(scenario: ScenarioValues, problem: Problem) -> ParameterSpread:
-    """What is known of a scenario's accelerator under its stack, and of its network.
+    """Return what is known of a scenario's accelerator under its stack, and of its network.
 
     Parameters
     ----------
     problem : Problem
         The scenario's.
     """
-    known, catalogue = known_of(scenario.accelerator, scenario.stack), load_spread()
-    own = bool(scenario.stack.covariance)
-    kept = [place for place, name in enumerate(known.parameters) if own or name != _REACH]
+    posterior, catalogue = known_of(scenario.accelerator, scenario.stack), load_spread()
+    fits_network = bool(scenario.stack.covariance)
+    places = [
+        place for place, name in enumerate(posterior.parameters) if fits_network or name != _REACH
+    ]
     transport, spreads = catalogue.of_curve(problem.software.between), dict(catalogue.spreads)
     names = {
         "incast": "incast",
@@ -182,21 +184,21 @@ def spread_of(scenario: ScenarioValues, problem: Problem) -> ParameterSpread:
         **{f"overlap_{traffic}": f"overlap.{traffic}" for traffic in ("tp", "pp", "dp")},
     }
     return ParameterSpread(
-        tuple(known.parameters[place] for place in kept),
-        known.covariance[np.ix_(kept, kept)],
+        tuple(posterior.parameters[place] for place in places),
+        posterior.covariance[np.ix_(places, places)],
         (
-            *(() if own else (("reach", f"reach.{transport.name}", transport.spread),)),
+            *(() if fits_network else (("reach", f"reach.{transport.name}", transport.spread),)),
             *((field, name, spreads[name]) for field, name in names.items()),
         ),
-        known.experts_sd if scenario.model.experts > 1 else known.run_sd,
-        known.source_sd,
+        posterior.experts_sd if scenario.model.experts > 1 else posterior.run_sd,
+        posterior.source_sd,
     )
 
 
 def slopes(
     scenario: ScenarioValues, network: Network, spread: ParameterSpread, reports: Sequence[Report]
 ) -> FloatArray:
-    """How the logarithms of plans' times follow those of parameters, (plans, parameters).
+    """Return how the logarithms of plans' times follow those of parameters, (plans, parameters).
 
     Parameters
     ----------
@@ -205,30 +207,30 @@ def slopes(
     reports : sequence of Report
         Plans priced at the centre; they are priced once more for every parameter.
     """
-    here = np.log([report.iteration_s for report in reports])
-    recompute = [each for report in reports for each in report.plan.recompute]
-    found = np.zeros((len(reports), len(spread.sd)))
+    before = np.log([report.iteration_s for report in reports])
+    recompute = [name for report in reports for name in report.plan.recompute]
+    result = np.zeros((len(reports), len(spread.sd)))
     for place in np.flatnonzero(spread.sd):
         draw = spread.draw(STEP * np.eye(len(spread.sd))[place])
         moved = draw.problem(scenario, network, recompute)
-        there = np.log([price(moved, report.plan).iteration_s for report in reports])
-        found[:, place] = (there - here) / STEP
-    return found
+        after = np.log([price(moved, report.plan).iteration_s for report in reports])
+        result[:, place] = (after - before) / STEP
+    return result
 
 
 def alikeness(plans: Sequence[Plan]) -> FloatArray:
-    """Correlation of the model's errors on plans, (plans, plans).
+    """Return the correlation of the model's errors on plans, (plans, plans).
 
     `ALIKE` for every axis on which two differ, multiplied: 1 for plans that differ on none. The
     value is that of the grids of Megatron-LM on A100s over several nodes
     (``docs/method.md``, "How sure").
     """
     points = [plan.point for plan in plans]
-    found = np.ones((len(plans), len(plans)))
+    correlation = np.ones((len(plans), len(plans)))
     for axis in AXES:
         values = np.array([str(getattr(point, axis)) for point in points])
-        found *= np.where(values[:, None] == values, 1.0, ALIKE)
-    return found
+        correlation *= np.where(values[:, None] == values, 1.0, ALIKE)
+    return correlation
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -250,8 +252,8 @@ class Sureness:
     @property
     def interval(self) -> Interval:
         """Where the time will lie."""
-        known = self.spread
-        variance = self.along @ known.joint @ self.along + known.source_sd**2 + known.run_sd**2
+        spread = self.spread
+        variance = self.along @ spread.joint @ self.along + spread.source_sd**2 + spread.run_sd**2
         return Interval(self.report.iteration_s, float(np.sqrt(variance)))
 
 
@@ -263,7 +265,7 @@ def sureness_of(scenario: ScenarioValues, problem: Problem, report: Report) -> S
 
 
 def interval_of(scenario: ScenarioValues, problem: Problem, report: Report) -> Interval:
-    """The interval of a feasible report of a scenario.
+    """Return the interval of a feasible report of a scenario.
 
     Parameters
     ----------
@@ -287,25 +289,33 @@ def paired_sd(first: Sureness | None, second: Sureness | None) -> float:
     """
     if first is None or second is None:
         return 0.0
-    one, other = first.spread, second.spread
-    count = len(one.kernels)
-    alike = one.kernels == other.kernels and np.array_equal(one.covariance, other.covariance)
-    mine, theirs = first.along[:count], second.along[: len(other.kernels)]
+    first_spread, second_spread = first.spread, second.spread
+    count = len(first_spread.kernels)
+    alike = first_spread.kernels == second_spread.kernels and np.array_equal(
+        first_spread.covariance, second_spread.covariance
+    )
+    mine, theirs = first.along[:count], second.along[: len(second_spread.kernels)]
     if alike:
-        apart = mine - theirs
-        variance = float(apart @ one.covariance @ apart)
+        difference = mine - theirs
+        variance = float(difference @ first_spread.covariance @ difference)
     else:
-        variance = float(mine @ one.covariance @ mine + theirs @ other.covariance @ theirs)
+        variance = float(
+            mine @ first_spread.covariance @ mine + theirs @ second_spread.covariance @ theirs
+        )
     moved = _by_name(first), _by_name(second)
     for name in {**moved[0], **moved[1]}:
         variance += (moved[0].get(name, 0.0) - moved[1].get(name, 0.0)) ** 2
     shared = float(alikeness((first.report.plan, second.report.plan))[0, 1])
-    variance += one.run_sd**2 + other.run_sd**2 - 2 * shared * one.run_sd * other.run_sd
+    variance += (
+        first_spread.run_sd**2
+        + second_spread.run_sd**2
+        - 2 * shared * first_spread.run_sd * second_spread.run_sd
+    )
     return float(np.sqrt(variance + 2 * REPEATED_SD**2))
 
 
 def _by_name(one: Sureness) -> dict[str, float]:
-    """How far a standard deviation of every network parameter moves the time."""
+    """Return how far a standard deviation of every network parameter moves the time."""
     along = one.along[len(one.spread.kernels) :].tolist()
     return {
         name: slope * sd for (_, name, sd), slope in zip(one.spread.network, along, strict=True)

@@ -28,7 +28,7 @@ from nest_core.network.levels import Level
 from nest_core.planner.baselines import Baseline
 from nest_core.scenario import OF_PRICES, Scenario, ScenarioValues, expanded
 from nest_core.studies.equal_budget import AtBudget
-from nest_core.studies.failures import Loss, losses, worst_of
+from nest_core.studies.failures import SwitchLoss, losses, worst_of
 from nest_core.studies.solving import Stop, solve
 from nest_core.studies.uncertainty import Sureness, sureness_of
 from nest_core.studies.whole_cost import DesignCost
@@ -62,7 +62,7 @@ class WholeBill:
         Of the plan.
     training : Training or None
         Of the tokens that were asked for.
-    losses : tuple of Loss
+    losses : tuple of SwitchLoss
         What one failed switch of each tier costs; empty where that was not asked for, and where
         the fabric does not say which switches it has.
     gap : float
@@ -78,7 +78,7 @@ class WholeBill:
     reason: str = ""
     sureness: Sureness | None = field(default=None, compare=False)
     training: Training | None = None
-    losses: tuple[Loss, ...] = ()
+    losses: tuple[SwitchLoss, ...] = ()
     gap: float = 0.0
     points: int = 0
 
@@ -141,24 +141,24 @@ class WholeBill:
         return (24.0 * self.training.device_days) * hourly
 
     def to_json(self) -> dict[str, Any]:
-        """Fields of the command line."""
-        whole = self.owned
+        """Return fields of the command line."""
+        owned = self.owned
         run = self.training
         return {
             "name": self.name,
-            "prices": whole.prices,
-            "devices": whole.devices,
-            "years": whole.years,
-            "lines": [_line(line) for line in whole.lines],
-            "total_usd": whole.total_usd.typical,
-            "total_usd_range": _ends(whole.total_usd),
-            "missing": list(whole.missing),
-            "power_w": whole.power_W.typical,
-            "failures_per_year": whole.failures_per_year.typical,
-            "sold_share": whole.sold_share,
-            "usd_per_gpu_hour": typical(whole.usd_per_device_hour),
-            "usd_per_gpu_hour_range": _ends(whole.usd_per_device_hour),
-            "device_usd": typical(whole.device_usd),
+            "prices": owned.prices,
+            "devices": owned.devices,
+            "years": owned.years,
+            "lines": [_line(line) for line in owned.lines],
+            "total_usd": owned.total_usd.typical,
+            "total_usd_range": _ends(owned.total_usd),
+            "missing": list(owned.missing),
+            "power_w": owned.power_W.typical,
+            "failures_per_year": owned.failures_per_year.typical,
+            "sold_share": owned.sold_share,
+            "usd_per_gpu_hour": typical(owned.usd_per_device_hour),
+            "usd_per_gpu_hour_range": _ends(owned.usd_per_device_hour),
+            "device_usd": typical(owned.device_usd),
             "tokens_per_s": self.tokens_per_s,
             "usd_per_million_tokens": typical(self.usd_per_million_tokens),
             "usd_per_million_tokens_range": _ends(self.usd_per_million_tokens),
@@ -177,9 +177,9 @@ class WholeBill:
             else {"lost": self.worst_loss[0], "what": self.worst_loss[1]},
             "gap": self.gap if self.report else None,
             "reason": self.reason,
-            "assumed": list(whole.assumed),
+            "assumed": list(owned.assumed),
             "caveat": self.caveat,
-            "checks": list(whole.checks),
+            "checks": list(owned.checks),
         }
 
 
@@ -195,12 +195,12 @@ def scenario_prices(scenario: Scenario) -> Prices:
     listed = changes.get("prices", merged.get("prices"))
     if listed is not None and not isinstance(listed, str | Mapping):
         raise InputError("prices", "must be a list's name or a table", listed, "name a price list")
-    own = {
+    price_keys = {
         key.removeprefix(OF_PRICES): value
         for key, value in changes.items()
         if key.startswith(OF_PRICES)
     }
-    return prices_of(listed, own, scenario.folder)
+    return prices_of(listed, price_keys, scenario.folder)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,14 +297,14 @@ def bill_of_scenario(
     """
     values = scenario.values
     problem = problem or values.problem()
-    whole = owned(values.fabric, prices or scenario_prices(scenario), values.accelerator.name)
+    ownership = owned(values.fabric, prices or scenario_prices(scenario), values.accelerator.name)
     solved = solve(values, problem, stop=stop)
     if solved.report is None:
-        return WholeBill(name, whole, values, None, solved.reason)
+        return WholeBill(name, ownership, values, None, solved.reason)
     sureness = sureness_of(values, problem, solved.report)
     return WholeBill(
         name,
-        whole,
+        ownership,
         values,
         solved.report,
         sureness=sureness,
@@ -329,8 +329,8 @@ def training_of(
 
 
 def device_usd_of(bills: Sequence[WholeBill]) -> PriceRange | None:
-    """An accelerator with its server share, where all have one price for it."""
-    prices = {one.owned.device_usd for one in bills}
+    """Return an accelerator with its server share, where all have one price for it."""
+    prices = {bill.owned.device_usd for bill in bills}
     return prices.pop() if len(prices) == 1 else None
 
 
@@ -355,5 +355,5 @@ def _ends(value: PriceRange | None) -> list[float] | None:
 
 
 def typical(value: PriceRange | None) -> float | None:
-    """The typical end of a range, if there is one."""
+    """Return the typical end of a range, if there is one."""
     return None if value is None else value.typical

@@ -69,7 +69,7 @@ class DesignCost:
         return self.devices * (1.0 + self.spares)
 
     def whole_usd(self, device_usd: float) -> float:
-        """What everything costs over its years."""
+        """Return what everything costs over its years."""
         return self.besides_usd + self.paid * device_usd
 
 
@@ -110,7 +110,7 @@ def with_hours(one: DesignCost, other: DesignCost, hours: float) -> tuple[Design
 
 
 def crossing_of_price(first: DesignCost, second: DesignCost) -> BreakEvenPoint:
-    """Prices of an accelerator at which the first trains more per dollar.
+    """Return prices of an accelerator at which the first trains more per dollar.
 
     Examples
     --------
@@ -125,23 +125,25 @@ def crossing_of_price(first: DesignCost, second: DesignCost) -> BreakEvenPoint:
 
 def crossing_of_years(first: DesignCost, second: DesignCost, device_usd: float) -> BreakEvenPoint:
     """Years for which the first must be kept to train more per dollar."""
-    one, other = (design.network_usd + design.paid * device_usd for design in (first, second))
+    first_usd, second_usd = (
+        design.network_usd + design.paid * device_usd for design in (first, second)
+    )
     return _crossing(
-        first.tokens_per_s * other - second.tokens_per_s * one,
+        first.tokens_per_s * second_usd - second.tokens_per_s * first_usd,
         first.tokens_per_s * second.yearly_usd - second.tokens_per_s * first.yearly_usd,
         float("inf"),
     )
 
 
 def crossing_of_hours(first: DesignCost, second: DesignCost, device_usd: float) -> BreakEvenPoint:
-    """Shares of its hours that it must train this model for the first to do more per dollar.
+    """Return shares of its hours that it must train this model for the first to do more per dollar.
 
     For the rest of them an accelerator is worth as much in both.
     """
-    one, other = first.whole_usd(device_usd), second.whole_usd(device_usd)
+    first_usd, second_usd = first.whole_usd(device_usd), second.whole_usd(device_usd)
     here = first.tokens_per_s * second.devices / second.tokens_per_s
-    idle = first.devices * other - second.devices * one
-    return _crossing(idle, here * other - second.devices * one - idle, 1.0)
+    idle = first.devices * second_usd - second.devices * first_usd
+    return _crossing(idle, here * second_usd - second.devices * first_usd - idle, 1.0)
 
 
 def _crossing(offset: float, slope: float, max_at: float) -> BreakEvenPoint:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -80,7 +81,7 @@ def bill(
             for entry in with_break_evens(bills)
         ],
         "compared": [entry.to_json() for entry in bills] if others else [],
-        "order": [row.to_json() for row in rows],
+        "order": [asdict(row) for row in rows],
     }
     emit(fields, as_json, _as_text)
 

@@ -22,7 +22,7 @@ from nest_studio.commands.sweep import (
 
 if TYPE_CHECKING:
     from nest_core.studies.design_choice import Contender
-    from nest_core.studies.design_growth import Way
+    from nest_core.studies.design_growth import GrowthPath
     from nest_core.studies.design_search import Planned
 
 __all__ = ["design"]
@@ -92,7 +92,7 @@ def _contender(one: Contender) -> dict[str, Any]:
     }
 
 
-def _way(one: Way) -> dict[str, Any]:
+def _way(one: GrowthPath) -> dict[str, Any]:
     return asdict(one) | {"total_usd": one.total_usd, "recabled": one.recabled}
 
 

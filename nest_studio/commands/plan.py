@@ -33,7 +33,7 @@ def plan(
     """Plan a scenario under the studio's own costs."""
     import nest_core as nest
     from nest_core.api.answer import answer, with_draws
-    from nest_core.api.words import plan_text
+    from nest_core.api.fields import plan_text
     from nest_core.planner import audit as audit_search
     from nest_core.planner import head_room_steps, shadow_prices
     from nest_core.studies.draw_search import checked_draws

@@ -63,7 +63,7 @@ def sweep(
         "reused": ended.reused,
         "failed": ended.failed,
         "rows": len(rows),
-        "whole": ended.whole,
+        "whole": ended.complete,
         "output": str(file),
         "wall_s": time.monotonic() - began,
     }

@@ -16,7 +16,7 @@ from nest_core.report.sheet import decision_sheet
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario
 from nest_core.studies.design_choice import Contender, DesignChoice, in_words
-from nest_core.studies.design_growth import Way, ways_to_grow
+from nest_core.studies.design_growth import GrowthPath, ways_to_grow
 from nest_core.studies.sensitivity import DesignAnswer, Sensitivity
 from nest_core.studies.study import Study
 from nest_studio.components.browser.svg import show_svg
@@ -157,7 +157,7 @@ def _order(choice: DesignChoice) -> None:
     facts("One rank: the interval does not tell them apart; cheapest first.", kind="nest-quiet")
 
 
-def _growth(ways: Sequence[Way]) -> None:
+def _growth(ways: Sequence[GrowthPath]) -> None:
     if not ways:
         return
     rows = [

@@ -23,7 +23,7 @@ from nest_core.notebook import PinOutput, output_of
 from nest_core.report.figures.study import METRIC_WORDS, is_better_low, study_picture
 from nest_core.scenario import Scenario
 from nest_core.studies.design_search import search_designs
-from nest_core.studies.engine import Ended, WorkerPool
+from nest_core.studies.engine import StudyProgress, WorkerPool
 from nest_core.studies.rows import RowCache, rows_from, rows_of, to_parquet
 from nest_core.studies.sensitivity import DesignAnswer, choose_design
 from nest_core.studies.study import Study, study_of, study_text
@@ -195,7 +195,7 @@ def _run(study: Study, document: Mapping[str, Any]) -> None:
 
 def _failures(run: StudyRun | None, rows: Sequence[Mapping[str, Any]]) -> None:
     """What of the last run failed, and why the first of it did."""
-    if run is None or not isinstance(run.result, Ended) or not run.result.failed:
+    if run is None or not isinstance(run.result, StudyProgress) or not run.result.failed:
         return
     why = next((row["reason"] for row in rows if row["status"] == "failed"), "")
     st.warning(as_markdown(f"{run.result.failed:,} points failed; the first: {why}"))

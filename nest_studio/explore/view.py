@@ -28,7 +28,7 @@ from nest_core.studies.parameters import (
     sweep_parameters,
     with_values,
 )
-from nest_core.studies.ratios import MOST_MODELS, Ratios
+from nest_core.studies.ratios import MAX_MODELS, Ratios
 from nest_core.studies.sweeps import Sweep
 from nest_studio.components.show import download, facts, show_picture, told
 from nest_studio.form.fields import (
@@ -79,7 +79,7 @@ SWEEP, RATIOS, STUDIES = "Sweep parameters", "Highest ratios", "Studies"
 WHICH_RATIO, WHICH_ZERO = "How much oversubscription?", "Which micro-batch and ZeRO stage?"
 BY_PARAMETERS = (QUESTION, FIRST, SECOND)
 DEFAULTS = "explore defaults"
-MIX = SomeOf(preset_names("models"), MOST_MODELS)
+MIX = SomeOf(preset_names("models"), MAX_MODELS)
 PERCENT = parameter("loss", StudyTable).scaled(100, "%")
 PARTS = parameter("share", StudyTable)
 OWN_QUESTION = "a question of my own"
@@ -359,14 +359,14 @@ def mix_controls(scenario: Scenario) -> tuple[list[dict[str, Any]], float]:
         [model] if model in names else [names[0]],
         label="Models of the mix",
         place=wide,
-        help=f"1 to {MOST_MODELS}; each trains with the form's batch and sequence length.",
+        help=f"1 to {MAX_MODELS}; each trains with the form's batch and sequence length.",
     )
     loss = parameter_field(PERCENT, 2.0, step=0.5, key=LOSS, place=narrow, format="%.1f")
     if not models:
         raise InputError("models of the mix", "must name one at least", "none", "pick a model")
     shares = {models[0]: 1.0}
     if len(models) > 1:
-        for column, name in zip(st.columns(MOST_MODELS), models, strict=False):
+        for column, name in zip(st.columns(MAX_MODELS), models, strict=False):
             shares[name] = parameter_field(
                 PARTS,
                 1.0,

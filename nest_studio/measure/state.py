@@ -14,7 +14,7 @@ from typing import Any
 
 import streamlit as st
 
-from nest_core.api.measurements import Entry, Measurements
+from nest_core.api.measurements import MeasuredEntry, Measurements
 from nest_core.documents.errors import InputError
 from nest_studio.session.own_stack import KEPT_AS
 from nest_studio.session.states import address, session_value, write_address
@@ -127,7 +127,7 @@ def say_in_address() -> None:
     write_address(_ADDRESS, measure_page().key)
 
 
-def add(entries: tuple[Entry, ...]) -> None:
+def add(entries: tuple[MeasuredEntry, ...]) -> None:
     """Take up what was read; entries of the same name give way."""
     page, before = measure_page(), current()
     after = before.with_entries([entry for entry in entries if entry.name not in page.left_out])

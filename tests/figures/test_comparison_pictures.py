@@ -92,7 +92,7 @@ def test_losses_of_all_tiers_stand_on_one_scale(compared, drawn):
         kept, replanned, *batch = bars(picture, axis)
         for row, one in enumerate(compared.candidates[:2]):
             loss = one.losses[place]
-            assert kept.x[row] == pytest.approx(100 * (loss.kept or 0.0))
+            assert kept.x[row] == pytest.approx(100 * (loss.same_plan or 0.0))
             hatched = batch[0].x[row] if batch else 0.0
             assert replanned.x[row] + hatched == pytest.approx(100 * (loss.replanned or 0.0))
             assert hatched == pytest.approx(100 * loss.by_batch)

@@ -141,7 +141,7 @@ def test_what_failed_is_said(studies_page, monkeypatch):
     page = studies_page(TINY.replace("Tiny study", "Failing study"))
     study = study_of(study_document() | {"name": "Failing study"})
     failed = stored.answers()
-    ended = engine.Ended(points=4, computed=4, reused=0, failed=4, whole=True)
+    ended = engine.StudyProgress(points=4, computed=4, reused=0, failed=4)
     for number in range(4):
         key = study.key(study.members[0], study.overrides(number))
         failed.put({key: StudyRow("failed", "ValueError: made up")})

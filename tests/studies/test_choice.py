@@ -12,6 +12,7 @@ from inline import Inline
 from studies import CLUSTER, written
 
 from nest_core.studies import sensitivity as module
+from nest_core.studies.decision_model import decision_model
 from nest_core.studies.design_choice import choose, ties_of, weigh
 from nest_core.studies.design_growth import ROOM, SMALL, ways_to_grow
 from nest_core.studies.design_search import search_designs
@@ -19,7 +20,6 @@ from nest_core.studies.design_space import design_space
 from nest_core.studies.engine import WorkerPool
 from nest_core.studies.failures import losses, worst_of
 from nest_core.studies.sensitivity import information, sensitivity
-from nest_core.studies.stakes import Stakes
 from nest_core.studies.study import load_study
 from nest_studio.session.store import Database, StoredAnswers
 
@@ -98,20 +98,20 @@ def test_the_worst_failure_is_that_of_any_model(by_dollar):
 def test_the_choice_changes_where_the_sentence_says(by_dollar, tmp_path):
     """A weight on either side of the crossing that is told, planned from the file on."""
     study, _, choice = by_dollar
-    stakes = Stakes(study, choice)
-    factor = next(one for one in module._factors(stakes) if one.name == "share of cluster.toml")
+    decision = decision_model(study, choice)
+    factor = next(one for one in module._factors(decision) if one.name == "share of cluster.toml")
     seen = {}
     for weight in np.linspace(0.02, 0.98, 25):
         costs = factor.costs(float(weight))
-        seen[float(weight)] = stakes.names[int(costs.argmin())]
+        seen[float(weight)] = decision.names[int(costs.argmin())]
     first, last = min(seen), max(seen)
     for weight in (first, last):
         _, found, again = weighed(tmp_path / f"{weight}", "tokens_per_usd", weight)
         best = max(again.contenders, key=lambda one: one.value)
         assert best.name == seen[weight]
         rates = {one.design.name: one.tokens_per_s for one in found.pareto}
-        times = (stakes.seconds @ np.array([weight, 1 - weight])).tolist()
-        for name, seconds in zip(stakes.names, times, strict=True):
+        times = (decision.seconds_per_token @ np.array([weight, 1 - weight])).tolist()
+        for name, seconds in zip(decision.names, times, strict=True):
             if name in rates:
                 assert 1 / seconds == pytest.approx(rates[name], rel=1e-9)
 
@@ -139,20 +139,20 @@ def test_a_crossing_is_found_by_bisection():
 def test_information_is_worth_what_the_normal_says():
     """Two designs, one parameter of the one: the gain is that of an option on a normal."""
     sd, ahead = 0.02, 0.01
-    stakes = SimpleNamespace(
+    decision = SimpleNamespace(
         goal="days",
         names=["sure", "unsure"],
         parameters=[("incast", "")],
         slopes=np.array([[[0.0]], [[1.0]]]),
         covariance=np.array([[sd**2]]),
-        errors=np.zeros((1, 2, 2)),
-        seconds=np.array([[1.0], [1.0 + ahead]]),
+        run_covariance=np.zeros((1, 2, 2)),
+        seconds_per_token=np.array([[1.0], [1.0 + ahead]]),
         weights=np.array([1.0]),
-        parts={},
-        price=np.array([1.0, 1.0]),
+        part_usd={},
+        price_usd=np.array([1.0, 1.0]),
         cost=lambda times, price=None: times,
     )
-    regret, wins, (known,) = information(stakes, 0)
+    regret, wins, (known,) = information(decision, 0)
     z = ahead / sd
     density = math.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
     tail = math.erfc(z / math.sqrt(2)) / 2

@@ -17,7 +17,7 @@ from nest_core.planner import search
 from nest_core.report.figures.comparison import pictures
 from nest_core.scenario import Scenario, load_scenario, scenario_document
 from nest_core.studies.comparison import MOST, compare, compared, differing, settings_of
-from nest_core.studies.equal_budget import MOST_DEVICES, Budget, at_budget
+from nest_core.studies.equal_budget import MAX_DEVICES, Budget, at_budget
 from nest_core.studies.solving import never, silent
 from nest_core.studies.whole_bill import bill_of_scenario
 from nest_studio.cli import run as command
@@ -185,7 +185,7 @@ def test_a_budget_is_kept_and_used_up(name, kind, value):
     assert found.spent(kind) == pytest.approx(cost(found.devices))
     assert found.spent(kind) <= value
     try:
-        assert cost(found.devices + step) > value or found.devices + step > MOST_DEVICES
+        assert cost(found.devices + step) > value or found.devices + step > MAX_DEVICES
     except InputError:
         assert "no ports for more" in found.note
     assert found.report is None or found.report.plan.point.devices_used <= found.devices
@@ -220,7 +220,7 @@ def test_a_degree_that_does_not_fit_what_is_left_is_told_and_harms_nothing_else(
     )
     first, second = compare(**asked).candidates
     assert first.report is not None
-    assert first.losses[0].kept is first.losses[0].replanned is None
+    assert first.losses[0].same_plan is first.losses[0].replanned is None
     assert "search.dp" in first.losses[0].note
     assert 0 < first.at_budget.devices < 64
     assert first.at_budget.tokens_per_s is None

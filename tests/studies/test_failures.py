@@ -57,9 +57,9 @@ def test_losing_a_switch_never_helps_and_planning_anew_never_hurts(fabric):
     for loss in found:
         if loss.replanned is not None:
             assert loss.replanned >= -1e-9
-        if loss.kept is not None:
-            assert loss.kept >= -1e-9
-            assert loss.replanned <= loss.kept + 1e-12
+        if loss.same_plan is not None:
+            assert loss.same_plan >= -1e-9
+            assert loss.replanned <= loss.same_plan + 1e-12
         assert loss.missing or loss.note.startswith(f"Without {loss.tier} 0: ")
 
 
@@ -67,7 +67,7 @@ def test_the_kept_plan_costs_what_the_command_says(capsys, tmp_path):
     _, overrides, _, best = solved("h100-spine-leaf-1024-4to1")
     spine = lost("h100-spine-leaf-1024-4to1")[1]
     assert spine.missing == ("spine 0",)
-    assert spine.kept > 0.01
+    assert spine.same_plan > 0.01
     plan = tmp_path / "plan.json"
     plan.write_text(json.dumps(best.plan.to_json()))
     sets = overrides | {"fabric.missing": ["spine 0"]}
@@ -77,7 +77,7 @@ def test_the_kept_plan_costs_what_the_command_says(capsys, tmp_path):
     assert command(["price", JOB, "--plan", str(plan), *options, "--json"]) == 0
     there = json.loads(capsys.readouterr().out)
     expected = 1 - there["samples_per_s"] / best.samples_per_s
-    assert spine.kept == pytest.approx(expected, rel=1e-9)
+    assert spine.same_plan == pytest.approx(expected, rel=1e-9)
     again = 1 - best.iteration_s / there["best_iteration_time_s"]
     assert spine.replanned == pytest.approx(again, rel=1e-9)
 
@@ -96,7 +96,7 @@ def test_a_leaf_of_a_rail_or_a_plane_takes_no_device(fabric):
     leaf = lost(fabric)[0]
     assert leaf.missing == ("leaf 0",)
     assert leaf.devices == scenario.fabric.devices
-    assert leaf.kept is not None
+    assert leaf.same_plan is not None
     assert leaf.note == ""
 
 
@@ -104,7 +104,7 @@ def test_a_plan_that_needs_all_devices_cannot_stay_without_some():
     _, _, _, best = solved("h100-spine-leaf-1024-4to1")
     leaf = lost("h100-spine-leaf-1024-4to1")[0]
     assert best.plan.point.devices_used == 1024
-    assert leaf.kept is None
+    assert leaf.same_plan is None
     assert "the plan needs 1,024 devices, 992 are left" in leaf.note
     assert leaf.replanned is not None
     used = int(
@@ -152,7 +152,7 @@ def test_a_rail_that_is_lost_is_reached_over_the_others():
     leaf = lost("rail-only-1024")[0]
     assert leaf.devices == 1024
     assert leaf.note == ""
-    assert 0 < leaf.replanned <= leaf.kept < 1
+    assert 0 < leaf.replanned <= leaf.same_plan < 1
 
 
 def test_the_only_spine_cannot_be_lost():
@@ -160,7 +160,7 @@ def test_the_only_spine_cannot_be_lost():
     leaf, spine = lost("h100-spine-leaf-64")
     assert leaf.missing
     assert spine.missing == ()
-    assert spine.kept is spine.replanned is None
+    assert spine.same_plan is spine.replanned is None
     assert spine.note.startswith("Without spine 0: missing must leave a path between the nodes")
 
 

@@ -10,7 +10,7 @@ import pytest
 from nest_core.documents.errors import InputError
 from nest_core.scenario import scenario_or_fabric
 from nest_core.studies.designs import whole_bills
-from nest_core.studies.failures import Loss
+from nest_core.studies.failures import SwitchLoss
 from nest_core.studies.ordering import ordered
 
 PINS = {
@@ -60,8 +60,8 @@ def test_without_plans_the_whole_bill_orders_and_nothing_ties():
 
 def test_the_worst_single_failure_orders_by_what_is_lost(bills):
     small, large = (
-        Loss("spine", ("spine 0",), 64, 0.1, 0.02),
-        Loss("leaf", ("leaf 0",), 63, 0.4, 0.3),
+        SwitchLoss("spine", ("spine 0",), 64, 0.1, 0.02),
+        SwitchLoss("leaf", ("leaf 0",), 63, 0.4, 0.3),
     )
     lost = [
         replace(bills[0], losses=(small, large)),

@@ -73,7 +73,7 @@ def test_a_stopped_study_keeps_what_it_has(tmp_path, answers):
     study = load_study(str(written(tmp_path)), tmp_path)
     asked = []
     ended = ran(study, answers, workers=1, stop=lambda: len(asked.append(1) or asked) > 1)
-    assert not ended.whole
+    assert not ended.complete
     assert 0 < ended.computed < 12
     assert len(list(rows_of(study, answers))) == ended.computed
     rest = ran(study, answers)

@@ -31,7 +31,7 @@ def test_engines_differ_in_nothing(tmp_path):
             answers = StoredAnswers(Database(f"sqlite:///{tmp_path}/{name}.sqlite"))
             count = 1 if name == "one" else 2
             ended = engine.run(study.points(), answers, WorkerPool(pool, count))
-            assert (ended.computed, ended.failed, ended.whole) == (len(study), 0, True)
+            assert (ended.computed, ended.failed, ended.complete) == (len(study), 0, True)
             found.append(list(rows_of(study, answers)))
     assert found[0] == found[1] == found[2]
 

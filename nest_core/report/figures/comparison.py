@@ -44,7 +44,7 @@ from nest_core.report.figures.style import (
     wrapped,
 )
 from nest_core.studies.comparison import Comparison
-from nest_core.studies.failures import Loss
+from nest_core.studies.failures import SwitchLoss
 from nest_core.studies.whole_bill import Candidate
 
 __all__ = ["SCENARIO_COLOURS", "pictures"]
@@ -271,7 +271,7 @@ def _losses(every: Sequence[Candidate]) -> Picture:
         value or 0.0
         for losses in panels
         for loss in losses
-        for value in ((loss.kept, loss.replanned) if loss else ())
+        for value in ((loss.same_plan, loss.replanned) if loss else ())
     ]
     data: list[Trace] = []
     axes: dict[str, Trace] = {}
@@ -279,7 +279,7 @@ def _losses(every: Sequence[Candidate]) -> Picture:
         title = f"without one {next(loss.tier for loss in losses if loss)}, %"
         # One scale for all panels: a leaf and a spine are compared, too.
         axes |= _quantity_axis(place, len(panels), title, 135 * max([*shares, 1e-4]))
-        traces = [_loss_bars(every, losses, "kept"), _loss_bars(every, losses, "by_switch")]
+        traces = [_loss_bars(every, losses, "same_plan"), _loss_bars(every, losses, "by_switch")]
         if any(loss and loss.by_batch for loss in losses):
             traces.append(_batch_bars(every, losses))
         data += [trace | {"xaxis": axis_names(place)[0]} for trace in traces]
@@ -294,7 +294,7 @@ def _losses(every: Sequence[Candidate]) -> Picture:
     )
 
 
-def _worst_loss(every: Sequence[Candidate], panels: Sequence[Sequence[Loss | None]]) -> str:
+def _worst_loss(every: Sequence[Candidate], panels: Sequence[Sequence[SwitchLoss | None]]) -> str:
     losses = [
         (candidate.name, loss)
         for tier in panels
@@ -314,8 +314,8 @@ def _worst_loss(every: Sequence[Candidate], panels: Sequence[Sequence[Loss | Non
     return f"One failed {tier} costs {name} most{batch}"
 
 
-def _loss_bars(every: Sequence[Candidate], losses: Sequence[Loss | None], how: str) -> Trace:
-    same_plan = how == "kept"
+def _loss_bars(every: Sequence[Candidate], losses: Sequence[SwitchLoss | None], how: str) -> Trace:
+    same_plan = how == "same_plan"
     name, shift, opacity = ("same plan", -0.18, 0.45) if same_plan else ("planned anew", 0.18, 1.0)
     values = [getattr(loss, how) if loss else None for loss in losses]
     labels = [
@@ -342,7 +342,7 @@ def _loss_bars(every: Sequence[Candidate], losses: Sequence[Loss | None], how: s
     )
 
 
-def _batch_bars(every: Sequence[Candidate], losses: Sequence[Loss | None]) -> Trace:
+def _batch_bars(every: Sequence[Candidate], losses: Sequence[SwitchLoss | None]) -> Trace:
     """Return what the batch's divisibility adds, beyond the switch's part."""
     colours = list(SCENARIO_COLOURS[: len(every)])
     words = [
@@ -376,7 +376,7 @@ def _length(value: float | None) -> float:
 
 
 def _loss_label(
-    candidate: Candidate, loss: Loss | None, value: float | None, same_plan: bool
+    candidate: Candidate, loss: SwitchLoss | None, value: float | None, same_plan: bool
 ) -> str:
     if loss is None:
         no_plan = "no such switch is listed" if candidate.report else "no feasible plan"

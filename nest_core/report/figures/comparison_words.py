@@ -8,7 +8,7 @@ from nest_core.documents.units import format_money, humanise, humanise_seconds, 
 from nest_core.explain import quantity
 from nest_core.report.figures.bill import watts
 from nest_core.studies.comparison import Comparison
-from nest_core.studies.equal_budget import MOST_DEVICES
+from nest_core.studies.equal_budget import MAX_DEVICES
 from nest_core.studies.whole_bill import Candidate
 
 __all__ = ["formulae", "unlike"]
@@ -58,7 +58,7 @@ def formulae(comparison: Comparison) -> tuple[tuple[str, tuple[str, ...]], ...]:
         budget = (
             "at equal budget = most whole nodes (of a hierarchy: outermost groups) whose "
             "network is within the budget by its typical figure, the job and its batch as "
-            f"they are, planned anew; at most {MOST_DEVICES:,} devices"
+            f"they are, planned anew; at most {MAX_DEVICES:,} devices"
         )
         lines.append((budget, _at_budget))
     filled = [

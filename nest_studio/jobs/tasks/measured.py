@@ -12,7 +12,7 @@ from typing import Any
 
 from nest_core.api.calibrate import given_by
 from nest_core.api.measured_words import errors_in_words, next_table, parameter_table, run_table
-from nest_core.api.measurements import Entry, Measurements, fitted, read_entries
+from nest_core.api.measurements import MeasuredEntry, Measurements, fitted, read_entries
 from nest_core.api.next_runs import next_runs
 from nest_core.calibration.logs import RunFacts
 from nest_core.report.figures import Picture
@@ -44,7 +44,7 @@ class Beside:
 @announced("reading it")
 def read_measured(
     content: bytes, name: str, beside: Beside, scenario: Scenario | None
-) -> tuple[Entry, ...]:
+) -> tuple[MeasuredEntry, ...]:
     """Return what a file holds; without one, what the launch command says.
 
     Fabric, accelerator and model of the runs are the scenario's, if there is one.
@@ -98,15 +98,15 @@ def fit_measured(text: str) -> FitAnswer:
     """Predict and fit a set of measurements, given as JSON."""
     fit = fitted(Measurements.from_json(json.loads(text)))
     answer = FitAnswer(run_table(fit), fit.skipped, fit.unfitted)
-    if fit.own is None:
+    if fit.own_stack is None:
         return answer
     return replace(
         answer,
         stack=fit.stack,
-        toml=fit.own.toml,
-        words=errors_in_words(fit.own),
-        errors=errors_picture(fit.own.calibration.runs),
-        parameters=parameter_table(fit.own),
+        toml=fit.own_stack.toml,
+        words=errors_in_words(fit.own_stack),
+        errors=errors_picture(fit.own_stack.calibration.runs),
+        parameters=parameter_table(fit.own_stack),
     )
 
 
@@ -119,13 +119,13 @@ class NextAnswer:
     table : Table
     refused : tuple of str
         Why plans that might be the fastest cannot be run.
-    files : mapping of str to str
+    files : mapping of str to str or bytes
         The job.
     """
 
     table: Table
     refused: tuple[str, ...]
-    files: Mapping[str, str]
+    files: Mapping[str, str | bytes]
 
 
 @announced("asking which runs tell most")

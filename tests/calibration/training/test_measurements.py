@@ -17,7 +17,13 @@ from nest_core.api.measured_words import (
     run_table,
     signed,
 )
-from nest_core.api.measurements import MOST_ENTRIES, Entry, Measurements, fitted, read_entries
+from nest_core.api.measurements import (
+    MOST_ENTRIES,
+    MeasuredEntry,
+    Measurements,
+    fitted,
+    read_entries,
+)
 from nest_core.api.scenario import load
 from nest_core.calibration.logs import RunFacts
 from nest_core.documents.errors import InputError
@@ -70,8 +76,8 @@ def test_files_fit_the_stack_that_the_command_fits(tmp_path, fit):
     for name, lines in (("slow.log", SLOW), ("slower.log", SLOWER)):
         (tmp_path / name).write_text(text(lines))
     files = [tmp_path / "slow.log", tmp_path / "slower.log"]
-    assert fit.own.toml == calibrate(files, "mine", accelerator="H100").toml
-    assert fit.stack == {"name": "mine", **tomllib.loads(fit.own.toml)}
+    assert fit.own_stack.toml == calibrate(files, "mine", accelerator="H100").toml
+    assert fit.stack == {"name": "mine", **tomllib.loads(fit.own_stack.toml)}
 
 
 def test_what_is_kept_is_read_back_whole(ours):
@@ -85,7 +91,7 @@ def test_what_is_kept_is_read_back_whole(ours):
 
 
 def test_a_stack_in_a_scenario_plans_as_its_file_does(tmp_path, fit):
-    (tmp_path / "mine.toml").write_text(fit.own.toml)
+    (tmp_path / "mine.toml").write_text(fit.own_stack.toml)
     small = load("llama2-7b-64-h100", PINNED)
     inline, named = (
         load("llama2-7b-64-h100", {**PINNED, "stack": stack})
@@ -119,7 +125,7 @@ def test_every_run_stands_beside_its_prediction_and_interval(fit):
 
 
 def test_a_fit_moves_errors_and_says_so(fit):
-    runs = fit.own.calibration.runs
+    runs = fit.own_stack.calibration.runs
     picture = errors_picture(runs)
     inside = 0
     for run in runs:
@@ -129,11 +135,13 @@ def test_a_fit_moves_errors_and_says_so(fit):
         assert row["yours, low, s"] < row["yours, s"] < row["yours, high, s"]
         inside += row["yours, low, s"] <= row["measured, s"] <= row["yours, high, s"]
     assert picture.title.endswith(f"{inside} of 2 in its interval")
-    assert errors_in_words(fit.own).startswith("Mean error ")
-    moved = parameter_table(fit.own)
-    largest = max(fit.own.calibration.parameters, key=lambda each: abs(each.value / each.prior - 1))
+    assert errors_in_words(fit.own_stack).startswith("Mean error ")
+    moved = parameter_table(fit.own_stack)
+    largest = max(
+        fit.own_stack.calibration.parameters, key=lambda each: abs(each.value / each.prior - 1)
+    )
     assert moved.title.endswith(signed(largest.value / largest.prior - 1))
-    assert len(moved.rows) == len(fit.own.calibration.parameters)
+    assert len(moved.rows) == len(fit.own_stack.calibration.parameters)
 
 
 def test_what_no_log_says_is_said(ours):
@@ -155,7 +163,7 @@ def test_logs_of_nccl_tests_are_kept_as_they_are(ours):
     (entry,) = read_entries(log, "nccl.txt", RunFacts())
     assert (entry.kind, entry.text) == ("nccl", log.decode())
     without = fitted(Measurements("mine", (entry,)))
-    assert without.own is None
+    assert without.own_stack is None
     assert "No run was measured" in without.unfitted
 
 
@@ -166,7 +174,7 @@ def test_a_log_of_nccl_tests_gives_the_stack_a_curve(ours):
     with_curve = fitted(ours.with_entries((entry,)))
     (curve,) = with_curve.stack["curves"]
     assert curve["link"] == "nvlink"
-    assert parameter_table(with_curve.own).rows[-1]["figure"].startswith("nvlink curve")
+    assert parameter_table(with_curve.own_stack).rows[-1]["figure"].startswith("nvlink curve")
 
 
 @pytest.mark.parametrize(
@@ -207,6 +215,6 @@ def test_entries_have_a_bound_and_the_last_of_a_name_stands(ours):
     replaced = ours.with_entries((again,))
     assert len(replaced.entries) == len(ours.entries)
     assert replaced.without("slow.log").entries == ours.without("slow.log").entries
-    many = tuple(Entry(str(at), "command", {}) for at in range(MOST_ENTRIES + 1))
+    many = tuple(MeasuredEntry(str(at), "command", {}) for at in range(MOST_ENTRIES + 1))
     with pytest.raises(InputError, match="at most"):
         Measurements("mine", many)

@@ -12,8 +12,8 @@ from nest_core.costs import price
 from nest_core.costs.parse import parse_plan
 from nest_core.documents.errors import InputError
 from nest_core.scenario import load_fabric, load_scenario
+from nest_core.studies.next_runs import check_leaves, uplinks_off
 from nest_core.studies.uncertainty import interval_of
-from nest_core.studies.uplinks import check_leaves, uplinks_off
 from nest_studio.cli import run
 
 JOB = (
@@ -35,15 +35,17 @@ def crossing(request):
 def test_a_step_is_what_a_fabric_with_as_many_uplinks_takes(crossing):
     """By sizing, which knows nothing of switching off: a ratio that leaves as many."""
     asked, report, found = crossing
-    assert [step.left for step in found.steps] == list(range(8, 0, -1))
+    assert [step.remaining for step in found.steps] == list(range(8, 0, -1))
     assert found.crosses
     for step in found.steps:
-        if step.left % 4 and asked.fabric.routing == "ecmp":
+        if step.remaining % 4 and asked.fabric.routing == "ecmp":
             continue  # sizing takes other spines, over which flows hash otherwise
-        built = replace(asked, fabric=replace(asked.fabric, oversubscription=(32 / step.left,)))
+        built = replace(
+            asked, fabric=replace(asked.fabric, oversubscription=(32 / step.remaining,))
+        )
         again = price(built.problem(), report.plan)
         assert step.interval.centre_s == pytest.approx(again.iteration_s, rel=1e-9)
-        assert step.oversubscription == pytest.approx(32 / step.left)
+        assert step.oversubscription == pytest.approx(32 / step.remaining)
         expected = interval_of(built, built.problem(), again)
         assert step.interval.spread == pytest.approx(expected.spread, rel=1e-6)
 
@@ -63,11 +65,11 @@ def test_as_many_links_stay_as_are_left(crossing):
     for step in found.steps:
         kept = re.fullmatch(
             r"(\d+) links? to (?:every|(\d+) of \d+) spines?(?:, (\d+|none) to the others)?",
-            found.kept(step.left),
+            found.kept(step.remaining),
         )
         some = int(kept[2] or found.spines)
         others = 0 if kept[3] in (None, "none") else int(kept[3])
-        assert int(kept[1]) * some + others * (found.spines - some) == step.left
+        assert int(kept[1]) * some + others * (found.spines - some) == step.remaining
 
 
 @pytest.mark.parametrize(
