@@ -46,10 +46,19 @@ CHROMIUM_ARGUMENTS = [
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave all but one in ``n`` cases of a sampled enumeration to `make check`."""
+    """Leave all but one in ``n`` cases of a sampled enumeration to `make check`.
+
+    Every enumeration keeps a case. Cases are drawn by a checksum of their names: every n-th in
+    order would take the same fabric again and again where several lists are multiplied.
+    """
+    enumerations: dict[tuple[str, int], list[pytest.Item]] = {}
     for item in items:
-        sampled = item.get_closest_marker("sampled")
-        if sampled is not None and zlib.crc32(item.name.encode()) % sampled.args[0]:
+        if sampled := item.get_closest_marker("sampled"):
+            function = item.nodeid.partition("[")[0]
+            enumerations.setdefault((function, sampled.args[0]), []).append(item)
+    for (_, n), cases in enumerations.items():
+        cases.sort(key=lambda case: zlib.crc32(case.name.encode()))
+        for item in cases[-(-len(cases) // n) :]:
             item.add_marker(pytest.mark.check)
 
 
