@@ -68,6 +68,7 @@ def test_the_memory_that_is_said_to_be_needed_is_needed_and_suffices(name):
 
 
 @pytest.mark.parametrize("more", [(), ("accelerator.memory_GiB=3.0", "search.pp=[1, 4, 16]")])
+@pytest.mark.sampled(2)
 def test_the_order_in_which_schedules_are_listed_changes_nothing(more):
     """A failure: whoever names GPipe first is told to buy ten times the memory."""
     named = [

@@ -33,6 +33,7 @@ def ask(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", preset_names("fabrics"))
+@pytest.mark.sampled(4)
 def test_every_preset_has_the_fields_of_the_contract(name, capsys):
     fields = ask(capsys, name)
     assert set(fields) >= FIELDS

@@ -159,7 +159,7 @@ def times_and_layers_add_up(fields: dict[str, Any]) -> None:
     assert len(fields["stages"]) == fields["plan"]["pp"]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("name", "sets"), ROUND_TRIPS)
 def test_price_of_the_printed_plan_is_its_time(name, sets, ask, tmp_path):
     """The plan goes through its JSON file and comes back at the same price, difference 0.
@@ -265,6 +265,7 @@ def without_clocks(value: Any) -> Any:
     return [without_clocks(entry) for entry in value] if isinstance(value, list) else value
 
 
+@pytest.mark.check
 def test_another_process_prints_the_same_plan(ask):
     """Byte for byte, whatever Python's hash seed is, and whatever this one planned before."""
     asked = ["plan", SMALL, "--top", "5"]
@@ -476,6 +477,7 @@ def test_the_process_prints_a_sentence_and_no_traceback(tmp_path):
     ],
     ids=["plan", "next best", "infeasible plan", "price", "infeasible price", "levels"],
 )
+@pytest.mark.sampled(2)
 def test_people_get_text(arguments, words, capsys):
     """Without --json: the same answer, for reading."""
     assert run(arguments) == 0

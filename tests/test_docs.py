@@ -76,6 +76,7 @@ def test_pages_show_commands() -> None:
         for line in sorted(set(COMMANDS))
     ],
 )
+@pytest.mark.sampled(6)
 def test_commands_of_the_pages(
     line: str,
     capsys: pytest.CaptureFixture[str],

@@ -214,6 +214,7 @@ def test_the_text_says_what_the_figures_stand_on(capsys):
 
 @pytest.mark.parametrize("name", ["none", "ideal", "fitted"])
 @pytest.mark.parametrize("command", [["plan", SMALL], ["price", SMALL, "--plan", "dp=64,zero=1"]])
+@pytest.mark.sampled(3)
 def test_the_overlap_that_is_printed_is_the_one_assumed(name, command, capsys, root):
     fields = asked(capsys, *command, *ALONE, "--set", f'workload.overlap="{name}"')
     assert fields["overlap"] == name
@@ -261,6 +262,7 @@ def test_the_software_is_named_with_what_was_measured_of_it(name):
     assert (f"{measured} runs" in words) == (measured >= 8)
 
 
+@pytest.mark.check
 def test_headlines_show_the_interval_of_time_throughput_and_mfu(small):
     best = small.result.best
     ends = [end / best.iteration_s for end in (small.interval.low_s, small.interval.high_s)]

@@ -33,6 +33,7 @@ def kernel():
 
 @pytest.mark.parametrize("scenario", [SMALL, pytest.param(LARGE, marks=pytest.mark.check)])
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.sampled(8)
 def test_the_notebook_runs(path, scenario, kernel):
     """On a small fabric throughout; `make check` runs it as it is."""
     notebook = nbformat.read(path, as_version=4)

@@ -121,6 +121,7 @@ def test_the_card_shows_what_the_command_prints_and_the_other_beside_it(deep):
     assert f"{100 * best.mfu * whole:.1f} % with all scores counted" in line
 
 
+@pytest.mark.check
 def test_the_bubble_is_the_fraction_of_the_papers(capsys):
     """(p - 1) / (v m), but for what the ends of the chain do more."""
     for pairs, expected in (

@@ -223,6 +223,7 @@ def test_what_cannot_be_written_is_one_sentence(writer, odd, tmp_path, capsys, m
         (["--help"], ">/dev/full"),
     ],
 )
+@pytest.mark.sampled(3)
 def test_output_that_cannot_be_printed_is_one_sentence(asked, where):
     """From the outside: what the interpreter itself complains about as it ends counts too."""
     line = f'"$0" -m nest_studio {" ".join(asked)} {where}; exit ${{PIPESTATUS[0]}}'
@@ -236,6 +237,7 @@ def test_output_that_cannot_be_printed_is_one_sentence(asked, where):
         assert ended.stderr.startswith("standard output must take what is printed")
 
 
+@pytest.mark.check
 def test_who_reads_a_pipe_may_stop():
     """``| head``: no complaint, whether the reader left before or after what was printed."""
     line = f'"$0" -m nest_studio levels {FABRIC} --json | true; exit ${{PIPESTATUS[0]}}'

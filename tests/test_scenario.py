@@ -533,7 +533,7 @@ def not_finite(value: Any, where: str = "") -> Iterator[str]:
         yield where
 
 
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(27)
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", EXTREMES)
 def test_extreme_figures_get_an_answer_in_figures(name):
@@ -640,6 +640,7 @@ quick = settings(max_examples=300, derandomize=True, database=None, deadline=tim
 
 @quick
 @given(mutants())
+@pytest.mark.check
 def test_a_changed_document_is_a_scenario_or_a_sentence(document):
     """RecursionError, KeyError, OverflowError and their like are defects."""
     found: list[ScenarioValues] = []

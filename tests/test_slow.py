@@ -44,7 +44,7 @@ def _drawing(devices: int, pairs: Pairs) -> str:
     return f'schema=1\nname="f"\nkind="graph"\nelement=[{elements}]\nlink=[{links}]\n'
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("command", ["levels", "bom", "collective"])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_drawing_does_not_hang(shape, command, tmp_path, capsys):
@@ -95,6 +95,7 @@ def test_a_batch_of_many_divisors_is_planned(beside, capsys):
         pytest.param(["--size", "1040000"], marks=pytest.mark.check),
     ],
 )
+@pytest.mark.check
 def test_a_collective_of_a_million_devices_is_a_sentence(more, tmp_path, capsys):
     """Which algorithm is the fastest is not said of those alone that are quickly counted."""
     file = tmp_path / "f.toml"

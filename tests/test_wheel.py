@@ -83,6 +83,7 @@ def test_the_presets_of_the_wheel_are_found(root, installed, elsewhere):
     }
 
 
+@pytest.mark.check
 def test_the_studio_of_the_wheel_answers(installed, elsewhere, serve):
     command = [str(installed.with_name("nest-studio"))]
     with serve(command, elsewhere, elsewhere / "log.txt") as url:

@@ -76,6 +76,7 @@ def test_alpa_takes_the_fastest_setting_that_turns_out_to_fit(family, seed):
     assert found.plan.point.cp == 1
 
 
+@pytest.mark.check
 def test_memory_afterwards_makes_a_difference():
     """Among the cases some have no setting that fits, and some a slower one than the fastest."""
     infeasible = slower = pipelined = 0

@@ -134,6 +134,7 @@ def test_what_nest_promised_and_loses_adds_up():
     assert entry.waterfall.levels >= -1e-9
 
 
+@pytest.mark.check
 def test_the_waterfall_on_a_torus_without_a_chip():
     """Levels have no rows and no curves; their seatings were priced by name on the torus."""
     changed = ["fabric.missing=['device 9']", "search.device_order=['natural','snake']"]

@@ -31,7 +31,7 @@ def optimum(problem, space):
     return fastest(flat(problem), every_plan(flat(problem), seen))
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize(("family", "seed"), CASES)
 def test_phaze_finds_the_optimum_of_the_flat_network(family, seed):
     """And memory is the true one: on the fabric its plan fits too."""
@@ -83,7 +83,7 @@ def test_orders_are_chosen_in_the_method_s_favour(seed):
 MIXED = {"pp": (1, 2, 3), "recompute": ("none", "full"), "zero": (0, 1, 3), "tp": (1, 2)}
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("seed", range(10))
 def test_mist_finds_the_optimum_of_mixed_stages_on_the_flat_network(seed):
     """Every combination of ZeRO, sequence parallelism and recomputation, stage by stage."""

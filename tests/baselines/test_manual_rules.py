@@ -76,6 +76,7 @@ def test_experts_share_the_node_with_tensor_parallelism(seed, stranger):
 
 
 @pytest.mark.parametrize("seed", range(30))
+@pytest.mark.sampled(5)
 def test_less_model_parallelism_comes_first(seed, stranger):
     """Nothing that the rules allow at an earlier step fits: every plan there is priced."""
     small = small_problem(seed, axes={**AXES, "ep": (1,)})

@@ -115,6 +115,7 @@ def objective(costs, cuts, stages: int, m: int, rows) -> float:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.sampled(3)
 def test_it_finds_the_least_objective_of_all_plans(seed):
     problem, space = view(seed, by_method=seed % 3 == 0)
     found = levelwise(problem, space, rule=False, unequal=False)
@@ -243,6 +244,7 @@ def unequal_view(seed: int):
     "seed",
     [*range(9), *BOTH[1:], *(pytest.param(n, marks=pytest.mark.check) for n in range(9, 60))],
 )
+@pytest.mark.sampled(4)
 def test_unequal_widths_find_the_least_objective_of_all_plans(seed, whole):
     problem, space = unequal_view(seed)
     space = replace(space, idle_devices=not whole)

@@ -77,7 +77,7 @@ def belongs(scenario: ScenarioValues, entry: Baseline) -> None:
         assert plan.cuts in even_patterns(scenario.model.blocks + 2, point.pp, point.interleave)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", SMALL)
 def test_no_baseline_is_ahead_on_a_small_preset(name):
     """A failure: our plan is not the best, or a baseline plays by other rules."""
@@ -145,6 +145,7 @@ def under_random_settings(names: list[str], count: int, seed: int) -> None:
     assert infeasible or count < 20
 
 
+@pytest.mark.check
 def test_no_baseline_is_ahead_under_some_random_settings():
     under_random_settings([name for name in SMALL if not name.startswith("gpt3")], 3, 5)
 

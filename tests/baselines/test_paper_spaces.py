@@ -40,6 +40,7 @@ EXPERTS = (
     ],
     ids=["experts", "dense", "preset"],
 )
+@pytest.mark.check
 def test_a_method_chooses_only_what_it_has_in_the_paper(name, sets):
     scenario = load_scenario(name, sets)
     found = evaluate_baselines(

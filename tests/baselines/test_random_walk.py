@@ -79,6 +79,7 @@ def differing(before: Plan, after: Plan) -> set[str]:
 
 
 @pytest.mark.parametrize("seed", range(6))
+@pytest.mark.sampled(3)
 def test_the_same_seed_gives_the_same_plan(seed):
     small = small_problem(seed, axes=AXES)
     first = mcmc.find(small.problem, small.space, seed)
@@ -109,7 +110,7 @@ def test_no_more_plans_are_priced_than_the_budget_says(budget, monkeypatch):
     assert mcmc.RESTARTS <= len(priced) <= budget
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("seed", range(10))
 def test_what_it_finds_is_feasible_where_much_is_and_never_ahead_of_the_best(seed):
     small = small_problem(seed, axes={"pp": (1, 2, 3), "recompute": ("none", "full")})
@@ -122,6 +123,7 @@ def test_what_it_finds_is_feasible_where_much_is_and_never_ahead_of_the_best(see
         assert report.iteration_s >= best * (1 - 1e-12)
 
 
+@pytest.mark.check
 def test_more_prices_lead_closer_to_the_optimum():
     """On average over small cases."""
     few = many = 0.0

@@ -272,6 +272,7 @@ def test_unequal_groups_and_missing_ones():
 
 
 @pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.sampled(4)
 def test_every_preset_adds_up(name):
     """Lines make the totals, ends of cables the ports, and no switch has more than it has."""
     fabric = load_fabric(name)

@@ -136,7 +136,7 @@ def test_every_cable_has_its_length(kind, planes):
     assert made == link_lengths(fabric)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("metres", [1, 2, 3, 5, 6, 7, 8, 30, 31, 50, 51, 500, 501, 2000])
 @pytest.mark.parametrize("media", ["optical", "cheapest"])
 @pytest.mark.parametrize("rate", [100.0, 400.0, 800.0])

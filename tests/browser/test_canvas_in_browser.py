@@ -122,6 +122,7 @@ def test_two_switches_and_a_device_are_placed_linked_edited_and_undone(opened):
     assert canvas.field("Bandwidth, GB/s").input_value() == "50"
 
 
+@pytest.mark.check
 def test_dragging_a_second_link_raises_the_count(opened):
     canvas = opened("?fabric=node")
     edge = canvas.ask(
@@ -138,6 +139,7 @@ def test_dragging_a_second_link_raises_the_count(opened):
     assert canvas.ask("cy.getElementById(argument).data('label')", edge) == "2 × 50 GB/s"
 
 
+@pytest.mark.check
 def test_an_action_right_after_a_gesture_keeps_the_gesture(opened):
     canvas = opened("?fabric=node")
     canvas.click("e:core0")
@@ -170,6 +172,7 @@ def test_a_name_stays_unique(opened):
     assert canvas.page.locator(".nd-root b", has_text="core").count() == 0
 
 
+@pytest.mark.check
 def test_many_are_selected_edited_duplicated_and_deleted(opened):
     canvas = opened("?fabric=node")
     canvas.click("e:core0")
@@ -215,6 +218,7 @@ def test_shift_and_drag_select_a_box(opened):
     canvas.wait(selected=4)
 
 
+@pytest.mark.check
 def test_a_node_is_one_click_and_links_by_its_nics(opened):
     """Without NICs it would not be known what of it is inside: all of it would be billed."""
     canvas = opened()
@@ -229,6 +233,7 @@ def test_a_node_is_one_click_and_links_by_its_nics(opened):
     assert sorted(beside) == [f"e:node0-nic{slot}" for slot in range(8)]
 
 
+@pytest.mark.check
 def test_an_element_that_stands_for_several_says_so(opened):
     """Sixteen spines that are used as one were called spine 0."""
     canvas = opened()
@@ -240,6 +245,7 @@ def test_an_element_that_stands_for_several_says_so(opened):
     assert canvas.ask("cy.getElementById('e:switch0').data('label')") == "16 switches"
 
 
+@pytest.mark.check
 def test_moving_keeps_viewport_selection_and_groups(opened):
     canvas = opened("?fabric=node")
     canvas.ask("(cy.viewport({zoom: 0.8, pan: {x: 420, y: 240}}), null)")

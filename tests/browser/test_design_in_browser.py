@@ -173,6 +173,7 @@ def test_a_running_clusters_fabric_is_imported(watched, root, tmp_path):
     assert not canvas.ids("node[id ^= 'e:'][id *= 'gpu']"), "a large fabric opens compressed"
 
 
+@pytest.mark.check
 def test_a_file_that_cannot_be_read_leaves_the_page_as_it_was(watched, tmp_path):
     window = watched()
     enter(window)

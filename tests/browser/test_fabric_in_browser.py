@@ -99,7 +99,7 @@ def test_the_fabric_goes_along_to_the_plan(watched):
     ("fabric", "width", "scheme"),
     [
         ("tpu-v5p-16x16x24", 1280, "dark"),
-        ("drawn-8", 1920, "light"),
+        pytest.param("drawn-8", 1920, "light", marks=pytest.mark.check),
         pytest.param("dgx-superpod-b200", 1280, "light", marks=pytest.mark.check),
         pytest.param("meta-3tier-7to1", 1920, "dark", marks=pytest.mark.check),
     ],

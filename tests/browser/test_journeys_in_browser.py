@@ -128,6 +128,7 @@ def test_a_configuration_file_becomes_the_planned_model(watched, root):
     window.shows(after)
 
 
+@pytest.mark.check
 def test_what_a_link_sets_goes_along_to_other_pages(watched):
     """Also if the page of arrival ran only once, or not to its end; without it, defaults."""
     window = watched()
@@ -147,6 +148,7 @@ def test_what_a_link_sets_goes_along_to_other_pages(watched):
     assert page.get_by_text(changed).count() == 1
 
 
+@pytest.mark.check
 def test_a_study_is_run_and_a_point_of_it_opens_on_the_plan_page(watched):
     window = watched()
     page = window.page

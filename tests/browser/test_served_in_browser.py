@@ -51,6 +51,7 @@ def test_a_page_opens_by_its_address_without_a_complaint(watched, name, title):
     assert not window.page.get_by_role("dialog").count()
 
 
+@pytest.mark.check
 def test_the_studio_works_under_a_prefix(serve, browser, tmp_path):
     """Navigation, the drawing's assets and links stay below it; nothing else is asked amiss."""
     command = [sys.executable, "-m", "nest_studio"]

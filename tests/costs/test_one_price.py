@@ -50,6 +50,7 @@ def planned(network, speaks: Software, kind: str, axis: str, tp: int) -> Message
 @pytest.mark.parametrize("op", KINDS)
 @pytest.mark.parametrize("axis", ["tp", "data"])
 @pytest.mark.parametrize("fabric", FABRICS)
+@pytest.mark.sampled(6)
 def test_plans_explorer_and_command_agree_to_the_bit(fabric, axis, op, capsys):
     network, accelerator = NETWORKS[fabric], FABRICS[fabric]
     speaks, (kind, parts) = software(accelerator), KINDS[op]

@@ -410,6 +410,7 @@ def refusal(reading: Callable[[], Plan]) -> str:
 
 @settings(max_examples=150, derandomize=True, database=None, deadline=None)
 @given(st.dictionaries(names | st.text(max_size=6), anything, max_size=6))
+@pytest.mark.check
 def test_any_object_is_a_plan_or_refused(fields):
     """Nothing but `InputError` escapes, whatever a JSON file holds."""
     assert "\n" not in refusal(lambda: parse_plan(fields, 34))

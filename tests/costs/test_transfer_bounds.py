@@ -178,6 +178,7 @@ def test_no_exchange_of_experts_is_faster_than_its_bound(tp, ep, dp, pp):
     "dispatch", [Dispatch(8, 1), Dispatch(24, 6), Dispatch(24, 4, 4, 2)], ids=str
 )
 @pytest.mark.parametrize("order", [("tp", "cp", "dp", "pp"), ("tp", "cp", "pp", "dp")])
+@pytest.mark.sampled(2)
 def test_no_dispatch_is_faster_than_its_bound(dispatch, order):
     """Nor is the bound far off where whole nodes, or no two in a rack, share the experts."""
     tight = 0

@@ -172,6 +172,7 @@ def test_a_pin_becomes_a_lesson_that_asks_for_the_same(kind, document):
 
 
 @pytest.mark.parametrize("kind", ["sweep", "ratios"])
+@pytest.mark.sampled(2)
 def test_a_lesson_of_a_study_shows_its_rows(kind, document):
     mine = read_lesson(lesson_text(_pin(kind, document)), "pinned", find_figure)
     shown = mine.reveal({})

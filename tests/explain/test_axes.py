@@ -61,6 +61,7 @@ def differs(plan, best, axis):
         ("accelerator.memory_GiB=14", "search.zero=[0,1,2,3]"),
     ],
 )
+@pytest.mark.sampled(2)
 def test_nothing_that_differs_is_faster(sets):
     """A failure: a choice is called dearer, or cheaper, than it is."""
     problem, space, best = planned(*sets)
@@ -89,6 +90,7 @@ def test_nothing_that_differs_is_faster(sets):
 
 
 @pytest.mark.parametrize("memory", [29.5, 30.5, 31.5, 42])
+@pytest.mark.sampled(4)
 def test_recomputation_goes_without_what_some_stage_does(memory):
     """Stages choose freely, so every plan of an outer point is enumerated here."""
     sets = (

@@ -16,6 +16,7 @@ from nest_core.explain.words import binding_table
 
 
 @pytest.mark.parametrize("case", PLANS)
+@pytest.mark.sampled(4)
 def test_classes_add_up_to_what_a_stage_communicates(case):
     """A failure: traffic is forgotten, or charged twice."""
     asked, report = priced(case)
@@ -28,6 +29,7 @@ def test_classes_add_up_to_what_a_stage_communicates(case):
 
 
 @pytest.mark.parametrize("case", PLANS)
+@pytest.mark.sampled(4)
 def test_constraints_add_up_to_the_iteration_and_the_largest_binds(case):
     asked, report = priced(case)
     found = bindings(asked, report)
@@ -63,7 +65,7 @@ def test_each_class_is_the_traffic_of_its_axis():
         assert found <= set(CLASSES)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("case", ["pipeline", "context", "uneven", "experts"])
 def test_a_class_is_at_the_level_whose_bandwidth_shortens_it_most(case):
     """Ten times the bandwidth of that level saves more of the class than of any other level."""
@@ -180,6 +182,7 @@ def test_waiting_for_the_slowest_stage_ends_with_equal_loads():
 
 
 @pytest.mark.parametrize("case", PLANS)
+@pytest.mark.sampled(4)
 def test_the_table_has_a_row_per_stage_and_counts_every_layer(case):
     asked, report = priced(case)
     shown = binding_table(bindings(asked, report), report)

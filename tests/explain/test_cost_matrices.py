@@ -107,6 +107,7 @@ def test_levels_of_a_scenario_carry_its_matrices():
     assert "cost_matrices" not in nest.levels("h100-spine-leaf-64").to_json()
 
 
+@pytest.mark.check
 def test_levels_say_of_the_program_s_plan_what_plan_says():
     """Cost matrices stood without how their plan was found, what it was to take, and takes."""
     scenario = nest.load("llama2-7b-64-h100").with_(**{"baselines.names": ["nest"]})
@@ -119,6 +120,7 @@ def test_levels_say_of_the_program_s_plan_what_plan_says():
     assert f"{told['origin']}; promised {promised}, takes {takes} on the fabric" in str(found)
 
 
+@pytest.mark.check
 def test_the_fabric_that_is_named_is_the_one_that_is_planned_on():
     """Rails are no blocks: units and all devices are joined by the spine alone."""
     here = nest.levels("dgx-superpod-h100", "llama2-7b-64-h100")

@@ -94,6 +94,7 @@ def test_pasted_plans_are_priced_or_refused():
 
 
 @pytest.mark.parametrize("case", PLANS)
+@pytest.mark.sampled(4)
 def test_every_term_has_its_equation(case):
     """With its own seconds; figures follow; sections are those of the method's page."""
     asked, report = priced(case)
@@ -117,6 +118,7 @@ def _seconds(text: str) -> float:
 
 
 @pytest.mark.parametrize("case", PLANS)
+@pytest.mark.sampled(4)
 def test_the_numbers_of_an_equation_give_its_value(case):
     """``m × (a + b) = c``, ``a + b = c``, ``(a − b) / v = c`` are true to three digits."""
     asked, report = priced(case)

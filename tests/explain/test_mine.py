@@ -95,7 +95,7 @@ def test_a_command_for_another_job_is_refused_and_can_be_taken_over(flags, capsy
     assert explain.price_pasted(taken_over, f"{PLAN} {flags}").pasted.settings
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("flags", UNPRICED)
 def test_a_flag_without_a_price_withholds_the_verdict(flags, capsys):
     """It is not called ignored, and no difference stands beside the figures."""
@@ -110,7 +110,7 @@ def test_a_flag_without_a_price_withholds_the_verdict(flags, capsys):
     assert capsys.readouterr().out.startswith("No verdict: --")
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", preset_names("scenarios"))
 def test_our_own_export_is_a_command_for_the_same_job(name):
     """What `export` writes is read back as the plan it was written from, with a verdict."""

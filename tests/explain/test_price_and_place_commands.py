@@ -43,6 +43,7 @@ def test_price_tells_the_difference_term_by_term(ask):
     assert fields["why_not"].startswith("It takes ")
 
 
+@pytest.mark.check
 def test_price_reads_a_command_and_says_what_it_left_out(ask, tmp_path, capsys):
     script = tmp_path / "run.sh"
     script.write_text(

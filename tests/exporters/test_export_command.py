@@ -121,6 +121,7 @@ def test_a_folder_that_cannot_be_written(
     assert "folder must be a folder that can be written" in capsys.readouterr().err
 
 
+@pytest.mark.check
 def test_the_command_stays_light() -> None:
     """Its module imports no core; exporting imports no torch and no Streamlit."""
     script = (

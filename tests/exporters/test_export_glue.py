@@ -223,6 +223,7 @@ def test_blocks_in_equal_numbers_have_one_cut(parts: int) -> None:
 
 @settings(max_examples=120, derandomize=True, database=None, deadline=None)
 @given(data=st.data())
+@pytest.mark.check
 def test_deepspeed_configurations_add_up(data: st.DataObject) -> None:
     """Its own check: batch = micro-batch x accumulation x data-parallel ranks."""
     asked = scenario(data.draw(st.sampled_from(["llama3-8b", "mixtral-8x7b"])))

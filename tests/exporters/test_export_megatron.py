@@ -122,7 +122,7 @@ def partial_groups(
     return within, between
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.check
 @pytest.mark.parametrize("target", ["megatron", "nemo"])
 @settings(max_examples=150, derandomize=True, database=None, deadline=None)
 @given(data=st.data())

@@ -153,7 +153,7 @@ CHECKS = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.check
 @pytest.mark.parametrize("target", sorted(set(CHECKS) - {"astra-sim"}))
 def test_of_every_model(target: str) -> None:
     """A failure: a model's family, experts or latent attention need an option nobody knows."""
@@ -167,7 +167,7 @@ def test_of_every_model(target: str) -> None:
     assert written > 20
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("target", sorted(CHECKS))
 @settings(max_examples=60, derandomize=True, database=None, deadline=None)
 @given(data=st.data())
@@ -204,6 +204,7 @@ def test_of_any_plan(target: str, data: st.DataObject) -> None:
         "workload.capacity=1.25",
     ],
 )
+@pytest.mark.sampled(6)
 def test_of_every_workload(target: str, setting: str) -> None:
     """Precisions, optimizers and the rest bring their own options."""
     for model in ("llama3-8b", "mixtral-8x7b"):

@@ -153,6 +153,7 @@ def replayed(found: dict[int, list[dict[str, Any]]], groups: dict[str, list[int]
 
 @settings(max_examples=25, derandomize=True, database=None, deadline=None)
 @given(st.data())
+@pytest.mark.check
 def test_traces_of_any_plan_run_to_their_end(data: st.DataObject) -> None:
     """Nothing waits for ever, every message arrives, members of a group call the same."""
     model = data.draw(st.sampled_from(["llama3-8b", "mixtral-8x7b"]))

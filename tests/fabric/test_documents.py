@@ -248,6 +248,7 @@ def _rows(value: Any) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=25, deadline=None, suppress_health_check=FILTERS)
 @given(st.data())
+@pytest.mark.sampled(3)
 def test_documents_give_back_every_key(kind, data):
     gives_back(data.draw(documents(kind)))
 

@@ -52,7 +52,7 @@ def wiring(graph):
     )
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(30)
 @pytest.mark.parametrize("name", DRAWN)
 def test_a_drawn_preset_has_the_presets_links(name):
     """A failure: an element or a link is lost, doubled or renamed onto another."""

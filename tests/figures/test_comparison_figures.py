@@ -39,6 +39,7 @@ def stacked(picture, row):
     return np.sum([bar.y for bar in bars], axis=0), bars
 
 
+@pytest.mark.sampled(4)
 def test_the_bars_of_a_stage_add_up_to_the_iteration_time(preset_answer):
     rows = rows_of(preset_answer)
     picture = balance_figure(rows)
@@ -209,6 +210,7 @@ def test_a_long_reason_is_short_beside_its_bar_and_whole_under_the_pointer(answe
         assert max(len(line) for text in labels for line in text.split("<br>")) <= 64
 
 
+@pytest.mark.check
 def test_what_stands_above_a_row_takes_two_lines_at_most(infeasible):
     ours, *others = rows_of(infeasible)
     priced = next(row for row in others if row.report)

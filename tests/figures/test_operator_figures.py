@@ -272,6 +272,7 @@ def test_what_cannot_be_taken_apart_says_why(change, sentence):
         )
 
 
+@pytest.mark.check
 def test_it_works_without_torch():
     script = (
         "import sys; sys.modules['torch'] = None\n"
@@ -335,6 +336,7 @@ def test_every_operator_has_a_box_and_every_collective_a_diamond(name, kind, str
 
 
 @every
+@pytest.mark.sampled(3)
 def test_nothing_stands_on_anything_else(name, kind, strategy):
     for _, lines, _, diamonds, outlines in panels(name, kind, strategy):
         x0, x1, y0, y1 = (

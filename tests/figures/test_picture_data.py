@@ -125,6 +125,7 @@ def test_a_notebook_shows_the_plot_with_its_words():
     assert link_group["text/plain"].endswith("words")
 
 
+@pytest.mark.check
 def test_every_figure_of_the_plan_has_rows(answered):
     example = answered("llama3-70b-1024-h100")
     network, best = example.network, example.result.best

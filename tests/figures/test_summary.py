@@ -68,6 +68,7 @@ def test_without_a_plan_there_are_no_figures(infeasible):
     assert certificate_line(infeasible.result).startswith("No feasible plan: ")
 
 
+@pytest.mark.check
 def test_without_a_feasible_baseline_there_is_no_speedup(answered):
     shown = answered(
         "llama2-7b-64-h100", "accelerator.memory_GiB=7.0", 'baselines.names=["manual"]'

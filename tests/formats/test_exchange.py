@@ -141,6 +141,7 @@ CHOSEN = {
         for pair in product(SMALL, READ)
     ],
 )
+@pytest.mark.sampled(3)
 def test_what_comes_back_is_the_same_or_said_to_be_lost(name, format, tmp_path):
     same_or_said(name, format, tmp_path)
 
@@ -272,6 +273,7 @@ def test_a_torus_with_a_link_too_few_is_said_to_be_none(tmp_path):
         "rail-only-1024",
     ],
 )
+@pytest.mark.sampled(4)
 def test_a_preset_that_is_drawn_has_the_presets_bill(name):
     """Sixteen spines are sixteen switches with their ports, also where they are drawn as one."""
     fabric = load_fabric(name)

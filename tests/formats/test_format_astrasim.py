@@ -233,6 +233,7 @@ def test_simai_counts_its_switches_and_links():
 
 
 @pytest.mark.parametrize("name", preset_names("fabrics"))
+@pytest.mark.sampled(5)
 def test_ns3_has_every_link_and_reaches_every_device(name):
     fabric = load_fabric(name)
     if fabric.devices > 2048 or isinstance(fabric, Torus):

@@ -148,6 +148,7 @@ def test_too_many_devices_are_refused_before_they_are_drawn():
         read(SMALL, devices_per_node=9000)
 
 
+@pytest.mark.check
 def test_a_large_subnet_is_read_whole():
     text = ibnetdiscover_text(600, spines=32, parallel=1)
     assert len(text) < 5_000_000

@@ -74,7 +74,7 @@ PAIRS = [
 ]
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(30)
 @pytest.mark.parametrize(("name", "format"), PAIRS)
 def test_every_preset_becomes_readable_text_or_a_refusal(name, format):
     """What is read back equals the preset exactly where nothing is said to be lost."""
@@ -213,6 +213,7 @@ def test_writing_needs_a_known_format():
         write_fabric(load_fabric("drawn-8"), "ibnetdiscover")
 
 
+@pytest.mark.check
 def test_foreign_parsers_load_only_with_the_formats():
     """Planning on a preset needs none of them (YAML comes with numba)."""
     script = (

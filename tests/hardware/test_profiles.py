@@ -276,6 +276,7 @@ def test_a_scenario_names_its_profile(tmp_path):
         load_scenario(str(tmp_path / "s.toml"), ['workload.precision="fp16"'])
 
 
+@pytest.mark.check
 def test_a_plan_says_how_much_of_it_was_measured(tmp_path, capsys):
     asked = load_scenario(SMALL)
     strategy = asked.strategy(4, False, 1, 1, 1, 4)

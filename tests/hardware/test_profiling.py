@@ -71,6 +71,7 @@ def each(found, look):
 
 
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.sampled(2)
 def test_products_do_the_work_that_is_priced(name):
     """For both layouts of a product of activations and all three of a projection."""
     for attention in ("flash", "unfused"):
@@ -212,6 +213,7 @@ def test_attention_that_pytorch_lacks_is_left_out(preset, reason):
 
 
 @pytest.mark.parametrize("precision", ["fp32", "tf32", "bf16", "fp16", "fp8"])
+@pytest.mark.sampled(3)
 def test_every_precision_is_measured_or_explained(precision):
     import torch
 

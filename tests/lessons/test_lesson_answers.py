@@ -269,6 +269,7 @@ def test_the_planner_agrees_on_the_width_before_and_after():
 
 
 @pytest.mark.parametrize("per_node", [4, 8])
+@pytest.mark.sampled(2)
 def test_thinner_uplinks_never_widen_and_never_speed_up(per_node):
     ratios = (1, 2, 3, 4, 8)
     best = [fastest_width(per_node, ratio) for ratio in ratios]

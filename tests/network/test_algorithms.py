@@ -440,6 +440,7 @@ def test_rings_of_libraries_are_the_explorer_s(held: int):
 
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("name", preset_names("fabrics"))
+@pytest.mark.sampled(4)
 def test_an_exchange_counted_by_blocks_is_that_of_all_its_flows(name: str, count: int):
     """Wherever members sit, also unevenly; teams take their slowest."""
     network = collapse(load_fabric(name))

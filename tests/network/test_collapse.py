@@ -42,7 +42,7 @@ def pairs(fabric: Fabric, most: int = 400) -> list[tuple[int, int]]:
     return [everything[index] for index in chosen]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("name", EXPLICIT)
 def test_latency_is_that_of_the_way(name):
     """A failure: transfers between some pair are priced at a distance that no cable has.
@@ -228,6 +228,7 @@ def test_groups_of_named_fabrics(name, kinds, groups, sizes):
     assert tuple(level.group_size for level in levels) == sizes
 
 
+@pytest.mark.check
 def test_collapsing_takes_no_link_graph():
     """The largest fabric collapses although nobody could draw it."""
     fabric = clos(1_048_576, radix=256, tiers=3, ratios=(1.0, 1.0))

@@ -177,6 +177,7 @@ HASHED = [row for row in rows_of(SUBSET) if row["fabric"] == "spineleaf"]
 
 
 @pytest.mark.parametrize("nic", ["shared", "rail8"])
+@pytest.mark.sampled(2)
 def test_the_mean_over_hash_draws_agrees_with_simulated_flows(nic):
     """A failure: a draw's slowest link is not what its slowest flow waits for."""
     for row in HASHED:

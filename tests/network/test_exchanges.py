@@ -26,6 +26,7 @@ PROTOCOLS = (Protocol(), Protocol(5e-6, 1e-6, 2e-6, 0.5, 0.8))
 
 
 @pytest.mark.parametrize("name", list(LISTED))
+@pytest.mark.sampled(4)
 def test_no_all_to_all_takes_less_than_its_least(name):
     """Groups that lie anywhere, in teams of any size."""
     network = collapse(LISTED[name])

@@ -51,7 +51,7 @@ def permutations(devices: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return source[source != target], target[source != target]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", AGREE)
 def test_links_and_structure_give_the_same_times(name, seed):
@@ -443,6 +443,7 @@ def test_one_device_is_one_level():
     assert network.link_map.least_latency_s == 0.0
 
 
+@pytest.mark.check
 def test_a_thousand_devices_collapse_in_seconds():
     """A generous bound for a shared machine; benchmarks say more."""
     network = graph_network(clos(1024, radix=64, ratios=(4.0,)).explicit())

@@ -30,7 +30,7 @@ def fabrics():
     return [name for name, fabric in EXPLICIT.items() if fabric.devices > 3 and name not in POOLED]
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(18)
 @pytest.mark.parametrize("name", fabrics())
 def test_the_planner_prices_what_explicit_links_carry(name):
     """networkx's paths, walked flow by flow, find the same time: a second opinion on routes."""

@@ -387,6 +387,7 @@ def test_a_collective_is_at_least_its_textbook_bound(name):
     assert (found.beta_s_per_byte >= bound * (1 - 1e-12)).all()
 
 
+@pytest.mark.check
 def test_a_million_devices_are_counted_in_vectors():
     """65,536 groups of 16 on the largest fabric, as a plan there asks for."""
     network = collapse(clos(1_048_576, radix=256, tiers=3, ratios=(2.0, 2.0)))

@@ -56,6 +56,7 @@ def inputs(small_inputs):
     } | why
 
 
+@pytest.mark.check
 def test_the_code_of_every_kind_shows_something(inputs, capsys):
     assert {name.split()[0] for name in inputs} == set(KINDS)
     for name, values in inputs.items():

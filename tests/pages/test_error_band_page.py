@@ -16,7 +16,7 @@ def text_of(page):
     return html.unescape(" ".join(element.proto.body for element in page.get("html")))
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", preset_names("scenarios"))
 def test_every_preset_says_what_its_figures_stand_on(plan_page, name):
     """The region and its runs, or that there is none; overlap, calibration, memory."""

@@ -170,6 +170,7 @@ def test_another_parameter_makes_it_a_question_of_ones_own(explore_page):
     assert widget(page, "explore.batch").value == "256, 512, 1024, 2048, 4096"
 
 
+@pytest.mark.check
 def test_another_scenario_brings_values_of_its_own_but_keeps_what_was_written(explore_page):
     page = explore_page(**{"explore.question": "Memory per device"})
     widget(page, "scenario").set_value("bert-large-64-v100").run()
@@ -242,6 +243,7 @@ def test_a_long_sweep_waits_for_a_click(explore_page):
     assert len(page.selectbox(key="explore.point").options) == 21
 
 
+@pytest.mark.check
 def test_what_was_cancelled_is_shown_as_far_as_it_went_and_can_be_continued(
     explore_page, monkeypatch
 ):

@@ -71,6 +71,7 @@ def test_a_fabric_of_ones_own_is_collapsed_elsewhere(light_page):
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="where memory has a limit")
+@pytest.mark.check
 def test_what_takes_too_much_is_one_sentence_and_the_page_stands(fabric_page, monkeypatch):
     held = jobs.JobQueue(limits=Limits(memory_bytes=0.4 * GIB))
     monkeypatch.setattr(jobs, "_queue", held)

@@ -179,6 +179,7 @@ def refuses(read: Any) -> str:
         "fabric file",
     ],
 )
+@pytest.mark.sampled(4)
 def test_documents_are_read_or_refused_in_a_sentence(read):
     rng = random.Random(18)
     for _ in range(250):
@@ -274,6 +275,7 @@ def test_price_lists_are_read_or_refused_in_a_sentence_at_length(tmp_path, seed)
 @pytest.mark.parametrize(
     "times", [pytest.param(100), pytest.param(5000, marks=pytest.mark.check)], ids=str
 )
+@pytest.mark.sampled(2)
 def test_notebook_files_are_read_or_refused_in_a_sentence(sound, times):
     """As the page reads an upload; what is read is written and reported."""
     rng = random.Random(18)
@@ -363,15 +365,18 @@ ODD_VALUES = [
     [*ODD_KINDS, *(pytest.param(one, marks=pytest.mark.check) for one in ODD_VALUES)],
     ids=str,
 )
+@pytest.mark.sampled(2)
 def test_a_comparison_of_odd_overrides_opens_and_stays_usable(at_once, root, store, overrides):
     compare(root, [["a", SMALL, overrides], ["b", SMALL, {}]])
 
 
 @pytest.mark.parametrize("several", [ODD_VALUES[:4], ODD_VALUES[4:]], ids=["read", "large"])
+@pytest.mark.sampled(2)
 def test_odd_overrides_side_by_side_open_and_stay_usable(at_once, root, store, several):
     compare(root, [["b", SMALL, {}], *(["a", SMALL, overrides] for overrides in several)])
 
 
+@pytest.mark.check
 def test_comparisons_of_any_shape_break_no_page(at_once, root, store):
     for seed in range(2):
         compare(root, entries_of(seed))
@@ -451,6 +456,7 @@ def test_a_notebook_with_an_odd_mix_opens(at_once, root, store, mix):
 @pytest.mark.parametrize(
     "budget", [{"kind": "pieces"}, {"kind": "price", "value": 5e14}, {"value": 1.0}, {}]
 )
+@pytest.mark.sampled(2)
 def test_a_notebook_with_an_odd_budget_opens(at_once, root, store, budget):
     notebook(root, store, notebook_with("comparison", budget=budget))
 

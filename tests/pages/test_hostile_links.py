@@ -207,6 +207,7 @@ def test_a_number_without_end_is_said_and_the_rest_of_the_link_taken(at_once, pl
         ("plan", "paint"),
     ],
 )
+@pytest.mark.sampled(2)
 def test_a_choice_that_a_link_leaves_empty_is_the_usual_one(at_once, root, name, key):
     usual = opened(name, BASES.get(name, {}), str(root / "nest_studio" / "server" / "script.py"))
     page = opened(

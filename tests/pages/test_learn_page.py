@@ -119,7 +119,7 @@ def test_show_me_reveals_without_a_prediction(learn_page, shown):
     assert figures(page)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8)
 @EVERY
 def test_every_control_moves_the_figures(learn_page, shown):
     page = learn_page(lesson=shown.short, **{f"{shown.key}.show": "true"})

@@ -180,6 +180,7 @@ def test_the_price_list_of_a_drawing_that_is_no_fabric_says_nothing(
         ("design", "figure-format-bill"),
     ],
 )
+@pytest.mark.sampled(3)
 def test_a_choice_that_must_be_made_is_not_taken_back(quick, root, store, monkeypatch, name, key):
     base = {"scenario": SMALL, "tour": "off"} if name in ("plan", "explore") else {}
     page = opened(name, base, str(root / "nest_studio" / "server" / "script.py"))
@@ -209,6 +210,7 @@ def test_a_late_press_for_another_scenario_opens_it(quick, root, store, monkeypa
         pytest.param("search.tp", -4, marks=pytest.mark.check),
     ],
 )
+@pytest.mark.sampled(3)
 def test_what_a_field_cannot_hold_is_forgotten(quick, root, store, key, value):
     """As where a step back, a link or a notebook sets what the controls of now do not have."""
     page = opened("compare", {}, str(root / "nest_studio" / "server" / "script.py"))
@@ -245,6 +247,7 @@ def test_more_choices_than_a_field_takes_are_forgotten(quick, root, store):
         ("design", "selectbox", "prices.media", ("string_value", "gone")),
     ],
 )
+@pytest.mark.sampled(3)
 def test_a_forged_value_breaks_no_page(quick, root, store, monkeypatch, name, kind, key, forged):
     base = {"scenario": SMALL, "tour": "off"} if name == "plan" else {}
     page = opened(name, base, str(root / "nest_studio" / "server" / "script.py"))

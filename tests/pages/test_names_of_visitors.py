@@ -71,6 +71,7 @@ def test_a_comparisons_link_opens_no_file(key, vault):
         ("design", "fabric"),
     ],
 )
+@pytest.mark.sampled(3)
 def test_a_choice_that_nobody_offered_opens_no_file(name, key, vault):
     page = AppTest.from_file(str(APP), default_timeout=120)
     page.query_params["scenario"] = SMALL

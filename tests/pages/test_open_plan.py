@@ -219,6 +219,7 @@ def test_a_sweep_cell_asks_its_question_again_in_explore(studio, store, question
 
 
 @pytest.mark.parametrize("shares", [{"llama2-7b": 1.0}, {"llama2-7b": 1.0, "llama3-8b": 3.0}])
+@pytest.mark.sampled(2)
 def test_a_ratios_cell_asks_its_question_again_in_explore(studio, store, shares):
     document, _ = scenario_document(SMALL)
     mix = [{"model": model, "share": share} for model, share in shares.items()]

@@ -129,6 +129,7 @@ def test_undo_and_redo_walk_through_every_edit(drawn):
     assert values(drawn.page)["Bisection"] == humanise_rate(100e9)
 
 
+@pytest.mark.check
 def test_many_edits_of_a_large_drawing_are_not_all_kept(drawn, monkeypatch):
     """A failure: a hundred copies of a large drawing take a gigabyte of the server."""
     monkeypatch.setattr(own_fabric, "ROWS", 60)
@@ -236,6 +237,7 @@ def test_a_preset_that_is_edited_keeps_its_bill(fabric_page, name, switches):
         ("drawn-8", "The remark on where"),
     ],
 )
+@pytest.mark.sampled(3)
 def test_a_copy_says_what_convert_says_is_lost(fabric_page, name, differs, tmp_path, capsys):
     page = press(fabric_page(fabric=name), "Edit as my own drawing")
     assert not page.exception

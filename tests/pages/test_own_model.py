@@ -99,6 +99,7 @@ def test_an_uploaded_configuration_is_planned(own_page):
     ],
     ids=["syntax", "type", "contradiction", "negative"],
 )
+@pytest.mark.sampled(3)
 def test_a_bad_paste_is_one_sentence_and_the_last_model_stays(own_page, text, message):
     paste(own_page, MISTRAL)
     before = values(own_page)

@@ -22,6 +22,7 @@ def rows_of(found: Reproduction, model: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("model", models_of(FOUND))
+@pytest.mark.sampled(5)
 def test_bars_are_shares_of_the_optimum(model: str) -> None:
     """Printed bars are of NEST's figure, ours of ours; none in the right order exceeds 100 %."""
     rows = rows_of(FOUND, model)
@@ -44,6 +45,7 @@ def test_bars_are_shares_of_the_optimum(model: str) -> None:
 
 
 @pytest.mark.parametrize("model", models_of(FOUND))
+@pytest.mark.sampled(5)
 def test_printed_and_computed_stand_on_one_axis(model: str) -> None:
     rows = rows_of(FOUND, model)
     plot = paper_pictures(FOUND, model)[0].plot
@@ -82,7 +84,7 @@ def text_of(page: AppTest) -> str:
     return " ".join(element.proto.body for element in page.get("html"))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_name_is_shown_with_its_paragraph(page: AppTest, name: str) -> None:
     page.run()
@@ -109,6 +111,7 @@ def test_own_costs_are_shown(page: AppTest, name: str) -> None:
     assert "own costs" in text_of(page) or page.get("plotly_chart")
 
 
+@pytest.mark.check
 def test_a_model_s_waterfalls_stand_above_its_rows(
     page: AppTest, monkeypatch: pytest.MonkeyPatch
 ) -> None:

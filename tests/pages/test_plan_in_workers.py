@@ -102,6 +102,7 @@ def test_fabrics_are_compared_elsewhere(light_page):
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="where memory has a limit")
+@pytest.mark.check
 def test_pictures_that_take_too_much_are_one_sentence_and_the_page_stands(plan_page, monkeypatch):
     ask = jobs.JobQueue.ask
     small, held = jobs.JobQueue(limits=Limits(memory_bytes=0.001 * GIB)), jobs.JobQueue()

@@ -171,6 +171,7 @@ def test_a_slider_is_an_override(plan_page):
         ),
     ],
 )
+@pytest.mark.sampled(3)
 def test_every_control_is_an_override(plan_page, key, value, setting):
     page = plan_page(scenario="llama2-7b-64-h100")
     widget(page, key).set_value(value).run()

@@ -230,6 +230,7 @@ def test_a_drawing_keeps_its_title_on_plan_and_in_every_link_to_it():
 
 
 @pytest.mark.parametrize("choice", [None, OWN], ids=["from a page change", "whole"])
+@pytest.mark.sampled(2)
 def test_an_address_with_a_drawing_names_it(choice):
     """Browsers keep addresses from the middle of a page change, without the choice."""
     journey = Journey("design", {"fabric": "h100-spine-leaf-64"})

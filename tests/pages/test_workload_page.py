@@ -101,6 +101,7 @@ def test_the_first_visit_shows_a_block_on_eight_ranks(workload_page):
         ("layer.kind", LAYER_WORDS["embedding"], {"kind": "embedding"}),
     ],
 )
+@pytest.mark.sampled(3)
 def test_every_control_is_taken_apart(workload_page, key, value, changes):
     page = workload_page()
     widget(page, key).set_value(value).run()
@@ -130,6 +131,7 @@ def test_another_model_brings_its_layers_and_limits(workload_page, model, kind):
         ("layer.capacity", 1.25, {"capacity": 1.25}),
     ],
 )
+@pytest.mark.sampled(2)
 def test_every_control_of_experts_is_taken_apart(workload_page, key, value, changes):
     page = workload_page(**{"layer.model": "mixtral-8x7b", "layer.ep": "4"})
     widget(page, key).set_value(value).run()

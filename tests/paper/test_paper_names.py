@@ -30,7 +30,7 @@ def check(found: Reproduction, name: str, costs: Costs) -> None:
         assert len({tuple(line) for line in table.words}) == 1
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 @pytest.mark.usefixtures("few_cells")
 @pytest.mark.parametrize("costs", COSTS)
 @pytest.mark.parametrize("name", NAMES)

@@ -81,6 +81,7 @@ def test_a_picture_keeps_its_rules(name, width):
 
 
 @pytest.mark.parametrize("name", FAILED)
+@pytest.mark.sampled(2)
 def test_what_is_drawn_and_what_is_gone_are_the_whole_bill(name):
     fabric = _failed(name)
     assert not everything_wrong(picture(fabric), fabric, _whole(fabric))

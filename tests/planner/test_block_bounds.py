@@ -15,6 +15,7 @@ SIZES = np.array([0.0, 1e3, 1e6, 1e9])
 
 @pytest.mark.parametrize("wrap", ["true", "false"])
 @pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.sampled(2)
 def test_no_placed_group_beats_its_block(shape, wrap):
     """Every axis and kind, under random degrees, both orders and any number of idle devices."""
     wraps = [wrap == "true"] * shape.count(",") + [True]

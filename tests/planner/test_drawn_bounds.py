@@ -55,7 +55,7 @@ def _network(devices: int, seed: int) -> Network:
     return graph_network(graph, ROUTINGS[seed % 3], seed)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("seed", range(40))
 def test_no_device_sends_faster_than_its_ports(seed):
     """To one other through what is called a port, to all others at once through all of them."""
@@ -83,6 +83,7 @@ def _no_plan_beats_a_bound(seed: int) -> int:
     return told.solved
 
 
+@pytest.mark.check
 def test_no_plan_on_a_drawing_beats_its_bound():
     assert sum(map(_no_plan_beats_a_bound, range(QUICK))) > 10 * QUICK
 

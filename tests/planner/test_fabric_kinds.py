@@ -90,7 +90,7 @@ def test_context_and_experts_have_a_price(fabric, text):
     assert table.compute_s.sum() + sent <= loads < float("inf")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.check
 @pytest.mark.parametrize("order", ["snake", "hilbert"])
 def test_a_device_order_on_offer_never_hurts(order):
     """More to choose from; on a torus a curve may place groups closer."""
@@ -142,6 +142,7 @@ def drawn(node_of: Callable[[int], int], pairs: bool) -> nx.Graph[Any]:
     ],
     ids=["nodes", "pairs inside nodes", "nodes that alternate"],
 )
+@pytest.mark.sampled(3)
 def test_nodes_of_a_drawing_are_what_bounds_take_them_for(graph, node_size):
     """Groups finer than a node, and nodes that are not runs of devices, are no way out."""
     scenario = load_scenario(
@@ -176,6 +177,7 @@ def test_nodes_of_one_device_behind_nics_are_planned():
 
 
 @pytest.mark.parametrize("sizes", ["group_sizes=[5,4,3]", "group_sizes=[2,8,2]"])
+@pytest.mark.sampled(2)
 def test_neighbours_in_unequal_nodes_need_not_leave_them(sizes):
     """Context-parallel rings of two may sit inside a node, whatever the nodes' sizes."""
     fabric = (
@@ -210,6 +212,7 @@ def test_neighbours_in_unequal_nodes_need_not_leave_them(sizes):
     ],
     ids=["an empty leaf", "no way out of the only leaf"],
 )
+@pytest.mark.sampled(2)
 def test_what_nobody_uses_may_fail(figures, missing):
     fabric = (
         f'fabric={{schema=1,name="f",kind="leaf_spine",missing={missing},'

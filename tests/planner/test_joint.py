@@ -209,6 +209,7 @@ def _joint_is_faster(case: Case) -> bool:
     return free.ranking()[0].seconds < case.optimum * (1 - 1e-9)
 
 
+@pytest.mark.check
 def test_no_excluded_point_of_the_joint_space_beats_its_bound(cases):
     excluded = sum(_audited(case) for case in cases)
     assert excluded > 10 * len(cases)
@@ -314,6 +315,7 @@ def _fits(case: Case, memory: float) -> bool:
 
 
 @pytest.mark.parametrize("top", [pytest.param(2, marks=pytest.mark.check), 7])
+@pytest.mark.check
 def test_the_alternatives_are_the_next_best_points_of_the_joint_space(cases, top):
     """But for GPipe where 1F1B may take its place: it is as fast, and leaner.
 
@@ -364,7 +366,7 @@ def _cut_short(case: Case, result: SearchResult) -> bool:
     return not told.proven
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("ticks", [1, 2, 4, 8, 16])
 def test_a_search_out_of_time_tells_its_gap(cases, ticks):
     short = 0

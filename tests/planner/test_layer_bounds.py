@@ -21,6 +21,7 @@ OVERLAP = Overlap("fitted", tp=0.3, pp=0.5, dp=0.9, slowdown=0.1, experts=True)
 
 
 @pytest.mark.parametrize("seed", range(12))
+@pytest.mark.sampled(3)
 def test_no_layer_beats_its_best_case(seed):
     """Points with experts divided come first, if there are any."""
     instance = joint_instance(seed)

@@ -57,7 +57,7 @@ def test_what_people_write_by_hand_is_among_the_layouts():
         assert cuts in (*even_patterns(blocks + 2, pp, v), *uneven_patterns(blocks + 2, pp, v))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("seed", range(24))
 def test_any_layout_is_priced_as_over_concrete_devices(seed):
     """Any cuts at all, with transfers, recomputation and strategies from stage to stage."""
@@ -83,7 +83,7 @@ def test_any_layout_is_priced_as_over_concrete_devices(seed):
         assert played + once == pytest.approx(report.iteration_s, rel=1e-9)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("seed", range(2, 32))
 def test_the_search_finds_the_best_of_every_layout(seed):
     """Its seconds are the oracle's minimum, and no bound excludes what is better."""

@@ -166,6 +166,7 @@ def solved(instance) -> Answer | None:
 
 
 @pytest.mark.parametrize("name", PAPER_CASES)
+@pytest.mark.sampled(4)
 def test_it_finds_the_published_answers_of_every_preset(name: str) -> None:
     for cell in paper_cells(name):
         assert programmed(cell.instance) == solved(cell.instance), cell.instance.devices

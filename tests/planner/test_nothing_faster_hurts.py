@@ -235,6 +235,7 @@ def test_no_plan_gets_slower():
     _priced(range(6), 3)
 
 
+@pytest.mark.check
 def test_no_best_plan_gets_slower():
     _searched(range(6))
 

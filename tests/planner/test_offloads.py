@@ -119,6 +119,7 @@ def test_any_plan_that_offloads_is_priced_alike(cases):
                     assert stage.memory.host == pytest.approx(mine.host, rel=1e-9), plan
 
 
+@pytest.mark.check
 def test_points_of_all_offloads_are_in_the_certificate_and_in_the_audit(cases):
     for case in cases:
         problem, space, told = case.instance.problem, case.instance.space, case.result.certificate
@@ -142,6 +143,7 @@ def test_where_nothing_fits_the_least_of_all_offloads_is_asked_for(cases):
 
 
 @pytest.mark.parametrize("ticks", [2, 8, 32])
+@pytest.mark.sampled(3)
 def test_a_search_of_all_offloads_that_is_cut_short_tells_its_gap(cases, ticks):
     for case in cases:
         clock = iter(range(10**6))

@@ -36,6 +36,7 @@ _SMALL = {
 
 @pytest.mark.parametrize("model", ["llama2-7b", "mixtral-8x7b"])
 @pytest.mark.parametrize("kind", list(_SMALL))
+@pytest.mark.sampled(4)
 def test_no_plan_of_a_point_beats_its_placed_bound(kind, model):
     """Random points of every kind of fabric that has no bounds of its own, all axes open."""
     scenario = load_scenario(
@@ -54,6 +55,7 @@ def test_no_plan_of_a_point_beats_its_placed_bound(kind, model):
 
 
 @pytest.mark.parametrize("model", ["mixtral-8x7b", "gpt-oss-120b", "deepseek-v3"])
+@pytest.mark.sampled(3)
 def test_dividing_experts_spares_no_layer_anything(model):
     """Under every degree a layer takes at least what it takes with all experts on every rank."""
     scenario = load_scenario(

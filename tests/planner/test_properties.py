@@ -58,6 +58,7 @@ def test_more_bandwidth_never_hurts(instance, level, factor):
 
 @_quick
 @given(instances, st.integers(0, 2), st.floats(0.0, 1.0))
+@pytest.mark.check
 def test_less_latency_never_hurts(instance, level, factor):
     tiers = list(instance.fabric.tiers)
     level %= len(tiers)
@@ -95,6 +96,7 @@ def test_one_more_group_never_hurts(instance, groups):
 
 @_quick
 @given(instances, st.floats(0.01, 100.0), st.floats(0.0, 1.0), st.sampled_from(["device", "child"]))
+@pytest.mark.check
 def test_one_more_tier_never_hurts(instance, bandwidth, latency, uplink_per):
     instance = replace(instance, space=replace(instance.space, idle_devices=True))
     taller = (*instance.fabric.tiers, Tier("outer", 2, bandwidth, latency, uplink_per))
@@ -137,6 +139,7 @@ def _slower_library(software: Software, factor: float) -> Software:
 
 @_quick
 @given(instances, st.floats(1e-3, 1e3))
+@pytest.mark.check
 def test_the_unit_of_time_does_not_matter(instance, factor):
     tiers = tuple(
         replace(tier, bandwidth_Bps=tier.bandwidth_Bps / factor, latency_s=factor * tier.latency_s)

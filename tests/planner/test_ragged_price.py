@@ -60,6 +60,7 @@ def test_a_group_of_zero_that_does_not_divide_a_stage_is_refused():
     [range(6), pytest.param(range(6, 120), marks=pytest.mark.check)],
     ids=["quick", "more"],
 )
+@pytest.mark.check
 def test_each_stage_is_priced_on_its_own_devices(seeds):
     for seed in seeds:
         instance, dice = large_instance(seed), np.random.default_rng([seed, 44])

@@ -46,6 +46,7 @@ def solved(request):
     return found
 
 
+@pytest.mark.check
 def test_the_plan_is_the_best_of_all_with_methods(solved):
     for instance, oracle, result in solved:
         ranking = oracle.ranking()

@@ -88,6 +88,7 @@ def mixed():
 
 
 @pytest.mark.parametrize("more", [0, 1, 5, 40])
+@pytest.mark.sampled(4)
 def test_a_mixed_search_out_of_time_keeps_the_uniform_plan(mixed, more):
     """The clock jumps some time after the plan with equal stages was proven."""
     problem, space = mixed

@@ -31,7 +31,7 @@ def test_seatings_are_those_of_the_documented_rules(seed):
         assert sorted(order.tolist()) == list(range(network.devices))
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("seed", _CASES)
 def test_the_best_plan_is_the_best_of_all_seatings(seed):
     instance = holed_instance(seed)

@@ -21,7 +21,7 @@ SCHEDULES = (
 )
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("seed", range(30))
 def test_any_plan_is_priced_as_over_concrete_devices(seed):
     instance, dice = large_instance(seed), np.random.default_rng([seed, 20])
@@ -39,7 +39,7 @@ def test_any_plan_is_priced_as_over_concrete_devices(seed):
             assert stage.memory.total == pytest.approx(mine.memory, rel=1e-9)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("seed", range(40))
 def test_the_search_finds_the_best_of_every_plan(seed):
     """Its seconds are the oracle's minimum, and every point's own best when all are solved."""

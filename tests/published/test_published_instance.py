@@ -334,6 +334,7 @@ def _instance_or_sentence(read: Callable[[], Instance]) -> Instance | None:
 
 @settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
+@pytest.mark.check
 def test_any_mutation_gives_an_instance_or_one_sentence(data: st.DataObject) -> None:
     document: Any = _baseline(layer_partition=[1, 1])
     for _ in range(data.draw(st.integers(1, 3))):

@@ -134,6 +134,7 @@ def test_an_infeasible_answer_is_plain_json_too() -> None:
     assert (answer["feasible"], answer["stages"], answer["data_parallel"]) == (False, [], None)
 
 
+@pytest.mark.check
 def test_the_largest_admitted_instance_is_solved_in_seconds() -> None:
     layers = 2000
     document = tiny(

@@ -125,6 +125,7 @@ def check_damage(whole, folder: Path, seed: int) -> str:
 @pytest.mark.parametrize(
     "seeds", [range(40), pytest.param(range(40, 1_000), marks=pytest.mark.check)], ids=len
 )
+@pytest.mark.check
 def test_a_damaged_file_is_kept_aside_or_refused_and_never_written(whole, tmp_path, seeds):
     became = []
     for seed in seeds:

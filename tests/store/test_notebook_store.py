@@ -199,6 +199,7 @@ def test_threads_that_write_at_once_lose_nothing(url):
     check_nothing_lost(url, writers)
 
 
+@pytest.mark.check
 def test_processes_that_write_at_once_lose_nothing(url):
     writers = ["a", "b"]
     with multiprocessing.get_context("spawn").Pool(2) as pool:
@@ -220,6 +221,7 @@ def begin(url, rounds):
                 made.result()
 
 
+@pytest.mark.check
 def test_whoever_begins_a_store_at_once_finds_it_whole(url, tmp_path):
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         pool.starmap(begin, [(url, 10)] * 2)

@@ -95,6 +95,7 @@ def test_the_worst_failure_is_that_of_any_model(by_dollar):
     assert one.worst_loss == max(lost)
 
 
+@pytest.mark.check
 def test_the_choice_changes_where_the_sentence_says(by_dollar, tmp_path):
     """A weight on either side of the crossing that is told, planned from the file on."""
     study, _, choice = by_dollar

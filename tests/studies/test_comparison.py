@@ -89,6 +89,7 @@ def _title(picture):
 
 
 @pytest.mark.parametrize("name", ["h100-spine-leaf-64", "dgx-superpod-h100", "v100-pods-64"])
+@pytest.mark.sampled(3)
 def test_value_for_money_is_that_of_the_commands(capsys, name):
     """Throughput by ``plan``, price and power by ``bom``, divided here."""
     found = compare(**inputs(quick("one", fabric=name), quick("another"))).candidates[0]

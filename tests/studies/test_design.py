@@ -81,6 +81,7 @@ def drawn(seed):
 @pytest.mark.parametrize(
     "seed", [*range(8), *(pytest.param(n, marks=pytest.mark.check) for n in range(8, 24))]
 )
+@pytest.mark.sampled(4)
 def test_the_set_is_that_of_brute_force(tmp_path, seed):
     study = study_of(tmp_path, *drawn(seed))
     found = answer(study, tmp_path)
@@ -181,6 +182,7 @@ def test_bounds_leave_designs_out(tmp_path):
     assert answer(study, tmp_path).certificate.bounded > 0
 
 
+@pytest.mark.check
 def test_no_fabric_is_faster_than_a_non_blocking_one_of_its_nics(tmp_path):
     more = "nics_per_node = [4, 8]\nnic_GBps = [25.0, 50.0]"
     study = study_of(tmp_path, KINDS, (1.0, 2.0), more)

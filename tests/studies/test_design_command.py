@@ -51,6 +51,7 @@ def test_the_command_says_the_set_its_certificate_and_what_it_rests_on(ran):
     assert sum(found["sensitivity"]["wins"]) == pytest.approx(1.0)
 
 
+@pytest.mark.check
 def test_its_text_has_a_line_for_every_member_and_way(ran):
     found = json.loads(ran("--json"))
     text = ran()

@@ -32,6 +32,7 @@ def crossing(request):
     return asked, report, uplinks_off(asked, report)
 
 
+@pytest.mark.sampled(2)
 def test_a_step_is_what_a_fabric_with_as_many_uplinks_takes(crossing):
     """By sizing, which knows nothing of switching off: a ratio that leaves as many."""
     asked, report, found = crossing

@@ -66,6 +66,7 @@ WRITTEN = [
 @pytest.mark.parametrize(
     ("preset", "parameter", "value", "sets"), WRITTEN, ids=[f"{w[0]}-{w[1]}" for w in WRITTEN]
 )
+@pytest.mark.sampled(4)
 def test_a_point_is_the_plan_of_the_scenario_it_stands_for(preset, parameter, value, sets):
     (point,) = sweep(*asked((parameter, [value]), preset=preset)).points
     scenario = load_scenario(preset, sets)

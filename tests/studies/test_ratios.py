@@ -74,6 +74,7 @@ def tier_below(loss):
 
 
 @pytest.mark.parametrize("loss", [0.01, 0.05, 0.2])
+@pytest.mark.sampled(3)
 def test_the_highest_ratio_is_the_last_before_one_that_costs_too_much(brute_force, loss):
     tier = tier_below(loss)
     over = [ratio for ratio, lost in brute_force.items() if lost >= loss]
@@ -94,6 +95,7 @@ def test_a_tighter_limit_never_bears_more():
     assert found[0] < found[-1]
 
 
+@pytest.mark.check
 def test_shares_count_and_only_their_proportion_does():
     one, other = (
         highest_ratios(**asked(0.05, mix)).tiers[0]

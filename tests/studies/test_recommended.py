@@ -186,6 +186,7 @@ def held(report):
     return max(stage.memory.total for stage in report.stages)
 
 
+@pytest.mark.check
 def test_what_does_not_fit_in_a_draw_cannot_win_it(full, monkeypatch):
     """Beside a search with so much less memory; with more, plans must still fit surely."""
     holding(monkeypatch, 2.0, -3.0, 60.0)
@@ -215,6 +216,7 @@ def test_the_chance_to_fit_is_that_of_draws(full, monkeypatch):
     assert f"fits with {100 * found.fits:.0f} % certainty" in found.in_words
 
 
+@pytest.mark.check
 def test_regret_counts_neither_plans_nor_draws_that_do_not_fit(full, monkeypatch):
     """Errors of the model make either plan the faster one."""
     scenario, problem, best = full

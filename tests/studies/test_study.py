@@ -195,6 +195,7 @@ def command(tmp_path, *more):
     )
 
 
+@pytest.mark.check
 def test_a_study_killed_by_minus_9_goes_on_where_it_was(tmp_path):
     written(tmp_path, STUDY.replace("step = 16", "step = 2"))
     (tmp_path / "store.sqlite").touch()

@@ -15,6 +15,7 @@ from nest_studio.jobs.pools import cluster, cluster_size, processes
 from nest_studio.session.store import Database, StoredAnswers
 
 
+@pytest.mark.check
 def test_engines_differ_in_nothing(tmp_path):
     study = load_study(str(written(tmp_path)), tmp_path)
     found = []

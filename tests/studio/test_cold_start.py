@@ -13,6 +13,7 @@ PAGES = ("", "design", "workload", "compare", "explore", "paper", "learn", "note
 
 
 @pytest.mark.parametrize("_", [0, *(pytest.param(n, marks=pytest.mark.check) for n in (1, 2, 3))])
+@pytest.mark.check
 def test_pages_opened_at_once_on_a_cold_server_are_whole(tmp_path, _):
     async def at_once(port: int):
         query = "tour=off&scenario=llama2-7b-64-h100"

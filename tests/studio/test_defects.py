@@ -56,7 +56,7 @@ def failing(tmp_path_factory):
         yield found
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("page", FAILING)
 def test_visitors_see_no_traceback(failing, page):
     port, log = failing

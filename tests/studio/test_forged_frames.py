@@ -411,6 +411,7 @@ def test_no_visitor_empties_the_caches_of_all_or_asks_for_the_servers_folder():
     assert {"rerun_script", "stop_script", "file_urls_request"} <= set(passed)
 
 
+@pytest.mark.check
 def test_a_frame_that_is_too_long_ends_its_session_alone(studio):
     port, log = studio
     before = len(log.read_text())

@@ -30,6 +30,7 @@ def collected():
         gc.enable()
 
 
+@pytest.mark.check
 def test_cycles_are_freed_at_once_and_then_only_after_a_while(collected):
     now = [100.0]
     collector = Collector(lambda: now[0])
@@ -40,6 +41,7 @@ def test_cycles_are_freed_at_once_and_then_only_after_a_while(collected):
         assert len(collected) == total
 
 
+@pytest.mark.check
 def test_what_stands_at_the_first_run_is_never_looked_at_again(collected):
     collector = Collector()
     before = gc.get_freeze_count()

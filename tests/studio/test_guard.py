@@ -207,6 +207,7 @@ def test_who_passes_asked_a_name_of_ours_from_that_very_place(hosts, origins):
 @pytest.mark.parametrize(
     "text", ["studio.example.org", "ftp://a", "https://a/nest", "https://", "*"]
 )
+@pytest.mark.sampled(2)
 def test_a_public_address_that_is_none_is_one_sentence(text, tmp_path):
     command = [sys.executable, "-m", "nest_studio", "app", "--headless", "--public", text]
     ended = subprocess.run(

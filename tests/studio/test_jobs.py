@@ -175,6 +175,7 @@ def test_limits_hold_whatever_a_job_does():
 
 
 @pytest.mark.parametrize("refuses", [system.REFUSES_MEMORY, False], ids=["refused", "watched"])
+@pytest.mark.sampled(2)
 def test_a_job_takes_no_more_memory_than_it_may(refuses, monkeypatch):
     """A failure: it does, where the system refuses it or where somebody has to look."""
     monkeypatch.setattr(system, "REFUSES_MEMORY", refuses)

@@ -47,6 +47,7 @@ def test_a_study_on_the_studios_workers_is_that_of_this_process(tmp_path, queue)
     assert not queue._jobs  # the results are in the store
 
 
+@pytest.mark.check
 def test_a_cancelled_study_keeps_what_it_has_and_goes_on(tmp_path, queue):
     study = load_study(str(written(tmp_path)), tmp_path)
     answers = StoredAnswers(Database(f"sqlite:///{tmp_path}/cut.sqlite"))

@@ -57,6 +57,7 @@ def shapes(draw: st.DrawFn) -> tuple[Model, Strategy]:
 
 @settings(max_examples=150, derandomize=True, database=None, deadline=None)
 @given(shapes())
+@pytest.mark.check
 def test_a_gpt_block_keeps_what_table_2_of_the_paper_says(shape):
     """All six rows, over random sizes. A failure: memory is planned on the wrong formula."""
     model, strategy = shape

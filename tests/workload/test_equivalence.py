@@ -27,6 +27,7 @@ def test_ranks_compute_what_one_would(family, kind, case):
 @pytest.mark.usefixtures("torch_installed")
 @pytest.mark.parametrize("case", [CASES[name] for name in CASES if name != "all-gather"], ids=str)
 @pytest.mark.parametrize("family", ["gpt", "llama", "bert", "mixtral", "deepseek_v3"])
+@pytest.mark.sampled(4)
 def test_stored_scores_are_divided_like_fused_ones(family, case):
     """Attention as products around a score matrix, under every strategy."""
     for kind in ("block", "moe_block"):

@@ -40,7 +40,7 @@ ORDER_CASES = [
 ]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("family", "kind"), KINDS)
 def test_any_order_of_strategies_gives_the_same_graph(family, kind):
     """All orders of the divisions; the kernels' rewrites, in both orders, move through them."""

@@ -21,6 +21,7 @@ def rows(costs: str, claim: str) -> list[dict]:
 
 
 @pytest.mark.parametrize("costs", COSTS)
+@pytest.mark.sampled(2)
 def test_verdicts_follow_from_the_numbers(costs: str) -> None:
     found = section5(costs).rows  # type: ignore[arg-type]  # parametrised literals
     assert len(found) == 11
@@ -57,6 +58,7 @@ def test_the_artifact_s_bert_is_as_uneven_as_the_text_says() -> None:
     assert right.time_per_batch >= max(right.loads) * instance.micro_batches / phaze.data
 
 
+@pytest.mark.check
 def test_communication_is_the_plan_s() -> None:
     row = rows("own", "communication by fabric")[0]
     best = own_result(own_scenario("h100_spineLeaf", "mixtral", 128, 1)).best
@@ -66,6 +68,7 @@ def test_communication_is_the_plan_s() -> None:
     assert row["ours"] == pytest.approx(share / row["fat_tree_share"])
 
 
+@pytest.mark.check
 def test_sentences_count_and_explain() -> None:
     found = copy.deepcopy(list(section5("own").rows))
     held = sum(row["holds"] for row in found)

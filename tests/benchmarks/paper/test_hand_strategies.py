@@ -22,6 +22,7 @@ def test_strategies_divide_what_they_shard() -> None:
     ]
 
 
+@pytest.mark.check
 def test_nothing_that_is_blind_beats_the_search_that_sees() -> None:
     for row in figure1("own").rows:
         assert row["fits"] == (row["of_ours"] is not None) == ("reason" not in row)

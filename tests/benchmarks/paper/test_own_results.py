@@ -10,6 +10,7 @@ from benchmarks.paper.scaled_models import table3, table5
 from nest_core.calibration.collectives.sweep import load_measured
 
 
+@pytest.mark.check
 def test_figure_2_s_parts_are_an_iteration() -> None:
     found = figure2("own")
     assert [row["recompute"] for row in found.rows] == ["none", "full"] * 12

@@ -31,6 +31,7 @@ RATE = 300e9
 @pytest.mark.parametrize("op", OPS)
 @given(devices=st.integers(2, 72), exponent=st.floats(0, 40), more=st.floats(1, 100))
 @settings(max_examples=20, deadline=None)
+@pytest.mark.sampled(4)
 def test_more_bytes_take_longer_and_more_bandwidth_less(name, op, devices, exponent, more):
     curve, size = load_curve(name), 2.0**exponent
     time = curve.seconds(op, devices, size, RATE)

@@ -25,7 +25,7 @@ TORUS = collapse(load_fabric("tpu-v4-4x4x4"))
 FEW = SIZES[::8]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(15)
 @pytest.mark.parametrize("network", [NODES, TORUS], ids=["nodes", "torus"])
 @pytest.mark.parametrize("concurrent", ["one", "all"])
 @pytest.mark.parametrize(("size", "stride"), [(8, 1), (8, 8), (6, 3), (64, 1)])

@@ -26,6 +26,7 @@ def predicted(rows):
     ("name", "every"),
     [(TABLES[0], 3), *(pytest.param(name, 1, marks=pytest.mark.check) for name in TABLES)],
 )
+@pytest.mark.check
 def test_measured_cells_change_nothing(name, every):
     rows = list(csv.DictReader((SUBSET / name).read_text().splitlines()))[::every]
     measured = [column for column in MEASURED_COLUMNS if column in rows[0]]
@@ -43,6 +44,7 @@ def test_measured_cells_change_nothing(name, every):
 
 
 @pytest.mark.parametrize("name", TABLES)
+@pytest.mark.sampled(3)
 def test_tables_without_measured_columns_are_predicted(name):
     rows = list(csv.DictReader((SUBSET / name).read_text().splitlines()))
     numbers, without, _ = predicted(rows)
@@ -58,6 +60,7 @@ def test_rows_do_not_influence_one_another():
     assert all(numbers[name] == found for name, found in backwards.items())
 
 
+@pytest.mark.check
 def test_marks_and_names_of_rows_change_nothing():
     """Identity, quality and the mark of rows that may be fitted are labels; so is the source of a
     row that names its stack."""

@@ -186,6 +186,7 @@ def nccl_log(hosts, per_host, seconds):
     return "\n".join(["# nThread 1 nGpus 8 minBytes 8", "# all_reduce_perf", *ranks, *rows]) + "\n"
 
 
+@pytest.mark.check
 def test_a_log_of_nccl_tests_goes_before_the_shipped_curve(ask, tmp_path):
     (file,) = logs(tmp_path, own=megatron())
     plain = ask(file, "--accelerator", "H100")["rows"][0]["before_s"]
@@ -195,6 +196,7 @@ def test_a_log_of_nccl_tests_goes_before_the_shipped_curve(ask, tmp_path):
 
 
 @pytest.mark.parametrize("share", [0.5, 1.1])
+@pytest.mark.sampled(2)
 def test_a_scenario_is_priced_at_what_nccl_tests_reached(ask, tmp_path, share):
     """Curves of logs moved the fit and were then forgotten: the stack's file had none."""
     inside, between = load_curve("h100-nvlink4"), load_curve("network-infiniband")

@@ -98,6 +98,7 @@ def test_what_slows_everything_is_taken_by_the_factor_and_what_it_is_like(runs):
     )
 
 
+@pytest.mark.check
 def test_more_runs_narrow_the_intervals(runs):
     rows = rows_on(runs, gemm_efficiency=0.9)
     widths = []
@@ -108,6 +109,7 @@ def test_more_runs_narrow_the_intervals(runs):
         assert all(narrow <= wide * 1.05 for narrow, wide in zip(more, few, strict=True))
 
 
+@pytest.mark.check
 def test_left_out_is_what_a_fit_without_the_run_says(runs):
     """The identity of ridge regression beside fits that really lack each run."""
     rng = np.random.default_rng(7)

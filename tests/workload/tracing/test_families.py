@@ -88,7 +88,7 @@ def test_every_family_is_shipped(shipped):
     assert sorted(shipped) == sorted(BUILDERS) == FAMILIES
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 @families
 def test_tracing_again_gives_the_shipped_file(shipped, family):
     """A failure: run ``nest-studio trace --write-presets`` after changing a module."""
@@ -117,7 +117,7 @@ def test_a_trace_is_a_graph_of_known_symbols(shipped, family):
         assert set(seen) - read == {nodes[-1]["name"]}
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(36)
 @families
 @settings(max_examples=4, derandomize=True, database=None, deadline=None)
 @given(data=st.data())
@@ -169,7 +169,7 @@ def products(nodes: list[dict[str, Any]], sizes: dict[str, int]) -> int:
     return total
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 @families
 @settings(max_examples=4, derandomize=True, database=None, deadline=None)
 @given(data=st.data())

@@ -225,6 +225,7 @@ def test_people_read_a_table(folder, capsys):
     assert [line.split()[0] for line in out.splitlines()[3:6]] == ["embedding", "block", "head"]
 
 
+@pytest.mark.check
 def test_a_vast_module_takes_no_memory(folder):
     """Eight matrices of 17 GB each, within 2 GB of address space more than at the start."""
     script = """

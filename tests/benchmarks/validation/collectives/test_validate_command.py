@@ -105,6 +105,7 @@ def test_a_log_is_fitted(capsys):
     assert float(curve.seconds("all_reduce", 8, row["bytes"], 300e9)) == row["predicted_s"]
 
 
+@pytest.mark.check
 def test_a_log_over_two_nodes_of_an_unknown_accelerator(capsys):
     pytest.importorskip("scipy")
     arguments = [DATA / "a100_all_reduce.txt", "--op", "all_reduce", "--accelerator", "ZX9 Ultra"]

@@ -73,6 +73,7 @@ def subset(*wanted: str) -> str:
     return table(*(row for row in rows if row["id"].startswith(wanted)))
 
 
+@pytest.mark.check
 def test_the_contract_of_fabrics(capsys, tmp_path):
     file = tmp_path / "t.csv"
     file.write_text(subset("NVLS", "SHARP", "AR-", "HPN", "ATLAHS"))

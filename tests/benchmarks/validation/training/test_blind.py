@@ -43,6 +43,7 @@ def test_a_region_without_its_source_knows_nothing_of_its_errors(rows):
     assert moved != known
 
 
+@pytest.mark.check
 def test_every_source_and_stack_has_its_line(rows):
     train, _ = read_runs((SUBSET / "train_measurements.csv").read_text(), "t.csv")
     chosen = [*train[::6], *rows]

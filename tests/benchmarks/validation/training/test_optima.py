@@ -54,6 +54,7 @@ def found(rows):
 
 
 @pytest.mark.parametrize("name", SOME)
+@pytest.mark.sampled(7)
 def test_a_ratio_is_the_product_of_its_parts(found, name):
     item = found[name]
     assert math.prod(item.parts) == pytest.approx(item.ratio, rel=1e-12)
@@ -233,6 +234,7 @@ def test_the_part_of_the_document(found):
     assert "**h100, dense, torchtitan-2025, several nodes**" in text
 
 
+@pytest.mark.check
 def test_regenerating_leaves_other_parts_alone(found, monkeypatch, tmp_path):
     document = tmp_path / "validation.md"
     document.write_text("# Validation\n\nOf others.\n")

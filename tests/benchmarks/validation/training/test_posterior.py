@@ -58,6 +58,7 @@ def gemm_of(posterior, run):
     return known.centre[GEMM], known.covariance[GEMM, GEMM] ** 0.5
 
 
+@pytest.mark.check
 def test_slopes_are_those_of_the_price(real):
     """Twice the step moves a predicted logarithm by twice as much, nearly."""
     from nest_core.calibration.training.machines import accelerator_of

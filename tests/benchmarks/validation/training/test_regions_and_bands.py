@@ -75,6 +75,7 @@ def test_what_may_be_fitted(one):
     assert not fitted(made(one))
 
 
+@pytest.mark.check
 def test_regions_count_their_rows(predictions):
     scores = region_scores(predictions)
     assert len(scores) >= 10

@@ -186,6 +186,7 @@ def test_the_part_of_the_document():
     assert "none of them clean" in settings_part([], pairs[2:], [], "t.csv")
 
 
+@pytest.mark.check
 def test_regenerating_writes_what_ships(shared_data, monkeypatch, tmp_path):
     """The shipped file is what the table says today; the document's other parts stay."""
     document = tmp_path / "validation.md"

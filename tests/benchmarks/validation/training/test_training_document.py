@@ -38,6 +38,7 @@ def regions(fields):
     return {region["name"]: region["mape"] for region in fields["regions"]}
 
 
+@pytest.mark.check
 def test_figures_of_the_subset_got_no_worse(written, monkeypatch, tmp_path):
     monkeypatch.setattr(validate_training, "SHARED", tmp_path)
     monkeypatch.setattr(validate_training, "spread", lambda *_: 0.0)  # no interval is looked at

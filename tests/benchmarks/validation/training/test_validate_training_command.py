@@ -27,6 +27,7 @@ def asked(capsys, target):
         *((t, 1) for t in TABLES[1:]),
     ],
 )
+@pytest.mark.sampled(3)
 def test_a_table_is_validated(name, every, capsys, tmp_path):
     lines = list(csv.DictReader((SUBSET / name).read_text().splitlines()))[::every]
     path = tmp_path / name
@@ -63,6 +64,7 @@ def test_nothing_to_predict_is_an_answer(capsys, tmp_path):
     assert "0 runs predicted" in capsys.readouterr().out
 
 
+@pytest.mark.check
 def test_people_read_regions_groups_and_reasons(capsys, tmp_path):
     path = tmp_path / "t.csv"
     path.write_text(as_csv(*csv.DictReader((SUBSET / TABLES[0]).read_text().splitlines()[::4])))
