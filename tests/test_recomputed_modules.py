@@ -133,4 +133,4 @@ def test_a_dense_model_has_no_experts_to_recompute():
 def test_a_set_that_the_search_does_not_name_is_exported_as_a_trace():
     exported = nest.export(asked("none"), "astra-sim", PLAN | {"recompute": "moe_act"})
     assert exported.report.plan.recompute == ("moe_act",)
-    assert exported.bundle.files
+    assert exported.files

@@ -37,8 +37,8 @@ from nest_core.studies.solving import Stop, Tell, never, silent
 from nest_core.studies.uncertainty import ParameterSpread, alikeness, interval_of, spread_of
 
 __all__ = [
-    "PlanDifference",
     "Recommended",
+    "RecommendedDifference",
     "RivalPlan",
     "difference",
     "recommend",
@@ -285,7 +285,7 @@ def _fits(reports: Sequence[Report], problem: Problem, memory: FloatArray) -> Bo
 
 
 @dataclass(frozen=True, slots=True)
-class PlanDifference:
+class RecommendedDifference:
     """How much longer one scenario's recommended plan takes than another's, under shared draws.
 
     Parameters
@@ -321,7 +321,7 @@ class PlanDifference:
         }
 
 
-def difference(base: Recommended, other: Recommended, *, seed: int = 0) -> PlanDifference:
+def difference(base: Recommended, other: Recommended, *, seed: int = 0) -> RecommendedDifference:
     """Return how much longer another scenario takes than a base, parameters drawn together.
 
     What both share, as kernels of the same accelerator, cancels; so does the model's error as far
@@ -334,7 +334,7 @@ def difference(base: Recommended, other: Recommended, *, seed: int = 0) -> PlanD
     )
     ratio = second / first - 1.0
     low, high = _inner(ratio)
-    return PlanDifference(float(np.median(ratio)), low, high, float((ratio > 0.0).mean()))
+    return RecommendedDifference(float(np.median(ratio)), low, high, float((ratio > 0.0).mean()))
 
 
 def _errors(plans: Sequence[Plan], spread: ParameterSpread, seed: int) -> FloatArray:

@@ -108,13 +108,13 @@ def test_the_search_recomputes_no_more_blocks_than_it_must():
 @pytest.mark.parametrize("recompute", ["block:4", "uniform:2"])
 def test_a_method_is_exported_to_megatron_and_read_back(recompute):
     scenario = nest.load(asked({"block": 4}))
-    files = nest.export(scenario, "megatron", PLAN | {"recompute": recompute}).bundle.files
+    files = nest.export(scenario, "megatron", PLAN | {"recompute": recompute}).files
     (command,) = [str(text) for name, text in files.items() if name.endswith(".sh")]
     method, layers = recompute.split(":")
     assert f"--recompute-method {method}" in command
     assert f"--recompute-num-layers {layers}" in command
     assert read_pasted(command, 34, 8).plan.recompute == (recompute,) * 2
-    nemo = nest.export(scenario, "nemo", PLAN | {"recompute": recompute}).bundle.files
+    nemo = nest.export(scenario, "nemo", PLAN | {"recompute": recompute}).files
     assert any(
         f'recompute_method="{method}"' in str(text).replace(" ", "") for text in nemo.values()
     )

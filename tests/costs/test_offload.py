@@ -121,7 +121,7 @@ def test_the_search_offloads_where_nothing_else_fits_and_repeats_its_plan():
     [PLAN | {"offload": "optimizer:0.5"}, PLAN | {"offload": {"activations": 0.25}}],
 )
 def test_megatron_is_told_and_tells_back(plan):
-    files = nest.export(asked(), "megatron", plan).bundle.files
+    files = nest.export(asked(), "megatron", plan).files
     told = read_pasted(str(files["plan.args"]), 34, 8)
     assert told.plan.offload == nest.price(asked(), plan).report.plan.offload
     assert told.unpriced == ()
@@ -129,7 +129,7 @@ def test_megatron_is_told_and_tells_back(plan):
 
 def test_deepspeed_is_told():
     plan = {"dp": 8, "zero": 3, "offload": "optimizer:0.5"}
-    files = nest.export(asked(), "deepspeed", plan).bundle.files
+    files = nest.export(asked(), "deepspeed", plan).files
     zero = json.loads(str(files["ds_config.json"]))["zero_optimization"]
     assert zero["offload_optimizer"] == {"device": "cpu", "pin_memory": True, "ratio": 0.5}
 

@@ -32,7 +32,7 @@ ASKED = {
     },
     "search": {
         "search.zero": [1, 2],
-        "search.recompute": ["none"],
+        "search.recompute": "none",
         "search.offload": ["none", {"activations": 1.0, "optimizer": 1.0}],
         "search.schedule": ["1f1b"],
         "search.tp": {"max": 4},

@@ -405,7 +405,7 @@ def test_no_visitor_empties_the_caches_of_all_or_asks_for_the_servers_folder():
             return {"type": "websocket.receive", "bytes": frames.pop()}
         return {"type": "websocket.disconnect"}
 
-    asyncio.run(Frames(app)({"type": "websocket"}, brought, None))
+    asyncio.run(Frames(app)({"type": "websocket", "headers": []}, brought, None))
     refused = {kind.name for kind in kinds} - set(passed)
     assert {"clear_cache", "load_git_info", "set_run_on_save", "debug_shutdown_runtime"} <= refused
     assert {"rerun_script", "stop_script", "file_urls_request"} <= set(passed)

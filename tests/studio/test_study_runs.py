@@ -37,7 +37,7 @@ def run_of(study, folder, name, queue):
 def test_a_study_on_the_studios_workers_is_that_of_this_process(tmp_path, queue):
     study = load_study(str(written(tmp_path)), tmp_path)
     run, answers = run_of(study, tmp_path, "here", queue)
-    assert run.result.whole
+    assert run.result.complete
     assert (run.answered, run.points) == (12, 12)
     alone = StoredAnswers(Database(f"sqlite:///{tmp_path}/alone.sqlite"))
     study_runs.swept(study)(WorkerPool.of(Inline()), alone, lambda *_: None, lambda: False)
@@ -58,7 +58,7 @@ def test_a_cancelled_study_keeps_what_it_has_and_goes_on(tmp_path, queue):
 
     pool = WorkerPool.of(study_runs.QueueExecutor(queue))
     ended = study_runs.swept(study)(pool, answers, lambda *known: told.append(known), stop)
-    assert not ended.whole
+    assert not ended.complete
     rest, _ = run_of(study, tmp_path, "cut", queue)
     assert rest.result.computed == 12 - ended.computed
-    assert rest.result.whole
+    assert rest.result.complete
