@@ -183,7 +183,7 @@ REFUSED: list[tuple[str, str, dict[str, Any], str]] = [
     ("leaf_spine", DRAGONFLY, {}, 'clos is required for kind = "leaf_spine"'),
     ("graph", GRAPH, {"ecmp_seed": 3}, 'ecmp_seed must be absent or 0 unless routing is "ecmp"'),
     ("graph", GRAPH, {"ecmp_seed": -1}, "ecmp_seed must be at least 0, but is -1"),
-    ("ring", GRAPH, {}, "kind must be 'hierarchical', 'leaf_spine', 'fat_tree'"),
+    ("no-such-kind", GRAPH, {}, "kind must be 'hierarchical', 'leaf_spine', 'fat_tree'"),
 ]
 
 
