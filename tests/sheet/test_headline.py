@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nest_core.report.sheet.bars import parts_of_bill
+from nest_core.report.sheet.bars import parts_of_bill, throughput_chart
 from nest_core.report.sheet.differences import differences
 from nest_core.report.sheet.weighing import curves, dearer, weigh
 from nest_core.report.sheet.words import headline, rests_on_price
@@ -76,6 +76,13 @@ def test_a_tie_is_said_with_what_it_saves(compared):
     pair = weigh([compared.candidates[0], replace(cheap, sureness=compared.candidates[0].sureness)])
     assert pair.rival is not None
     assert rests_on_price(pair)
+
+
+def test_a_title_never_holds_a_design_against_itself(compared):
+    """Seen on Compare: "1:1 ties with 1:1, 2:1 ties with 1:1"."""
+    twins = [replace(compared.candidates[0], name=name) for name in ("1:1", "twin", "third")]
+    title = throughput_chart(weigh(twins, against_first=True), twins).title
+    assert title == "twin ties with 1:1, third ties with 1:1"
 
 
 def test_a_plan_that_is_not_proven_decides_nothing(compared):

@@ -121,11 +121,11 @@ def _paired(weighing: Weighing, bills: Sequence[WholeBill], across: Ends, ends: 
 def _speed_title(weighing: Weighing, bills: Sequence[WholeBill]) -> str:
     choice = weighing.choice
     parts = []
-    for bill in bills:
+    for bill in (bill for bill in bills if bill is not choice):
         value, low, high = paired_difference(choice, bill)
         if low < 0 < high:
             parts.append(f"{bill.name} ties with {choice.name}")
-        elif bill is not choice:
+        else:
             way = "slower" if value < 0 else "faster"
             parts.append(f"{bill.name} is {percent(abs(value))} {way}")
     if len(parts) > 2:
