@@ -32,6 +32,7 @@ from nest_core.network.collapse import collapse, is_counted
 from nest_core.network.collective import collective
 from nest_core.planner import search
 from nest_core.report.figures.levels import level_figure
+from nest_core.report.picture import picture
 from nest_core.scenario import Scenario, scenario_document
 from nest_core.scenario.titles import fabric_title, scenario_title
 
@@ -164,6 +165,11 @@ def test_it_has_a_title_and_a_summary(hyperx):
     network = collapse(hyperx)
     first = fabric_headlines(hyperx, network, bisection_Bps(hyperx, network), None)[0]
     assert (first.value, first.note) == ("24", "HyperX")
+
+
+def test_without_a_picture_of_its_own_it_is_refused_in_a_sentence(hyperx):
+    with pytest.raises(InputError, match="kind must be one that has a picture, but is"):
+        picture(hyperx)
 
 
 def test_it_is_drawn_and_exported(hyperx):

@@ -63,15 +63,18 @@ def picture(
     Raises
     ------
     InputError
-        For a width out of range.
+        For a width out of range, and for a kind of fabric that nothing here draws.
     """
     if not _MIN_WIDTH <= width <= _MAX_WIDTH:
         raise InputError(
             "width", f"must be {_MIN_WIDTH:.0f} to {_MAX_WIDTH:.0f} pixels", width, "change it"
         )
-    stages = None
-    if plan is not None:
-        stages = plan_on_devices(loads.network if loads else collapse(fabric), plan)
-    return _KINDS[type(fabric)](
-        fabric, DrawOptions(width, parts_of(fabric), slow or {}, stages, loads)
+    if not isinstance(fabric, tuple(_KINDS)):
+        raise InputError("kind", "must be one that has a picture", fabric.kind, "draw its links")
+    stages = (
+        None
+        if plan is None
+        else plan_on_devices(loads.network if loads else collapse(fabric), plan)
     )
+    draw = next(draw for kind, draw in _KINDS.items() if isinstance(fabric, kind))
+    return draw(fabric, DrawOptions(width, parts_of(fabric), slow or {}, stages, loads))
