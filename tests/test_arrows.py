@@ -46,7 +46,7 @@ ABOVE_DOCUMENTS = {
         "workload",
     },
     "paper.published": set(),
-    "explain": {
+    "report.explain": {
         "calibration",
         "costs",
         "costs.layout",
@@ -63,7 +63,7 @@ ABOVE_DOCUMENTS = {
     "studies": {
         "bill",
         "costs",
-        "explain",
+        "report.explain",
         "fabric",
         "hardware",
         "network",
@@ -84,7 +84,7 @@ ABOVE_DOCUMENTS = {
         "bill",
         "calibration",
         "costs",
-        "explain",
+        "report.explain",
         "fabric",
         "hardware",
         "network",
@@ -98,7 +98,7 @@ ABOVE_DOCUMENTS = {
     "api": {
         "calibration",
         "costs",
-        "explain",
+        "report.explain",
         "fabric",
         "hardware",
         "interop.exporters",
@@ -125,13 +125,13 @@ ABOVE_DOCUMENTS = {
         "scenario",
         "workload",
     },
-    "report.picture": {"bill", "costs", "explain", "fabric", "network"},
-    "notebook": {"api", "report", "report.figures", "scenario", "studies"},
+    "report.picture": {"bill", "costs", "fabric", "network", "planner.baselines"},
+    "report.notebook": {"api", "report", "report.figures", "scenario", "studies"},
     "teaching.drawings": {"costs", "network", "paper", "report.figures", "teaching.lessons"},
     "report.sheet": {
         "bill",
         "calibration",
-        "explain",
+        "report.explain",
         "hardware",
         "network",
         "report",
@@ -141,7 +141,7 @@ ABOVE_DOCUMENTS = {
     },
     "teaching.course": {
         "api",
-        "notebook",
+        "report.notebook",
         "report",
         "report.figures",
         "scenario",

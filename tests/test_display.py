@@ -7,10 +7,10 @@ from html.parser import HTMLParser
 import pytest
 
 from nest_core.api.answer import answer
-from nest_core.explain.headlines import levels_table
-from nest_core.explain.summary import plan_in_words
-from nest_core.explain.words import stages_table
 from nest_core.network import collapse
+from nest_core.report.explain.headlines import levels_table
+from nest_core.report.explain.summary import plan_in_words
+from nest_core.report.explain.words import stages_table
 from nest_core.report.tables import html_table
 from nest_core.scenario import load_fabric, load_scenario
 

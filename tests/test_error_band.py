@@ -10,17 +10,17 @@ import pytest
 
 from nest_core.api.answer import answer
 from nest_core.calibration.training.bands import ErrorBand, load_bands
+from nest_core.costs.interval import span_in_words
 from nest_core.costs.overlap import IDEAL_OVERLAP, NO_OVERLAP, Overlap
 from nest_core.costs.parse import parse_plan
 from nest_core.documents.presets import preset_names
-from nest_core.explain.interval import span_in_words
-from nest_core.explain.validity import (
+from nest_core.hardware import load_accelerator
+from nest_core.hardware.posterior import load_posterior
+from nest_core.report.explain.validity import (
     calibration_in_words,
     overlap_in_words,
     validity_of,
 )
-from nest_core.hardware import load_accelerator
-from nest_core.hardware.posterior import load_posterior
 from nest_core.report.figures import entries, pending_entries, throughput_figure
 from nest_core.scenario import load_scenario
 from nest_core.studies.uncertainty import interval_of

@@ -27,7 +27,7 @@ from nest_core.documents.schema import (
 )
 from nest_core.documents.schema.checking import alternatives
 from nest_core.documents.toml_text import toml_document, toml_value
-from nest_core.notebook.inputs import checked_inputs
+from nest_core.report.notebook.inputs import checked_inputs
 from nest_core.scenario import Scenario, expanded, load_scenario, scenario_document
 from nest_core.studies.parameters import distinct, parse_values, sweep_parameters
 from nest_studio.form.fabric import fabric_fields

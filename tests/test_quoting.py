@@ -25,9 +25,9 @@ from markdown_it import MarkdownIt
 from nest_core.documents.quoting import as_cell, as_markdown, as_plot, csv_text, of_cell
 from nest_core.fabric import Element, GraphFabric, Link
 from nest_core.interop.formats import read_fabric, write_fabric
-from nest_core.notebook import pin_cells
-from nest_core.notebook.words import note_html, note_markdown
 from nest_core.report.figures import Picture
+from nest_core.report.notebook import pin_cells
+from nest_core.report.notebook.words import note_html, note_markdown
 from nest_core.scenario import load_fabric
 
 ROOT = Path(__file__).resolve().parent.parent

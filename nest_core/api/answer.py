@@ -20,28 +20,28 @@ from nest_core.api.fields import (
 )
 from nest_core.api.results import Result
 from nest_core.api.scenario import Named, load
+from nest_core.costs.interval import Interval
 from nest_core.costs.overlap import Overlap
 from nest_core.costs.price import Report
 from nest_core.costs.problem import Problem
 from nest_core.documents.errors import InputError
 from nest_core.documents.text import plain
 from nest_core.documents.units import at_least_gib
-from nest_core.explain.headlines import headlines
-from nest_core.explain.interval import Interval
-from nest_core.explain.other_stacks import name_stack_for_search
-from nest_core.explain.summary import (
+from nest_core.hardware.posterior import SHARE
+from nest_core.network import Network, Outline
+from nest_core.planner import Progress, SearchResult, search
+from nest_core.planner.baselines import Baseline, evaluate_baselines, fastest
+from nest_core.report.explain.headlines import headlines
+from nest_core.report.explain.other_stacks import name_stack_for_search
+from nest_core.report.explain.summary import (
     Headline,
     certificate_line,
     fullest,
     plan_in_words,
     proven_over,
 )
-from nest_core.explain.validity import Validity, validity_of
-from nest_core.explain.words import stages_table
-from nest_core.hardware.posterior import SHARE
-from nest_core.network import Network, Outline
-from nest_core.planner import Progress, SearchResult, search
-from nest_core.planner.baselines import Baseline, evaluate_baselines, fastest
+from nest_core.report.explain.validity import Validity, validity_of
+from nest_core.report.explain.words import stages_table
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario, ScenarioValues
 from nest_core.scenario.titles import scenario_title

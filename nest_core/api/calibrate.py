@@ -15,11 +15,11 @@ from nest_core.calibration.training import read_runs
 from nest_core.calibration.training.calibration import Calibrated, Calibration, calibrated
 from nest_core.calibration.training.runs import MeasuredRow, Unread
 from nest_core.calibration.training.stack_file import stack_toml
+from nest_core.costs.interval import Interval
 from nest_core.documents.errors import InputError
 from nest_core.documents.files import read_text
 from nest_core.documents.text import plain, table
 from nest_core.documents.units import GB
-from nest_core.explain.interval import Interval
 from nest_core.fabric import Fabric
 from nest_core.hardware.collectives.library import load_curve, load_library
 from nest_core.hardware.collectives.measurements import Measurement

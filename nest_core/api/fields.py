@@ -13,13 +13,13 @@ from nest_core.costs.price import Report, Stage
 from nest_core.costs.shapes import measured_words
 from nest_core.costs.tables import mfu_convention
 from nest_core.documents.text import table
-from nest_core.explain.summary import axes_of, proven_over
-from nest_core.explain.validity import Validity
 from nest_core.hardware import measured_share
 from nest_core.hardware.posterior import load_posterior
 from nest_core.hardware.stacks import validated
 from nest_core.planner import Certificate
 from nest_core.planner.baselines import NAMES, Baseline
+from nest_core.report.explain.summary import axes_of, proven_over
+from nest_core.report.explain.validity import Validity
 from nest_core.scenario import ScenarioValues
 from nest_core.workload import chain
 

@@ -11,13 +11,13 @@ from nest_core.api.scenario import Named, load, load_fabric
 from nest_core.costs import Problem, price
 from nest_core.costs.plan_words import plan_words
 from nest_core.documents.text import plain, table
-from nest_core.explain.cost_matrices import MATRIX_CLASSES, CostMatrices, cost_matrices
-from nest_core.explain.headlines import levels_table
 from nest_core.fabric import Fabric
 from nest_core.interop.formats.exchange import caveats
 from nest_core.network import Network, collapse
 from nest_core.network.error import collapse_error
+from nest_core.planner.baselines.cost_matrices import MATRIX_CLASSES, CostMatrices, cost_matrices
 from nest_core.planner.baselines.nest import find
+from nest_core.report.explain.headlines import levels_table
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario
 

@@ -11,6 +11,7 @@ from nest_core.api.calibrate import OwnStack
 from nest_core.api.measurements import Fitted
 from nest_core.api.next_runs import Next
 from nest_core.calibration.training.predict import Prediction
+from nest_core.costs.interval import Interval, span_in_words
 from nest_core.costs.plan_words import plan_words
 from nest_core.documents.units import (
     NOTHING,
@@ -22,10 +23,9 @@ from nest_core.documents.units import (
     plural,
     signed_percent,
 )
-from nest_core.explain import quantity
-from nest_core.explain.interval import Interval, span_in_words
-from nest_core.explain.summary import fullest, plan_in_words
 from nest_core.hardware.posterior import SHARE
+from nest_core.report.explain import quantity
+from nest_core.report.explain.summary import fullest, plan_in_words
 from nest_core.report.tables import Table
 from nest_core.scenario import ScenarioValues
 from nest_core.scenario.titles import scenario_title

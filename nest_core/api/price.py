@@ -28,7 +28,8 @@ from nest_core.costs.problem import Problem
 from nest_core.documents.errors import InputError
 from nest_core.documents.files import read_text
 from nest_core.documents.text import plain, table
-from nest_core.explain import (
+from nest_core.planner import search
+from nest_core.report.explain import (
     DifferenceRow,
     StageBinding,
     bindings,
@@ -38,10 +39,9 @@ from nest_core.explain import (
     equations,
     withheld,
 )
-from nest_core.explain.other_stacks import name_stack_for_plan
-from nest_core.explain.validity import validity_of
-from nest_core.explain.words import stages_table
-from nest_core.planner import search
+from nest_core.report.explain.other_stacks import name_stack_for_plan
+from nest_core.report.explain.validity import validity_of
+from nest_core.report.explain.words import stages_table
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario, ScenarioValues, as_written
 from nest_core.studies.uncertainty import interval_of

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from itertools import zip_longest
 
 from nest_core.bill.prices import PriceRange
+from nest_core.costs.interval import span_in_words
 from nest_core.costs.plan_words import plan_fields
 from nest_core.costs.price import Report
 from nest_core.documents.schema import parameter
@@ -20,10 +21,9 @@ from nest_core.documents.units import (
     percent,
     signed,
 )
-from nest_core.explain.interval import span_in_words
-from nest_core.explain.summary import bottleneck, quantity
 from nest_core.hardware.posterior import SHARE
 from nest_core.planner.baselines import NAMES, Waterfall
+from nest_core.report.explain.summary import bottleneck, quantity
 from nest_core.scenario.titles import fabric_title
 from nest_core.studies.equal_budget import Budget
 from nest_core.studies.whole_bill import Candidate, typical

@@ -18,10 +18,10 @@ import numpy as np
 
 from nest_core.bill.ownership import HOURS_PER_YEAR
 from nest_core.documents.schema.study import Goal
-from nest_core.explain.summary import quantity
-from nest_core.explain.training import DAY_S
 from nest_core.hardware.posterior import WIDTH
 from nest_core.network import FloatArray
+from nest_core.report.explain.summary import quantity
+from nest_core.report.explain.training import DAY_S
 from nest_core.studies.design_search import Designed, Planned, tokens_of
 from nest_core.studies.engine import WorkerPool
 from nest_core.studies.study import Study

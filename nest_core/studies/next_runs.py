@@ -33,9 +33,9 @@ from typing import Any
 import numpy as np
 
 from nest_core.costs import Problem, Report, price
+from nest_core.costs.interval import Interval
 from nest_core.documents.errors import InputError
 from nest_core.documents.units import plural
-from nest_core.explain.interval import Interval
 from nest_core.fabric import Clos, Fabric
 from nest_core.hardware.posterior import WIDTH
 from nest_core.network import FloatArray

@@ -22,7 +22,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from nest_core.documents.units import percent
-from nest_core.explain.uncertain import how_measured, parameter_in_words
 from nest_core.hardware.posterior import WIDTH
 from nest_core.network import FloatArray
 from nest_core.studies.decision_model import DecisionModel, decision_model
@@ -30,6 +29,7 @@ from nest_core.studies.design_choice import DesignChoice, choose, ties_of, weigh
 from nest_core.studies.design_search import DesignCertificate, Designed
 from nest_core.studies.engine import WorkerPool
 from nest_core.studies.study import Study
+from nest_core.studies.uncertain import how_measured, parameter_in_words
 
 __all__ = [
     "DesignAnswer",

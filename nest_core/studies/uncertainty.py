@@ -27,8 +27,8 @@ import numpy as np
 
 from nest_core.costs import Plan, Problem, Report, price
 from nest_core.costs.head_room import spread_where
+from nest_core.costs.interval import Interval
 from nest_core.costs.network_draw import routing_of, under
-from nest_core.explain.interval import Interval
 from nest_core.hardware.network_spread import NetworkParameters, load_spread
 from nest_core.hardware.posterior import adjusted
 from nest_core.hardware.stacks import known_of

@@ -17,15 +17,15 @@ from typing import Any
 from nest_core.bill.bill import Bill
 from nest_core.bill.ownership import HOURS_PER_YEAR, Owned, OwnedLine, owned
 from nest_core.bill.prices import PriceRange, Prices, prices_of
+from nest_core.costs.interval import Interval, Span
 from nest_core.costs.price import Report
 from nest_core.costs.problem import Problem
 from nest_core.documents.errors import InputError
-from nest_core.explain.interval import Interval, Span
-from nest_core.explain.training import Training, training, usual_tokens
 from nest_core.network.dragonfly import without_detours
 from nest_core.network.groups import LevelBlocks
 from nest_core.network.levels import Level
 from nest_core.planner.baselines import Baseline
+from nest_core.report.explain.training import Training, training, usual_tokens
 from nest_core.scenario import OF_PRICES, Scenario, ScenarioValues, expanded
 from nest_core.studies.equal_budget import AtBudget
 from nest_core.studies.failures import SwitchLoss, losses, worst_of

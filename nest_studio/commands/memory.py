@@ -38,8 +38,8 @@ def memory(
     from nest_core.api.fields import memory_json
     from nest_core.costs import price
     from nest_core.costs.parse import read_plan
-    from nest_core.explain import check_heads
-    from nest_core.explain.other_stacks import name_stack_for_plan
+    from nest_core.report.explain import check_heads
+    from nest_core.report.explain.other_stacks import name_stack_for_plan
     from nest_core.scenario import load_scenario
 
     values = load_scenario(scenario, sets or ())

@@ -13,7 +13,7 @@ import streamlit as st
 
 from nest_core.documents.errors import InputError
 from nest_core.documents.quoting import as_markdown
-from nest_core.explain.summary import Headline
+from nest_core.report.explain.summary import Headline
 from nest_core.report.figures import Picture
 from nest_studio.form.fields import OneOf, one_of, settle
 

@@ -16,12 +16,12 @@ from nest_core.calibration.collectives.sweep import (
 from nest_core.documents.errors import InputError
 from nest_core.documents.presets import edition, load_toml, named_file
 from nest_core.documents.quoting import as_markdown
-from nest_core.explain.cost_matrices import CostMatrices
-from nest_core.explain.summary import Headline
 from nest_core.hardware.collectives.library import KIND, Library, load_library
 from nest_core.network.algorithms import ALGORITHMS, OPS
-from nest_core.notebook import PinOutput, table_output
+from nest_core.planner.baselines.cost_matrices import CostMatrices
+from nest_core.report.explain.summary import Headline
 from nest_core.report.figures.collectives import bandwidth_figure, size_label, time_figure
+from nest_core.report.notebook import PinOutput, table_output
 from nest_core.report.picture.matrix import matrix_picture, pointing
 from nest_core.scenario import Scenario
 from nest_studio.components.browser.fabric import show_fabric, shown_width

@@ -19,8 +19,8 @@ from nest_core.documents.presets import preset_names
 from nest_core.documents.quoting import as_markdown, csv_text
 from nest_core.documents.toml_text import toml_document
 from nest_core.documents.units import capital, humanise_seconds
-from nest_core.notebook import PinOutput, output_of
 from nest_core.report.figures.study import METRIC_WORDS, is_better_low, study_picture
+from nest_core.report.notebook import PinOutput, output_of
 from nest_core.scenario import Scenario
 from nest_core.studies.design_search import search_designs
 from nest_core.studies.engine import StudyProgress, WorkerPool

@@ -15,9 +15,9 @@ from nest_core.documents.presets import preset_names
 from nest_core.documents.quoting import as_markdown, csv_text
 from nest_core.documents.schema import Parameter, StudyTable, parameter
 from nest_core.documents.units import capital
-from nest_core.notebook import output_of
 from nest_core.report.figures.study import ratio_rows, ratios_finding, ratios_picture
 from nest_core.report.figures.sweep import pictures
+from nest_core.report.notebook import output_of
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario
 from nest_core.scenario.titles import fabric_title
@@ -428,7 +428,7 @@ def reopen(scenario: Scenario, inputs: Mapping[str, Any]) -> None:
     scenario : Scenario
         What its form is to say.
     inputs : mapping
-        What the study was asked (`nest_core.notebook.inputs`), which `reopens` took.
+        What the study was asked (`nest_core.report.notebook.inputs`), which `reopens` took.
     """
     with told(st.toast):
         widgets = (

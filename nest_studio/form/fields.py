@@ -21,7 +21,7 @@ from nest_core.documents.quoting import as_markdown
 from nest_core.documents.schema import Parameter
 from nest_core.documents.text import truncated
 from nest_core.documents.units import capital
-from nest_core.explain.validity import worth_of
+from nest_core.report.explain.validity import worth_of
 
 __all__ = [
     "ADDRESS",

@@ -17,10 +17,10 @@ from nest_core.documents.errors import InputError
 from nest_core.documents.presets import load_toml, named_file, preset_names
 from nest_core.documents.quoting import as_markdown
 from nest_core.documents.schema import StackFile, checked, parameter
-from nest_core.explain.summary import accelerator_in_words, model_in_words
-from nest_core.explain.validity import stack_in_words
 from nest_core.hardware import load_accelerator
 from nest_core.hardware.stacks import Stack, default_stack, load_stack, stack_of_table
+from nest_core.report.explain.summary import accelerator_in_words, model_in_words
+from nest_core.report.explain.validity import stack_in_words
 from nest_core.scenario import Scenario, scenario_document
 from nest_core.workload.model_files import model_of, model_table
 from nest_core.workload.offload import NO_OFFLOAD, Offload

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import streamlit as st
 
-from nest_core.notebook import PinOutput, table_output
+from nest_core.report.notebook import PinOutput, table_output
 from nest_core.report.tables import Table
 from nest_core.teaching.course.work import work_brief, work_reveal
 from nest_core.teaching.drawings import LessonDrawing, lesson_drawing, lesson_pictures

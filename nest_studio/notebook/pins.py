@@ -9,7 +9,7 @@ import streamlit as st
 
 from nest_core.documents.errors import InputError
 from nest_core.documents.quoting import as_markdown
-from nest_core.notebook import PinOutput, new_notebook, pin_cells
+from nest_core.report.notebook import PinOutput, new_notebook, pin_cells
 from nest_studio.paths import page_script
 from nest_studio.session.store import Conflict, SavedNotebook
 from nest_studio.session.stored import notebooks
@@ -53,7 +53,7 @@ def pin_button(
     Parameters
     ----------
     kind : str
-        One of `nest_core.notebook.cells.KINDS`.
+        One of `nest_core.report.notebook.cells.KINDS`.
     title : str
         Proposed; the person may change it.
     inputs : mapping

@@ -17,10 +17,10 @@ from nbformat import NotebookNode
 from nest_core.documents.errors import InputError
 from nest_core.documents.files import decoded
 from nest_core.documents.quoting import as_markdown
-from nest_core.notebook import cell_parts, pinned, read_notebook, write_notebook
-from nest_core.notebook.inputs import SCENARIO_KINDS, checked_inputs
-from nest_core.notebook.report import html_report
-from nest_core.notebook.words import note_html
+from nest_core.report.notebook import cell_parts, pinned, read_notebook, write_notebook
+from nest_core.report.notebook.inputs import SCENARIO_KINDS, checked_inputs
+from nest_core.report.notebook.report import html_report
+from nest_core.report.notebook.words import note_html
 from nest_core.scenario import Scenario
 from nest_core.teaching.course.pinned import lesson_file, lesson_text
 from nest_studio.compare.state import use_inputs

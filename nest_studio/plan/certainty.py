@@ -10,8 +10,8 @@ from nest_core.api.answer import Answer
 from nest_core.costs.price import Report
 from nest_core.costs.shapes import measured_words
 from nest_core.documents.units import humanise_seconds
-from nest_core.explain.summary import plan_in_words
 from nest_core.hardware.posterior import SHARE
+from nest_core.report.explain.summary import plan_in_words
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario, ScenarioValues
 from nest_core.studies.recommended import Recommended, difference

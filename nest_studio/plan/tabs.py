@@ -10,9 +10,18 @@ from dataclasses import dataclass
 import streamlit as st
 
 from nest_core.api.answer import Answer
-from nest_core.explain.summary import certificate_line, plan_in_words, proven_over, stage_rows
-from nest_core.explain.validity import calibration_in_words, memory_in_words, overlap_in_words
 from nest_core.planner.baselines import NAMES, Baseline
+from nest_core.report.explain.summary import (
+    certificate_line,
+    plan_in_words,
+    proven_over,
+    stage_rows,
+)
+from nest_core.report.explain.validity import (
+    calibration_in_words,
+    memory_in_words,
+    overlap_in_words,
+)
 from nest_core.report.figures import MethodRow, balance_figure, memory_figure, throughput_figure
 from nest_core.report.figures.alternatives import alternatives_table
 from nest_core.report.figures.levelwise import cost_matrices_figure, waterfall_figure

@@ -10,14 +10,13 @@ import streamlit as st
 from nest_core.api.answer import Answer
 from nest_core.costs.head_room import spread_of
 from nest_core.costs.tables import mfu_convention
+from nest_core.costs.traffic import IterationPart, lost
 from nest_core.documents.quoting import as_markdown
 from nest_core.documents.units import ceil_gib
-from nest_core.explain import training
-from nest_core.explain.summary import fullest
-from nest_core.explain.traffic import IterationPart, lost
-from nest_core.explain.validity import calibration_in_words, overlap_in_words, rests_on
-from nest_core.notebook import output_of
 from nest_core.planner.baselines import NAMES, Baseline
+from nest_core.report.explain import training
+from nest_core.report.explain.summary import fullest
+from nest_core.report.explain.validity import calibration_in_words, overlap_in_words, rests_on
 from nest_core.report.figures.cards import (
     Reference,
     empty_card,
@@ -28,6 +27,7 @@ from nest_core.report.figures.cards import (
     throughput_card,
     training_card,
 )
+from nest_core.report.notebook import output_of
 from nest_core.scenario import Scenario, ScenarioValues
 from nest_core.scenario.titles import page_title
 from nest_studio.components.browser.fabric import show_fabric, shown_width

@@ -11,6 +11,7 @@ from typing import Any
 import streamlit as st
 
 from nest_core.api.answer import Answer
+from nest_core.costs.interval import Interval
 from nest_core.costs.megatron_job import Setting
 from nest_core.costs.placement import RankMapping
 from nest_core.costs.price import Report
@@ -19,9 +20,8 @@ from nest_core.documents.files import decoded
 from nest_core.documents.quoting import as_markdown
 from nest_core.documents.text import plain
 from nest_core.documents.units import humanise, humanise_bytes, humanise_seconds
-from nest_core.explain import OtherJob, difference, training, withheld
-from nest_core.explain.interval import Interval
-from nest_core.explain.words import (
+from nest_core.report.explain import OtherJob, difference, training, withheld
+from nest_core.report.explain.words import (
     axes_table,
     binding_table,
     equation_table,
@@ -32,7 +32,7 @@ from nest_core.explain.words import (
     training_headline,
     why_line,
 )
-from nest_core.notebook import table_output
+from nest_core.report.notebook import table_output
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario
 from nest_core.scenario.titles import file_stem, scenario_title

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from nest_core.explain.training import TOKENS_PER_PARAMETER, usual_tokens
 from nest_core.planner.baselines import NAMES
+from nest_core.report.explain.training import TOKENS_PER_PARAMETER, usual_tokens
 from nest_core.scenario import ScenarioValues
 from nest_studio.form.fields import Number, OneOf, Widget, fold, widget
 

@@ -18,7 +18,8 @@ from nest_core.documents.errors import InputError
 from nest_core.documents.presets import edition, preset_names
 from nest_core.documents.quoting import as_markdown
 from nest_core.documents.schema import parameter
-from nest_core.explain.layer_summary import (
+from nest_core.hardware import load_accelerator
+from nest_core.report.explain.layer_summary import (
     LAYER_WORDS,
     exchange_finding,
     exchange_rows,
@@ -27,12 +28,11 @@ from nest_core.explain.layer_summary import (
     layer_in_words,
     operator_rows,
 )
-from nest_core.explain.summary import accelerator_in_words, model_in_words
-from nest_core.hardware import load_accelerator
-from nest_core.notebook import PinOutput, table_output
+from nest_core.report.explain.summary import accelerator_in_words, model_in_words
 from nest_core.report.figures import Picture
 from nest_core.report.figures.operators import graph_figure
 from nest_core.report.figures.roofline import roofline_figure
+from nest_core.report.notebook import PinOutput, table_output
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario
 from nest_core.workload import Model

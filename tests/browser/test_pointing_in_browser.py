@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from nest_core.api.answer import answer
-from nest_core.explain.cost_matrices import cost_matrices
-from nest_core.explain.loads import link_loads
+from nest_core.costs.loads import link_loads
+from nest_core.planner.baselines.cost_matrices import cost_matrices
 from nest_core.report.picture import picture
 from nest_core.report.picture.matrix import matrix_picture, pointing
 from nest_core.scenario import load_scenario

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from nest_core.notebook import new_notebook, pin_cells
+from nest_core.report.notebook import new_notebook, pin_cells
 from nest_studio.session.store import Database, Notebooks, StoredLinks, database_url
 
 pytestmark = pytest.mark.browser

@@ -9,9 +9,9 @@ from nest_core.costs.anatomy import anatomy
 from nest_core.costs.exchange_times import exchange_times
 from nest_core.costs.layout import AXES
 from nest_core.documents.errors import InputError
-from nest_core.explain.layer_summary import exchange_finding, exchange_rows
 from nest_core.hardware import load_accelerator
 from nest_core.hardware.stacks import default_stack, under
+from nest_core.report.explain.layer_summary import exchange_finding, exchange_rows
 from nest_core.scenario.job import Job
 from nest_core.teaching.lessons.teaching import noded
 from nest_core.workload import load_model

@@ -6,10 +6,10 @@ import pytest
 
 from nest_core.costs import Plan, Point, price
 from nest_core.documents.errors import InputError
-from nest_core.explain.summary import plan_in_words
 from nest_core.interop.exporters import export_plan
 from nest_core.interop.exporters.values import ExportRefused
 from nest_core.planner import search
+from nest_core.report.explain.summary import plan_in_words
 from nest_core.scenario import load_scenario
 
 PADDED = "search.pad_batch=true"

@@ -14,8 +14,8 @@ import pytest
 
 from nest_core.costs import NO_OVERLAP, StageStrategy, price
 from nest_core.costs.parse import read_plan
-from nest_core.explain.axes import next_best
 from nest_core.planner import search
+from nest_core.report.explain.axes import next_best
 from nest_core.scenario import load_scenario
 from nest_studio.cli import run
 

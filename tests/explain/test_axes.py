@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from nest_core.costs import price
-from nest_core.explain import AXES, next_best
-from nest_core.explain.axes import choice, without
-from nest_core.explain.words import axes_table
 from nest_core.planner import search
+from nest_core.report.explain import AXES, next_best
+from nest_core.report.explain.axes import choice, without
+from nest_core.report.explain.words import axes_table
 from nest_core.scenario import load_scenario
 
 SMALL = (

@@ -10,9 +10,9 @@ from why_cases import DENSE, LARGE, PLANS, priced, problem
 
 from nest_core.costs import RECOMPUTE, price
 from nest_core.costs.parse import read_plan
-from nest_core.explain import CLASSES, bindings, gains, traffic_of
-from nest_core.explain.traffic import wider, with_tables
-from nest_core.explain.words import binding_table
+from nest_core.costs.traffic import wider, with_tables
+from nest_core.report.explain import CLASSES, bindings, gains, traffic_of
+from nest_core.report.explain.words import binding_table
 
 
 @pytest.mark.parametrize("case", PLANS)

@@ -9,9 +9,9 @@ import pytest
 
 import nest_core as nest
 from nest_core.costs import Calls, LayerTable, Plan, Point, Problem, StateBytes, price
-from nest_core.explain.cost_matrices import cost_matrices
 from nest_core.fabric import Hierarchical, Tier
 from nest_core.network import collapse
+from nest_core.planner.baselines.cost_matrices import cost_matrices
 from nest_core.planner.baselines.nest import on_levels
 from nest_core.planner.levelwise import PAPER_ORDER
 

@@ -11,18 +11,18 @@ from pathlib import Path
 import pytest
 from why_cases import DENSE, PLANS, priced, problem, scenario
 
+from nest_core.costs.interval import Interval
 from nest_core.costs.price import price
 from nest_core.documents.errors import InputError
-from nest_core.explain import difference, equations, price_pasted, training
-from nest_core.explain.interval import Interval
-from nest_core.explain.words import (
+from nest_core.hardware.posterior import WIDTH
+from nest_core.report.explain import difference, equations, price_pasted, training
+from nest_core.report.explain.words import (
     equation_table,
     memory_table,
     terms_table,
     training_headline,
     why_line,
 )
-from nest_core.hardware.posterior import WIDTH
 
 ROOT = Path(__file__).resolve().parents[2]
 CASES = [case for case, (name, _) in PLANS.items() if name == DENSE]

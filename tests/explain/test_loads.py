@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 
 from nest_core.costs import Plan, StageStrategy, price
+from nest_core.costs.loads import link_loads
 from nest_core.costs.parse import read_plan
 from nest_core.costs.problem import RECOMPUTE
 from nest_core.costs.software import LINKS_ALONE
-from nest_core.explain.loads import link_loads
 from nest_core.network.link_map import ECMP_DRAWS
 from nest_core.report.figures.linkload import link_group_name
 from nest_core.scenario import load_scenario

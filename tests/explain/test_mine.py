@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from nest_core import explain
 from nest_core.costs import price
 from nest_core.documents.errors import InputError
 from nest_core.documents.presets import preset_names
 from nest_core.interop.exporters.megatron import export_megatron
 from nest_core.interop.exporters.values import ExportRefused
 from nest_core.planner import search
+from nest_core.report import explain
 from nest_core.scenario import Scenario, load_scenario, scenario_document
 from nest_studio.cli import run
 

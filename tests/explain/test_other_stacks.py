@@ -5,7 +5,7 @@ import pytest
 from nest_core.api.answer import answer
 from nest_core.api.price import price
 from nest_core.api.scenario import load
-from nest_core.explain import other_stacks
+from nest_core.report.explain import other_stacks
 
 JOB = {
     "schema": 1,

@@ -7,8 +7,8 @@ from dataclasses import fields, replace
 import pytest
 
 from nest_core.documents.schema import SearchTable
-from nest_core.explain.summary import axes_of, proven_over
 from nest_core.planner import Certificate, SearchSpace
+from nest_core.report.explain.summary import axes_of, proven_over
 from nest_core.workload.offload import NO_OFFLOAD, Offload
 
 SPACE = SearchSpace(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from nest_core.costs import Plan, Point, StageStrategy, price
+from nest_core.costs.loads import link_loads
 from nest_core.costs.placement import rank_mapping_of
-from nest_core.explain.loads import link_loads
-from nest_core.explain.summary import plan_in_words
 from nest_core.interop.exporters import TARGETS, ExportRefused, export_plan
+from nest_core.report.explain.summary import plan_in_words
 from nest_core.report.picture import picture, to_svg
 from nest_core.scenario import load_scenario
 

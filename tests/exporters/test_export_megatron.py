@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from nest_core.costs import Plan, Point
 from nest_core.costs.parse import read_pasted, read_plan
-from nest_core.explain.mine import check_job
 from nest_core.interop.exporters import ExportRefused, export_plan
 from nest_core.interop.exporters.astra_workload import groups_of
 from nest_core.interop.exporters.megatron_core import layout_string, stage_fields, swapped
+from nest_core.report.explain.mine import check_job
 
 assert DATA.is_dir()
 

@@ -20,7 +20,6 @@ from nest_core.bill.bill import bill
 from nest_core.bill.prices import load_prices
 from nest_core.documents.errors import InputError
 from nest_core.documents.schema import FabricFile, ScenarioFile, checked
-from nest_core.explain.headlines import fabric_headlines
 from nest_core.fabric import Fabric, Hierarchical, Tier
 from nest_core.fabric.drawing import drawing_of
 from nest_core.fabric.fabric import Document
@@ -31,6 +30,7 @@ from nest_core.network.bisection import bisection_Bps
 from nest_core.network.collapse import collapse, is_counted
 from nest_core.network.collective import collective
 from nest_core.planner import search
+from nest_core.report.explain.headlines import fabric_headlines
 from nest_core.report.figures.levels import level_figure
 from nest_core.report.picture import picture
 from nest_core.scenario import Scenario, scenario_document

@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 from nest_core.costs.head_room import MemorySpread
-from nest_core.explain.interval import Interval
-from nest_core.explain.traffic import iteration_parts, lost, report_parts
-from nest_core.explain.training import Training
+from nest_core.costs.interval import Interval
+from nest_core.costs.traffic import iteration_parts, lost, report_parts
 from nest_core.planner import Certificate, search
+from nest_core.report.explain.training import Training
 from nest_core.report.figures import MethodRow
 from nest_core.report.figures.alternatives import alternatives_table
 from nest_core.report.figures.cards import (

@@ -8,9 +8,9 @@ import pytest
 from nest_core.calibration.collectives.sweep import CollectiveSweep, Measured, load_measured, sweep
 from nest_core.costs.software import Software
 from nest_core.documents.presets import preset_names
-from nest_core.explain.headlines import levels_table
 from nest_core.hardware.collectives.library import load_library
 from nest_core.network import collapse
+from nest_core.report.explain.headlines import levels_table
 from nest_core.report.figures.collectives import (
     bandwidth_figure,
     half_peak_bytes,

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from nest_core.documents.units import humanise, humanise_bytes
-from nest_core.explain.summary import bottleneck, fullest
 from nest_core.planner.baselines import NAMES
+from nest_core.report.explain.summary import bottleneck, fullest
 from nest_core.report.figures import (
     MethodRow,
     balance_figure,

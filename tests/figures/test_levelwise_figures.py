@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from nest_core.costs import Plan, Point, price
-from nest_core.explain.cost_matrices import cost_matrices
 from nest_core.planner.baselines import Baseline, Waterfall
+from nest_core.planner.baselines.cost_matrices import cost_matrices
 from nest_core.planner.levelwise import PAPER_ORDER
 from nest_core.report.figures.levelwise import CAUSES, cost_matrices_figure, waterfall_figure
 from nest_core.scenario import load_scenario

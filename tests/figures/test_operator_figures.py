@@ -16,7 +16,8 @@ from nest_core.costs import RECOMPUTE
 from nest_core.costs.anatomy import anatomy
 from nest_core.costs.tables import layer_table
 from nest_core.documents.errors import InputError
-from nest_core.explain.layer_summary import (
+from nest_core.hardware import load_accelerator, seconds
+from nest_core.report.explain.layer_summary import (
     exchange_rows,
     kept_finding,
     layer_finding,
@@ -25,7 +26,6 @@ from nest_core.explain.layer_summary import (
     strategy_in_words,
     undivided,
 )
-from nest_core.hardware import load_accelerator, seconds
 from nest_core.report.figures.layered import layered
 from nest_core.report.figures.operators import (
     BOUND_COLOURS,

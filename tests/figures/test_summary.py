@@ -9,7 +9,9 @@ import pytest
 
 from nest_core.documents.presets import preset_names
 from nest_core.documents.units import humanise_bytes, humanise_seconds, percent, to_gib
-from nest_core.explain.summary import (
+from nest_core.fabric import Clos
+from nest_core.hardware import load_accelerator
+from nest_core.report.explain.summary import (
     accelerator_in_words,
     certificate_line,
     model_in_words,
@@ -17,8 +19,6 @@ from nest_core.explain.summary import (
     quantity,
     stage_rows,
 )
-from nest_core.fabric import Clos
-from nest_core.hardware import load_accelerator
 from nest_core.scenario import load_fabric, load_scenario
 from nest_core.workload.model_files import load_model
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nest_core.calibration.fabric import UNMEASURED_RATIO
-from nest_core.explain.interval import Interval
+from nest_core.costs.interval import Interval
 from nest_core.planner import search
 from nest_core.report.figures.study import ratio_rows, ratios_finding, ratios_picture
 from nest_core.report.figures.sweep import pareto_set, pictures

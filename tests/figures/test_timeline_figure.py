@@ -16,9 +16,9 @@ from nest_core.costs import LayerTable, Plan, Point, Problem, StateBytes, price
 from nest_core.costs.parse import read_plan
 from nest_core.costs.timeline import PARTS, timeline
 from nest_core.documents.errors import InputError
-from nest_core.explain.summary import bottleneck, fullest
 from nest_core.fabric import Hierarchical, Tier
 from nest_core.network import collapse
+from nest_core.report.explain.summary import bottleneck, fullest
 from nest_core.report.figures import balance_figure, memory_figure
 from nest_core.report.figures.entries import OURS, MethodRow
 from nest_core.report.figures.style import MARK, TIME_COLOURS, axis_unit

@@ -6,7 +6,7 @@ import pytest
 from nbformat import NotebookNode
 
 import nest_core as nest
-from nest_core.notebook import new_notebook, output_of, pin_cells
+from nest_core.report.notebook import new_notebook, output_of, pin_cells
 from nest_core.scenario import scenario_document
 
 

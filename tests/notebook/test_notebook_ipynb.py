@@ -9,7 +9,7 @@ import nbformat
 import pytest
 
 from nest_core.documents.errors import InputError
-from nest_core.notebook import cell_parts, pinned, read_notebook, write_notebook
+from nest_core.report.notebook import cell_parts, pinned, read_notebook, write_notebook
 
 OTHER = {
     "cells": [

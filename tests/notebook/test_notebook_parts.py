@@ -8,7 +8,7 @@ import json
 import pytest
 from nbformat.v4 import new_code_cell, new_output
 
-from nest_core.notebook import cell_parts
+from nest_core.report.notebook import cell_parts
 
 PLOT = "application/vnd.plotly.v1+json"
 ELSEWHERE = "https://elsewhere.example/x.png"

@@ -8,8 +8,8 @@ from html.parser import HTMLParser
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 
-from nest_core.notebook import cell_parts, new_notebook
-from nest_core.notebook.report import html_report
+from nest_core.report.notebook import cell_parts, new_notebook
+from nest_core.report.notebook.report import html_report
 
 DRAWN = "() => document.querySelectorAll('.plot .main-svg').length >= 3"
 OUTSIDE = """() => [...document.querySelectorAll('.plot')].flatMap(chart => {

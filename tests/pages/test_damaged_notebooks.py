@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from nest_core.notebook import new_notebook, pin_cells
+from nest_core.report.notebook import new_notebook, pin_cells
 from nest_studio.session.store import Database, Notebooks
 
 

@@ -8,7 +8,11 @@ import pytest
 from our_plan import our_plan
 
 from nest_core.documents.presets import preset_names
-from nest_core.explain.validity import calibration_in_words, memory_in_words, overlap_in_words
+from nest_core.report.explain.validity import (
+    calibration_in_words,
+    memory_in_words,
+    overlap_in_words,
+)
 from nest_core.scenario import load_scenario
 
 

@@ -13,9 +13,9 @@ from plan_cards import big_figures, shown_figures
 from streamlit.testing.v1 import AppTest
 from streamlit.util import AttributeDictionary
 
-from nest_core.notebook import pinned
 from nest_core.report.figures.study import ratios_finding
 from nest_core.report.figures.sweep import pictures
+from nest_core.report.notebook import pinned
 from nest_core.scenario import Scenario, load_scenario, scenario_document
 from nest_core.studies.ratios import highest_ratios
 from nest_core.studies.sweeps import sweep

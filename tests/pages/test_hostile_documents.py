@@ -24,15 +24,15 @@ from nest_core.documents.files import decoded
 from nest_core.documents.presets import load_toml, preset_names
 from nest_core.documents.toml_text import toml_document
 from nest_core.interop.formats import read_fabric
-from nest_core.notebook import (
+from nest_core.report.figures import Picture
+from nest_core.report.notebook import (
     PinOutput,
     new_notebook,
     pin_cells,
     read_notebook,
     write_notebook,
 )
-from nest_core.notebook.report import html_report
-from nest_core.report.figures import Picture
+from nest_core.report.notebook.report import html_report
 from nest_core.scenario import Scenario, fabric_document, load_fabric, scenario_document
 from nest_core.workload.hugging_face import read_config
 from nest_core.workload.model_files import load_model, model_table

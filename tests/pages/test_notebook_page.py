@@ -9,7 +9,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 from streamlit.testing.v1 import AppTest
 
-from nest_core.notebook import new_notebook, pin_cells, pinned, write_notebook
+from nest_core.report.notebook import new_notebook, pin_cells, pinned, write_notebook
 from nest_core.scenario import scenario_document
 from nest_studio.session.store import Database, Notebooks
 
@@ -223,7 +223,7 @@ def test_a_pin_that_was_edited_to_no_scenario_is_shown_without_ways_out(opened, 
 
 
 PAGE = """
-from nest_core.notebook import PinOutput
+from nest_core.report.notebook import PinOutput
 from nest_core.scenario import scenario_document
 from nest_studio.notebook.pins import pin_button
 

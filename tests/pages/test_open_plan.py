@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from nest_core.documents.presets import preset_names
-from nest_core.notebook import new_notebook, pin_cells
+from nest_core.report.notebook import new_notebook, pin_cells
 from nest_core.scenario import Scenario, fabric_document, scenario_document
 from nest_core.scenario.titles import fabric_title
 from nest_core.workload.model_files import load_model, model_table

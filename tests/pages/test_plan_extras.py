@@ -9,8 +9,8 @@ import pytest
 from page_parts import fabrics
 from streamlit.testing.v1 import AppTest
 
+from nest_core.costs.loads import link_loads
 from nest_core.costs.timeline import timeline
-from nest_core.explain.loads import link_loads
 from nest_core.planner import search
 from nest_core.report.figures.linkload import linkload_figure
 from nest_core.report.figures.timeline import timeline_figure

@@ -16,9 +16,9 @@ from nest_core.api.answer import answer
 from nest_core.documents.presets import preset_names
 from nest_core.documents.schema import parameter
 from nest_core.documents.units import humanise
-from nest_core.explain.summary import certificate_line
-from nest_core.explain.validity import rests_on
 from nest_core.fabric import Clos, GraphFabric, Hierarchical
+from nest_core.report.explain.summary import certificate_line
+from nest_core.report.explain.validity import rests_on
 from nest_core.report.figures import entries
 from nest_core.report.figures.alternatives import alternatives_table
 from nest_core.scenario import Scenario, load_scenario, scenario_document

@@ -13,14 +13,14 @@ from nest_core.costs.placement import rank_mapping_of
 from nest_core.costs.shapes import measured_words
 from nest_core.documents.text import plain
 from nest_core.documents.units import humanise_seconds
-from nest_core.explain import bindings, next_best, training
-from nest_core.explain.words import (
+from nest_core.planner import head_room_steps, search
+from nest_core.report.explain import bindings, next_best, training
+from nest_core.report.explain.words import (
     axes_table,
     binding_table,
     head_room_table,
     training_headline,
 )
-from nest_core.planner import head_room_steps, search
 from nest_core.scenario import load_scenario
 from nest_core.studies.recommended import recommend
 from nest_core.studies.uncertainty import interval_of

@@ -18,8 +18,8 @@ from markdown_it import MarkdownIt
 from streamlit.testing.v1 import AppTest
 
 from nest_core.api.answer import answer
-from nest_core.notebook import new_notebook, output_of, pin_cells
-from nest_core.notebook.report import html_report
+from nest_core.report.notebook import new_notebook, output_of, pin_cells
+from nest_core.report.notebook.report import html_report
 from nest_core.scenario import Scenario
 from nest_studio.session.store import Database, Notebooks, StoredLinks, database_url
 

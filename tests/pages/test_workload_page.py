@@ -9,15 +9,15 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from nest_core.costs.anatomy import anatomy
-from nest_core.explain.layer_summary import (
+from nest_core.hardware import load_accelerator
+from nest_core.hardware.stacks import default_stack, under
+from nest_core.report.explain.layer_summary import (
     LAYER_WORDS,
     layer_finding,
     layer_headlines,
     layer_in_words,
     operator_rows,
 )
-from nest_core.hardware import load_accelerator
-from nest_core.hardware.stacks import default_stack, under
 from nest_core.workload import Strategy
 from nest_core.workload.model_files import load_model, model_table
 from nest_studio.form.model import OWN_MODEL

@@ -18,10 +18,10 @@ from properties import drawn_counts, everything_wrong, lines_wrong, moved
 from nest_core.bill.bill import inventory
 from nest_core.bill.prices import load_prices
 from nest_core.costs import price
+from nest_core.costs.loads import link_loads
 from nest_core.costs.parse import read_plan
 from nest_core.costs.placement import rank_mapping_of
 from nest_core.documents.presets import preset_names
-from nest_core.explain.loads import link_loads
 from nest_core.fabric import Clos, Dragonfly, GraphFabric, Torus
 from nest_core.fabric.graph import Element, Link, as_graph
 from nest_core.report.picture import Band, Box, Line, picture, to_svg

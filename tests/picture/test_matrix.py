@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from nest_core.costs import price
+from nest_core.costs.loads import link_loads
 from nest_core.costs.parse import read_plan
-from nest_core.explain.cost_matrices import cost_matrices, matrix_finding
-from nest_core.explain.loads import link_loads
+from nest_core.planner.baselines.cost_matrices import cost_matrices, matrix_finding
 from nest_core.report.picture import Band, Box, Line, Words, picture, untitled
 from nest_core.report.picture.matrix import cell_key, crossed, lights, matrix_picture, pointing
 from nest_core.scenario import load_fabric, load_scenario

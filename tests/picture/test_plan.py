@@ -11,9 +11,9 @@ from clos_specs import clos
 from properties import everything_wrong, lines_wrong
 
 from nest_core.costs import price
+from nest_core.costs.loads import link_loads
 from nest_core.costs.parse import read_plan
 from nest_core.costs.placement import rank_mapping_of
-from nest_core.explain.loads import link_loads
 from nest_core.report.picture import Box, Line, Words, picture
 from nest_core.report.picture.plan import load_look, plan_on_devices, stage_look, tier_busy
 from nest_core.scenario import load_scenario

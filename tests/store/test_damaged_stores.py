@@ -14,7 +14,7 @@ import pytest
 from nbformat import NotebookNode
 
 from nest_core.documents.errors import InputError
-from nest_core.notebook import new_notebook, pin_cells, read_notebook
+from nest_core.report.notebook import new_notebook, pin_cells, read_notebook
 from nest_studio.session.store import Conflict, Database, Notebooks, SavedNotebook, StoredLinks
 
 ODD_TABLES = """

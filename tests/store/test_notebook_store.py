@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from nest_core.documents.errors import InputError
-from nest_core.notebook import new_notebook, pin_cells
+from nest_core.report.notebook import new_notebook, pin_cells
 from nest_studio.session.store import Conflict, Database, Notebooks, database_url
 from nest_studio.session.store.notebooks import VERSIONS_KEPT
 

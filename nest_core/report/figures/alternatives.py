@@ -10,10 +10,10 @@ import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from nest_core.costs.interval import Interval
 from nest_core.costs.plan_words import schedule_words
+from nest_core.costs.traffic import report_parts
 from nest_core.documents.units import humanise_seconds, percent
-from nest_core.explain.interval import Interval
-from nest_core.explain.traffic import report_parts
 from nest_core.planner import Certificate
 from nest_core.report.figures.cards import TIE
 from nest_core.report.figures.entries import MethodRow

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 
 from nest_core.costs import Report
 from nest_core.costs.head_room import MemorySpread, fits_chance
+from nest_core.costs.interval import Interval, Span, span_in_words
 from nest_core.costs.plan_words import plan_fields
+from nest_core.costs.traffic import IterationPart
 from nest_core.documents.units import (
     TERA,
     format_days,
@@ -22,10 +24,8 @@ from nest_core.documents.units import (
     humanise_seconds,
     to_gib,
 )
-from nest_core.explain.interval import Interval, Span, span_in_words
-from nest_core.explain.summary import quantity
-from nest_core.explain.traffic import IterationPart
-from nest_core.explain.training import Training
+from nest_core.report.explain.summary import quantity
+from nest_core.report.explain.training import Training
 from nest_core.report.figures.marks import bar, curve, figure, rule, words
 from nest_core.report.scale import round_ticks
 

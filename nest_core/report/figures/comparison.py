@@ -18,8 +18,8 @@ from nest_core.bill.prices import PriceRange
 from nest_core.calibration.fabric import UNMEASURED_RATIO
 from nest_core.documents.text import truncated
 from nest_core.documents.units import format_money, humanise, humanise_seconds, percent
-from nest_core.explain import bottleneck, quantity
 from nest_core.hardware.posterior import SHARE
+from nest_core.report.explain import bottleneck, quantity
 from nest_core.report.figures.bill import watts
 from nest_core.report.figures.entries import MethodRow
 from nest_core.report.figures.levels import levels_picture

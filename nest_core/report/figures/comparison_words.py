@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nest_core.documents.units import format_money, humanise, humanise_seconds, percent
-from nest_core.explain import quantity
+from nest_core.report.explain import quantity
 from nest_core.report.figures.bill import watts
 from nest_core.studies.comparison import Comparison
 from nest_core.studies.equal_budget import MAX_DEVICES

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from nest_core.costs import Report
 from nest_core.costs.plan_words import degrees_in_words
 from nest_core.documents.units import humanise_bytes
-from nest_core.explain import fullest
 from nest_core.planner import SearchResult
 from nest_core.planner.baselines import NAMES, Baseline
+from nest_core.report.explain import fullest
 from nest_core.report.figures.style import shortened
 
 __all__ = ["MethodRow", "entries", "pending_entries"]

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from nest_core.documents.units import GB, MICROSECOND, capital, humanise, humanise_seconds, signed
-from nest_core.explain.cost_matrices import MATRIX_CLASSES, CostMatrices, matrix_finding
 from nest_core.planner.baselines import Baseline
+from nest_core.planner.baselines.cost_matrices import MATRIX_CLASSES, CostMatrices, matrix_finding
 from nest_core.report.figures.linkload import LOAD_SCALE
 from nest_core.report.figures.style import (
     ACCENT,

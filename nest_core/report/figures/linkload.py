@@ -9,11 +9,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from nest_core.costs.loads import Loads
 from nest_core.documents.units import capital, humanise_bytes, percent
-from nest_core.explain import CLASSES
-from nest_core.explain.loads import Loads
 from nest_core.network import GraphLinkMap, IntArray, Network, TreeLinkMap
 from nest_core.network.torus import TorusLinkMap
+from nest_core.report.explain import CLASSES
 from nest_core.report.figures.style import TIME_COLOURS, Picture, bare_axis, empty, plot
 
 __all__ = ["LOAD_SCALE", "link_group_name", "linkload_figure", "tier_name"]

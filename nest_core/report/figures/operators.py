@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from nest_core.costs.anatomy import BOUNDS, Anatomy, Exchange, OperatorBound, OperatorPart
 from nest_core.documents.units import capital, humanise_bytes, humanise_seconds
-from nest_core.explain.layer_summary import (
+from nest_core.report.explain.layer_summary import (
     BOUND_WORDS,
     LAYER_WORDS,
     layer_finding,

@@ -19,7 +19,7 @@ import plotly.graph_objects as go
 
 from nest_core.costs import Report, Stage
 from nest_core.documents.units import humanise, humanise_bytes, percent
-from nest_core.explain import bottleneck, fullest
+from nest_core.report.explain import bottleneck, fullest
 from nest_core.report.figures.entries import MethodRow
 from nest_core.report.figures.style import (
     BALANCED,

@@ -8,7 +8,7 @@ from typing import Any
 
 from nest_core.calibration.fabric import UNMEASURED_RATIO
 from nest_core.documents.units import NOTHING, capital, format_money, format_ratio, percent
-from nest_core.explain import quantity
+from nest_core.report.explain import quantity
 from nest_core.report.figures.style import (
     LIMIT,
     Picture,

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from nest_core.calibration.fabric import UNMEASURED_RATIO
 from nest_core.documents.units import capital, format_money, humanise_bytes, percent
-from nest_core.explain import quantity
 from nest_core.hardware.posterior import SHARE
+from nest_core.report.explain import quantity
 from nest_core.report.figures.style import (
     ACCENT,
     FAINT,

@@ -7,10 +7,10 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from nest_core.costs.interval import span_in_words
 from nest_core.documents.units import format_money, humanise_bytes, percent
-from nest_core.explain import quantity
-from nest_core.explain.interval import span_in_words
 from nest_core.hardware.posterior import SHARE
+from nest_core.report.explain import quantity
 from nest_core.report.figures.style import (
     ACCENT,
     FAINT,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from nest_core.documents.units import humanise_bytes, percent
-from nest_core.explain import quantity
 from nest_core.hardware.posterior import SHARE
+from nest_core.report.explain import quantity
 from nest_core.report.figures.style import (
     LIMIT,
     Picture,

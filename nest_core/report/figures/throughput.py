@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nest_core.explain import quantity
-from nest_core.explain.interval import Interval, Span, span_in_words
+from nest_core.costs.interval import Interval, Span, span_in_words
 from nest_core.hardware.posterior import SHARE
 from nest_core.planner.baselines import NAMES
+from nest_core.report.explain import quantity
 from nest_core.report.figures.entries import MethodRow
 from nest_core.report.figures.style import (
     ACCENT,

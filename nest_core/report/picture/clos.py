@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from nest_core.bill.inventory import Inventory
-from nest_core.explain.loads import Loads
+from nest_core.costs.loads import Loads
 from nest_core.fabric import Clos
 from nest_core.report.picture.clos_layout import ClosLayout, ClosPanel
 from nest_core.report.picture.clos_nodes import NodeRow

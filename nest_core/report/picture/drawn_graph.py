@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from nest_core.bill.counts_drawn import DrawnTiers, drawn_tiers
-from nest_core.explain.loads import Loads
+from nest_core.costs.loads import Loads
 from nest_core.fabric import Element, GraphFabric
 from nest_core.fabric.lattice import lattice_of
 from nest_core.network import GraphLinkMap

@@ -2,8 +2,8 @@
 
 Columns are classes of traffic, rows are levels, the outermost on top. A cell says the seconds of
 one iteration that its class takes if its groups reach up to that level
-(`nest_core.explain.cost_matrices`); those of the plan itself are outlined. `lights` names, for
-every cell, the classes of links that its traffic crosses: those of its level and of all within.
+(`nest_core.planner.baselines.cost_matrices`); those of the plan itself are outlined. `lights` names
+for every cell the classes of links that its traffic crosses: those of its level and of all within.
 `pointing` says what a pointer at a part of either picture reads and lights: parts are named by
 their keys, links by the class of the bill that they belong to.
 """
@@ -16,11 +16,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nest_core.costs.loads import Loads
+from nest_core.costs.traffic import CLASSES
 from nest_core.documents.units import GB, humanise, humanise_seconds, percent
-from nest_core.explain.cost_matrices import MATRIX_CLASSES, CostMatrices, LevelOf, matrix_finding
-from nest_core.explain.loads import Loads
-from nest_core.explain.traffic import CLASSES
 from nest_core.fabric.checks import IntArray
+from nest_core.planner.baselines.cost_matrices import (
+    MATRIX_CLASSES,
+    CostMatrices,
+    LevelOf,
+    matrix_finding,
+)
 from nest_core.report.picture.frame import TEXT
 from nest_core.report.picture.marks import Box, Drawn, Mark, TierLabel, Words
 from nest_core.report.picture.text import wrapped

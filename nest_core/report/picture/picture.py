@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from nest_core.costs import Plan
+from nest_core.costs.loads import Loads
 from nest_core.documents.errors import InputError
-from nest_core.explain.loads import Loads
 from nest_core.fabric import Clos, Dragonfly, Fabric, GraphFabric, Hierarchical, Torus
 from nest_core.network import collapse
 from nest_core.report.picture.clos import clos_drawn

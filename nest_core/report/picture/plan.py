@@ -17,9 +17,9 @@ import numpy.typing as npt
 from nest_core.bill.bill import inventory
 from nest_core.bill.inventory import Inventory
 from nest_core.bill.prices import Prices, load_prices
+from nest_core.costs.loads import Loads
 from nest_core.costs.placement import rank_mapping_of
 from nest_core.documents.units import percent
-from nest_core.explain.loads import Loads
 from nest_core.fabric import Fabric
 from nest_core.fabric.checks import IntArray
 from nest_core.network import Network

@@ -22,8 +22,8 @@ from nest_core.documents.units import (
     signed_percent,
     three_digits,
 )
-from nest_core.explain.validity import validity_of
 from nest_core.network import collapse
+from nest_core.report.explain.validity import validity_of
 from nest_core.report.sheet.weighing import Weighing, dearer
 from nest_core.scenario.titles import accelerator_title
 from nest_core.studies.break_evens import between

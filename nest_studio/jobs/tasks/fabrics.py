@@ -16,8 +16,6 @@ from nest_core.bill.prices import DEFAULT, load_prices
 from nest_core.calibration.collectives.sweep import LIBRARY_NETWORK, CollectiveSweep, sweep
 from nest_core.costs.software import Software
 from nest_core.documents.units import GIB
-from nest_core.explain.headlines import fabric_headlines, levels_table
-from nest_core.explain.summary import Headline
 from nest_core.fabric import Fabric
 from nest_core.fabric.checks import MAX_EXPLICIT_DEVICES
 from nest_core.fabric.drawing import MAX_DRAWN, drawing_of, element_names
@@ -31,6 +29,8 @@ from nest_core.network.error import collapse_error
 from nest_core.network.graph import GraphLinkMap
 from nest_core.network.groups import level_blocks
 from nest_core.network.link_graph import shortest_paths
+from nest_core.report.explain.headlines import fabric_headlines, levels_table
+from nest_core.report.explain.summary import Headline
 from nest_core.report.figures import Picture
 from nest_core.report.figures.bill import ports_table
 from nest_core.report.figures.levels import level_figure, ways

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nest_core.costs.loads import link_loads
 from nest_core.costs.placement import RankMapping, rank_mapping_of
 from nest_core.costs.plan import Plan
 from nest_core.costs.price import Report
 from nest_core.costs.timeline import timeline
+from nest_core.costs.traffic import IterationPart, iteration_parts
 from nest_core.documents.errors import InputError
-from nest_core.explain import Equation, Mine, StageBinding, bindings, equations, price_pasted
-from nest_core.explain.cost_matrices import CostMatrices, cost_matrices
-from nest_core.explain.loads import link_loads
-from nest_core.explain.traffic import IterationPart, iteration_parts
 from nest_core.fabric import Fabric
 from nest_core.planner.baselines import Baseline, evaluate_baselines, nest
+from nest_core.planner.baselines.cost_matrices import CostMatrices, cost_matrices
+from nest_core.report.explain import Equation, Mine, StageBinding, bindings, equations, price_pasted
 from nest_core.report.figures import Picture, level_figure, timeline_figure
 from nest_core.report.figures.levelwise import cost_matrices_figure, waterfall_figure
 from nest_core.report.figures.linkload import linkload_figure

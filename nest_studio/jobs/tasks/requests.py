@@ -11,12 +11,10 @@ from collections.abc import Callable
 from functools import lru_cache, wraps
 from typing import Any, TypeVar
 
+from nest_core.costs.interval import Interval
 from nest_core.costs.price import Report
 from nest_core.costs.problem import Problem
 from nest_core.documents.units import humanise_seconds
-from nest_core.explain import Gain, NextBest, gains, next_best
-from nest_core.explain.interval import Interval
-from nest_core.explain.other_stacks import name_stack_for_search
 from nest_core.network import Outline
 from nest_core.paper import Reproduction, reproduce
 from nest_core.paper.reproduction import Costs
@@ -29,6 +27,8 @@ from nest_core.planner import (
     shadow_prices,
 )
 from nest_core.planner.baselines import Baseline, evaluate_baselines
+from nest_core.report.explain import Gain, NextBest, gains, next_best
+from nest_core.report.explain.other_stacks import name_stack_for_search
 from nest_core.scenario import Scenario
 from nest_core.studies.uncertainty import interval_of
 

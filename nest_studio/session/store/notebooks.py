@@ -14,7 +14,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from nest_core.documents.errors import InputError
-from nest_core.notebook import read_notebook, write_notebook
+from nest_core.report.notebook import read_notebook, write_notebook
 from nest_studio.session.store.database import NOTEBOOK_VERSIONS, NOTEBOOKS, Database, utc_now
 
 __all__ = ["VERSIONS_KEPT", "Conflict", "NotebookEntry", "Notebooks", "SavedNotebook"]

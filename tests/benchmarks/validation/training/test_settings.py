@@ -22,7 +22,7 @@ from nest_core.calibration.training.settings import PATH, Setting, read_settings
 from nest_core.documents.errors import InputError
 from nest_core.documents.presets import preset_path
 from nest_core.documents.schema import parameter
-from nest_core.explain.validity import setting_in_words, worth_of
+from nest_core.report.explain.validity import setting_in_words, worth_of
 
 
 def table(*arms: dict[str, str]) -> str:

@@ -14,7 +14,7 @@ from nest_core.costs.parse import Pasted, read_pasted
 from nest_core.costs.placement import read_placement
 from nest_core.documents.errors import InputError
 from nest_core.documents.units import humanise, humanise_seconds, percent, signed
-from nest_core.explain.other_stacks import name_stack_for_plan
+from nest_core.report.explain.other_stacks import name_stack_for_plan
 from nest_core.scenario import ScenarioValues
 from nest_core.workload import Model
 

@@ -17,7 +17,7 @@ from nest_core.documents.units import (
     plural,
     three_digits,
 )
-from nest_core.explain.summary import Headline
+from nest_core.report.explain.summary import Headline
 from nest_core.workload import Strategy
 
 __all__ = [

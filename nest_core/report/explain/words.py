@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from nest_core.costs import Report, Stage
 from nest_core.costs.head_room import SURE
+from nest_core.costs.interval import span_in_words
 from nest_core.documents.units import (
     NOTHING,
     capital,
@@ -16,15 +17,14 @@ from nest_core.documents.units import (
     humanise_seconds,
     percent,
 )
-from nest_core.explain.axes import AXES, NextBest
-from nest_core.explain.binding import Gain, StageBinding
-from nest_core.explain.equations import Equation
-from nest_core.explain.interval import span_in_words
-from nest_core.explain.mine import DifferenceRow, PlanDifference
-from nest_core.explain.summary import Headline, fullest, quantity
-from nest_core.explain.training import Training
 from nest_core.hardware.posterior import SHARE
 from nest_core.planner import HeadRoom
+from nest_core.report.explain.axes import AXES, NextBest
+from nest_core.report.explain.binding import Gain, StageBinding
+from nest_core.report.explain.equations import Equation
+from nest_core.report.explain.mine import DifferenceRow, PlanDifference
+from nest_core.report.explain.summary import Headline, fullest, quantity
+from nest_core.report.explain.training import Training
 from nest_core.report.tables import Table
 
 __all__ = [

@@ -4,10 +4,11 @@ Everything here asks `nest_core.costs.price` and `nest_core.planner.search` abou
 spaces that differ in one respect; nothing here knows how they answer.
 """
 
-from nest_core.explain.axes import AXES, NextBest, next_best
-from nest_core.explain.binding import Constraint, Gain, StageBinding, bindings, gains
-from nest_core.explain.equations import Equation, equations
-from nest_core.explain.mine import (
+from nest_core.costs.traffic import CLASSES, Traffic, traffic_of
+from nest_core.report.explain.axes import AXES, NextBest, next_best
+from nest_core.report.explain.binding import Constraint, Gain, StageBinding, bindings, gains
+from nest_core.report.explain.equations import Equation, equations
+from nest_core.report.explain.mine import (
     DifferenceRow,
     Mine,
     OtherJob,
@@ -18,15 +19,14 @@ from nest_core.explain.mine import (
     price_pasted,
     withheld,
 )
-from nest_core.explain.summary import (
+from nest_core.report.explain.summary import (
     Headline,
     bottleneck,
     fullest,
     plan_in_words,
     quantity,
 )
-from nest_core.explain.traffic import CLASSES, Traffic, traffic_of
-from nest_core.explain.training import Training, training
+from nest_core.report.explain.training import Training, training
 
 __all__ = [
     "AXES",

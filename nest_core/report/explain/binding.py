@@ -19,9 +19,9 @@ from typing import Literal
 
 from nest_core.costs import LayerTable, Plan, Problem, Report, Stage, price
 from nest_core.costs.schedules import DELAYS
+from nest_core.costs.traffic import STEP, Traffic, traffic_of, wider, with_tables
 from nest_core.documents.units import humanise_bytes, humanise_seconds, percent
-from nest_core.explain.summary import DUST
-from nest_core.explain.traffic import STEP, Traffic, traffic_of, wider, with_tables
+from nest_core.report.explain.summary import DUST
 
 __all__ = ["Constraint", "Gain", "Kind", "StageBinding", "bindings", "gains"]
 

@@ -25,8 +25,8 @@ from nest_core.costs.links import PlanLinks
 from nest_core.costs.problem import AXES_OF_CALLS
 from nest_core.costs.ragged import plan_links
 from nest_core.costs.stages import BETWEEN, buckets
+from nest_core.costs.traffic import CLASSES
 from nest_core.costs.zero import traffic
-from nest_core.explain.traffic import CLASSES
 from nest_core.network import (
     Dispatch,
     FloatArray,

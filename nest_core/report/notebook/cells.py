@@ -20,8 +20,8 @@ from nest_core.api.studies import StudyResult
 from nest_core.documents.errors import InputError
 from nest_core.documents.overrides import assign
 from nest_core.documents.quoting import as_markdown
-from nest_core.notebook.words import note_markdown
 from nest_core.report.figures import Picture
+from nest_core.report.notebook.words import note_markdown
 from nest_core.report.tables import Table
 
 __all__ = ["KINDS", "PinOutput", "output_of", "pin_cells", "pinned", "table_output"]
@@ -33,8 +33,9 @@ _WIDTH = 96
 _LOADED = 'nest.load(inputs["document"], inputs["overrides"])'
 _SHOW = "display(result, *result.pictures())"
 _WHY = """\
-from nest_core import explain, planner
-from nest_core.explain import words
+from nest_core import planner
+from nest_core.report import explain
+from nest_core.report.explain import words
 
 scenario = {loaded}.values
 problem = scenario.problem()

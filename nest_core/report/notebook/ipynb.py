@@ -17,7 +17,7 @@ from nest_core.documents.errors import InputError
 from nest_core.documents.files import MAX_FILE_BYTES
 from nest_core.documents.schema import check_plain
 from nest_core.documents.text import table
-from nest_core.notebook.cells import pin_cells
+from nest_core.report.notebook.cells import pin_cells
 from nest_core.studies.parameters import renamed
 
 __all__ = ["new_notebook", "read_notebook", "write_notebook"]

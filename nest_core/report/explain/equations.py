@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 from nest_core.costs import Problem, Report, price
 from nest_core.costs.schedules import DELAYS
+from nest_core.costs.traffic import traffic_of
 from nest_core.documents.units import humanise, humanise_bytes, humanise_seconds, percent
-from nest_core.explain.traffic import traffic_of
 
 __all__ = ["Equation", "equations"]
 

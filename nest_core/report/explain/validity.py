@@ -2,7 +2,7 @@
 
 The error band of a plan is that of the measured runs of its kind
 (`nest_core.calibration.training.bands`), in predictions that were fitted to them among others;
-where a plan's time will lie is its interval (`nest_core.explain.interval`). Where nothing like a
+where a plan's time will lie is its interval (`nest_core.costs.interval`). Where nothing like a
 scenario was measured there is no band, and the nearest kind and what differs from it are named. The
 bands hold for what the runs were predicted with: fitted overlap and estimated kernels.
 

@@ -27,8 +27,8 @@ from nest_core.costs.overlap import NO_OVERLAP
 from nest_core.costs.ragged import plan_links
 from nest_core.costs.software import most_nodes
 from nest_core.costs.stages import BETWEEN
+from nest_core.costs.traffic import with_tables
 from nest_core.documents.units import capital, humanise_seconds
-from nest_core.explain.traffic import with_tables
 from nest_core.network import BoolArray, FloatArray, IntArray, Kind, MessageTime, Network, transfers
 from nest_core.network.error import REMOTE_HOPS, block_levels
 from nest_core.planner.baselines.nest import on_levels

@@ -11,9 +11,9 @@ import json
 
 from nbformat import NotebookNode
 
-from nest_core.notebook.parts import CellPart, cell_parts
-from nest_core.notebook.words import note_html
 from nest_core.report.documents import html_document
+from nest_core.report.notebook.parts import CellPart, cell_parts
+from nest_core.report.notebook.words import note_html
 
 __all__ = ["html_report"]
 

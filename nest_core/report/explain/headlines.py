@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from nest_core.costs import Report
 from nest_core.costs.head_room import spread_of
+from nest_core.costs.interval import Interval, span_in_words
 from nest_core.costs.schedules import DELAYS
 from nest_core.costs.tables import mfu_convention, model_flops
 from nest_core.documents.units import (
@@ -24,15 +25,14 @@ from nest_core.documents.units import (
     humanise_seconds,
     percent,
 )
-from nest_core.explain.interval import Interval, span_in_words
-from nest_core.explain.summary import DUST, Headline, fullest, quantity
-from nest_core.explain.validity import Validity
 from nest_core.fabric import Fabric
 from nest_core.hardware.posterior import SHARE, WIDTH
 from nest_core.hardware.stacks import Stack
 from nest_core.network import Network
 from nest_core.network.bisection import full_bisection_Bps, knows_nodes
 from nest_core.planner.baselines import Baseline, fastest
+from nest_core.report.explain.summary import DUST, Headline, fullest, quantity
+from nest_core.report.explain.validity import Validity
 from nest_core.report.tables import Table
 from nest_core.scenario import ScenarioValues
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nest_core.costs import Report
+from nest_core.costs.interval import Interval, Span
 from nest_core.documents.errors import InputError
-from nest_core.explain.interval import Interval, Span
 from nest_core.scenario import ScenarioValues
 
 __all__ = ["DAY_S", "TOKENS_PER_PARAMETER", "Training", "training", "usual_tokens"]
