@@ -1,7 +1,7 @@
 """The command line: which commands there are, and how they end.
 
 Exit code 0: done; 2: bad input, one sentence on standard error; 1: a defect, which
-shows its traceback. Commands live in `nest_studio.commands`, one module each; a module
+shows its traceback. Commands live in `nest_studio.commands`, a module for each subject; a module
 imports typer and what all commands share, and the core only inside its command, so that
 a short command stays short.
 """
@@ -25,34 +25,34 @@ from nest_studio.commands.output import unprinted
 
 __all__ = ["console", "execute", "main", "run"]
 
-COMMANDS = (
-    "app",
-    "plan",
-    "price",
-    "place",
-    "solve",
-    "levels",
-    "collective",
-    "traffic",
-    "bom",
-    "bill",
-    "cables",
-    "accept",
-    "convert",
-    "inspect",
-    "memory",
-    "export",
-    "paper",
-    "exercise",
-    "lesson",
-    "profile",
-    "trace",
-    "calibrate",
-    "next",
-    "sweep",
-    "design",
-)
-"""Modules of `nest_studio.commands`, and the function in each, in the order of the help."""
+COMMANDS = {
+    "app": "app",
+    "plan": "plans",
+    "price": "plans",
+    "place": "plans",
+    "solve": "paper",
+    "levels": "fabrics",
+    "collective": "fabrics",
+    "traffic": "fabrics",
+    "bom": "bills",
+    "bill": "bills",
+    "cables": "bills",
+    "accept": "clusters",
+    "convert": "fabrics",
+    "inspect": "clusters",
+    "memory": "plans",
+    "export": "plans",
+    "paper": "paper",
+    "exercise": "lessons",
+    "lesson": "lessons",
+    "profile": "models",
+    "trace": "models",
+    "calibrate": "clusters",
+    "next": "next",
+    "sweep": "studies",
+    "design": "studies",
+}
+"""By command, in the order of the help: the module of `nest_studio.commands` with its function."""
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _MOST = 10_000
@@ -65,8 +65,8 @@ cli = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _name in COMMANDS:
-    cli.command(_name)(getattr(import_module(f"nest_studio.commands.{_name}"), _name))
+for _name, _module in COMMANDS.items():
+    cli.command(_name)(getattr(import_module(f"nest_studio.commands.{_module}"), _name))
 
 
 @cli.callback()

@@ -17,7 +17,7 @@ from nest_core.documents.units import GIB, humanise_bytes, join_words
 from nest_core.paper.cases import Cell, shipped_instance
 from nest_core.paper.own import degrees, own_result, own_scenario
 from nest_core.paper.published import Instance
-from nest_core.paper.published.shortage import least_memory
+from nest_core.paper.published.solver import least_memory
 from nest_core.paper.reproduction import Costs, Reproduction, ResultTable, Row, plan_words, ratio
 from nest_core.paper.settings import model_name, printed
 from nest_core.planner import SearchResult

@@ -9,8 +9,7 @@ import typer
 
 from nest_core.documents.errors import InputError
 from nest_core.documents.overrides import settings
-from nest_studio.commands.output import JsonFlag, emit
-from nest_studio.commands.plan import Sets
+from nest_studio.commands.output import JsonFlag, Sets, emit
 
 __all__ = ["next"]
 

@@ -18,6 +18,12 @@ __all__ = ["JsonFlag", "emit", "emit_parts", "require_torch", "show", "unprinted
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 """The option ``--json`` that every command with a result takes."""
 
+Sets = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a dotted key with a TOML value."),
+]
+"""The option ``--set`` that every command on a scenario takes."""
+
 
 def emit(
     result: Mapping[str, object],

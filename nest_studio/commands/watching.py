@@ -50,7 +50,12 @@ def watched(
     def progress(now: Progress) -> None:
         if out.isatty() and clock() - last_print[0] >= EVERY_S:
             last_print[0] = clock()
-            print(f"\r{_line(now)}", end="", file=out, flush=True)
+            best = humanise_seconds(now.best_s) if now.best_s < float("inf") else "none yet"
+            line = (
+                f"{now.solved:,} solved, {now.bounded:,} bounded, {now.infeasible:,} infeasible of "
+                f"{now.points:,}; best {best}, at least {humanise_seconds(now.lower_bound_s)}  "
+            )
+            print(f"\r{line}", end="", file=out, flush=True)
 
     with interrupts() as stopped:
         yield progress, stopped.is_set
@@ -60,11 +65,3 @@ def tell_share(share: float, words: str) -> None:
     """Print how far something is to standard error, where that is a terminal."""
     if sys.stderr.isatty():
         print(f"\r{share:4.0%} {words}  ", end="", file=sys.stderr, flush=True)
-
-
-def _line(now: Progress) -> str:
-    best = humanise_seconds(now.best_s) if now.best_s < float("inf") else "none yet"
-    return (
-        f"{now.solved:,} solved, {now.bounded:,} bounded, {now.infeasible:,} infeasible of "
-        f"{now.points:,}; best {best}, at least {humanise_seconds(now.lower_bound_s)}  "
-    )

@@ -7,7 +7,7 @@ server's store.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +16,7 @@ import streamlit as st
 
 from nest_core.api.measurements import MeasuredEntry, Measurements
 from nest_core.documents.errors import InputError
+from nest_studio.jobs.tasks.measured import FitAnswer
 from nest_studio.session.own_stack import KEPT_AS
 from nest_studio.session.states import address, session_value, write_address
 from nest_studio.session.stored import keep, kept_measurements, recall
@@ -170,27 +171,26 @@ def start_anew() -> None:
     measure_page().put(Measurements(FIRST_NAME))
 
 
-def keep_as(name: str, answer: Mapping[str, Any], *, over: bool) -> bool:
+def keep_as(name: str, fit: FitAnswer, over: bool) -> bool:
     """Keep what the session works on under a name, with the stack fitted to it.
 
     Parameters
     ----------
     name : str
-    answer : mapping
-        ``stack``, a scenario's table, and ``toml``, its file; both empty where there is none.
+    fit : FitAnswer
+        Its stack as a scenario's table and as a file; both empty where there is none.
     over : bool
         Whether it may take the place of one that has the name.
     """
     with _problem():
         measurements = Measurements(name.strip(), current().entries)
-        stack = answer["stack"]
         document = measurements.to_json() | {
-            "stack": {**stack, "name": measurements.name} if stack else None,
-            "toml": answer["toml"],
+            "stack": {**fit.stack, "name": measurements.name} if fit.stack else None,
+            "toml": fit.toml,
         }
         kept_measurements().save(measurements.name, document, replace=over)
         measure_page().put(measurements)
-        if st.session_state.get(KEPT_AS) is None and stack:
+        if st.session_state.get(KEPT_AS) is None and fit.stack:
             st.session_state[KEPT_AS] = measurements.name
         return True
     return False

@@ -307,19 +307,10 @@ def _keep(measurements: Measurements, fit: FitAnswer | None) -> None:
         st.button(
             "Keep under this name",
             key="measure-keep-do",
-            on_click=_kept,
+            on_click=keep_as,
             args=(name, fit, over),
             help="In this server's store: Plan offers its stack under this name.",
         )
-
-
-def _kept(name: str, fit: FitAnswer, over: bool) -> None:
-    keep_as(name, _stack_of(fit), over=over)
-
-
-def _stack_of(fit: FitAnswer) -> dict[str, Any]:
-    """Return the stack, as it is kept."""
-    return {"stack": dict(fit.stack) if fit.stack else None, "toml": fit.toml}
 
 
 def _export(measurements: Measurements, fit: FitAnswer | None) -> None:
@@ -336,10 +327,10 @@ def _export(measurements: Measurements, fit: FitAnswer | None) -> None:
 def _use(scenario: Scenario, fit: FitAnswer) -> None:
     """Keep the stack under its name, and have the scenario planned under it."""
     name = current().name
-    if keep_as(name, _stack_of(fit), over=True):
+    if keep_as(name, fit, over=True):
         stack = {**(fit.stack or {}), "name": name}
         open_plan(Scenario(scenario.document, {**scenario.overrides, "stack": stack}))
 
 
-def _show(found: Table, place: Any = st) -> None:
-    place.html(found.to_html())
+def _show(table: Table, place: Any = st) -> None:
+    place.html(table.to_html())

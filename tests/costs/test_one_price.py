@@ -20,7 +20,7 @@ from nest_core.network.collective import KINDS, collective, member_groups
 from nest_core.network.traffic import ring_reduce_scatter
 from nest_core.scenario import load_fabric, load_scenario
 from nest_core.scenario.job import software_of
-from nest_studio.commands.collective import collective as command
+from nest_studio.commands.fabrics import collective as command
 
 FABRICS = {
     "h100-spine-leaf-64": "h100-80gb",

@@ -166,10 +166,13 @@ FAULTS: list[tuple[object, str]] = [
     (_with_edge(-1, 0), r"must be the only edge of its pair"),
     (_with_edge(1, -1), r"must have no cycle"),
     (_with_edge(0, 0), r"must have no cycle, but is 'layer 0 waits for itself'"),
-    (_disconnected(), r"must connect all layers"),
+    (_disconnected(), r"no edge -1 to 1"),
     (_branching(), r"must lead through all layers one after another"),
     (_embedding_last(), r"must start at the embedding \(id -1\), but is 'layer 1 first'"),
-    (_second_width(_fewer_layers), r"layers of the other widths.*2 layers against 3"),
+    (
+        _second_width(_fewer_layers),
+        r"layers of the other widths.*layer none where the others have 1",
+    ),
     (_second_width(_other_layer), r"layers of the other widths.*layer 7 where the others have 1"),
     # Baselines.
     (tiny(baselines=[]), "baselines must be an object"),

@@ -256,6 +256,11 @@ class StageTables:
             return resident
         return resident + (position - 1) * self._table("stash", 0, span)
 
+    def following(self, behind: FloatArray, span: int) -> FloatArray:
+        """Return what stands behind every stage, of what begins with each layer (or none)."""
+        padded = np.concatenate((behind[1:], np.full(span, np.inf)))
+        return np.lib.stride_tricks.sliding_window_view(padded, self.count)[:span]
+
     def _table(self, kind: _Kind, level: int, span: int) -> FloatArray:
         table = self._tables.get((kind, level))
         if table is None or len(table) < span:

@@ -16,19 +16,22 @@ NEST, MLSys 2026; scai-tech/Nest (MIT), the solver's input.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from nest_core.documents.errors import InputError
 from nest_core.documents.files import read_text
 from nest_core.paper.published.layers import Layers, parse_widths
 from nest_core.paper.published.reading import (
-    MAX_DEVICES,
     MAX_LAYERS,
+    Check,
     choice,
+    count,
+    entries,
     flag,
-    non_empty_list,
+    mapping,
     number,
     refuse_repeated_keys,
     table,
@@ -37,28 +40,39 @@ from nest_core.paper.published.reading import (
 
 __all__ = ["ArtifactBaseline", "Instance", "parse_instance", "read_instance"]
 
-_MAX_LEVELS = 32
 _LONGEST_NAME = 80
-_MAX_MICRO_BATCHES = 10**12
-# The artifact's own floor; below it a transfer's time would leave the range of floats.
-_SMALLEST_BANDWIDTH = 1e-9
+_LEVELS: dict[str, Check] = {
+    # The artifact's own floor; below it a transfer's time would leave the range of floats.
+    "bws": partial(number, lowest=1e-9),
+    "latency_per_level": number,
+    "devices_per_level": count,
+}
 
-_REQUIRED = (
-    "ep_degree",
-    "cp_degree",
-    "maxMemoryPerDevice",
-    "maxDevices",
-    "bws",
-    "latency_per_level",
-    "devices_per_level",
-    "mbsInBatch",
-    "nodes",
-    "edges",
-    "activationRecomputation",
-    "optimizerAlgorithm",
-)
-# Present in every file of the artifact, read by nothing in this cost model.
-_UNUSED = ("sp_enabled", "bandwidth", "frequency")
+
+def _unread(value: object, field: str) -> object:
+    """Return a value that is checked with what surrounds it."""
+    return value
+
+
+_REQUIRED: dict[str, Check] = {
+    "ep_degree": count,
+    "cp_degree": count,
+    "maxMemoryPerDevice": partial(number, lowest=1.0),
+    "maxDevices": count,
+    "mbsInBatch": partial(whole, lowest=1, largest=10**12),
+    "nodes": _unread,
+    "edges": _unread,
+    "activationRecomputation": flag,
+    "optimizerAlgorithm": partial(choice, options=("SGD", "Adam")),
+    **{key: partial(entries, max_count=32, check=check) for key, check in _LEVELS.items()},
+}
+_OPTIONAL: dict[str, Check] = {
+    # Present in every file of the artifact, read by nothing in this cost model.
+    "sp_enabled": flag,
+    "bandwidth": number,
+    "frequency": number,
+    "baselines": mapping,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +169,7 @@ def read_instance(path: str | Path) -> Instance:
     text = read_text(Path(path))
     try:
         document = json.loads(
-            text,
-            parse_constant=_refuse_constant,
-            object_pairs_hook=refuse_repeated_keys,
+            text, parse_constant=_refuse_constant, object_pairs_hook=refuse_repeated_keys
         )
     except InputError:
         raise
@@ -199,14 +211,18 @@ def parse_instance(document: object) -> Instance:
         layers that repeat, differ between widths or do not follow one another in one
         topological order with the embedding (id -1) first.
     """
-    fields = table(document, "instance", _REQUIRED, (*_UNUSED, "baselines"))
-    _check_unused(fields)
+    fields = table(document, "instance", _REQUIRED, _OPTIONAL, prefix="")
     widths, layer_ids = parse_widths(fields["nodes"], fields["edges"])
-    bandwidths, latencies, per_level = _levels(fields)
-    devices = whole(fields["maxDevices"], "maxDevices", 1, MAX_DEVICES)
-    product = 1
-    for count in per_level:
-        product *= count
+    levels = len(fields["bws"])
+    for key in _LEVELS:
+        if len(fields[key]) != levels:
+            raise InputError(
+                key,
+                f"must have one entry per level of bws ({levels})",
+                len(fields[key]),
+                "give every level a bandwidth, a latency and a number of devices",
+            )
+    devices, product = fields["maxDevices"], math.prod(fields["devices_per_level"])
     if product != devices:
         raise InputError(
             "devices_per_level",
@@ -217,65 +233,20 @@ def parse_instance(document: object) -> Instance:
     return Instance(
         layer_ids=layer_ids,
         widths=widths,
-        bandwidths=bandwidths,
-        latencies=latencies,
-        devices_per_level=per_level,
+        bandwidths=fields["bws"],
+        latencies=fields["latency_per_level"],
+        devices_per_level=fields["devices_per_level"],
         devices=devices,
-        memory_bytes=number(fields["maxMemoryPerDevice"], "maxMemoryPerDevice", lowest=1.0),
-        micro_batches=whole(fields["mbsInBatch"], "mbsInBatch", 1, _MAX_MICRO_BATCHES),
-        expert_parallel=whole(fields["ep_degree"], "ep_degree", 1, MAX_DEVICES),
-        context_parallel=whole(fields["cp_degree"], "cp_degree", 1, MAX_DEVICES),
-        recompute=flag(fields["activationRecomputation"], "activationRecomputation"),
-        optimizer=choice(fields["optimizerAlgorithm"], "optimizerAlgorithm", ("SGD", "Adam")),
-        baselines=_baselines(fields.get("baselines", {}), len(layer_ids)),
-    )
-
-
-def _check_unused(fields: Mapping[str, object]) -> None:
-    """Refuse nonsense even where no cost reads it: the file is not what it claims."""
-    if "sp_enabled" in fields:
-        flag(fields["sp_enabled"], "sp_enabled")
-    for key in ("bandwidth", "frequency"):
-        if key in fields:
-            number(fields[key], key)
-
-
-def _levels(
-    fields: Mapping[str, object],
-) -> tuple[tuple[float, ...], tuple[float, ...], tuple[int, ...]]:
-    lists = {
-        key: non_empty_list(fields[key], key, _MAX_LEVELS, "levels")
-        for key in ("bws", "latency_per_level", "devices_per_level")
-    }
-    levels = len(lists["bws"])
-    for key, values in lists.items():
-        if len(values) != levels:
-            raise InputError(
-                key,
-                f"must have one entry per level of bws ({levels})",
-                len(values),
-                "give every level a bandwidth, a latency and a number of devices",
-            )
-    return (
-        tuple(
-            number(value, f"bws[{level}]", lowest=_SMALLEST_BANDWIDTH)
-            for level, value in enumerate(lists["bws"])
+        memory_bytes=fields["maxMemoryPerDevice"],
+        micro_batches=fields["mbsInBatch"],
+        expert_parallel=fields["ep_degree"],
+        context_parallel=fields["cp_degree"],
+        recompute=fields["activationRecomputation"],
+        optimizer=fields["optimizerAlgorithm"],
+        baselines=tuple(
+            _baseline(name, entry, len(layer_ids))
+            for name, entry in fields.get("baselines", {}).items()
         ),
-        tuple(
-            number(value, f"latency_per_level[{level}]")
-            for level, value in enumerate(lists["latency_per_level"])
-        ),
-        tuple(
-            whole(value, f"devices_per_level[{level}]", 1, MAX_DEVICES)
-            for level, value in enumerate(lists["devices_per_level"])
-        ),
-    )
-
-
-def _baselines(value: object, layer_count: int) -> tuple[ArtifactBaseline, ...]:
-    return tuple(
-        _baseline(name, entry, layer_count)
-        for name, entry in table(value, "baselines", (), None).items()
     )
 
 
@@ -285,34 +256,19 @@ def _baseline(name: str, value: object, layer_count: int) -> ArtifactBaseline:
             "baselines", f"must have names of 1 to {_LONGEST_NAME} letters", name, "rename it"
         )
     field = f"baselines[{name!r}]"
-    entry = table(value, field, ("num_transformer_layers", "p", "d", "t"), ("layer_partition",))
-    pipeline = whole(entry["p"], f"{field}.p", 1, MAX_DEVICES)
-    layers = whole(
-        entry["num_transformer_layers"], f"{field}.num_transformer_layers", 1, layer_count
+    size: Check = partial(whole, lowest=0, largest=MAX_LAYERS)
+    counted: Check = partial(whole, lowest=1, largest=layer_count)
+    plan = table(
+        value,
+        field,
+        {"p": count, "d": count, "t": count, "num_transformer_layers": counted},
+        {"layer_partition": partial(entries, max_count=MAX_LAYERS, check=size)},
     )
-    partition: tuple[int, ...] | None = None
-    if "layer_partition" in entry:
-        where = f"{field}.layer_partition"
-        sizes = non_empty_list(entry["layer_partition"], where, MAX_LAYERS, "stages")
-        partition = tuple(
-            whole(size, f"{where}[{stage}]", 0, MAX_LAYERS) for stage, size in enumerate(sizes)
-        )
-        if len(partition) != pipeline:
-            raise InputError(
-                where, f"must have p ({pipeline}) entries", len(partition), "give one per stage"
-            )
-        if sum(partition) != layers:
-            raise InputError(
-                where,
-                f"must add up to num_transformer_layers ({layers})",
-                sum(partition),
-                "place every layer once",
-            )
-    return ArtifactBaseline(
-        name=name,
-        pipeline=pipeline,
-        data=whole(entry["d"], f"{field}.d", 1, MAX_DEVICES),
-        tensor=whole(entry["t"], f"{field}.t", 1, MAX_DEVICES),
-        layers=layers,
-        partition=partition,
-    )
+    partition, layers = plan.get("layer_partition"), plan["num_transformer_layers"]
+    if partition is not None and len(partition) != plan["p"]:
+        rule = f"must have p ({plan['p']}) entries"
+        raise InputError(f"{field}.layer_partition", rule, len(partition), "give one per stage")
+    if partition is not None and sum(partition) != layers:
+        rule = f"must add up to num_transformer_layers ({layers})"
+        raise InputError(f"{field}.layer_partition", rule, sum(partition), "place every layer once")
+    return ArtifactBaseline(name, plan["p"], plan["d"], plan["t"], layers, partition)

@@ -11,15 +11,19 @@ import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
 
 from nest_core.documents.errors import InputError
 from nest_core.paper.published.reading import (
     MAX_DEVICES,
     MAX_LAYERS,
+    Check,
+    entries,
     flag,
-    non_empty_list,
+    mapping,
     number,
-    shown,
     table,
     whole,
 )
@@ -28,15 +32,18 @@ __all__ = ["Layers", "parse_widths"]
 
 _EMBEDDING = -1
 _MAX_EDGES = MAX_LAYERS * (MAX_LAYERS - 1) // 2
-_LARGEST_ID = 10**9
 # Below it the throughput of a batch would leave the range of floats.
 _SHORTEST_MODEL = 1e-12
 _WIDTH = re.compile(r"[1-9][0-9]{0,6}", re.ASCII)
-_NODE_KEYS = ("id", "optimalLatencyFw", "optimalLatencyBw", "parameterSize", "activationSize")
-_EDGE_KEYS = ("sourceId", "destId", "communicationCost")
+_identifier: Check = partial(whole, lowest=-(10**9), largest=10**9)
+_FIGURES = ("optimalLatencyFw", "optimalLatencyBw", "parameterSize", "activationSize")
+_node: Check = partial(
+    table,
+    required={"id": _identifier, **dict.fromkeys(_FIGURES, number)},
+    optional={"isTensorParallelized": flag, "energy": number},
+)
 
 _Edges = dict[tuple[int, int], float]
-_Figures = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +83,7 @@ def parse_widths(nodes: object, edges: object) -> tuple[tuple[Layers, ...], tupl
     InputError
         At the first broken rule.
     """
-    node_lists = table(nodes, "nodes", (), None)
-    edge_lists = table(edges, "edges", (), None)
+    node_lists, edge_lists = mapping(nodes, "nodes"), mapping(edges, "edges")
     if not node_lists:
         raise InputError("nodes", "must hold at least one tensor width", "empty", "add one")
     for key in node_lists:
@@ -95,12 +101,14 @@ def parse_widths(nodes: object, edges: object) -> tuple[tuple[Layers, ...], tupl
     for key in sorted(node_lists, key=int):
         figures = _parse_nodes(node_lists[key], f'nodes["{key}"]')
         linked = _parse_edges(edge_lists[key], f'edges["{key}"]', figures)
-        ids = _topological_order(figures, linked, f'edges["{key}"]')
+        ids = _topological_order(list(figures), linked, f'edges["{key}"]')
         if order and ids != order:
+            pairs = itertools.zip_longest(ids, order, fillvalue="none")
+            here, there = next(pair for pair in pairs if pair[0] != pair[1])
             raise InputError(
                 f'nodes["{key}"]',
                 "must have the layers of the other widths in the same order",
-                _first_difference(ids, order),
+                f"layer {here} where the others have {there}",
                 "give every width the same layers and edges",
             )
         order = ids
@@ -108,23 +116,12 @@ def parse_widths(nodes: object, edges: object) -> tuple[tuple[Layers, ...], tupl
     return tuple(widths), order
 
 
-def _parse_nodes(value: object, field: str) -> dict[int, _Figures]:
-    figures: dict[int, _Figures] = {}
-    for index, entry in enumerate(non_empty_list(value, field, MAX_LAYERS, "layers")):
-        where = f"{field}[{index}]"
-        node = table(entry, where, _NODE_KEYS, ("isTensorParallelized", "energy"))
-        if "isTensorParallelized" in node:
-            flag(node["isTensorParallelized"], f"{where}.isTensorParallelized")
-        if "energy" in node:
-            number(node["energy"], f"{where}.energy")
-        identifier = whole(node["id"], f"{where}.id", -_LARGEST_ID, _LARGEST_ID)
-        if identifier in figures:
-            raise InputError(f"{where}.id", "must be unique", identifier, "renumber the layers")
-        forward, backward, parameters, activations = (
-            number(node[key], f"{where}.{key}") for key in _NODE_KEYS[1:]
-        )
-        figures[identifier] = (forward, backward, parameters, activations)
-    total = sum(forward + backward for forward, backward, _, _ in figures.values())
+def _parse_nodes(value: object, field: str) -> dict[int, dict[str, Any]]:
+    nodes = entries(value, field, MAX_LAYERS, _node)
+    ids = [node["id"] for node in nodes]
+    if place := _repeated(ids):
+        raise InputError(f"{field}[{place}].id", "must be unique", ids[place], "renumber it")
+    total = sum(node["optimalLatencyFw"] + node["optimalLatencyBw"] for node in nodes)
     if total < _SHORTEST_MODEL:
         raise InputError(
             field,
@@ -132,51 +129,42 @@ def _parse_nodes(value: object, field: str) -> dict[int, _Figures]:
             total,
             "give the layers' latencies",
         )
-    return figures
+    return dict(zip(ids, nodes, strict=True))
 
 
-def _parse_edges(value: object, field: str, figures: dict[int, _Figures]) -> _Edges:
-    if not isinstance(value, list | tuple) or len(value) > _MAX_EDGES:
-        raise InputError(field, "must be a list of edges", shown(value), "give them as a list")
-    linked: _Edges = {}
-    for index, entry in enumerate(value):
-        where = f"{field}[{index}]"
-        edge = table(entry, where, _EDGE_KEYS, ())
-        ends = []
-        for key in ("sourceId", "destId"):
-            end = whole(edge[key], f"{where}.{key}", -_LARGEST_ID, _LARGEST_ID)
-            if end not in figures:
-                raise InputError(f"{where}.{key}", "must be a layer's id", end, "correct the id")
-            ends.append(end)
-        pair = (ends[0], ends[1])
-        if pair in linked:
-            raise InputError(where, "must be the only edge of its pair", pair, "merge the two")
-        linked[pair] = number(edge["communicationCost"], f"{where}.communicationCost")
-    return linked
+def _parse_edges(value: object, field: str, nodes: dict[int, dict[str, Any]]) -> _Edges:
+    def layer(end: object, where: str) -> int:
+        identifier: int = _identifier(end, where)
+        if identifier not in nodes:
+            raise InputError(where, "must be a layer's id", identifier, "correct the id")
+        return identifier
+
+    keys: dict[str, Check] = {"sourceId": layer, "destId": layer, "communicationCost": number}
+    edges = entries(value, field, _MAX_EDGES, partial(table, required=keys, optional={}), 0)
+    pairs = [(edge["sourceId"], edge["destId"]) for edge in edges]
+    if place := _repeated(pairs):
+        where, rule = f"{field}[{place}]", "must be the only edge of its pair"
+        raise InputError(where, rule, pairs[place], "merge the two")
+    return {pair: edge["communicationCost"] for pair, edge in zip(pairs, edges, strict=True)}
 
 
-def _topological_order(figures: dict[int, _Figures], edges: _Edges, field: str) -> tuple[int, ...]:
-    """The one order in which every layer feeds the next."""
-    targets: dict[int, list[int]] = {layer: [] for layer in figures}
-    waiting = dict.fromkeys(figures, 0)
+def _repeated(values: Sequence[object]) -> int:
+    """Return the place of the first value that stands before as well; 0 where there is none."""
+    first: dict[object, int] = {}
+    places = enumerate(values)
+    return next((place for place, value in places if first.setdefault(value, place) < place), 0)
+
+
+def _topological_order(layers: Sequence[int], edges: _Edges, field: str) -> tuple[int, ...]:
+    """Return the one order in which every layer feeds the next."""
+    sorter: TopologicalSorter[int] = TopologicalSorter(dict.fromkeys(layers, ()))
     for source, target in edges:
-        targets[source].append(target)
-        waiting[target] += 1
-    _check_connected(targets, field)
-    ready = [layer for layer, count in waiting.items() if count == 0]
-    order: list[int] = []
-    while ready:
-        layer = ready.pop()
-        order.append(layer)
-        for target in targets[layer]:
-            waiting[target] -= 1
-            if waiting[target] == 0:
-                ready.append(target)
-    if len(order) < len(figures):
-        stuck = next(layer for layer, count in waiting.items() if count > 0)
-        raise InputError(
-            field, "must have no cycle", f"layer {stuck} waits for itself", "remove an edge of it"
-        )
+        sorter.add(target, source)
+    try:
+        order = tuple(sorter.static_order())
+    except CycleError as error:
+        stuck = f"layer {error.args[1][0]} waits for itself"
+        raise InputError(field, "must have no cycle", stuck, "remove an edge of it") from error
     for pair in itertools.pairwise(order):
         if pair not in edges:
             raise InputError(
@@ -185,62 +173,20 @@ def _topological_order(figures: dict[int, _Figures], edges: _Edges, field: str) 
                 f"no edge {pair[0]} to {pair[1]}",
                 "merge parallel branches into one layer or join them by edges",
             )
-    if _EMBEDDING in figures and order[0] != _EMBEDDING:
+    if _EMBEDDING in layers and order[0] != _EMBEDDING:
         raise InputError(
             field,
             f"must start at the embedding (id {_EMBEDDING})",
             f"layer {order[0]} first",
             "turn the edges round or renumber the layers",
         )
-    return tuple(order)
-
-
-def _check_connected(targets: dict[int, list[int]], field: str) -> None:
-    neighbours: dict[int, list[int]] = {layer: list(ends) for layer, ends in targets.items()}
-    for layer, ends in targets.items():
-        for end in ends:
-            neighbours[end].append(layer)
-    start = next(iter(neighbours))
-    reached = {start}
-    frontier = [start]
-    while frontier:
-        for neighbour in neighbours[frontier.pop()]:
-            if neighbour not in reached:
-                reached.add(neighbour)
-                frontier.append(neighbour)
-    if len(reached) < len(neighbours):
-        lost = next(layer for layer in neighbours if layer not in reached)
-        raise InputError(
-            field,
-            "must connect all layers",
-            f"layer {lost} apart from layer {start}",
-            "add the missing edges",
-        )
-
-
-def _first_difference(found: Sequence[int], expected: Sequence[int]) -> str:
-    if len(found) != len(expected):
-        return f"{len(found)} layers against {len(expected)}"
-    place = next(
-        i for i, pair in enumerate(zip(found, expected, strict=True)) if pair[0] != pair[1]
-    )
-    return f"layer {found[place]} where the others have {expected[place]}"
+    return order
 
 
 def _layers(
-    width: int, figures: dict[int, _Figures], edges: _Edges, order: tuple[int, ...]
+    width: int, nodes: dict[int, dict[str, Any]], edges: _Edges, order: tuple[int, ...]
 ) -> Layers:
     position = {layer: index for index, layer in enumerate(order)}
-    forward, backward, parameters, activations = zip(
-        *(figures[layer] for layer in order), strict=True
-    )
-    return Layers(
-        width=width,
-        forward=forward,
-        backward=backward,
-        parameters=parameters,
-        activations=activations,
-        edges=tuple(
-            sorted((position[source], position[end], size) for (source, end), size in edges.items())
-        ),
-    )
+    links = ((position[source], position[end], size) for (source, end), size in edges.items())
+    figures = (tuple(nodes[layer][figure] for layer in order) for figure in _FIGURES)
+    return Layers(width, *figures, tuple(sorted(links)))

@@ -1,7 +1,7 @@
 """The artifact's cases, from presets: solver inputs with the placements of other planners.
 
 The presets hold the artifact's own layer figures, one entry per distinct layer; they expand to
-the same documents as the artifact's files and pass the same checks. What the paper prints about
+the same documents as the artifact's files, whose checks they pass. What the paper prints about
 them is not here (`nest_core.paper.settings`).
 
 References
@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from nest_core.documents.errors import InputError
 from nest_core.documents.presets import load_toml, preset_path
 from nest_core.paper.published.instance import Instance, parse_instance
-from nest_core.paper.published.reading import MAX_LAYERS, non_empty_list, table, whole
 
 __all__ = ["PAPER_CASES", "PAPER_MODELS", "PaperCell", "paper_cells"]
 
@@ -40,14 +40,19 @@ _SCALARS = {
     "bandwidths_Bps": "bws",
     "latencies": "latency_per_level",
 }
-_LABELS = ("schema", "setup", "model", "micro_batch", "source")
 _LAYER = {
     "forward_ms": "optimalLatencyFw",
     "backward_ms": "optimalLatencyBw",
     "parameter_bytes": "parameterSize",
     "activation_bytes": "activationSize",
 }
-_BASELINE = {"p": "p", "d": "d", "t": "t", "layers": "num_transformer_layers"}
+_BASELINE = {
+    "p": "p",
+    "d": "d",
+    "t": "t",
+    "layers": "num_transformer_layers",
+    "partition": "layer_partition",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,85 +86,45 @@ def paper_cells(name: str) -> tuple[PaperCell, ...]:
     Raises
     ------
     InputError
-        For another name, or a preset that someone broke.
+        For another name.
     """
     if name not in PAPER_CASES:
         raise InputError("model", f"must be one of {', '.join(PAPER_CASES)}", name, "choose one")
-    required = (*_LABELS, *_SCALARS, "width", "cell")
-    preset = table(load_toml(preset_path("paper", f"{name}.toml")), name, required, ())
-    shared = {key: preset[field] for field, key in _SCALARS.items()}
-    shared |= _widths(preset["width"], f"{name}.width")
-    cells = non_empty_list(preset["cell"], f"{name}.cell", MAX_LAYERS, "cells")
+    preset = load_toml(preset_path("paper", f"{name}.toml"))
+    shared = {key: preset[field] for field, key in _SCALARS.items()} | _widths(preset["width"])
+    labels = str(preset["setup"]), str(preset["model"]), int(preset["micro_batch"])
     return tuple(
-        _cell(preset, shared, cell, f"{name}.cell[{index}]") for index, cell in enumerate(cells)
+        PaperCell(*labels, parse_instance({**shared, **_of_cell(cell)})) for cell in preset["cell"]
     )
 
 
-def _cell(
-    preset: Mapping[str, object], shared: Mapping[str, object], value: object, field: str
-) -> PaperCell:
-    cell = table(value, field, ("devices", "devices_per_level", "baselines"), ())
-    baselines = table(cell["baselines"], f"{field}.baselines", (), None)
-    document = {
-        **shared,
+def _of_cell(cell: Mapping[str, Any]) -> dict[str, Any]:
+    return {
         "maxDevices": cell["devices"],
         "devices_per_level": cell["devices_per_level"],
         "baselines": {
-            name: _placement(plan, f"{field}.baselines.{name}") for name, plan in baselines.items()
+            name: {target: plan[key] for key, target in _BASELINE.items() if key in plan}
+            for name, plan in cell["baselines"].items()
         },
     }
-    return PaperCell(
-        setup=str(preset["setup"]),
-        model=str(preset["model"]),
-        micro_batch=whole(preset["micro_batch"], "micro_batch", 1, 10**6),
-        instance=parse_instance(document),
-    )
 
 
-def _widths(value: object, field: str) -> dict[str, object]:
+def _widths(widths: list[dict[str, Any]]) -> dict[str, Any]:
     """Expand the presets' counted layers and regular edges to the artifact's lists."""
-    nodes: dict[str, object] = {}
-    edges: dict[str, object] = {}
-    for index, entry in enumerate(non_empty_list(value, field, MAX_LAYERS, "widths")):
-        where = f"{field}[{index}]"
-        width = table(entry, where, ("tensor_parallel", "chain_bytes", "layers"), ("skip",))
+    nodes, edges = {}, {}
+    for width in widths:
         key = str(width["tensor_parallel"])
-        layers: list[dict[str, object]] = []
-        for kind in non_empty_list(width["layers"], f"{where}.layers", MAX_LAYERS, "layers"):
-            figures = table(kind, f"{where}.layers", ("count", *_LAYER), ())
-            layer = {target: figures[name] for name, target in _LAYER.items()}
-            for _ in range(whole(figures["count"], f"{where}.layers.count", 1, MAX_LAYERS)):
-                layers.append({"id": len(layers) - 1, **layer})
-        nodes[key] = layers
-        chain = {(source, source + 1): width["chain_bytes"] for source in range(len(layers) - 1)}
+        kinds = [kind for kind in width["layers"] for _ in range(kind["count"])]
+        # The artifact's ids: the embedding, layer 0 here, is -1.
+        nodes[key] = [
+            {"id": place - 1} | {target: kind[name] for name, target in _LAYER.items()}
+            for place, kind in enumerate(kinds)
+        ]
+        sizes = {(layer, layer + 1): width["chain_bytes"] for layer in range(len(kinds) - 1)}
+        for skip in width.get("skip", ()):
+            sizes |= {(skip["from"], layer): skip["bytes"] for layer in range(*skip["to"])}
         edges[key] = [
-            # The artifact's ids: the embedding, layer 0 here, is -1.
             {"sourceId": source - 1, "destId": target - 1, "communicationCost": size}
-            for (source, target), size in (
-                chain | _skips(width.get("skip"), f"{where}.skip")
-            ).items()
+            for (source, target), size in sizes.items()
         ]
     return {"nodes": nodes, "edges": edges}
-
-
-def _skips(value: object, field: str) -> dict[tuple[int, int], object]:
-    edges: dict[tuple[int, int], object] = {}
-    if value is None:
-        return edges
-    for entry in non_empty_list(value, field, MAX_LAYERS, "edges"):
-        skip = table(entry, field, ("from", "to", "bytes"), ())
-        source = whole(skip["from"], f"{field}.from", 0, MAX_LAYERS)
-        bounds = non_empty_list(skip["to"], f"{field}.to", 2, "bounds")
-        first, last = (
-            whole(bound, f"{field}.to", 0, MAX_LAYERS) for bound in (bounds[0], bounds[-1])
-        )
-        edges |= {(source, target): skip["bytes"] for target in range(first, last)}
-    return edges
-
-
-def _placement(value: object, field: str) -> dict[str, object]:
-    entry = table(value, field, tuple(_BASELINE), ("partition",))
-    renamed = {target: entry[name] for name, target in _BASELINE.items()}
-    return renamed | (
-        {"layer_partition": entry["partition"]} if entry.get("partition") is not None else {}
-    )

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nest_core.documents.units import humanise_bytes, plural
 from nest_core.paper.published.costs import (
     BATCH_SEQUENCES,
     StageTables,
@@ -36,12 +37,12 @@ from nest_core.paper.published.costs import (
     synchronisation_terms,
 )
 from nest_core.paper.published.instance import Instance
-from nest_core.paper.published.shortage import shortage
+from nest_core.paper.published.layers import Layers
 
 if TYPE_CHECKING:
     from nest_core.paper.published.costs import FloatArray, IntArray
 
-__all__ = ["Solution", "SolvedStage", "solve"]
+__all__ = ["Solution", "SolvedStage", "least_memory", "solve"]
 
 _TIE = 1e-12
 # Keeps states that a bound would cut off only by rounding.
@@ -222,15 +223,14 @@ def solve(instance: Instance) -> Solution:
     degrees = _Degrees.of(instance)
     best: _Candidate | None = None
     winner: _InstanceSearch | None = None
-    for layers in instance.widths:
-        if instance.stage_devices(layers.width) > instance.devices:
-            continue
+    for layers in _fitting(instance):
         search = _InstanceSearch(instance, StageTables(instance, layers))
         candidate = search.run(degrees, best)
         if candidate is not best:
             best, winner = candidate, search
     if best is None or winner is None:
-        return _infeasible(instance, started)
+        seconds = time.perf_counter() - started
+        return Solution(False, None, None, None, None, (), seconds, _shortage(instance))
     stages = winner.stages(best)
     return Solution(
         feasible=True,
@@ -244,9 +244,13 @@ def solve(instance: Instance) -> Solution:
     )
 
 
-def _infeasible(instance: Instance, started: float) -> Solution:
-    seconds = time.perf_counter() - started
-    return Solution(False, None, None, None, None, (), seconds, shortage(instance))
+def _fitting(instance: Instance) -> list[Layers]:
+    """Return the widths of which one stage at least fits the devices."""
+    return [
+        layers
+        for layers in instance.widths
+        if instance.stage_devices(layers.width) <= instance.devices
+    ]
 
 
 class _InstanceSearch:
@@ -284,13 +288,10 @@ class _InstanceSearch:
 
     def _largest_loads(self, position: int, span: int, behind: FloatArray) -> FloatArray:
         """Largest load of stage [w-1, i] at `position` and the best stages behind it."""
-        padded = np.concatenate((behind[1:], np.full(span, np.inf)))
-        following = np.lib.stride_tricks.sliding_window_view(padded, self._tables.count)[:span]
-        loads = self._tables.loads(
-            position, span, self._levels[position], self._levels[position - 1]
-        )
-        largest: FloatArray = np.maximum(loads, following)
-        needs = self._tables.memory(position, span)
+        tables, levels = self._tables, self._levels
+        loads = tables.loads(position, span, levels[position], levels[position - 1])
+        largest: FloatArray = np.maximum(loads, tables.following(behind, span))
+        needs = tables.memory(position, span)
         largest[exceeds(needs, self._instance.memory_bytes)] = np.inf
         return largest
 
@@ -346,3 +347,55 @@ class _InstanceSearch:
             load=float(loads[row, first]),
             memory_bytes=float(self._tables.memory(position, row + 1)[row, first]),
         )
+
+
+def least_memory(instance: Instance, layers: Layers) -> tuple[float, int]:
+    """Return bytes per device of the least demanding pipeline of one width.
+
+    The smallest memory that any plan needs on its fullest device is itself a chain program, that of
+    `solve` with bytes in the place of loads.
+
+    Parameters
+    ----------
+    instance : Instance
+    layers : Layers
+        One of the instance's widths, of which at least one stage fits the devices.
+
+    Returns
+    -------
+    float, int
+        The smallest possible need of the fullest device, and the fewest stages that
+        attain it.
+    """
+    tables = StageTables(instance, layers)
+    least, stages = np.inf, 0
+    behind = np.full(tables.count + 1, np.inf)
+    behind[-1] = 0.0
+    most = instance.devices // instance.stage_devices(layers.width)
+    for position in range(1, min(tables.count, most) + 1):
+        span = tables.span(memory=least)
+        needs = np.maximum(tables.memory(position, span), tables.following(behind, span))
+        behind[:-1] = needs.min(axis=0)
+        behind[-1] = np.inf
+        if behind[0] < least:
+            least, stages = float(behind[0]), position
+    return least, stages
+
+
+def _shortage(instance: Instance) -> str:
+    """Return one sentence on what an instance without a placement is short of."""
+    fitting = _fitting(instance)
+    if not fitting:
+        fewest = instance.stage_devices(instance.widths[0].width)
+        return (
+            f"Devices: one stage takes at least {fewest:,} (tensor width times ep_degree times "
+            f"cp_degree), but there are {instance.devices:,}."
+        )
+    needs = [(*least_memory(instance, layers), layers.width) for layers in fitting]
+    need, stages, width = min(needs)
+    return (
+        f"Memory: the least demanding placement (tensor width {width}, {plural(stages, 'stage')}) "
+        f"needs {humanise_bytes(need)} on its fullest "
+        f"device, {humanise_bytes(need - instance.memory_bytes)} more than the "
+        f"{humanise_bytes(instance.memory_bytes)} there are."
+    )

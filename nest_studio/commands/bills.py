@@ -1,0 +1,351 @@
+"""Commands on what a fabric is built of and costs: ``bom``, ``bill`` and ``cables``."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from nest_core.documents.overrides import settings
+from nest_core.documents.text import table
+from nest_core.documents.units import format_money, humanise
+from nest_studio.commands.output import JsonFlag, Sets, emit, emit_parts
+
+if TYPE_CHECKING:
+    from nest_core.bill.cables import Cable
+    from nest_core.studies.whole_bill import WholeBill
+
+__all__ = ["again_of", "bill", "bom", "cables"]
+
+
+def bom(
+    fabric: Annotated[str, typer.Argument(help="Fabric preset or file.")],
+    prices: Annotated[
+        str, typer.Option(help="Price list: a preset or a TOML file, whole or with a base.")
+    ] = "2026",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="KEY=VALUE over the price list; the value is TOML."),
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Count and price the switches, cards, transceivers and cables of a fabric."""
+    from dataclasses import asdict
+
+    from nest_core.bill.bill import bill
+    from nest_core.bill.prices import load_prices
+    from nest_core.network import collapse
+    from nest_core.network.bisection import bisection_Bps
+    from nest_core.scenario import load_fabric
+
+    specification = load_fabric(fabric)
+    parts = bill(specification, load_prices(prices, settings or (), Path()))
+    fields = {
+        "name": parts.name,
+        "prices": parts.prices,
+        "switches": _summed((total.role, total.count) for total in parts.switches),
+        "links": _summed((total.tier, total.count) for total in parts.links),
+        "nics": parts.nics,
+        "transceivers": parts.transceivers,
+        "transceiver_modules": parts.modules,
+        "cables": parts.cables,
+        "cables_by_kind": _summed(
+            (run.kind, run.count) for total in parts.links for run in total.runs
+        ),
+        "price_usd": parts.price_usd.typical,
+        "price_usd_low": parts.price_usd.low,
+        "price_usd_high": parts.price_usd.high,
+        "power_w": parts.power_W.typical,
+        "power_w_low": parts.power_W.low,
+        "power_w_high": parts.power_W.high,
+        "bisection_Bps": bisection_Bps(specification, collapse(specification)),
+        "switch_ports": [asdict(total) for total in parts.switches],
+        "link_tiers": [asdict(total) for total in parts.links],
+        "lines": [asdict(line) for line in parts.lines],
+        "nodes": parts.nodes,
+        "racks": parts.racks,
+        "network_racks": parts.network_racks,
+        "nodes_per_rack": parts.nodes_per_rack,
+        "node_power_w": parts.node_power_W,
+        "rack_power_w": parts.rack_power_W,
+        "server": parts.server,
+        "checks": list(parts.checks),
+    }
+    emit(fields, as_json, _bom_text)
+
+
+def _summed(counts: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """Return counts of one name together."""
+    sums: Counter[str] = Counter()
+    for name, count in counts:
+        sums[name] += count
+    return dict(sums)
+
+
+def _bom_text(fields: Mapping[str, Any]) -> str:
+    bisection = fields["bisection_Bps"]
+    rows = [
+        [
+            line["item"],
+            line["place"],
+            f"{line['count']:,}",
+            f"{line['price_usd']['typical']:,.0f}" if line["priced"] else "no source",
+            f"{line['price_usd']['low']:,.0f}",
+            f"{line['price_usd']['high']:,.0f}",
+            f"{line['power_W']['typical']:,.0f}",
+            "estimate" if line["estimate"] else "listed",
+        ]
+        for line in fields["lines"]
+    ]
+    rows.append(
+        [
+            "together",
+            "",
+            "–",
+            f"{fields['price_usd']:,.0f}",
+            f"{fields['price_usd_low']:,.0f}",
+            f"{fields['price_usd_high']:,.0f}",
+            f"{fields['power_w']:,.0f}",
+            "",
+        ]
+    )
+    header = ["part", "for", "number", "price, $", "low, $", "high, $", "power, W", "figures"]
+    lines = [
+        f"{fields['name']}, price list {fields['prices']}",
+        "",
+        table(header, rows),
+        "",
+        f"{fields['nics']:,} NICs, {fields['cables']:,} cables, {fields['transceivers']:,} "
+        f"transceivers in {fields['transceiver_modules']:,} modules",
+        "bisection unknown"
+        if bisection is None
+        else f"bisection {bisection / 1e12:,.4g} TB/s, one direction",
+        f"{fields['racks']:,} racks of {fields['nodes_per_rack']} {fields['server']}, "
+        f"{fields['rack_power_w'] / 1e3:,.4g} kW each, and {fields['network_racks']:,} of switches",
+        *(f"! {check}" for check in fields["checks"]),
+    ]
+    return "\n".join(lines)
+
+
+def bill(
+    design: Annotated[str, typer.Argument(help="Scenario or fabric: a preset or a file.")],
+    sets: Sets = None,
+    prices: Annotated[
+        str | None, typer.Option(help="Price list: a preset or a TOML file, whole or with a base.")
+    ] = None,
+    compare: Annotated[
+        str | None,
+        typer.Option(
+            help="Designs beside each other, by commas: ratios (1:1,2:1), topologies of this size "
+            "(rail-only, torus, …), fabrics."
+        ),
+    ] = None,
+    tokens: Annotated[float | None, typer.Option(help="Of the training run.")] = None,
+    order: Annotated[
+        str, typer.Option(help="Compared designs by price, days or failure.")
+    ] = "price",
+    sheet: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also write the decision sheet of compared scenarios, an HTML file to print; "
+            "with failed switches where --order failure plans them."
+        ),
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """The whole bill of a scenario or a fabric, line by line, and its break-evens."""
+    from nest_core.scenario import scenario_or_fabric
+    from nest_core.studies.break_evens import with_break_evens
+    from nest_core.studies.designs import whole_bills
+    from nest_core.studies.ordering import ordered
+    from nest_studio.commands.watching import watched
+
+    changes = settings(sets or ())
+    if prices is not None:  # a file of the person's, wherever the scenario's file is
+        changes["prices"] = str(Path(prices).absolute()) if prices.endswith(".toml") else prices
+    others = [] if compare is None else [part.strip() for part in compare.split(",")]
+    first_design = scenario_or_fabric(design, changes, Path())
+    with watched() as (_, stop):
+        bills = whole_bills(
+            first_design, others, tokens=tokens, failures=order == "failure", stop=stop
+        )
+    if sheet is not None:
+        _write(sheet, bills, again_of(design, sets or (), prices, compare, tokens, order))
+    first, *_ = bills
+    rows = ordered(bills, order) if others else ()
+    fields = first.to_json() | {
+        "break_even": [
+            {
+                "quantity": entry.quantity,
+                "value": entry.value,
+                "low": entry.low,
+                "high": entry.high,
+                "winner": entry.winner,
+                "sentence": entry.sentence,
+            }
+            for entry in with_break_evens(bills)
+        ],
+        "compared": [entry.to_json() for entry in bills] if others else [],
+        "order": [asdict(row) for row in rows],
+    }
+    emit(fields, as_json, _bill_text)
+
+
+def again_of(
+    design: str,
+    sets: Sequence[str],
+    prices: str | None,
+    compare: str | None,
+    tokens: float | None,
+    order: str,
+) -> str:
+    """Return the command that makes a sheet again, as one types it."""
+    words = ["nest-studio", "bill", design]
+    for setting in sets:
+        words += ["--set", setting]
+    given = (("--prices", prices), ("--compare", compare))
+    words += [word for name, value in given if value is not None for word in (name, value)]
+    words += [] if tokens is None else ["--tokens", f"{tokens:.10g}"]
+    words += [] if order == "price" else ["--order", order]
+    return shlex.join([*words, "--sheet", "FILE.html"])
+
+
+def _write(file: Path, bills: Sequence[WholeBill], again: str) -> None:
+    from datetime import datetime
+
+    from nest_core.documents.files import write_file
+    from nest_core.report.sheet import decision_sheet
+
+    write_file(file, decision_sheet(bills, again, datetime.now()), "--sheet")
+
+
+def _bill_text(fields: Mapping[str, Any]) -> str:
+    parts = [
+        f"{fields['name']}, {fields['devices']:,} devices, price list {fields['prices']}",
+        "",
+        _lines(fields["lines"]),
+        "",
+        *_figures(fields),
+    ]
+    parts += ["", *(entry["sentence"] for entry in fields["break_even"])]
+    if fields["order"]:
+        rows = [
+            [row["rank"], row["name"], row["text"], row["note"], ", ".join(row["ties"]) or None]
+            for row in fields["order"]
+        ]
+        parts += ["", table(["rank", "design", "figure", "", "ties with"], rows)]
+    parts += ["", "Sources of prices:"]
+    sources = {line["source"]: line["name"] for line in reversed(fields["lines"])}
+    parts += [f"  {name}: {source}" for source, name in reversed(sources.items())]
+    parts += ["", *fields["assumed"], *(f"! {check}" for check in fields["checks"])]
+    parts += [
+        f"! {entry['name']}: {entry['caveat']}"
+        for entry in fields["compared"] or [fields]
+        if entry["caveat"]
+    ]
+    return "\n".join(parts)
+
+
+def _lines(lines: Sequence[Mapping[str, Any]]) -> str:
+    rows = [
+        [
+            line["part"],
+            line["name"],
+            f"{line['count']:,}",
+            line["unit"],
+            None if line["unit_usd"] is None else f"{line['unit_usd'][1]:,.6g}",
+            "no source" if line["usd"] is None else f"{line['usd']:,.0f}",
+            line["usd_range"] and f"{line['usd_range'][0]:,.0f} to {line['usd_range'][2]:,.0f}",
+            None if line["power_w"] is None else f"{line['power_w']:,.0f}",
+            None if line["failures_per_year"] is None else f"{line['failures_per_year']:.3g}",
+        ]
+        for line in lines
+    ]
+    header = ["part", "item", "number", "of", "each, $", "all, $", "low to high, $", "power, W"]
+    return table([*header, "failures a year"], rows)
+
+
+def _figures(fields: Mapping[str, Any]) -> list[str]:
+    low, typical, high = fields["total_usd_range"]
+    lines = [
+        f"together {format_money(typical)} ({format_money(low)} to {format_money(high)}) over "
+        f"{fields['years']:g} years, at most {humanise(fields['power_w'], 'W')}"
+    ]
+    if fields["missing"]:
+        lines.append(f"without {', '.join(fields['missing'])}: no source")
+    hourly = fields["usd_per_gpu_hour_range"]
+    if hourly:
+        sold = fields["sold_share"]
+        share = "every hour used" if sold is None else f"{100 * sold:.3g} % of the hours sold"
+        lines.append(
+            f"${hourly[1]:.2f} (${hourly[0]:.2f} to ${hourly[2]:.2f}) per accelerator-hour, {share}"
+        )
+    cost = fields["usd_per_million_tokens_range"]
+    if cost:
+        lines.append(f"${cost[1]:.3g} (${cost[0]:.3g} to ${cost[2]:.3g}) per million tokens")
+    if fields["tokens_per_kwh"]:
+        lines.append(f"{humanise(fields['tokens_per_kwh'])} tokens per kWh")
+    run = fields["training"]
+    if run:
+        low, high = run["days_range"]
+        price = "" if run["usd"] is None else f" and {format_money(run['usd'])}"
+        lines.append(
+            f"{humanise(run['tokens'])} tokens take {run['days']:.3g} days ({low:.3g} to "
+            f"{high:.3g}){price}"
+        )
+    if fields["gap"]:
+        lines.append(f"plan not proven: up to {100 * fields['gap']:.3g} % from the best")
+    if fields["reason"]:
+        lines.append(f"no plan: {fields['reason']}")
+    return lines
+
+
+def cables(
+    fabric: Annotated[str, typer.Argument(help="Fabric preset or file.")],
+    format_: Annotated[
+        Literal["csv", "netbox"],
+        typer.Option("--format", help="Every column, or those of NetBox's bulk import of cables."),
+    ] = "csv",
+    prices: Annotated[
+        str, typer.Option(help="Price list, whose floor gives the lengths: a preset or a file.")
+    ] = "2026",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="KEY=VALUE over the price list; the value is TOML."),
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """List every cable of a fabric: from port to port, its kind and its length."""
+    from nest_core.bill.cables import cable_schedule, csv_lines
+    from nest_core.bill.prices import load_prices
+    from nest_core.scenario import load_fabric
+
+    specification = load_fabric(fabric)
+    schedule = cable_schedule(specification, load_prices(prices, settings or (), Path()))
+    if not as_json:
+        emit_parts(csv_lines(schedule.cables, format_))
+        return
+    head = {
+        "name": specification.name,
+        "count": schedule.count,
+        "tiers": dict(schedule.tiers),
+        "notes": list(schedule.notes),
+    }
+    emit_parts(_object(json.dumps(head), schedule.cables))
+
+
+def _object(head: str, rows: Iterable[Cable]) -> Iterator[str]:
+    """Return one JSON object on one line, its rows written as they are made."""
+    from nest_core.bill.cables import COLUMNS
+
+    texts = (json.dumps(dict(zip(COLUMNS, row.cells(), strict=True))) for row in rows)
+    yield f'{head[:-1]}, "cables": ['
+    yield from chain(islice(texts, 1), (f", {text}" for text in texts))
+    yield "]}\n"

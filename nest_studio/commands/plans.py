@@ -1,0 +1,274 @@
+"""Commands on plans: ``plan``, ``price``, ``place``, ``export`` and ``memory``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nest_core.documents.errors import InputError
+from nest_core.documents.overrides import settings
+from nest_core.documents.text import plain, table
+from nest_core.documents.units import GIB
+from nest_studio.commands.output import JsonFlag, Sets, emit, show
+
+if TYPE_CHECKING:
+    from nest_core.costs import Memory, Stage
+
+__all__ = ["export", "memory", "place", "plan", "price"]
+
+
+def plan(
+    scenario: Annotated[str, typer.Argument(help="Scenario preset or file (TOML).")],
+    sets: Sets = None,
+    top: Annotated[int | None, typer.Option(help="How many of the best points to print.")] = None,
+    audit: Annotated[int, typer.Option(help="Solve this many excluded points at random.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the audit's draw.")] = 0,
+    draws: Annotated[
+        int, typer.Option(help="Draws of what is not known exactly, each searched anew.")
+    ] = 0,
+    as_json: JsonFlag = False,
+) -> None:
+    """Plan a scenario under the studio's own costs."""
+    import nest_core as nest
+    from nest_core.api.answer import answer, with_draws
+    from nest_core.api.fields import plan_text
+    from nest_core.planner import audit as audit_search
+    from nest_core.planner import head_room_steps, shadow_prices
+    from nest_core.studies.draw_search import checked_draws
+    from nest_studio.commands.watching import tell_share, watched
+    from nest_studio.jobs.pools import cores, processes
+    from nest_studio.server.system import peak_bytes
+
+    if not 0 <= audit <= 100_000:
+        raise InputError("--audit", "must lie between 0 and 100,000", audit, "give another number")
+    if seed < 0:
+        raise InputError("--seed", "must not be negative", seed, "give another number")
+    checked_draws(draws, "--draws")
+    changes = settings(sets or ()) | ({} if top is None else {"search.top": top})
+    values = nest.load(scenario, changes).values
+    with watched() as (progress, stop):
+        problem = values.problem()
+        result = answer(values, problem=problem, progress=progress, stop=stop)
+        if draws:
+            with processes(cores()) as pool:  # which hears no interrupt: this process does
+                result = with_draws(
+                    result, problem, draws, pool=pool, progress=tell_share, stop=stop
+                )
+    fields = result.to_json()
+    fields["shadow_prices"] = fields["head_room"] = None
+    best = result.result.best
+    if best and result.result.certificate.proven:
+        limit, plans = values.time_limit_s, (best, *result.result.alternatives)
+        fields["shadow_prices"] = shadow_prices(problem, values.space, best.iteration_s, limit)
+        steps = head_room_steps(problem, values.space, plans, limit)
+        fields["head_room"] = [step.to_json(best.iteration_s) for step in steps]
+    if audit:
+        checked = audit_search(problem, values.space, result.result, audit, seed)
+        fields["audit"] = {
+            "solved": checked.solved,
+            "infeasible": checked.infeasible,
+            "violations": [repr(point) for point in checked.violations],
+        }
+    fields["peak_memory_bytes"] = peak_bytes()
+    emit(fields, as_json, plan_text)
+
+
+def price(
+    scenario: Annotated[str, typer.Argument(help="Scenario preset or file (TOML).")],
+    plan: Annotated[str, typer.Option(help="JSON file, dp=8,tp=4,… or a Megatron-LM command.")],
+    placement: Annotated[
+        Path | None, typer.Option(help="Its rank mapping: CSV or JSON, see place.")
+    ] = None,
+    sets: Sets = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Price a plan on a scenario, term by term beside the best plan."""
+    import nest_core as nest
+
+    show(nest.price(nest.load(scenario, settings(sets or ())), plan, placement=placement), as_json)
+
+
+def place(
+    scenario: Annotated[str, typer.Argument(help="Scenario preset or file (TOML).")],
+    plan: Annotated[
+        str | None,
+        typer.Option(
+            help="JSON file, dp=8,tp=4,… or a Megatron-LM command; the best plan by default."
+        ),
+    ] = None,
+    placement: Annotated[Path | None, typer.Option(help="Its rank mapping: CSV or JSON.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Write the table here, as CSV or JSON by the ending.")
+    ] = None,
+    sets: Sets = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Name every device's rank, replica, stage and rank on each axis, all counted from 0."""
+    import nest_core as nest
+    from nest_core.documents.files import write_file
+
+    if placement is not None and plan is None:
+        raise InputError("--placement", "must come with --plan", str(placement), "add --plan")
+    if output is not None and output.suffix.lower() not in (".csv", ".json"):
+        raise InputError("--output", "must end in .csv or .json", str(output), "rename it")
+    mapping = nest.place(nest.load(scenario, settings(sets or ())), plan, placement=placement)
+    if output is None or mapping.plan is None:
+        show(mapping, as_json)
+        return
+    fields = mapping.to_json()
+    document = json.dumps(plain({"plan": fields["plan"], "placement": fields["placement"]})) + "\n"
+    text = document if output.suffix.lower() == ".json" else mapping.to_csv()
+    write_file(output, text, "--output")
+    words = f"{output}: {fields['devices']:,} devices"
+    emit(fields | {"output": str(output)}, as_json, lambda _: words)
+
+
+def export(
+    scenario: Annotated[str, typer.Argument(help="Scenario preset or file (TOML).")],
+    to: Annotated[
+        str,
+        typer.Option(help="megatron, nemo, deepspeed, torchtitan, slurm or astra-sim."),
+    ],
+    plan: Annotated[
+        str,
+        typer.Option(help="JSON file, dp=8,tp=4,… or a Megatron-LM command; without it, the best."),
+    ] = "",
+    placement: Annotated[
+        Path | None, typer.Option(help="Its rank mapping: CSV or JSON, see place.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Folder to write into; without it, files are printed.")
+    ] = None,
+    sets: Sets = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Export a plan, or say why the target cannot express it."""
+    import nest_core as nest
+
+    document = nest.load(scenario, settings(sets or ()))
+    bundle = nest.export(document, to, plan or None, placement=placement)
+    fields = bundle.to_json()
+    if output is not None:
+        files = {path.name: str(path) for path in bundle.write(output)}
+        fields |= {"files": files, "base64": [], "output": str(output)}
+    emit(fields, as_json, _export_text)
+
+
+def _export_text(fields: Mapping[str, Any]) -> str:
+    if fields["refused"]:
+        return f"refused: {fields['refused']}"
+    parts = []
+    if fields["output"]:
+        count = len(fields["files"])
+        names = sorted(fields["files"])[:12]
+        parts.append(
+            f"{count} file{'' if count == 1 else 's'} in {fields['output']}: "
+            + ", ".join(names)
+            + (", …" if count > 12 else "")
+        )
+    else:
+        parts += [
+            f"==> {name} <==\n{content}"
+            for name, content in fields["files"].items()
+            if name not in fields["base64"]
+        ]
+        if fields["base64"]:
+            parts.append(
+                f"{len(fields['base64'])} binary files are not printed: give --output a folder."
+            )
+    if not fields["feasible"]:
+        parts.append("note: the plan does not fit into memory.")
+    parts += [f"note: {note}" for note in fields["notes"]]
+    return "\n".join(parts)
+
+
+PARTS = ("weights", "gradients", "optimizer", "activations", "stash", "buffers")
+LINES = {
+    "working": "activations made again, gradients of activations",
+    "whole": "weights and new gradients of the layer that runs",
+    "step": "what the optimizer step needs beyond the passes",
+    "fragmentation": "held by the allocator beyond tensors",
+    "context": "driver and context",
+    "communicators": "buffers of the communication library",
+}
+
+
+def memory(
+    scenario: Annotated[str, typer.Argument(help="Scenario preset or file (TOML).")],
+    plan: Annotated[str, typer.Option(help="JSON file, dp=8,tp=4,… or Megatron-LM flags.")],
+    sets: Sets = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Memory of a plan on a scenario: bytes per stage and component."""
+    from nest_core.api.fields import memory_json
+    from nest_core.costs import price
+    from nest_core.costs.parse import read_plan
+    from nest_core.report.explain import check_heads
+    from nest_core.report.explain.other_stacks import name_stack_for_plan
+    from nest_core.scenario import load_scenario
+
+    values = load_scenario(scenario, sets or ())
+    problem = values.problem()
+    given = read_plan(
+        plan, problem.layers, problem.network.devices, whole_experts=not values.expert_tensor
+    )
+    check_heads(values.model, given)
+    report = name_stack_for_plan(values, price(values.problem(given.recompute), given))
+    fields: dict[str, object] = {
+        "feasible": report.feasible,
+        "reason": report.reason,
+        "memory_limit_bytes": report.memory_limit_bytes,
+        "fullest_bytes": max(stage.memory.total for stage in report.stages),
+        "memory": memory_json(values, report),
+        "communicators": max(given.stage_point(s).communicators for s in range(given.point.pp)),
+        "plan": given.to_json(),
+        "stages": [_stage(stage) for stage in report.stages],
+    }
+    emit(fields, as_json, _memory_text)
+
+
+def _stage(stage: Stage) -> dict[str, object]:
+    from nest_core.costs.memory import BUFFERS
+
+    parts: Memory = stage.memory
+    return {
+        "layers": [stage.first, stage.last],
+        "chunks": [list(virtual_stage) for virtual_stage in stage.virtual_stages],
+        "recompute": stage.recompute,
+        "memory_bytes": {part: getattr(parts, part) for part in PARTS},
+        "buffers_bytes": {part: getattr(parts, part) for part in BUFFERS},
+        "tensor_bytes": parts.tensors,
+        "total_bytes": parts.total,
+        "host_bytes": parts.host,
+    }
+
+
+def _memory_text(fields: Mapping[str, Any]) -> str:
+    rows = [
+        [
+            number,
+            f"{stage['layers'][0]}..{stage['layers'][1] - 1}",
+            stage["recompute"],
+            *(f"{stage['memory_bytes'][part] / GIB:.2f}" for part in PARTS),
+            f"{stage['total_bytes'] / GIB:.2f}",
+        ]
+        for number, stage in enumerate(fields["stages"], start=1)
+    ]
+    verdict = "fits" if fields["feasible"] else f"does not fit: {fields['reason']}"
+    limit = f"{fields['memory_limit_bytes'] / GIB:.1f} GiB per device"
+    fullest = max(fields["stages"], key=lambda stage: float(stage["total_bytes"]))
+    lines = [
+        [name, f"{size / GIB:.2f}", LINES[name]] for name, size in fullest["buffers_bytes"].items()
+    ]
+    head = ["stage", "layers", "recompute", *PARTS, "total"]
+    hosts = [stage["host_bytes"] / GIB for stage in fields["stages"]]
+    away = f"; {max(hosts):.2f} on the host for a device" if max(hosts) else ""
+    return (
+        f"{verdict}; {limit}\n{fields['memory']['words']}\n\n{table(head, rows)}\n\nGiB{away}\n\n"
+        + table(["buffers of the fullest", "GiB", "what it is"], lines)
+        + f"\n\n{fields['communicators']} communicators"
+    )
