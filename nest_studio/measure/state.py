@@ -171,8 +171,8 @@ def start_anew() -> None:
     measure_page().put(Measurements(FIRST_NAME))
 
 
-def keep_as(name: str, fit: FitAnswer, over: bool) -> bool:
-    """Keep what the session works on under a name, with the stack fitted to it.
+def keep_as(name: str, fit: FitAnswer, over: bool) -> None:
+    """Keep what the session works on under a name, with the stack fitted to it; for callbacks.
 
     Parameters
     ----------
@@ -192,8 +192,6 @@ def keep_as(name: str, fit: FitAnswer, over: bool) -> bool:
         measure_page().put(measurements)
         if st.session_state.get(KEPT_AS) is None and fit.stack:
             st.session_state[KEPT_AS] = measurements.name
-        return True
-    return False
 
 
 def rename_kept(name: str, to: str) -> None:

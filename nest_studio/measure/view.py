@@ -36,6 +36,7 @@ from nest_studio.measure.state import (
     keep_as,
     kept_names,
     leave_out,
+    measure_page,
     open_kept,
     rename_kept,
     start_anew,
@@ -327,7 +328,8 @@ def _export(measurements: Measurements, fit: FitAnswer | None) -> None:
 def _use(scenario: Scenario, fit: FitAnswer) -> None:
     """Keep the stack under its name, and have the scenario planned under it."""
     name = current().name
-    if keep_as(name, fit, over=True):
+    keep_as(name, fit, over=True)
+    if not measure_page().problem:
         stack = {**(fit.stack or {}), "name": name}
         open_plan(Scenario(scenario.document, {**scenario.overrides, "stack": stack}))
 

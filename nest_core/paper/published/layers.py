@@ -188,5 +188,7 @@ def _layers(
 ) -> Layers:
     position = {layer: index for index, layer in enumerate(order)}
     links = ((position[source], position[end], size) for (source, end), size in edges.items())
-    figures = (tuple(nodes[layer][figure] for layer in order) for figure in _FIGURES)
-    return Layers(width, *figures, tuple(sorted(links)))
+    forward, backward, parameters, activations = (
+        tuple(nodes[layer][figure] for layer in order) for figure in _FIGURES
+    )
+    return Layers(width, forward, backward, parameters, activations, tuple(sorted(links)))
