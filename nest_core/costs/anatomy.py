@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from nest_core.costs.tables import element_bytes
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.documents.presets import kept_per_edition
 from nest_core.documents.units import humanise, humanise_bytes, humanise_seconds
 from nest_core.hardware import Accelerator, seconds
@@ -255,26 +255,29 @@ def anatomy(
         If the model has no such layer, or a degree does not divide what it must.
     """
     kinds = [name for name, _ in model.runs]
-    if kind not in kinds:
-        raise InputError(
-            "layer", f"must be one that {model.name} has", kind, f"pick {', '.join(kinds)}"
-        )
+    require(
+        kind in kinds,
+        "layer",
+        f"must be one that {model.name} has",
+        kind,
+        f"pick {', '.join(kinds)}",
+    )
     recompute = recomputation(recompute)
     recompute = "full" if method_of(recompute)[0] else recompute
-    if precision not in accelerator.precisions:
-        raise InputError(
-            "precision",
-            f"must be one that {accelerator.name} computes in",
-            precision,
-            "pick " + ", ".join(accelerator.precisions),
-        )
-    if element_bytes(precision) != strategy.width:
-        raise InputError(
-            "strategy.width",
-            f"must be the bytes of an element in {precision}",
-            strategy.width,
-            f"give {element_bytes(precision):g}",
-        )
+    require(
+        precision in accelerator.precisions,
+        "precision",
+        f"must be one that {accelerator.name} computes in",
+        precision,
+        "pick " + ", ".join(accelerator.precisions),
+    )
+    require(
+        element_bytes(precision) == strategy.width,
+        "strategy.width",
+        f"must be the bytes of an element in {precision}",
+        strategy.width,
+        f"give {element_bytes(precision):g}",
+    )
     graph = layer_graph(model, kind, strategy)
     at = sizes(model, strategy.micro_batch, strategy.sequence)
     entries = operators(graph, at, strategy.width)

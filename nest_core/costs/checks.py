@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from nest_core.costs.plan import SCHEDULES, Plan, Point
 from nest_core.costs.problem import Problem
 from nest_core.costs.schedules import DELAYS
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 
 __all__ = ["check_offload", "check_plan"]
 
@@ -17,48 +17,46 @@ _DEGREES = ("tp", "cp", "ep", "etp", "dp", "pp", "micro_batch", "interleave")
 def check_plan(problem: Problem, plan: Plan) -> None:
     """Refuse plans that do not exist on this problem; InputError names the field."""
     point = plan.point
-    if plan.strategies and len(plan.strategies) != point.pp:
-        raise InputError(
-            "plan.stage_strategies",
-            f"must name one strategy for each of {point.pp} stages",
-            len(plan.strategies),
-            "give one per stage, or none",
-        )
+    require(
+        not plan.strategies or len(plan.strategies) == point.pp,
+        "plan.stage_strategies",
+        f"must name one strategy for each of {point.pp} stages",
+        len(plan.strategies),
+        "give one per stage, or none",
+    )
     _check_devices(problem, plan)
     _check_degrees(problem, point)
     _check_schedule(problem, point)
     _check_strategies(problem, plan)
     layers, virtual_stages = problem.layers, point.pp * point.interleave
-    if virtual_stages > layers:
-        raise InputError(
-            "plan.pp" if point.interleave == 1 else "plan.interleave",
-            f"must leave a layer for each virtual stage of the {layers} layers",
-            virtual_stages,
-            "lower it",
-        )
+    require(
+        virtual_stages <= layers,
+        "plan.pp" if point.interleave == 1 else "plan.interleave",
+        f"must leave a layer for each virtual stage of the {layers} layers",
+        virtual_stages,
+        "lower it",
+    )
     rising = all(a < b for a, b in zip(plan.cuts, plan.cuts[1:], strict=False))
-    if (
-        len(plan.cuts) != virtual_stages + 1
-        or plan.cuts[0] != 0
-        or plan.cuts[-1] != layers
-        or not rising
-    ):
-        raise InputError(
-            "plan.cuts",
-            f"must rise from 0 to {layers} in {virtual_stages} steps",
-            list(plan.cuts),
-            "give the first layer of every "
-            + ("stage" if point.interleave == 1 else "virtual stage")
-            + " and the total",
-        )
+    require(
+        len(plan.cuts) == virtual_stages + 1
+        and plan.cuts[0] == 0
+        and (plan.cuts[-1] == layers)
+        and rising,
+        "plan.cuts",
+        f"must rise from 0 to {layers} in {virtual_stages} steps",
+        list(plan.cuts),
+        "give the first layer of every "
+        + ("stage" if point.interleave == 1 else "virtual stage")
+        + " and the total",
+    )
     *lean, last = problem.recomputations
-    if len(plan.recompute) != point.pp or not set(plan.recompute) <= set(problem.recomputations):
-        raise InputError(
-            "plan.recompute",
-            f"must name {', '.join(lean)} or {last} for {point.pp} stages",
-            list(plan.recompute),
-            "correct it",
-        )
+    require(
+        len(plan.recompute) == point.pp and set(plan.recompute) <= set(problem.recomputations),
+        "plan.recompute",
+        f"must name {', '.join(lean)} or {last} for {point.pp} stages",
+        list(plan.recompute),
+        "correct it",
+    )
     if plan.offload.activations:
         check_offload(plan.recompute, (point.schedule,))
 
@@ -77,105 +75,113 @@ def check_offload(
         ("recompute", methods, recompute, "none"),
         ("schedule", unfit_free, schedules, "no zero-bubble schedule"),
     ):
-        if not some or (field == "plan" and len(some) < len(all_of_it)):
-            raise InputError(
-                f"{field}.{name}",
-                f"must be {rule} where activations are offloaded",
-                list(all_of_it),
-                "offload the optimizer alone, or change it",
-            )
+        require(
+            some and (field != "plan" or len(some) >= len(all_of_it)),
+            f"{field}.{name}",
+            f"must be {rule} where activations are offloaded",
+            list(all_of_it),
+            "offload the optimizer alone, or change it",
+        )
     return methods, unfit_free
 
 
 def _check_devices(problem: Problem, plan: Plan) -> None:
     devices, point = problem.network.devices, plan.point
-    if plan.devices_used > devices:
-        raise InputError(
-            "plan",
-            f"must use at most the fabric's {devices} devices",
-            plan.devices_used,
-            "lower dp, tp or pp" if point.cp == 1 else "lower dp, tp, cp or pp",
-        )
+    require(
+        plan.devices_used <= devices,
+        "plan",
+        f"must use at most the fabric's {devices} devices",
+        plan.devices_used,
+        "lower dp, tp or pp" if point.cp == 1 else "lower dp, tp, cp or pp",
+    )
 
 
 def _check_degrees(problem: Problem, point: Point) -> None:
     for field in _DEGREES:
-        if getattr(point, field) < 1:
-            raise InputError(
-                f"plan.{field}", "must be at least 1", getattr(point, field), "correct it"
-            )
-    if point.zero not in (0, 1, 2, 3):
-        raise InputError("plan.zero", "must be 0, 1, 2 or 3", point.zero, "pick a ZeRO stage")
+        require(
+            getattr(point, field) >= 1,
+            f"plan.{field}",
+            "must be at least 1",
+            getattr(point, field),
+            "correct it",
+        )
+    require(
+        point.zero in (0, 1, 2, 3),
+        "plan.zero",
+        "must be 0, 1, 2 or 3",
+        point.zero,
+        "pick a ZeRO stage",
+    )
     _check_experts(point)
     _check_zero_group(point)
-    if problem.pad_batch and not problem.divides(point.dp, point.micro_batch):
-        raise InputError(
-            "plan.micro_batch",
-            f"must not exceed a replica's share of the batch of {problem.batch}, rounded up, and "
-            f"dp = {point.dp} not the batch",
-            point.micro_batch,
-            "lower it, or dp",
-        )
-    if not problem.divides(point.dp, point.micro_batch):
-        raise InputError(
-            "plan.dp",
-            f"times micro_batch = {point.micro_batch} must divide the batch of {problem.batch}",
-            point.dp,
-            "choose another dp or micro_batch, or set search.pad_batch = true",
-        )
+    require(
+        not problem.pad_batch or problem.divides(point.dp, point.micro_batch),
+        "plan.micro_batch",
+        f"must not exceed a replica's share of the batch of {problem.batch}, rounded up, and "
+        f"dp = {point.dp} not the batch",
+        point.micro_batch,
+        "lower it, or dp",
+    )
+    require(
+        problem.divides(point.dp, point.micro_batch),
+        "plan.dp",
+        f"times micro_batch = {point.micro_batch} must divide the batch of {problem.batch}",
+        point.dp,
+        "choose another dp or micro_batch, or set search.pad_batch = true",
+    )
 
 
 def _check_experts(point: Point) -> None:
     ranks = point.tp * point.sharers
-    if point.etp == point.tp and point.sharers % point.ep:
-        raise InputError(
-            "plan.ep",
-            f"must divide dp x cp = {point.sharers}",
-            point.ep,
-            "choose a divisor, another dp, or an etp under tp",
-        )
-    if ranks % (point.ep * point.etp):
-        raise InputError(
-            "plan.etp",
-            f"times ep = {point.ep} must divide tp x cp x dp = {ranks}",
-            point.etp,
-            "choose another etp or ep",
-        )
-    if point.etp != point.tp > 1 and not point.sp:
-        raise InputError(
-            "plan.etp",
-            f"must be tp = {point.tp} without sequence parallelism, as all tp ranks then hold the "
-            "same tokens",
-            point.etp,
-            "set sp, or leave etp out",
-        )
+    require(
+        point.etp != point.tp or point.sharers % point.ep == 0,
+        "plan.ep",
+        f"must divide dp x cp = {point.sharers}",
+        point.ep,
+        "choose a divisor, another dp, or an etp under tp",
+    )
+    require(
+        ranks % (point.ep * point.etp) == 0,
+        "plan.etp",
+        f"times ep = {point.ep} must divide tp x cp x dp = {ranks}",
+        point.etp,
+        "choose another etp or ep",
+    )
+    require(
+        point.etp == point.tp or point.tp == 1 or point.sp,
+        "plan.etp",
+        f"must be tp = {point.tp} without sequence parallelism, as all tp ranks then hold the "
+        "same tokens",
+        point.etp,
+        "set sp, or leave etp out",
+    )
 
 
 def _check_zero_group(point: Point) -> None:
     if not point.zero_group:
         return
-    if point.zero == 0:
-        raise InputError(
-            "plan.zero_group",
-            "must be all at ZeRO 0, which shards nothing",
-            point.zero_group,
-            "leave it out, or set zero",
-        )
-    if not 1 < point.zero_group <= point.sharers or point.sharers % point.zero_group:
-        raise InputError(
-            "plan.zero_group",
-            f"must divide dp x cp = {point.sharers}, and be above 1",
-            point.zero_group,
-            "choose a divisor, or all",
-        )
-    if point.expert_sharers % point.instances:
-        raise InputError(
-            "plan.zero_group",
-            f"must leave instances, here {point.instances}, that divide the "
-            f"{point.expert_sharers} ranks that hold the same experts",
-            point.zero_group,
-            "choose a larger one, or a smaller ep",
-        )
+    require(
+        point.zero != 0,
+        "plan.zero_group",
+        "must be all at ZeRO 0, which shards nothing",
+        point.zero_group,
+        "leave it out, or set zero",
+    )
+    require(
+        1 < point.zero_group <= point.sharers and point.sharers % point.zero_group == 0,
+        "plan.zero_group",
+        f"must divide dp x cp = {point.sharers}, and be above 1",
+        point.zero_group,
+        "choose a divisor, or all",
+    )
+    require(
+        point.expert_sharers % point.instances == 0,
+        "plan.zero_group",
+        f"must leave instances, here {point.instances}, that divide the "
+        f"{point.expert_sharers} ranks that hold the same experts",
+        point.zero_group,
+        "choose a larger one, or a smaller ep",
+    )
 
 
 def _check_strategies(problem: Problem, plan: Plan) -> None:
@@ -189,57 +195,60 @@ def _check_strategies(problem: Problem, plan: Plan) -> None:
         return
     inner, outer = sorted((point.order.index("tp"), point.order.index("cp")))
     widths = {(strategy.tp, strategy.cp) for strategy in plan.strategies}
-    if len(widths) > 1 and inner < point.order.index("pp") < outer:
-        raise InputError(
-            "plan.order",
-            "must not name pp between tp and cp where stages differ in them",
-            list(point.order),
-            "a stage keeps its devices whatever it makes of tp and cp only then",
-        )
+    require(
+        len(widths) <= 1 or not inner < point.order.index("pp") < outer,
+        "plan.order",
+        "must not name pp between tp and cp where stages differ in them",
+        list(point.order),
+        "a stage keeps its devices whatever it makes of tp and cp only then",
+    )
 
 
 def _check_ragged(plan: Plan) -> None:
     point = plan.point
-    if set(point.order[:2]) != {"tp", "cp"}:
-        raise InputError(
-            "plan.order",
-            "must begin with tp and cp where stages differ in width",
-            list(point.order),
-            "name dp and pp after them",
-        )
-    if point.schedule == "interleaved":
-        raise InputError(
-            "plan.schedule",
-            "must not be interleaved where stages differ in width",
-            point.schedule,
-            "give 1f1b",
-        )
+    require(
+        set(point.order[:2]) == {"tp", "cp"},
+        "plan.order",
+        "must begin with tp and cp where stages differ in width",
+        list(point.order),
+        "name dp and pp after them",
+    )
+    require(
+        point.schedule != "interleaved",
+        "plan.schedule",
+        "must not be interleaved where stages differ in width",
+        point.schedule,
+        "give 1f1b",
+    )
 
 
 def _check_schedule(problem: Problem, point: Point) -> None:
-    if point.schedule not in SCHEDULES:
-        raise InputError(
-            "plan.schedule",
-            "must be one of the schedules",
-            point.schedule,
-            "pick " + ", ".join(SCHEDULES),
-        )
-    if point.interleave > 1 and point.pp == 1:
-        raise InputError(
-            "plan.interleave", "must be 1 without a pipeline", point.interleave, "raise pp"
-        )
-    if (point.schedule == "interleaved") != (point.interleave > 1):
-        raise InputError(
-            "plan.interleave",
-            "must be above 1 under the interleaved schedule and 1 under others",
-            point.interleave,
-            "give schedule=interleaved with at least 2 virtual stages per stage, or neither",
-        )
+    require(
+        point.schedule in SCHEDULES,
+        "plan.schedule",
+        "must be one of the schedules",
+        point.schedule,
+        "pick " + ", ".join(SCHEDULES),
+    )
+    require(
+        point.interleave <= 1 or point.pp != 1,
+        "plan.interleave",
+        "must be 1 without a pipeline",
+        point.interleave,
+        "raise pp",
+    )
+    require(
+        (point.schedule == "interleaved") == (point.interleave > 1),
+        "plan.interleave",
+        "must be above 1 under the interleaved schedule and 1 under others",
+        point.interleave,
+        "give schedule=interleaved with at least 2 virtual stages per stage, or neither",
+    )
     m = point.micro_batches(problem.batch)
-    if point.interleave > 1 and m % point.pp:
-        raise InputError(
-            "plan.pp",
-            f"must divide the {m} micro-batches of a replica when interleaved",
-            point.pp,
-            "choose another dp, micro_batch or pp",
-        )
+    require(
+        point.interleave <= 1 or m % point.pp == 0,
+        "plan.pp",
+        f"must divide the {m} micro-batches of a replica when interleaved",
+        point.pp,
+        "choose another dp, micro_batch or pp",
+    )

@@ -20,7 +20,7 @@ from typing import Any
 
 from nest_core.costs.megatron_job import JobFlags, read_job
 from nest_core.costs.shell import ends_values, may_hold_flags, script_words
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.workload.recomputation import MODULES, by_method, spelled
 
 __all__ = ["SHARDING", "Flags", "read_flags"]
@@ -148,10 +148,13 @@ def _told(
             continue
         name = flag.replace("_", "-")
         if name in _SWITCHES:
-            if equals:
-                raise InputError(
-                    "plan", "must give a switch no value", f"{flag}={given}", f"write {flag}"
-                )
+            require(
+                not equals,
+                "plan",
+                "must give a switch no value",
+                f"{flag}={given}",
+                f"write {flag}",
+            )
             _tell(settings, _SWITCHES[name], True, flag)
             continue
         values = [given] if equals else []
@@ -161,8 +164,7 @@ def _told(
             if others.setdefault(name, tuple(values)) != tuple(values):
                 raise InputError(flag, "must be given once", " ".join(values), "drop one of them")
             continue
-        if not values:
-            raise InputError("plan", "must give every flag its value", flag, "add it")
+        require(values, "plan", "must give every flag its value", flag, "add it")
         if name in _NUMBERS:
             _tell(settings, _NUMBERS[name], _number(flag, values[0]), flag)
         else:
@@ -196,10 +198,13 @@ def _recomputation(settings: Mapping[str, Any], modules: tuple[str, ...], flags:
     granularity = settings.get("granularity", "selective" if settings.get("selective") else None)
     if settings.get("selective") and granularity != "selective":
         raise _contradiction("--recompute-activations", f"--recompute-granularity {granularity}")
-    if granularity not in (None, "selective", "full"):
-        raise InputError(
-            "--recompute-granularity", "must be selective or full", granularity, "pick one"
-        )
+    require(
+        granularity in (None, "selective", "full"),
+        "--recompute-granularity",
+        "must be selective or full",
+        granularity,
+        "pick one",
+    )
     if granularity == "selective" and "method" in settings:
         raise _contradiction("--recompute-method", "selective recomputation")
     if settings.get("method") not in (None, "uniform", "block"):
@@ -272,10 +277,13 @@ def _instances(settings: Mapping[str, Any], flags: Flags) -> None:
     sharers = flags.fields["dp"] * flags.fields.get("cp", 1)
     if instances == 1:
         return
-    if sharers % instances:
-        raise InputError(
-            _SPELLED["instances"], f"must divide dp x cp = {sharers}", instances, "correct it"
-        )
+    require(
+        sharers % instances == 0,
+        _SPELLED["instances"],
+        f"must divide dp x cp = {sharers}",
+        instances,
+        "correct it",
+    )
     if "zero" not in flags.fields:
         flags.notes.append(f"{_SPELLED['instances']} does nothing without a sharded optimizer.")
     elif instances < sharers:
@@ -318,14 +326,14 @@ def _virtual_stages(settings: Mapping[str, Any], pp: int, layers: int) -> list[i
     total = blocks + len(counted)
     if "virtual_stage_blocks" in settings:
         size = settings["virtual_stage_blocks"]
-        if total % (pp * size):
-            raise InputError(
-                "--num-layers-per-virtual-pipeline-stage",
-                f"times pp = {pp} must divide the model's {total} blocks"
-                + (" and counted ends" if counted else ""),
-                size,
-                "choose a divisor",
-            )
+        require(
+            total % (pp * size) == 0,
+            "--num-layers-per-virtual-pipeline-stage",
+            f"times pp = {pp} must divide the model's {total} blocks"
+            + (" and counted ends" if counted else ""),
+            size,
+            "choose a divisor",
+        )
         parts = total // size
     else:
         parts = pp * settings.get("interleave", 1)
@@ -351,21 +359,21 @@ def _ends(settings: Mapping[str, Any], pp: int, blocks: int) -> list[int]:
     flags = " and ".join(
         _SPELLED[name] for name in ("first_blocks", "last_blocks") if name in settings
     )
-    if pp < 2 or rest < 0 or (rest % open_stages if open_stages else rest):
-        raise InputError(
-            flags,
-            f"must leave the other {open_stages} stages equal parts of {blocks} blocks",
-            ", ".join(map(str, fixed.values())),
-            "change them or the pipeline size",
-        )
+    require(
+        pp >= 2 and rest >= 0 and (not (rest % open_stages if open_stages else rest)),
+        flags,
+        f"must leave the other {open_stages} stages equal parts of {blocks} blocks",
+        ", ".join(map(str, fixed.values())),
+        "change them or the pipeline size",
+    )
     stages = [fixed.get(stage, rest // max(1, open_stages)) for stage in range(pp)]
-    if any(size % virtual for size in stages):
-        raise InputError(
-            "--num-virtual-stages-per-pipeline-rank",
-            "must divide the blocks of every stage",
-            virtual,
-            "change it or the ends",
-        )
+    require(
+        all(size % virtual == 0 for size in stages),
+        "--num-virtual-stages-per-pipeline-rank",
+        "must divide the blocks of every stage",
+        virtual,
+        "change it or the ends",
+    )
     virtual_stages = [size // virtual for _ in range(virtual) for size in stages]
     virtual_stages[0] += 1
     virtual_stages[-1] += 1
@@ -382,40 +390,48 @@ def _layout(text: str, pp: int, layers: int) -> list[int]:
             lambda hit: hit[1] * min(int(hit[2]), _MOST_PARTS // max(1, len(hit[1]))),
             plain,
         )
-    if "m" in plain:
-        raise InputError(flag, "must hold no multi-token prediction", text, "leave m out")
+    require("m" not in plain, flag, "must hold no multi-token prediction", text, "leave m out")
     virtual_stages = plain.split("|")
-    if len(plain) > _MOST_PARTS or not re.fullmatch(r"Et*L", plain.replace("|", "")):
-        raise InputError(
-            flag,
-            "must name the embedding E, blocks t and the loss L in their order",
-            text,
-            "write it as Megatron-LM does",
-        )
-    if plain.count("t") != layers - 2:
-        raise InputError(
-            flag, f"must hold the model's {layers - 2} blocks", plain.count("t"), "correct it"
-        )
-    if len(virtual_stages) % pp:
-        raise InputError(
-            flag, f"must have a multiple of pp = {pp} parts", len(virtual_stages), "correct it"
-        )
-    if not all(virtual_stages):
-        raise InputError(
-            flag, "must leave a layer for every part", text, "move a layer into the empty one"
-        )
+    require(
+        len(plain) <= _MOST_PARTS and re.fullmatch("Et*L", plain.replace("|", "")),
+        flag,
+        "must name the embedding E, blocks t and the loss L in their order",
+        text,
+        "write it as Megatron-LM does",
+    )
+    require(
+        plain.count("t") == layers - 2,
+        flag,
+        f"must hold the model's {layers - 2} blocks",
+        plain.count("t"),
+        "correct it",
+    )
+    require(
+        len(virtual_stages) % pp == 0,
+        flag,
+        f"must have a multiple of pp = {pp} parts",
+        len(virtual_stages),
+        "correct it",
+    )
+    require(
+        all(virtual_stages),
+        flag,
+        "must leave a layer for every part",
+        text,
+        "move a layer into the empty one",
+    )
     return [len(virtual_stage) for virtual_stage in virtual_stages]
 
 
 def _cuts(virtual_stages: Sequence[int], layers: int) -> tuple[int, ...]:
     cuts = (0, *accumulate(virtual_stages))
-    if cuts[-1] != layers or any(size < 1 for size in virtual_stages):
-        raise InputError(
-            "plan",
-            f"must leave layers for all {len(virtual_stages)} stages",
-            list(virtual_stages),
-            "use fewer stages",
-        )
+    require(
+        cuts[-1] == layers and (not any(size < 1 for size in virtual_stages)),
+        "plan",
+        f"must leave layers for all {len(virtual_stages)} stages",
+        list(virtual_stages),
+        "use fewer stages",
+    )
     return cuts
 
 

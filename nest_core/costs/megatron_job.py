@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 
 __all__ = ["JobFlags", "Setting", "read_job"]
 
@@ -250,17 +250,22 @@ def _assumed(flag: str, values: tuple[str, ...], words: Words) -> bool:
 
 def _size(flag: str, values: tuple[str, ...]) -> int:
     text = " ".join(values)
-    if not (text.isascii() and text.isdecimal() and len(text) < 9 and int(text) > 0):
-        raise InputError(
-            flag,
-            "must be a whole number from 1",
-            text or "nothing",
-            "write the number in place of the variable",
-        )
+    require(
+        text.isascii() and text.isdecimal() and (len(text) < 9) and (int(text) > 0),
+        flag,
+        "must be a whole number from 1",
+        text or "nothing",
+        "write the number in place of the variable",
+    )
     return int(text)
 
 
 def _factor(flag: str, text: str) -> float:
-    if not re.fullmatch(r"\d{1,6}(\.\d{1,6})?", text):
-        raise InputError(flag, "must be a positive number", text, "write the number")
+    require(
+        re.fullmatch("\\d{1,6}(\\.\\d{1,6})?", text),
+        flag,
+        "must be a positive number",
+        text,
+        "write the number",
+    )
     return float(text)

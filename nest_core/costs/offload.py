@@ -17,7 +17,7 @@ from functools import lru_cache
 import numpy as np
 
 from nest_core.costs.problem import LayerTable, Problem
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.network import FloatArray
 from nest_core.workload.offload import NO_OFFLOAD, Offload
 
@@ -34,17 +34,20 @@ def offloaded(problem: Problem, offload: Offload) -> Problem:
     """
     if offload == problem.offload:
         return problem
-    if problem.offload != NO_OFFLOAD:
-        raise InputError(
-            "plan.offload", f"must be {problem.offload.spelled} here", offload.spelled, "drop it"
-        )
-    if not problem.host_Bps:
-        raise InputError(
-            "accelerator.host_bandwidth_GBps",
-            "must be given where something is offloaded to the host",
-            "absent",
-            "override it with what a device's link to its host carries one way",
-        )
+    require(
+        problem.offload == NO_OFFLOAD,
+        "plan.offload",
+        f"must be {problem.offload.spelled} here",
+        offload.spelled,
+        "drop it",
+    )
+    require(
+        problem.host_Bps,
+        "accelerator.host_bandwidth_GBps",
+        "must be given where something is offloaded to the host",
+        "absent",
+        "override it with what a device's link to its host carries one way",
+    )
     state, stays = problem.state, 1.0 - offload.optimizer
     result = replace(
         problem,

@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.network import FloatArray
 
 __all__ = ["IDEAL_OVERLAP", "NO_OVERLAP", "Overlap"]
@@ -56,10 +56,13 @@ class Overlap:
     def __post_init__(self) -> None:
         for field in ("tp", "pp", "dp", "slowdown"):
             value = getattr(self, field)
-            if not 0.0 <= value <= 1.0:
-                raise InputError(
-                    f"overlap.{field}", "must lie between 0 and 1", value, "correct it"
-                )
+            require(
+                0.0 <= value <= 1.0,
+                f"overlap.{field}",
+                "must lie between 0 and 1",
+                value,
+                "correct it",
+            )
 
     @property
     def within(self) -> float:

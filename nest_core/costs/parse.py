@@ -19,7 +19,7 @@ from nest_core.costs.megatron import read_flags
 from nest_core.costs.megatron_job import Setting
 from nest_core.costs.plan import SCHEDULES, Plan, Point, StageStrategy
 from nest_core.costs.shell import has_flags
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.files import parsed_json, read_text
 from nest_core.workload.offload import offloading
 from nest_core.workload.recomputation import recomputation
@@ -150,40 +150,44 @@ def parse_plan(fields: Mapping[str, Any], layers: int, *, whole_experts: bool = 
         `nest_core.costs.check_plan`'s business.
     """
     for name, value in fields.items():
-        if name not in _KNOWN:
-            raise InputError(
-                f"plan.{name}", "is not a known field", value, "use " + ", ".join(_KNOWN)
-            )
+        require(
+            name in _KNOWN,
+            f"plan.{name}",
+            "is not a known field",
+            value,
+            "use " + ", ".join(_KNOWN),
+        )
     degrees = {name: _whole(name, fields.get(name, 1)) for name in _DEGREES}
     if whole_experts:
         fields = {"etp": 1, **fields}
     sp = fields.get("sp", False)
-    if not isinstance(sp, bool):
-        raise InputError("plan.sp", "must be true or false", sp, "correct it")
+    require(isinstance(sp, bool), "plan.sp", "must be true or false", sp, "correct it")
     order = _sequence(fields, "order") or ("tp", "cp", "dp", "pp")
-    if sorted(map(str, order)) != ["cp", "dp", "pp", "tp"]:
-        raise InputError(
-            "plan.order", "must name tp, cp, dp and pp once", list(order), "correct it"
-        )
+    require(
+        sorted(map(str, order)) == ["cp", "dp", "pp", "tp"],
+        "plan.order",
+        "must name tp, cp, dp and pp once",
+        list(order),
+        "correct it",
+    )
     device_order = _device_order(fields.get("device_order", "natural"))
     pp, virtual_stages = degrees["pp"], degrees["interleave"]
     schedule = fields.get("schedule", "1f1b" if virtual_stages == 1 else "interleaved")
-    if schedule not in SCHEDULES:
-        raise InputError(
-            "plan.schedule",
-            "must be one of the schedules",
-            schedule,
-            "pick " + ", ".join(SCHEDULES),
-        )
-    if pp > layers:
-        raise InputError("plan.pp", f"must not exceed the model's {layers} layers", pp, "lower pp")
-    if pp * virtual_stages > layers:
-        raise InputError(
-            "plan.interleave",
-            f"times pp = {pp} must not exceed the model's {layers} layers",
-            virtual_stages,
-            "lower it",
-        )
+    require(
+        schedule in SCHEDULES,
+        "plan.schedule",
+        "must be one of the schedules",
+        schedule,
+        "pick " + ", ".join(SCHEDULES),
+    )
+    require(pp <= layers, "plan.pp", f"must not exceed the model's {layers} layers", pp, "lower pp")
+    require(
+        pp * virtual_stages <= layers,
+        "plan.interleave",
+        f"times pp = {pp} must not exceed the model's {layers} layers",
+        virtual_stages,
+        "lower it",
+    )
     zero = _whole("zero", fields.get("zero", 0), least=0)
     etp = _whole("etp", fields.get("etp", degrees["tp"]))
     point = Point(
@@ -232,10 +236,13 @@ def _recompute(fields: Mapping[str, Any], pp: int) -> tuple[str, ...]:
     if listed:
         return tuple(recomputation(entry, "plan.stage_recompute") for entry in listed)
     common = fields.get("recompute", "none")
-    if common == "mixed":
-        raise InputError(
-            "plan.recompute", "must say what", common, "give stage_recompute for a mixed plan"
-        )
+    require(
+        common != "mixed",
+        "plan.recompute",
+        "must say what",
+        common,
+        "give stage_recompute for a mixed plan",
+    )
     return (recomputation(common, "plan.recompute"),) * pp
 
 
@@ -244,15 +251,15 @@ def _device_order(value: Any) -> DeviceOrder:
     if isinstance(value, (list, tuple)):
         return tuple(_whole("device_order", device, least=0) for device in value)
     seating = isinstance(value, str) and SEATING.fullmatch(value) is not None
-    if value not in DEVICE_ORDERS and not seating:
-        raise InputError(
-            "plan.device_order",
-            "must be one of the orders",
-            value,
-            "pick "
-            + ", ".join(DEVICE_ORDERS)
-            + ", a seating such as 8 per node, or list the devices of all ranks",
-        )
+    require(
+        value in DEVICE_ORDERS or seating,
+        "plan.device_order",
+        "must be one of the orders",
+        value,
+        "pick "
+        + ", ".join(DEVICE_ORDERS)
+        + ", a seating such as 8 per node, or list the devices of all ranks",
+    )
     return str(value)
 
 
@@ -260,16 +267,21 @@ def _strategies(fields: Mapping[str, Any]) -> tuple[StageStrategy, ...]:
     """What stages do where they differ; what one leaves out is as in the point."""
     strategies = []
     for entry in _sequence(fields, "stage_strategies"):
-        if not isinstance(entry, Mapping) or not set(entry) <= set(_STRATEGY):
-            raise InputError(
-                "plan.stage_strategies",
-                "must hold objects of " + ", ".join(_STRATEGY),
-                entry,
-                "correct it",
-            )
+        require(
+            isinstance(entry, Mapping) and set(entry) <= set(_STRATEGY),
+            "plan.stage_strategies",
+            "must hold objects of " + ", ".join(_STRATEGY),
+            entry,
+            "correct it",
+        )
         sp = entry.get("sp", fields.get("sp", False))
-        if not isinstance(sp, bool):
-            raise InputError("plan.stage_strategies", "must have sp true or false", sp, "correct")
+        require(
+            isinstance(sp, bool),
+            "plan.stage_strategies",
+            "must have sp true or false",
+            sp,
+            "correct",
+        )
         tp, cp, ep = (
             _whole(name, entry.get(name, fields.get(name, 1))) for name in ("tp", "cp", "ep")
         )
@@ -285,20 +297,26 @@ def _zero_group(value: Any, sharers: int) -> int:
     """Ranks that ZeRO shards over; 0 for all of those that share dense weights."""
     if value == "all":
         return 0
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InputError(
-            "plan.zero_group", f"must be all or a divisor of dp x cp = {sharers}", value, "pick one"
-        )
+    require(
+        not isinstance(value, bool) and isinstance(value, int) and (value >= 1),
+        "plan.zero_group",
+        f"must be all or a divisor of dp x cp = {sharers}",
+        value,
+        "pick one",
+    )
     return 0 if value == sharers else value
 
 
 def _sequence(fields: Mapping[str, Any], name: str) -> tuple[Any, ...]:
     """A list of the fields; empty where it is left out."""
     value = fields.get(name, ())
-    if not isinstance(value, (list, tuple)):
-        raise InputError(
-            f"plan.{name}", "must be a list", value, "give a JSON list, or join its entries with -"
-        )
+    require(
+        isinstance(value, (list, tuple)),
+        f"plan.{name}",
+        "must be a list",
+        value,
+        "give a JSON list, or join its entries with -",
+    )
     return tuple(value)
 
 
@@ -317,10 +335,14 @@ def _pairs(text: str) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for pair in _BETWEEN.split(text.strip()):
         key, equals, value = pair.partition("=")
-        if not equals:
-            raise InputError("plan", "must read key=value,key=value", pair, "write dp=8,tp=4,pp=2")
-        if key.strip() in fields:
-            raise InputError(f"plan.{key.strip()}", "must be given once", text, "drop one of them")
+        require(equals, "plan", "must read key=value,key=value", pair, "write dp=8,tp=4,pp=2")
+        require(
+            key.strip() not in fields,
+            f"plan.{key.strip()}",
+            "must be given once",
+            text,
+            "drop one of them",
+        )
         fields[key.strip()] = _scalar(value.strip())
     return fields
 
@@ -335,13 +357,13 @@ def _scalar(text: str) -> Any:
 
 
 def _file(name: str) -> str:
-    if not os.path.exists(name):
-        raise InputError(
-            "plan",
-            "must be a JSON file, key=value pairs or Megatron flags",
-            name,
-            "check the path",
-        )
+    require(
+        os.path.exists(name),
+        "plan",
+        "must be a JSON file, key=value pairs or Megatron flags",
+        name,
+        "check the path",
+    )
     return read_text(Path(name))
 
 

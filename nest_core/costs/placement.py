@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nest_core.costs.layout import device_order
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.files import parsed_json
 from nest_core.documents.quoting import csv_text
 from nest_core.network import IntArray, Network
@@ -92,13 +92,13 @@ def rank_mapping_of(network: Network, plan: Plan) -> RankMapping:
     """
     where = device_order(network, plan.point.device_order)
     parts = _parts(plan)
-    if len(parts["rank"]) > network.devices:
-        raise InputError(
-            "plan",
-            f"must use at most the fabric's {network.devices} devices",
-            len(parts["rank"]),
-            "lower a degree",
-        )
+    require(
+        len(parts["rank"]) <= network.devices,
+        "plan",
+        f"must use at most the fabric's {network.devices} devices",
+        len(parts["rank"]),
+        "lower a degree",
+    )
     result = {name: np.full(network.devices, _IDLE) for name in parts}
     for name, values in parts.items():
         result[name][where[parts["rank"]]] = values
@@ -124,13 +124,13 @@ def _parts(plan: Plan) -> dict[str, IntArray]:
         ):
             columns[name].append(np.broadcast_to(values, ranks.shape).reshape(-1))
     joined = {name: np.concatenate(parts) for name, parts in columns.items()}
-    if len(np.unique(joined["rank"])) < len(joined["rank"]):
-        raise InputError(
-            "plan.order",
-            "must keep the stages of a mixed plan apart",
-            list(plan.point.order),
-            "place pp outside tp and cp",
-        )
+    require(
+        len(np.unique(joined["rank"])) == len(joined["rank"]),
+        "plan.order",
+        "must keep the stages of a mixed plan apart",
+        list(plan.point.order),
+        "place pp outside tp and cp",
+    )
     return joined
 
 
@@ -189,13 +189,13 @@ def read_placement(text: str, plan: Plan, devices: int, name: str = "placement")
             )
         device_of[rank], holder[device] = device, rank
     missing = next((rank for rank in range(len(rank_mapping)) if rank not in device_of), None)
-    if missing is not None:
-        raise InputError(
-            name,
-            f"must place all {len(rank_mapping)} ranks of the plan",
-            f"without rank {missing}",
-            "add its device",
-        )
+    require(
+        missing is None,
+        name,
+        f"must place all {len(rank_mapping)} ranks of the plan",
+        f"without rank {missing}",
+        "add its device",
+    )
     return tuple(device_of[rank] for rank in range(len(rank_mapping)))
 
 
@@ -268,10 +268,10 @@ def _check_columns(header: Sequence[str], name: str) -> None:
     for column in header:
         if column not in COLUMNS:
             raise InputError(name, "must have known columns", column, "use " + ", ".join(COLUMNS))
-    if "device" not in header:
-        raise InputError(name, "must have a column device", list(header), "add it")
-    if len(set(header)) < len(header):
-        raise InputError(name, "must name a column once", list(header), "drop one")
+    require("device" in header, name, "must have a column device", list(header), "add it")
+    require(
+        len(set(header)) == len(header), name, "must name a column once", list(header), "drop one"
+    )
 
 
 def _json_rows(text: str, name: str) -> Iterable[Mapping[str, Any]]:

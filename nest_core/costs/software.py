@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.presets import kept_per_edition, preset_names
 from nest_core.hardware import Accelerator
 from nest_core.hardware.collectives import Curve, load_curve
@@ -243,6 +243,5 @@ def _curve(name: str | Curve, link: str) -> Curve | None:
             "pick " + ", ".join(preset_names("collectives")),
         )
     curve = load_curve(name)
-    if curve.link != link:
-        raise InputError(field, f"must be a curve of kind {link}", name, "pick another")
+    require(curve.link == link, field, f"must be a curve of kind {link}", name, "pick another")
     return curve

@@ -37,7 +37,7 @@ from nest_core.costs.price import Report
 from nest_core.costs.problem import Problem
 from nest_core.costs.schedules import DELAYS, MOST_PASSES, PassOrder
 from nest_core.costs.stages import pairs_passes
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.network import BoolArray, FloatArray, IntArray
 
 __all__ = ["PARTS", "Timeline", "timeline"]
@@ -128,13 +128,13 @@ def timeline(problem: Problem, report: Report) -> Timeline:
     m = point.micro_batches(problem.batch)
     ways = 3 if point.schedule in DELAYS else 2
     passes = ways * point.pp * point.interleave * m
-    if passes > MOST_PASSES:
-        raise InputError(
-            "the iteration",
-            f"must have at most {MOST_PASSES:,} passes to be played back",
-            passes,
-            "lower the batch or raise the micro-batch",
-        )
+    require(
+        passes <= MOST_PASSES,
+        "the iteration",
+        f"must have at most {MOST_PASSES:,} passes to be played back",
+        passes,
+        "lower the batch or raise the micro-batch",
+    )
     order = PassOrder.of(point, m, is_paired=pairs_passes(problem, point))
     parts = _parts(problem, report, m)
     begun = order.starts(parts.sum(axis=3))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import reprlib
 
-__all__ = ["InputError", "printable", "shortened"]
+__all__ = ["InputError", "printable", "require", "shortened"]
 
 
 class InputError(ValueError):
@@ -44,6 +44,20 @@ class InputError(ValueError):
 
     def __reduce__(self) -> tuple[type[InputError], tuple[object, ...]]:
         return (type(self), (self.field, self.rule, self.value, self.remedy))
+
+
+def require(holds: object, field: str, rule: str, value: object, remedy: str) -> None:
+    """Refuse an input whose rule does not hold; the sentence is that of `InputError`.
+
+    The sentence is put together either way: where it costs or cannot be had of good input, and
+    where the type checker is to learn from the rule, raise the error in a branch.
+
+    Examples
+    --------
+    >>> require(64 % 2 == 0, "clos.radix", "must be even", 64, "use 64")
+    """
+    if not holds:
+        raise InputError(field, rule, value, remedy)
 
 
 def _shown(value: object) -> str:

@@ -15,7 +15,7 @@ import networkx as nx
 import numpy as np
 import numpy.typing as npt
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.fabric.checks import BoolArray, IntArray, parse_failed
 from nest_core.fabric.clos_plan import ClosPlan
 
@@ -119,10 +119,13 @@ def _devices(fabric: ClosPlan, gone: dict[str, tuple[int, ...]]) -> IntArray:
     present[list(gone.get("node", ()))] = False
     present.reshape(-1)[list(gone.get("device", ()))] = False
     devices = np.flatnonzero(present.reshape(-1)).astype(np.int64)
-    if devices.size == 0:
-        raise InputError(
-            "missing", "must leave at least one device", list(fabric.missing), "take entries out"
-        )
+    require(
+        devices.size != 0,
+        "missing",
+        "must leave at least one device",
+        list(fabric.missing),
+        "take entries out",
+    )
     return devices
 
 
@@ -209,13 +212,13 @@ def _check_paths(
     if len(units) > 1:
         together = nx.node_connected_component(graph, ("unit", int(units[0])))
         for unit in units.tolist():
-            if ("unit", unit) not in together:
-                raise InputError(
-                    "missing",
-                    f"must leave a path between the nodes of unit {int(units[0])} and unit {unit}",
-                    list(fabric.missing),
-                    "put a switch back, or list the nodes in missing too",
-                )
+            require(
+                ("unit", unit) in together,
+                "missing",
+                f"must leave a path between the nodes of unit {int(units[0])} and unit {unit}",
+                list(fabric.missing),
+                "put a switch back, or list the nodes in missing too",
+            )
     if fabric.kind == "rail_only":
         _check_common_rails(fabric, devices, live, graph)
     elif sizing.rails > 1:
@@ -241,13 +244,13 @@ def _check_common_rails(
         reached.setdefault(node, set()).update(met)
     alike = {frozenset(met): node for node, met in reversed(reached.items())}
     for (node_rails, lower), (other_rails, other) in combinations(alike.items(), 2):
-        if not node_rails & other_rails:
-            raise InputError(
-                "missing",
-                f"must leave nodes {min(lower, other)} and {max(lower, other)} a rail in common",
-                list(fabric.missing),
-                "put a leaf or a device back, or list the nodes in missing too",
-            )
+        require(
+            node_rails & other_rails,
+            "missing",
+            f"must leave nodes {min(lower, other)} and {max(lower, other)} a rail in common",
+            list(fabric.missing),
+            "put a leaf or a device back, or list the nodes in missing too",
+        )
 
 
 def _check_rails(
@@ -263,10 +266,10 @@ def _check_rails(
                 [(1, unit * rails + ends, plane) for ends in (first, rail)]
                 for plane in np.flatnonzero(live[unit][[first, rail]].all(axis=0)).tolist()
             )
-            if not any(nx.has_path(above, *pair) for pair in leaves):
-                raise InputError(
-                    "missing",
-                    f"must leave a path between rails {first} and {rail} of unit {unit}",
-                    list(fabric.missing),
-                    "put a switch back, or wire it rail-only",
-                )
+            require(
+                any(nx.has_path(above, *pair) for pair in leaves),
+                "missing",
+                f"must leave a path between rails {first} and {rail} of unit {unit}",
+                list(fabric.missing),
+                "put a switch back, or wire it rail-only",
+            )

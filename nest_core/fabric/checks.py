@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 
 __all__ = [
     "MAX_DEVICES",
@@ -50,60 +50,73 @@ def positive(field: str, value: float, *, zero: bool = False) -> None:
 
 def whole(field: str, value: int, *, least: int = 1) -> None:
     """Refuse counts below ``least``."""
-    if value < least:
-        raise InputError(field, f"must be a whole number of at least {least}", value, "correct it")
+    require(
+        value >= least, field, f"must be a whole number of at least {least}", value, "correct it"
+    )
 
 
 def check_hosts(devices_per_host: int, nodes: Sequence[int]) -> None:
     """Refuse hosts that no node has a whole number of; 0 stands for one host per node."""
     uneven = next((size for size in nodes if devices_per_host and size % devices_per_host), None)
-    if uneven is not None:
-        raise InputError(
-            "devices_per_host",
-            f"must divide the {uneven} devices of a node",
-            devices_per_host,
-            "correct it, or leave it out where a node is one host",
-        )
+    require(
+        uneven is None,
+        "devices_per_host",
+        f"must divide the {uneven} devices of a node",
+        devices_per_host,
+        "correct it, or leave it out where a node is one host",
+    )
 
 
 def check_devices(field: str, devices: int) -> None:
     """Refuse fabrics over the limit."""
-    if devices > MAX_DEVICES:
-        raise InputError(
-            field, f"must not exceed {MAX_DEVICES:,} devices", devices, "make the fabric smaller"
-        )
+    require(
+        devices <= MAX_DEVICES,
+        field,
+        f"must not exceed {MAX_DEVICES:,} devices",
+        devices,
+        "make the fabric smaller",
+    )
 
 
 def check_some_left(missing: Sequence[str], devices: int) -> None:
     """Refuse missing elements that take every device with them."""
-    if missing and devices == 0:
-        raise InputError(
-            "missing", "must leave at least one device", list(missing), "take entries out"
-        )
+    require(
+        not missing or devices != 0,
+        "missing",
+        "must leave at least one device",
+        list(missing),
+        "take entries out",
+    )
 
 
 def check_explicit_size(devices: int) -> None:
     """Refuse to build link graphs that no one could look at."""
-    if devices > MAX_EXPLICIT_DEVICES:
-        raise InputError(
-            "explicit()",
-            f"builds link graphs of at most {MAX_EXPLICIT_DEVICES:,} devices",
-            devices,
-            "use the collapsed levels, which have no such limit",
-        )
+    require(
+        devices <= MAX_EXPLICIT_DEVICES,
+        "explicit()",
+        f"builds link graphs of at most {MAX_EXPLICIT_DEVICES:,} devices",
+        devices,
+        "use the collapsed levels, which have no such limit",
+    )
 
 
 def check_routing(routing: str, ecmp_seed: int) -> None:
     """Refuse unknown routing, and seeds that nothing reads."""
-    if routing not in ("adaptive", "shortest_path", "ecmp"):
-        raise InputError(
-            "routing", "must be adaptive, shortest_path or ecmp", routing, "pick one of them"
-        )
+    require(
+        routing in ("adaptive", "shortest_path", "ecmp"),
+        "routing",
+        "must be adaptive, shortest_path or ecmp",
+        routing,
+        "pick one of them",
+    )
     whole("ecmp_seed", ecmp_seed, least=0)
-    if ecmp_seed and routing != "ecmp":
-        raise InputError(
-            "ecmp_seed", 'must be absent or 0 unless routing is "ecmp"', ecmp_seed, "remove it"
-        )
+    require(
+        not ecmp_seed or routing == "ecmp",
+        "ecmp_seed",
+        'must be absent or 0 unless routing is "ecmp"',
+        ecmp_seed,
+        "remove it",
+    )
 
 
 def parse_failed(missing: tuple[str, ...], counts: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
@@ -130,23 +143,26 @@ def parse_failed(missing: tuple[str, ...], counts: Mapping[str, int]) -> dict[st
     for index, entry in enumerate(missing):
         field = f"missing[{index}]"
         name, _, number = entry.rpartition(" ")
-        if name not in counts:
-            raise InputError(
-                field,
-                "must be an element's name and its number",
-                entry,
-                "write one of " + ", ".join(f'"{tier} 0"' for tier in counts),
-            )
-        if not (number.isascii() and number.isdigit() and len(number) <= 9):
-            raise InputError(
-                field, "must end in a whole number", entry, f'write "{name} 0" or another number'
-            )
-        if int(number) >= counts[name]:
-            raise InputError(
-                field,
-                f"must have a number below {counts[name]}, because numbers start at 0",
-                entry,
-                "correct the number",
-            )
+        require(
+            name in counts,
+            field,
+            "must be an element's name and its number",
+            entry,
+            "write one of " + ", ".join(f'"{tier} 0"' for tier in counts),
+        )
+        require(
+            number.isascii() and number.isdigit() and (len(number) <= 9),
+            field,
+            "must end in a whole number",
+            entry,
+            f'write "{name} 0" or another number',
+        )
+        require(
+            int(number) < counts[name],
+            field,
+            f"must have a number below {counts[name]}, because numbers start at 0",
+            entry,
+            "correct the number",
+        )
         failed.setdefault(name, set()).add(int(number))
     return {name: tuple(sorted(numbers)) for name, numbers in failed.items()}

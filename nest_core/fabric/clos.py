@@ -23,7 +23,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.schema import FabricFile
 from nest_core.documents.schema.fabric import ClosTable, IntraNodeTable
 from nest_core.documents.units import (
@@ -100,13 +100,13 @@ class Clos(ClosPlan):
         if not self.installed:
             object.__setattr__(self, "installed", self.devices)
         usable = without_failed(self).devices.size
-        if self.installed != present and usable != present:
-            raise InputError(
-                "clos.devices",
-                f"must be what is left of {self.installed} devices ({usable})",
-                present,
-                "set installed to 0 and devices to the number if nothing had failed",
-            )
+        require(
+            self.installed == present or usable == present,
+            "clos.devices",
+            f"must be what is left of {self.installed} devices ({usable})",
+            present,
+            "set installed to 0 and devices to the number if nothing had failed",
+        )
         object.__setattr__(self, "devices", usable)
 
     @classmethod

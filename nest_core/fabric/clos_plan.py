@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.documents.schema.fabric import Oversubscribe
 from nest_core.fabric.checks import (
     Routing,
@@ -164,13 +164,13 @@ class ClosPlan(Fabric):
 
 def _check_optics(fabric: ClosPlan) -> None:
     for tier, _ in fabric.optics:
-        if tier not in fabric.tier_names:
-            raise InputError(
-                f"optics.{tier}",
-                "must name a tier of the fabric",
-                tier,
-                "pick " + ", ".join(fabric.tier_names),
-            )
+        require(
+            tier in fabric.tier_names,
+            f"optics.{tier}",
+            "must name a tier of the fabric",
+            tier,
+            "pick " + ", ".join(fabric.tier_names),
+        )
 
 
 def _check_figures(fabric: ClosPlan) -> None:
@@ -183,40 +183,45 @@ def _check_figures(fabric: ClosPlan) -> None:
     check_routing(fabric.routing, fabric.ecmp_seed)
     positive("clos.nic_bandwidth_GBps", fabric.nic_bandwidth_Bps)
     positive("clos.hop_latency_us", fabric.hop_latency_s, zero=True)
-    if not 1 <= fabric.tiers <= 3:
-        raise InputError("clos.tiers", "must be 1, 2 or 3", fabric.tiers, "add or drop a tier")
-    if fabric.slots % fabric.devices_per_node:
-        raise InputError(
-            "clos.devices",
-            f"must be a multiple of clos.devices_per_node = {fabric.devices_per_node}",
-            fabric.slots,
-            f"use {fabric.nodes * fabric.devices_per_node} or change the node",
-        )
+    require(
+        1 <= fabric.tiers <= 3,
+        "clos.tiers",
+        "must be 1, 2 or 3",
+        fabric.tiers,
+        "add or drop a tier",
+    )
+    require(
+        fabric.slots % fabric.devices_per_node == 0,
+        "clos.devices",
+        f"must be a multiple of clos.devices_per_node = {fabric.devices_per_node}",
+        fabric.slots,
+        f"use {fabric.nodes * fabric.devices_per_node} or change the node",
+    )
     check_hosts(fabric.devices_per_host, (fabric.devices_per_node,))
-    if len(fabric.oversubscription) != fabric.tiers - 1:
-        raise InputError(
-            "clos.oversubscription",
-            f"must have one entry per switch tier but the top one ({fabric.tiers - 1})",
-            list(fabric.oversubscription),
-            "give one ratio per tier, innermost first",
-        )
-    if fabric.oversubscribe not in ("remove_uplinks", "split_radix"):
-        raise InputError(
-            "clos.oversubscribe",
-            "must be remove_uplinks or split_radix",
-            fabric.oversubscribe,
-            "pick one of them",
-        )
+    require(
+        len(fabric.oversubscription) == fabric.tiers - 1,
+        "clos.oversubscription",
+        f"must have one entry per switch tier but the top one ({fabric.tiers - 1})",
+        list(fabric.oversubscription),
+        "give one ratio per tier, innermost first",
+    )
+    require(
+        fabric.oversubscribe in ("remove_uplinks", "split_radix"),
+        "clos.oversubscribe",
+        "must be remove_uplinks or split_radix",
+        fabric.oversubscribe,
+        "pick one of them",
+    )
     for index, ratio in enumerate(fabric.oversubscription):
         field = f"clos.oversubscription[{index}]"
         positive(field, ratio)
-        if ratio < 1:
-            raise InputError(
-                field,
-                "must be at least 1, because a leaf has as many ports up as down",
-                ratio,
-                "use 1 for full bisection",
-            )
+        require(
+            ratio >= 1,
+            field,
+            "must be at least 1, because a leaf has as many ports up as down",
+            ratio,
+            "use 1 for full bisection",
+        )
 
 
 def _set_rails(fabric: ClosPlan) -> None:
@@ -225,25 +230,25 @@ def _set_rails(fabric: ClosPlan) -> None:
     if fabric.rails == 0:
         default = math.gcd(fabric.nics_per_node, fabric.devices_per_node) if by_rail else 1
         object.__setattr__(fabric, "rails", default)
-    if not by_rail and fabric.rails != 1:
-        raise InputError(
-            "clos.rails",
-            f'must be absent for kind = "{fabric.kind}"',
-            fabric.rails,
-            "remove it or use rail_optimised or rail_only",
-        )
+    require(
+        by_rail or fabric.rails == 1,
+        "clos.rails",
+        f'must be absent for kind = "{fabric.kind}"',
+        fabric.rails,
+        "remove it or use rail_optimised or rail_only",
+    )
     for field in ("nics_per_node", "devices_per_node"):
-        if getattr(fabric, field) % fabric.rails:
-            raise InputError(
-                "clos.rails",
-                f"must divide clos.{field} = {getattr(fabric, field)}",
-                fabric.rails,
-                "change one of them",
-            )
-    if fabric.kind == "rail_optimised" and fabric.tiers == 1:
-        raise InputError(
-            "clos.tiers",
-            'must be more than 1 for kind = "rail_optimised", whose rails meet in the spine',
-            1,
-            "use 2 tiers, or rail_only",
+        require(
+            getattr(fabric, field) % fabric.rails == 0,
+            "clos.rails",
+            f"must divide clos.{field} = {getattr(fabric, field)}",
+            fabric.rails,
+            "change one of them",
         )
+    require(
+        fabric.kind != "rail_optimised" or fabric.tiers != 1,
+        "clos.tiers",
+        'must be more than 1 for kind = "rail_optimised", whose rails meet in the spine',
+        1,
+        "use 2 tiers, or rail_only",
+    )

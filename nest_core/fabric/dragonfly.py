@@ -16,7 +16,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.documents.schema import FabricFile
 from nest_core.documents.schema.fabric import DragonflyTable, IntraNodeTable
 from nest_core.documents.units import (
@@ -106,13 +106,13 @@ class Dragonfly(Fabric):
         if self.nic_bandwidth_Bps == 0:
             object.__setattr__(self, "nic_bandwidth_Bps", self.local_bandwidth_Bps)
         whole("dragonfly.groups", self.groups)
-        if self.groups > ports + 1:
-            raise InputError(
-                "dragonfly.groups",
-                f"must not exceed {ports + 1}, one more than a group's {ports} global links",
-                self.groups,
-                "drop groups or add global links",
-            )
+        require(
+            self.groups <= ports + 1,
+            "dragonfly.groups",
+            f"must not exceed {ports + 1}, one more than a group's {ports} global links",
+            self.groups,
+            "drop groups or add global links",
+        )
         positive("dragonfly.local_bandwidth_GBps", self.local_bandwidth_Bps)
         positive("dragonfly.global_bandwidth_GBps", self.global_bandwidth_Bps)
         positive("dragonfly.nic_bandwidth_GBps", self.nic_bandwidth_Bps)
@@ -120,13 +120,13 @@ class Dragonfly(Fabric):
         check_routing(self.routing, self.ecmp_seed)
         check_devices("dragonfly", self.devices)
         links = self.routers * self.routers_per_group + self.groups**2 * self.links_per_pair
-        if links > MAX_LINKS:
-            raise InputError(
-                "dragonfly",
-                f"must have at most {MAX_LINKS:,} links between routers",
-                links,
-                "take fewer routers per group, or fewer groups",
-            )
+        require(
+            links <= MAX_LINKS,
+            "dragonfly",
+            f"must have at most {MAX_LINKS:,} links between routers",
+            links,
+            "take fewer routers per group, or fewer groups",
+        )
         _ = self.scale_up
 
     @classmethod
@@ -134,10 +134,13 @@ class Dragonfly(Fabric):
         cls, file: FabricFile, table: DragonflyTable, node: IntraNodeTable | None
     ) -> Dragonfly:
         """The fabric of a file's ``[dragonfly]`` and, for larger nodes, ``[intra_node]``."""
-        if node is None and table.devices_per_node > 1:
-            raise InputError(
-                "intra_node", "is required for nodes of several devices", "absent", "add it"
-            )
+        require(
+            node is not None or table.devices_per_node <= 1,
+            "intra_node",
+            "is required for nodes of several devices",
+            "absent",
+            "add it",
+        )
         nic = table.nic_bandwidth_GBps
         # A node of one device has no inside; its figures are never read.
         inside = nic or table.local_bandwidth_GBps

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import networkx as nx
 import numpy as np
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.units import GB, MICROSECOND
 from nest_core.fabric.arrange import arranged, heights
 from nest_core.fabric.checks import IntArray
@@ -82,13 +82,13 @@ def drawing_of(fabric: Fabric, nesting: Sequence[IntArray]) -> Drawing:
     InputError
         Over `MAX_DRAWN` devices.
     """
-    if fabric.devices > MAX_DRAWN:
-        raise InputError(
-            "drawing",
-            f"must have at most {MAX_DRAWN:,} devices",
-            f"{fabric.devices:,}",
-            "choose a smaller fabric; this one is described by its kind and its counts",
-        )
+    require(
+        fabric.devices <= MAX_DRAWN,
+        "drawing",
+        f"must have at most {MAX_DRAWN:,} devices",
+        f"{fabric.devices:,}",
+        "choose a smaller fabric; this one is described by its kind and its counts",
+    )
     graph = fabric.explicit()
     drawing = empty_drawing(fabric.name)
     if fabric.routed and fabric.routing != "adaptive":
@@ -135,16 +135,17 @@ def edited(drawing: Drawing, elements: Iterable[Any], links: Iterable[Any]) -> D
     """
     lists = {"element": list(elements), "link": list(links)}
     for name, entries in lists.items():
-        if len(entries) > MAX_ELEMENTS:
-            raise InputError(
-                name,
-                f"must have at most {MAX_ELEMENTS:,} entries",
-                f"{len(entries):,}",
-                "join parallel links with count, or describe the fabric by a kind",
-            )
+        require(
+            len(entries) <= MAX_ELEMENTS,
+            name,
+            f"must have at most {MAX_ELEMENTS:,} entries",
+            f"{len(entries):,}",
+            "join parallel links with count, or describe the fabric by a kind",
+        )
         for entry in entries:
-            if not isinstance(entry, Mapping):
-                raise InputError(name, "must be a list of tables", entry, "draw it again")
+            require(
+                isinstance(entry, Mapping), name, "must be a list of tables", entry, "draw it again"
+            )
             for key in _KEYS[name]:
                 _check_cell(f"{name}.{key}", entry.get(key), text=key in _TEXTS)
     return drawing | {
@@ -289,12 +290,19 @@ def named(drawing: Drawing) -> Drawing:
 def _check_cell(field: str, value: object, *, text: bool) -> None:
     if value is None:
         return
-    if text and not isinstance(value, str):
-        raise InputError(field, "must be text", value, "draw it again")
-    if not text and (
-        isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < LARGEST
-    ):
-        raise InputError(field, "must be a finite number", value, "draw it again")
+    require(not text or isinstance(value, str), field, "must be text", value, "draw it again")
+    require(
+        text
+        or (
+            not isinstance(value, bool)
+            and isinstance(value, int | float)
+            and (abs(value) < LARGEST)
+        ),
+        field,
+        "must be a finite number",
+        value,
+        "draw it again",
+    )
 
 
 def _only(entry: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:

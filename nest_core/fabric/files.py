@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.documents.schema import FabricFile, add_kind
 from nest_core.fabric.clos import Clos
 from nest_core.fabric.dragonfly import Dragonfly
@@ -88,45 +88,53 @@ def build_fabric(file: FabricFile) -> Fabric:
     every = (name for kind_of in KINDS.values() for name in (*kind_of.tables, *kind_of.optional))
     for name in dict.fromkeys(every):
         present = getattr(file, name) is not None
-        if name in kind.tables and not present:
-            raise InputError(name, f'is required for kind = "{file.kind}"', "absent", "add it")
-        if present and name not in kind.tables + kind.optional:
-            raise InputError(
-                name,
-                f'must be absent for kind = "{file.kind}"',
-                "present",
-                "remove it or change the kind",
-            )
-    if file.ecmp_seed and file.routing != "ecmp":
-        raise InputError(
-            "ecmp_seed", 'must be absent or 0 unless routing is "ecmp"', file.ecmp_seed, "remove it"
+        require(
+            name not in kind.tables or present,
+            name,
+            f'is required for kind = "{file.kind}"',
+            "absent",
+            "add it",
         )
-    if file.missing and not kind.missing:
-        raise InputError(
-            "missing",
-            f'must be empty for kind = "{file.kind}"',
-            file.missing,
-            "leave the elements out of the tables",
-        )
-    if file.devices_per_host is not None and not kind.hosts:
-        raise InputError(
-            "devices_per_host",
+        require(
+            not present or name in kind.tables + kind.optional,
+            name,
             f'must be absent for kind = "{file.kind}"',
-            file.devices_per_host,
-            "leave it out: hosts follow from the nodes",
+            "present",
+            "remove it or change the kind",
         )
-    if file.optics and not kind.optics:
-        raise InputError(
-            "optics",
-            f'must be absent for kind = "{file.kind}"',
-            ", ".join(file.optics),
-            "name a kind for all tiers in the price list (cabling.media)",
-        )
-    if file.routing == "ecmp" and not kind.routed:
-        raise InputError(
-            "routing",
-            f'must be adaptive or shortest_path for kind = "{file.kind}"',
-            "ecmp",
-            "hashing needs single links: describe the fabric as a Clos or a graph",
-        )
+    require(
+        not file.ecmp_seed or file.routing == "ecmp",
+        "ecmp_seed",
+        'must be absent or 0 unless routing is "ecmp"',
+        file.ecmp_seed,
+        "remove it",
+    )
+    require(
+        not file.missing or kind.missing,
+        "missing",
+        f'must be empty for kind = "{file.kind}"',
+        file.missing,
+        "leave the elements out of the tables",
+    )
+    require(
+        file.devices_per_host is None or kind.hosts,
+        "devices_per_host",
+        f'must be absent for kind = "{file.kind}"',
+        file.devices_per_host,
+        "leave it out: hosts follow from the nodes",
+    )
+    require(
+        not file.optics or kind.optics,
+        "optics",
+        f'must be absent for kind = "{file.kind}"',
+        ", ".join(file.optics),
+        "name a kind for all tiers in the price list (cabling.media)",
+    )
+    require(
+        file.routing != "ecmp" or kind.routed,
+        "routing",
+        f'must be adaptive or shortest_path for kind = "{file.kind}"',
+        "ecmp",
+        "hashing needs single links: describe the fabric as a Clos or a graph",
+    )
     return kind.read(file, *(getattr(file, name) for name in (*kind.tables, *kind.optional)))

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import networkx as nx
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.schema import FabricFile
 from nest_core.documents.schema.fabric import ElementTable, LinkTable
 from nest_core.documents.units import from_gbps_bytes, from_microseconds, gigabytes, microseconds
@@ -218,20 +218,20 @@ class GraphFabric(Fabric):
         return graph
 
     def _check_elements(self) -> None:
-        if self.devices == 0:
-            raise InputError(
-                "element",
-                "must list at least one device",
-                0,
-                'draw or list one, its role = "device"',
-            )
-        if self.devices > MAX_EXPLICIT_DEVICES:
-            raise InputError(
-                "element",
-                f"must list at most {MAX_EXPLICIT_DEVICES:,} devices",
-                self.devices,
-                "describe the fabric by a kind that is counted, not listed",
-            )
+        require(
+            self.devices != 0,
+            "element",
+            "must list at least one device",
+            0,
+            'draw or list one, its role = "device"',
+        )
+        require(
+            self.devices <= MAX_EXPLICIT_DEVICES,
+            "element",
+            f"must list at most {MAX_EXPLICIT_DEVICES:,} devices",
+            self.devices,
+            "describe the fabric by a kind that is counted, not listed",
+        )
         seen: set[str] = set()
         for index, element in enumerate(self.elements):
             if element.role not in ("device", "nic", "switch"):
@@ -257,13 +257,13 @@ class GraphFabric(Fabric):
             seen.add(element.id)
 
     def _check_links(self) -> None:
-        if len(self.links) > MAX_LINKS:
-            raise InputError(
-                "link",
-                f"must list at most {MAX_LINKS:,} links",
-                len(self.links),
-                "join parallel links with count",
-            )
+        require(
+            len(self.links) <= MAX_LINKS,
+            "link",
+            f"must list at most {MAX_LINKS:,} links",
+            len(self.links),
+            "join parallel links with count",
+        )
         ids = {element.id for element in self.elements}
         joined: set[frozenset[str]] = set()
         for index, link in enumerate(self.links):
@@ -334,13 +334,13 @@ def as_graph(fabric: Fabric) -> GraphFabric:
     InputError
         Over 16,384 devices.
     """
-    if fabric.devices > MAX_EXPLICIT_DEVICES:
-        raise InputError(
-            "fabric",
-            f"must have at most {MAX_EXPLICIT_DEVICES:,} devices to be written link by link",
-            fabric.devices,
-            "choose TOML, or a format of groups",
-        )
+    require(
+        fabric.devices <= MAX_EXPLICIT_DEVICES,
+        "fabric",
+        f"must have at most {MAX_EXPLICIT_DEVICES:,} devices to be written link by link",
+        fabric.devices,
+        "choose TOML, or a format of groups",
+    )
     graph = fabric.explicit()
     names = {n: f"gpu{n}" if isinstance(n, int) else node_name(n) for n in graph}
     if len(set(names.values())) < len(names) or max(map(len, names.values())) > 200:

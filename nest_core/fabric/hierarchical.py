@@ -18,7 +18,7 @@ import networkx as nx
 import numpy as np
 import numpy.typing as npt
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.schema import FabricFile, LevelTable
 from nest_core.documents.units import (
     from_gbps_bytes,
@@ -144,8 +144,7 @@ class Hierarchical(Fabric):
     routing: Routing = "adaptive"
 
     def __post_init__(self) -> None:
-        if not self.tiers:
-            raise InputError("level", "must list at least one level", [], "add a [[level]] table")
+        require(self.tiers, "level", "must list at least one level", [], "add a [[level]] table")
         for index, tier in enumerate(self.tiers):
             where = f"level[{index}]"
             for place, size in enumerate(tier.group_sizes):
@@ -288,13 +287,13 @@ class Hierarchical(Fabric):
         for index, tier in enumerate(self.tiers):
             per_device = tier.uplink_per == "device"
             step = tier.latency_s / 2 - (0.0 if per_device else reached)
-            if step < 0:
-                raise InputError(
-                    f"level[{index}].latency_us",
-                    "must not be smaller than the level's inside it",
-                    tier.latency_s * 1e6,
-                    "state the total latency between two devices that meet at this level",
-                )
+            require(
+                step >= 0,
+                f"level[{index}].latency_us",
+                "must not be smaller than the level's inside it",
+                tier.latency_s * 1e6,
+                "state the total latency between two devices that meet at this level",
+            )
             group = self.group_of(index)
             below = np.arange(self.devices, dtype=np.int64) if per_device else child
             for place, parent in np.unique(np.stack((below, group)), axis=1).T.tolist():
@@ -355,13 +354,13 @@ def _present(fabric: Hierarchical) -> IntArray:
     whole_fabric = np.arange(int(sizes[0].sum()), dtype=np.int64)
     counts = {"device": whole_fabric.size}
     for tier, tier_sizes in zip(fabric.tiers, sizes, strict=True):
-        if tier.name in counts and fabric.missing:
-            raise InputError(
-                "missing",
-                "must be absent where two levels, or a level and its devices, share a name",
-                tier.name,
-                "rename the level",
-            )
+        require(
+            tier.name not in counts or not fabric.missing,
+            "missing",
+            "must be absent where two levels, or a level and its devices, share a name",
+            tier.name,
+            "rename the level",
+        )
         counts[tier.name] = len(tier_sizes)
     gone = parse_failed(fabric.missing, counts)
     present = np.ones(whole_fabric.size, dtype=bool)

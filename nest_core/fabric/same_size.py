@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from functools import singledispatch
 from math import isqrt
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.schema.fabric import Oversubscribe
 from nest_core.fabric.clos import Clos
 from nest_core.fabric.clos_plan import Kind as ClosKind
@@ -82,13 +82,13 @@ class Size:
     interconnect: Interconnect = "switch"
 
     def __post_init__(self) -> None:
-        if self.devices % self.devices_per_node:
-            raise InputError(
-                "devices",
-                f"must be a multiple of the {self.devices_per_node} of a node",
-                self.devices,
-                f"take {-(-self.devices // self.devices_per_node) * self.devices_per_node}",
-            )
+        require(
+            self.devices % self.devices_per_node == 0,
+            "devices",
+            f"must be a multiple of the {self.devices_per_node} of a node",
+            self.devices,
+            f"take {-(-self.devices // self.devices_per_node) * self.devices_per_node}",
+        )
 
     @property
     def nodes(self) -> int:
@@ -205,13 +205,13 @@ def with_scale_up(size: Size, devices_per_node: int) -> Size:
         Where devices or their NICs are not whole nodes' then.
     """
     nics = size.nics_per_node * devices_per_node
-    if size.devices % devices_per_node or nics % size.devices_per_node:
-        raise InputError(
-            "scale-up size",
-            f"must divide the {size.devices:,} devices and leave whole NICs to a node",
-            devices_per_node,
-            "take a number of devices that it divides",
-        )
+    require(
+        size.devices % devices_per_node == 0 and nics % size.devices_per_node == 0,
+        "scale-up size",
+        f"must divide the {size.devices:,} devices and leave whole NICs to a node",
+        devices_per_node,
+        "take a number of devices that it divides",
+    )
     return replace(
         size, devices_per_node=devices_per_node, nics_per_node=nics // size.devices_per_node
     )
@@ -260,18 +260,21 @@ def _name(size: Size, word: str) -> str:
 def _torus(size: Size) -> Torus:
     """Whole NICs of every device over four links."""
     nics, rest = divmod(size.nics_per_node, size.devices_per_node)
-    if rest or not nics:
-        raise InputError(
-            "NICs per node",
-            f"must be whole NICs for each of {size.devices_per_node} devices",
-            size.nics_per_node,
-            "give every device its own",
-        )
+    require(
+        not rest and nics,
+        "NICs per node",
+        f"must be whole NICs for each of {size.devices_per_node} devices",
+        size.nics_per_node,
+        "give every device its own",
+    )
     across = next(n for n in range(isqrt(size.devices), 0, -1) if size.devices % n == 0)
-    if across < 3:
-        raise InputError(
-            "devices", "must be a product of two sides of 3 or more", size.devices, "add some"
-        )
+    require(
+        across >= 3,
+        "devices",
+        "must be a product of two sides of 3 or more",
+        size.devices,
+        "add some",
+    )
     return Torus(
         name=_name(size, "torus"),
         shape=(size.devices // across, across),

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import networkx as nx
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.documents.units import gigabytes, microseconds
 from nest_core.fabric.checks import positive, whole
 
@@ -59,13 +59,13 @@ class ScaleUp:
         whole("intra_node.devices", self.devices)
         positive("intra_node.bandwidth_GBps", self.bandwidth_Bps)
         positive("intra_node.latency_us", self.latency_s, zero=True)
-        if self.interconnect == "hybrid_cube_mesh" and self.devices != 8:
-            raise InputError(
-                "intra_node.interconnect",
-                "must not be a hybrid cube mesh unless a node has 8 devices",
-                self.devices,
-                "use 8 devices per node or another interconnect",
-            )
+        require(
+            self.interconnect != "hybrid_cube_mesh" or self.devices == 8,
+            "intra_node.interconnect",
+            "must not be a hybrid cube mesh unless a node has 8 devices",
+            self.devices,
+            "use 8 devices per node or another interconnect",
+        )
 
     def table(self) -> dict[str, Any]:
         """As ``[intra_node]``."""

@@ -22,7 +22,7 @@ from typing import Literal
 
 import numpy as np
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.schema.fabric import Oversubscribe
 from nest_core.fabric.checks import IntArray
 
@@ -106,13 +106,13 @@ def size(demand: Demand) -> Sizing:
     """
     radix, links = demand.radix, demand.links
     if demand.tiers == 1:
-        if demand.nodes * links > radix:
-            raise InputError(
-                "clos.tiers",
-                f"must be more than 1, because {demand.nodes * links} NICs exceed radix {radix}",
-                1,
-                "use 2 tiers or a larger radix",
-            )
+        require(
+            demand.nodes * links <= radix,
+            "clos.tiers",
+            f"must be more than 1, because {demand.nodes * links} NICs exceed radix {radix}",
+            1,
+            "use 2 tiers or a larger radix",
+        )
         return Sizing(demand.nodes, 1, demand.rails, demand.nodes * links, 0)
     most = down_ports(demand, 0)
     per_unit = most // links
@@ -136,13 +136,13 @@ def size(demand: Demand) -> Sizing:
 def _two(demand: Demand, per_unit: int, units: int, down: int, up: int) -> Sizing:
     radix, rails = demand.radix, demand.rails
     leaves = units if demand.rail_only else units * rails
-    if leaves > radix:
-        raise InputError(
-            "clos.tiers",
-            f"must be more than 2, because {leaves} leaves exceed radix {radix}",
-            2,
-            "use 3 tiers, a larger radix or fewer devices",
-        )
+    require(
+        leaves <= radix,
+        "clos.tiers",
+        f"must be more than 2, because {leaves} leaves exceed radix {radix}",
+        2,
+        "use 3 tiers, a larger radix or fewer devices",
+    )
     groups = rails if demand.rail_only else 1
     spines = _spread(up, -(-leaves * up // radix))
     leaf = np.arange(units * rails)
@@ -178,13 +178,13 @@ def _three(demand: Demand, per_unit: int, units: int, down: int, up: int) -> Siz
         pod_of = unit // (most // rails)
         pods = -(-units // (most // rails))
     tops = rails if demand.rail_only else 1
-    if pods // tops > radix:
-        raise InputError(
-            "clos.devices",
-            f"must not need more than {radix} pods",
-            f"{pods // tops} pods",
-            "use a larger radix or fewer devices",
-        )
+    require(
+        pods // tops <= radix,
+        "clos.devices",
+        f"must not need more than {radix} pods",
+        f"{pods // tops} pods",
+        "use a larger radix or fewer devices",
+    )
     leaves = np.bincount(pod_of, minlength=pods)
     spines = tuple(_spread(up, -(-int(count) * up // most)) for count in leaves)
     spine_down = [

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.documents.units import from_gbps_bytes, from_microseconds
 from nest_core.fabric.arrange import arranged
 from nest_core.fabric.checks import positive, whole
@@ -96,22 +96,25 @@ def added(drawing: Drawing, part: TemplatePart) -> Drawing:
     >>> [entry["id"] for entry in two["element"] if entry["id"].startswith("leaf")]
     ['leaf 0', 'leaf 1']
     """
-    if part.template not in TEMPLATES:
-        raise InputError(
-            "template", f"must be one of {', '.join(TEMPLATES)}", part.template, "choose one"
-        )
+    require(
+        part.template in TEMPLATES,
+        "template",
+        f"must be one of {', '.join(TEMPLATES)}",
+        part.template,
+        "choose one",
+    )
     word = _word(part.word)
     for field in ("copies", "nodes", "devices"):
         whole(f"template.{field}", getattr(part, field))
     devices = sum(entry.get("role") == "device" for entry in drawing["element"])
     grown = devices + part.copies * part.nodes * part.devices
-    if grown > MAX_DRAWN:
-        raise InputError(
-            "template.copies",
-            f"must leave the drawing at {MAX_DRAWN:,} devices or fewer",
-            f"{grown:,}",
-            "add fewer, or describe the fabric by a kind",
-        )
+    require(
+        grown <= MAX_DRAWN,
+        "template.copies",
+        f"must leave the drawing at {MAX_DRAWN:,} devices or fewer",
+        f"{grown:,}",
+        "add fewer, or describe the fabric by a kind",
+    )
     clos = TEMPLATES[part.template][1](part)
     piece = drawing_of(clos, [clos.node_of(), clos.group_of(1)][: clos.tiers])
     elements, links = list(drawing["element"]), list(drawing["link"])
@@ -160,13 +163,13 @@ def with_spines(
     positive("template.ratio", ratio)
     positive("template.link_GBps", link_GBps)
     below = open_switches(drawing)
-    if len(below) < 2:
-        raise InputError(
-            "template",
-            "must find two switches or more with nothing above them",
-            len(below),
-            "add racks or rails first",
-        )
+    require(
+        len(below) >= 2,
+        "template",
+        "must find two switches or more with nothing above them",
+        len(below),
+        "add racks or rails first",
+    )
     taken = _beyond(entry["id"] for entry in drawing["element"])
     (name,) = _numbered_on([f"{_word(word)} 0"], taken).values()
     places = [entry for entry in drawing["element"] if entry["id"] in below]
@@ -212,13 +215,13 @@ def _right_of(elements: Iterable[Mapping[str, Any]]) -> float:
 
 def _word(text: str) -> str:
     word = text.strip()
-    if not 1 <= len(word) <= LONGEST or "/" in word or any(map(str.isdigit, word)):
-        raise InputError(
-            "template.names",
-            f"must be 1 to {LONGEST} characters without digits and slashes",
-            text,
-            "call them rack; numbers are added",
-        )
+    require(
+        1 <= len(word) <= LONGEST and "/" not in word and (not any(map(str.isdigit, word))),
+        "template.names",
+        f"must be 1 to {LONGEST} characters without digits and slashes",
+        text,
+        "call them rack; numbers are added",
+    )
     return word
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import networkx as nx
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.fabric.arrange import heights, inner_switches
 from nest_core.fabric.checks import positive
 from nest_core.fabric.drawing import Drawing, edited
@@ -140,10 +140,13 @@ def oversubscribed(drawing: Drawing, switches: Collection[str], ratio: float) ->
     links = [dict(link) for link in drawing["link"]]
     for name in switches:
         up = heights.up.get(name, [])
-        if not up or not heights.down[name]:
-            raise InputError(
-                "ratio", "must be of switches with links down and up", name, "choose a tier"
-            )
+        require(
+            up and heights.down[name],
+            "ratio",
+            "must be of switches with links down and up",
+            name,
+            "choose a tier",
+        )
         down = _rate(drawing, heights.down[name])
         present = sum(_count(drawing, at) for at in up)
         wanted = max(1, math.floor(down * present / (_rate(drawing, up) * ratio) + 0.5))

@@ -17,7 +17,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.documents.schema import FabricFile
 from nest_core.documents.schema.fabric import TorusTable
 from nest_core.documents.units import (
@@ -88,34 +88,37 @@ class Torus(Fabric):
     devices_per_node: int = 1
 
     def __post_init__(self) -> None:
-        if len(self.shape) not in (2, 3):
-            raise InputError(
-                "torus.shape",
-                "must have two or three dimensions",
-                list(self.shape),
-                "add or drop one",
-            )
+        require(
+            len(self.shape) in (2, 3),
+            "torus.shape",
+            "must have two or three dimensions",
+            list(self.shape),
+            "add or drop one",
+        )
         for index, size in enumerate(self.shape):
             whole(f"torus.shape[{index}]", size)
-        if len(self.wrap) != len(self.shape):
-            raise InputError(
-                "torus.wrap",
-                f"must have one entry per dimension ({len(self.shape)})",
-                list(self.wrap),
-                "say true or false for every dimension",
-            )
-        if self.places < 2:
-            raise InputError(
-                "torus.shape", "must hold at least two devices", list(self.shape), "enlarge it"
-            )
+        require(
+            len(self.wrap) == len(self.shape),
+            "torus.wrap",
+            f"must have one entry per dimension ({len(self.shape)})",
+            list(self.wrap),
+            "say true or false for every dimension",
+        )
+        require(
+            self.places >= 2,
+            "torus.shape",
+            "must hold at least two devices",
+            list(self.shape),
+            "enlarge it",
+        )
         check_devices("torus.shape", self.places)
-        if sum(self.shape) > MAX_DIAMETER:
-            raise InputError(
-                "torus.shape",
-                f"must have sizes that add up to at most {MAX_DIAMETER:,}, one level per hop",
-                list(self.shape),
-                "make it squarer",
-            )
+        require(
+            sum(self.shape) <= MAX_DIAMETER,
+            "torus.shape",
+            f"must have sizes that add up to at most {MAX_DIAMETER:,}, one level per hop",
+            list(self.shape),
+            "make it squarer",
+        )
         positive("torus.link_bandwidth_GBps", self.link_bandwidth_Bps)
         positive("torus.hop_latency_us", self.hop_latency_s, zero=True)
         if self.twisted:
@@ -125,38 +128,38 @@ class Torus(Fabric):
 
     def _check_nics(self) -> None:
         whole("torus.devices_per_node", self.devices_per_node)
-        if (self.nics_per_device == 0) != (self.nic_bandwidth_Bps == 0):
-            raise InputError(
-                "torus.nics_per_device",
-                "must be given together with torus.nic_bandwidth_GBps",
-                self.nics_per_device,
-                "give both, or neither where the links are the devices' own",
-            )
+        require(
+            (self.nics_per_device == 0) == (self.nic_bandwidth_Bps == 0),
+            "torus.nics_per_device",
+            "must be given together with torus.nic_bandwidth_GBps",
+            self.nics_per_device,
+            "give both, or neither where the links are the devices' own",
+        )
         rate, links = self.nics_per_device * self.nic_bandwidth_Bps, 2 * len(self.shape)
-        if rate and links * self.link_bandwidth_Bps > rate * (1 + 1e-9):
-            raise InputError(
-                "torus.link_bandwidth_GBps",
-                f"must be at most {gigabytes(rate / links):g}, a device's NICs over {links} links",
-                gigabytes(self.link_bandwidth_Bps),
-                "lower it, or give more NICs",
-            )
+        require(
+            not rate or links * self.link_bandwidth_Bps <= rate * (1 + 1e-09),
+            "torus.link_bandwidth_GBps",
+            f"must be at most {gigabytes(rate / links):g}, a device's NICs over {links} links",
+            gigabytes(self.link_bandwidth_Bps),
+            "lower it, or give more NICs",
+        )
 
     def _check_twist(self) -> None:
         short, middle, long = sorted(self.shape) if len(self.shape) == 3 else (0, 0, 0)
-        if short < 2 or long != 2 * short or middle not in (short, long):
-            raise InputError(
-                "torus.twisted",
-                "must be false unless the shape is k x k x 2k or k x 2k x 2k, k at least 2",
-                list(self.shape),
-                "change the shape, or leave the torus plain",
-            )
-        if not all(self.wrap):
-            raise InputError(
-                "torus.wrap",
-                "must be true in every dimension of a twisted torus",
-                list(self.wrap),
-                "close all dimensions",
-            )
+        require(
+            short >= 2 and long == 2 * short and (middle in (short, long)),
+            "torus.twisted",
+            "must be false unless the shape is k x k x 2k or k x 2k x 2k, k at least 2",
+            list(self.shape),
+            "change the shape, or leave the torus plain",
+        )
+        require(
+            all(self.wrap),
+            "torus.wrap",
+            "must be true in every dimension of a twisted torus",
+            list(self.wrap),
+            "close all dimensions",
+        )
 
     @classmethod
     def from_file(cls, file: FabricFile, table: TorusTable) -> Torus:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.schema import FabricFile
 from nest_core.documents.schema.fabric import TpuSliceTable
 from nest_core.documents.units import from_gbps_bytes, from_microseconds
@@ -76,20 +76,20 @@ def tpu_slice(
     pod = _POD[generation]
     for index, size in enumerate(shape):
         whole(f"tpu_slice.shape[{index}]", size)
-    if len(shape) != len(pod):
-        raise InputError(
-            "tpu_slice.shape",
-            f"must have {len(pod)} dimensions for {generation}",
-            list(shape),
-            "add or drop one",
-        )
-    if any(size > most for size, most in zip(sorted(shape), pod, strict=True)):
-        raise InputError(
-            "tpu_slice.shape",
-            f"must fit into a pod of {' x '.join(map(str, pod))}",
-            list(shape),
-            "make the slice smaller",
-        )
+    require(
+        len(shape) == len(pod),
+        "tpu_slice.shape",
+        f"must have {len(pod)} dimensions for {generation}",
+        list(shape),
+        "add or drop one",
+    )
+    require(
+        all(size <= most for size, most in zip(sorted(shape), pod, strict=True)),
+        "tpu_slice.shape",
+        f"must fit into a pod of {' x '.join(map(str, pod))}",
+        list(shape),
+        "make the slice smaller",
+    )
     if len(pod) == 2:
         wrap = tuple(size == most for size, most in zip(shape, pod, strict=True))
     else:

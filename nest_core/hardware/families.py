@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.presets import kept_per_edition, load_toml, preset_names, preset_path
 
 __all__ = ["NARROW", "Family", "Narrow", "load_family", "narrow_product"]
@@ -69,19 +69,28 @@ class Family:
     def __post_init__(self) -> None:
         for field in ("memory_efficiency", "attention_efficiency", "biased_attention_efficiency"):
             value = getattr(self, field)
-            if not 0.0 < value <= 1.0:
-                raise InputError(
-                    f"estimator.{field}", "must lie above 0 and at most at 1", value, "correct it"
-                )
-        if not self.gemm_efficiency > 0.0:  # of the best product measured, so 1 is no bound
-            raise InputError(
-                "estimator.gemm_efficiency", "must be positive", self.gemm_efficiency, "correct it"
+            require(
+                0.0 < value <= 1.0,
+                f"estimator.{field}",
+                "must lie above 0 and at most at 1",
+                value,
+                "correct it",
             )
+        require(
+            self.gemm_efficiency > 0.0,
+            "estimator.gemm_efficiency",
+            "must be positive",
+            self.gemm_efficiency,
+            "correct it",
+        )
         for field in ("wave_tail", "depth_tail", "host_s"):
-            if getattr(self, field) < 0.0:
-                raise InputError(
-                    f"estimator.{field}", "must not be negative", getattr(self, field), "correct it"
-                )
+            require(
+                getattr(self, field) >= 0.0,
+                f"estimator.{field}",
+                "must not be negative",
+                getattr(self, field),
+                "correct it",
+            )
 
 
 @kept_per_edition(64)

@@ -18,7 +18,7 @@ from zlib import crc32
 
 import numpy as np
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.documents.presets import kept_per_edition, load_toml, preset_path
 from nest_core.hardware.collectives import Curve
 
@@ -110,10 +110,13 @@ class TransportSpread:
         InputError
         """
         transports = {entry.name: entry for entry in self.transports}
-        if name not in transports:
-            raise InputError(
-                "transport", "must be one of the catalogue", name, "pick " + ", ".join(transports)
-            )
+        require(
+            name in transports,
+            "transport",
+            "must be one of the catalogue",
+            name,
+            "pick " + ", ".join(transports),
+        )
         return transports[name]
 
     def of_curve(self, curve: Curve | None) -> Transport:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.hardware.profiles import Direction, Signature, signature
 from nest_core.workload import Graph, Kernel, Model, Node, Strategy, layer_graph
 from nest_core.workload.graph import Dim, Sizes, extent
@@ -117,14 +117,14 @@ def check_affordable(profiled: Sequence[ProfileCase], device: str) -> None:
     if device != "cpu":
         return
     for case in profiled:
-        if case.kernel.flops > CPU_FLOPS or case.kernel.bytes > CPU_BYTES:
-            raise InputError(
-                case.operators[0],
-                f"must have at most {CPU_FLOPS / 1e9:,.0f} GFLOP and {CPU_BYTES / 1e9:.0f} GB to "
-                "be measured on a CPU",
-                f"{case.kernel.flops / 1e9:,.3g} GFLOP and {case.kernel.bytes / 1e9:.3g} GB",
-                "shorten --sequence, lower --micro-batch or raise --tp",
-            )
+        require(
+            case.kernel.flops <= CPU_FLOPS and case.kernel.bytes <= CPU_BYTES,
+            case.operators[0],
+            f"must have at most {CPU_FLOPS / 1e9:,.0f} GFLOP and {CPU_BYTES / 1e9:.0f} GB to "
+            "be measured on a CPU",
+            f"{case.kernel.flops / 1e9:,.3g} GFLOP and {case.kernel.bytes / 1e9:.3g} GB",
+            "shorten --sequence, lower --micro-batch or raise --tp",
+        )
 
 
 def _lengths(shape: Iterable[Dim], node: Node, at: Sizes) -> Shape:

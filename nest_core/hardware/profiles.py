@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.files import read_text
 from nest_core.documents.presets import named_file
 from nest_core.documents.schema import Name, checked
@@ -240,10 +240,13 @@ def read_profile(text: str) -> Profile:
         ) from error
     except ValueError as error:  # a syntax error, or a number too long to read
         raise InputError(FIELD, "must be valid JSON", str(error), "measure it again") from error
-    if not isinstance(document, dict):
-        raise InputError(
-            FIELD, "must be a JSON object", type(document).__name__, "measure it again"
-        )
+    require(
+        isinstance(document, dict),
+        FIELD,
+        "must be a JSON object",
+        type(document).__name__,
+        "measure it again",
+    )
     entry = checked(_ProfileFile, document, "profile.")
     return Profile(
         name=entry.name,
@@ -296,13 +299,13 @@ def joined(first: Profile, second: Profile) -> Profile:
     """
     for key in ("device", "backend", "precision", "torch", "cuda"):
         old, new = getattr(first, key), getattr(second, key)
-        if old != new:
-            raise InputError(
-                f"profile.{key}",
-                f"must be {new!r} as in the profile that is added",
-                old,
-                "write to another file",
-            )
+        require(
+            old == new,
+            f"profile.{key}",
+            f"must be {new!r} as in the profile that is added",
+            old,
+            "write to another file",
+        )
     measured: dict[tuple[Signature, str], KernelMeasurement] = {}
     for entry in (*first.measured, *second.measured):
         key_of = (entry.signature, entry.function)

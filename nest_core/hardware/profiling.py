@@ -29,7 +29,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.hardware.profile_cases import ProfileCase
 from nest_core.hardware.profiles import KernelMeasurement, Profile, SkippedKernel
 
@@ -76,13 +76,13 @@ class _Unmeasured(Exception):
 
 def check_device(device: str) -> None:
     """Refuse a device that this machine or this PyTorch lacks."""
-    if device == "cuda" and not torch.cuda.is_available():
-        raise InputError(
-            "--device",
-            "must be one that PyTorch finds here",
-            "cuda",
-            "cuda is not available here; use --device cpu",
-        )
+    require(
+        device != "cuda" or torch.cuda.is_available(),
+        "--device",
+        "must be one that PyTorch finds here",
+        "cuda",
+        "cuda is not available here; use --device cpu",
+    )
 
 
 def device_name(device: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.documents.presets import (
     kept_per_edition,
     load_toml,
@@ -216,8 +216,13 @@ def _curves(documents: Sequence[Mapping[str, Any]]) -> tuple[Curve, ...]:
     """
     curves = tuple(curve_from(document, OWN) for document in documents)
     links = [curve.link for curve in curves]
-    if len(set(links)) < len(links):
-        raise InputError("stack.curves", "must be one of each link", links, "calibrate anew")
+    require(
+        len(set(links)) == len(links),
+        "stack.curves",
+        "must be one of each link",
+        links,
+        "calibrate anew",
+    )
     return curves
 
 
@@ -230,20 +235,22 @@ def _covariance(rows: Sequence[Sequence[float]]) -> tuple[tuple[float, ...], ...
         If it is no covariance of `PARAMETERS` and `RUN_FACTOR`.
     """
     size = len(PARAMETERS) + 1
-    if rows and any(len(row) != size for row in (rows, *rows)):
-        raise InputError(
-            "stack.covariance", f"must have {size} rows of {size}", len(rows), "calibrate anew"
-        )
+    require(
+        not rows or all(len(row) == size for row in (rows, *rows)),
+        "stack.covariance",
+        f"must have {size} rows of {size}",
+        len(rows),
+        "calibrate anew",
+    )
     matrix = np.array(rows)
-    if rows and not (
-        np.array_equal(matrix, matrix.T) and np.linalg.eigvalsh(matrix).min() > -_ROUNDING
-    ):
-        raise InputError(
-            "stack.covariance",
-            "must be symmetric and have no negative variance",
-            "another",
-            "calibrate anew",
-        )
+    require(
+        not rows
+        or (np.array_equal(matrix, matrix.T) and np.linalg.eigvalsh(matrix).min() > -_ROUNDING),
+        "stack.covariance",
+        "must be symmetric and have no negative variance",
+        "another",
+        "calibrate anew",
+    )
     return tuple(map(tuple, rows))
 
 

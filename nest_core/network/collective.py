@@ -17,7 +17,7 @@ from typing import Literal
 
 import numpy as np
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.network.algorithms import (
     ALGORITHMS,
     IN_NETWORK,
@@ -137,13 +137,13 @@ def collective(
     """
     check_op(op)
     check_size(size_bytes)
-    if not 1 <= chunks <= MOST_CHUNKS:
-        raise InputError(
-            "chunks",
-            f"must lie between 1 and {MOST_CHUNKS:,}",
-            chunks,
-            "use 1 for the whole buffer",
-        )
+    require(
+        1 <= chunks <= MOST_CHUNKS,
+        "chunks",
+        f"must lie between 1 and {MOST_CHUNKS:,}",
+        chunks,
+        "use 1 for the whole buffer",
+    )
     groups = member_groups(network.devices, size, stride=stride, concurrent=concurrent)
     if algorithm == "library" and op in KINDS:
         return _by_library(network, op, size_bytes, groups, protocols)
@@ -240,41 +240,39 @@ def member_groups(
     [[0, 2], [1, 3], [4, 6], [5, 7]]
     """
     if not 2 <= size <= devices:
-        if devices == 1:
-            raise InputError("fabric", "must have two devices or more", 1, "name a larger fabric")
+        require(devices != 1, "fabric", "must have two devices or more", 1, "name a larger fabric")
         raise InputError("size", f"must lie between 2 and {devices}", size, "choose a group size")
-    if stride < 1:
-        raise InputError("stride", "must be at least 1", stride, "use 1 for neighbours")
-    if (size - 1) * stride >= devices:
-        raise InputError(
-            "stride",
-            f"must keep a group of {size} within the {devices} devices",
-            stride,
-            f"use at most {(devices - 1) // (size - 1)}",
-        )
+    require(stride >= 1, "stride", "must be at least 1", stride, "use 1 for neighbours")
+    require(
+        (size - 1) * stride < devices,
+        "stride",
+        f"must keep a group of {size} within the {devices} devices",
+        stride,
+        f"use at most {(devices - 1) // (size - 1)}",
+    )
     first = np.arange(size) * stride
     if concurrent == "one":
         return first[None]
     tiles = devices // (size * stride)
-    if tiles == 0:
-        raise InputError(
-            "stride",
-            f"must be such that {stride} groups of {size} fit into {devices} devices",
-            stride,
-            f"use at most {devices // size}, or one group",
-        )
+    require(
+        tiles != 0,
+        "stride",
+        f"must be such that {stride} groups of {size} fit into {devices} devices",
+        stride,
+        f"use at most {devices // size}, or one group",
+    )
     starts = (np.arange(tiles)[:, None] * size * stride + np.arange(stride)).reshape(-1)
     return starts[:, None] + first
 
 
 def _refuse_crossings(crossed: int) -> None:
-    if crossed > MOST_CROSSED:
-        raise InputError(
-            "collective",
-            f"must not cross more than about {MOST_CROSSED:,} links",
-            crossed,
-            "use smaller or fewer groups, or name one algorithm",
-        )
+    require(
+        crossed <= MOST_CROSSED,
+        "collective",
+        f"must not cross more than about {MOST_CROSSED:,} links",
+        crossed,
+        "use smaller or fewer groups, or name one algorithm",
+    )
 
 
 def _crossed(network: Network, stages: list[Stage]) -> int:

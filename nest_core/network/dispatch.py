@@ -25,7 +25,7 @@ from math import comb
 
 import numpy as np
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.network.groups import MOST_FLOWS
 from nest_core.network.levels import Network
 from nest_core.network.link_map import FloatArray, IntArray
@@ -139,13 +139,13 @@ def dispatch_phases(network: Network, groups: IntArray, dispatch: Dispatch) -> l
     slot = np.arange(count * size) - start[block_of]
     number = opens.sum(axis=1)  # of a row's blocks
     reach = (int(number.max()), int(block_size.max()) - 1)
-    if count * size * sum(reach) > MOST_FLOWS:
-        raise InputError(
-            "dispatch",
-            f"must not need more than {MOST_FLOWS:,} flows at once",
-            count * size * sum(reach),
-            "use smaller or fewer groups",
-        )
+    require(
+        count * size * sum(reach) <= MOST_FLOWS,
+        "dispatch",
+        f"must not need more than {MOST_FLOWS:,} flows at once",
+        count * size * sum(reach),
+        "use smaller or fewer groups",
+    )
     copies = np.array([dispatch.copies(ranks, size) for ranks in range(reach[1] + 2)])
     first = np.cumsum(number) - number
     target = first[row][:, None] + np.arange(reach[0])

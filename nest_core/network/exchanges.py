@@ -12,7 +12,7 @@ from typing import cast
 
 import numpy as np
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.network.groups import MOST_FLOWS, exchange
 from nest_core.network.levels import Network
 from nest_core.network.link_map import FloatArray, IntArray
@@ -38,13 +38,13 @@ def all_to_all(
     link_map, (count, size) = network.link_map, groups.shape
     if isinstance(link_map, TreeLinkMap) and link_map.ideal:
         return _counted(link_map, groups, protocols, team)
-    if count * size * (size - 1) > MOST_FLOWS:
-        raise InputError(
-            "all_to_all",
-            f"must not need more than {MOST_FLOWS:,} flows at once",
-            count * size * (size - 1),
-            "use smaller or fewer groups",
-        )
+    require(
+        count * size * (size - 1) <= MOST_FLOWS,
+        "all_to_all",
+        f"must not need more than {MOST_FLOWS:,} flows at once",
+        count * size * (size - 1),
+        "use smaller or fewer groups",
+    )
     every = exchange(groups, volume=1.0 / size, steps=1.0)
     return price_phases(link_map, [every], count, protocols, team)
 

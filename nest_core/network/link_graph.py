@@ -19,7 +19,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.network.link_map import FloatArray, IntArray
 
 __all__ = [
@@ -110,8 +110,7 @@ def read_links(graph: nx.Graph[Any]) -> Links:
     if set(device_ids) == set(range(len(device_ids))):
         elements = (*range(len(device_ids)), *elements[len(device_ids) :])
     number = {element: index for index, element in enumerate(elements)}
-    if not device_ids:
-        raise InputError("element", "must include a device", 0, "add one")
+    require(device_ids, "element", "must include a device", 0, "add one")
     ends = np.array([(number[a], number[b]) for a, b in graph.edges], np.int64).reshape(-1, 2)
     figures = np.array(
         [(e["bandwidth_Bps"], e["count"], e["latency_s"]) for _, _, e in graph.edges(data=True)]

@@ -19,7 +19,7 @@ from typing import Literal
 
 import numpy as np
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.fabric.fabric import Fabric
 from nest_core.network.explicit import EXPLICIT_DEVICES, LinkLoad, explicit_loads
 from nest_core.network.levels import Network
@@ -81,13 +81,13 @@ def pipeline_flows(
     """
     _check(devices, replica)
     _check_directions(directions)
-    if not 1 <= stage <= replica or replica % stage:
-        raise InputError(
-            "stage",
-            f"must be a number of devices that divides the replica's {replica}",
-            stage,
-            "use a divisor, or the replica itself for stages that hold all replicas",
-        )
+    require(
+        1 <= stage <= replica and replica % stage == 0,
+        "stage",
+        f"must be a number of devices that divides the replica's {replica}",
+        stage,
+        "use a divisor, or the replica itself for stages that hold all replicas",
+    )
     device = np.arange(devices)
     stays = device + replica < devices if stage == replica else device % replica + stage < replica
     source = device[stays]
@@ -118,8 +118,13 @@ def pattern_phases(
         For an unknown pattern, replicas that do not divide the devices, or stages that do not
         divide the replica.
     """
-    if pattern not in PATTERNS:
-        raise InputError("pattern", "must be dp_ring, dp_hier or pp", pattern, "pick one of them")
+    require(
+        pattern in PATTERNS,
+        "pattern",
+        "must be dp_ring, dp_hier or pp",
+        pattern,
+        "pick one of them",
+    )
     _check_directions(directions)
     if pattern == "pp":
         if stage is None:
@@ -201,15 +206,20 @@ def _alone(network: Network, phases: list[Phase], size: float) -> float:
 
 
 def _check_directions(directions: str) -> None:
-    if directions not in DIRECTIONS:
-        raise InputError("directions", "must be fwd or fwdbwd", directions, "pick one of them")
+    require(
+        directions in DIRECTIONS,
+        "directions",
+        "must be fwd or fwdbwd",
+        directions,
+        "pick one of them",
+    )
 
 
 def _check(devices: int, replica: int) -> None:
-    if not 1 <= replica <= devices or devices % replica:
-        raise InputError(
-            "replica",
-            f"must be a number of devices that divides the fabric's {devices:,}",
-            replica,
-            "use a divisor",
-        )
+    require(
+        1 <= replica <= devices and devices % replica == 0,
+        "replica",
+        f"must be a number of devices that divides the fabric's {devices:,}",
+        replica,
+        "use a divisor",
+    )

@@ -20,7 +20,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.network.link_map import FloatArray, IntArray, LinkMap, Routes
 
 __all__ = [
@@ -74,10 +74,13 @@ MOST_BYTES = 1e30
 
 def check_size(size: float) -> None:
     """Refuse messages that are no number of bytes."""
-    if not 0 <= size <= MOST_BYTES:  # NaN fails too
-        raise InputError(
-            "bytes", f"must be a finite number between 0 and {MOST_BYTES:g}", size, "correct it"
-        )
+    require(
+        0 <= size <= MOST_BYTES,
+        "bytes",
+        f"must be a finite number between 0 and {MOST_BYTES:g}",
+        size,
+        "correct it",
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

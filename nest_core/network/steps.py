@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.network.algorithms import Stage, algorithm_stages
 from nest_core.network.collective import Concurrent, first_arrival, member_groups
 from nest_core.network.levels import Network
@@ -128,13 +128,13 @@ def steps(
     groups = member_groups(network.devices, size, stride=stride, concurrent=concurrent)
     stages = algorithm_stages(op, algorithm, network, groups)
     number = sum(_repeats(phase) for stage in stages for phase in stage)
-    if number > MOST_STEPS:
-        raise InputError(
-            "algorithm",
-            f"must not have more than {MOST_STEPS:,} steps",
-            number,
-            "use another algorithm, or smaller groups",
-        )
+    require(
+        number <= MOST_STEPS,
+        "algorithm",
+        f"must not have more than {MOST_STEPS:,} steps",
+        number,
+        "use another algorithm, or smaller groups",
+    )
     numbered = tuple(_numbered(network.link_map, _timed(network, stages, len(groups), size_bytes)))
     return Steps(network, op, algorithm, size_bytes, groups, numbered)
 

@@ -26,7 +26,7 @@ from typing import Literal
 
 import numpy as np
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.network.exchanges import all_to_all
 from nest_core.network.groups import BlockRing, block_rings, exchange, ring
 from nest_core.network.levels import Network
@@ -224,13 +224,13 @@ def reduce_scatters(network: Network) -> dict[str, Callable[[Network, IntArray],
         }
     if not network.algorithm:
         return algorithms
-    if network.algorithm not in algorithms:
-        raise InputError(
-            "workload.collectives",
-            "must be an algorithm that runs on this fabric",
-            network.algorithm,
-            f"pick library, {', '.join(algorithms)}",
-        )
+    require(
+        network.algorithm in algorithms,
+        "workload.collectives",
+        "must be an algorithm that runs on this fabric",
+        network.algorithm,
+        f"pick library, {', '.join(algorithms)}",
+    )
     return {network.algorithm: algorithms[network.algorithm]}
 
 

@@ -20,7 +20,7 @@ from nest_core.costs import NO_OFFLOAD, Offload, Problem, acting_zero, micro_bat
 from nest_core.costs.checks import check_offload
 from nest_core.costs.layout import AXES, seatings
 from nest_core.costs.plan import Whole
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.network import BoolArray, IntArray, Network
 from nest_core.planner.layouts import even_patterns
 
@@ -101,28 +101,28 @@ class SearchSpace:
     sharded_gradients: bool = False
 
     def __post_init__(self) -> None:
-        if self.mixed and self.layouts == "uneven":
-            raise InputError(
-                "search.layouts",
-                "must be even where stages are mixed",
-                self.layouts,
-                'set search.stage_strategies = "uniform", or search.layouts = "even"',
-            )
+        require(
+            not self.mixed or self.layouts != "uneven",
+            "search.layouts",
+            "must be even where stages are mixed",
+            self.layouts,
+            'set search.stage_strategies = "uniform", or search.layouts = "even"',
+        )
         for order in self.orders:
-            if sorted(order) != sorted(AXES) or order[0] != "tp":
-                raise InputError(
-                    "search.order",
-                    "must name tp first, then cp, dp and pp in any order",
-                    list(order),
-                    "tensor-parallel ranks are placed side by side",
-                )
-            if self.mixed and order.index("cp") > order.index("pp"):
-                raise InputError(
-                    "search.order",
-                    "must name cp before pp where stages are mixed",
-                    list(order),
-                    "a stage keeps its devices whatever it makes of tp and cp only then",
-                )
+            require(
+                sorted(order) == sorted(AXES) and order[0] == "tp",
+                "search.order",
+                "must name tp first, then cp, dp and pp in any order",
+                list(order),
+                "tensor-parallel ranks are placed side by side",
+            )
+            require(
+                not self.mixed or order.index("cp") <= order.index("pp"),
+                "search.order",
+                "must name cp before pp where stages are mixed",
+                list(order),
+                "a stage keeps its devices whatever it makes of tp and cp only then",
+            )
 
     def offloading(self, offload: Offload) -> SearchSpace:
         """The plans that offload so; activations only where nothing is recomputed."""
@@ -439,8 +439,7 @@ def _rows(problem: Problem, space: SearchSpace) -> Rows:
         ),
     )
     for name, axis, rule, value, remedy in refusals:
-        if not met[name]:
-            raise InputError(axis, rule, value, remedy)
+        require(met[name], axis, rule, value, remedy)
     chosen = np.concatenate([where for _, where in parts])
     owner = np.repeat([number for number, _ in parts], [len(where) for _, where in parts])
     return Rows(families, owner, micro[chosen], dp[chosen], pp[chosen])
@@ -483,32 +482,31 @@ def _batches(problem: Problem, space: SearchSpace) -> tuple[IntArray, IntArray, 
     keep = np.ones(micro.shape, dtype=bool)
     for passes, axis, rule, value, remedy in rules:
         keep &= passes
-        if not keep.any():
-            raise InputError(axis, rule, value, remedy)
+        require(keep.any(), axis, rule, value, remedy)
     return micro[keep], dp[keep], pp[keep]
 
 
 def _families(space: SearchSpace) -> Families:
     widths = [(tp, sp) for tp, sp in itertools.product(space.tp, space.sp) if tp > 1 or not sp]
-    if not widths:
-        raise InputError(
-            "search.sp",
-            "must allow false where tp is 1",
-            list(space.sp),
-            "add false or a larger tp",
-        )
+    require(
+        widths,
+        "search.sp",
+        "must allow false where tp is 1",
+        list(space.sp),
+        "add false or a larger tp",
+    )
     families = [
         (tp, sp, cp, ep, etp)
         for (tp, sp), cp, ep in itertools.product(widths, space.cp, space.ep)
         for etp in space.expert_tensor(tp, sp)
     ]
-    if not families:
-        raise InputError(
-            "search.etp",
-            "must hold tp, or with sequence parallelism a divisor of tp",
-            list(space.etp)[:8],
-            "add 1, and true to search.sp",
-        )
+    require(
+        families,
+        "search.etp",
+        "must hold tp, or with sequence parallelism a divisor of tp",
+        list(space.etp)[:8],
+        "add 1, and true to search.sp",
+    )
     return Families(*np.array(families, dtype=np.int64).T)
 
 

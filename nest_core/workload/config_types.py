@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 
 __all__ = ["TYPES", "Found", "Key", "Reading"]
 
@@ -78,13 +78,13 @@ def _all_heads(sizes: Found) -> int:
 
 
 def _width_by_heads(sizes: Found) -> int:
-    if sizes["hidden"] % sizes["heads"]:
-        raise InputError(
-            "model.hidden",
-            f"must be divisible by model.heads = {sizes['heads']}",
-            sizes["hidden"],
-            "correct one, or give model.head_dim",
-        )
+    require(
+        sizes["hidden"] % sizes["heads"] == 0,
+        "model.hidden",
+        f"must be divisible by model.heads = {sizes['heads']}",
+        sizes["hidden"],
+        "correct one, or give model.head_dim",
+    )
     return int(sizes["hidden"] // sizes["heads"])
 
 

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.files import MAX_FILE_BYTES, decoded
 from nest_core.documents.schema import check_plain
 from nest_core.workload.config_types import TYPES, Found, Key, Reading
@@ -91,13 +91,13 @@ def renamed(error: InputError, name: Callable[[str], str]) -> InputError:
 
 def _document(text: str | bytes) -> dict[str, Any]:
     """The JSON object of a text."""
-    if len(text) > MAX_FILE_BYTES:
-        raise InputError(
-            "config.json",
-            f"must hold at most {MAX_FILE_BYTES:,} bytes",
-            "larger",
-            "give a model's config.json, not its weights or tokens",
-        )
+    require(
+        len(text) <= MAX_FILE_BYTES,
+        "config.json",
+        f"must hold at most {MAX_FILE_BYTES:,} bytes",
+        "larger",
+        "give a model's config.json, not its weights or tokens",
+    )
     text = decoded(text, "config.json") if isinstance(text, bytes) else text
     try:
         config = json.loads(text, object_pairs_hook=_once)

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal, cast
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.documents.presets import kept_per_edition
 from nest_core.workload.graph import Graph, Node, Sizes, count
 from nest_core.workload.models import Model, sizes
@@ -241,10 +241,13 @@ def chain(model: Model, strategy: Strategy) -> Chain:
 
 def check_experts(model: Model, strategy: Strategy) -> None:
     """Refuse expert parallelism of a model without experts; InputError."""
-    if strategy.ep > 1 and model.experts == 1:
-        raise InputError(
-            "ep", "must be 1 for a dense model, which has no experts", strategy.ep, "leave it out"
-        )
+    require(
+        strategy.ep <= 1 or model.experts != 1,
+        "ep",
+        "must be 1 for a dense model, which has no experts",
+        strategy.ep,
+        "leave it out",
+    )
 
 
 def check_modules(model: Model, recomputations: Iterable[str], field: str) -> None:
@@ -252,10 +255,13 @@ def check_modules(model: Model, recomputations: Iterable[str], field: str) -> No
     blocks = [model.trace[kind] for kind, _ in model.runs if kind in ("block", "moe_block")]
     here = [name for name in MODULES if any(module_nodes(block, name) for block in blocks)]
     for name in (name for recompute in recomputations for name in modules_of(recompute)):
-        if name not in here:
-            raise InputError(
-                field, f"must name modules that {model.name} has", name, "pick " + ", ".join(here)
-            )
+        require(
+            name in here,
+            field,
+            f"must name modules that {model.name} has",
+            name,
+            "pick " + ", ".join(here),
+        )
 
 
 def layer_graph(model: Model, kind: str, strategy: Strategy) -> Graph:

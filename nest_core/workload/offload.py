@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 
 __all__ = ["NO_OFFLOAD", "Offload", "offloading"]
 
@@ -77,15 +77,20 @@ def offloading(value: Any, field: str = "offload") -> Offload:
     if isinstance(value, str):
         parts = [part.partition(":")[::2] for part in value.split("+")]
         table = dict(parts)
-        if len(table) < len(parts):
-            raise InputError(field, "must name each share once", value, "drop what stands twice")
-    if not isinstance(table, dict) or not table or not set(table) <= {"activations", "optimizer"}:
-        raise InputError(
+        require(
+            len(table) == len(parts),
             field,
-            "must be none, or name shares of activations or optimizer",
+            "must name each share once",
             value,
-            "write optimizer:1, or {optimizer = 1.0} in a file",
+            "drop what stands twice",
         )
+    require(
+        isinstance(table, dict) and table and (set(table) <= {"activations", "optimizer"}),
+        field,
+        "must be none, or name shares of activations or optimizer",
+        value,
+        "write optimizer:1, or {optimizer = 1.0} in a file",
+    )
     return Offload(**{name: _share(field, name, share) for name, share in table.items()})
 
 
@@ -94,8 +99,11 @@ def _share(field: str, name: str, value: Any) -> float:
         share = float(value) if not isinstance(value, bool) else -1.0
     except (TypeError, ValueError):
         share = -1.0
-    if not 0.0 <= share <= 1.0:
-        raise InputError(
-            f"{field}.{name}", "must be a share from 0 to 1", value, "write 0.5 for half"
-        )
+    require(
+        0.0 <= share <= 1.0,
+        f"{field}.{name}",
+        "must be a share from 0 to 1",
+        value,
+        "write 0.5 for half",
+    )
     return share

@@ -41,7 +41,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.workload.graph import Graph, Node
 from nest_core.workload.operators import Operator
 
@@ -96,20 +96,20 @@ def spelled(modules: Iterable[str], field: str = "recompute") -> str:
     """
     requested = list(modules)
     for name in requested:
-        if name not in MODULES:
-            raise InputError(
-                field,
-                "must name modules that can be recomputed",
-                name,
-                "pick " + ", ".join(MODULES),
-            )
-    if not requested or len(set(requested)) < len(requested):
-        raise InputError(
+        require(
+            name in MODULES,
             field,
-            "must name each module once, and at least one",
-            requested,
-            "write none for nothing",
+            "must name modules that can be recomputed",
+            name,
+            "pick " + ", ".join(MODULES),
         )
+    require(
+        requested and len(set(requested)) == len(requested),
+        field,
+        "must name each module once, and at least one",
+        requested,
+        "write none for nothing",
+    )
     distinct = [
         m for m in MODULES if m in requested and not (m in _PARTS_OF_MOE and "moe" in requested)
     ]
@@ -129,13 +129,13 @@ def by_method(method: str, layers: Any, field: str = "recompute") -> str:
     >>> by_method("block", 4), by_method("uniform", 1)
     ('block:4', 'full')
     """
-    if isinstance(layers, bool) or not isinstance(layers, int) or not 1 <= layers <= MOST_LAYERS:
-        raise InputError(
-            f"{field}.{method}",
-            f"must be a whole number of layers from 1 to {MOST_LAYERS:,}",
-            layers,
-            "write none for no recomputation",
-        )
+    require(
+        not isinstance(layers, bool) and isinstance(layers, int) and (1 <= layers <= MOST_LAYERS),
+        f"{field}.{method}",
+        f"must be a whole number of layers from 1 to {MOST_LAYERS:,}",
+        layers,
+        "write none for no recomputation",
+    )
     return "full" if (method, layers) == ("uniform", 1) else f"{method}:{layers}"
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.documents.schema import parameter
 from nest_core.workload.graph import SYMBOLS, Graph, Node, Sizes, extent
 from nest_core.workload.layers import check_experts
@@ -55,26 +55,32 @@ def read_strategy(text: str, **defaults: Any) -> Strategy:
     values: dict[str, Any] = {}
     for part in text.split(",") if text.strip() else ():
         name, equals, value = (piece.strip() for piece in part.partition("="))
-        if not equals or name not in names or name in values:
-            raise InputError(
-                "--strategy",
-                f"must set each of {', '.join(names)} at most once",
-                part,
-                "write tp=8,sp=true",
-            )
-        if name == "attention" and value.strip("\"'") not in ("flash", "unfused"):
-            raise InputError(  # a strategy has no stack to take it from
-                "--strategy attention", "must be 'flash' or 'unfused'", value, "change it"
-            )
+        require(
+            equals and name in names and (name not in values),
+            "--strategy",
+            f"must set each of {', '.join(names)} at most once",
+            part,
+            "write tp=8,sp=true",
+        )
+        require(
+            name != "attention" or value.strip("\"'") in ("flash", "unfused"),
+            "--strategy attention",
+            "must be 'flash' or 'unfused'",
+            value,
+            "change it",
+        )
         if name in _FIELDS:
             values[name] = parameter(_FIELDS[name]).read(value.strip("\"'"), f"--strategy {name}")
             continue
         with contextlib.suppress(ValueError):
             values[name] = float(value)
-        if not 0.125 <= values.get(name, 0.0) <= 8.0:
-            raise InputError(
-                "--strategy width", "must lie between 0.125 and 8 bytes", value, "2 is bf16"
-            )
+        require(
+            0.125 <= values.get(name, 0.0) <= 8.0,
+            "--strategy width",
+            "must lie between 0.125 and 8 bytes",
+            value,
+            "2 is bf16",
+        )
     return Strategy(**{**defaults, **values})
 
 
@@ -94,13 +100,13 @@ def report_model(model: Model, strategy: Strategy) -> dict[str, Any]:
     """
     check_experts(model, strategy)
     at = sizes(model, strategy.micro_batch, strategy.sequence)
-    if model.positions and strategy.sequence > model.positions:
-        raise InputError(
-            "--strategy sequence",
-            f"must be at most the model's {model.positions} positions",
-            strategy.sequence,
-            "shorten the sequence",
-        )
+    require(
+        not model.positions or strategy.sequence <= model.positions,
+        "--strategy sequence",
+        f"must be at most the model's {model.positions} positions",
+        strategy.sequence,
+        "shorten the sequence",
+    )
     layers = [(model.trace[kind], count, at) for kind, count in model.runs]
     return {
         "model": model.name,
@@ -128,13 +134,13 @@ def own_sizes(graph: Graph, given: Mapping[str, int], strategy: Strategy) -> dic
         "etp": (strategy.etp if strategy.etp != strategy.tp else 1, {"expert_ffn"}),
     }
     for name, (degree, symbols) in wanted.items():
-        if degree > 1 and not symbols & given.keys():
-            raise InputError(
-                f"--strategy {name}",
-                "must be 1 where build() gives no size that it divides",
-                degree,
-                f"let build() name one of {', '.join(sorted(symbols))}",
-            )
+        require(
+            degree <= 1 or symbols & given.keys(),
+            f"--strategy {name}",
+            "must be 1 where build() gives no size that it divides",
+            degree,
+            f"let build() name one of {', '.join(sorted(symbols))}",
+        )
     sizes: dict[str, float] = {**dict.fromkeys(SYMBOLS, 0.0), "window": 0.0, **given}
     sizes["kv_heads"] = float(given.get("kv_heads", given.get("heads", 0)))
     attended = [node for node in graph.nodes if node.op == "attention"]

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.files import parsed_json
 from nest_core.documents.schema import Name, checked
 from nest_core.workload.graph import KINDS, SYMBOLS, Graph, Node, graph_of
@@ -80,13 +80,13 @@ def traced_model(text: str, name: str, changes: Mapping[str, Any] | None = None)
     """
     where = f"trace {name}"
     document = parsed_json(text, where, "trace the module anew")
-    if not isinstance(document, dict) or "model" not in document:
-        raise InputError(
-            where,
-            "must be a trace with the sizes of its model",
-            "without model",
-            "write it with nest-studio trace package.module:build --output FILE.json",
-        )
+    require(
+        isinstance(document, dict) and "model" in document,
+        where,
+        "must be a trace with the sizes of its model",
+        "without model",
+        "write it with nest-studio trace package.module:build --output FILE.json",
+    )
     file = checked(_TraceFile, document, f"{where}: ")
     graphs = tuple(
         _graph(f"{where}: layers.{kind}", kind, file.layers[kind])
@@ -98,23 +98,26 @@ def traced_model(text: str, name: str, changes: Mapping[str, Any] | None = None)
     allowed = {"blocks", "dense_blocks", "name", *symbols - OF_THE_JOB}
     allowed |= {"top_k"} if "experts" in symbols else set()
     for size in given:
-        if size not in allowed:
-            raise InputError(
-                f"workload.model.{size}",
-                "must be a size that the trace names",
-                given[size],
-                f"pick {', '.join(sorted(allowed))}",
-            )
+        require(
+            size in allowed,
+            f"workload.model.{size}",
+            "must be a size that the trace names",
+            given[size],
+            f"pick {', '.join(sorted(allowed))}",
+        )
     lacking = sorted(symbols - OF_THE_JOB - given.keys() - {"kv_heads", "top_k"})
     if lacking:
         raise InputError(f"{where}: model", "must give every size", f"no {lacking[0]}", "add it")
     unnamed = dict.fromkeys(("hidden", "heads", "head_dim", "vocabulary"), 1) | {"ffn": 0}
     heads = {"kv_heads": given.get("heads", 1)}
     fields = {"name": name, "source": file.source, **unnamed, **heads, **given}
-    if "blocks" not in fields:
-        raise InputError(
-            f"{where}: model", "must say how many blocks there are", "no blocks", "add it"
-        )
+    require(
+        "blocks" in fields,
+        f"{where}: model",
+        "must say how many blocks there are",
+        "no blocks",
+        "add it",
+    )
     model = Model(family=TRACED, graphs=graphs, **fields)
     _check_evaluates(where, model)
     if "heads" not in symbols:
@@ -127,10 +130,13 @@ def _graph(where: str, kind: str, entries: list[_TracedEntry]) -> Graph:
     earlier: set[str] = set()
     for entry in entries:
         for name in entry.inputs:
-            if name not in earlier:
-                raise InputError(
-                    f"{where}.{entry.name}", "must read earlier operators", name, "correct it"
-                )
+            require(
+                name in earlier,
+                f"{where}.{entry.name}",
+                "must read earlier operators",
+                name,
+                "correct it",
+            )
         for part in (
             part for dims in (entry.shape, *entry.weights) for dim in dims for part in dim
         ):
@@ -166,13 +172,13 @@ def _check_meetings(where: str, graph: Graph, node: Node) -> None:
     mixed |= bool(_OF_TOKENS & {part for dims in node.weights for dim in dims for part in dim})
     mixed |= node.op == "matmul" and "sequence" in inputs[0].shape[-1]
     mixed |= node.op == "attention" and any("sequence" not in key.shape[-2] for key in inputs)
-    if mixed:
-        raise InputError(
-            f"{where}.{node.name}",
-            "must not mix tokens outside attention of a sequence to itself",
-            node.op,
-            "use torch's scaled_dot_product_attention, and build it at sizes that are told apart",
-        )
+    require(
+        not mixed,
+        f"{where}.{node.name}",
+        "must not mix tokens outside attention of a sequence to itself",
+        node.op,
+        "use torch's scaled_dot_product_attention, and build it at sizes that are told apart",
+    )
     if node.op == "reshape" and node.written & _WIDTHS != inputs[0].written & _WIDTHS:
         raise InputError(
             f"{where}.{node.name}",

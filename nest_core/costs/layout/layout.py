@@ -33,7 +33,7 @@ from functools import lru_cache
 import numpy as np
 
 from nest_core.costs.layout.seatings import SEATING, seated
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.network import FloatArray, IntArray, Network, TorusShape
 
 __all__ = [
@@ -139,13 +139,13 @@ def rank_mapping(network: Network, layout: Layout, order: DeviceOrder) -> IntArr
     InputError
         For an order of a person's own that leaves a rank without a device.
     """
-    if isinstance(order, tuple) and len(order) < layout.devices_used:
-        raise InputError(
-            "device_order",
-            f"must place all {layout.devices_used} ranks",
-            len(order),
-            "give a device for every rank",
-        )
+    require(
+        not isinstance(order, tuple) or len(order) >= layout.devices_used,
+        "device_order",
+        f"must place all {layout.devices_used} ranks",
+        len(order),
+        "give a device for every rank",
+    )
     return np.asarray(device_order(network, order)[layout.devices])
 
 
@@ -171,10 +171,13 @@ def device_order(network: Network, order: DeviceOrder) -> IntArray:
         return _by_slot(network)
     if SEATING.fullmatch(order):
         return seated(network, order)[0]
-    if order not in DEVICE_ORDERS:
-        raise InputError(
-            "device_order", "must be one of the orders", order, "pick " + ", ".join(DEVICE_ORDERS)
-        )
+    require(
+        order in DEVICE_ORDERS,
+        "device_order",
+        "must be one of the orders",
+        order,
+        "pick " + ", ".join(DEVICE_ORDERS),
+    )
     if network.torus is None:
         raise InputError(
             "device_order",

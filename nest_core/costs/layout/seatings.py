@@ -19,7 +19,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.network import BoolArray, IntArray, Network
 
 __all__ = ["SEATING", "Seated", "seated", "seatings"]
@@ -91,10 +91,9 @@ def seated(network: Network, name: str) -> Seated:
     size = np.bincount(block)[block]
     usable = size // count * count if read["multiples"] else np.where(size >= count, count, 0)
     sits = _place_in(block) < usable
-    if not sits.any():
-        raise InputError(
-            "device_order", "must seat a device", name, f"name at most {int(size.max())}"
-        )
+    require(
+        sits.any(), "device_order", "must seat a device", name, f"name at most {int(size.max())}"
+    )
     devices = np.arange(network.devices)
     order = _fullest_first(network, index, sits) if read["multiples"] else devices[sits]
     return np.concatenate([order, devices[~sits]]), int(sits.sum())

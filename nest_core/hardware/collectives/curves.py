@@ -38,7 +38,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.hardware.collectives.measurements import OPS
 
 __all__ = ["Curve", "FloatArray", "Regime", "Term", "between_bytes", "sent_bytes", "steps"]
@@ -334,10 +334,14 @@ def inside_bytes(op: str, devices: int, nodes: int) -> float:
 
 
 def _check_group(devices: int, nodes: int) -> None:
-    if devices < 2:
-        raise InputError("devices", "must be at least 2", devices, "a collective needs a peer")
-    if nodes < 1 or devices % nodes:
-        raise InputError("nodes", f"must divide {devices} devices evenly", nodes, "give another")
+    require(devices >= 2, "devices", "must be at least 2", devices, "a collective needs a peer")
+    require(
+        nodes >= 1 and devices % nodes == 0,
+        "nodes",
+        f"must divide {devices} devices evenly",
+        nodes,
+        "give another",
+    )
 
 
 def _op_index(op: str) -> int:
@@ -348,6 +352,11 @@ def _op_index(op: str) -> int:
 
 
 def _positive(bandwidth_Bps: float) -> float:
-    if not (math.isfinite(bandwidth_Bps) and bandwidth_Bps > 0):
-        raise InputError("bandwidth_Bps", "must be positive", bandwidth_Bps, "give a link's rate")
+    require(
+        math.isfinite(bandwidth_Bps) and bandwidth_Bps > 0,
+        "bandwidth_Bps",
+        "must be positive",
+        bandwidth_Bps,
+        "give a link's rate",
+    )
     return bandwidth_Bps

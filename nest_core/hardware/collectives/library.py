@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.presets import load_toml, preset_names, preset_path
 from nest_core.documents.units import GB, MICROSECOND
 from nest_core.hardware.collectives.curves import Curve, Regime
@@ -119,15 +119,20 @@ def curve_from(document: Mapping[str, Any], name: str) -> Curve:
         )
         for regime in regimes:
             offered = regime.efficiency[: len(OPS) if regime.algorithm == "ring" else 1]
-            if min(offered) <= 0:
-                raise InputError(
-                    f"{name}.efficiency",
-                    "must be positive for every collective",
-                    regime.name,
-                    "complete the preset",
-                )
-        if not any(regime.algorithm == "ring" for regime in regimes):
-            raise InputError(f"{name}.regimes", "must have a ring", len(regimes), "add one")
+            require(
+                min(offered) > 0,
+                f"{name}.efficiency",
+                "must be positive for every collective",
+                regime.name,
+                "complete the preset",
+            )
+        require(
+            any(regime.algorithm == "ring" for regime in regimes),
+            f"{name}.regimes",
+            "must have a ring",
+            len(regimes),
+            "add one",
+        )
         rates = document["bandwidths_GBps"]
         first = document.get("in_network_from")
         return Curve(
@@ -198,8 +203,13 @@ def _digits(value: float, unit: float = 1.0) -> float:
 def _number(value: object, field: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise InputError(field, "must be a number", value, "correct the preset")
-    if not (math.isfinite(value) and value >= 0):
-        raise InputError(field, "must be finite and not negative", value, "correct the preset")
+    require(
+        math.isfinite(value) and value >= 0,
+        field,
+        "must be finite and not negative",
+        value,
+        "correct the preset",
+    )
     return float(value)
 
 
@@ -209,6 +219,11 @@ def _by_op(values: Mapping[str, object], field: str, unit: float) -> tuple[float
 
 
 def _one_of(value: object, allowed: tuple[Any, ...], field: str) -> Any:
-    if value not in allowed:
-        raise InputError(field, f"must be one of {', '.join(allowed)}", value, "choose one")
+    require(
+        value in allowed,
+        field,
+        f"must be one of {', '.join(map(str, allowed))}",
+        value,
+        "choose one",
+    )
     return value

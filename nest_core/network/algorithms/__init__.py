@@ -9,7 +9,7 @@ The buffer ``m`` is the per-rank input, for all-gather the per-rank output.
 
 from __future__ import annotations
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.network.algorithms.schedules import (
     MOST_FLOWS,
     MOST_IN_ALL,
@@ -129,8 +129,7 @@ OPS = tuple(ALGORITHMS)
 
 def check_op(op: str) -> None:
     """Refuse what is no collective."""
-    if op not in ALGORITHMS:
-        raise InputError("op", "must be one of " + ", ".join(OPS), op, "choose one")
+    require(op in ALGORITHMS, "op", "must be one of " + ", ".join(OPS), op, "choose one")
 
 
 MOST_CROSSINGS = 20_000_000
@@ -150,23 +149,23 @@ def algorithm_stages(op: str, algorithm: str, network: Network, groups: IntArray
     """
     check_op(op)
     algorithms = ALGORITHMS[op]
-    if algorithm not in algorithms:
-        raise InputError(
-            "algorithm",
-            f"must be one that {op} has: " + ", ".join(algorithms),
-            algorithm,
-            "choose one",
-        )
+    require(
+        algorithm in algorithms,
+        "algorithm",
+        f"must be one that {op} has: " + ", ".join(algorithms),
+        algorithm,
+        "choose one",
+    )
     if network.torus is not None and algorithm in ("direct", "pairwise"):
         count, size = groups.shape
         crossings = count * size * (size - 1) * network.torus.diameter // 2
-        if crossings > MOST_CROSSINGS:
-            raise InputError(
-                "algorithm",
-                f"must not cross more than about {MOST_CROSSINGS:,} links",
-                crossings,
-                "use a hierarchical one, or smaller or fewer groups",
-            )
+        require(
+            crossings <= MOST_CROSSINGS,
+            "algorithm",
+            f"must not cross more than about {MOST_CROSSINGS:,} links",
+            crossings,
+            "use a hierarchical one, or smaller or fewer groups",
+        )
     return algorithms[algorithm](network, groups)
 
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.network.groups import MOST_FLOWS
 from nest_core.network.link_map import FloatArray, IntArray
 
@@ -168,13 +168,13 @@ def double_tree(n: int) -> list[ScheduleStep]:
 def refuse_flows(at_once: int, in_all: int) -> None:
     """Raise where flows are too many to count one by one."""
     for flows, most, how in ((at_once, MOST_FLOWS, " at once"), (in_all, MOST_IN_ALL, "")):
-        if flows > most:
-            raise InputError(
-                "algorithm",
-                f"must not need more than {most:,} flows{how}",
-                flows,
-                "use a hierarchical one, or smaller or fewer groups",
-            )
+        require(
+            flows <= most,
+            "algorithm",
+            f"must not need more than {most:,} flows{how}",
+            flows,
+            "use a hierarchical one, or smaller or fewer groups",
+        )
 
 
 def tree_depth(n: int) -> int:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.network.algorithms.schedules import (
     Schedule,
     ScheduleStep,
@@ -278,22 +278,26 @@ def _rails(network: Network, groups: IntArray, volume: float, *, closed: bool) -
     ``s + 1``; over all rails each member passes on ``(g - 1) / g`` inside its node and 1/g outside.
     """
     count, size = groups.shape
-    if network.torus is not None:
-        raise InputError(
-            "algorithm", "multi_rail must run on a fabric of nodes", "a torus", "use multi_ring"
-        )
+    require(
+        network.torus is None,
+        "algorithm",
+        "multi_rail must run on a fabric of nodes",
+        "a torus",
+        "use multi_ring",
+    )
     order = np.lexsort((groups, network.node[groups]), axis=1)
     member = np.take_along_axis(groups, order, axis=1)
     node = network.node[member]
     nodes = len(np.unique(node[0]))
     rails = size // nodes
-    if size % nodes or (node.reshape(count, -1, rails) != node[:, ::rails, None]).any():
-        raise InputError(
-            "algorithm",
-            "multi_rail must find as many members of a group in every node",
-            "a group that is spread unevenly",
-            "use hierarchical_ring",
-        )
+    require(
+        size % nodes == 0
+        and (not (node.reshape(count, -1, rails) != node[:, ::rails, None]).any()),
+        "algorithm",
+        "multi_rail must find as many members of a group in every node",
+        "a group that is spread unevenly",
+        "use hierarchical_ring",
+    )
     if nodes == 1 or rails == 1:
         return [flat(groups, ring if closed else chain)]
     member = member.reshape(count, nodes, rails)

@@ -25,7 +25,7 @@ from dataclasses import replace
 
 from nest_core.costs import Plan, Problem, price
 from nest_core.costs.layout import device_order
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.network.error import levels_only
 from nest_core.planner import SearchSpace, search
 from nest_core.planner.baselines.baseline import Baseline, Found, Waterfall
@@ -128,10 +128,10 @@ def _seconds(problem: Problem, plan: Plan) -> float:
 
 
 def _check(space: SearchSpace) -> None:
-    if "1f1b" not in space.schedules:
-        raise InputError(
-            "search.schedule",
-            "must allow 1f1b for NEST's level-wise program",
-            list(space.schedules),
-            "add 1f1b, or leave nest out of the baselines",
-        )
+    require(
+        "1f1b" in space.schedules,
+        "search.schedule",
+        "must allow 1f1b for NEST's level-wise program",
+        list(space.schedules),
+        "add 1f1b, or leave nest out of the baselines",
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.workload.graph import Graph, Sizes, Split
 from nest_core.workload.strategies.edges import TOKENS, connected
 from nest_core.workload.strategies.strategy import Strategy
@@ -26,13 +26,13 @@ def context_parallel(graph: Graph, strategy: Strategy, sizes: Sizes) -> Graph:
     """
     if strategy.cp == 1:
         return graph
-    if int(sizes["sequence"]) % strategy.cp:
-        raise InputError(
-            "cp",
-            f"must divide the sequence of {int(sizes['sequence'])} tokens",
-            strategy.cp,
-            "choose a divisor",
-        )
+    require(
+        int(sizes["sequence"]) % strategy.cp == 0,
+        "cp",
+        f"must divide the sequence of {int(sizes['sequence'])} tokens",
+        strategy.cp,
+        "choose a divisor",
+    )
     split = tuple(Split(symbol, "cp", float(strategy.cp)) for symbol in sorted(TOKENS))
     nodes = tuple(replace(node, split=node.split + split) for node in graph.nodes)
     return connected(Graph(graph.kind, nodes), strategy.context)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.workload.graph import SORTED, Graph, Node, Sizes, Split
 from nest_core.workload.strategies.edges import connected
 from nest_core.workload.strategies.strategy import Strategy
@@ -35,10 +35,13 @@ def expert_parallel(graph: Graph, strategy: Strategy, sizes: Sizes) -> Graph:
     if graph.kind != "moe_block":
         return graph
     experts = int(sizes["experts"])
-    if experts % strategy.ep:
-        raise InputError(
-            "ep", f"must divide the model's {experts} experts", strategy.ep, "choose a divisor"
-        )
+    require(
+        experts % strategy.ep == 0,
+        "ep",
+        f"must divide the model's {experts} experts",
+        strategy.ep,
+        "choose a divisor",
+    )
     slots = strategy.capacity or (strategy.imbalance if strategy.ep > 1 else 1.0)
     everywhere = (Split("slots", "load", 1.0 / slots),) if slots != 1.0 else ()
     padded = everywhere if strategy.capacity else ()  # a rank's own slots are padded too
@@ -72,13 +75,13 @@ def expert_tensor_parallel(graph: Graph, strategy: Strategy, sizes: Sizes) -> Gr
     ranks = float(strategy.etp)
     if graph.kind != "moe_block" or strategy.etp in (1, strategy.tp):
         return graph
-    if int(sizes["expert_ffn"]) % strategy.etp:
-        raise InputError(
-            "etp",
-            f"must divide the model's expert_ffn of {int(sizes['expert_ffn'])}",
-            strategy.etp,
-            "choose a divisor",
-        )
+    require(
+        int(sizes["expert_ffn"]) % strategy.etp == 0,
+        "etp",
+        f"must divide the model's expert_ffn of {int(sizes['expert_ffn'])}",
+        strategy.etp,
+        "choose a divisor",
+    )
     split = (Split("expert_ffn", "etp", ranks), Split("slots", "etp", 1.0 / ranks))
     nodes = tuple(
         replace(node, split=node.split + split) if _divided(graph, node) else node

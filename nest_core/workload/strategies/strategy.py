@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 
 __all__ = ["Strategy"]
 
@@ -76,16 +76,18 @@ class Strategy:
             object.__setattr__(self, "etp", self.tp)
         for name in ("tp", "cp", "ep", "etp", "micro_batch", "sequence"):
             value = getattr(self, name)
-            if value < 1:
-                raise InputError(f"strategy.{name}", "must be at least 1", value, "correct it")
-        if self.imbalance < 1.0:
-            raise InputError(
-                "strategy.imbalance", "must be at least 1", self.imbalance, "1 is balanced"
-            )
-        if not (self.capacity == 0.0 or self.capacity >= LEAST_CAPACITY):
-            raise InputError(
-                "strategy.capacity",
-                f"must be 0 or at least {LEAST_CAPACITY}",
-                self.capacity,
-                "0 is dropless",
-            )
+            require(value >= 1, f"strategy.{name}", "must be at least 1", value, "correct it")
+        require(
+            self.imbalance >= 1.0,
+            "strategy.imbalance",
+            "must be at least 1",
+            self.imbalance,
+            "1 is balanced",
+        )
+        require(
+            self.capacity == 0.0 or self.capacity >= LEAST_CAPACITY,
+            "strategy.capacity",
+            f"must be 0 or at least {LEAST_CAPACITY}",
+            self.capacity,
+            "0 is dropless",
+        )

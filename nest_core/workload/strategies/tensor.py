@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.workload.graph import Graph, Node, Sizes, Split
 from nest_core.workload.strategies.edges import TOKENS, connected
 from nest_core.workload.strategies.strategy import Strategy
@@ -71,24 +71,23 @@ def _check_widths(graph: Graph, strategy: Strategy, sizes: Sizes) -> None:
     """Inner widths must divide; vocabularies are padded by every framework."""
     present = frozenset[str]().union(*(node.symbols for node in graph.nodes))
     for symbol in sorted(divided_symbols(strategy) & present & {"ffn", "shared_ffn", "expert_ffn"}):
-        if int(sizes[symbol]) % strategy.tp:
-            raise InputError(
-                "tp",
-                f"must divide the model's {symbol} of {int(sizes[symbol])}",
-                strategy.tp,
-                "choose a divisor",
-            )
+        require(
+            int(sizes[symbol]) % strategy.tp == 0,
+            "tp",
+            f"must divide the model's {symbol} of {int(sizes[symbol])}",
+            strategy.tp,
+            "choose a divisor",
+        )
 
 
 def _shared_heads(tp: int, sizes: Sizes) -> int:
     heads, kv_heads = int(sizes["heads"]), int(sizes["kv_heads"])
-    if heads % tp:
-        raise InputError("tp", f"must divide the model's {heads} heads", tp, "choose a divisor")
-    if kv_heads % tp and tp % kv_heads:
-        raise InputError(
-            "tp",
-            f"must divide the model's {kv_heads} key and value heads or be a multiple of them",
-            tp,
-            "choose another degree",
-        )
+    require(heads % tp == 0, "tp", f"must divide the model's {heads} heads", tp, "choose a divisor")
+    require(
+        kv_heads % tp == 0 or tp % kv_heads == 0,
+        "tp",
+        f"must divide the model's {kv_heads} key and value heads or be a multiple of them",
+        tp,
+        "choose another degree",
+    )
     return min(tp, kv_heads)

@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import fx, nn
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.workload.tracing.operators import is_idle
 from nest_core.workload.tracing.sizes import symbolise
 
@@ -147,13 +147,13 @@ def fused_groups(root: nn.Module, graph: fx.Graph) -> dict[fx.Node, FusedGroup]:
         plain = path.partition("@")[0] or str(modules[key, path].op)
         inside = frozenset(nodes)
         leaving = [node for node in nodes if not is_idle(node) and _leaves(node, inside)]
-        if len(leaving) > 1:
-            raise InputError(
-                f"fused module {plain}",
-                "must return one tensor",
-                f"{len(leaving)} that are used",
-                "return one tensor, or take fused = True away",
-            )
+        require(
+            len(leaving) <= 1,
+            f"fused module {plain}",
+            "must return one tensor",
+            f"{len(leaving)} that are used",
+            "return one tensor, or take fused = True away",
+        )
         group = FusedGroup(plain, modules[key, path], inside, leaving[0] if leaving else None)
         group_of.update(dict.fromkeys(nodes, group))
     return group_of

@@ -25,7 +25,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.workload.graph import KINDS, SYMBOLS
 from nest_core.workload.traced import OF_THE_JOB
 from nest_core.workload.tracing.modules import FAMILIES, example
@@ -83,8 +83,7 @@ def trace_own(target: str, folder: Path) -> list[OwnLayer]:
     if not isinstance(built, Mapping):
         kind = "moe_block" if "experts" in _third(built) else "block"
         built = {kind: built}
-    if not built:
-        raise InputError(target, f"must return {_RETURNS}", "an empty mapping", "name a layer")
+    require(built, target, f"must return {_RETURNS}", "an empty mapping", "name a layer")
     return [_layer(target, kind, entry) for kind, entry in built.items()]
 
 
@@ -98,10 +97,13 @@ def model_sizes(target: str, layers: Sequence[OwnLayer]) -> dict[str, int]:
     """
     counts = dict.fromkeys(KINDS, 0) | {layer.kind: layer.count for layer in layers}
     for kind in ("embedding", "head"):
-        if counts[kind] > 1:
-            raise InputError(
-                f"{target}() {kind}", "must stand once in a model", counts[kind], "correct it"
-            )
+        require(
+            counts[kind] <= 1,
+            f"{target}() {kind}",
+            "must stand once in a model",
+            counts[kind],
+            "correct it",
+        )
     sizes = {"blocks": counts["block"] + counts["moe_block"], "dense_blocks": counts["block"]}
     if not counts["moe_block"]:
         del sizes["dense_blocks"]
@@ -118,8 +120,13 @@ def model_sizes(target: str, layers: Sequence[OwnLayer]) -> dict[str, int]:
 
 
 def _imported(target: str, folder: Path) -> Callable[[], Any]:
-    if not _TARGET.fullmatch(target):
-        raise InputError("MODEL", "must read package.module:build", target, "name a function")
+    require(
+        _TARGET.fullmatch(target),
+        "MODEL",
+        "must read package.module:build",
+        target,
+        "name a function",
+    )
     name, _, path = target.partition(":")
     with _first_on_path(folder):
         try:
@@ -137,18 +144,21 @@ def _imported(target: str, folder: Path) -> Callable[[], Any]:
                 f"module {name}", "must be importable", _line(error), "correct the module"
             ) from error
     for part in path.split("."):
-        if not hasattr(part_object, part):
-            raise InputError(
-                f"module {name}", f"must have {path}", f"without {part}", "correct the name"
-            )
-        part_object = getattr(part_object, part)
-    if not callable(part_object):
-        raise InputError(
-            target,
-            "must be a function without arguments",
-            type(part_object).__name__,
-            f"let it return {_RETURNS}",
+        require(
+            hasattr(part_object, part),
+            f"module {name}",
+            f"must have {path}",
+            f"without {part}",
+            "correct the name",
         )
+        part_object = getattr(part_object, part)
+    require(
+        callable(part_object),
+        target,
+        "must be a function without arguments",
+        type(part_object).__name__,
+        f"let it return {_RETURNS}",
+    )
     return part_object  # type: ignore[no-any-return]  # callable, as was just asked
 
 
@@ -180,68 +190,80 @@ def _third(entry: Any) -> Any:
 
 
 def _layer(target: str, kind: Any, entry: Any) -> OwnLayer:
-    if kind not in KINDS:
-        raise InputError(
-            f"{target}()", f"must name layers {', '.join(KINDS)}", kind, "rename the layer"
-        )
-    if not isinstance(entry, tuple) or not 2 <= len(entry) <= 4:
-        raise InputError(
-            f"{target}()", f"must return {_RETURNS}", _kind_of(entry), "return a tuple"
-        )
+    require(
+        kind in KINDS,
+        f"{target}()",
+        f"must name layers {', '.join(KINDS)}",
+        kind,
+        "rename the layer",
+    )
+    require(
+        isinstance(entry, tuple) and 2 <= len(entry) <= 4,
+        f"{target}()",
+        f"must return {_RETURNS}",
+        _kind_of(entry),
+        "return a tuple",
+    )
     module, inputs, *rest = entry
     sizes = _sizes(target, rest[0] if rest else {})
     count = rest[1] if len(rest) > 1 else 1
-    if not isinstance(module, nn.Module):
-        raise InputError(
-            f"{target}()",
-            "must return a torch.nn.Module first",
-            _kind_of(module),
-            f"return {_RETURNS}",
-        )
-    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= 2000:
-        raise InputError(
-            f"{target}() {kind}", "must stand 1 to 2,000 times in a row", count, "correct it"
-        )
+    require(
+        isinstance(module, nn.Module),
+        f"{target}()",
+        "must return a torch.nn.Module first",
+        _kind_of(module),
+        f"return {_RETURNS}",
+    )
+    require(
+        not isinstance(count, bool) and isinstance(count, int) and (1 <= count <= 2000),
+        f"{target}() {kind}",
+        "must stand 1 to 2,000 times in a row",
+        count,
+        "correct it",
+    )
     given = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
-    if not any(isinstance(tensor, torch.Tensor) for tensor in given):
-        raise InputError(
-            f"{target}()",
-            "must return example inputs second, tensors",
-            _kind_of(inputs),
-            f"return {_RETURNS}",
-        )
+    require(
+        any(isinstance(tensor, torch.Tensor) for tensor in given),
+        f"{target}()",
+        "must return example inputs second, tensors",
+        _kind_of(inputs),
+        f"return {_RETURNS}",
+    )
     parameters = sum(tensor.numel() for tensor in module.parameters())
     return OwnLayer(kind, count, trace(module, given, sizes), sizes, parameters)
 
 
 def _sizes(target: str, given: Any) -> dict[str, int]:
-    if not isinstance(given, Mapping):
-        raise InputError(
-            f"{target}()",
-            "must return sizes third, a dictionary",
-            _kind_of(given),
-            'write {"heads": 12, "ffn": 3072}',
-        )
+    require(
+        isinstance(given, Mapping),
+        f"{target}()",
+        "must return sizes third, a dictionary",
+        _kind_of(given),
+        'write {"heads": 12, "ffn": 3072}',
+    )
     for name, size in given.items():
-        if name not in SYMBOLS:
-            raise InputError(
-                f"{target}() sizes", f"must be of {', '.join(SYMBOLS)}", name, "rename the size"
-            )
-        if isinstance(size, bool) or not isinstance(size, int) or size < 2:
-            raise InputError(
-                f"{target}() sizes.{name}",
-                "must be a whole number of 2 or more",
-                size,
-                "leave it out where it is 1",
-            )
+        require(
+            name in SYMBOLS,
+            f"{target}() sizes",
+            f"must be of {', '.join(SYMBOLS)}",
+            name,
+            "rename the size",
+        )
+        require(
+            not isinstance(size, bool) and isinstance(size, int) and (size >= 2),
+            f"{target}() sizes.{name}",
+            "must be a whole number of 2 or more",
+            size,
+            "leave it out where it is 1",
+        )
         twin = next((other for other in given if other != name and given[other] == size), None)
-        if twin is not None:
-            raise InputError(
-                f"{target}() sizes.{name}",
-                f"must differ from {twin}",
-                size,
-                "build the module at sizes that are told apart, primes best of all",
-            )
+        require(
+            twin is None,
+            f"{target}() sizes.{name}",
+            f"must differ from {twin}",
+            size,
+            "build the module at sizes that are told apart, primes best of all",
+        )
     return dict(given)
 
 

@@ -26,7 +26,7 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.workload.tracing.entries import (
     FusedGroup,
     Shape,
@@ -172,13 +172,13 @@ class _Reader:
             elif node.op == "call_function":
                 self.values[node] = self._call(node)
         sources = [value.source for value in self._of(self.graph.output_node()) if value.source]
-        if not sources:
-            raise InputError(
-                f"module {type(self.module).__name__}",
-                "must return a tensor that depends on its input",
-                "none",
-                "return the layer's output",
-            )
+        require(
+            sources,
+            f"module {type(self.module).__name__}",
+            "must return a tensor that depends on its input",
+            "none",
+            "return the layer's output",
+        )
         return tidied(self.entries, sources[0])
 
     def _placeholder(self, node: fx.Node) -> None:
