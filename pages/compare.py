@@ -82,7 +82,7 @@ def results(shown: Shown, typed: TypedPrices, *, pending: bool) -> None:
     )
     if pending:
         facts("Failed switches are still being planned …", kind="nest-quiet")
-    more = st.expander("More figures: network, stages, levels", key="more", on_change="rerun")
+    more = st.expander("More figures: stages, levels", key="more", on_change="rerun")
     if more.open:
         with more:
             figures(f"{key} {typed.changes}", comparison, pending=pending)

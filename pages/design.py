@@ -10,13 +10,13 @@ import streamlit as st
 from nest_core.documents.errors import InputError
 from nest_core.documents.quoting import as_markdown
 from nest_core.scenario import Scenario
+from nest_studio.compare.state import compare_fabric
 from nest_studio.components.show import headline_row, mark_results
 from nest_studio.design.bill import bill_section
 from nest_studio.design.canvas import drawing_section, edit_button, take_up_edits
 from nest_studio.design.exchange import bring_controls, take_along, what_was_read
 from nest_studio.design.library import library_controls
 from nest_studio.design.order import order_section
-from nest_studio.design.side_by_side import beside
 from nest_studio.design.state import design_page
 from nest_studio.design.view import (
     explorer,
@@ -31,6 +31,7 @@ from nest_studio.form.fabric import is_own, say_realised
 from nest_studio.jobs.tasks.fabrics import FabricAnswer, fabric_answer
 from nest_studio.jobs.waiting import panel, submitted
 from nest_studio.notebook.pins import pin_button
+from nest_studio.paths import page_script
 from nest_studio.session.own_fabric import follow_address
 
 COLLAPSING = "Collapsing the fabric into levels"
@@ -91,7 +92,7 @@ def collapsed(scenario: Scenario, key: str) -> FabricAnswer | None:
 
 
 def show_answer(asked: Scenario, request: Scenario, answer: FabricAnswer, lacking: str) -> None:
-    """Facts, the drawing, levels and bill, the collective explorer, other fabrics beside it."""
+    """Draw facts, the drawing, levels and bill, and the collective explorer."""
     has_own = is_own(asked)
     heading(request, answer, lacking)
     with st.container(key="results"):
@@ -102,6 +103,9 @@ def show_answer(asked: Scenario, request: Scenario, answer: FabricAnswer, lackin
     with st.container(horizontal=True):
         edit_button(request, answer, own=has_own)
         take_along(request, answer)
+        if st.button("Compare", key="to-compare", help="The Plan page's job on it and on its own."):
+            compare_fabric(request)
+            st.switch_page(page_script("compare"), query_params={})
         document = replace(request, overrides={}).fabric_table
         pinned = {"document": document, "overrides": request.overrides}
         pin_button("fabric", answer.title, pinned, key="fabric", output=lambda: pin_output(answer))
@@ -114,7 +118,6 @@ def show_answer(asked: Scenario, request: Scenario, answer: FabricAnswer, lackin
         bill_section(request, answer)
         order_section(request, answer)
         explorer(request, answer)
-        beside(request)
 
 
 main()

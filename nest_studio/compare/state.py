@@ -21,7 +21,7 @@ from nest_core.documents.schema import check_plain
 from nest_core.documents.units import format_ratio
 from nest_core.fabric.same_size import KINDS
 from nest_core.scenario import Scenario, ScenarioValues, scenario_document
-from nest_core.scenario.titles import accelerator_title
+from nest_core.scenario.titles import accelerator_title, fabric_title
 from nest_core.studies.comparison import BUDGET_OF, LONGEST_NAME, MOST, Comparison
 from nest_core.studies.designs import beside
 from nest_core.studies.parameters import ratio_parameters
@@ -48,6 +48,7 @@ __all__ = [
     "ComparePage",
     "add",
     "add_same_size",
+    "compare_fabric",
     "compare_page",
     "described",
     "entries",
@@ -353,6 +354,12 @@ def go_to_compare() -> None:
         st.switch_page(page_script("compare"), query_params={})
 
 
+def compare_fabric(scenario: Scenario) -> None:
+    """Compare the Plan page's job on its own fabric and on that of a scenario, by its title."""
+    planned, name = planned_scenario(), fabric_title(scenario.fabric)
+    _compare([("Plan", planned), (name[:LONGEST_NAME], _on(planned, scenario.fabric_table))])
+
+
 def start_over() -> None:
     """Go back to what the page begins with."""
     _compare(_ratios())
@@ -391,15 +398,16 @@ def _fabrics(preset: str, fabrics: Mapping[str, str]) -> list[NamedScenario]:
     return [(name, _on(_preset(preset), fabric)) for name, fabric in fabrics.items()]
 
 
-def _on(scenario: Scenario, fabric: str) -> Scenario:
+def _on(scenario: Scenario, fabric: str | dict[str, Any]) -> Scenario:
     """Return the same job on another fabric, which keeps nothing of the first one's."""
     overrides = {
         key: value
         for key, value in scenario.overrides.items()
         if key != "fabric" and not key.startswith("fabric.")
     }
-    overrides["fabric"] = fabric if fabric in preset_names("fabrics") else fabric_document(fabric)
-    return Scenario(scenario.document, overrides)
+    if isinstance(fabric, str) and fabric not in preset_names("fabrics"):
+        fabric = fabric_document(fabric)
+    return Scenario(scenario.document, overrides | {"fabric": fabric})
 
 
 READY_MADE: Mapping[str, Callable[[], list[NamedScenario]]] = {

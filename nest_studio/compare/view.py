@@ -8,7 +8,6 @@ import streamlit as st
 
 from nest_core.report.figures import Picture
 from nest_core.report.figures.comparison import SCENARIO_COLOURS, pictures
-from nest_core.report.figures.comparison_words import formulae
 from nest_core.studies.comparison import Comparison
 from nest_core.studies.comparison_table import ComparisonLine
 from nest_studio.components.show import download, facts, show_picture
@@ -44,23 +43,18 @@ def _drawn(key: str, _comparison: Comparison) -> tuple[Picture, ...]:
 
 
 def figures(key: str, comparison: Comparison, *, pending: bool) -> None:
-    """Throughput, the network's price and power, stages, levels; last what takes longest.
+    """Draw stages and levels, and last what takes longest; throughput stands in the answer.
 
     ``pending`` says that equal budget or failed switches are still to come.
     """
-    first, cost, *searched, balance, levels = _drawn(key, comparison)
-    _abreast("cost", [first, cost])
+    _, *searched, balance, levels = _drawn(key, comparison)
     show_picture(balance, "compare-balance")
     show_picture(levels, "compare-levels")
     if pending:
         facts("What takes several more searches is being planned …", kind="nest-quiet")
-    _abreast("asked", searched)
-
-
-def _abreast(row: str, shown: list[Picture]) -> None:
-    columns = st.columns(len(shown), gap="medium") if shown else ()
-    for place, (column, picture) in enumerate(zip(columns, shown, strict=True)):
-        show_picture(picture, f"compare-{row}-{place}", column)
+    columns = st.columns(len(searched), gap="medium") if searched else ()
+    for place, (column, picture) in enumerate(zip(columns, searched, strict=True)):
+        show_picture(picture, f"compare-asked-{place}", column)
 
 
 def comparison_table(comparison: Comparison) -> None:
@@ -84,10 +78,6 @@ def comparison_table(comparison: Comparison) -> None:
             "text/csv",
             help="Plain numbers with their units, all figures.",
         )
-        with st.popover("Formulae", type="tertiary"):
-            for formula, numbers in formulae(comparison):
-                facts(formula)
-                facts(*numbers, kind="nest-quiet")
     visible = differing if only else list(lines)
     if not visible:
         facts("Nothing differs: these are the same scenario.", kind="nest-quiet")

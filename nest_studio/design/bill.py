@@ -10,7 +10,6 @@ import streamlit as st
 from nest_core.bill.bill import Bill
 from nest_core.bill.prices import Prices, load_prices
 from nest_core.documents.schema import parameter
-from nest_core.documents.units import format_money
 from nest_core.report.figures.bill import bill_figure, bill_rows, link_rows, watts
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario
@@ -25,9 +24,9 @@ from nest_studio.form.fields import (
     widget_value,
 )
 from nest_studio.jobs.tasks.fabrics import FabricAnswer, fabric_bill
-from nest_studio.jobs.waiting import WorkerJob, panel, submitted
+from nest_studio.jobs.waiting import panel, submitted
 
-__all__ = ["bill_figures", "bill_job", "bill_section", "price_settings"]
+__all__ = ["bill_section", "price_settings"]
 
 MEDIA = "prices.media"
 LIMIT = "prices.rack_power"
@@ -43,32 +42,15 @@ COLUMNS = {
 }
 
 
-def bill_job(scenario: Scenario, place: str) -> WorkerJob:
-    """The bill of a fabric, on the price list as the session has it."""
-    return submitted(fabric_bill, scenario, price_settings(), place=place)
-
-
 def price_settings() -> tuple[str, ...]:
     """What the session changed in the price list, as settings over it."""
     return tuple(f"{key}={json.dumps(value)}" for key, value in design_page().prices.items())
 
 
-def bill_figures(found: Bill) -> dict[str, str]:
-    """The bill in a few figures, for fabrics side by side."""
-    return {
-        "Switches": f"{sum(total.count for total in found.switches):,}",
-        "Links outside nodes": f"{sum(total.count for total in found.links):,}",
-        "Transceivers": f"{found.transceivers:,}",
-        "Network price": format_money(found.price_usd.typical),
-        "Network power": watts(found.power_W.typical),
-        "Racks": f"{found.racks:,} + {found.network_racks:,} of switches",
-    }
-
-
 def bill_section(scenario: Scenario, answer: FabricAnswer) -> None:
     """Ports, the bill's finding and lines, racks and what exceeds a limit."""
     st.subheader("Bill of materials")
-    job = bill_job(scenario, "bill")
+    job = submitted(fabric_bill, scenario, price_settings(), place="bill")
     with told():
         counted = panel(job, "Counting its parts", key="bill")
         if counted is not None:

@@ -12,7 +12,7 @@ import pytest
 
 from nest_core.network import collapse
 from nest_core.report.figures.comparison import SCENARIO_COLOURS, pictures
-from nest_core.report.figures.comparison_words import formulae, unlike
+from nest_core.report.figures.comparison_words import unlike
 from nest_core.report.figures.style import LIMIT, MEMORY_COLOURS, TIME_COLOURS
 from nest_core.scenario import Scenario, scenario_document
 from nest_core.studies.comparison import compare
@@ -44,7 +44,7 @@ def compared():
 
 @pytest.fixture(scope="module")
 def drawn(compared):
-    names = ("throughput", "cost", "budget", "losses", "balance", "levels")
+    names = ("throughput", "budget", "losses", "balance", "levels")
     return dict(zip(names, pictures(compared), strict=True))
 
 
@@ -61,16 +61,12 @@ def test_every_bar_is_its_figure(compared, drawn):
     every = compared.candidates
     assert drawn["throughput"].subtitle == "Training throughput, M tokens/s"
     assert shown(drawn["throughput"]) == pytest.approx([c.tokens_per_s / 1e6 for c in every])
-    assert shown(drawn["cost"]) == pytest.approx([c.bill.price_usd.typical / 1e6 for c in every])
-    assert shown(drawn["cost"], "x2") == pytest.approx(
-        [c.bill.power_W.typical / 1e3 for c in every]
-    )
     assert shown(drawn["budget"]) == pytest.approx([c.at_budget.tokens_per_s / 1e6 for c in every])
     assert shown(drawn["budget"], "x2") == [c.at_budget.devices for c in every]
 
 
 def test_scenarios_keep_their_order_and_colour(compared, drawn):
-    for name in ("throughput", "cost", "budget", "losses"):
+    for name in ("throughput", "budget", "losses"):
         picture = drawn[name]
         ticks = [tick.strip() for tick in picture.plot.layout.yaxis.ticktext]
         assert ticks == ["Spine-leaf", "Rails &lt;b>", "Torus"]
@@ -133,8 +129,6 @@ def test_titles_state_what_the_figures_say(compared, drawn):
     ahead = 100 * (rates[best] / rates[first] - 1)
     said = f"{ahead:.3g} % above {first}" if ahead > 0.05 else f"level with {first}"
     assert said in drawn["throughput"].title.replace(",", "")
-    prices = {one.name: one.bill.price_usd.typical for one in compared.candidates}
-    assert drawn["cost"].title.startswith(f"{min(prices, key=prices.get)} has the cheapest")
     assert "on a network of $4.00 M" in drawn["budget"].title
 
 
@@ -155,13 +149,6 @@ def test_one_difference_is_one_number_in_two_places_at_most(compared, drawn):
     (line,) = (line for line in compared.lines() if line.figure == "Throughput")
     ((apart, way),) = re.findall(r"([\d.]+) % (above|below)", drawn["throughput"].title)
     assert apart in line.texts[rates.index(max(rates) if way == "above" else min(rates))]
-
-
-def test_estimates_are_called_so(compared, drawn):
-    assert "list 2026" not in drawn["cost"].subtitle
-    lines = [line for one in compared.candidates for line in one.bill.lines]
-    assert any(line.estimate for line in lines)
-    assert "estimated" in drawn["cost"].subtitle
 
 
 def test_designs_of_another_size_or_job_say_so_above_all_figures(compared):
@@ -192,15 +179,14 @@ def test_without_any_plan_every_figure_still_stands(compared):
     )
     bare = replace(compared, candidates=nothing, budget=None).at({})
     found = pictures(bare)
-    assert len(found) == 4
+    assert len(found) == 3
     assert found[0].title == "No scenario has a feasible plan"
     shown, pointed = bars(found[0])
     assert list(shown.text) == ["no feasible plan"] * 3
     told = [text.replace("<br>", " ").replace("&lt;", "<") for text in pointed.customdata]
     assert told == [f"{one.name}: no plan {one.reason}" for one in bare.candidates]
     assert pointed.opacity == 0
-    assert found[2].title == "There is no plan to balance"
-    assert formulae(bare)[0][1][0] == "Spine-leaf: no feasible plan"
+    assert found[1].title == "There is no plan to balance"
 
 
 def test_names_are_no_markup(drawn):
@@ -208,12 +194,3 @@ def test_names_are_no_markup(drawn):
         assert "<b>" not in json.dumps(picture.plot.to_plotly_json(), default=str).replace(
             "&lt;b>", ""
         )
-
-
-def test_formulae_carry_the_numbers(compared):
-    words = [line for _, numbers in formulae(compared) for line in numbers]
-    first = compared.candidates[0]
-    usd = compared.candidates[0].usd_per_million_tokens.typical
-    assert any(line.startswith(f"{first.name}: ") and f"= ${usd:.3g} per" in line for line in words)
-    assert any(f"{first.at_budget.devices:,} devices" in line for line in words)
-    assert any("without leaf 0 and 4 nodes" in line for line in words)

@@ -37,7 +37,7 @@ def light_page(not_made_here, fabric_page):
     ],
 )
 def test_the_server_makes_no_part_of_an_answer(light_page, name):
-    page = light_page(fabric=name, beside="drawn-8")
+    page = light_page(fabric=name)
     assert not page.exception
     assert len(page.get("plotly_chart")) == 6
     assert len(fabrics(page)) == 1

@@ -283,23 +283,19 @@ def upload(page, name, text):
     page.file_uploader(key="fabric file").upload(name, text.encode(), "text/plain").run()
 
 
-def test_fabrics_stand_side_by_side(fabric_page):
+def test_a_changed_fabric_is_called_what_it_is(fabric_page):
     page = fabric_page(fabric="h100-spine-leaf-64")
-    page.multiselect(key="beside").set_value(["torus-16x16", "v100-pods-64"]).run()
-    assert not page.exception
-    shown = text_of(page)
-    for letter, name in (("A", "h100-spine-leaf-64"), ("B", "torus-16x16"), ("C", "v100-pods-64")):
-        assert f"{letter}: {fabric_title(load_fabric(name))}" in shown
-    assert "All-reduce of 1 GiB over all devices" in shown
-    assert "Network price" in shown
-
-
-def test_a_changed_fabric_is_called_what_it_is_beside_its_preset(fabric_page):
-    page = fabric_page(fabric="h100-spine-leaf-64", beside="h100-spine-leaf-64")
-    assert "B: 64 H100, spine-leaf 1:1" in text_of(page)
     page.slider(key="fabric.clos.oversubscription.0").set_value(2.0).run()
-    assert "A: 64 H100, spine-leaf 2:1" in text_of(page)
-    assert "B: 64 H100, spine-leaf 1:1" in text_of(page)
+    assert "64 H100, spine-leaf 2:1" in text_of(page)
+
+
+def test_a_fabric_is_taken_to_compare(fabric_page):
+    page = fabric_page(fabric="torus-16x16")
+    page.button(key="to-compare").click().run()
+    planned, moved = page.session_state["ComparePage"].history.present
+    assert planned.name == "Plan"
+    assert moved.name == fabric_title(load_fabric("torus-16x16"))
+    assert moved.scenario.fabric == load_fabric("torus-16x16")
 
 
 def test_the_price_list_is_edited_for_every_fabric(fabric_page):

@@ -8,13 +8,12 @@ network the best buy while accelerators that cost ten times as much wait for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import plotly.graph_objects as go
 
-from nest_core.bill.prices import PriceRange
 from nest_core.calibration.fabric import UNMEASURED_RATIO
 from nest_core.documents.text import truncated
 from nest_core.documents.units import format_money, humanise, humanise_seconds, percent
@@ -72,11 +71,11 @@ class _Panel:
 def pictures(comparison: Comparison) -> tuple[Picture, ...]:
     """Return all figures of a comparison.
 
-    Throughput; price and power of the network; at equal budget, without one switch, and NEST's
-    program, where asked for; stage balance; levels.
+    Throughput; at equal budget, without one switch, and NEST's program, where asked for; stage
+    balance; levels.
     """
     every = comparison.candidates
-    drawn = [_throughput(every), _cost(every)]
+    drawn = [_throughput(every)]
     if comparison.budget is not None:
         drawn.append(_equal_budget(comparison))
     if any(candidate.losses for candidate in every):
@@ -113,37 +112,6 @@ def _throughput(every: Sequence[Candidate]) -> Picture:
     }
     figure.add_traces(pointed_rows(reasons, figure.layout.xaxis.range[1]))
     return Picture(finding, f"Training throughput, {unit}", reading, figure)
-
-
-def _cost(every: Sequence[Candidate]) -> Picture:
-    bills = [candidate.bill for candidate in every]
-    money, power = [bill.price_usd for bill in bills], [bill.power_W for bill in bills]
-    nothing = "There is no network to buy"
-    prices = [value.typical for value in money]
-    estimated = max(bill.estimated_share for bill in bills)
-    panels = [
-        _range_panel("price", money, "$", format_money),
-        _range_panel("power", power, "W", watts),
-    ]
-    return Picture(
-        _most(every, prices, "has the cheapest network", nothing, lowest=True),
-        f"Price and power of the network; up to {percent(estimated)} of a price is estimated",
-        "Switches, NICs, transceivers and cables; accelerators and servers are not counted. "
-        "The grey line runs from the low to the high end of the listed figures.",
-        _bars(every, panels),
-    )
-
-
-def _range_panel(
-    name: str, values: list[PriceRange], base: str, words: Callable[[float], str]
-) -> _Panel:
-    scale, unit = axis_unit(max(value.high for value in values), base)
-    return _Panel(
-        f"{name}, {unit}",
-        [value.typical / scale for value in values],
-        [words(value.typical) for value in values],
-        [(value.low / scale, value.high / scale) for value in values],
-    )
 
 
 def _level_wise(every: Sequence[Candidate]) -> Picture:
@@ -434,8 +402,6 @@ def _most(
     values: Sequence[float | None],
     claim: str,
     nothing: str,
-    *,
-    lowest: bool = False,
 ) -> str:
     """Return which candidate leads, and how far it lies from the first, as in the table.
 
@@ -444,8 +410,7 @@ def _most(
     valued = [(value, c.name) for value, c in zip(values, every, strict=True) if value]
     if not valued:
         return nothing
-    ends = [pick(valued, key=lambda pair: pair[0]) for pick in (min, max)]
-    (best, leader), (worst, last) = ends if lowest else ends[::-1]
+    (best, leader), (worst, last) = (pick(valued, key=lambda pair: pair[0]) for pick in (max, min))
     if len(valued) == 1:
         return f"Only {leader} has one: it {claim}"
     if abs(best / worst - 1) < _SAME:

@@ -15,7 +15,6 @@ from nest_core.bill.bill import Bill, bill
 from nest_core.bill.prices import DEFAULT, load_prices
 from nest_core.calibration.collectives.sweep import LIBRARY_NETWORK, CollectiveSweep, sweep
 from nest_core.costs.software import Software
-from nest_core.documents.units import GIB
 from nest_core.fabric import Fabric
 from nest_core.fabric.checks import MAX_EXPLICIT_DEVICES
 from nest_core.fabric.drawing import MAX_DRAWN, drawing_of, element_names
@@ -43,7 +42,6 @@ from nest_studio.jobs.tasks.requests import Stop, Tell, announced
 __all__ = [
     "CollectiveRequest",
     "FabricAnswer",
-    "all_reduce_time",
     "fabric_answer",
     "fabric_bill",
     "fabric_drawn",
@@ -56,7 +54,6 @@ __all__ = [
 KEPT = 4
 MAP_BLOCKS = 64
 MAP_HEIGHT = 360
-LARGEST_ALL_REDUCE = 32_768
 LARGEST_DRAWN_ERROR = 1024
 
 
@@ -190,15 +187,6 @@ def fabric_sweep(
         for end in (0, -1)
     )
     return result, (first, last)
-
-
-@announced("pricing an all-reduce of 1 GiB over all devices")
-def all_reduce_time(scenario: Scenario) -> float:
-    """Return seconds for 1 GiB over all devices as plans price it; 0 where that takes long."""
-    _, network = _collapsed(scenario)
-    if not 2 <= network.devices <= LARGEST_ALL_REDUCE:
-        return 0.0
-    return collective(network, "all_reduce", GIB, network.devices).time_s
 
 
 @announced("reading the file")
