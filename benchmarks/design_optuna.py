@@ -34,6 +34,7 @@ from playwright.sync_api import sync_playwright
 
 from nest_core.documents.errors import InputError
 from nest_core.report.explain.training import DAY_S
+from nest_core.documents.schema import Parameter
 from nest_core.report.figures.designs import designs_picture
 from nest_core.report.figures.style import Picture
 from nest_core.studies.design_choice import weigh
@@ -41,7 +42,7 @@ from nest_core.studies.design_search import Planned, pareto, search_designs, tok
 from nest_core.studies.design_space import Design, design_space
 from nest_core.studies.engine import WorkerPool, run
 from nest_core.studies.rows import MemoryCache, StudyRow, row_of
-from nest_core.studies.study import Study, StudyAxis, load_study
+from nest_core.studies.study import Study, load_study
 from nest_studio.jobs.pools import cores, processes
 
 Point = tuple[float, float, float]
@@ -73,7 +74,8 @@ def plan_all(study: Study, cache: ExactRows, pool: WorkerPool) -> list[Planned]:
     """Every design that has a plan and meets the constraints, with its exact days."""
     designs, _ = design_space(study)
     changes = tuple(one.changes for one in designs)
-    axis = StudyAxis("design", "design", tuple(range(len(designs))), changes)
+    places = tuple(range(len(designs)))
+    axis = Parameter("design", "design", values=places, changes=changes.__getitem__)
     asked = replace(study, axes=(axis,), metrics=("tokens_per_s",))
     run(asked.points(), cache, pool)
     found = []

@@ -24,7 +24,6 @@ from nest_studio.explore.view import (
     STUDIES,
     SWEEP,
     ExplorePage,
-    Swept,
     axes_of,
     inputs_of,
     mix_controls,
@@ -111,10 +110,10 @@ def sweep_part(
             show_sweep(*page.sweep, pins)
 
 
-def swept(page: ExplorePage, scenario: Scenario, turned: list[Swept]) -> Sweep | None:
+def swept(page: ExplorePage, scenario: Scenario, turned: list[Parameter]) -> Sweep | None:
     """Return the sweep, or None while it is not there."""
     axes = axes_of(turned)
-    points = math.prod(len(values) for _, values in turned)
+    points = math.prod(len(parameter.values) for parameter in turned)
     if points > AT_ONCE and page.run != (scenario, axes):
         words, button = st.columns([6, 1], vertical_alignment="center")
         words.info(f"{points} points, each planned anew.")

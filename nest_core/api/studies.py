@@ -135,7 +135,7 @@ def study_result(found: Study, points: Rows) -> StudyResult[Study]:
 
     first = found.metrics[0]
     cells = [
-        {axis.key: str(row[axis.key]) for axis in found.axes}
+        {axis.name: str(row[axis.name]) for axis in found.axes}
         | {first: f"{row[first]:.4g}" if row[first] is not None else "–"}
         | {"plan or reason": row["plan"] or row["reason"]}
         for row in points

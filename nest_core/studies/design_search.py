@@ -17,11 +17,12 @@ from typing import Any
 
 from nest_core.documents.errors import InputError
 from nest_core.report.explain.training import DAY_S, usual_tokens
+from nest_core.documents.schema import Parameter
 from nest_core.studies.design_space import Bought, Design, RefusedDesign, design_space, non_blocking
 from nest_core.studies.engine import WorkerPool, run
 from nest_core.studies.rows import RowCache, StudyRow, row_of
 from nest_core.studies.solving import Stop, never
-from nest_core.studies.study import Study, StudyAxis, StudyPoint
+from nest_core.studies.study import Study, StudyPoint
 
 __all__ = ["DesignCertificate", "Designed", "Planned", "pareto", "search_designs", "tokens_of"]
 
@@ -164,7 +165,8 @@ class _DesignSearch:
         self._kinds = tuple(dict.fromkeys(design.bought for design in designs))
         ideal = (design.changes(non_blocking(design.size)) for design in self._kinds)
         changes = (*ideal, *(design.changes for design in designs))
-        axis = StudyAxis("design", "design", tuple(range(len(changes))), changes)
+        places = tuple(range(len(changes)))
+        axis = Parameter("design", "design", values=places, changes=changes.__getitem__)
         self.study = replace(study, axes=(axis,), metrics=("tokens_per_s",))
         self._keys = [
             [self.study.key(member, change) for member in study.members] for change in changes

@@ -331,6 +331,6 @@ def rows_from(study: Study, data: bytes, version: str) -> list[dict[str, Any]]:
 def _content(study: Study) -> str:
     """Of everything that its rows depend on."""
     parts = [[study.key(member, {}), member.weight] for member in study.members]
-    axes = [[axis.key, list(axis.values), list(axis.changes)] for axis in study.axes]
+    axes = [[axis.name, [axis.overrides(value) for value in axis.values]] for axis in study.axes]
     content = [parts, axes, list(study.metrics), sorted(study.constraints.items())]
     return hashlib.sha256(json.dumps(content, default=str, sort_keys=True).encode()).hexdigest()

@@ -18,6 +18,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from nest_core.documents.errors import InputError
 from nest_core.documents.presets import load_toml, named_file, preset_path
 from nest_core.documents.schema import (
@@ -26,7 +28,6 @@ from nest_core.documents.schema import (
     StudyFile,
     checked,
     parameter,
-    value_words,
 )
 from nest_core.documents.schema.study import (
     MOST_VALUES,
@@ -37,14 +38,12 @@ from nest_core.documents.schema.study import (
 )
 from nest_core.scenario import Scenario, scenario_document
 from nest_core.studies.designs import beside
-from nest_core.studies.parameters import Value, parameter_named, sweep_parameters
+from nest_core.studies.parameters import Value, parameter_named, sweep_parameters, with_values
 
 __all__ = [
     "Member",
     "Study",
-    "StudyAxis",
     "StudyPoint",
-    "axis_of",
     "load_study",
     "study_of",
     "study_text",
@@ -88,66 +87,6 @@ class Member:
     content: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class StudyAxis:
-    """One axis; what it says of its parameter is plain, so that results cross processes.
-
-    Parameters
-    ----------
-    key, label : str
-    values : tuple of value
-    changes : tuple of dict
-        Overrides of a scenario, for every value.
-    unit : str
-    present : value or None
-        What the scenario has; None where the search chooses.
-    doubling, fabric : bool
-        See `Parameter`.
-    """
-
-    key: str
-    label: str
-    values: tuple[Value, ...]
-    changes: tuple[Mapping[str, Any], ...] = ()
-    unit: str = ""
-    present: Value | None = None
-    doubling: bool = False
-    fabric: bool = False
-
-    @property
-    def title(self) -> str:
-        """Label and unit."""
-        return f"{self.label}, {self.unit}" if self.unit else self.label
-
-    def words(self, value: Value | None) -> str:
-        """Return a value as labels show it."""
-        return value_words(self.key, value)
-
-    def named(self, value: Value | None) -> str:
-        """Return a value with what it is of: ``leaf oversubscription 2:1``, ``ZeRO 3``."""
-        words = self.words(value)
-        if words.startswith("ZeRO"):
-            return words
-        plain = self.unit in ("", "down : up")
-        return f"{self.label} {words}" if plain else f"{self.label} {words} {self.unit}"
-
-
-def axis_of(
-    parameter: Parameter, values: Sequence[Value], changes: Iterable[Mapping[str, Any]] = ()
-) -> StudyAxis:
-    """Return the axis of a parameter's values."""
-    return StudyAxis(
-        parameter.name,
-        parameter.label,
-        tuple(values),
-        tuple(changes),
-        parameter.unit,
-        parameter.present,
-        parameter.doubling,
-        parameter.fabric,
-    )
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class StudyPoint:
     """One scenario of a study at one of its points.
@@ -179,7 +118,7 @@ class Study:
     ----------
     name, question : str
     members : tuple of Member
-    axes : tuple of StudyAxis
+    axes : tuple of Parameter
     metrics : tuple of str
         Columns of a result, of `nest_core.documents.schema.METRICS`.
     constraints : dict of (float or None, float or None)
@@ -191,7 +130,7 @@ class Study:
     name: str
     question: str
     members: tuple[Member, ...]
-    axes: tuple[StudyAxis, ...]
+    axes: tuple[Parameter, ...]
     metrics: tuple[str, ...]
     constraints: Mapping[str, tuple[float | None, float | None]]
     design: DesignTable | None = None
@@ -205,27 +144,16 @@ class Study:
         is_asked = WORST_LOSS in self.metrics or WORST_LOSS in self.constraints
         return (WORST_LOSS,) if is_asked else ()
 
-    def places(self, number: int) -> list[int]:
-        """Return which value of every axis a point has."""
-        places: list[int] = []
-        for axis in reversed(self.axes):
-            number, place = divmod(number, len(axis.values))
-            places.insert(0, place)
-        return places
-
     def values(self, number: int) -> dict[str, Value]:
-        """Return a point's values by the axes' keys."""
-        pairs = zip(self.axes, self.places(number), strict=True)
-        return {axis.key: axis.values[place] for axis, place in pairs}
+        """Return a point's values by the axes' names; the last axis varies fastest."""
+        places = np.unravel_index(number, [len(axis.values) for axis in self.axes])
+        return {
+            axis.name: axis.values[place] for axis, place in zip(self.axes, places, strict=True)
+        }
 
     def overrides(self, number: int) -> dict[str, Any]:
         """Return a point's overrides of its scenarios; what a later axis sets goes before."""
-        turned: dict[str, Any] = {}
-        for axis, place in zip(self.axes, self.places(number), strict=True):
-            for key, value in axis.changes[place].items():
-                turned.pop(key, None)
-                turned[key] = value
-        return turned
+        return with_values({}, zip(self.axes, self.values(number).values(), strict=True))
 
     def key(self, member: Member, overrides: Mapping[str, Any]) -> str:
         """Return what stands for the answer of a member under overrides, by content."""
@@ -281,7 +209,7 @@ def study_of(document: Mapping[str, Any], folder: Path | None = None) -> Study:
     axes = tuple(
         _axis(table, members[0], f"axes[{number}]") for number, table in enumerate(file.axes)
     )
-    keys = [axis.key for axis in axes]
+    keys = [axis.name for axis in axes]
     for number, key in enumerate(keys):
         if key in keys[:number]:
             raise InputError(
@@ -309,25 +237,20 @@ def _bound(name: str, table: BoundTable) -> tuple[float | None, float | None]:
     return table.least, table.most
 
 
-def _axis(table: AxisTable, member: Member, where: str) -> StudyAxis:
+def _axis(table: AxisTable, member: Member, where: str) -> Parameter:
     if table.designs is not None:
-        designs = dict.fromkeys(table.designs)
-        changes = tuple(beside(member.scenario, name) for name in designs)
-        return StudyAxis("design", "design", tuple(designs), changes)
+        designs = {name: beside(member.scenario, name) for name in table.designs}
+        return Parameter("design", "design", values=tuple(designs), changes=designs.__getitem__)
     name = table.parameter or ""
     if name in ("fabric", "accelerator"):
-        values = tuple(dict.fromkeys(table.values or ()))
-        return StudyAxis(name, name, values, tuple({name: value} for value in values))
+        return Parameter(name, name, key=name, values=tuple(dict.fromkeys(table.values or ())))
     turned = _parameter(name, member, f"{where}.parameter")
     given: Sequence[Value] = table.values or []
     if table.range:
         given = _of_range(table.range, turned.kind is int, f"{where}.range")
-    values = tuple(
-        dict.fromkeys(
-            turned.checked(value, f"{where}.values[{n}]") for n, value in enumerate(given)
-        )
-    )
-    return axis_of(turned, values, map(turned.overrides, values))
+    values = [turned.checked(value, f"{where}.values[{n}]") for n, value in enumerate(given)]
+    changes = {value: turned.overrides(value) for value in values}
+    return replace(turned, values=tuple(changes), changes=changes.__getitem__)
 
 
 def _parameter(name: str, member: Member, field: str) -> Parameter:

@@ -7,8 +7,7 @@ are those of the network alone (`nest_core.bill.bill`), with the shipped price l
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +17,6 @@ from nest_core.documents.units import to_gib
 from nest_core.scenario import Scenario
 from nest_core.studies.engine import run
 from nest_core.studies.parameters import (
-    Value,
     distinct,
     parameter_named,
     sweep_parameters,
@@ -26,7 +24,7 @@ from nest_core.studies.parameters import (
 )
 from nest_core.studies.rows import MemoryCache, StudyRow
 from nest_core.studies.solving import Stop, Tell, never, silent
-from nest_core.studies.study import Member, StudyAxis, StudyPoint, axis_of
+from nest_core.studies.study import Member, StudyPoint
 
 __all__ = ["Sweep", "changes", "sweep"]
 
@@ -48,7 +46,7 @@ class Sweep:
     ----------
     scenario : str
         Title of the scenario that was turned (`nest_core.scenario.titles`).
-    axes : tuple of StudyAxis
+    axes : tuple of Parameter
         One or two.
     points : tuple of StudyRow
         The first axis fastest. All of them only if ``complete``.
@@ -57,17 +55,17 @@ class Sweep:
     """
 
     scenario: str
-    axes: tuple[StudyAxis, ...]
+    axes: tuple[Parameter, ...]
     points: tuple[StudyRow, ...]
     complete: bool
 
     @property
-    def x(self) -> StudyAxis:
+    def x(self) -> Parameter:
         """The first axis."""
         return self.axes[0]
 
     @property
-    def y(self) -> StudyAxis | None:
+    def y(self) -> Parameter | None:
         """The second axis, if there is one."""
         return self.axes[1] if len(self.axes) > 1 else None
 
@@ -142,16 +140,14 @@ def sweep(
     [((0,), True), ((1,), True)]
     """
     title, turned = scenario.title, _turned(axes, sweep_parameters(scenario))
-    total = math.prod(len(values) for _, values in turned)
+    places = [place[::-1] for place in itertools.product(*(axis.values for axis in turned[::-1]))]
+    total = len(places)
     if total > MAX_POINTS:
         raise InputError("values", f"must make at most {MAX_POINTS} points", total, "take some out")
-    swept = tuple(axis_of(parameter, values) for parameter, values in turned)
-    places = [place[::-1] for place in itertools.product(*(axis.values for axis in swept[::-1]))]
     member, rows, points = Member(title, scenario), MemoryCache(), []
     for number, place in enumerate(places):
-        pairs = zip((parameter for parameter, _ in turned), place, strict=True)
         try:
-            setting = with_values(scenario.overrides, pairs)
+            setting = with_values(scenario.overrides, zip(turned, place, strict=True))
         except InputError as error:
             rows.put({str(number): StudyRow("invalid", str(error))})
         else:
@@ -160,27 +156,28 @@ def sweep(
     def tell(answered: int, _: int) -> None:
         if answered < len(points):
             number = points[answered].number
-            pairs = zip(swept, places[number], strict=True)
+            pairs = zip(turned, places[number], strict=True)
             words = ", ".join(f"{axis.label} {axis.words(value)}" for axis, value in pairs)
             progress(number / total, f"point {number + 1} of {total}, {words}")
 
     ended = run(points, rows, tell=tell, stop=stop)
     planned = itertools.takewhile(rows.rows.__contains__, map(str, range(total)))
     results = (replace(rows.rows[key], values=places[int(key)]) for key in planned)
+    swept = tuple(replace(axis, changes=None) for axis in turned)  # functions cross no process
     return Sweep(title, swept, tuple(results), ended.complete)
 
 
 def _turned(
     axes: Sequence[tuple[str, Sequence[object]]], available: Sequence[Parameter]
-) -> list[tuple[Parameter, tuple[Value, ...]]]:
+) -> tuple[Parameter, ...]:
     """Return parameters with their values, checked and in order."""
-    turned: dict[str, tuple[Parameter, tuple[Value, ...]]] = {}
+    turned: dict[str, Parameter] = {}
     for name, values in axes:
         parameter = parameter_named(available, name, name)
         if parameter.name in turned:
             raise InputError(name, "must be swept once", parameter.name, "pick another")
-        turned[parameter.name] = parameter, distinct(parameter, values, name)
-    return list(turned.values())
+        turned[parameter.name] = replace(parameter, values=distinct(parameter, values, name))
+    return tuple(turned.values())
 
 
 def changes(before: StudyRow, after: StudyRow, turned: Collection[str] = ()) -> tuple[str, ...]:
@@ -192,14 +189,10 @@ def changes(before: StudyRow, after: StudyRow, turned: Collection[str] = ()) -> 
     if before.plan is None or after.plan is None:
         return ()
     differences = [
-        _change(key, _NAMES.get(key, key), before.plan, after.plan)
+        f"{_NAMES.get(key, key)} {before.plan[key]} → {after.plan[key]}".strip()
         for key in (*_DEGREES, *_NAMES)
-        if key not in turned
+        if key not in turned and before.plan[key] != after.plan[key]
     ]
     if before.plan["sp"] != after.plan["sp"]:
         differences.append("with sp" if after.plan["sp"] else "without sp")
-    return tuple(filter(None, differences))
-
-
-def _change(key: str, name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    return "" if before[key] == after[key] else f"{name} {before[key]} → {after[key]}".strip()
+    return tuple(differences)

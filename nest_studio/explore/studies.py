@@ -17,6 +17,7 @@ from nest_core.api.studies import design_result, study_result
 from nest_core.documents.errors import InputError
 from nest_core.documents.presets import preset_names
 from nest_core.documents.quoting import as_markdown, csv_text
+from nest_core.documents.schema import Parameter
 from nest_core.documents.toml_text import toml_document
 from nest_core.documents.units import capital, humanise_seconds
 from nest_core.report.figures.study import METRIC_WORDS, is_better_low, study_picture
@@ -29,7 +30,6 @@ from nest_core.studies.sensitivity import DesignAnswer, choose_design
 from nest_core.studies.study import Study, study_of, study_text
 from nest_studio.components.show import download, facts, local_time, show_picture, told
 from nest_studio.explore.design_study import show_design
-from nest_studio.explore.view import Swept
 from nest_studio.form.fields import OneOf, widget
 from nest_studio.jobs.study_runs import StudyRun, begin, running, swept
 from nest_studio.jobs.waiting import job_queue
@@ -48,7 +48,7 @@ MOST_ROWS = 5_000
 """Of a table; a file has all."""
 
 
-def studies_part(scenario: Scenario, turned: Sequence[Swept], problem: Any, top: Any) -> None:
+def studies_part(scenario: Scenario, turned: Sequence[Parameter], problem: Any, top: Any) -> None:
     """Draw everything below the question, and the study's name at the top."""
     with told(problem.error):
         text = _text(scenario, turned)
@@ -86,7 +86,7 @@ def _run_key(document: Mapping[str, Any]) -> str:
     return json.dumps(document, sort_keys=True, default=str)
 
 
-def _text(scenario: Scenario, turned: Sequence[Swept]) -> str:
+def _text(scenario: Scenario, turned: Sequence[Parameter]) -> str:
     """The study that is open, as its file has it: picked, made of the form, or edited."""
     names = kept_studies().names()
     options = (*preset_names("studies"), *names, MINE)
@@ -135,10 +135,10 @@ def _bring(data: bytes) -> None:
         ) from error
 
 
-def _of_form(scenario: Scenario, turned: Sequence[Swept]) -> str:
+def _of_form(scenario: Scenario, turned: Sequence[Parameter]) -> str:
     """The form's scenario with the parameters that this page turned last."""
     preset, overrides = over_preset(scenario)
-    axes = [{"parameter": parameter.name, "values": list(values)} for parameter, values in turned]
+    axes = [{"parameter": axis.name, "values": list(axis.values)} for axis in turned]
     return toml_document(
         {
             "schema": 1,
@@ -304,10 +304,10 @@ def _filtered(study: Study, rows: Sequence[dict[str, Any]]) -> list[dict[str, An
                 as_markdown(axis.title),
                 axis.values,
                 usual,
-                key=f"study.only.{study.name}.{axis.key}",
+                key=f"study.only.{study.name}.{axis.name}",
             )
             if picked:
-                filtered = [row for row in filtered if row[axis.key] in picked]
+                filtered = [row for row in filtered if row[axis.name] in picked]
     return filtered
 
 
@@ -325,7 +325,7 @@ def _point(study: Study, rows: Sequence[Mapping[str, Any]], metric: str) -> None
     sign = -1.0 if is_better_low(metric) else 1.0
     best = max(rows, key=lambda row: sign * row[metric] if row[metric] is not None else -math.inf)
     row = by_number.get(st.session_state.get(POINT), best)
-    values = ", ".join(axis.named(row[axis.key]) for axis in study.axes)
+    values = ", ".join(axis.named(row[axis.name]) for axis in study.axes)
     words, button = st.columns([6, 1.4], vertical_alignment="center")
     with words:
         facts(f"{capital(values)}.", row["plan"] or row["reason"])

@@ -56,7 +56,6 @@ __all__ = [
     "STUDIES",
     "SWEEP",
     "ExplorePage",
-    "Swept",
     "axes_of",
     "inputs_of",
     "mix_controls",
@@ -87,10 +86,6 @@ _PLANE = "Micro-batch × ZeRO"
 NOTHING_ELSE = "none"
 
 
-Swept = tuple[Parameter, tuple[Value, ...]]
-"""A parameter with the values to try."""
-
-
 @dataclass
 class ExplorePage:
     """What Explore keeps of a session.
@@ -101,7 +96,7 @@ class ExplorePage:
         The last one that was none to be refused.
     run : (Scenario, axes) or None
         The large sweep that was started by hand.
-    sweep : (Sweep, list of Swept, Scenario) or None
+    sweep : (Sweep, list of Parameter, Scenario) or None
         The last sweep, and what was asked.
     ratios : (Ratios, dict) or None
         The last highest ratios, likewise.
@@ -109,7 +104,7 @@ class ExplorePage:
 
     scenario: Scenario | None = None
     run: tuple[Scenario, Any] | None = None
-    sweep: tuple[Sweep, list[Swept], Scenario] | None = None
+    sweep: tuple[Sweep, list[Parameter], Scenario] | None = None
     ratios: tuple[Ratios, dict[str, Any]] | None = None
 
 
@@ -126,9 +121,9 @@ def inputs_of(scenario: Scenario) -> dict[str, Any]:
     return {"document": scenario.document, "overrides": scenario.overrides}
 
 
-def axes_of(turned: Sequence[Swept]) -> list[tuple[str, tuple[Value, ...]]]:
+def axes_of(turned: Sequence[Parameter]) -> list[tuple[str, tuple[Value, ...]]]:
     """Return parameters and values as a sweep takes them."""
-    return [(parameter.name, values) for parameter, values in turned]
+    return [(parameter.name, parameter.values) for parameter in turned]
 
 
 def questions(found: Sequence[Parameter]) -> dict[str, tuple[str, str]]:
@@ -216,9 +211,9 @@ def turn_controls(found: Sequence[Parameter]) -> list[tuple[Parameter, str]]:
     return turned
 
 
-def values_of(turned: list[tuple[Parameter, str]]) -> list[Swept]:
+def values_of(turned: list[tuple[Parameter, str]]) -> list[Parameter]:
     """The values that the texts give; InputError where one gives none."""
-    return [(parameter, parse_values(parameter, text)) for parameter, text in turned]
+    return [replace(parameter, values=parse_values(parameter, text)) for parameter, text in turned]
 
 
 def _values_text(parameter: Parameter, place: int) -> str:
@@ -260,7 +255,7 @@ def _take(ready: dict[str, tuple[str, str]]) -> None:
         st.session_state[FIRST], st.session_state[SECOND] = parameters
 
 
-def show_sweep(sweep: Sweep, turned: Sequence[Swept], scenario: Scenario, pins: Any) -> None:
+def show_sweep(sweep: Sweep, turned: Sequence[Parameter], scenario: Scenario, pins: Any) -> None:
     """Figures, the point that was pointed at, and all points as a table.
 
     ``pins`` is where the way into a notebook stands.
@@ -296,7 +291,7 @@ def _point_at(sweep: Sweep, carried: Any) -> None:
         st.session_state[POINT] = sweep.named(sweep.points[int(number)])
 
 
-def _point(sweep: Sweep, turned: Sequence[Swept], scenario: Scenario) -> None:
+def _point(sweep: Sweep, turned: Sequence[Parameter], scenario: Scenario) -> None:
     """One point in words, and the way to its plan."""
     names = {sweep.named(point): point for point in sweep.points}
     best = max(sweep.points, key=lambda point: point.tokens_per_s or 0.0)
@@ -309,7 +304,7 @@ def _point(sweep: Sweep, turned: Sequence[Swept], scenario: Scenario) -> None:
         help="Click a point above, or pick one here.",
     )
     point = names[name]
-    pairs = tuple(zip((parameter for parameter, _ in turned), point.values, strict=True))
+    pairs = tuple(zip(turned, point.values, strict=True))
     with middle:
         facts(point.words or point.reason)
         note = "; ".join(point.realised)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 
+from nest_core.documents.schema import Parameter
 from nest_core.report.figures.study import study_picture
-from nest_core.studies.study import Study, StudyAxis
+from nest_core.studies.study import Study
 
 AXES = (
-    StudyAxis("batch", "global batch", (64, 128), unit="sequences"),
-    StudyAxis("zero", "ZeRO stage", (0, 1, 3)),
-    StudyAxis("oversubscription.0", "leaf oversubscription", (1.0, 4.0), unit="down : up"),
+    Parameter("batch", "global batch", values=(64, 128), unit="sequences"),
+    Parameter("zero", "ZeRO stage", values=(0, 1, 3)),
+    Parameter("oversubscription.0", "leaf oversubscription", values=(1.0, 4.0), unit="down : up"),
 )
 
 
@@ -19,7 +20,7 @@ def drawn(axes, metric="tokens_per_s", value=lambda *values: 1e6 + sum(values)):
     rows = [
         {
             "point": number,
-            **dict(zip((axis.key for axis in axes), values, strict=True)),
+            **dict(zip((axis.name for axis in axes), values, strict=True)),
             metric: value(*values),
             "meets": values[0] == 64,
             "reason": "" if values[0] == 64 else "too much",
@@ -57,7 +58,7 @@ def test_the_finding_is_the_best_that_meets_the_constraints():
 
 
 def test_values_that_are_words_stand_one_after_another():
-    axis = StudyAxis("design", "design", ("torus", "rail-only"), ({}, {}))
+    axis = Parameter("design", "design", values=("torus", "rail-only"))
     picture, _ = drawn((axis,), value=lambda name: float(len(name)))
     assert list(picture.plot.layout.xaxis.ticktext) == ["torus", "rail-only"]
     assert picture.title == "No point meets the constraints"

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from nest_core.calibration.fabric import UNMEASURED_RATIO
 from nest_core.costs.interval import Interval
+from nest_core.documents.schema import Parameter
 from nest_core.planner import search
 from nest_core.report.figures.study import ratio_rows, ratios_finding, ratios_picture
 from nest_core.report.figures.sweep import pareto_set, pictures
 from nest_core.scenario import Scenario, scenario_document
 from nest_core.studies.ratios import Ratios, RatioStep, TierRatios
 from nest_core.studies.rows import StudyRow
-from nest_core.studies.study import StudyAxis
 from nest_core.studies.sweeps import Sweep, sweep
 from nest_core.studies.uncertainty import interval_of
 
@@ -45,7 +45,7 @@ def outcome(x, rate=None, y=None, **more):
 
 
 def axis(parameter, values, **more):
-    return StudyAxis(parameter, parameter, tuple(values), **more)
+    return Parameter(parameter, parameter, values=tuple(values), **more)
 
 
 def line(parameter, points, **more):

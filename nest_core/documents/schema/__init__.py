@@ -8,7 +8,7 @@ is what the tables say of a key.
 from nest_core.documents.schema.checking import MAX_DEPTH, check_plain, checked
 from nest_core.documents.schema.fabric import FabricFile, LevelTable
 from nest_core.documents.schema.fields import LONGEST_NAME, Name, label
-from nest_core.documents.schema.parameters import Parameter, names_of, parameter, value_words
+from nest_core.documents.schema.parameters import Parameter, names_of, parameter
 from nest_core.documents.schema.scenario import (
     AcceleratorFile,
     ScenarioFile,
@@ -43,5 +43,4 @@ __all__ = [
     "label",
     "names_of",
     "parameter",
-    "value_words",
 ]

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, reduce
 from operator import or_
 from typing import Annotated, Any, Literal, get_args, get_origin
@@ -22,7 +22,7 @@ from nest_core.documents.schema.checking import alternatives, check_plain, insid
 from nest_core.documents.schema.scenario import ScenarioFile
 from nest_core.documents.units import format_ratio
 
-__all__ = ["Parameter", "names_of", "parameter", "value_words"]
+__all__ = ["Parameter", "names_of", "parameter"]
 
 _UNITS = {
     "GBps": "GB/s",
@@ -78,22 +78,22 @@ class Parameter:
         What stays as it is while it varies.
     """
 
-    key: str
     name: str
-    kind: type
-    low: float | None
-    high: float | None
-    usual: float | None
-    choices: tuple[Any, ...]
     label: str
-    unit: str
-    text: str
-    default: Any
-    _adapter: TypeAdapter[Any]
-    _file: TypeAdapter[Any]
+    key: str = ""
+    kind: type = str
+    low: float | None = None
+    high: float | None = None
+    usual: float | None = None
+    choices: tuple[Any, ...] = ()
+    unit: str = ""
+    text: str = ""
+    default: Any = None
+    _adapter: TypeAdapter[Any] = field(default=TypeAdapter(Any), compare=False)
+    _file: TypeAdapter[Any] = field(default=TypeAdapter(Any), compare=False)
     values: tuple[Any, ...] = ()
     present: Any = None
-    changes: Callable[[Any], dict[str, Any]] | None = None
+    changes: Callable[[Any], Mapping[str, Any]] | None = field(default=None, compare=False)
     doubling: bool = False
     fabric: bool = False
     note: str = ""
@@ -122,16 +122,15 @@ class Parameter:
         low, high = ((end if end is None else factor * end) for end in (self.low, self.high))
         return replace(self, low=low, high=high, unit=unit)
 
-    def overrides(self, value: object) -> dict[str, Any]:
-        """Return what a value changes in a scenario, as dotted keys and their values.
+    def overrides(self, value: Any) -> Mapping[str, Any]:
+        """Return what a checked value changes in a scenario, as dotted keys and their values.
 
         Raises
         ------
         InputError
-            If it is no value of this parameter, or nothing of this scenario.
+            If it is nothing of this scenario.
         """
-        checked = self.checked(value)
-        return self.changes(checked) if self.changes else {self.key: checked}
+        return self.changes(value) if self.changes else {self.key: value}
 
     def words(self, value: Any) -> str:
         """Return a value as axes and labels show it.
@@ -141,7 +140,19 @@ class Parameter:
         >>> parameter("search.zero").words(3), parameter("fabric.clos.devices").words(1024)
         ('ZeRO 3', '1,024')
         """
-        return value_words(self.name, value)
+        if self.name == "zero":
+            return f"ZeRO {value}"
+        if self.name.startswith("oversubscription") and isinstance(value, int | float):
+            return format_ratio(value, 6)
+        return f"{value:,.12g}" if isinstance(value, int | float) else str(value)
+
+    def named(self, value: Any) -> str:
+        """Return what is varied with its value and unit."""
+        words = self.words(value)
+        if words.startswith("ZeRO"):
+            return words
+        plain = self.unit in ("", "down : up")
+        return f"{self.label} {words}" if plain else f"{self.label} {words} {self.unit}"
 
     def checked(self, value: object, field: str = "") -> Any:
         """The value, as a file's would be read; ``field`` is what messages call it instead.
@@ -239,19 +250,10 @@ def parameter(key: str, table: type[BaseModel] = ScenarioFile) -> Parameter:
     )
 
 
-def value_words(name: str, value: Any) -> str:
-    """Return a value of the parameter of a name as axes and labels show it."""
-    if name == "zero":
-        return f"ZeRO {value}"
-    if name.startswith("oversubscription") and isinstance(value, int | float):
-        return format_ratio(value, 6)
-    return f"{value:,.12g}" if isinstance(value, int | float) else str(value)
-
-
 def names_of(table: type[BaseModel]) -> Iterator[tuple[str, str]]:
     """What the fields of a table may be called, with their keys: whole, without unit, in short."""
-    for key, field in table.model_fields.items():
-        more: Any = field.json_schema_extra or {}
+    for key, info in table.model_fields.items():
+        more: Any = info.json_schema_extra or {}
         for name in dict.fromkeys((key, _without_unit(key), more.get("short") or key)):
             yield name, key
 

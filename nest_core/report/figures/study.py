@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nest_core.calibration.fabric import UNMEASURED_RATIO
+from nest_core.documents.schema import Parameter
 from nest_core.documents.units import NOTHING, capital, format_money, format_ratio, percent
 from nest_core.report.explain import quantity
 from nest_core.report.figures.style import (
@@ -26,7 +27,7 @@ from nest_core.report.figures.style import (
 )
 from nest_core.studies.parameters import Value
 from nest_core.studies.ratios import Ratios, TierRatios
-from nest_core.studies.study import Study, StudyAxis
+from nest_core.studies.study import Study
 
 __all__ = [
     "METRIC_WORDS",
@@ -103,8 +104,8 @@ def study_picture(study: Study, rows: Sequence[Row], metric: str) -> Picture:
             points = [
                 row
                 for row in valued
-                if (panels is None or row[panels.key] == panel)
-                and (lines is None or row[lines.key] == value)
+                if (panels is None or row[panels.name] == panel)
+                and (lines is None or row[lines.name] == value)
             ]
             name = lines.named(value) if lines else ""
             data.append(_line(points, x, metric, number, name) | {"xaxis": across, "yaxis": up})
@@ -128,27 +129,27 @@ def study_picture(study: Study, rows: Sequence[Row], metric: str) -> Picture:
     )
 
 
-def _present(axis: StudyAxis | None, rows: Sequence[Row]) -> list[Value | None]:
+def _present(axis: Parameter | None, rows: Sequence[Row]) -> list[Value | None]:
     """Return values of an axis that rows have, in order; one None without an axis."""
     if axis is None:
         return [None]
-    present = {row[axis.key] for row in rows}
+    present = {row[axis.name] for row in rows}
     return [value for value in axis.values if value in present]
 
 
-def _places(axis: StudyAxis) -> tuple[dict[Value, float], bool]:
+def _places(axis: Parameter) -> tuple[dict[Value, float], bool]:
     """Return where the values of an axis stand, and whether to scale."""
     numeric = all(isinstance(value, int | float) for value in axis.values)
     at = {value: float(value) if numeric else float(n) for n, value in enumerate(axis.values)}
     return at, numeric
 
 
-def _line(rows: Sequence[Row], x: StudyAxis, metric: str, number: int, name: str) -> Trace:
+def _line(rows: Sequence[Row], x: Parameter, metric: str, number: int, name: str) -> Trace:
     at, _ = _places(x)
-    ordered = sorted(rows, key=lambda row: at[row[x.key]])
+    ordered = sorted(rows, key=lambda row: at[row[x.name]])
     colour = _COLOURS[number % len(_COLOURS)]
     return curve(
-        [at[row[x.key]] for row in ordered],
+        [at[row[x.name]] for row in ordered],
         [row[metric] for row in ordered],
         colour,
         mode="lines+markers",
@@ -161,7 +162,7 @@ def _line(rows: Sequence[Row], x: StudyAxis, metric: str, number: int, name: str
         },
         customdata=[row["point"] for row in ordered],
         **hovered(
-            f"{f'{name}, ' if name else ''}{x.named(row[x.key])}<br>"
+            f"{f'{name}, ' if name else ''}{x.named(row[x.name])}<br>"
             f"{_figure(metric, row[metric])}<br>{row['plan']}"
             + (f"<br>{row['reason']}" if row["reason"] else "")
             for row in ordered
@@ -169,7 +170,7 @@ def _line(rows: Sequence[Row], x: StudyAxis, metric: str, number: int, name: str
     )
 
 
-def _across(axis: StudyAxis, domain: list[float], panels: int) -> Trace:
+def _across(axis: Parameter, domain: list[float], panels: int) -> Trace:
     at, numeric = _places(axis)
     places = list(at.values())
     span = max(places) - min(places) or 1.0
@@ -199,7 +200,7 @@ def _finding(study: Study, rows: Sequence[Row], metric: str) -> str:
         return "No point meets the constraints"
     pick, verb = (min, "Least") if is_better_low(metric) else (max, "Most")
     best = pick(allowed, key=lambda row: float(row[metric]))
-    where = ", ".join(axis.named(best[axis.key]) for axis in study.axes)
+    where = ", ".join(axis.named(best[axis.name]) for axis in study.axes)
     name = METRIC_WORDS[metric].partition(", ")[0]
     return f"{verb} {name}: {_figure(metric, best[metric])} at {where}"
 

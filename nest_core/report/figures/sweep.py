@@ -121,7 +121,7 @@ def _throughput(sweep: Sweep) -> Picture:
         f"Every point is planned anew. Dashed uprights: the plan changes. Band: the {SHARE:.0%} "
         "interval, which all points share in large part, being of one software."
     )
-    if sweep.x.key.startswith("oversubscription."):
+    if sweep.x.name.startswith("oversubscription."):
         reading += f" {UNMEASURED_RATIO}"
     figure = plot(
         data,
@@ -182,7 +182,7 @@ def _scaling(sweep: Sweep) -> Picture | None:
     None unless the one parameter is the number of devices, and two of them have a plan.
     """
     feasible = [point for point in sweep.points if point.feasible and point.devices]
-    if sweep.x.key != "devices" or len(feasible) < 2:
+    if sweep.x.name != "devices" or len(feasible) < 2:
         return None
     first, last = feasible[0], feasible[-1]
     at = dict(zip(sweep.x.values, places(sweep.x), strict=True))
@@ -250,7 +250,7 @@ def _pareto(sweep: Sweep) -> Picture | None:
     and are not compared.
     """
     priced = [point for point in sweep.points if point.feasible and point.network_usd]
-    turned = {axis.key for axis in sweep.axes if axis.fabric}
+    turned = {axis.name for axis in sweep.axes if axis.fabric}
     if not turned or "devices" in turned or len({point.network_usd for point in priced}) < 2:
         return None
     unbeaten = pareto_set(priced)
@@ -310,7 +310,7 @@ def _turns(sweep: Sweep) -> list[tuple[tuple[int, int], tuple[str, ...]]]:
     """Return neighbouring points with plans that differ, and in what."""
     feasible = [i for i, point in enumerate(sweep.points) if point.feasible]
     differences = [
-        ((i, j), changes(sweep.points[i], sweep.points[j], (sweep.x.key,)))
+        ((i, j), changes(sweep.points[i], sweep.points[j], (sweep.x.name,)))
         for i, j in itertools.pairwise(feasible)
     ]
     return [(pair, words) for pair, words in differences if words]
@@ -363,10 +363,10 @@ def _trend(sweep: Sweep, feasible: list[StudyRow]) -> str:
 def _at(sweep: Sweep, point: StudyRow) -> str:
     """Return a value in a title, with its unit where that says something."""
     value = sweep.x.words(point.values[0])
-    if sweep.x.key == "recompute":
+    if sweep.x.name == "recompute":
         return f"recomputation {value}"
     plain = sweep.x.unit in ("", "down : up")
-    unit = "" if plain and sweep.x.key != "devices" else f" {sweep.x.unit or sweep.x.label}"
+    unit = "" if plain and sweep.x.name != "devices" else f" {sweep.x.unit or sweep.x.label}"
     return f"{value}{unit}"
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from nest_core.costs.interval import span_in_words
+from nest_core.documents.schema import Parameter
 from nest_core.documents.units import format_money, humanise_bytes, percent
 from nest_core.hardware.posterior import SHARE
 from nest_core.report.explain import quantity
@@ -24,7 +25,6 @@ from nest_core.report.figures.style import (
     curve,
 )
 from nest_core.studies.rows import StudyRow
-from nest_core.studies.study import StudyAxis
 from nest_core.studies.sweeps import Sweep
 
 __all__ = [
@@ -44,7 +44,7 @@ _BAND = "rgba(0, 114, 178, 0.18)"
 _HATCH = {"shape": "/", "size": 6, "solidity": 0.2, "fgcolor": "rgba(128, 132, 138, 0.55)"}
 
 
-def places(axis: StudyAxis) -> list[float]:
+def places(axis: Parameter) -> list[float]:
     """Return where the values of a parameter stand: to scale, by doublings, or in order."""
     numbers = [value for value in axis.values if isinstance(value, int | float)]
     if len(numbers) < len(axis.values):
@@ -52,7 +52,7 @@ def places(axis: StudyAxis) -> list[float]:
     return [math.log2(value) if axis.doubling else float(value) for value in numbers]
 
 
-def parameter_axis(axis: StudyAxis, at: Sequence[float], margin: float) -> Trace:
+def parameter_axis(axis: Parameter, at: Sequence[float], margin: float) -> Trace:
     """Return an axis with the parameter's values on it; the scenario's own is marked."""
     return bare_axis(
         title=axis_title(axis.title, 6),

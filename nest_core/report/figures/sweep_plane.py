@@ -52,7 +52,7 @@ def plane_picture(sweep: Sweep) -> Picture:
     wide, high = len(sweep.x.values), len(sweep.y.values)
     cells = {divmod(i, wide)[::-1]: point for i, point in enumerate(sweep.points)}
     scale, unit = rate_unit(sweep)
-    turned = tuple(axis.key for axis in sweep.axes)
+    turned = tuple(axis.name for axis in sweep.axes)
 
     def rate(place: tuple[int, int]) -> float | None:
         point = cells.get(place)
