@@ -67,7 +67,16 @@ class OwnStack:
             "after": _errors(runs, lambda run: run.after),
             "left_one_out": _errors(runs, lambda run: run.left_out or 0.0) if several else None,
             "parameters": plain([asdict(entry) for entry in self.calibration.parameters]),
-            "curves": [_curve(fit) for fit in self.fits],
+            "curves": [
+                {
+                    "link": fit.curve.link,
+                    "prior": fit.prior,
+                    "rate": [load_curve(fit.prior).top, fit.curve.top],
+                    "error": [fit.before, fit.after],
+                    "rows": fit.rows,
+                }
+                for fit in self.fits
+            ],
         }
 
     def __str__(self) -> str:
@@ -266,17 +275,6 @@ def _fits(nccl: Sequence[tuple[str, str]], rows: Iterable[MeasuredRow]) -> tuple
             fits.append(fit_own(measured, library))
             library = library.replaced(replace(fits[-1].curve, name=fits[-1].prior))
     return tuple(fits)
-
-
-def _curve(fit: OwnFit) -> dict[str, object]:
-    """What a fit moved: the share of the line rate, shipped and own, and the errors of both."""
-    return {
-        "link": fit.curve.link,
-        "prior": fit.prior,
-        "rate": [load_curve(fit.prior).top, fit.curve.top],
-        "error": [fit.before, fit.after],
-        "rows": fit.rows,
-    }
 
 
 def _row(run: Calibrated) -> dict[str, object]:

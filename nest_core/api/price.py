@@ -31,7 +31,6 @@ from nest_core.documents.text import plain, table
 from nest_core.planner import search
 from nest_core.report.explain import (
     DifferenceRow,
-    StageBinding,
     bindings,
     check_heads,
     check_job,
@@ -101,7 +100,25 @@ class Priced(Result):
             **_differences(judged, report),
             "unpriced": given.unpriced,
             "withheld": unsure,
-            "bindings": [_binding(stage) for stage in bindings(self.problem, report)],
+            "bindings": [
+                {
+                    "kind": stage.binding.kind,
+                    "words": stage.in_words,
+                    "memory_share": stage.memory_share,
+                    "constraints": [
+                        {
+                            "kind": entry.kind,
+                            "name": entry.words,
+                            "seconds": entry.seconds,
+                            "share": entry.share,
+                            "more": entry.more or None,
+                            "throughput_gain": entry.gain,
+                        }
+                        for entry in stage.constraints
+                    ],
+                }
+                for stage in bindings(self.problem, report)
+            ],
             "equations": [entry.in_words for entry in equations(self.problem, report)],
             "ignored": given.ignored,
             "notes": given.notes,
@@ -232,25 +249,6 @@ def _row(row: DifferenceRow, unit: str) -> dict[str, Any]:
     }
 
 
-def _binding(stage: StageBinding) -> dict[str, Any]:
-    return {
-        "kind": stage.binding.kind,
-        "words": stage.in_words,
-        "memory_share": stage.memory_share,
-        "constraints": [
-            {
-                "kind": entry.kind,
-                "name": entry.words,
-                "seconds": entry.seconds,
-                "share": entry.share,
-                "more": entry.more or None,
-                "throughput_gain": entry.gain,
-            }
-            for entry in stage.constraints
-        ],
-    }
-
-
 def _text(fields: Mapping[str, Any]) -> str:
     difference = fields["difference"]
     comparison = (
@@ -282,7 +280,7 @@ def _terms(fields: Mapping[str, Any]) -> str:
         rows.append(["iteration", f"{fields['iteration_time_s']:.4g}"])
         return table(["term", "s"], rows)
     rows_beside = [
-        [row["name"], *(_figure(row[f"{which}_s"]) for which in ("this", "best", "difference"))]
+        [row["name"], *(f"{row[f'{which}_s']:.4g}" for which in ("this", "best", "difference"))]
         for row in fields["term_differences"]
     ]
     difference = fields["iteration_time_s"] - fields["best_iteration_time_s"]

@@ -206,7 +206,12 @@ class _DesignSearch:
         if number not in self.pending or self.is_beaten(number):
             return 0.0
         design = self._design(number)
-        rivals = [planned.days for planned in self._unbeaten if _no_dearer(planned, design)]
+        rivals = [
+            planned.days
+            for planned in self._unbeaten
+            if planned.design.price_usd <= design.price_usd
+            and planned.design.power_W <= design.power_W
+        ]
         if not rivals or member.name not in self._per_iteration:
             return math.inf
         min_days = self._min_days[design.bought]
@@ -283,10 +288,6 @@ def pareto(planned: Sequence[Planned]) -> tuple[Planned, ...]:
         if not any(_beats(other, candidate.design, candidate.days) for other in planned)
     ]
     return tuple(sorted(unbeaten, key=lambda plan: (plan.design.price_usd, plan.days)))
-
-
-def _no_dearer(planned: Planned, design: Design) -> bool:
-    return planned.design.price_usd <= design.price_usd and planned.design.power_W <= design.power_W
 
 
 def _beats(planned: Planned, design: Design, days: float) -> bool:

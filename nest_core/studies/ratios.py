@@ -11,17 +11,16 @@ costs too much.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from nest_core.documents.errors import InputError
 from nest_core.documents.schema import Parameter, StudyTable, parameter
-from nest_core.fabric import Fabric
 from nest_core.scenario import Scenario
 from nest_core.studies.engine import run
 from nest_core.studies.parameters import sweep_parameters, with_values
-from nest_core.studies.rows import MemoryCache, StudyRow
+from nest_core.studies.rows import MemoryCache
 from nest_core.studies.solving import Stop, Tell, never, silent
 from nest_core.studies.study import Member, StudyPoint
 from nest_core.workload.model_files import load_model
@@ -32,6 +31,9 @@ __all__ = ["MAX_MODELS", "RatioStep", "Ratios", "TierRatios", "highest_ratios"]
 STEP = 0.5
 _LOSS, _SHARE = (parameter(key, StudyTable) for key in ("loss", "share"))
 MAX_MODELS = 6
+
+MixModel = tuple[str, Any, float]
+"""A name, a model as files have it, and its share of the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,8 @@ class RatioStep:
         Model by model, in the mix's order.
     reason : str
         Why there is no loss; empty where there is one.
+    network_usd : float or None
+        Typical price of the network; None where it cannot be priced.
     """
 
     ratio: float
@@ -58,6 +62,7 @@ class RatioStep:
     loss: float | None
     losses: tuple[float, ...]
     reason: str
+    network_usd: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +163,7 @@ def highest_ratios(
     InputError
         If the scenario is none, its fabric has no ratios, or a model does not fit at the least.
     """
-    limit, parts = _LOSS.checked(loss), _mix(mix, scenario.folder)
+    limit, models = _LOSS.checked(loss), _mix(mix, scenario.folder)
     ladder = [
         parameter
         for parameter in sweep_parameters(scenario)
@@ -167,7 +172,11 @@ def highest_ratios(
     if not ladder:
         fabric = scenario.document.get("fabric")
         raise InputError("fabric", "must have tiers to oversubscribe", fabric, "pick another")
-    others = {key: value for key, value in scenario.overrides.items() if not _of_model(key)}
+    others = {
+        key: value
+        for key, value in scenario.overrides.items()
+        if key != "workload.model" and not key.startswith("workload.model.")
+    }
     plain = replace(scenario, overrides=others)
     tiers: list[TierRatios] = []
     for number, turned in enumerate(ladder):
@@ -175,87 +184,61 @@ def highest_ratios(
         def tell(share: float, words: str, done: int = number) -> None:
             progress((done + share) / len(ladder), words)
 
-        trial = _Trial(plain, parts, turned, number, stop)
-        steps = _climb(trial, limit, tell)
-        if steps is None:
+        steps = _climb(plain, models, turned, number, limit, tell, stop)
+        if stop():
             break
-        tiers.append(_tier(trial, steps, limit))
-    shares = tuple((part.name, part.share) for part in parts)
+        tiers.append(_tier(turned, steps, limit))
+    shares = tuple((name, share) for name, _, share in models)
     return Ratios(scenario.title, shares, limit, tuple(tiers), len(tiers) == len(ladder))
 
 
-@dataclass(frozen=True, slots=True)
-class _MixModel:
-    """A model of the mix and its share of the time."""
-
-    name: str
-    model: Any
-    share: float
-
-
-@dataclass(slots=True)
-class _Trial:
-    """One tier's ratios put to the test; ratios that become the same fabric are planned once."""
-
-    scenario: Scenario
-    mix: tuple[_MixModel, ...]
-    parameter: Parameter
-    place: int
-    stop: Stop
-    cache: MemoryCache = field(default_factory=MemoryCache)
-    usd: dict[float, float | None] = field(default_factory=dict)
-
-    def scenarios(self, ratio: float) -> list[Scenario]:
-        """Return the scenario with every model of the mix at a ratio."""
-        turned = with_values(self.scenario.overrides, [(self.parameter, ratio)])
-        return [
-            replace(self.scenario, overrides={**turned, "workload.model": part.model})
-            for part in self.mix
-        ]
-
-    def rows(self, ratio: float, scenarios: Sequence[Scenario], fabric: Fabric) -> list[StudyRow]:
-        """Plan every model; fewer rows than models once stopped."""
-        same = ratio if fabric.sizing is None else fabric.sizing
-        points = [
-            StudyPoint(
-                f"{same} {part.name} {n}", n, Member(part.name, scenario), scenario.overrides
-            )
-            for n, (part, scenario) in enumerate(zip(self.mix, scenarios, strict=True))
-        ]
-        run(points, self.cache, stop=self.stop)
-        rows = list(self.cache.get(point.key for point in points).values())
-        self.usd[ratio] = rows[0].network_usd if rows else None
-        return rows
-
-
-def _climb(trial: _Trial, limit: float, tell: Tell) -> list[RatioStep] | None:
-    """Try ratios upwards until one costs too much; None once stopped."""
+def _climb(
+    scenario: Scenario,
+    models: Sequence[MixModel],
+    turned: Parameter,
+    tier: int,
+    limit: float,
+    tell: Tell,
+    stop: Stop,
+) -> list[RatioStep]:
+    """Try ratios upwards until one costs too much; ratios of one fabric are planned once."""
     steps: list[RatioStep] = []
     reference: list[float] = []
-    for share, ratio in _ladder(trial.parameter):
-        tell(share, f"{trial.parameter.label} {trial.parameter.words(ratio)}")
+    cache = MemoryCache()
+    for share, ratio in _ladder(turned):
+        tell(share, f"{turned.label} {turned.words(ratio)}")
+        overrides = with_values(scenario.overrides, [(turned, ratio)])
+        members = [
+            Member(name, replace(scenario, overrides={**overrides, "workload.model": model}))
+            for name, model, _ in models
+        ]
         try:
-            scenarios = trial.scenarios(ratio)
-            fabric = scenarios[0].values.fabric
+            fabric = members[0].scenario.values.fabric
         except InputError as error:
             if not reference:
                 raise
             steps.append(RatioStep(ratio, "", None, (), str(error)))
             continue
-        rows = trial.rows(ratio, scenarios, fabric)
-        if trial.stop():
-            return None
+        same = ratio if fabric.sizing is None else fabric.sizing
+        points = [
+            StudyPoint(f"{same} {n}", n, member, member.scenario.overrides)
+            for n, member in enumerate(members)
+        ]
+        run(points, cache, stop=stop)
+        if stop():
+            break
+        rows = [cache.rows[point.key] for point in points]
         bad = next((n for n, row in enumerate(rows) if not row.feasible), None)
-        why = "" if bad is None else f"{trial.mix[bad].name}: {rows[bad].reason.rstrip('.')}"
+        why = "" if bad is None else f"{models[bad][0]}: {rows[bad].reason.rstrip('.')}"
         if why and not reference:
             raise InputError("mix", "must hold models that fit", why, "raise the memory, or drop")
         rates = [row.samples_per_s or 0.0 for row in rows]
         reference = reference or rates
-        realised = fabric.realised_ratios()[trial.place]
         losses = tuple(1 - rate / least for rate, least in zip(rates, reference, strict=True))
-        total = sum(part.share * lost for part, lost in zip(trial.mix, losses, strict=True))
+        total = sum(part * lost for (*_, part), lost in zip(models, losses, strict=True))
         loss, losses = (None, ()) if why else (total, losses)
-        steps.append(RatioStep(ratio, realised, loss, losses, why))
+        realised, usd = fabric.realised_ratios()[tier], rows[0].network_usd
+        steps.append(RatioStep(ratio, realised, loss, losses, why, usd))
         if why or total >= limit:
             break
     return steps
@@ -270,14 +253,13 @@ def _ladder(parameter: Parameter) -> Iterator[tuple[float, float]]:
         yield number / count, first + number * STEP
 
 
-def _tier(trial: _Trial, steps: list[RatioStep], limit: float) -> TierRatios:
+def _tier(turned: Parameter, steps: list[RatioStep], limit: float) -> TierRatios:
     borne = [step for step in steps if step.loss is not None and step.loss < limit]
-    last, present = steps[-1], trial.parameter.present
-    first_usd, highest_usd = (trial.usd[step.ratio] for step in (steps[0], borne[-1]))
+    first_usd, highest_usd, last = steps[0].network_usd, borne[-1].network_usd, steps[-1]
     return TierRatios(
-        key=trial.parameter.name,
-        label=trial.parameter.label.removesuffix(" oversubscription"),
-        present=float(present) if isinstance(present, int | float) else steps[0].ratio,
+        key=turned.name,
+        label=turned.label.removesuffix(" oversubscription"),
+        present=float(turned.present),
         steps=tuple(steps),
         highest=borne[-1],
         beyond=last if last.realised and last is not borne[-1] else None,
@@ -285,19 +267,15 @@ def _tier(trial: _Trial, steps: list[RatioStep], limit: float) -> TierRatios:
     )
 
 
-def _mix(listed: Sequence[Mapping[str, Any]], folder: Path | None) -> tuple[_MixModel, ...]:
+def _mix(listed: Sequence[Mapping[str, Any]], folder: Path | None) -> list[MixModel]:
     """Return the models with shares that sum to 1."""
     if not 1 <= len(listed) <= MAX_MODELS:
         raise InputError("mix", f"must list 1 to {MAX_MODELS} models", listed, "name the models")
-    parts = []
+    models: list[MixModel] = []
     for number, entry in enumerate(listed):
         if not isinstance(entry, Mapping) or not isinstance(entry.get("model"), str | Mapping):
             raise InputError("mix", "must name every model, or hold its table", entry, "name it")
         share = _SHARE.checked(entry.get("share"), f"mix[{number}].share")
-        parts.append(_MixModel(load_model(entry["model"], folder).name, entry["model"], share))
-    total = sum(part.share for part in parts)
-    return tuple(_MixModel(part.name, part.model, part.share / total) for part in parts)
-
-
-def _of_model(key: str) -> bool:
-    return key == "workload.model" or key.startswith("workload.model.")
+        models.append((load_model(entry["model"], folder).name, entry["model"], share))
+    total = sum(share for *_, share in models)
+    return [(name, model, share / total) for name, model, share in models]

@@ -38,7 +38,6 @@ __all__ = [
 Status = Literal["solved", "memory", "invalid", "time limit", "failed", "beyond"]
 TRANSIENT = ("failed", "beyond")
 """Statuses that depend on more than the scenario: on a worker, or on a limit of the search."""
-MEMORY_PARTS = ("weights", "gradients", "optimizer", "activations", "stash", "buffers")
 _BATCH = 1000
 
 
@@ -66,8 +65,6 @@ class StudyRow:
     iteration_s, samples_per_s, tokens_per_s, mfu, bubble : float or None
     memory_bytes, limit_bytes : float or None
         Of the fullest stage, and of a device.
-    memory_parts : tuple of (str, float)
-        What the fullest stage holds, bytes.
     words : str
         The plan as a sentence.
     plan : dict or None
@@ -96,7 +93,6 @@ class StudyRow:
     bubble: float | None = None
     memory_bytes: float | None = None
     limit_bytes: float | None = None
-    memory_parts: tuple[tuple[str, float], ...] = ()
     words: str = ""
     plan: dict[str, Any] | None = None
     network_usd: float | None = None
@@ -126,7 +122,6 @@ class StudyRow:
         """Return the row of what `to_json` gave."""
         plain = dict(fields)
         plain["realised"], plain["values"] = tuple(plain["realised"]), tuple(plain["values"])
-        plain["memory_parts"] = tuple((part, size) for part, size in plain["memory_parts"])
         plain["interval"] = plain["interval"] and Interval(**plain["interval"])
         return cls(**plain)
 
@@ -183,7 +178,6 @@ def planned_row(
             "mfu": best.mfu,
             "bubble": best.bubble,
             "memory_bytes": memory.total,
-            "memory_parts": tuple((part, float(getattr(memory, part))) for part in MEMORY_PARTS),
             "words": plan_in_words(best, scenario.batch, scenario.fabric.devices),
             "plan": json.loads(json.dumps(best.plan.to_json())),
         }

@@ -358,10 +358,11 @@ def _table(study: Study, shown: Sequence[dict[str, Any]], rows: Sequence[dict[st
             facts(f"The first {MOST_ROWS:,} are shown; the files have all.", kind="nest-quiet")
         row = st.container(horizontal=True)
         with row:
-            download("↓ CSV", lambda: _csv(rows), "study.csv", "text/csv")
+            download(
+                "↓ CSV",
+                lambda: csv_text(list(rows[0]), [list(row.values()) for row in rows]),
+                "study.csv",
+                "text/csv",
+            )
             file = "study.parquet", "application/vnd.apache.parquet"
             download("↓ Parquet", lambda: to_parquet(study, rows, __version__), *file)
-
-
-def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    return csv_text(list(rows[0]), [list(row.values()) for row in rows])

@@ -436,7 +436,9 @@ def reopen(scenario: Scenario, inputs: Mapping[str, Any]) -> None:
 def _widgets_of_sweep(scenario: Scenario, inputs: Mapping[str, Any]) -> dict[str, Any]:
     parameters = sweep_parameters(scenario)
     turned = [
-        (parameter_named(parameters, axis["parameter"]), axis["values"]) for axis in _both(inputs)
+        (parameter_named(parameters, axis["parameter"]), axis["values"])
+        for axis in (inputs["x"], inputs.get("y"))
+        if axis
     ]
     labels = (*(parameter.label for parameter, _ in turned), NOTHING_ELSE)[:2]
     ready = {turns: question for question, turns in questions(parameters).items()}
@@ -447,10 +449,6 @@ def _widgets_of_sweep(scenario: Scenario, inputs: Mapping[str, Any]) -> dict[str
         SECOND: labels[1],
         **{values_key(parameter): values_text(values) for parameter, values in turned},
     }
-
-
-def _both(inputs: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [axis for axis in (inputs["x"], inputs.get("y")) if axis]
 
 
 def _widgets_of_mix(inputs: Mapping[str, Any]) -> dict[str, Any]:

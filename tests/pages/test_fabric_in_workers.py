@@ -39,11 +39,11 @@ def light_page(not_made_here, fabric_page):
 def test_the_server_makes_no_part_of_an_answer(light_page, name):
     page = light_page(fabric=name)
     assert not page.exception
-    assert len(page.get("plotly_chart")) == 6
+    assert len(page.get("plotly_chart")) == 4
     assert len(fabrics(page)) == 1
     page.number_input(key="collective.devices").set_value(4).run()
     assert not page.exception
-    assert len(page.get("plotly_chart")) == 6
+    assert len(page.get("plotly_chart")) == 4
     assert len(fabrics(page)) == 1
 
 
