@@ -9,19 +9,16 @@ import streamlit as st
 from nest_core.documents.quoting import as_markdown
 from nest_core.scenario import Scenario
 from nest_core.studies.comparison import FEWEST, Comparison, compared
-from nest_studio.compare.answer import answer
 from nest_studio.compare.rail import compared_list, more_to_find
 from nest_studio.compare.state import (
-    CompareEntry,
     compare_page,
     entries,
     first_scenario,
     follow_address,
     inputs_of,
     sound,
-    typed_inputs,
 )
-from nest_studio.compare.view import comparison_table, figures
+from nest_studio.compare.view import answer, comparison_table, figures
 from nest_studio.components.show import facts, mark_results, told
 from nest_studio.form.prices import TypedPrices, bill_and_use
 from nest_studio.jobs.waiting import given_up, panel, submitted
@@ -61,7 +58,7 @@ def main() -> None:
             inputs = inputs_of(good, budget, failures=failures, level_wise=level_wise)
             if budget is not None and typed.changes:
                 inputs["prices"] = dict(typed.changes)
-            fresh, pending = answered(good, inputs)
+            fresh, pending = answered(inputs)
     mark_results(earlier=fresh is None)
     answer = compare_page().answer = fresh or compare_page().answer
     if answer is not None:
@@ -73,13 +70,7 @@ def results(shown: Shown, typed: TypedPrices, *, pending: bool) -> None:
     """The answer, and folded below it everything else."""
     key, of_any_price, inputs = shown
     comparison = of_any_price.at(typed.changes, typed.tokens)
-    answer(
-        comparison,
-        inputs,
-        hours=typed.hours,
-        order=typed.order,
-        prices=typed.changes,
-    )
+    answer(comparison, inputs, typed)
     if pending:
         facts("Failed switches are still being planned …", kind="nest-quiet")
     more = st.expander("More figures: stages, levels", key="more", on_change="rerun")
@@ -100,7 +91,7 @@ def differences(comparison: Comparison, inputs: dict[str, Any]) -> None:
     sure_difference(scenarios, comparison.candidates)
 
 
-def answered(good: list[CompareEntry], inputs: dict[str, Any]) -> tuple[Shown | None, bool]:
+def answered(inputs: dict[str, Any]) -> tuple[Shown | None, bool]:
     """The comparison, once it is there, and whether more of it is to come.
 
     Plans come first; equal budget, failed switches and NEST's program, which take several more
@@ -110,12 +101,7 @@ def answered(good: list[CompareEntry], inputs: dict[str, Any]) -> tuple[Shown | 
     plain |= {"budget": None, "failures": False}
     both = [inputs] if inputs == plain else [plain, inputs]
     jobs = [
-        submitted(
-            compared,
-            *typed_inputs(good, asks),
-            urgent=place == 0,
-            place=f"{ASKED} {place}",
-        )
+        submitted(compared, asks, urgent=place == 0, place=f"{ASKED} {place}")
         for place, asks in enumerate(both)
     ]
     if len(both) == 1:

@@ -12,11 +12,9 @@ from nest_core.documents.quoting import as_markdown
 from nest_core.scenario import Scenario
 from nest_studio.compare.state import compare_fabric
 from nest_studio.components.show import headline_row, mark_results
-from nest_studio.design.bill import bill_section
+from nest_studio.design.bill import bill_section, order_section
 from nest_studio.design.canvas import drawing_section, edit_button, take_up_edits
-from nest_studio.design.exchange import bring_controls, take_along, what_was_read
-from nest_studio.design.library import library_controls
-from nest_studio.design.order import order_section
+from nest_studio.design.exchange import bring_controls, library_controls, take_along, what_was_read
 from nest_studio.design.state import design_page
 from nest_studio.design.view import (
     explorer,

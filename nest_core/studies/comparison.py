@@ -185,23 +185,15 @@ def compare(
     )
 
 
-def compared(
-    entries: Sequence[tuple[str, Scenario]],
-    budget: Mapping[str, Any] | None,
-    failures: bool,
-    level_wise: bool,
-    prices: Mapping[str, Any] | None,
-    *,
-    progress: Tell,
-    stop: Stop,
-) -> Comparison | None:
-    """Compare in a worker process; None once stopped."""
+def compared(inputs: Mapping[str, Any], *, progress: Tell, stop: Stop) -> Comparison | None:
+    """Compare what a notebook's cell asks, in a worker process; None once stopped."""
+    entries = inputs["entries"]
     result = compare(
-        entries,
-        budget=budget,
-        failures=failures,
-        level_wise=level_wise,
-        prices=prices,
+        [(entry["name"], Scenario(entry["document"], entry["overrides"])) for entry in entries],
+        budget=inputs["budget"],
+        failures=inputs["failures"],
+        level_wise=inputs.get("level_wise", False),
+        prices=inputs.get("prices"),
         progress=progress,
         stop=stop,
     )

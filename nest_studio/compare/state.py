@@ -63,7 +63,6 @@ __all__ = [
     "same_size_words",
     "sound",
     "start_over",
-    "typed_inputs",
     "undo",
     "use_inputs",
     "use_set",
@@ -197,13 +196,6 @@ def inputs_of(
     ]
     inputs = {"entries": rows, "budget": budget, "failures": failures}
     return inputs | ({"level_wise": True} if level_wise else {})
-
-
-def typed_inputs(listed: Sequence[CompareEntry], inputs: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return what `nest_core.studies.comparison.compared` takes, of a question about entries."""
-    scenarios = tuple((entry.name, entry.scenario) for entry in listed)
-    level_wise = inputs.get("level_wise", False)
-    return scenarios, inputs["budget"], inputs["failures"], level_wise, inputs.get("prices")
 
 
 def sound(listed: Sequence[CompareEntry]) -> tuple[list[CompareEntry], list[str]]:

@@ -1,19 +1,46 @@
-"""What the Compare page keeps below its answer: more figures, and all of them in a table."""
+"""What Compare shows: the break-even as title, fabrics, four figures, and more of both below."""
 
 from __future__ import annotations
 
 import html
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
 
 import streamlit as st
 
+from nest_core.api.studies import comparison_result
+from nest_core.documents.errors import InputError
+from nest_core.documents.quoting import as_markdown
+from nest_core.documents.units import percent
+from nest_core.notebook import output_of
 from nest_core.report.figures import Picture
 from nest_core.report.figures.comparison import SCENARIO_COLOURS, pictures
+from nest_core.report.figures.comparison_words import unlike
+from nest_core.report.picture import Drawn, to_svg
+from nest_core.report.sheet import decision_sheet, weigh
+from nest_core.report.sheet.bars import bill_chart, throughput_chart
+from nest_core.report.sheet.charts import curve_chart
+from nest_core.report.sheet.differences import differences, differences_html, differences_title
+from nest_core.report.sheet.weighing import Weighing
+from nest_core.report.sheet.words import headline, rests_on_price
 from nest_core.studies.comparison import Comparison
 from nest_core.studies.comparison_table import ComparisonLine
+from nest_core.studies.ordering import ordered
+from nest_core.studies.whole_bill import WholeBill
+from nest_studio.components.browser.svg import show_svg
 from nest_studio.components.show import download, facts, show_picture
 from nest_studio.form.fields import ADDRESS
+from nest_studio.form.prices import TypedPrices
+from nest_studio.jobs.tasks.plans import design_pictures
+from nest_studio.jobs.waiting import panel, submitted
+from nest_studio.notebook.pins import pin_button
 
-__all__ = ["comparison_table", "figures"]
+__all__ = [
+    "answer",
+    "comparison_table",
+    "figures",
+]
 
 KEPT = 8
 
@@ -32,6 +59,28 @@ _STYLE = """
 .nest-compare tbody th { opacity: 0.85; }
 .nest-compare .nest-part th { padding-top: 0.8rem; font-size: 0.82rem; opacity: 0.75;
   text-transform: uppercase; letter-spacing: 0.05em; font-weight: 600; }
+.nest-answer { font-size: 24px; line-height: 32px; font-weight: 600; letter-spacing: -0.2px; }
+.nest-below { font-size: 14px; line-height: 20px; opacity: 0.85; }
+.nest-figure-title { font-size: 14px; line-height: 20px; font-weight: 600; }
+.nest-figure-sub { font-size: 12px; line-height: 16px; opacity: 0.8; }
+.nest-design { font-size: 14px; line-height: 20px; }
+.nest-design b { font-weight: 600; margin-right: 8px; }
+.nest-plan-line { font-size: 12px; line-height: 16px; opacity: 0.85; min-height: 16px; }
+.nest-silhouette svg { height: 132px; width: auto; }
+.nest-by-width-narrow { display: block; } .nest-by-width-wide { display: none; }
+@media (min-width: 1400px) {
+  .nest-by-width-narrow { display: none; } .nest-by-width-wide { display: block; } }
+@media (max-width: 1250px) {
+  .st-key-compare-figures [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }
+  .st-key-compare-figures [data-testid="stColumn"] { flex: 1 1 484px; min-width: 484px; } }
+.nest-apart { width: 100%; border-collapse: collapse; font-size: 14px; line-height: 20px;
+  font-variant-numeric: tabular-nums; }
+.nest-apart :is(th, td) { padding: 8px 0 8px 8px; text-align: right; font-weight: 400;
+  border-bottom: 1px solid rgba(128, 132, 138, 0.3); vertical-align: baseline; }
+.nest-apart :is(th, td):first-child { text-align: left; padding-left: 0; }
+.nest-apart thead th, .nest-apart td.ours { font-weight: 600; }
+.nest-apart small { font-size: 12px; opacity: 0.8; margin-right: 6px; white-space: nowrap; }
+.st-key-compare-answer { gap: 12px; }
 </style>
 """
 
@@ -59,7 +108,6 @@ def figures(key: str, comparison: Comparison, *, pending: bool) -> None:
 
 def comparison_table(comparison: Comparison) -> None:
     """All figures; what differs from the first is marked."""
-    st.html(_STYLE)
     lines = comparison.lines()
     differing = [line for line in lines if any(line.differs)]
     words, controls = st.columns([5, 6], vertical_alignment="bottom")
@@ -99,9 +147,10 @@ def _table(names: list[str], lines: list[ComparisonLine]) -> str:
                 f'<tr class="nest-part"><th scope="rowgroup" colspan="{len(names) + 1}">'
                 f"{html.escape(part)}</th></tr>"
             )
+        marks = (' class="nest-differs"' if differs else "" for differs in line.differs)
         cells = "".join(
-            f"<td{_mark(differs)}>{html.escape(text)}</td>"
-            for text, differs in zip(line.texts, line.differs, strict=True)
+            f"<td{mark}>{html.escape(text)}</td>"
+            for text, mark in zip(line.texts, marks, strict=True)
         )
         body += f'<tr><th scope="row">{html.escape(line.figure)}</th>{cells}</tr>'
     return (
@@ -110,5 +159,150 @@ def _table(names: list[str], lines: list[ComparisonLine]) -> str:
     )
 
 
-def _mark(differs: bool) -> str:
-    return ' class="nest-differs"' if differs else ""
+_SILHOUETTE_PX = 298.0
+_NARROW_PX, _WIDE_PX = 484.0, 548.0
+"""Of figures: half of the page at a window of 1280 and of 1440 pixels."""
+_ABREAST = 3
+_HEADS = 2
+
+
+def answer(comparison: Comparison, inputs: Mapping[str, Any], typed: TypedPrices) -> None:
+    """Title, pictures and figures; a sentence in their place where nothing can be weighed.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        Under the prices of the rail.
+    inputs : mapping
+        What it was asked, for a notebook.
+    typed : TypedPrices
+        What the rail changes of the price list, the share of hours, the order below the first.
+    """
+    st.html(_STYLE)
+    try:
+        weighing = weigh(comparison.candidates, against_first=True, hours=typed.hours)
+    except InputError as error:
+        st.html('<h1 class="nest-answer">No design here has a plan</h1>')
+        st.error(as_markdown(error))
+        _pictures(comparison.candidates)
+        return
+    bills = _in_order(weighing, typed.order)
+    words, buttons = st.columns([5, 2], vertical_alignment="top")
+    unlikes = unlike(comparison)
+    title = headline(weighing) if comparison.one_job else "They do not train the same job"
+    words.html(f'<h1 class="nest-answer">{html.escape(title)}</h1>')
+    with buttons, st.container(horizontal=True, horizontal_alignment="right", gap="small"):
+        pin_button(
+            "comparison",
+            " or ".join(bill.name for bill in weighing.bills),
+            {**inputs, "prices": dict(typed.changes)} if typed.changes else dict(inputs),
+            key="compare",
+            output=lambda: output_of(comparison_result(comparison)),
+        )
+        names = ", ".join(candidate.name for candidate in comparison.candidates)
+        st.download_button(
+            "Decision sheet",
+            lambda: decision_sheet(
+                comparison.candidates, f"Compare in Nest Studio: {names}", datetime.now()
+            ),
+            "decision-sheet.html",
+            "text/html",
+            on_click="ignore",
+            type="primary",
+            key="compare-sheet",
+            help="One page for a committee and one of sources, to print from the browser.",
+        )
+    below = " ".join([*unlikes, rests_on_price(weighing)] if comparison.one_job else unlikes)
+    st.html(f'<div class="nest-below">{html.escape(below)}</div>')
+    _pictures([*bills, *weighing.left_out])
+    with st.container(key="compare-figures"):
+        _figures(weighing, bills)
+
+
+def _figures(found: Weighing, bills: Sequence[WholeBill]) -> None:
+    """Two by two, and one below another where the window is narrow."""
+    charts: Mapping[str, Callable[[float], Drawn]] = {
+        "curve": lambda px: curve_chart(found, px, 224.0),
+        "speed": lambda px: throughput_chart(found, bills, px),
+        "bill": lambda px: bill_chart(found, bills, px),
+    }
+    *places, last = *st.columns(2, gap="medium"), *st.columns(2, gap="medium")
+    for place, (key, chart) in zip(places, charts.items(), strict=True):
+        with place:
+            _figure(key, [chart(px) for px in (_NARROW_PX, _WIDE_PX)])
+    with last:
+        _head(
+            differences_title(found, bills),
+            f"Differences to {found.choice.name} before each figure; inside the paired interval "
+            "they are ties",
+        )
+        st.html(differences_html(found, bills, differences(found, bills)))
+
+
+def _in_order(found: Weighing, order: str) -> list[WholeBill]:
+    others = [bill for bill in found.bills if bill is not found.choice]
+    if order:
+        places = {row.name: place for place, row in enumerate(ordered(found.bills, order))}
+        others.sort(key=lambda bill: places[bill.name])
+    return [found.choice, *others]
+
+
+def _pictures(bills: Sequence[WholeBill]) -> None:
+    """The fabrics abreast, each with its plan in a line."""
+    planned = [bill for bill in bills if bill.scenario is not None]
+    designs = tuple(
+        (bill.scenario.fabric, bill.report.plan if bill.report else None)
+        for bill in planned
+        if bill.scenario is not None
+    )
+    pictures: tuple[Drawn, ...] | None = panel(
+        submitted(design_pictures, designs, _SILHOUETTE_PX), "Drawing the fabrics", key="designs"
+    )
+    for start in range(0, len(planned), _ABREAST):
+        columns = st.columns(_ABREAST, gap="medium")
+        abreast = range(start, min(start + _ABREAST, len(planned)))
+        for column, place in zip(columns, abreast, strict=False):
+            with column:
+                _picture(planned[place], pictures[place] if pictures else None, first=place == 0)
+
+
+def _picture(one: WholeBill, drawn: Drawn | None, *, first: bool) -> None:
+    ours = ' style="color: var(--accentink, #0072B2)"' if first else ""
+    name = f"<b{ours}>{html.escape(one.name)}</b>"
+    st.html(f'<div class="nest-design">{name}{html.escape(_made_of(one, drawn))}</div>')
+    if drawn is not None:
+        show_svg(f'<div class="nest-silhouette">{to_svg(drawn)}</div>', key=f"picture-{one.name}")
+    st.html(f'<div class="nest-plan-line">{html.escape(_plan_line(one))}</div>')
+
+
+def _made_of(one: WholeBill, drawn: Drawn | None) -> str:
+    """Its upper tiers and its ratio."""
+    if drawn is None or one.scenario is None:
+        return ""
+    parts = [label.head for label in drawn.labels[:_HEADS] if label.head]
+    ratio = one.scenario.fabric.ratio_words().strip()
+    return ", ".join([*parts, f"{ratio} down : up"] if ratio else parts)
+
+
+def _plan_line(one: WholeBill) -> str:
+    if one.report is None:
+        return f"No plan: {one.reason}"
+    gap = f"; up to {percent(one.gap)} from the best" if one.gap else ""
+    return f"Best plan: {one.report.plan.words}{gap}"
+
+
+def _figure(key: str, drawn: Sequence[Drawn]) -> None:
+    """A chart for narrow windows and one for wide ones, so that words keep their size."""
+    _head(drawn[0].title, drawn[0].subtitle)
+    parts = zip(("narrow", "wide"), drawn, strict=True)
+    show_svg(
+        "".join(f'<div class="nest-by-width-{name}">{to_svg(bar)}</div>' for name, bar in parts),
+        key=f"compare-{key}",
+    )
+
+
+def _head(title: str, subtitle: str) -> None:
+    st.html(
+        f'<div class="nest-figure-title">{html.escape(title)}</div>'
+        f'<div class="nest-figure-sub">{html.escape(subtitle)}</div>'
+    )

@@ -90,7 +90,7 @@ def headline_row(headlines: tuple[Headline, ...], *, spans: bool = False) -> Non
 
 
 def show_picture(
-    picture: Picture, key: str, place: Any = st, on_pick: Callable[[Any], None] | None = None
+    picture: Picture, key: str, place: Any = st, on_pick: Callable[[int], None] | None = None
 ) -> None:
     """Show a picture: its finding above, below its reading help and ways to save it.
 
@@ -101,9 +101,9 @@ def show_picture(
         Tells the pictures of a page apart; the chart's key is ``plot-{key}``.
     place : container, optional
         Where on the page; without it where the page has come to.
-    on_pick : callable (customdata), optional
-        Called with what a clicked point carries as its ``customdata``, before the page runs again.
-        A click beside the points, or on one that carries nothing, calls nobody.
+    on_pick : callable (int), optional
+        Called with the number that a clicked point carries as its ``customdata``, or first in it,
+        before the page runs again. A click beside the points, or on one without, calls nobody.
     """
     format_key = f"figure-format-{key}"
     settle(format_key, OneOf(FORMATS))
@@ -139,11 +139,13 @@ def show_picture(
         )
 
 
-def _pick(key: str, on_pick: Callable[[Any], None]) -> None:
-    """Hand on what the clicked point carries."""
+def _pick(key: str, on_pick: Callable[[int], None]) -> None:
+    """Hand on the number that the clicked point carries."""
     match st.session_state.get(f"plot-{key}"):
-        case {"selection": {"points": [{"customdata": carried}, *_]}} if carried is not None:
-            on_pick(carried)
+        case {"selection": {"points": [{"customdata": [number, *_] | number}, *_]}} if isinstance(
+            number, int | float
+        ):
+            on_pick(int(number))
 
 
 def _plot_config(shown: Picture, kind: str) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 import streamlit as st
 
@@ -21,6 +20,7 @@ from nest_core.studies.sensitivity import DesignAnswer, Sensitivity
 from nest_core.studies.study import Study
 from nest_studio.components.browser.svg import show_svg
 from nest_studio.components.show import facts, show_picture
+from nest_studio.explore.view import rows_table
 from nest_studio.form.fields import OneOf, widget
 from nest_studio.session.open_plan import open_plan
 
@@ -36,10 +36,9 @@ def show_design(study: Study, answer: DesignAnswer) -> None:
     designed, choice = answer.searched, answer.choice
     names = tuple(contender.name for contender in choice.contenders)
 
-    def pick(carried: Any) -> None:
-        place = carried[0] if isinstance(carried, list) else carried
-        if isinstance(place, int | float) and 0 <= int(place) < len(names):
-            st.session_state[PICKED] = names[int(place)]
+    def pick(place: int) -> None:
+        if place in range(len(names)):
+            st.session_state[PICKED] = names[place]
 
     show_picture(designs_picture(designed, choice), "design", on_pick=pick)
     proof = designed.certificate
@@ -56,7 +55,8 @@ def show_design(study: Study, answer: DesignAnswer) -> None:
         plan = bill.report.plan if bill.report else None
         drawn = picture(contender.planned.design.fabric, plan, width=_PICTURE_PX)
         show_svg(to_svg(drawn), key="design-picture")
-    _order(choice)
+    rows_table(choice_rows(choice), {"price, $": "localized", "worst failure, share": "percent"})
+    facts("One rank: the interval does not tell them apart; cheapest first.", kind="nest-quiet")
     if answer.sensitivity is not None:
         _rests_on(answer.sensitivity)
     _growth(
@@ -140,21 +140,6 @@ def _sheet(study: Study, choice: DesignChoice, one: Contender) -> str:
     others = [other for other in choice.contenders if other.rank == 1 and other is not one]
     bills = [other.bills[0] for other in (one, *others[: _MOST_ON_SHEET - 1])]
     return decision_sheet(bills, f"Explore, Studies, in Nest Studio: {study.name}", datetime.now())
-
-
-def _order(choice: DesignChoice) -> None:
-    rows = choice_rows(choice)
-    numbers = [name for name, value in rows[0].items() if isinstance(value, float)]
-    st.dataframe(
-        rows,
-        hide_index=True,
-        column_config={key: st.column_config.NumberColumn(format="%.4g") for key in numbers}
-        | {
-            "price, $": st.column_config.NumberColumn(format="localized"),
-            "worst failure, share": st.column_config.NumberColumn(format="percent"),
-        },
-    )
-    facts("One rank: the interval does not tell them apart; cheapest first.", kind="nest-quiet")
 
 
 def _growth(ways: Sequence[GrowthPath]) -> None:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import math
 import time
-import tomllib
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
-import pandas as pd
 import streamlit as st
 
 from nest_core import __version__
 from nest_core.api.studies import design_result, study_result
 from nest_core.documents.errors import InputError
-from nest_core.documents.presets import preset_names
-from nest_core.documents.quoting import as_markdown, csv_text
+from nest_core.documents.files import decoded
+from nest_core.documents.presets import parse_toml, preset_names
+from nest_core.documents.quoting import as_markdown
 from nest_core.documents.schema import Parameter
 from nest_core.documents.toml_text import toml_document
 from nest_core.documents.units import capital, humanise_seconds
@@ -30,7 +30,8 @@ from nest_core.studies.sensitivity import DesignAnswer, choose_design
 from nest_core.studies.study import Study, study_of, study_text
 from nest_studio.components.show import download, facts, local_time, show_picture, told
 from nest_studio.explore.design_study import show_design
-from nest_studio.form.fields import OneOf, widget
+from nest_studio.explore.view import download_rows, rows_table
+from nest_studio.form.fields import OneOf, hold, widget
 from nest_studio.jobs.study_runs import StudyRun, begin, running, swept
 from nest_studio.jobs.waiting import job_queue
 from nest_studio.notebook.pins import pin_button
@@ -51,11 +52,7 @@ MOST_ROWS = 5_000
 def studies_part(scenario: Scenario, turned: Sequence[Parameter], problem: Any, top: Any) -> None:
     """Draw everything below the question, and the study's name at the top."""
     with told(problem.error):
-        text = _text(scenario, turned)
-        try:
-            document = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise InputError("study", "must be TOML", str(error), "correct its text") from error
+        document = parse_toml(_text(scenario, turned), "study")
         study = study_of(document)
         with top:
             wide, narrow = st.columns([12, 1], vertical_alignment="bottom")
@@ -114,7 +111,7 @@ def _text(scenario: Scenario, turned: Sequence[Parameter]) -> str:
         brought = st.file_uploader("Open a file", type="toml", key="study.upload")
         if brought is not None and st.session_state.get("study brought") != brought.file_id:
             st.session_state["study brought"] = brought.file_id
-            _bring(brought.getvalue())
+            st.session_state[TEXT] = decoded(brought.getvalue(), brought.name)
         st.text_area("The study's file", key=TEXT, height=340)
         new_name = st.text_input("Keep it as", key="study.own", max_chars=100)
         row = st.container(horizontal=True)
@@ -124,15 +121,6 @@ def _text(scenario: Scenario, turned: Sequence[Parameter]) -> str:
         download_text = str(st.session_state[TEXT])
         download("↓ File (TOML)", lambda: download_text, "study.toml", "application/toml")
     return str(st.session_state[TEXT])
-
-
-def _bring(data: bytes) -> None:
-    try:
-        st.session_state[TEXT] = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            "study", "must be text in UTF-8", f"not, at byte {error.start}", "save it so"
-        ) from error
 
 
 def _of_form(scenario: Scenario, turned: Sequence[Parameter]) -> str:
@@ -287,7 +275,7 @@ def _result(study: Study, run: StudyRun | None) -> None:
         format_func=lambda name: METRIC_WORDS[name],
         width=360,
     )
-    show_picture(study_picture(study, filtered, metric), "study", on_pick=_pick)
+    show_picture(study_picture(study, filtered, metric), "study", on_pick=partial(hold, POINT))
     _point(study, filtered, metric)
     _table(study, filtered, rows)
 
@@ -311,12 +299,6 @@ def _filtered(study: Study, rows: Sequence[dict[str, Any]]) -> list[dict[str, An
     return filtered
 
 
-def _pick(carried: Any) -> None:
-    number = carried[0] if isinstance(carried, list) else carried
-    if isinstance(number, int | float):
-        st.session_state[POINT] = int(number)
-
-
 def _point(study: Study, rows: Sequence[Mapping[str, Any]], metric: str) -> None:
     """One point in words, and the way to its plan: the one pointed at, else the best."""
     by_number = {row["point"]: row for row in rows}
@@ -335,34 +317,19 @@ def _point(study: Study, rows: Sequence[Mapping[str, Any]], metric: str) -> None
         key="study-open",
         width="stretch",
         disabled=member.name not in preset_names("scenarios"),
-        on_click=_open,
-        args=(member.scenario, study, row["point"]),
+        on_click=lambda: open_plan(
+            Scenario(member.scenario.document, study.overrides(row["point"])), study.name
+        ),
         help="Sets the form to this point and shows its plan; of a mix, that of its first model.",
     )
 
 
-def _open(scenario: Scenario, study: Study, number: int) -> None:
-    open_plan(Scenario(scenario.document, study.overrides(number)), study.name)
-
-
 def _table(study: Study, shown: Sequence[dict[str, Any]], rows: Sequence[dict[str, Any]]) -> None:
-    frame = pd.DataFrame(shown[:MOST_ROWS])
-    numbers = frame.select_dtypes("float").columns
     with st.expander(f"{len(shown):,} of {len(study):,} points in figures", expanded=True):
-        st.dataframe(
-            frame,
-            hide_index=True,
-            column_config={key: st.column_config.NumberColumn(format="%.4g") for key in numbers},
-        )
+        rows_table(shown[:MOST_ROWS])
         if len(shown) > MOST_ROWS:
             facts(f"The first {MOST_ROWS:,} are shown; the files have all.", kind="nest-quiet")
-        row = st.container(horizontal=True)
-        with row:
-            download(
-                "↓ CSV",
-                lambda: csv_text(list(rows[0]), [list(row.values()) for row in rows]),
-                "study.csv",
-                "text/csv",
-            )
+        with st.container(horizontal=True):
+            download_rows("↓ CSV", rows, "study.csv")
             file = "study.parquet", "application/vnd.apache.parquet"
             download("↓ Parquet", lambda: to_parquet(study, rows, __version__), *file)

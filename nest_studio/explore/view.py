@@ -32,7 +32,6 @@ from nest_core.studies.ratios import MAX_MODELS, Ratios
 from nest_core.studies.sweeps import Sweep
 from nest_studio.components.show import download, facts, show_picture, told
 from nest_studio.form.fields import (
-    Number,
     OneOf,
     SomeOf,
     Text,
@@ -57,6 +56,7 @@ __all__ = [
     "SWEEP",
     "ExplorePage",
     "axes_of",
+    "download_rows",
     "inputs_of",
     "mix_controls",
     "opening_controls",
@@ -64,6 +64,7 @@ __all__ = [
     "questions",
     "reopen",
     "reopens",
+    "rows_table",
     "show_ratios",
     "show_sweep",
     "title_of",
@@ -276,19 +277,19 @@ def show_sweep(sweep: Sweep, turned: Sequence[Parameter], scenario: Scenario, pi
             output=lambda: output_of(studies.sweep_result(sweep)),
         )
     first = replace(first, reading=f"{first.reading} Click a point.")
-    show_picture(first, "explore", on_pick=lambda carried: _point_at(sweep, carried))
+    show_picture(first, "explore", on_pick=lambda number: _point_at(sweep, number))
     _point(sweep, turned, scenario)
     columns = st.columns(min(2, max(1, len(others))), gap="medium")
     for number, picture in enumerate(others):
         show_picture(picture, f"explore-{number}", columns[number % len(columns)])
-    _points_table(sweep)
+    with st.expander(f"All {len(sweep.points)} points in figures"):
+        rows_table(sweep.rows())
+        download_rows("↓ Points (CSV)", sweep.rows(), "points.csv")
 
 
-def _point_at(sweep: Sweep, carried: Any) -> None:
-    """Take up the point that was clicked."""
-    number = carried[0] if isinstance(carried, list) else carried
-    if Number(0, len(sweep.points) - 1).fit(number):
-        st.session_state[POINT] = sweep.named(sweep.points[int(number)])
+def _point_at(sweep: Sweep, number: int) -> None:
+    if number in range(len(sweep.points)):
+        st.session_state[POINT] = sweep.named(sweep.points[number])
 
 
 def _point(sweep: Sweep, turned: Sequence[Parameter], scenario: Scenario) -> None:
@@ -331,16 +332,29 @@ def _open_point(scenario: Scenario, pairs: tuple[tuple[Parameter, Value], ...]) 
     open_plan(Scenario(scenario.document, moved), words)
 
 
-def _points_table(sweep: Sweep) -> None:
-    with st.expander(f"All {len(sweep.points)} points in figures"):
-        rows = sweep.rows()
-        numbers = [key for key in rows[0] if any(isinstance(row[key], float) for row in rows)]
-        st.dataframe(
-            rows,
-            hide_index=True,
-            column_config={key: st.column_config.NumberColumn(format="%.4g") for key in numbers},
-        )
-        _csv_button("↓ Points (CSV)", rows, "points.csv")
+def rows_table(rows: Sequence[Mapping[str, Any]], formats: Mapping[str, str] | None = None) -> None:
+    """Draw plain rows, of four digits where no format of a column says otherwise."""
+    names = rows[0] if rows else ()
+    numbers = [name for name in names if any(isinstance(row[name], float) for row in rows)]
+    written = {**dict.fromkeys(numbers, "%.4g"), **(formats or {})}
+    st.dataframe(
+        rows,
+        hide_index=True,
+        column_config={
+            name: st.column_config.NumberColumn(format=text) for name, text in written.items()
+        },
+    )
+
+
+def download_rows(label: str, rows: Sequence[Mapping[str, Any]], name: str) -> None:
+    """Draw a button that saves plain rows as CSV."""
+    download(
+        label,
+        lambda: csv_text(list(rows[0]), [list(row.values()) for row in rows]),
+        name,
+        "text/csv",
+        help="One row per point, units in the column names.",
+    )
 
 
 def mix_controls(scenario: Scenario) -> tuple[list[dict[str, Any]], float]:
@@ -391,22 +405,8 @@ def show_ratios(found: Ratios, inputs: dict[str, Any], pins: Any) -> None:
     st.html(Table(ratios_finding(found), subtitle, ratio_rows(found)).to_html())
     show_picture(ratios_picture(found), "explore-ratios")
     with st.expander("Every ratio that was tried"):
-        rows = found.rows()
-        st.dataframe(rows, hide_index=True)
-        _csv_button("↓ Ratios (CSV)", rows, "ratios.csv")
-
-
-def _csv_button(label: str, rows: list[dict[str, Any]], name: str) -> None:
-    download(
-        label,
-        lambda: csv_text(list(rows[0]), [list(row.values()) for row in rows]),
-        name,
-        "text/csv",
-        help="One row per point, units in the column names.",
-    )
-
-
-# Questions of notebooks' cells, asked again here: the page's widgets, by key.
+        rows_table(found.rows())
+        download_rows("↓ Ratios (CSV)", found.rows(), "ratios.csv")
 
 
 def reopens(inputs: Mapping[str, Any]) -> bool:

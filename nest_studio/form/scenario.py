@@ -54,7 +54,7 @@ from nest_studio.form.model import (
     say_own_model,
 )
 from nest_studio.form.pinning import ANY, PINS, Pin
-from nest_studio.form.steps import history_buttons, remember_step
+from nest_studio.session.history import history_buttons, remember_step
 from nest_studio.session.own_fabric import OWN
 from nest_studio.session.own_stack import (
     KEPT_AS,

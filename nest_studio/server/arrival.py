@@ -20,7 +20,7 @@ from nest_core.documents.quoting import as_markdown
 from nest_core.documents.schema import parameter
 from nest_studio.form.fields import hold
 from nest_studio.form.scenario import FORM
-from nest_studio.form.steps import form_values
+from nest_studio.session.history import form_values
 
 __all__ = ["arrive", "refused", "say_refused"]
 

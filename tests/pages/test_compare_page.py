@@ -98,17 +98,17 @@ def typed(page, name):
 
 def asked(listed, budget=None, failures=False):
     entries = [
-        (name, Scenario(scenario_document(scenario)[0], overrides))
+        {"name": name, "document": scenario_document(scenario)[0], "overrides": overrides}
         for name, scenario, overrides in listed
     ]
-    return entries, budget, failures, False, None
+    return {"entries": entries, "budget": budget, "failures": failures}
 
 
 def test_the_page_shows_what_the_core_compares(compare_page):
     page = compare_page()
     assert not page.exception
     assert not page.error
-    expected = compared(*asked(TWO), progress=silent, stop=never)
+    expected = compared(asked(TWO), progress=silent, stop=never)
     assert [chart.proto.alt.partition(". ")[0] for chart in page.get("plotly_chart")] == [
         picture.title.partition(". ")[0] for picture in pictures(expected)[1:]
     ]
@@ -187,7 +187,7 @@ def test_the_order_changes_and_comes_back(compare_page):
     assert widget(page, f"compare-up-{identity(page, 0)}").disabled
     widget(page, f"compare-up-{identity(page, 1)}").click().run()
     assert names(page) == ["Two", "One"]
-    expected = compared(*asked(TWO[::-1]), progress=silent, stop=never)
+    expected = compared(asked(TWO[::-1]), progress=silent, stop=never)
     assert titles(page)[0].startswith(pictures(expected)[1].title)
     widget(page, "compare-undo").click().run()
     assert names(page) == ["One", "Two"]
@@ -220,7 +220,7 @@ def test_the_same_job_is_put_on_another_fabric(compare_page):
     widget(page, "compare-add").click().run()
     assert not page.exception
     assert json.loads(page.query_params["compare"]) == [["One", SMALL, FEW], other]
-    expected = compared(*asked([["One", SMALL, FEW], other]), progress=silent, stop=never)
+    expected = compared(asked([["One", SMALL, FEW], other]), progress=silent, stop=never)
     assert titles(page)[0].startswith(pictures(expected)[1].title)
 
 
@@ -241,7 +241,7 @@ def test_budget_and_lost_switches_are_added(compare_page):
     page = compare_page(**{"compare.budget": "network power", "compare.failures": "true"})
     assert not page.exception
     expected = compared(
-        *asked(TWO, budget={"kind": "power", "value": None}, failures=True),
+        asked(TWO, budget={"kind": "power", "value": None}, failures=True),
         progress=silent,
         stop=never,
     )
@@ -380,7 +380,7 @@ def test_labels_carry_units_and_help_a_range(compare_page):
 
 
 def test_the_table_as_csv_has_every_figure():
-    found = compared(*asked(TWO), progress=silent, stop=never)
+    found = compared(asked(TWO), progress=silent, stop=never)
     head, *rows = csv.reader(io.StringIO(found.to_csv()))
     assert head[3:] == ["One", "Two"]
     assert len(rows) == len(found.lines())

@@ -301,9 +301,16 @@ def test_progress_rises_and_names_the_scenario():
 
 def test_a_stopped_comparison_is_none():
     entries = [quick("a"), quick("b")]
-    asked = entries, None, False, False, None
-    assert compared(*asked, progress=silent, stop=lambda: True) is None
-    assert compared(*asked, progress=silent, stop=never) == compare(entries, failures=False)
+    asked = {
+        "entries": [
+            {"name": name, "document": scenario.document, "overrides": scenario.overrides}
+            for name, scenario in entries
+        ],
+        "budget": None,
+        "failures": False,
+    }
+    assert compared(asked, progress=silent, stop=lambda: True) is None
+    assert compared(asked, progress=silent, stop=never) == compare(entries, failures=False)
 
 
 def test_a_comparison_crosses_processes():
