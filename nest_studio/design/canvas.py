@@ -32,7 +32,7 @@ from nest_studio.components.show import facts
 from nest_studio.design.state import design_page
 from nest_studio.design.template import drawing_forms
 from nest_studio.form.fabric import reset_fabric
-from nest_studio.form.fields import Edits, Field, Number, Text, settle, widget_value
+from nest_studio.form.fields import Edits, Number, Text, Widget, settle, widget_value
 from nest_studio.jobs.tasks.fabrics import FabricAnswer, fabric_losses
 from nest_studio.jobs.waiting import WorkerCrash, submitted
 from nest_studio.session.own_fabric import (
@@ -64,7 +64,7 @@ COLUMNS = {
 }
 
 _ANY, _WHOLE = Number(-1e300, 1e300, empty=True), Number(-(2**53), 2**53, empty=True)
-_CELLS: dict[str, Field] = {"string": Text(), "Int64": _WHOLE, "float64": _ANY}
+_CELLS: dict[str, Widget] = {"string": Text(), "Int64": _WHOLE, "float64": _ANY}
 
 Table = Literal["element", "link"]
 

@@ -28,14 +28,11 @@ from nest_studio.components.browser.fabric import show_fabric, shown_width
 from nest_studio.components.show import facts, headline_row, mark_results, show_picture
 from nest_studio.design.state import design_page
 from nest_studio.form.fabric import (
-    changes,
-    fabric_fields,
     fabric_group,
     fabric_scenario,
-    fabric_standards,
     is_own,
 )
-from nest_studio.form.fields import ADDRESS, OneOf, widget_value
+from nest_studio.form.fields import ADDRESS, DrawnForm, OneOf, widget_value
 from nest_studio.form.scenario import changes_in_words
 from nest_studio.jobs.tasks.fabrics import (
     CollectiveRequest,
@@ -81,12 +78,11 @@ def fabric_form(ratio_notes: list[Any], bring: Callable[[], None]) -> Scenario:
     bring : callable
         Draws the ways to bring a fabric of one's own.
     """
-    chosen: dict[str, Any] = {}
-    fabric = fabric_group(chosen, DEFAULT_FABRIC, ratio_notes)
+    form = DrawnForm({}, {"fabric": DEFAULT_FABRIC})
+    fabric_group(form, ratio_notes)
     bring()
-    choice = chosen.pop("fabric")
-    overrides = changes(chosen, fabric_standards(fabric), fabric_fields(fabric))
-    return fabric_scenario(choice, overrides)
+    form.overrides.pop("fabric", None)
+    return fabric_scenario(form.values["fabric"], form.overrides)
 
 
 def heading(scenario: Scenario, answer: FabricAnswer, lacking: str = "") -> None:

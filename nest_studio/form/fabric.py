@@ -7,6 +7,7 @@ files.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -20,13 +21,13 @@ from nest_core.scenario import Scenario
 from nest_core.scenario import fabric_document as preset_document
 from nest_core.studies.parameters import ratio_parameters
 from nest_studio.form.fields import (
+    DrawnForm,
     Number,
     OneOf,
+    PresetOrOwn,
     Widget,
     field_of,
     label_of,
-    parameter_field,
-    widget,
     widget_value,
 )
 from nest_studio.session.library import kept_names, open_from_library, open_kept
@@ -43,7 +44,6 @@ __all__ = [
     "DEVICES",
     "MEANING",
     "MEANINGS",
-    "changes",
     "fabric_choices",
     "fabric_document",
     "fabric_fields",
@@ -80,39 +80,37 @@ def is_own(scenario: Scenario) -> bool:
     return not isinstance(scenario.document["fabric"], str)
 
 
-def fabric_group(chosen: dict[str, Any], standard: str, notes: list[Any]) -> dict[str, Any]:
+def fabric_group(form: DrawnForm, notes: list[Any]) -> dict[str, Any]:
     """Draw preset, size and ratios of a fabric, and return its document.
 
     Parameters
     ----------
-    chosen : dict
-        Takes what the widgets have, by key.
-    standard : str
-        The fabric that is chosen at first.
+    form : DrawnForm
+        With the fabric that is chosen at first among its standards.
     notes : list
         Takes the places for realised ratios.
     """
     _lost_fabric()
     _follow_library()
-    names = fabric_choices()
-    chosen["fabric"] = widget(
+    own_table = partial(fabric_document, OWN)
+    form.fields["fabric"] = PresetOrOwn(fabric_choices(), own_option=OWN, table=own_table)
+    choice = form.draw(
         "fabric",
-        OneOf(names),
-        standard,
         label="Fabric",
-        marked=True,
         on_change=pick_fabric,
         help=f"Switches, links and nodes: a preset, {OWN} as the Design page drew or read it, "
         f"or one from the library, which becomes {OWN}.",
     )
-    say_in_address(shown=chosen["fabric"] == OWN)
-    fabric = fabric_document(chosen["fabric"])
-    if is_drawing(fabric) and chosen["fabric"] == OWN:
+    say_in_address(shown=choice == OWN)
+    fabric = fabric_document(choice)
+    if is_drawing(fabric) and choice == OWN:
         st.caption("Drawn on the Design page.")  # what it was first called says nothing of it
     else:
         st.caption(as_markdown(fabric["name"]), help=as_markdown(fabric.get("source", "")) or None)
     ratios = {ratio.key: ratio for ratio in ratio_parameters(fabric)}
-    fields, standards = fabric_fields(fabric), fabric_standards(fabric)
+    fields = fabric_fields(fabric)
+    form.fields |= fields
+    form.standards |= fabric_standards(fabric)
     for key, takes in fields.items():
         look: dict[str, Any] = {}
         if key in ratios and isinstance(takes, Number):
@@ -128,8 +126,7 @@ def fabric_group(chosen: dict[str, Any], standard: str, notes: list[Any]) -> dic
             look = {"label": "Size, devices", "step": fabric["clos"]["devices_per_node"]}
         elif not ratios:
             continue
-        turned = ratios.get(key) or parameter(key)
-        chosen[key] = parameter_field(turned, standards[key], takes=takes, marked=True, **look)
+        form.draw(key, ratios.get(key) or parameter(key), **look)
         if key in ratios:
             notes.append(st.empty())
     if not ratios and is_drawing(fabric):
@@ -232,14 +229,3 @@ def reset_fabric() -> None:
     picked = widget_value("fabric", OneOf(fabric_choices()))
     if picked is not None:
         st.session_state.update(fabric_standards(fabric_document(picked)))
-
-
-def changes(
-    chosen: Mapping[str, Any], standard: Mapping[str, Any], fields: Mapping[str, Widget]
-) -> dict[str, Any]:
-    """Return what files say for widgets that are not as the standard, by key."""
-    return {
-        key: fields[key].stated(value)
-        for key, value in chosen.items()
-        if fields[key].stated(value) != fields[key].stated(standard[key])
-    }

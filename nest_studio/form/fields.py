@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from html import escape
 from io import BytesIO
 from typing import Any
@@ -25,10 +26,11 @@ from nest_core.report.explain.validity import worth_of
 
 __all__ = [
     "ADDRESS",
+    "DrawnForm",
     "Edits",
-    "Field",
     "Number",
     "OneOf",
+    "PresetOrOwn",
     "SomeOf",
     "Text",
     "Widget",
@@ -49,21 +51,17 @@ ADDRESS: Any = "query-params"
 _LONGEST = 14
 
 
-class Field(ABC):
-    """What a widget takes."""
-
-    @abstractmethod
-    def fit(self, value: Any) -> tuple[Any] | None:
-        """Return a value as the widget has it, in a tuple; None where it cannot have it."""
-
-
-class Widget(Field):
-    """A field that can be drawn, and its words for what files say."""
+class Widget(ABC):
+    """What a widget takes, how it is drawn, and its words for what files say."""
 
     is_narrow = False
     """Whether there is no room beside its label."""
     explains = False
     """Whether it says itself what it cannot take."""
+
+    @abstractmethod
+    def fit(self, value: Any) -> tuple[Any] | None:
+        """Return a value as the widget has it, in a tuple; None where it cannot have it."""
 
     def shown(self, value: Any) -> tuple[Any] | None:
         """Return what the widget has for what a file says, in a tuple; None where nothing."""
@@ -115,6 +113,35 @@ class OneOf(Widget):
             return place.checkbox(label, standard, **look)
         index = None if standard is None else self.options.index(standard)
         return place.selectbox(label, self.options, index, **look)
+
+
+@dataclass(frozen=True)
+class PresetOrOwn(OneOf):
+    """A preset by its name, or the person's own, which files have as a table.
+
+    Parameters
+    ----------
+    own_option : str
+        The option that means it.
+    table : callable
+        What a file says for it.
+    is_one : callable (table) -> bool
+        Whether the form can have a file's table.
+    """
+
+    own_option: str = ""
+    table: Callable[[], Any] = dict
+    is_one: Callable[[Mapping[str, Any]], bool] = bool
+
+    def shown(self, value: Any) -> tuple[Any] | None:
+        """Return the name, or the option of one's own."""
+        if isinstance(value, Mapping):
+            return (self.own_option,) if self.is_one(value) else None
+        return None if value == self.own_option else super().shown(value)
+
+    def stated(self, value: Any) -> Any:
+        """Return the name, or the table."""
+        return self.table() if value == self.own_option else super().stated(value)
 
 
 @dataclass(frozen=True)
@@ -200,14 +227,14 @@ class Text(Widget):
 
 
 @dataclass(frozen=True)
-class Edits(Field):
+class Edits:
     """Edits of a table of so many rows, as Streamlit's editor sends them, by its columns' fields.
 
     Rows are added and deleted only in one that ``grows``.
     """
 
     rows: int
-    columns: Mapping[str, Field]
+    columns: Mapping[str, Widget]
     grows: bool = False
 
     def fit(self, value: Any) -> tuple[Any] | None:
@@ -319,6 +346,46 @@ def widget(
     return value
 
 
+@dataclass
+class DrawnForm:
+    """What a form's widgets have, and what of it is not as where the form starts.
+
+    Parameters
+    ----------
+    fields : dict of Widget
+    standards : dict
+        What each has at first.
+    values : dict
+        What those have that were drawn.
+    overrides : dict
+        What files say for those that are not as at first.
+    """
+
+    fields: dict[str, Widget]
+    standards: dict[str, Any]
+    values: dict[str, Any] = field(default_factory=dict)
+    overrides: dict[str, Any] = field(default_factory=dict)
+
+    def draw(self, key: str, of: Parameter | None = None, **look: Any) -> Any:
+        """Draw a widget, marked while it is not as at first, and return what it has.
+
+        Parameters
+        ----------
+        key : str
+        of : Parameter, optional
+            Whose catalogue says its label and bounds; without it the look does.
+        **look
+            As of `widget`.
+        """
+        takes, standard = self.fields[key], self.standards[key]
+        drawn = partial(parameter_field, of) if of else partial(widget, key)
+        value = drawn(takes=takes, standard=standard, marked=True, **look)
+        self.values[key] = value
+        if takes.stated(value) != takes.stated(standard):
+            self.overrides[key] = takes.stated(value)
+        return value
+
+
 def _put_back(key: str, value: Any, then: Callable[[], None] | None) -> None:
     st.session_state[key] = value
     if then is not None:
@@ -342,13 +409,13 @@ def fold(label: str, key: str, *, opened: bool = False) -> Iterator[Callable[[st
         yield lambda text: head.html(f'<div class="nest-fold">{escape(text)}</div>')
 
 
-def settle(key: str, takes: Field) -> None:
+def settle(key: str, takes: Widget | Edits) -> None:
     """Forget what the session has under a widget's key if its field cannot; before drawing it."""
     if key in st.session_state and takes.fit(st.session_state[key]) is None:
         del st.session_state[key]
 
 
-def widget_value(key: str, takes: Field) -> Any:
+def widget_value(key: str, takes: Widget | Edits) -> Any:
     """Return what a widget has, for callbacks; None where it is gone, or has what it cannot."""
     fitted = takes.fit(st.session_state.get(key))
     return fitted[0] if fitted else None

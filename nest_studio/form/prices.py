@@ -69,31 +69,40 @@ def bill_and_use(scenario: ScenarioValues | None) -> TypedPrices:
         for start in (0, *range(1, len(OWN_PRICES), 2)):  # the first alone, the others in twos
             row = OWN_PRICES[start : start + 2 if start else 1]
             for column, price in zip(st.columns(len(row)), row, strict=True):
-                with column:
-                    changes |= _price(price, scenario)
-        changes |= _optics()
+                changes |= _price(price, scenario, column)
+        listed = load_prices()
+        optics = widget(
+            _OPTICS,
+            OneOf(listed.media, empty=True),
+            None,
+            label="Optics and cables",
+            marked=True,
+            placeholder=f"as listed: {listed.cabling.media}",
+            help="What links between switches are made of, wherever its reach and rate allow it; "
+            "prices, watts and failures of each in the list.",
+        )
+        if optics is not None:
+            changes[_MEDIA] = optics
         summary(f"{len(changes)} yours" if changes else "prices of 2026")
     with fold("Use", "fold-use", opened=True) as summary:
         first, second = st.columns(2)
-        with first:
-            hours = _number(
-                _HOURS,
-                "This model",
-                ", %",
-                "100",
-                "Share of its hours in which the cluster trains this model; for the rest an "
-                "accelerator is worth as much in every design.",
-                (0, 100, "0 to 100 %"),
-            )
-        with second:
-            changes |= _price(SOLD, scenario)
-        tokens = _number(
+        hours = _typed(
+            _HOURS,
+            first,
+            "This model, %",
+            "100",
+            "Share of its hours in which the cluster trains this model; for the rest an "
+            "accelerator is worth as much in every design.",
+            lambda text: _number("This model", text, 0, 100, "0 to 100 %"),
+        )
+        changes |= _price(SOLD, scenario, second)
+        tokens = _typed(
             _TOKENS,
+            st,
             "Tokens of the training run",
-            "",
             "20 per parameter",
             "Of which days and dollars are told: 15e12, or 1,400,000 M.",
-            (1, 1e18, "1 to 1e18"),
+            lambda text: _number("Tokens of the training run", text, 1, 1e18, "1 to 1e18"),
         )
         order = widget(
             _ORDER,
@@ -114,82 +123,51 @@ def use_prices(inputs: Mapping[str, Any]) -> None:
         prices[OWN_PRICES[0].key] = inputs["device_usd"]
     for price in (*OWN_PRICES, SOLD):
         value = prices.get(price.key)
-        st.session_state[_key(price)] = "" if value is None else f"{value * price.scale:.10g}"
+        st.session_state[f"{_OF}{price.name}"] = (
+            "" if value is None else f"{value * price.scale:.10g}"
+        )
     st.session_state[_OPTICS] = prices.get(_MEDIA)
 
 
-def _key(price: OwnPrice) -> str:
-    return f"{_OF}{price.name}"
-
-
-def _price(price: OwnPrice, scenario: ScenarioValues | None) -> dict[str, float]:
+def _price(price: OwnPrice, scenario: ScenarioValues | None, place: Any) -> dict[str, float]:
     """Return what a field changes; what it last changed while it has what cannot be."""
     accelerator = scenario.accelerator.name if scenario else ""
     per_node = int(getattr(scenario.fabric, "devices_per_node", 0)) if scenario else 0
     listed, source = price.listed(accelerator, per_node)
-    unit = "" if price.unit == "1" else f", {price.unit}"
-    source = source or "No public source states it: empty until you have one."
-    text = _text(_key(price), f"{price.title}{unit}", listed or "no source", source)
-    return _last_read(_key(price), lambda: price.read(text)) or {}
+    label = price.title if price.unit == "1" else f"{price.title}, {price.unit}"
+    about = source or "No public source states it: empty until you have one."
+    key = f"{_OF}{price.name}"
+    return _typed(key, place, label, listed or "no source", about, price.read) or {}
 
 
-def _number(
-    key: str,
-    label: str,
-    unit: str,
-    placeholder: str,
-    about: str,
-    bounds: tuple[float, float, str],
-) -> float | None:
-    """Return the number that a field says, likewise; None for an empty one."""
-    text = _text(key, f"{label}{unit}", placeholder, about)
-    low, high, words = bounds
-
-    def read() -> float | None:
-        if not text.strip():
-            return None
-        number = typed_number(label, text)
-        if not low <= number <= high:
-            raise InputError(label, f"must be from {words}", text.strip(), "change it")
-        return number
-
-    return _last_read(key, read)
+def _number(label: str, text: str, low: float, high: float, bounds: str) -> float | None:
+    """Return the number that a text says; None for an empty one."""
+    if not text.strip():
+        return None
+    number = typed_number(label, text)
+    if not low <= number <= high:
+        raise InputError(label, f"must be from {bounds}", text.strip(), "change it")
+    return number
 
 
-def _text(key: str, label: str, placeholder: str, about: str) -> str:
-    text: str = widget(
+def _typed(
+    key: str, place: Any, label: str, placeholder: str, about: str, read: Callable[[str], T]
+) -> T | None:
+    """Return what a field means; below it why it means nothing, and then what it last did."""
+    text = widget(
         key,
         Text(),
         "",
+        place=place,
         label=label,
         marked=True,
         placeholder=placeholder,
         help=as_markdown(about),
         max_chars=40,
     )
-    return text
-
-
-def _last_read(key: str, read: Callable[[], T]) -> T | None:
-    """Return what a text means; below the field why it means nothing, and then what it last did."""
     values: dict[str, Any] = st.session_state.setdefault(_LAST, {})
     try:
-        values[key] = read()
+        values[key] = read(text)
     except InputError as error:
-        st.error(as_markdown(error))
+        place.error(as_markdown(error))
     return values.get(key)
-
-
-def _optics() -> dict[str, str]:
-    media = load_prices().media
-    picked = widget(
-        _OPTICS,
-        OneOf(media, empty=True),
-        None,
-        label="Optics and cables",
-        marked=True,
-        placeholder=f"as listed: {load_prices().cabling.media}",
-        help="What links between switches are made of, wherever its reach and rate allow it; "
-        "prices, watts and failures of each in the list.",
-    )
-    return {} if picked is None else {_MEDIA: picked}

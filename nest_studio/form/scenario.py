@@ -7,16 +7,16 @@ address, ``--set`` and the downloaded file are the same thing.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import streamlit as st
 
 from nest_core.documents.errors import InputError
-from nest_core.documents.presets import load_toml, named_file, preset_names
+from nest_core.documents.presets import preset_names
 from nest_core.documents.quoting import as_markdown
 from nest_core.documents.schema import StackFile, checked, parameter
+from nest_core.documents.units import to_gib
 from nest_core.hardware import load_accelerator
 from nest_core.hardware.stacks import Stack, default_stack, load_stack, stack_of_table
 from nest_core.report.explain.summary import accelerator_in_words, model_in_words
@@ -28,21 +28,19 @@ from nest_studio.components.show import facts
 from nest_studio.form.fabric import (
     MEANING,
     MEANINGS,
-    changes,
-    fabric_fields,
     fabric_group,
-    fabric_standards,
     fabric_words,
     reset_fabric,
 )
 from nest_studio.form.fields import (
+    DrawnForm,
     OneOf,
+    PresetOrOwn,
     SomeOf,
     Text,
     Widget,
     field_of,
     fold,
-    parameter_field,
     widget,
     widget_value,
 )
@@ -68,6 +66,7 @@ from nest_studio.session.training_run import RUN
 __all__ = [
     "DEFAULT_SCENARIO",
     "FORM",
+    "MEMORY",
     "changes_in_words",
     "fit_device",
     "fit_sequence",
@@ -75,7 +74,6 @@ __all__ = [
     "scenario_form",
     "scenario_heading",
     "start_over",
-    "use_memory",
 ]
 
 DEFAULT_SCENARIO = "llama3-70b-1024-h100"
@@ -119,35 +117,6 @@ _NAMED = {
     "search.order": "placement",
 }
 _IN_TITLES = ("fabric", "accelerator", "workload.model", "workload.global_batch_sequences")
-
-
-@dataclass(frozen=True)
-class PresetOrOwn(OneOf):
-    """A preset by its name, or the person's own, which files have as a table.
-
-    Parameters
-    ----------
-    own_option : str
-        The option that means it.
-    table : callable
-        What a file says for it.
-    is_one : callable (table) -> bool
-        Whether the form can have a file's table.
-    """
-
-    own_option: str = ""
-    table: Callable[[], Any] = dict
-    is_one: Callable[[Mapping[str, Any]], bool] = bool
-
-    def shown(self, value: Any) -> tuple[Any] | None:
-        """Return the name, or the option of one's own."""
-        if isinstance(value, Mapping):
-            return (self.own_option,) if self.is_one(value) else None
-        return None if value == self.own_option else super().shown(value)
-
-    def stated(self, value: Any) -> Any:
-        """Return the name, or the table."""
-        return self.table() if value == self.own_option else super().stated(value)
 
 
 def _is_model(value: Mapping[str, Any]) -> bool:
@@ -205,70 +174,45 @@ def scenario_form(ratio_notes: list[Any]) -> Scenario:
         help="Where the form starts: choosing one sets all.",
     )
     document, _ = scenario_document(preset)
-    standard = _standards(document)
-    chosen: dict[str, Any] = {}
+    form = DrawnForm(dict(FORM), _standards(document))
     with fold("Fabric", "fold-fabric") as summary:
-        fabric = fabric_group(chosen, standard["fabric"], ratio_notes)
-        summary(fabric_words(fabric, chosen))
+        fabric = fabric_group(form, ratio_notes)
+        summary(fabric_words(fabric, form.values))
     with fold("Workload", "fold-workload") as summary:
-        _workload_group(chosen, standard)
-        tokens = chosen["workload.sequence_length_tokens"]
-        summary(f"{tokens:,} tokens, {chosen['workload.precision']}")
+        _workload_group(form)
+        tokens = form.values["workload.sequence_length_tokens"]
+        summary(f"{tokens:,} tokens, {form.values['workload.precision']}")
     with fold("Limits", "fold-limits") as summary:
-        _limits_group(chosen, standard)
-        summary(f"{chosen[MEMORY]:g} GiB")
+        _limits_group(form)
+        summary(f"{form.values[MEMORY]:g} GiB")
     with fold("Pins", "fold-pins", opened=True) as summary:
         columns = st.columns(2, gap="small")
         for number, (key, label) in enumerate(PINS.items()):
             with columns[number % 2]:
                 text = "any, up to n, exactly n, n or m, n to m."
-                _draw(key, chosen, standard, label=label, bounds=text)
-        count = sum(chosen[key].startswith("exactly") for key in PINS)
+                form.draw(key, parameter(key), label=label, bounds=text)
+        count = sum(form.values[key].startswith("exactly") for key in PINS)
         summary(f"{count} pinned" if count else "none")
-    fabric_field = PresetOrOwn((), own_option=OWN, table=lambda: fabric)
-    fields = {**FORM, **fabric_fields(fabric), "fabric": fabric_field}
-    different = changes(chosen, standard | fabric_standards(fabric), fields)
-    remember_step(("scenario", *chosen, KEPT_AS, *RUN))
-    words = f"{len(different)} changed"
-    title = f'<span class="nest-count">{words}</span>' if different else "Scenario"
+    remember_step(("scenario", *form.values, KEPT_AS, *RUN))
+    words = f"{len(form.overrides)} changed"
+    title = f'<span class="nest-count">{words}</span>' if form.overrides else "Scenario"
     head.html(f'<div class="nest-title">{title}</div>')
     with history:
         history_buttons(start_over)
-    return Scenario(document, different)
+    return Scenario(document, form.overrides)
 
 
-def _draw(key: str, chosen: dict[str, Any], standard: Mapping[str, Any], **look: Any) -> None:
-    """Draw a parameter's field of the form."""
-    chosen[key] = parameter_field(
-        parameter(key), standard[key], takes=FORM[key], marked=True, **look
-    )
-
-
-def _workload_group(chosen: dict[str, Any], standard: Mapping[str, Any]) -> None:
-    chosen["workload.model"] = _model(standard["workload.model"])
-    for key, step in _STEPS.items():
-        _draw(key, chosen, standard, step=step)
-    for key in _CHOICES:
-        _draw(key, chosen, standard)
-    if chosen_model(chosen["workload.model"]).experts > 1:
-        for key in _OF_MIXTURES:
-            _draw(key, chosen, standard)
-
-
-def _model(standard: str) -> str:
-    """Draw the model's choice, with the controls of a model of one's own."""
-    picked: str = widget(
+def _workload_group(form: DrawnForm) -> None:
+    """Draw the model, with the controls of one's own, and what it is trained with."""
+    picked = form.draw(
         "workload.model",
-        FORM["workload.model"],
-        standard,
         label="Model",
-        marked=True,
         on_change=fit_sequence,
         help=f"A preset, or {OWN_MODEL}: a config.json pasted or uploaded, or its sizes. One with "
         "learned positions limits the sequence length.",
     )
     if picked == OWN_MODEL:
-        before = st.session_state.setdefault(PRESET_BEFORE, standard)
+        before = st.session_state.setdefault(PRESET_BEFORE, form.standards["workload.model"])
         own_controls(own_table(before), fit_sequence)
     else:
         st.session_state[PRESET_BEFORE] = picked
@@ -279,50 +223,44 @@ def _model(standard: str) -> str:
         as_markdown(f"{model.name}: {words}" if picked == OWN_MODEL else words),
         help=as_markdown(model.source) or None,
     )
-    return picked
+    for key, step in _STEPS.items():
+        form.draw(key, parameter(key), step=step)
+    for key in (*_CHOICES, *(_OF_MIXTURES if model.experts > 1 else ())):
+        form.draw(key, parameter(key))
 
 
-def _limits_group(chosen: dict[str, Any], standard: dict[str, Any]) -> None:
-    chosen["accelerator"] = widget(
+def _limits_group(form: DrawnForm) -> None:
+    picked = form.draw(
         "accelerator",
-        FORM["accelerator"],
-        standard["accelerator"],
         label="Accelerator",
-        marked=True,
         on_change=fit_device,
         help="Peak rates and memory; choosing one sets the memory below, and a precision that it "
         "has.",
     )
-    accelerator = load_accelerator(chosen["accelerator"])
+    accelerator = load_accelerator(picked)
     st.caption(
         as_markdown(accelerator_in_words(accelerator)), help=as_markdown(accelerator.source) or None
     )
     family = accelerator.family.name
-    chosen["stack"] = widget(
+    choice = form.draw(
         "stack",
-        FORM["stack"],
-        standard["stack"],
         label="Software stack",
-        marked=True,
         help="Kernels, overlap and what they reach are those of runs that were measured under it; "
         "the newest with enough of them on the device, if none is chosen.",
     )
-    stack = _stack(chosen["stack"], family)
+    stack = _stack(choice, family)
     st.caption(as_markdown(stack_in_words(stack, family)), help=as_markdown(stack.source))
-    standard[MEMORY] = _memory(chosen["accelerator"])
-    _draw(MEMORY, chosen, standard, step=4, format="%.1f")
+    form.standards[MEMORY] = _memory(picked)
+    form.draw(MEMORY, parameter(MEMORY), step=4, format="%.1f")
     for key in _LISTS:
-        _draw(key, chosen, standard, bounds="What the plan may choose from.")
-    chosen["search.order"] = widget(
+        form.draw(key, parameter(key), bounds="What the plan may choose from.")
+    form.draw(
         "search.order",
-        FORM["search.order"],
-        standard["search.order"],
         label="Placement",
-        marked=True,
         help="Which ranks sit on neighbouring devices, tensor-parallel ranks always first.",
     )
     for key in _RULES:
-        _draw(key, chosen, standard)
+        form.draw(key, parameter(key))
 
 
 def _stack(choice: str, family: str) -> Stack:
@@ -377,12 +315,8 @@ def pinned_title(title: str, overrides: Mapping[str, Any]) -> str:
     return f"{title}; {changes_in_words(more)}" if more else title
 
 
-def _accelerator(name: str) -> dict[str, Any]:
-    return load_toml(named_file("accelerators", name, None, field="accelerator"))
-
-
 def _memory(accelerator: str) -> float:
-    return float(_accelerator(accelerator)["memory_GiB"])
+    return to_gib(load_accelerator(accelerator).memory_bytes)
 
 
 def _standards(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -396,11 +330,8 @@ def _standards(document: Mapping[str, Any]) -> dict[str, Any]:
 
 def _given(document: Mapping[str, Any], key: str) -> Any:
     """Return what a document says under a key, else the file's default."""
-    table, _, name = key.rpartition(".")
-    given = document.get(table, {}) if table else document
-    if name in given or key == "search.order":
-        return given.get(name)
-    return parameter(key).default
+    given = Scenario(document).setting(key)
+    return parameter(key).default if given is None and key != "search.order" else given
 
 
 # A widget keeps its value when only its default changes, so these write the new defaults. What was
@@ -421,9 +352,8 @@ def fit_device() -> None:
     if picked is None:
         return
     st.session_state["stack"] = USUAL_STACK
-    accelerator = _accelerator(picked)
-    use_memory(float(accelerator["memory_GiB"]))
-    computes_in = accelerator["peak_TFLOPs"]
+    st.session_state[MEMORY] = _memory(picked)
+    computes_in = load_accelerator(picked).precisions
     if _value("workload.precision") not in computes_in:
         st.session_state["workload.precision"] = next(
             name for name in parameter("workload.precision").options if name in computes_in
@@ -444,8 +374,3 @@ def fit_sequence() -> None:
 
 def _value(key: str) -> Any:
     return widget_value(key, FORM[key])
-
-
-def use_memory(gib: float) -> None:
-    """Set the memory per device, for a button's callback."""
-    st.session_state[MEMORY] = gib

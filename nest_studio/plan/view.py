@@ -32,8 +32,8 @@ from nest_core.scenario import Scenario, ScenarioValues
 from nest_core.scenario.titles import page_title
 from nest_studio.components.browser.fabric import show_fabric, shown_width
 from nest_studio.components.show import facts
-from nest_studio.form.fields import one_of
-from nest_studio.form.scenario import changes_in_words, pinned_title, use_memory
+from nest_studio.form.fields import hold, one_of
+from nest_studio.form.scenario import MEMORY, changes_in_words, pinned_title
 from nest_studio.jobs.tasks.plans import (
     PlanFabric,
     PlanPictures,
@@ -179,7 +179,8 @@ def plan_line(answer: Answer) -> None:
         st.error(as_markdown(f"{_sentence(result.reason)} {_sentence(answer.advice)}"))
         if result.needed_bytes:
             needed = ceil_gib(result.needed_bytes)
-            st.button(f"Set memory to {needed:,.1f} GiB", on_click=use_memory, args=(needed,))
+            label = f"Set memory to {needed:,.1f} GiB"
+            st.button(label, on_click=hold, args=(MEMORY, needed))
     else:
         st.html(plan_pills(best, answer.scenario.fabric.devices))
     basis = rests_on(answer.validity_of(best) if best else None, result)

@@ -387,7 +387,7 @@ def test_a_click_hands_on_what_the_point_carries(monkeypatch):
     for nothing in (clicked(), clicked({"x": 1.0})):
         kept["plot-x"] = nothing
         asked["on_select"]()
-    assert taken == [[3]]
+    assert taken == [3]
     show_picture(picture, "y")
     assert asked["on_select"] == "ignore"
 
