@@ -41,7 +41,7 @@ from nest_core.studies.design_choice import weigh
 from nest_core.studies.design_search import Planned, pareto, search_designs, tokens_of
 from nest_core.studies.design_space import Design, design_space
 from nest_core.studies.engine import WorkerPool, run
-from nest_core.studies.rows import MemoryCache, StudyRow, row_of
+from nest_core.studies.rows import RowCache, StudyRow, row_of
 from nest_core.studies.study import Study, load_study
 from nest_studio.jobs.pools import cores, processes
 
@@ -62,7 +62,7 @@ SAMPLERS: Mapping[str, Callable[[int, int], optuna.samplers.BaseSampler]] = {
 """By seed and plans: NSGA-II gets four generations."""
 
 
-class ExactRows(MemoryCache):
+class ExactRows(RowCache):
     """Rows of this run; one that was given up within a limit is none."""
 
     def put(self, rows: Mapping[str, StudyRow]) -> None:

@@ -22,7 +22,7 @@ from nest_core.studies.design_choice import in_words
 from nest_core.studies.design_search import search_designs
 from nest_core.studies.engine import WorkerPool, run
 from nest_core.studies.ratios import Ratios
-from nest_core.studies.rows import MemoryCache, rows_of
+from nest_core.studies.rows import RowCache, rows_of
 from nest_core.studies.sensitivity import DesignAnswer, choose_design
 from nest_core.studies.study import Study, load_study, study_of
 from nest_core.studies.sweeps import Sweep
@@ -302,7 +302,7 @@ def study(
     >>> [row["status"] for row in nest.study(base | {"axes": axes}).rows()]
     ['solved', 'solved']
     """
-    read, cache = _read(asked), MemoryCache()
+    read, cache = _read(asked), RowCache()
     if read.design is not None:
         raise InputError("study", "must have axes", read.name, "use design for a [design]")
     run(read.points(), cache, WorkerPool.of(executor, workers))
@@ -328,7 +328,7 @@ def design(
     True
     """
     read, pool = _read(asked), WorkerPool.of(executor, workers)
-    searched = search_designs(read, MemoryCache(), pool)
+    searched = search_designs(read, RowCache(), pool)
     return design_result(read.name, choose_design(read, searched, pool))
 
 

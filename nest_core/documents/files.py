@@ -12,6 +12,7 @@ import json
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -56,37 +57,20 @@ _AT_ONCE: int = getattr(os, "O_NONBLOCK", 0)
 
 
 def read_text(path: Path) -> str:
-    """The text of a file that a person named.
+    """Return the text of a file that a person named.
 
     Raises
     ------
     InputError
         If it cannot be opened, is no regular file, or is not what `decoded` takes.
     """
-    name = str(path)
-    try:
-        _check_regular(name, os.stat(path).st_mode)
-        with open(path, "rb", buffering=0, opener=_open_at_once) as file:
-            _check_regular(name, os.fstat(file.fileno()).st_mode)  # it may have been replaced
-            content = bytearray()
-            while len(content) <= MAX_FILE_BYTES:
-                part = file.read(MAX_FILE_BYTES + 1 - len(content))
-                if not part:
-                    break
-                content += part
-    except OSError as error:
-        raise InputError(
-            name, "must be a readable file", error.strerror, "check the path"
-        ) from error
-    except InputError:
-        raise
-    except ValueError as error:  # a NUL in the path, or characters that no path can hold
-        raise InputError(name, "must be a file's path", str(error), "check the path") from error
-    return decoded(bytes(content), name)
+    with _opened(path) as file:
+        content = file.read(MAX_FILE_BYTES + 1)
+    return decoded(content, str(path))
 
 
 def log_lines(path: Path) -> Iterator[str]:
-    """The lines of a log that a person named, one at a time, without their ends.
+    """Yield the lines of a log that a person named, one at a time, without their ends.
 
     What is no UTF-8 is replaced: output of many processes breaks characters. Lines of more than
     64 KiB come in parts, what overwrites its own line (a progress bar) is several lines, and one
@@ -97,20 +81,27 @@ def log_lines(path: Path) -> Iterator[str]:
     InputError
         If it cannot be opened, is no regular file, packed, empty, no text, or too long.
     """
+    with _opened(path) as file:
+        _check_log(file.peek(4096)[:4096], os.fstat(file.fileno()).st_size, str(path))
+        yield from _lines_of(file)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[io.BufferedReader]:
+    """Open a file that a person named; InputError for what cannot be read, also while it is."""
     name = str(path)
     try:
         _check_regular(name, os.stat(path).st_mode)
         with open(path, "rb", opener=_open_at_once) as file:
-            _check_regular(name, os.fstat(file.fileno()).st_mode)
-            _check_log(file.peek(4096)[:4096], os.fstat(file.fileno()).st_size, name)
-            yield from _lines_of(file)
+            _check_regular(name, os.fstat(file.fileno()).st_mode)  # it may have been replaced
+            yield file
     except OSError as error:
         raise InputError(
             name, "must be a readable file", error.strerror, "check the path"
         ) from error
     except InputError:
         raise
-    except ValueError as error:  # a NUL in the path
+    except ValueError as error:  # a NUL in the path, or characters that no path can hold
         raise InputError(name, "must be a file's path", str(error), "check the path") from error
 
 
@@ -236,14 +227,10 @@ def _write(path: Path, mode: Literal["ab", "wb"], content: str | bytes, field: s
             if _AT_ONCE:
                 os.set_blocking(file.fileno(), True)
             file.write(content.encode() if isinstance(content, str) else content)
-    except OSError as error:
-        raise InputError(
-            field, "must be a file that can be written", error.strerror, "check the path"
-        ) from error
-    except ValueError as error:  # a NUL in the path, or characters that no file can hold
-        raise InputError(
-            field, "must be a file that can be written", str(error), "check the path"
-        ) from error
+    except (OSError, ValueError) as error:  # also a NUL, or characters that no path can hold
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        rule = "must be a file that can be written"
+        raise InputError(field, rule, reason, "check the path") from error
 
 
 def _open_at_once(path: str, flags: int) -> int:

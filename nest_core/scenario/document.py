@@ -13,14 +13,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from nest_core.documents.errors import InputError
 from nest_core.documents.overrides import assign, settings
 from nest_core.documents.presets import edition, load_toml, looks_like_path, preset_names
 from nest_core.documents.schema import FabricFile, ScenarioFile, check_plain, checked, names_of
+from nest_core.documents.schema.checking import alternatives
 from nest_core.fabric import Fabric, build_fabric
 from nest_core.scenario.titles import scenario_title
 from nest_core.scenario.values import (
@@ -170,13 +172,13 @@ class Scenario:
         """Yield names that `with_` takes, and the dotted keys that they stand for."""
         merged, _ = expanded(self.document, self.overrides, self.folder)
         tables: list[tuple[str, type[BaseModel]]] = []
-        kinds = {name: _table(field.annotation) for name, field in FabricFile.model_fields.items()}
+        kinds = {name: _table(field) for name, field in FabricFile.model_fields.items()}
         for name, kind in kinds.items():
             if kind is not None and isinstance(merged["fabric"].get(name), Mapping):
                 tables.append((f"fabric.{name}.", kind))
         tables.append(("fabric.", FabricFile))
         for section in ("accelerator", "baselines", "search", "workload"):
-            kind = _table(ScenarioFile.model_fields[section].annotation)
+            kind = _table(ScenarioFile.model_fields[section])
             if kind is not None:
                 tables.append((f"{section}.", kind))
         for prefix, table in tables:  # a later one goes before: the job, then what it runs on
@@ -280,10 +282,7 @@ def _plain(field: str, value: object) -> Any:
     )
 
 
-def _table(annotation: object) -> type[BaseModel] | None:
-    """Return the table among the types of a key; None where it has none, or a list of them."""
-    if isinstance(annotation, type):
-        return annotation if issubclass(annotation, BaseModel) else None
-    if getattr(annotation, "__origin__", None) in (list, dict):
-        return None
-    return next(filter(None, map(_table, get_args(annotation))), None)
+def _table(field: FieldInfo) -> type[BaseModel] | None:
+    """Return the table that a field holds; None for lists and plain values."""
+    kinds = (alternative.annotation for alternative in alternatives(field))
+    return next((k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel)), None)

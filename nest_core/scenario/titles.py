@@ -95,7 +95,7 @@ def model_title(model: Model) -> str:
 
     A preset's name on other sizes would be a false one: it gives way to the family.
     """
-    preset = _by_name().get(model.name)
+    preset = _names_of("models").get(model.name)
     if preset is None:
         called = model.name
     elif replace(load_model(preset), source=model.source) == model:
@@ -108,7 +108,7 @@ def model_title(model: Model) -> str:
 
 def accelerator_title(accelerator: Accelerator) -> str:
     """Return a preset's name for what the preset is; else what of it was changed."""
-    preset = _accelerators().get(accelerator.name)
+    preset = _names_of("accelerators").get(accelerator.name)
     if preset is None:
         return accelerator.name
     shipped = load_accelerator(preset)
@@ -153,17 +153,8 @@ def _arrangement(fabric: Fabric) -> str:
 
 
 @cache
-def _by_name() -> dict[str, str]:
-    """Model presets by the name that stands in them."""
-    return _named("models")
-
-
-@cache
-def _accelerators() -> dict[str, str]:
-    return _named("accelerators")
-
-
-def _named(kind: str) -> dict[str, str]:
+def _names_of(kind: str) -> dict[str, str]:
+    """Return presets by the name that stands in them."""
     return {
         load_toml(preset_path(kind, f"{name}.toml"))["name"]: name for name in preset_names(kind)
     }

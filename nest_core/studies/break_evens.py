@@ -172,8 +172,9 @@ def of_design(bill: WholeBill) -> list[BreakEven]:
                 hourly.high,
                 "",
                 f"Owning costs less than renting while an accelerator-hour rents for over "
-                f"{_cents(hourly.typical)} ({_span(hourly.low, hourly.high, _cents)} over the ends "
-                f"of the prices), kept for {owned.years:g} years with {sold} used{without}.",
+                f"${hourly.typical:.2f} ({_span(hourly.low, hourly.high, '${:.2f}'.format)} over "
+                f"the ends of the prices), kept for {owned.years:g} years with {sold} used"
+                f"{without}.",
             )
         )
     return rows
@@ -276,7 +277,3 @@ def _bounds(low: float, high: float, words: Words) -> str:
 
 def _span(low: float, high: float, words: Words) -> str:
     return words(low) if words(low) == words(high) else f"{words(low)} to {words(high)}"
-
-
-def _cents(value: float) -> str:
-    return f"${value:.2f}"

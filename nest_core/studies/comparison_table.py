@@ -273,7 +273,7 @@ def _whole(bills: Sequence[Candidate]) -> list[ComparisonLine]:
         _numbers(part, "Whole bill", "USD", [total.typical for total in totals], format_money),
         _words(part, "Whole bill, low to high", [_ends(total, format_money) for total in totals]),
         _numbers(part, "Per million tokens", "USD", tokens, format_money),
-        _numbers(part, "Per accelerator-hour", "USD", hourly, _cents),
+        _numbers(part, "Per accelerator-hour", "USD", hourly, "${:.2f}".format),
         _numbers(
             part, "Tokens per kWh", "1/kWh", [bill.tokens_per_kWh for bill in bills], humanise
         ),
@@ -287,10 +287,6 @@ def _whole(bills: Sequence[Candidate]) -> list[ComparisonLine]:
     ]
     missing = [", ".join(bill.owned.missing) or NOTHING for bill in bills]
     return [*rows, _words(part, "Without, for no source states it", missing)]
-
-
-def _cents(value: float) -> str:
-    return f"${value:.2f}"
 
 
 def _failed(every: Sequence[Candidate]) -> list[ComparisonLine]:

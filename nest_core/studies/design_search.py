@@ -154,13 +154,14 @@ def search_designs(
     return Designed(pareto(search.planned), tuple(search.planned), tuple(refused), certificate)
 
 
-class _DesignSearch:
+class _DesignSearch(RowCache):
     """Take in every row on its way to and from the cache, and know the fate of designs by it.
 
     Points of ``study`` are the non-blocking fabrics, then the designs.
     """
 
     def __init__(self, study: Study, cache: RowCache, designs: Sequence[Design]) -> None:
+        super().__init__()
         self._cache, self._designs, self._tokens = cache, designs, tokens_of(study)
         self._kinds = tuple(dict.fromkeys(design.bought for design in designs))
         ideal = (design.changes(non_blocking(design.size)) for design in self._kinds)
@@ -171,7 +172,6 @@ class _DesignSearch:
         self._keys = [
             [self.study.key(member, change) for member in study.members] for change in changes
         ]
-        self._rows: dict[str, StudyRow] = {}
         self._has_new_rows = False
         self._min_days: dict[Bought, dict[str, float]] = {kind: {} for kind in self._kinds}
         self._per_iteration: dict[str, float] = {}
@@ -249,12 +249,12 @@ class _DesignSearch:
         self._unbeaten = pareto((*self._unbeaten, *self.planned[before:]))
 
     def _take(self, rows: Mapping[str, StudyRow]) -> None:
-        self._rows |= rows
+        self.rows |= rows
         self._has_new_rows = self._has_new_rows or bool(rows)
 
     def _rows_of(self, number: int) -> list[StudyRow]:
         """Return the rows of a point that there are."""
-        return [self._rows[key] for key in self._keys[number] if key in self._rows]
+        return [self.rows[key] for key in self._keys[number] if key in self.rows]
 
     def _bound(self, bought: Bought, rows: Sequence[StudyRow]) -> None:
         """Take the fewest days of every member from a non-blocking fabric's proofs."""

@@ -327,18 +327,8 @@ class UplinksOff:
         return f"{links} to {more} of {self.spines} spines, {per_spine or 'none'} to the others"
 
 
-def check_leaves(fabric: Fabric) -> None:
-    """Refuse a fabric without leaves whose uplinks can be counted.
-
-    Raises
-    ------
-    InputError
-    """
-    _leaves(fabric)
-
-
-def _leaves(fabric: Fabric) -> tuple[Clos, int]:
-    """Return a fabric with leaves, and the uplinks of one of them."""
+def check_leaves(fabric: Fabric) -> tuple[Clos, int]:
+    """Return a fabric with leaves, and the uplinks of one; InputError for one without."""
     if not isinstance(fabric, Clos) or fabric.tiers < 2:
         raise InputError(
             "fabric",
@@ -363,7 +353,7 @@ def uplinks_off(scenario: ScenarioValues, report: Report) -> UplinksOff:
     InputError
         If the fabric has no leaves whose uplinks can be counted.
     """
-    fabric, most = _leaves(scenario.fabric)
+    fabric, most = check_leaves(scenario.fabric)
     along, seconds = [], []
     for remaining in range(most, 0, -1):
         problem = scenario.problem(report.plan.recompute, clos_network(fabric, remaining))

@@ -8,6 +8,7 @@ a scenario that can be written down, opened and planned by itself.
 from __future__ import annotations
 
 import difflib
+import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -127,8 +128,9 @@ def sweep_parameters(scenario: Scenario) -> tuple[Parameter, ...]:
     InputError
         If it is no scenario.
     """
-    values = scenario.values
-    return (*_fabric_parameters(scenario.fabric_table, values), *_job_parameters(values))
+    values, table = scenario.values, scenario.fabric_table
+    turned = [_TURNED[name](table, values) for name in _TURNED if name in table]
+    return (*itertools.chain(*turned), *_job_parameters(values))
 
 
 def ratio_parameters(table: Table) -> list[Parameter]:
@@ -226,16 +228,6 @@ def _job_parameters(scenario: ScenarioValues) -> list[Parameter]:
     ]
 
 
-def _fabric_parameters(table: dict[str, Any], scenario: ScenarioValues) -> list[Parameter]:
-    """Return what the fabric's tables have to turn; those of a drawn graph have nothing."""
-    return [
-        axis
-        for name, turned in _TURNED.items()
-        if name in table
-        for axis in turned(table, scenario)
-    ]
-
-
 def _ratio(tier: int, name: str, present: float, path: str) -> Parameter:
     label = f"{name} {parameter(path).label}"
     return _swept(
@@ -279,6 +271,17 @@ def _devices(least: int, present: int, note: str, changes: Changes | None) -> Pa
         fabric=True,
         note=note,
     )
+
+
+def _in_groups(size: int, changes: Changes) -> Changes:
+    """Return the changes of a number of devices by those of its groups of a size."""
+
+    def grown(value: int) -> dict[str, Any]:
+        if value % size:
+            raise InputError("devices", f"must be a multiple of {size}", value, "round it")
+        return changes(value // size)
+
+    return grown
 
 
 def _clos_parameters(table: dict[str, Any]) -> list[Parameter]:
@@ -338,26 +341,15 @@ def _hierarchy_sizes(sizes: list[int]) -> list[Parameter]:
             )
         return {"fabric.level.0.group_size": value, "fabric.level.1.group_size": pair // value}
 
-    def grown(value: int) -> dict[str, Any]:
-        if value % below:
-            raise InputError("devices", f"must be a multiple of {below}", value, "round it")
-        return {f"fabric.level.{last}.group_size": value // below}
-
     note = "uplinks of a node and the number of devices stay"
     return [
         _node("fabric.level.0.group_size", sizes[0], pair, note, sized),
         _devices(
-            below, math.prod(sizes), "the outermost level grows; the global batch stays", grown
+            below,
+            math.prod(sizes),
+            "the outermost level grows; the global batch stays",
+            _in_groups(below, lambda count: {f"fabric.level.{last}.group_size": count}),
         ),
-    ]
-
-
-def _dragonfly_parameters(table: Table) -> list[Parameter]:
-    return [
-        _speed(
-            kind, f"fabric.dragonfly.{kind}_bandwidth_GBps", table[f"{kind}_bandwidth_GBps"], "link"
-        )
-        for kind in ("local", "global")
     ]
 
 
@@ -365,12 +357,7 @@ def _torus_parameters(kind: str, table: Table, scenario: ScenarioValues) -> list
     """Link speed, and devices along the last dimension."""
     *others, last = [int(length) for length in table["shape"]]
     plane = math.prod(others)
-
-    def grown(value: int) -> dict[str, Any]:
-        if value % plane:
-            raise InputError("devices", f"must be a multiple of {plane}", value, "round it")
-        return {f"fabric.{kind}.shape": [*others, value // plane]}
-
+    grown = _in_groups(plane, lambda count: {f"fabric.{kind}.shape": [*others, count]})
     turned = [_devices(plane, plane * last, "the last dimension grows", grown)]
     speed = getattr(scenario.fabric, "link_bandwidth_Bps", None)
     if speed is not None:
@@ -382,7 +369,13 @@ def _torus_parameters(kind: str, table: Table, scenario: ScenarioValues) -> list
 _TURNED: dict[str, Callable[[dict[str, Any], ScenarioValues], list[Parameter]]] = {
     "clos": lambda table, _: _clos_parameters(table),
     "level": lambda table, _: _level_parameters(table),
-    "dragonfly": lambda table, _: _dragonfly_parameters(table["dragonfly"]),
+    "dragonfly": lambda table, _: [
+        _speed(name, f"fabric.dragonfly.{key}", table["dragonfly"][key], "link")
+        for name, key in (
+            ("local", "local_bandwidth_GBps"),
+            ("global", "global_bandwidth_GBps"),
+        )
+    ],
     "torus": lambda table, scenario: _torus_parameters("torus", table["torus"], scenario),
     "tpu_slice": lambda table, scenario: _torus_parameters(
         "tpu_slice", table["tpu_slice"], scenario

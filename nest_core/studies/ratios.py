@@ -20,7 +20,7 @@ from nest_core.documents.schema import Parameter, StudyTable, parameter
 from nest_core.scenario import Scenario
 from nest_core.studies.engine import run
 from nest_core.studies.parameters import sweep_parameters, with_values
-from nest_core.studies.rows import MemoryCache
+from nest_core.studies.rows import RowCache
 from nest_core.studies.solving import Stop, Tell, never, silent
 from nest_core.studies.study import Member, StudyPoint
 from nest_core.workload.model_files import load_model
@@ -204,7 +204,7 @@ def _climb(
     """Try ratios upwards until one costs too much; ratios of one fabric are planned once."""
     steps: list[RatioStep] = []
     reference: list[float] = []
-    cache = MemoryCache()
+    cache = RowCache()
     for share, ratio in _ladder(turned):
         tell(share, f"{turned.label} {turned.words(ratio)}")
         overrides = with_values(scenario.overrides, [(turned, ratio)])

@@ -7,7 +7,7 @@ import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
@@ -25,7 +25,6 @@ from nest_core.studies.study import Study
 
 __all__ = [
     "TRANSIENT",
-    "MemoryCache",
     "RowCache",
     "StudyRow",
     "planned_row",
@@ -126,28 +125,18 @@ class StudyRow:
         return cls(**plain)
 
 
-class RowCache(Protocol):
-    """Where rows are kept, by the key of what they depend on."""
-
-    def get(self, keys: Iterable[str]) -> dict[str, StudyRow]:
-        """Return the stored rows among ``keys``."""
-
-    def put(self, rows: Mapping[str, StudyRow]) -> None:
-        """Store rows, for good once this returns."""
-
-
-class MemoryCache:
-    """Rows by their keys, as long as this lives (`RowCache`)."""
+class RowCache:
+    """Rows by key, for as long as a process lives; a subclass may keep them elsewhere."""
 
     def __init__(self) -> None:
         self.rows: dict[str, StudyRow] = {}
 
     def get(self, keys: Iterable[str]) -> dict[str, StudyRow]:
-        """Return the stored rows among ``keys``."""
+        """Return the rows that are here of these keys."""
         return {key: self.rows[key] for key in keys if key in self.rows}
 
     def put(self, rows: Mapping[str, StudyRow]) -> None:
-        """Store rows."""
+        """Take rows by their keys."""
         self.rows |= rows
 
 

@@ -22,7 +22,7 @@ from nest_core.studies.parameters import (
     sweep_parameters,
     with_values,
 )
-from nest_core.studies.rows import MemoryCache, StudyRow
+from nest_core.studies.rows import RowCache, StudyRow
 from nest_core.studies.solving import Stop, Tell, never, silent
 from nest_core.studies.study import Member, StudyPoint
 
@@ -144,7 +144,7 @@ def sweep(
     total = len(places)
     if total > MAX_POINTS:
         raise InputError("values", f"must make at most {MAX_POINTS} points", total, "take some out")
-    member, rows, points = Member(title, scenario), MemoryCache(), []
+    member, rows, points = Member(title, scenario), RowCache(), []
     for number, place in enumerate(places):
         try:
             setting = with_values(scenario.overrides, zip(turned, place, strict=True))

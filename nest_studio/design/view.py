@@ -41,7 +41,7 @@ from nest_studio.jobs.tasks.fabrics import (
     fabric_sweep,
 )
 from nest_studio.jobs.tasks.plans import level_matrices
-from nest_studio.jobs.waiting import panel, submitted
+from nest_studio.jobs.waiting import WorkerJob, panel, submitted
 from nest_studio.plan.state import planned_scenario
 from nest_studio.session.own_fabric import OWN
 
@@ -144,9 +144,7 @@ def _matrices(scenario: Scenario) -> tuple[str, CostMatrices | None, str]:
     }
     try:
         overrides["fabric"] = scenario.fabric_table
-        job = submitted(
-            level_matrices, Scenario(planned.document, overrides), urgent=False, place="level-costs"
-        )
+        job = _matrices_job(Scenario(planned.document, overrides))
         with st.container(key="waiting-matrices"):
             answer = panel(job, MATRICES, key="level-costs")
         if answer is None:
@@ -155,6 +153,10 @@ def _matrices(scenario: Scenario) -> tuple[str, CostMatrices | None, str]:
         return "", None, f"No cost matrix: {error}"
     title, read, reason = answer
     return title, read, "" if read else f"No cost matrix: {reason}"
+
+
+def _matrices_job(scenario: Scenario) -> WorkerJob:
+    return submitted(level_matrices, scenario, urgent=False, place="level-costs")
 
 
 def explorer(scenario: Scenario, answer: FabricAnswer) -> None:

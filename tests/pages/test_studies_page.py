@@ -105,7 +105,7 @@ def study_document():
     [
         ('"zero"', '"zeroo"', "must be a parameter of the scenario"),
         ("schema = 1", "schema = 2", "schema"),
-        ("[[axes]]", "[[axes]", "must be TOML"),
+        ("[[axes]]", "[[axes]", "must be valid TOML"),
         ("llama2-7b-64-h100", "../secret", "scenario"),
     ],
 )

@@ -38,7 +38,10 @@ def check_plain(where: str, value: object) -> None:
             )
         if isinstance(item, str) and not item.isascii():
             _check_letters(where, item)
-        inner = _inner(item)
+        if isinstance(item, dict):
+            inner = [*item, *item.values()]
+        else:
+            inner = item if isinstance(item, list) else []
         if depth == MAX_DEPTH and inner:
             raise InputError(
                 where, f"must nest at most {MAX_DEPTH} tables and arrays", "deeper", "flatten it"
@@ -56,12 +59,6 @@ def _check_letters(where: str, text: str) -> None:
             f"{text[error.start : error.end]!a} in it",
             "take it out",
         ) from error
-
-
-def _inner(item: object) -> list[object]:
-    if isinstance(item, dict):
-        return [*item, *item.values()]
-    return item if isinstance(item, list) else []
 
 
 _T = TypeVar("_T", bound=BaseModel)

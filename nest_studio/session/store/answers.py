@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from sqlalchemy import delete, insert, select
 
-from nest_core.studies.rows import TRANSIENT, StudyRow
+from nest_core.studies.rows import TRANSIENT, RowCache, StudyRow
 from nest_studio.session.store.database import ANSWERS, Database
 
 __all__ = ["StoredAnswers"]
@@ -17,7 +17,7 @@ _AT_ONCE = 500
 """Keys of one question: SQLite takes 999 parameters at least."""
 
 
-class StoredAnswers:
+class StoredAnswers(RowCache):
     """The rows of a database (`RowCache`); what is `TRANSIENT` is this run's alone.
 
     Parameters
@@ -26,8 +26,8 @@ class StoredAnswers:
     """
 
     def __init__(self, database: Database) -> None:
+        super().__init__()
         self._database = database
-        self._own: dict[str, StudyRow] = {}
 
     def get(self, keys: Iterable[str]) -> dict[str, StudyRow]:
         """Return the stored rows among ``keys``."""
@@ -38,12 +38,12 @@ class StoredAnswers:
             with self._database.transaction() as connection:
                 rows = connection.execute(query).all()
             rows_by_key |= {key: StudyRow.from_json(json.loads(answer)) for key, answer in rows}
-            rows_by_key |= {key: self._own[key] for key in part if key in self._own}
+            rows_by_key |= {key: self.rows[key] for key in part if key in self.rows}
         return rows_by_key
 
     def put(self, rows: Mapping[str, StudyRow]) -> None:
         """Store rows in one transaction; those that are `TRANSIENT` for this run alone."""
-        self._own |= {key: row for key, row in rows.items() if row.status in TRANSIENT}
+        self.rows |= {key: row for key, row in rows.items() if row.status in TRANSIENT}
         lasting = [
             {"key": key, "answer": json.dumps(row.to_json())}
             for key, row in rows.items()
