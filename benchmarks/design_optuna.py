@@ -33,8 +33,8 @@ import plotly.graph_objects as go
 from playwright.sync_api import sync_playwright
 
 from nest_core.documents.errors import InputError
-from nest_core.report.explain.training import DAY_S
 from nest_core.documents.schema import Parameter
+from nest_core.report.explain.training import DAY_S
 from nest_core.report.figures.designs import designs_picture
 from nest_core.report.figures.style import Picture
 from nest_core.studies.design_choice import weigh

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nest_core.documents.errors import InputError
-from nest_core.report.explain.training import DAY_S, usual_tokens
 from nest_core.documents.schema import Parameter
+from nest_core.report.explain.training import DAY_S, usual_tokens
 from nest_core.studies.design_space import Bought, Design, RefusedDesign, design_space, non_blocking
 from nest_core.studies.engine import WorkerPool, run
 from nest_core.studies.rows import RowCache, StudyRow, row_of
