@@ -6,6 +6,7 @@ mutant's package, which mirror it, then all that `make test` runs without a brow
 ``--drawn 120 --seed 1`` takes instead 120 changes of one operator, bound or number, drawn at random
 from every package in proportion to its candidates. ``--tests REF`` takes the tests of another
 commit, which shows what a suite has lost or gained; ``--mirror`` stops after the package's tests.
+``--limit`` ends a run of tests that has taken so many seconds: a defect may make a loop endless.
 Prints a row per mutant (Markdown) and how many were killed; 1 if a line of the list is not found
 once in its file.
 """
@@ -17,6 +18,7 @@ import ast
 import copy
 import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -31,7 +33,7 @@ ROOT = HERE.parent
 LISTED = "tests/test_house.py::test_the_line_of_every_mutant_is_there_once"
 """Fails under every mutant, whatever it is."""
 
-USUAL = ("-q", "-x", "-n", "auto", "--dist", "worksteal", "-m", "not check and not browser")
+USUAL = ("-q", "-x", "--dist", "worksteal", "-m", "not check and not browser")
 
 SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE,
@@ -148,6 +150,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--tests", help="a commit whose tests are taken")
     parser.add_argument("--mirror", action="store_true", help="only the tests of the package")
+    parser.add_argument("--limit", type=float, help="seconds that a run of tests may take")
+    parser.add_argument("--workers", default="auto", help="processes; 0 is this one alone")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder, "nest-studio")
@@ -162,7 +166,7 @@ def main() -> int:
                 )
             mutants = drawn(tree, options.drawn, options.seed) if options.drawn else listed(tree)
             numbers = options.number or range(1, len(mutants) + 1)
-            return _tried({number: mutants[number - 1] for number in numbers}, tree, options.mirror)
+            return _tried({number: mutants[number - 1] for number in numbers}, tree, options)
         except ValueError as error:
             print(error, file=sys.stderr)
             return 1
@@ -170,7 +174,7 @@ def main() -> int:
             _git("worktree", "remove", "--force", str(tree))
 
 
-def _tried(mutants: dict[int, Mutant], tree: Path, mirror: bool) -> int:
+def _tried(mutants: dict[int, Mutant], tree: Path, options: argparse.Namespace) -> int:
     print("| # | file | line | instead | killed by | s |\n|---|---|---|---|---|---|", flush=True)
     killed = 0
     for number, mutant in mutants.items():
@@ -178,7 +182,7 @@ def _tried(mutants: dict[int, Mutant], tree: Path, mirror: bool) -> int:
         text = path.read_bytes()
         path.write_bytes(text[: mutant.start] + mutant.instead.encode() + text[mutant.end :])
         began = time.monotonic()
-        test = _killer(tree, mutant.file, mirror)
+        test = _killer(tree, mutant.file, options)
         path.write_bytes(text)
         killed += bool(test)
         took = time.monotonic() - began
@@ -192,23 +196,32 @@ def _tried(mutants: dict[int, Mutant], tree: Path, mirror: bool) -> int:
     return 0
 
 
-def _killer(tree: Path, file: str, mirror: bool) -> str:
+def _killer(tree: Path, file: str, options: argparse.Namespace) -> str:
     """Return the first test that fails; empty if none does."""
     parts = Path(file).parts
     folders = [tree / "tests" / part for part in (*parts[1:-1][::-1], parts[0])]
     near = next((folder for folder in folders if folder.is_dir()), None)
     runs = [[str(near)]] if near else []
-    for tests in runs if mirror and runs else [*runs, []]:
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", *USUAL, "--deselect", LISTED, *tests],
+    for tests in runs if options.mirror and runs else [*runs, []]:
+        words = [*USUAL, "-n", options.workers, "--deselect", LISTED, *tests]
+        run = subprocess.Popen(
+            [sys.executable, "-m", "pytest", *words],
             cwd=tree,
             env={**os.environ, "PYTHONPATH": str(tree)},
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
             text=True,
+            start_new_session=True,
         )
-        failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-        if done.returncode:
-            return failed[0].split()[1] if failed else f"pytest ended with {done.returncode}"
+        try:
+            output, _ = run.communicate(timeout=options.limit)
+        except subprocess.TimeoutExpired:
+            os.killpg(run.pid, signal.SIGKILL)
+            run.communicate()
+            return f"more than {options.limit:.0f} s"
+        failed = [line for line in output.splitlines() if line.startswith(("FAILED", "ERROR"))]
+        if run.returncode:
+            return failed[0].split()[1] if failed else f"pytest ended with {run.returncode}"
     return ""
 
 

@@ -10,23 +10,28 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from nest_core.paper import NAMES, Reproduction, program, reproduce
-from nest_core.paper.cases import Cell
+from nest_core.paper.cases import FIGURES, Cell
 from nest_core.report.figures.paper import models_of, paper_pictures
 
-FOUND = reproduce("figure5", "published")
+MODELS = tuple(dict.fromkeys(cell.model for cell in FIGURES["figure5"].cells))
 ORDERS = ("published", "as_published", "right_order")
+
+
+@pytest.fixture(scope="module")
+def figure5() -> Reproduction:
+    return reproduce("figure5", "published")
 
 
 def rows_of(found: Reproduction, model: str) -> list[dict[str, Any]]:
     return [row for row in found.rows if row["model"] == model]
 
 
-@pytest.mark.parametrize("model", models_of(FOUND))
+@pytest.mark.parametrize("model", MODELS)
 @pytest.mark.sampled(5)
-def test_bars_are_shares_of_the_optimum(model: str) -> None:
+def test_bars_are_shares_of_the_optimum(figure5: Reproduction, model: str) -> None:
     """Printed bars are of NEST's figure, ours of ours; none in the right order exceeds 100 %."""
-    rows = rows_of(FOUND, model)
-    plot = paper_pictures(FOUND, model)[1].plot
+    rows = rows_of(figure5, model)
+    plot = paper_pictures(figure5, model)[1].plot
     keys = [(name, key) for name in rows[0]["baselines"] for key in ORDERS]
     assert len(plot.data) == len(keys)
     for trace, (name, key) in zip(plot.data, keys, strict=True):
@@ -44,11 +49,11 @@ def test_bars_are_shares_of_the_optimum(model: str) -> None:
     )
 
 
-@pytest.mark.parametrize("model", models_of(FOUND))
+@pytest.mark.parametrize("model", MODELS)
 @pytest.mark.sampled(5)
-def test_printed_and_computed_stand_on_one_axis(model: str) -> None:
-    rows = rows_of(FOUND, model)
-    plot = paper_pictures(FOUND, model)[0].plot
+def test_printed_and_computed_stand_on_one_axis(figure5: Reproduction, model: str) -> None:
+    rows = rows_of(figure5, model)
+    plot = paper_pictures(figure5, model)[0].plot
     assert plot.layout.yaxis2.matches == "y"
     half = len(plot.data) // 2
     ours, computed = plot.data[0], plot.data[half]
@@ -60,9 +65,9 @@ def test_printed_and_computed_stand_on_one_axis(model: str) -> None:
     ]
 
 
-def test_titles_state_the_finding() -> None:
+def test_titles_state_the_finding(figure5: Reproduction) -> None:
     """GPT-3's Manual is the optimum in its right order, three quarters of it as published."""
-    beside, shares = paper_pictures(FOUND, "gpt3")
+    beside, shares = paper_pictures(figure5, "gpt3")
     assert "Manual reaches 100 % of the optimum in its right order, 75 % as published" in (
         shares.title
     )
@@ -129,11 +134,12 @@ def test_a_model_s_waterfalls_stand_above_its_rows(
     assert "128 TPUv4-like accelerators on the fat tree</td>" not in shown
 
 
-def test_a_model_s_rows_and_pictures_are_its_own(page: AppTest) -> None:
+def test_a_model_s_rows_and_pictures_are_its_own(page: AppTest, figure5: Reproduction) -> None:
     page.run()
-    for model in models_of(FOUND):
+    assert models_of(figure5) == MODELS
+    for model in MODELS:
         page.segmented_control(key="model").set_value(model).run()
         assert not page.exception
         drawn = json.loads(page.get("plotly_chart")[1].proto.spec)
-        expected = json.loads(paper_pictures(FOUND, model)[1].plot.to_json())
+        expected = json.loads(paper_pictures(figure5, model)[1].plot.to_json())
         assert [t["y"] for t in drawn["data"]] == [t["y"] for t in expected["data"]]
