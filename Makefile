@@ -13,9 +13,10 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= python3
 ARGS ?=
 REF ?= HEAD
-# Where tests that drive a browser are: collecting all others takes half a minute. A test whose
-# Chromium died, or drew too late on a busy machine, is made again; what is wrong fails each time.
-IN_BROWSER := tests/browser tests/notebook --reruns 2 \
+# Tests that drive a browser have one Chromium and one server, and wait for them more than they
+# compute: they run beside the others. A test whose Chromium died, or drew too late on a busy
+# machine, is made again; what is wrong fails each time.
+IN_BROWSER := tests/browser --reruns 2 \
   --only-rerun TargetClosedError --only-rerun TimeoutError
 # The rules of the house and the spine; no pages, no servers, no command line.
 SPINE := tests/test_house.py $(addprefix tests/,fabric network workload hardware layout costs planner)
@@ -52,8 +53,13 @@ quick: test-env ## rules of the house and unit tests of the spine, while working
 	@$(PYTEST) -q $(SPINE) --ignore tests/workload/tracing -m 'not check and not slow' $(ARGS)
 
 test: test-env browser lint ## install everything, lint, type-check and run the tests
-	@$(PYTEST) -m 'not check and not browser' $(ARGS)
-	@.venv/bin/python -m pytest -n 2 --dist worksteal $(IN_BROWSER) -m 'browser and not check' $(ARGS)
+	@log="$$(mktemp)"; \
+	.venv/bin/python -m pytest $(IN_BROWSER) -m 'browser and not check' $(ARGS) >"$$log" 2>&1 & browser=$$!; \
+	trap 'kill "$$browser" 2>/dev/null || true; rm -f "$$log"' EXIT; \
+	failed=0; \
+	$(PYTEST) --ignore tests/browser -m 'not check and not browser' $(ARGS) || failed=$$?; \
+	wait "$$browser" || { status=$$?; [ $$status = 5 ] || failed=$$status; }; \
+	cat "$$log"; exit $$failed
 
 check: test-env browser ## long enumerations, fuzzing and soaks
 	@.venv/bin/python -m pytest -m check $(ARGS)

@@ -21,7 +21,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
@@ -44,22 +44,25 @@ CHROMIUM_ARGUMENTS = [
 ]
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
     """Leave all but one in ``n`` cases of a sampled enumeration to `make check`.
 
     Every enumeration keeps a case. Cases are drawn by a checksum of their names: every n-th in
-    order would take the same fabric again and again where several lists are multiplied.
+    order would take the same fabric again and again where several lists are multiplied. What
+    `-m` deselects is not made into items at all: half of the cases are for `make check` alone.
     """
-    enumerations: dict[tuple[str, int], list[pytest.Item]] = {}
-    for item in items:
-        if sampled := item.get_closest_marker("sampled"):
-            function = item.nodeid.partition("[")[0]
-            enumerations.setdefault((function, sampled.args[0]), []).append(item)
-    for (_, n), cases in enumerations.items():
-        cases.sort(key=lambda case: zlib.crc32(case.name.encode()))
-        for item in cases[-(-len(cases) // n) :]:
-            item.add_marker(pytest.mark.check)
+    yield
+    cases, marks = metafunc._calls, metafunc.definition.iter_markers
+    if sampled := next(marks("sampled"), None):
+        name = metafunc.function.__name__
+        drawn = sorted(cases, key=lambda case: zlib.crc32(f"{name}[{case.id}]".encode()))
+        for case in drawn[-(-len(cases) // sampled.args[0]) :]:
+            case.marks.append(pytest.mark.check.mark)
+    if "not check" in metafunc.config.option.markexpr:
+        # A function without cases would become an item without its parameters.
+        usual = [case for case in cases if not any(mark.name == "check" for mark in case.marks)]
+        cases[:] = usual if usual and not any(marks("check")) else cases[:1]
 
 
 def pytest_collection_finish() -> None:
@@ -190,8 +193,12 @@ def studio_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
 
 
-# By module: while Playwright runs, its event loop owns the main thread.
-@pytest.fixture(scope="module")
+def _while_browsing(fixture_name: str, config: pytest.Config) -> Literal["session", "module"]:
+    """Return how long Playwright may run: its event loop owns the main thread meanwhile."""
+    return "session" if config.option.markexpr.startswith("browser") else "module"
+
+
+@pytest.fixture(scope=_while_browsing)
 def launched(chromium: str) -> Iterator[Callable[[], Browser]]:
     """Gives headless Chromium: that of the test before, or a new one if that has died."""
     from playwright.sync_api import sync_playwright

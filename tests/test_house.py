@@ -181,15 +181,16 @@ def test_the_base_of_the_container_is_pinned_by_its_digest():
 
 
 def test_every_test_in_a_browser_is_where_make_looks_for_it():
-    folders = re.search(r"^IN_BROWSER := (.+)$", (ROOT / "Makefile").read_text(), re.M)
-    assert folders
-    marked = {
-        _relative(path)
-        for path in (ROOT / "tests").rglob("test_*.py")
-        if re.search(r"mark\.browser", path.read_text(encoding="utf-8"))
+    makefile = (ROOT / "Makefile").read_text()
+    assert "IN_BROWSER := tests/browser " in makefile
+    assert "--ignore tests/browser " in makefile
+    paths = {_relative(path): path.read_text("utf-8") for path in ROOT.glob("tests/**/test_*.py")}
+    folder = {name for name in paths if name.startswith("tests/browser/")}
+    assert len(folder) > 5
+    assert {name for name, text in paths.items() if "mark.browser" in text} - folder == {
+        "tests/test_house.py"
     }
-    assert len(marked) > 5
-    assert all(name.startswith(tuple(folders[1].split())) for name in marked)
+    assert all("mark.browser" in paths[name] for name in folder)
 
 
 def test_every_promise_of_security_names_a_test_that_there_is():

@@ -11,15 +11,6 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 from nest_core.report.notebook import cell_parts, new_notebook
 from nest_core.report.notebook.report import html_report
 
-DRAWN = "() => document.querySelectorAll('.plot .main-svg').length >= 3"
-OUTSIDE = """() => [...document.querySelectorAll('.plot')].flatMap(chart => {
-  const frame = chart.getBoundingClientRect();
-  return [...chart.querySelectorAll('.main-svg text')].filter(text => {
-    const box = text.getBoundingClientRect();
-    return box.width && (box.left < frame.left - 2 || box.right > frame.right + 2);
-  }).map(text => text.textContent);
-})"""
-
 
 class Elements(HTMLParser):
     """All start tags with their attributes, and the text outside of scripts and styles."""
@@ -89,23 +80,3 @@ def test_names_notes_and_outputs_cannot_run():
     text = html_report(evil, new_notebook(cells))
     assert evil not in text
     assert "&lt;/script" in text
-
-
-@pytest.mark.browser
-def test_a_browser_draws_it_without_asking_anyone(page, report, tmp_path):
-    asked, complaints = [], []
-    page.on("request", lambda request: asked.append(request.url))
-    page.on("console", lambda message: complaints.append(message.text))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    path = tmp_path / "report.html"
-    path.write_text(report, encoding="utf-8")
-    page.goto(path.as_uri())
-    page.wait_for_function(DRAWN)
-    assert page.evaluate(OUTSIDE) == []
-    assert asked == [path.as_uri()]
-    assert complaints == []
-    printed = page.pdf(prefer_css_page_size=True)
-    sizes = re.findall(rb"/MediaBox *\[0 0 ([\d.]+) ([\d.]+)\]", printed)
-    assert {(round(float(w)), round(float(h))) for w, h in sizes} == {(595, 842)}
-    # Two sections and their three figures: the front page and what follows it.
-    assert 2 <= len(sizes) <= 6
