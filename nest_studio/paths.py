@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 __all__ = ["app_script", "page_script", "session_script", "style_sheet"]
 
 
+@cache  # links of every page need it in every run
 def app_script() -> Path:
     """Return the module of the server; ``pages/`` and ``.streamlit/`` lie beside it."""
     package = Path(__file__).resolve().parent

@@ -8,14 +8,16 @@ from typing import Any
 import streamlit as st
 
 from nest_core.api.answer import Answer
+from nest_core.costs.traffic import IterationPart
 from nest_core.documents.errors import InputError
 from nest_core.documents.quoting import as_markdown
 from nest_core.report.figures import entries, pending_entries
 from nest_core.scenario import Scenario
+from nest_studio.components.browser.again import run_again
 from nest_studio.components.show import mark_results
 from nest_studio.form.fabric import say_realised
 from nest_studio.form.scenario import scenario_form
-from nest_studio.jobs.waiting import panel, rerun_after, wait_a_moment
+from nest_studio.jobs.waiting import panel, wait_a_moment
 from nest_studio.plan.state import (
     OtherPlans,
     answer_of,
@@ -29,6 +31,9 @@ from nest_studio.plan.tour import tour, tour_button
 from nest_studio.plan.view import Cards, heading, middle, parts_of, plan_line
 from nest_studio.session.own_fabric import follow_address
 from nest_studio.session.training_run import TrainingRun, training_run
+
+LOOK_EVERY_S = 1.0
+"""Whether other methods have ended."""
 
 
 def main() -> None:
@@ -78,12 +83,28 @@ def show_answer(scenario: Scenario, run: TrainingRun, before: Scenario | None) -
     parts = parts_of(answer, scenario)
     plan_line(answer)
     middle(answer, scenario, parts)
+    show_methods(answer, scenario, run, before, cards, parts)
+
+
+@st.fragment
+def show_methods(
+    answer: Answer,
+    scenario: Scenario,
+    run: TrainingRun,
+    before: Scenario | None,
+    cards: Cards,
+    parts: tuple[IterationPart, ...] | None,
+) -> None:
+    """Draw what other methods came to, again and again until all have ended."""
     submit_ahead(scenario, before)
+    others = OtherPlans(scenario, answer)
     wait_a_moment(others.pending)
+    pending = bool(others.pending)
     methods = methods_of(answer, others)
     cards.draw(answer, run, parts, methods.baselines)
     tabs(replace(answer, baselines=methods.baselines or ()), scenario, run, methods)
-    rerun_after(others.pending)
+    if pending:
+        run_again(LOOK_EVERY_S, key="other-methods")
 
 
 def methods_of(answer: Answer, others: OtherPlans) -> Methods:

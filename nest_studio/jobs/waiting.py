@@ -43,12 +43,11 @@ __all__ = [
     "given_up",
     "job_queue",
     "panel",
-    "rerun_after",
     "submitted",
     "wait_a_moment",
 ]
 
-POLL_S = 0.4
+POLL_S = 0.25
 MOMENT_S = 0.4
 """What takes no longer shows no progress: so long a run waits, deaf to whatever comes meanwhile."""
 MOST_CANCELLED = 8
@@ -173,19 +172,6 @@ def panel(job: WorkerJob, what: str, *, key: str, earlier: Any = None) -> Any:
     if job.without:
         return None
     return job.result(0)
-
-
-def rerun_after(jobs: Sequence[WorkerJob]) -> None:
-    """Run the page again once these have ended, which are awaited where they are shown."""
-
-    @st.fragment(run_every=POLL_S)
-    def poll() -> None:
-        _visitor()
-        if all(job.done() for job in jobs):
-            st.rerun()
-
-    if jobs:
-        poll()
 
 
 def _wait(job: WorkerJob, what: str, key: str) -> None:

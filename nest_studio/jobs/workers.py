@@ -34,7 +34,7 @@ __all__ = [
     "limits_of",
 ]
 
-POLL_S = 0.05
+POLL_S = 0.1
 PATIENCE_S = 2.0
 """A worker that does not hear that it should stop is ended after so long."""
 START_S = 60.0

@@ -98,7 +98,6 @@ class Cards:
     def __init__(self) -> None:
         with st.container(key="cards"):
             self._places = [st.empty() for _ in _NAMES]
-        self._shown = [""] * len(_NAMES)
 
     def draw(
         self,
@@ -107,11 +106,9 @@ class Cards:
         parts: tuple[IterationPart, ...] | None,
         baselines: tuple[Baseline, ...] | None,
     ) -> None:
-        """Draw what changed; without a plan, that there is none."""
-        for place, card in enumerate(cards_of(answer, run, parts, baselines)):
-            if card != self._shown[place]:
-                self._places[place].html(card)
-                self._shown[place] = card
+        """Draw all four, as a fragment has to in every run; without a plan, that there is none."""
+        for place, card in zip(self._places, cards_of(answer, run, parts, baselines), strict=True):
+            place.html(card)
 
 
 def cards_of(

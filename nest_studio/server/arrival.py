@@ -16,6 +16,7 @@ import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
 from nest_core.documents.errors import InputError
+from nest_core.documents.presets import look_again
 from nest_core.documents.quoting import as_markdown
 from nest_core.documents.schema import parameter
 from nest_studio.form.fields import hold
@@ -43,7 +44,9 @@ def arrive(page: Any) -> None:
         The page that is about to be drawn.
     """
     address = {key: tuple(st.query_params.get_all(key)) for key in st.query_params}
-    st.session_state.setdefault(_ASKED, address)
+    if _ASKED not in st.session_state:
+        st.session_state[_ASKED] = address
+        look_again()
     _without_endless(address)
     before, seeded = st.session_state.get(_PAGE, (None, {}))
     if before == page.title:

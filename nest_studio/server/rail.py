@@ -98,16 +98,16 @@ def rail(pages: Mapping[str, Any], shown: Any) -> None:
         layout="wide",
         initial_sidebar_state=WIDTH,
     )
+    # Few elements, laid out in a grid by the style sheet: every run of every page sends them all.
     with st.sidebar, st.container(key="rail", gap=None):
         st.html(f'<div class="nest-brand">{PRODUCT}</div>')
         for group, entries in GROUPS.items():
-            label, links = st.columns([56, 128], gap=None)
-            label.html(f'<div class="nest-group">{group}</div>')
-            with links.container(key=f"rail-of-{group.lower()}", gap=None):
-                for name, title in entries:
-                    here = "-here" if pages[name] == shown else ""
-                    with st.container(key=f"rail-{name}{here}"):
-                        st.page_link(pages[name], label=title, width="stretch")
+            st.html(f'<div class="nest-group">{group}</div>')
+            for name, title in entries:
+                if pages[name] == shown:
+                    st.container(key="rail-here").page_link(pages[name], label=title)
+                else:
+                    st.page_link(pages[name], label=title)
 
 
 def head(subject: str) -> None:
