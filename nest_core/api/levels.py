@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nest_core.api.results import Result
 from nest_core.api.scenario import Named, load, load_fabric
-from nest_core.costs import Problem, price
+from nest_core.costs import price
 from nest_core.costs.plan_words import plan_words
 from nest_core.documents.text import plain, table
 from nest_core.fabric import Fabric
@@ -103,8 +103,7 @@ class Levels(Result):
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a row per level, in SI units."""
-        rows: list[dict[str, Any]] = self.to_json()["levels"]
-        return rows
+        return list(self.to_json()["levels"])
 
     def pictures(self) -> tuple[Picture, ...]:
         """Return which pairs of devices communicate on which level, or cost matrices."""
@@ -146,20 +145,15 @@ def levels(fabric: Fabric | Named, scenario: Scenario | Named | None = None) -> 
     >>> levels("h100-spine-leaf-64", "llama2-7b-64-h100").program.matrices.own_json()
     {'dp': ['spine']}
     """
-    if scenario is not None:
-        problem, program = _levelwise(load(scenario).with_(fabric=fabric))
-        return Levels(problem.network, program)
-    return Levels(collapse(fabric if isinstance(fabric, Fabric) else load_fabric(fabric)))
-
-
-def _levelwise(scenario: Scenario) -> tuple[Problem, LevelwisePlan]:
-    values = scenario.values
+    if scenario is None:
+        return Levels(collapse(fabric if isinstance(fabric, Fabric) else load_fabric(fabric)))
+    values = load(scenario).with_(fabric=fabric).values
     problem = values.problem()
-    space = values.space.seated_on(problem.network)
-    result = find(problem, space, values.time_limit_s)
+    result = find(problem, values.space.seated_on(problem.network), values.time_limit_s)
     matrices = cost_matrices(problem, result.plan) if result.plan else None
     took = price(problem, result.plan).iteration_s if result.plan else None
-    return problem, LevelwisePlan(matrices, result.origin, result.promised_s, took, result.reason)
+    program = LevelwisePlan(matrices, result.origin, result.promised_s, took, result.reason)
+    return Levels(problem.network, program)
 
 
 def _text(fields: Mapping[str, Any]) -> str:

@@ -90,7 +90,11 @@ def _run_row(prediction: Prediction, interval: Interval) -> dict[str, str]:
         "predicted": humanise_seconds(prediction.seconds),
         "error": signed(prediction.error) if prediction.error is not None else NOTHING,
         _INTERVAL: _together(span_in_words((interval.low_s, interval.high_s), humanise_seconds)),
-        "in it": _inside(interval, seconds),
+        "in it": NOTHING
+        if seconds is None
+        else "yes"
+        if interval.low_s <= seconds <= interval.high_s
+        else "no",
         "memory": humanise_bytes(memory) if memory else NOTHING,
         "predicted memory": humanise_bytes(
             prediction.comparable_bytes if memory else prediction.memory_bytes
@@ -101,12 +105,6 @@ def _run_row(prediction: Prediction, interval: Interval) -> dict[str, str]:
 def _together(text: str) -> str:
     """Return a figure that is not broken over lines."""
     return text.replace(" ", "\u00a0")
-
-
-def _inside(interval: Interval, seconds: float | None) -> str:
-    if seconds is None:
-        return NOTHING
-    return "yes" if interval.low_s <= seconds <= interval.high_s else "no"
 
 
 def errors_in_words(own: OwnStack) -> str:
@@ -176,9 +174,16 @@ def moved_table(before: Answer, after: Answer) -> Table:
         _moved("MFU", (old.mfu, new.mfu), percent, spans),
         _moved("fullest stage", memory, humanise_bytes, None),
     ]
+    keeps, was = (
+        abs(new.iteration_s / old.iteration_s - 1) < _SAME,
+        humanise_seconds(old.iteration_s),
+    )
+    became = (
+        f"keep their {was}" if keeps else f"of {was} become {humanise_seconds(new.iteration_s)}"
+    )
     stays = "the plan stays" if old.plan == new.plan else "another plan is the best"
     return Table(
-        f"{capital(_became(old.iteration_s, new.iteration_s))}, and {stays}",
+        f"Iterations {became}, and {stays}",
         f"{scenario_title(before.scenario)}; planned under {before.scenario.stack.name} and under "
         f"{after.scenario.stack.name}, {_INTERVAL}s",
         tuple(rows),
@@ -187,12 +192,6 @@ def moved_table(before: Answer, after: Answer) -> Table:
 
 Words = Callable[[float], str]
 Around = Callable[[float], tuple[float, float]]
-
-
-def _became(old: float, new: float) -> str:
-    if abs(new / old - 1) < _SAME:
-        return f"iterations keep their {humanise_seconds(old)}"
-    return f"iterations of {humanise_seconds(old)} become {humanise_seconds(new)}"
 
 
 def _moved(

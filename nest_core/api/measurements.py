@@ -7,6 +7,7 @@ that is fitted to them is the one that it fits.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -198,19 +199,16 @@ def read_entries(content: bytes, name: str, given: RunFacts) -> tuple[MeasuredEn
         read_log(text, name)
         return (MeasuredEntry(name, "nccl", {}, text),)
     if is_training(head.partition("\n")[0].split(",")):
-        return tuple(_of_table(decoded(content, name), name))
+        rows = list(itertools.islice(read_cells(decoded(content, name), name), MOST_ENTRIES + 1))
+        if len(rows) > MOST_ENTRIES:
+            raise InputError(name, f"must have at most {MOST_ENTRIES} rows", "more", "split it")
+        # An empty cell is not stated, and the name stands apart.
+        stated = [{key: cell for key, cell in row.items() if cell and key != "id"} for row in rows]
+        return tuple(
+            MeasuredEntry(row["id"], "run", cells) for row, cells in zip(rows, stated, strict=True)
+        )
     printed = read_lines(content_lines(content, name), name, given)
     return (MeasuredEntry(name, "run", printed.cells, "", _said(printed)),)
-
-
-def _of_table(text: str, name: str) -> list[MeasuredEntry]:
-    entries = []
-    for number, cells in enumerate(read_cells(text, name), start=1):
-        if number > MOST_ENTRIES:
-            raise InputError(name, f"must have at most {MOST_ENTRIES} rows", "more", "split it")
-        columns = {key: value for key, value in cells.items() if key != "id" and value}
-        entries.append(MeasuredEntry(cells["id"], "run", columns))
-    return entries
 
 
 def _said(printed: Printed) -> tuple[str, ...]:

@@ -285,12 +285,8 @@ def _terms(fields: Mapping[str, Any]) -> str:
     ]
     difference = fields["iteration_time_s"] - fields["best_iteration_time_s"]
     times = (fields["iteration_time_s"], fields["best_iteration_time_s"], difference)
-    rows_beside.append(["iteration", *map(_figure, times)])
+    rows_beside.append(["iteration", *map("{:.4g}".format, times)])
     return table(["term", "this plan, s", "best, s", "difference, s"], rows_beside)
-
-
-def _figure(seconds: float) -> str:
-    return f"{seconds:.4g}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -337,7 +333,12 @@ class Placement:
         return pd.DataFrame(self.rows(), dtype="Int64")
 
     def __str__(self) -> str:
-        return _placement_text(plain(self.to_json()))
+        rows = self.rows()
+        return (
+            table(list(rows[0]), [list(row.values()) for row in rows])
+            if rows
+            else f"infeasible: {self.reason}"
+        )
 
     def _repr_html_(self) -> str:
         return str(self.to_frame().to_html(index=False, max_rows=20))
@@ -374,10 +375,3 @@ def place(
             return Placement(None, None, result.reason)
         chosen = result.best.plan
     return Placement(chosen, rank_mapping_of(problem.network, chosen))
-
-
-def _placement_text(fields: Mapping[str, Any]) -> str:
-    if fields["plan"] is None:
-        return f"infeasible: {fields['reason']}"
-    rows = fields["placement"]
-    return table(list(rows[0]), [list(row.values()) for row in rows])

@@ -51,7 +51,10 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]], most: int | N
     leaf   a switch of
            its own
     """
-    cells = [["–" if cell is None else _one_line(cell) for cell in row] for row in rows]
+    cells = [
+        ["–" if cell is None else printable(str(cell)).replace("\n", " ") for cell in row]
+        for row in rows
+    ]
     columns = list(zip(header, *cells, strict=True))
     widths = [max(map(len, column)) for column in columns]
     while most and sum(widths) + 2 * (len(widths) - 1) > most and max(widths) > _NARROWEST:
@@ -63,7 +66,13 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]], most: int | N
             for cell, width, right in zip(line, widths, numeric, strict=True)
         ).rstrip()
         for row in [list(header), *cells]
-        for line in zip_longest(*map(_folded, row, widths), fillvalue="")
+        for line in zip_longest(
+            *(
+                textwrap.wrap(cell, width) if len(cell) > width else [cell]
+                for cell, width in zip(row, widths, strict=True)
+            ),
+            fillvalue="",
+        )
     )
 
 
@@ -92,14 +101,6 @@ def truncated(text: str, most: int) -> str:
     'rail-…'
     """
     return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
-def _folded(cell: str, width: int) -> list[str]:
-    return textwrap.wrap(cell, width) if len(cell) > width else [cell]
-
-
-def _one_line(cell: object) -> str:
-    return printable(str(cell)).replace("\n", " ")
 
 
 def _is_number(cell: str) -> bool:

@@ -6,7 +6,8 @@ kept. Where none is left, the error names some that are valid.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from nest_core.costs import USUAL_SCHEDULES
 from nest_core.documents.errors import InputError
@@ -16,11 +17,12 @@ from nest_core.fabric.lattice import torus_of
 from nest_core.planner import ORDERS, SearchSpace
 from nest_core.workload import Model
 from nest_core.workload.layers import check_modules
-from nest_core.workload.offload import Offload, offloading
+from nest_core.workload.offload import offloading
 from nest_core.workload.recomputation import RECOMPUTE, recomputation
 
 __all__ = ["search_space"]
 
+T = TypeVar("T")
 LEAST_CHUNK = 128
 """Tokens of a context-parallel rank's chunk: a tile of attention kernels."""
 
@@ -60,13 +62,19 @@ def search_space(
         list(range(1, layers // 2 + 1)),
         f"leave each virtual stage one of {layers} layers",
     )
+    most = min(devices, tokens // (2 * LEAST_CHUNK))
+    # A rank takes a chunk from either half of the causal mask.
+    contexts = [1, *(cp for cp in range(2, most + 1) if tokens % (2 * cp) == 0)]
+    words = list(RECOMPUTE) if search.recompute is None else search.recompute
+    recompute = _each_once(words, recomputation, "search.recompute")
+    check_modules(model, recompute, "search.recompute")
     return SearchSpace(
         tp=_chosen("tp", search.tp, widths, f"divide {model.heads} heads"),
         sp=_listed(search.sp, (False, True)),
         cp=_chosen(
             "cp",
             search.cp,
-            _contexts(tokens, devices),
+            contexts,
             f"divide the sequence of {tokens} tokens into two chunks per rank, each of at least "
             f"{LEAST_CHUNK} tokens",
         ),
@@ -89,8 +97,8 @@ def search_space(
         ),
         zero=_listed(search.zero, (0, 1, 2, 3)),
         zero_groups=_zero_groups(search),
-        recompute=_recomputations(search.recompute, model),
-        offload=_offloads(search.offload),
+        recompute=recompute,
+        offload=_each_once(search.offload, offloading, "search.offload"),
         orders=_orders(search.order),
         device_orders=_device_orders(search.device_order, torus_of(fabric) is not None),
         seating=search.seating,
@@ -116,33 +124,13 @@ def _zero_groups(search: SearchTable) -> tuple[int, ...]:
     return groups
 
 
-def _recomputations(value: Any, model: Model) -> tuple[str, ...]:
-    """Return words, sets of modules and methods, each spelled in one way."""
-    field = "search.recompute"
-    listed = value if isinstance(value, list) else RECOMPUTE if value is None else [value]
-    names = dict.fromkeys(
-        recomputation(
-            entry if isinstance(entry, str) else entry.model_dump(exclude_none=True, mode="json"),
-            field,
-        )
-        for entry in listed
+def _each_once(value: Any, convert: Callable[[Any, str], T], field: str) -> tuple[T, ...]:
+    """Return what is listed as core values, each once; tables of the file as plain ones."""
+    plain = (
+        entry if isinstance(entry, str) else entry.model_dump(exclude_none=True, mode="json")
+        for entry in (value if isinstance(value, list) else [value])
     )
-    check_modules(model, names, field)
-    return tuple(names)
-
-
-def _offloads(value: Any) -> tuple[Offload, ...]:
-    """Return what is listed, each once."""
-    field = "search.offload"
-    listed = value if isinstance(value, list) else [value]
-    return tuple(
-        dict.fromkeys(
-            offloading(
-                entry if isinstance(entry, str) else entry.model_dump(exclude_none=True), field
-            )
-            for entry in listed
-        )
-    )
+    return tuple(dict.fromkeys(convert(entry, field) for entry in plain))
 
 
 def _expert_tensor(
@@ -170,12 +158,6 @@ def _schedules(value: Any, virtual_stages: tuple[int, ...]) -> tuple[str, ...]:
             "the others",
         )
     return schedules
-
-
-def _contexts(tokens: int, devices: int) -> list[int]:
-    """Context-parallel degrees: a rank takes a chunk from either half of the causal mask."""
-    most = min(devices, tokens // (2 * LEAST_CHUNK))
-    return [1] + [cp for cp in range(2, most + 1) if tokens % (2 * cp) == 0]
 
 
 def _splits(model: Model, width: int) -> bool:

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nest_core.bill.ownership import Owned
 from nest_core.bill.prices import PriceRange
 from nest_core.documents.units import format_money, percent
 from nest_core.hardware.posterior import SHARE, WIDTH
@@ -147,7 +146,8 @@ def of_design(bill: WholeBill) -> list[BreakEven]:
     rest = (1 / (owned.devices * (1 + owned.spares))) * (
         owned.besides_usd + owned.years * owned.yearly_usd
     )
-    without = _without(owned)
+    missing = " and ".join(line for line in owned.missing if line != owned.lines[0].name)
+    without = f"; without {missing}, which have no source" if missing else ""
     rows = [
         BreakEven(
             "device_usd",
@@ -178,11 +178,6 @@ def of_design(bill: WholeBill) -> list[BreakEven]:
             )
         )
     return rows
-
-
-def _without(owned: Owned) -> str:
-    missing = [line for line in owned.missing if line != owned.lines[0].name]
-    return f"; without {' and '.join(missing)}, which have no source" if missing else ""
 
 
 def _break_even(

@@ -324,13 +324,10 @@ def differing(every: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
         for key in keys
         if len({settings.get(key) for settings in every}) > 1
         and all(
-            key in settings or _has_table(settings, key.rpartition(".")[0]) for settings in every
+            any(name == key or name.startswith(f"{key.rpartition('.')[0]}.") for name in settings)
+            for settings in every
         )
     )
-
-
-def _has_table(one: Mapping[str, str], table: str) -> bool:
-    return any(key.startswith(f"{table}.") for key in one)
 
 
 def _flatten(path: str, value: Any, found: dict[str, str]) -> None:

@@ -106,21 +106,19 @@ def _numbers(
     first = values[0] if beside else None
     relative = tuple(value / first - 1 if first and value is not None else None for value in values)
     texts = tuple(
-        NOTHING if value is None else words(value) + _beside(difference)
+        NOTHING
+        if value is None
+        else words(value)
+        if difference is None or abs(difference) < _SAME
+        else f"{words(value)} ({signed(difference, percent)})"
         for value, difference in zip(values, relative, strict=True)
     )
     return ComparisonLine(part, figure, unit, tuple(values), texts, relative)
 
 
-def _beside(apart: float | None) -> str:
-    if apart is None or abs(apart) < _SAME:
-        return ""
-    return f" ({signed(apart, percent)})"
-
-
-def _words(part: str, figure: str, texts: Sequence[str], unit: str = "") -> ComparisonLine:
+def _words(part: str, figure: str, texts: Sequence[str]) -> ComparisonLine:
     values = tuple(None if text == NOTHING else text for text in texts)
-    return ComparisonLine(part, figure, unit, values, tuple(texts), (None,) * len(texts))
+    return ComparisonLine(part, figure, "", values, tuple(texts), (None,) * len(texts))
 
 
 def _result(every: Sequence[Candidate]) -> list[ComparisonLine]:
@@ -133,7 +131,16 @@ def _result(every: Sequence[Candidate]) -> list[ComparisonLine]:
             [candidate.tokens_per_s for candidate in every],
             lambda rate: quantity(rate, "tokens/s"),
         ),
-        _words(part, f"{SHARE:.0%} interval", [_span(candidate) for candidate in every]),
+        _words(
+            part,
+            f"{SHARE:.0%} interval",
+            [
+                span_in_words(candidate.tokens_per_s_span, lambda rate: quantity(rate, "tokens/s"))
+                if candidate.tokens_per_s_span
+                else NOTHING
+                for candidate in every
+            ],
+        ),
         _numbers(
             part,
             "Sequences",
@@ -194,13 +201,6 @@ def _of(every: Sequence[Candidate], field: str) -> list[float | None]:
     return [getattr(candidate.report, field) if candidate.report else None for candidate in every]
 
 
-def _span(one: Candidate) -> str:
-    span = one.tokens_per_s_span
-    if span is None:
-        return NOTHING
-    return span_in_words(span, lambda rate: quantity(rate, "tokens/s"))
-
-
 def _slowest(report: Report | None) -> str:
     if report is None:
         return NOTHING
@@ -229,7 +229,10 @@ def _cost(every: Sequence[Candidate]) -> list[ComparisonLine]:
             part,
             "Network price per device",
             "USD",
-            [candidate.usd_per_device for candidate in every],
+            [
+                candidate.bill.price_usd.typical / candidate.scenario.fabric.devices
+                for candidate in every
+            ],
             format_money,
             beside=False,
         ),
@@ -367,16 +370,12 @@ def _plan(every: Sequence[Candidate]) -> list[ComparisonLine]:
 
 
 def _plan_fields(report: Report) -> dict[str, str]:
+    layers = sorted({stage.layers for stage in report.stages})
     return plan_fields(report.plan.to_json()) | {
-        "layers per stage": _extent([stage.layers for stage in report.stages]),
+        "layers per stage": " to ".join(map(str, dict.fromkeys((layers[0], layers[-1])))),
         "axes, innermost first": ", ".join(report.plan.point.order),
         "devices used": f"{report.plan.devices_used:,}",
     }
-
-
-def _extent(counts: Sequence[int]) -> str:
-    low, high = min(counts), max(counts)
-    return f"{low}" if low == high else f"{low} to {high}"
 
 
 def _fabric(every: Sequence[Candidate]) -> list[ComparisonLine]:
@@ -390,7 +389,15 @@ def _fabric(every: Sequence[Candidate]) -> list[ComparisonLine]:
             [float(candidate.scenario.fabric.devices) for candidate in every],
             lambda count: f"{count:,.0f}",
         ),
-        _words(part, "Switches", [_switches(candidate) for candidate in every]),
+        _words(
+            part,
+            "Switches",
+            [
+                ", ".join(f"{total.count:,} {total.role}" for total in candidate.bill.switches)
+                or "none"
+                for candidate in every
+            ],
+        ),
         _words(
             part,
             "Realised ratios",
@@ -411,10 +418,6 @@ def _fabric(every: Sequence[Candidate]) -> list[ComparisonLine]:
             ],
         ),
     ]
-
-
-def _switches(one: Candidate) -> str:
-    return ", ".join(f"{total.count:,} {total.role}" for total in one.bill.switches) or "none"
 
 
 def _settings(every: Sequence[Candidate]) -> list[ComparisonLine]:

@@ -86,9 +86,9 @@ class Contender:
         return None if None in losses else max(loss for loss in losses if loss)
 
     @property
-    def _place(self) -> tuple[float, float]:
-        worst = self.worst_loss
-        return self.planned.design.price_usd, worst[0] if worst else math.inf
+    def place(self) -> tuple[float, float]:
+        """What ties are put in order by: the price, then what the worst switch takes."""
+        return self.planned.design.price_usd, (self.worst_loss or (math.inf,))[0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -212,7 +212,7 @@ def _ordered(
         best = min(unranked, key=lambda place: (costs[place], place))
         tied = [place for place in ties_of(costs, log_sd, best) if place in unranked]
         ranks |= dict.fromkeys(tied, len(order) + 1)
-        order += sorted(tied, key=lambda place: (contenders[place]._place, place))
+        order += sorted(tied, key=lambda place: (contenders[place].place, place))
         unranked -= set(tied)
     names = [contender.name for contender in contenders]
     ranked = tuple(

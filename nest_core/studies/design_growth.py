@@ -123,10 +123,9 @@ def _phases(fabrics: Sequence[Fabric], accelerator: str, prices: Prices) -> tupl
         bill = owned(fabric, prices, accelerator)
         links = Counter((cable.a, cable.b) for cable in cable_schedule(fabric, prices).cables)
         tiers = fabric.tiers if isinstance(fabric, Clos) else 0
+        moved, before = (before - links).total(), links
         paid = _paid(bill, bought)
-        moved = (before - links).total()
         phases.append(GrowthPhase(fabric.devices, tiers, paid, links.total(), moved))
-        before = links
     return tuple(phases)
 
 
@@ -140,8 +139,6 @@ def _paid(bill: Owned, bought: Counter[tuple[str, str]]) -> float:
         key = line.unit, line.name
         counts[key] += line.count
         unit_usd[key] = line.usd.typical / line.count
-    paid = 0.0
-    for key, count in counts.items():
-        paid += max(0, count - bought[key]) * unit_usd[key]
-        bought[key] = max(count, bought[key])
+    paid = sum(count * unit_usd[key] for key, count in (counts - bought).items())
+    bought |= counts  # the larger of both, in place
     return paid

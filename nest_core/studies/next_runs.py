@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from nest_core.costs import Problem, Report, price
+from nest_core.costs import Report, price
 from nest_core.costs.interval import Interval
 from nest_core.documents.errors import InputError
 from nest_core.documents.units import plural
@@ -42,7 +42,7 @@ from nest_core.network import FloatArray
 from nest_core.network.clos import clos_network
 from nest_core.planner import search
 from nest_core.scenario import ScenarioValues
-from nest_core.studies.uncertainty import REPEATED_SD, ParameterSpread, alikeness, slopes, spread_of
+from nest_core.studies.uncertainty import REPEATED_SD, alikeness, slopes, spread_of
 
 __all__ = [
     "MOST_RUNS",
@@ -228,7 +228,13 @@ def next_runs(
         ).best
         plans += [again.plan] if again else []
     reports = [price(problem, plan) for plan in plans]
-    beliefs = _beliefs(scenario, problem, spread, reports)
+    along = slopes(scenario, problem.network, spread, reports)
+    covariance = (
+        along @ spread.joint @ along.T
+        + spread.run_sd**2 * alikeness([report.plan for report in reports])
+        + spread.source_sd**2
+    )
+    beliefs = Beliefs(np.log([report.iteration_s for report in reports]), covariance)
     among = [place for place, report in enumerate(reports) if runnable(report)]
     everything = beliefs.regret_s(range(len(reports)), seed, noise=_NEXT_TO_NOTHING)
     return NextRuns(
@@ -243,19 +249,6 @@ def next_runs(
 
 
 _NEXT_TO_NOTHING = 1e-4
-
-
-def _beliefs(
-    scenario: ScenarioValues, problem: Problem, spread: ParameterSpread, reports: Sequence[Report]
-) -> Beliefs:
-    """Return what is thought of plans: by slopes on parameters, alikeness, and the cluster."""
-    along = slopes(scenario, problem.network, spread, reports)
-    covariance = (
-        along @ spread.joint @ along.T
-        + spread.run_sd**2 * alikeness([report.plan for report in reports])
-        + spread.source_sd**2
-    )
-    return Beliefs(np.log([report.iteration_s for report in reports]), covariance)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from nest_core.documents.errors import InputError
 from nest_core.documents.units import format_days, format_money, percent
@@ -75,40 +75,21 @@ def ordered(bills: Sequence[WholeBill], by: str = "price") -> tuple[OrderedDesig
     )
     rows: list[OrderedDesign] = []
     for number, place in enumerate(places):
-        value = values[place]
-        others = [other for other in places if other != place]
+        bill, value = bills[place], values[place]
         ties = tuple(
             bills[other].name
-            for other in others
-            if value is not None
+            for other in places
+            if other != place
+            and value is not None
             and values[other] is not None
-            and _tie(bills[place], bills[other], by, (value, values[other] or 0.0))
+            and _tie(bill, bills[other], by, (value, values[other] or 0.0))
         )
-        rows.append(
-            OrderedDesign(
-                number + 1,
-                bills[place].name,
-                value,
-                _text(value, by, planned),
-                ties,
-                _note(bills[place], by),
-            )
-        )
-    return _joined(rows)
-
-
-def _joined(rows: list[OrderedDesign]) -> tuple[OrderedDesign, ...]:
-    """Return the rows; those that tie with the first of a rank share it."""
-    ranked: list[OrderedDesign] = []
-    for row in rows:
-        lead = (
-            next((earlier for earlier in ranked if earlier.rank == ranked[-1].rank), None)
-            if ranked
-            else None
-        )
-        same = lead is not None and lead.name in row.ties
-        ranked.append(replace(row, rank=lead.rank) if lead and same else row)
-    return tuple(ranked)
+        lead = next((row for row in rows if row.rank == rows[-1].rank), None)
+        rank = lead.rank if lead and lead.name in ties else number + 1  # of a tie the first has it
+        note = bill.worst_loss[1] if by == "failure" and bill.worst_loss else bill.reason
+        text = _text(value, by, planned)
+        rows.append(OrderedDesign(rank, bill.name, value, text, ties, note))
+    return tuple(rows)
 
 
 def _value(one: WholeBill, by: str, planned: bool) -> float | None:
@@ -116,17 +97,10 @@ def _value(one: WholeBill, by: str, planned: bool) -> float | None:
         return one.training.days if one.training else None
     if by == "failure":
         return one.worst_loss[0] if one.worst_loss else None
-    if not planned:
-        return one.owned.total_usd.typical
-    return _per_million(one)
-
-
-def _per_million(one: WholeBill) -> float | None:
-    """Dollars, at whatever has a source: what none has is missing in every design."""
     rate, owned = one.tokens_per_s, one.owned
-    if rate is None:
-        return None
-    hours = owned.years * 8766.0 * (owned.sold_share or 1.0)
+    if not planned or rate is None:
+        return None if planned else owned.total_usd.typical
+    hours = owned.years * 8766.0 * (owned.sold_share or 1.0)  # what has no source has it nowhere
     return owned.total_usd.typical * 1e6 / (rate * 3600.0 * hours)
 
 
@@ -150,9 +124,3 @@ def _text(value: float | None, by: str, planned: bool) -> str:
     if by == "failure":
         return f"{percent(value)} lost"
     return f"${value:.3g} per million tokens" if planned else format_money(value)
-
-
-def _note(one: WholeBill, by: str) -> str:
-    if by == "failure" and one.worst_loss:
-        return one.worst_loss[1]
-    return one.reason

@@ -23,7 +23,7 @@ from nest_core.costs.interval import Interval
 from nest_core.costs.problem import Problem
 from nest_core.costs.shapes import measured_like
 from nest_core.hardware.posterior import SHARE
-from nest_core.network import BoolArray, FloatArray
+from nest_core.network import FloatArray
 from nest_core.scenario import ScenarioValues
 from nest_core.studies.draw_search import (
     DrawResult,
@@ -242,7 +242,9 @@ def recommended(
     expected = modelled.mean(axis=1)
     chosen = int(expected.argmin())
     seconds = modelled * np.exp(_errors(plans, spread, seed))
-    fits = _fits(reports, problem, spread.memory(PRICED, seed))
+    needed = np.array([[_held(report)] for report in reports])
+    errors = np.exp(problem.memory_spread * spread.memory(PRICED, seed))
+    fits = needed * errors <= problem.memory_bytes  # (plans, draws)
     least = np.where(fits, seconds, np.inf).min(axis=0)
     regret = 1.0 - least[fits[chosen]] / seconds[chosen, fits[chosen]]
     family, stack = scenario.accelerator.family.name, scenario.stack.name
@@ -276,12 +278,6 @@ def recommended(
 def _held(report: Report) -> float:
     """Bytes of the fullest device, as predicted."""
     return max(stage.memory.total for stage in report.stages)
-
-
-def _fits(reports: Sequence[Report], problem: Problem, memory: FloatArray) -> BoolArray:
-    """Return which plans fit in which draws of memory, (plans, draws)."""
-    needed = np.array([[_held(report)] for report in reports])
-    return needed * np.exp(problem.memory_spread * memory) <= problem.memory_bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -151,8 +152,11 @@ def planned_row(
         "limit_bytes": problem.memory_bytes,
         "proven": certificate.proven,
         "gap": certificate.gap,
-        **_network(scenario, prices),
     }
+    with suppress(InputError):  # a network whose parts cannot be counted has no price
+        network = bill(scenario.fabric, prices)
+        fields["network_usd"] = float(network.price_usd.typical)
+        fields["network_W"] = float(network.power_W.typical)
     if best is None:
         fields["status"] = "memory" if certificate.proven else "time limit"
         fields["reason"] = f"{result.reason[:1].upper()}{result.reason[1:]}."
@@ -171,18 +175,6 @@ def planned_row(
             "plan": json.loads(json.dumps(best.plan.to_json())),
         }
     return StudyRow(**{**fields, **more})
-
-
-def _network(scenario: ScenarioValues, prices: Prices) -> dict[str, float]:
-    """Return price and power of the network; nothing where its parts cannot be counted."""
-    try:
-        network = bill(scenario.fabric, prices)
-    except InputError:
-        return {}
-    return {
-        "network_usd": float(network.price_usd.typical),
-        "network_W": float(network.power_W.typical),
-    }
 
 
 def _over(value: float | None, by: float | None) -> float | None:

@@ -139,7 +139,14 @@ def sweep(
     >>> [(row.values, row.feasible) for row in sweep(scenario, [("zero", [0, 1])]).points]
     [((0,), True), ((1,), True)]
     """
-    title, turned = scenario.title, _turned(axes, sweep_parameters(scenario))
+    title, available = scenario.title, sweep_parameters(scenario)
+    by_name: dict[str, Parameter] = {}
+    for name, values in axes:
+        parameter = parameter_named(available, name, name)
+        if parameter.name in by_name:
+            raise InputError(name, "must be swept once", parameter.name, "pick another")
+        by_name[parameter.name] = replace(parameter, values=distinct(parameter, values, name))
+    turned = tuple(by_name.values())
     places = [place[::-1] for place in itertools.product(*(axis.values for axis in turned[::-1]))]
     total = len(places)
     if total > MAX_POINTS:
@@ -165,19 +172,6 @@ def sweep(
     results = (replace(rows.rows[key], values=places[int(key)]) for key in planned)
     swept = tuple(replace(axis, changes=None) for axis in turned)  # functions cross no process
     return Sweep(title, swept, tuple(results), ended.complete)
-
-
-def _turned(
-    axes: Sequence[tuple[str, Sequence[object]]], available: Sequence[Parameter]
-) -> tuple[Parameter, ...]:
-    """Return parameters with their values, checked and in order."""
-    turned: dict[str, Parameter] = {}
-    for name, values in axes:
-        parameter = parameter_named(available, name, name)
-        if parameter.name in turned:
-            raise InputError(name, "must be swept once", parameter.name, "pick another")
-        turned[parameter.name] = replace(parameter, values=distinct(parameter, values, name))
-    return tuple(turned.values())
 
 
 def changes(before: StudyRow, after: StudyRow, turned: Collection[str] = ()) -> tuple[str, ...]:

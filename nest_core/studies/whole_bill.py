@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nest_core.bill.bill import Bill
-from nest_core.bill.ownership import HOURS_PER_YEAR, Owned, OwnedLine, owned
+from nest_core.bill.ownership import HOURS_PER_YEAR, Owned, owned
 from nest_core.bill.prices import PriceRange, Prices, prices_of
 from nest_core.costs.interval import Interval, Span
 from nest_core.costs.price import Report
@@ -97,9 +97,7 @@ class WholeBill:
     @property
     def caveat(self) -> str:
         """What its speed does not know about its fabric; empty without a plan."""
-        if self.report is None or self.scenario is None:
-            return ""
-        return without_detours(self.scenario.fabric)
+        return without_detours(self.scenario.fabric) if self.report and self.scenario else ""
 
     def cost(self, end: str = "typical", faster: float = 1.0) -> DesignCost | None:
         """Return what is weighed, at an end of the prices; None without a plan."""
@@ -149,7 +147,22 @@ class WholeBill:
             "prices": owned.prices,
             "devices": owned.devices,
             "years": owned.years,
-            "lines": [_line(line) for line in owned.lines],
+            "lines": [
+                {
+                    "part": line.part,
+                    "name": line.name,
+                    "count": line.count,
+                    "unit": line.unit,
+                    "unit_usd": _ends(line.unit_usd),
+                    "source": line.source,
+                    "usd": typical(line.usd),
+                    "usd_range": _ends(line.usd),
+                    "power_w": typical(line.power_W),
+                    "failures_per_year": typical(line.failures),
+                    "failures_source": line.failures_source,
+                }
+                for line in owned.lines
+            ],
             "total_usd": owned.total_usd.typical,
             "total_usd_range": _ends(owned.total_usd),
             "missing": list(owned.missing),
@@ -251,17 +264,10 @@ class Candidate(WholeBill):
         return rate / power if rate is not None and power > 0 else None
 
     @property
-    def usd_per_device(self) -> float:
-        """The network's typical price over the devices."""
-        return self.bill.price_usd.typical / self.scenario.fabric.devices
-
-    @property
     def all_power_W(self) -> float | None:
         """Network and accelerators at design power; None where the vendor publishes none."""
-        device = self.scenario.accelerator.power_w
-        if device is None:
-            return None
-        return self.bill.power_W.typical + device * self.scenario.fabric.devices
+        fabric, device = self.scenario.fabric, self.scenario.accelerator.power_w
+        return None if device is None else self.bill.power_W.typical + device * fabric.devices
 
 
 def bill_of_scenario(
@@ -332,22 +338,6 @@ def device_usd_of(bills: Sequence[WholeBill]) -> PriceRange | None:
     """Return an accelerator with its server share, where all have one price for it."""
     prices = {bill.owned.device_usd for bill in bills}
     return prices.pop() if len(prices) == 1 else None
-
-
-def _line(line: OwnedLine) -> dict[str, Any]:
-    return {
-        "part": line.part,
-        "name": line.name,
-        "count": line.count,
-        "unit": line.unit,
-        "unit_usd": _ends(line.unit_usd),
-        "source": line.source,
-        "usd": typical(line.usd),
-        "usd_range": _ends(line.usd),
-        "power_w": typical(line.power_W),
-        "failures_per_year": typical(line.failures),
-        "failures_source": line.failures_source,
-    }
 
 
 def _ends(value: PriceRange | None) -> list[float] | None:

@@ -7,10 +7,11 @@ the address says under which key.
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import streamlit as st
@@ -104,8 +105,8 @@ class ComparePage:
     ----------
     history : History or None
         Of what is compared, in order; None before the page was drawn.
-    count : int
-        Entries that there ever were.
+    numbers : iterator of int
+        Of entries, each once in a session.
     is_unread : bool
         Whether the link's comparison could not be read.
     refused : str
@@ -117,7 +118,7 @@ class ComparePage:
     """
 
     history: History[tuple[CompareEntry, ...]] | None = None
-    count: int = 0
+    numbers: Iterator[int] = field(default_factory=itertools.count)
     is_unread: bool = False
     refused: str = ""
     opens: bool = False
@@ -125,25 +126,20 @@ class ComparePage:
 
     def numbered(self, scenarios: Sequence[NamedScenario]) -> tuple[CompareEntry, ...]:
         """Return new entries."""
-        start = self.count
-        self.count += len(scenarios)
         return tuple(
-            CompareEntry(number, name, scenario)
-            for number, (name, scenario) in enumerate(scenarios, start)
+            CompareEntry(next(self.numbers), name, scenario) for name, scenario in scenarios
         )
 
     def change(self, listed: Sequence[CompareEntry]) -> None:
         """Compare these from now on; names are told apart, a later one gets a number."""
-        told_apart: list[CompareEntry] = []
-        names: set[str] = set()
+        by_name: dict[str, CompareEntry] = {}
         for entry in listed:
             name, count = entry.name, 1
-            while name in names:
+            while name in by_name:
                 count += 1
                 name = f"{entry.name[: LONGEST_NAME - 5]} ({count})"
-            names.add(name)
-            told_apart.append(replace(entry, name=name))
-        step = tuple(told_apart)
+            by_name[name] = replace(entry, name=name)
+        step = tuple(by_name.values())
         self.history = self.history.changed(step) if self.history else History(step)
         self.is_unread, self.refused = False, ""
 
@@ -239,16 +235,11 @@ def add(source: str, fabric: str) -> None:
     is_offered = source in (AS_ON_PLAN, *preset_names("scenarios")) and fabric in fabric_choices()
     if len(entries()) >= MOST or not is_offered:
         return
-    scenario = planned_scenario() if source == AS_ON_PLAN else _preset(source)
-    name = "Plan" if source == AS_ON_PLAN else source
+    is_planned = source == AS_ON_PLAN
+    scenario, name = (planned_scenario(), "Plan") if is_planned else (_preset(source), source)
     if fabric != ITS_OWN:
         scenario, name = _on(scenario, fabric), fabric
-    _add(name, scenario)
-
-
-def _add(name: str, scenario: Scenario) -> None:
-    page = compare_page()
-    page.change((*entries(), *page.numbered([(name, scenario)])))
+    _compare([(name, scenario)], entries())
 
 
 def same_size_words() -> str:
@@ -273,7 +264,7 @@ def add_same_size(key: str) -> None:
     except InputError as error:
         compare_page().refused = str(error)
         return
-    _add(picked, scenario)
+    _compare([(picked, scenario)], entries())
 
 
 def remove(number: int) -> None:
@@ -303,12 +294,14 @@ def use_set(key: str) -> None:
     """Compare the ready-made set that a choice names, and clear the choice."""
     picked = widget_value(key, OneOf(tuple(READY_MADE)))
     if picked is not None:
-        _compare(READY_MADE[picked]())
+        preset, fabrics = READY_MADE[picked]
+        on_fabrics = [(name, _on(_preset(preset), fabric)) for name, fabric in fabrics.items()]
+        _compare(on_fabrics or _ratios())
         st.session_state[key] = None
 
 
-def _compare(scenarios: Sequence[NamedScenario]) -> None:
-    compare_page().change(compare_page().numbered(scenarios))
+def _compare(scenarios: Sequence[NamedScenario], before: Sequence[CompareEntry] = ()) -> None:
+    compare_page().change((*before, *compare_page().numbered(scenarios)))
 
 
 def use_inputs(inputs: Mapping[str, Any]) -> None:
@@ -374,20 +367,14 @@ def _ratios() -> list[NamedScenario]:
     if not ratios:
         scenario = _preset(DEFAULT_SCENARIO)
         ratios = ratio_parameters(scenario.fabric_table)
-    return [_at_ratio(scenario, ratios[0].key, ratio) for ratio in (1.0, 2.0, 4.0)]
-
-
-def _at_ratio(scenario: Scenario, key: str, ratio: float) -> NamedScenario:
-    """Return an entry named by what its ratio comes to in whole ports; as asked where to none."""
-    moved = Scenario(scenario.document, {**scenario.overrides, key: ratio})
-    realised: tuple[float, ...] = ()
-    with suppress(InputError):  # the page leaves the entry out and says why
-        realised = moved.fabric.ratios
-    return format_ratio((*realised, ratio)[0]), moved
-
-
-def _fabrics(preset: str, fabrics: Mapping[str, str]) -> list[NamedScenario]:
-    return [(name, _on(_preset(preset), fabric)) for name, fabric in fabrics.items()]
+    entries: list[NamedScenario] = []
+    for ratio in (1.0, 2.0, 4.0):
+        moved = Scenario(scenario.document, {**scenario.overrides, ratios[0].key: ratio})
+        name = format_ratio(ratio)
+        with suppress(InputError):  # the page leaves the entry out and says why
+            name = format_ratio((*moved.fabric.ratios, ratio)[0])  # in whole ports
+        entries.append((name, moved))
+    return entries
 
 
 def _on(scenario: Scenario, fabric: str | dict[str, Any]) -> Scenario:
@@ -402,9 +389,9 @@ def _on(scenario: Scenario, fabric: str | dict[str, Any]) -> Scenario:
     return Scenario(scenario.document, overrides | {"fabric": fabric})
 
 
-READY_MADE: Mapping[str, Callable[[], list[NamedScenario]]] = {
-    "Plan's job at 1:1, 2:1, 4:1": _ratios,
-    "Rail-optimised, spine-leaf, rail-only (1,024 H100)": lambda: _fabrics(
+READY_MADE: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "Plan's job at 1:1, 2:1, 4:1": ("", {}),
+    "Rail-optimised, spine-leaf, rail-only (1,024 H100)": (
         "llama3-70b-1024-h100",
         {
             "Rail-optimised": "dgx-superpod-h100",
@@ -412,7 +399,7 @@ READY_MADE: Mapping[str, Callable[[], list[NamedScenario]]] = {
             "Rail-only": "rail-only-1024",
         },
     ),
-    "Switches, mesh, torus (64 H100)": lambda: _fabrics(
+    "Switches, mesh, torus (64 H100)": (
         "llama2-7b-64-h100",
         {
             "Spine-leaf": "h100-spine-leaf-64",
@@ -421,7 +408,7 @@ READY_MADE: Mapping[str, Callable[[], list[NamedScenario]]] = {
         },
     ),
 }
-"""What architects compare most: the same job on other fabrics."""
+"""What architects compare most, by title: a scenario preset on other fabrics, by their names."""
 
 
 def _read(text: str) -> list[NamedScenario] | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -79,15 +78,22 @@ def _bill(found: Bill, answer: FabricAnswer) -> None:
     narrow, wide = st.columns([2, 3], gap="medium")
     with narrow:
         show_picture(bill_figure(found), "bill")
-        facts(_racks(found), kind="nest-quiet")
+        racks = "1 rack" if found.racks == 1 else f"{found.racks:,} racks"
+        facts(
+            f"{racks} of {found.nodes_per_rack} nodes at {watts(found.rack_power_W)} "
+            f"({found.server}: {watts(found.node_power_W)}), {found.network_racks:,} of switches. "
+            "Accelerators and servers are not in the price; low and high ends add up as if all "
+            "came together.",
+            kind="nest-quiet",
+        )
         for check in found.checks:
             facts(f"⚠ {check}")
     with wide:
         if answer.ports:
             st.html(answer.ports.to_html())
-        st.html(
-            Table(_cables_finding(found), "Cables by tier and reach", link_rows(found)).to_html()
-        )
+        longest = max((run.longest_m for total in found.links for run in total.runs), default=0)
+        finding = f"{found.cables:,} cables, the longest {longest} m"
+        st.html(Table(finding, "Cables by tier and reach", link_rows(found)).to_html())
     with st.expander("Every line of the bill, with its source"):
         st.html(
             Table(
@@ -96,21 +102,6 @@ def _bill(found: Bill, answer: FabricAnswer) -> None:
                 bill_rows(found),
             ).to_html()
         )
-
-
-def _racks(found: Bill) -> str:
-    racks = "1 rack" if found.racks == 1 else f"{found.racks:,} racks"
-    return (
-        f"{racks} of {found.nodes_per_rack} nodes at {watts(found.rack_power_W)} "
-        f"({found.server}: {watts(found.node_power_W)}), {found.network_racks:,} of switches. "
-        "Accelerators and servers are not in the price; low and high ends add up as if all came "
-        "together."
-    )
-
-
-def _cables_finding(found: Bill) -> str:
-    longest = max((run.longest_m for total in found.links for run in total.runs), default=0)
-    return f"{found.cables:,} cables, the longest {longest} m"
 
 
 def _price_list() -> None:
@@ -267,17 +258,14 @@ def _cables(scenario: Scenario, answer: FabricAnswer) -> None:
             for style, label in FILES:
                 download(
                     label,
-                    partial(_file, scenario, settings, style),
+                    lambda style=style: str(
+                        submitted(cable_file, scenario, settings, style).result()
+                    ),
                     f"{file_stem(answer.title)}-{style}.csv",
                     "text/csv",
                     key=f"cables-{style}",
                 )
         facts(*notes, kind="nest-quiet")
-
-
-def _file(scenario: Scenario, settings: tuple[str, ...], style: Format) -> str:
-    text: str = submitted(cable_file, scenario, settings, style).result()
-    return text
 
 
 def _accelerator(fabric: str) -> str:

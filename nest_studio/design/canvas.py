@@ -14,7 +14,6 @@ from typing import Any, Literal
 import pandas as pd
 import streamlit as st
 
-from nest_core.documents.errors import InputError
 from nest_core.documents.quoting import as_markdown
 from nest_core.fabric.arrange import arranged
 from nest_core.fabric.drawing import (
@@ -72,10 +71,8 @@ Table = Literal["element", "link"]
 def take_up_edits() -> None:
     """Bring the person's own fabric up to date with what was done on the canvas."""
     if is_drawing(own_document()):
-        try:
+        with design_page().noting("drawing"):
             _take_up(pending(CANVAS))
-        except InputError as error:
-            design_page().problems["drawing"] = str(error)
 
 
 def new_drawing() -> None:
@@ -272,7 +269,13 @@ def _table(drawing: Drawing, table: Table, columns: dict[str, Any]) -> None:
     rows = state["base"][table]
     settle(key, _edits(rows, columns))
     st.data_editor(
-        _frame(rows, tuple(columns)),
+        # Typed columns, also where there are no rows yet.
+        pd.DataFrame(
+            {
+                name: pd.Series([entry.get(name) for entry in rows], dtype=COLUMNS[name])
+                for name in columns
+            }
+        ),
         column_config=columns,
         num_rows="dynamic",
         hide_index=True,
@@ -287,24 +290,12 @@ def _edits(rows: Sequence[Any], names: Iterable[str]) -> Edits:
     return Edits(len(rows), {name: _CELLS[COLUMNS[name]] for name in names}, grows=True)
 
 
-def _frame(entries: list[dict[str, Any]], names: tuple[str, ...]) -> pd.DataFrame:
-    """Typed columns, also where there are no rows yet."""
-    return pd.DataFrame(
-        {
-            name: pd.Series([entry.get(name) for entry in entries], dtype=COLUMNS[name])
-            for name in names
-        }
-    )
-
-
 def _table_edited(table: Table, key: str, names: Sequence[str]) -> None:
     memory = f"{table} table"
     state = st.session_state.get(memory)
     edits = widget_value(key, _edits(state["base"][table], names)) if state else None
     if state is None or edits is None:
         return
-    try:
+    with design_page().noting("drawing"):
         change(tabled(state["base"], table, edits))
-    except InputError as error:
-        design_page().problems["drawing"] = str(error)
     st.session_state[memory] = state | {"revision": own_fabric().revision}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, replace
 
 import streamlit as st
@@ -195,14 +194,6 @@ def library_controls(scenario: Scenario) -> None:
         st.error(as_markdown(problem))
 
 
-def _told(act: Callable[[], None]) -> None:
-    design_page().problems.pop("library", None)
-    try:
-        act()
-    except InputError as error:
-        design_page().problems["library"] = str(error)
-
-
 def _save() -> None:
     name = widget_value(_SAVE, Text()) or ""
     scenario = design_page().library_scenario
@@ -211,11 +202,8 @@ def _save() -> None:
     document = own_document() if is_own(scenario) else None
     if document is None or not is_drawing(document):
         document = scenario.fabric_table
-
-    def act() -> None:
+    with design_page().noting("library"):
         remember(fabrics().save(name, document, replace=name.strip() == opened_name()))
-
-    _told(act)
 
 
 def _open() -> None:
@@ -229,18 +217,17 @@ def _open() -> None:
 
 def _rename() -> None:
     old, new = widget_value(_PICK, OneOf(kept_names())), widget_value(_RENAME, Text()) or ""
-
-    def act() -> None:
+    if old is None:
+        return
+    with design_page().noting("library"):
         name = fabrics().rename(old, new)
         if opened_name() == old:
             remember(name)
         st.session_state[_PICK] = name
 
-    if old is not None:
-        _told(act)
-
 
 def _delete() -> None:
     name = widget_value(_PICK, OneOf(kept_names()))
     if name is not None:
-        _told(lambda: fabrics().delete(name))
+        with design_page().noting("library"):
+            fabrics().delete(name)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from nest_core.calibration.collectives.sweep import CollectiveSweep
+from nest_core.documents.errors import InputError
 from nest_core.report.picture import Drawn
 from nest_core.scenario import Scenario
 from nest_studio.jobs.tasks.fabrics import FabricAnswer
@@ -43,6 +46,15 @@ class DesignPage:
     problems: dict[str, str] = field(default_factory=dict)
     imported_revision: int | None = None
     prices: dict[str, Any] = field(default_factory=dict)
+
+    @contextmanager
+    def noting(self, part: str) -> Iterator[None]:
+        """Note what is refused in this block, for the part of the page that says it."""
+        self.problems.pop(part, None)
+        try:
+            yield
+        except InputError as error:
+            self.problems[part] = str(error)
 
 
 def design_page() -> DesignPage:

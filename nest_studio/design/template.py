@@ -96,12 +96,9 @@ def _put(make: Callable[[Drawing], Drawing]) -> None:
     document = own_document()
     if document is None:
         return
-    try:
+    with design_page().noting("template"):
         change(make(named(document)))
-    except InputError as error:
-        design_page().problems["template"] = str(error)
-        return
-    reset_fabric()
+        reset_fabric()
 
 
 def _add() -> None:

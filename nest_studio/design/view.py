@@ -14,9 +14,9 @@ from nest_core.calibration.collectives.sweep import (
     load_measured,
 )
 from nest_core.documents.errors import InputError
-from nest_core.documents.presets import edition, load_toml, named_file
+from nest_core.documents.presets import load_toml, named_file
 from nest_core.documents.quoting import as_markdown
-from nest_core.hardware.collectives.library import KIND, Library, load_library
+from nest_core.hardware.collectives.library import KIND, load_library
 from nest_core.network.algorithms import ALGORITHMS, OPS
 from nest_core.planner.baselines.cost_matrices import CostMatrices
 from nest_core.report.explain.summary import Headline
@@ -194,6 +194,8 @@ def explorer(scenario: Scenario, answer: FabricAnswer) -> None:
 
 
 def _controls() -> CollectiveRequest:
+    curves = [curve.name for curve in load_library().curves if curve.link == "nvlink"]
+    families = (name for name in curves if name != "start")
     operation, devices, between, groups, algorithms, libraries = st.columns(
         [1.05, 1, 0.85, 0.85, 1.2, 1.15], gap="small"
     )
@@ -244,7 +246,7 @@ def _controls() -> CollectiveRequest:
     )
     library = libraries.selectbox(
         "Library",
-        (IDEAL_LINKS, *_families()),
+        (IDEAL_LINKS, *families),
         key="collective.library",
         bind=ADDRESS,
         help="What a library makes of the links: curves fitted to measured runs.",
@@ -280,17 +282,11 @@ def _measured_of(name: str, found: CollectiveSweep, library: str) -> Measured | 
     if found.nodes != 1:
         return None
     if not library:
-        curves = _library_of(edition()).local(name)
+        curves = load_library().local(name)
         if curves is None:
             return None
         library = curves[0].name
     return load_measured(library, found.op, found.devices)
-
-
-def _families() -> tuple[str, ...]:
-    """Curves of accelerator families."""
-    names = [entry.name for entry in _library_of(edition()).curves if entry.link == "nvlink"]
-    return tuple(name for name in names if name != "start")
 
 
 def _library_note(library: str) -> str:
@@ -305,9 +301,3 @@ def _library_note(library: str) -> str:
     if median:
         fit += f", {100 * median:.2g} % off in the median on runs held out"
     return f"{fit}; between nodes {LIBRARY_NETWORK}, assumed and not fitted."
-
-
-@st.cache_resource(max_entries=2, show_spinner=False)
-def _library_of(of: str) -> Library:
-    """The shipped curves as an edition of the presets has them."""
-    return load_library()

@@ -115,6 +115,8 @@ def _contender(study: Study, choice: DesignChoice, one: Contender) -> None:
         else "",
     )
     member = study.members[0]
+    others = [other for other in choice.contenders if other.rank == 1 and other is not one]
+    bills = [other.bills[0] for other in (one, *others[: _MOST_ON_SHEET - 1])]
     row = st.container(horizontal=True)
     row.button(
         "Open in Plan",
@@ -126,7 +128,9 @@ def _contender(study: Study, choice: DesignChoice, one: Contender) -> None:
     )
     row.download_button(
         "Decision sheet",
-        lambda: _sheet(study, choice, one),
+        lambda: decision_sheet(
+            bills, f"Explore, Studies, in Nest Studio: {study.name}", datetime.now()
+        ),
         "decision-sheet.html",
         "text/html",
         on_click="ignore",
@@ -134,12 +138,6 @@ def _contender(study: Study, choice: DesignChoice, one: Contender) -> None:
         key="design-sheet",
         help="This design against those that tie with it, for a committee.",
     )
-
-
-def _sheet(study: Study, choice: DesignChoice, one: Contender) -> str:
-    others = [other for other in choice.contenders if other.rank == 1 and other is not one]
-    bills = [other.bills[0] for other in (one, *others[: _MOST_ON_SHEET - 1])]
-    return decision_sheet(bills, f"Explore, Studies, in Nest Studio: {study.name}", datetime.now())
 
 
 def _growth(ways: Sequence[GrowthPath]) -> None:

@@ -97,8 +97,18 @@ def _text(scenario: Scenario, turned: Sequence[Parameter]) -> str:
         on_change=lambda: st.session_state.pop(TEXT, None),
         help="Shipped, kept here, or the sweep of this page's form as a study.",
     )
-    if name == MINE:
-        usual = _of_form(scenario, turned)
+    if name == MINE:  # the form's scenario with the parameters that this page turned last
+        preset, overrides = over_preset(scenario)
+        axes = [{"parameter": axis.name, "values": list(axis.values)} for axis in turned]
+        usual = toml_document(
+            {
+                "schema": 1,
+                "name": f"Of {preset}",
+                "scenario": preset,
+                "overrides": overrides,
+                "axes": axes or [{"parameter": "zero", "values": [0, 1, 2, 3]}],
+            }
+        )
     elif name in names:
         usual = str((kept_studies().open(name) or {}).get("toml", ""))
     else:
@@ -118,33 +128,15 @@ def _text(scenario: Scenario, turned: Sequence[Parameter]) -> str:
         row.button("Save", on_click=_save, args=(new_name,), disabled=not new_name.strip())
         if name in names:
             row.button("Delete", on_click=_delete, args=(name,))
-        download_text = str(st.session_state[TEXT])
-        download("↓ File (TOML)", lambda: download_text, "study.toml", "application/toml")
-    return str(st.session_state[TEXT])
-
-
-def _of_form(scenario: Scenario, turned: Sequence[Parameter]) -> str:
-    """The form's scenario with the parameters that this page turned last."""
-    preset, overrides = over_preset(scenario)
-    axes = [{"parameter": axis.name, "values": list(axis.values)} for axis in turned]
-    return toml_document(
-        {
-            "schema": 1,
-            "name": f"Of {preset}",
-            "scenario": preset,
-            "overrides": overrides,
-            "axes": axes or [{"parameter": "zero", "values": [0, 1, 2, 3]}],
-        }
-    )
+        text = str(st.session_state[TEXT])
+        download("↓ File (TOML)", lambda: text, "study.toml", "application/toml")
+    return text
 
 
 def _save(name: str) -> None:
-    try:
-        saved = kept_studies().save(name, {"toml": st.session_state[TEXT]}, replace=True)
-    except InputError as error:
-        st.toast(as_markdown(error))
-        return
-    st.session_state[NAME] = saved
+    with told(st.toast):
+        text = {"toml": st.session_state[TEXT]}
+        st.session_state[NAME] = kept_studies().save(name, text, replace=True)
 
 
 def _delete(name: str) -> None:
@@ -174,19 +166,10 @@ def _run(study: Study, document: Mapping[str, Any]) -> None:
         if isinstance(run.error, InputError):
             raise run.error
         st.error(as_markdown(f"The study ended: {run.error}"))
-    if study.design:
-        if run is not None and run.ended and run.result is not None:
-            show_design(study, run.result)
-        return
-    _result(study, run)
-
-
-def _failures(run: StudyRun | None, rows: Sequence[Mapping[str, Any]]) -> None:
-    """What of the last run failed, and why the first of it did."""
-    if run is None or not isinstance(run.result, StudyProgress) or not run.result.failed:
-        return
-    why = next((row["reason"] for row in rows if row["status"] == "failed"), "")
-    st.warning(as_markdown(f"{run.result.failed:,} points failed; the first: {why}"))
+    if not study.design:
+        _result(study, run)
+    elif run is not None and run.ended and run.result is not None:
+        show_design(study, run.result)
 
 
 def _label(study: Study, run: StudyRun | None) -> str:
@@ -205,9 +188,7 @@ def _work(study: Study) -> Any:
 
     def designed(pool: WorkerPool, cache: RowCache, tell: Any, stop: Any) -> DesignAnswer | None:
         search = search_designs(study, cache, pool, tell=tell, stop=stop)
-        if stop():
-            return None
-        return choose_design(study, search, pool)
+        return None if stop() else choose_design(study, search, pool)
 
     return designed
 
@@ -248,19 +229,17 @@ def _rows(study: Study, run: StudyRun | None) -> list[dict[str, Any]]:
     return rows
 
 
-def _brought(study: Study) -> list[dict[str, Any]]:
-    """The rows of a result that was uploaded, if one was."""
+def _result(study: Study, run: StudyRun | None) -> None:
+    """Figure, point, table, files."""
     with st.expander("Open a result that was made elsewhere"):
         file = st.file_uploader(
             "Result (Parquet)", type="parquet", key="study.result", label_visibility="collapsed"
         )
-    return rows_from(study, file.getvalue(), __version__) if file is not None else []
-
-
-def _result(study: Study, run: StudyRun | None) -> None:
-    """Figure, point, table, files."""
-    rows = _brought(study) or _rows(study, run)
-    _failures(run, rows)
+    rows = rows_from(study, file.getvalue(), __version__) if file is not None else []
+    rows = rows or _rows(study, run)
+    if run is not None and isinstance(run.result, StudyProgress) and run.result.failed:
+        why = next((row["reason"] for row in rows if row["status"] == "failed"), "")
+        st.warning(as_markdown(f"{run.result.failed:,} points failed; the first: {why}"))
     if not rows:
         facts("No point is answered yet.", kind="nest-quiet")
         return

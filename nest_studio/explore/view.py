@@ -226,14 +226,9 @@ def _values_text(parameter: Parameter, place: int) -> str:
         st.session_state[key] = usual  # the scenario changed, and with it what is worth trying
     st.session_state[DEFAULTS] = {**seen, key: usual}
     note = f" {capital(parameter.note)}." if parameter.note else ""
-    text: str = widget(
-        key,
-        Text(),
-        usual,
-        label=f"Values of {as_markdown(parameter.title)}",
-        help=as_markdown(f"{capital(parameter.allowed)}, with commas between.{note}"),
-    )
-    return text or usual
+    about = as_markdown(f"{capital(parameter.allowed)}, with commas between.{note}")
+    label = f"Values of {as_markdown(parameter.title)}"
+    return str(widget(key, Text(), usual, label=label, help=about) or usual)
 
 
 def values_key(parameter: Parameter) -> str:
@@ -267,7 +262,7 @@ def show_sweep(sweep: Sweep, turned: Sequence[Parameter], scenario: Scenario, pi
     first, *others = pictures(sweep)
     settle(POINT, OneOf(tuple(sweep.named(point) for point in sweep.points)))
     with pins:
-        axes = ({"parameter": key, "values": list(values)} for key, values in axes_of(turned))
+        axes = ({"parameter": axis.name, "values": list(axis.values)} for axis in turned)
         inputs = inputs_of(scenario) | dict(itertools.zip_longest("xy", axes))
         pin_button(
             "sweep",
@@ -306,30 +301,25 @@ def _point(sweep: Sweep, turned: Sequence[Parameter], scenario: Scenario) -> Non
     )
     point = names[name]
     pairs = tuple(zip(turned, point.values, strict=True))
+    words = ", ".join(
+        f"{parameter.label} {parameter.words(value)} {parameter.unit}".strip()
+        for parameter, value in pairs
+        if parameter.fabric
+    )
     with middle:
         facts(point.words or point.reason)
         note = "; ".join(point.realised)
         facts(capital(note) + "." if note else "", kind="nest-quiet")
     right.button(
         "Open in Plan",
-        on_click=_open_point,
-        args=(scenario, pairs),
+        on_click=lambda: open_plan(
+            Scenario(scenario.document, with_values(scenario.overrides, pairs)), words
+        ),
         width="stretch",
         disabled=point.status == "invalid",
         key="explore-open",
         help="Sets the form to this point and shows its plan.",
     )
-
-
-def _open_point(scenario: Scenario, pairs: tuple[tuple[Parameter, Value], ...]) -> None:
-    """Have a point opened on the Plan page."""
-    words = ", ".join(
-        f"{parameter.label} {parameter.words(value)} {parameter.unit}".strip()
-        for parameter, value in pairs
-        if parameter.fabric
-    )
-    moved = with_values(scenario.overrides, pairs)
-    open_plan(Scenario(scenario.document, moved), words)
 
 
 def rows_table(rows: Sequence[Mapping[str, Any]], formats: Mapping[str, str] | None = None) -> None:
@@ -454,7 +444,8 @@ def _widgets_of_sweep(scenario: Scenario, inputs: Mapping[str, Any]) -> dict[str
 def _widgets_of_mix(inputs: Mapping[str, Any]) -> dict[str, Any]:
     mix, loss = inputs["mix"], 100 * inputs["loss"]
     models = [member["model"] for member in mix]
-    parts = {share_key(member["model"]): member["share"] for member in mix if len(mix) > 1}
+    several = mix if len(mix) > 1 else ()
+    parts = {share_key(member["model"]): float(member["share"]) for member in several}
     askable = MIX.fit(models) and field_of(PERCENT).fit(loss)
     if not (askable and all(map(field_of(PARTS).fit, parts.values()))):
         raise InputError(
@@ -464,5 +455,4 @@ def _widgets_of_mix(inputs: Mapping[str, Any]) -> dict[str, Any]:
             parts or models,
             "open its scenario and ask anew",
         )
-    parts_by_key = {key: float(part) for key, part in parts.items()}
-    return {ASKS: RATIOS, MODELS: models, LOSS: float(loss), **parts_by_key}
+    return {ASKS: RATIOS, MODELS: models, LOSS: float(loss), **parts}

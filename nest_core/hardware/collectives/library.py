@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nest_core.documents.errors import InputError, require
-from nest_core.documents.presets import load_toml, preset_names, preset_path
+from nest_core.documents.presets import kept_per_edition, load_toml, preset_names, preset_path
 from nest_core.documents.units import GB, MICROSECOND
 from nest_core.hardware.collectives.curves import Curve, Regime
 from nest_core.hardware.collectives.measurements import OPS
@@ -87,6 +87,7 @@ class Library:
         return None
 
 
+@kept_per_edition(2)
 def load_library() -> Library:
     """All shipped curves."""
     return Library(tuple(load_curve(name) for name in preset_names(KIND)))
