@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 
 from nest_core.bill.prices import Prices
 from nest_core.documents.errors import InputError
-from nest_core.documents.overrides import assign
+from nest_core.documents.overrides import assign, toml_document, toml_value
 from nest_core.documents.schema import (
     Parameter,
     ScenarioFile,
@@ -26,7 +26,6 @@ from nest_core.documents.schema import (
     parameter,
 )
 from nest_core.documents.schema.checking import alternatives
-from nest_core.documents.toml_text import toml_document, toml_value
 from nest_core.report.notebook.inputs import checked_inputs
 from nest_core.scenario import Scenario, expanded, load_scenario, scenario_document
 from nest_core.studies.parameters import distinct, parse_values, sweep_parameters

@@ -8,7 +8,7 @@ import pytest
 
 import nest_core as nest
 from nest_core.documents.errors import InputError
-from nest_core.documents.toml_text import toml_value
+from nest_core.documents.overrides import toml_value
 from nest_studio.cli import run
 
 DENSE, EXPERTS = "llama2-7b-64-h100", "mixtral-8x7b-256-tpuv4like"

@@ -16,8 +16,8 @@ import typer
 
 from benchmarks.paper.throughput_words import paragraph
 from nest_core.documents.errors import InputError
+from nest_core.documents.overrides import toml_document
 from nest_core.documents.presets import load_toml, preset_path
-from nest_core.documents.toml_text import toml_document
 from nest_core.paper import reproduce
 from nest_core.paper.cases import FIGURES
 from nest_core.paper.reproduction import Costs, Reproduction

@@ -1,10 +1,17 @@
-"""What must be true for one design to win over another, each as a sentence with its range.
+"""What must be true for one design to win over another, and the order of several.
 
 A break-even (`nest_core.studies.whole_cost`) is found once with typical prices and predicted
 speeds, and again at every end: all prices low, all high, the ratio of the two speeds at either end
 of the paired interval (`nest_core.studies.uncertainty`). The range is from the smallest to the
 largest of these; where an end has no break-even, the range is open there. Two designs whose speeds
 differ by less than the paired interval are a tie in speed, and the sentence says so.
+
+In an order two designs tie where what tells them apart lies inside the paired interval: by days
+where their speeds differ by less than it; by price, which is that of a million tokens, where the
+interval about the ratio of their speeds holds the ratio of their costs; by failure where the shares
+that are lost differ by less than the interval about the rest. Without plans the price is that of
+the whole bill; then figures within a thousandth are a tie. Prices of the parts are the same in all
+designs, so their ends make no tie.
 """
 
 from __future__ import annotations
@@ -16,7 +23,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nest_core.bill.prices import PriceRange
-from nest_core.documents.units import format_money, percent
+from nest_core.documents.errors import InputError
+from nest_core.documents.units import format_days, format_money, percent
 from nest_core.hardware.posterior import SHARE, WIDTH
 from nest_core.studies.uncertainty import paired_sd
 from nest_core.studies.whole_bill import WholeBill, device_usd_of
@@ -29,7 +37,16 @@ from nest_core.studies.whole_cost import (
     with_hours,
 )
 
-__all__ = ["BreakEven", "between", "of_design", "speeds_tie", "with_break_evens"]
+__all__ = [
+    "ORDERS",
+    "BreakEven",
+    "OrderedDesign",
+    "between",
+    "of_design",
+    "ordered",
+    "speeds_tie",
+    "with_break_evens",
+]
 
 _ENDS = ("low", "typical", "high")
 _ALWAYS = ("whatever an accelerator costs", "whatever an accelerator costs")
@@ -272,3 +289,107 @@ def _bounds(low: float, high: float, words: Words) -> str:
 
 def _span(low: float, high: float, words: Words) -> str:
     return words(low) if words(low) == words(high) else f"{words(low)} to {words(high)}"
+
+
+ORDERS = ("price", "days", "failure")
+_SAME = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedDesign:
+    """A design in its place.
+
+    Parameters
+    ----------
+    rank : int
+        From 1; the same for designs that tie with the first of their rank.
+    name : str
+    value : float or None
+        Dollars (per million tokens where planned), days, or share lost; None comes last.
+    text : str
+        The value as people read it.
+    ties : tuple of str
+        Designs that it cannot be told from.
+    note : str
+        Why there is no value, or what fails.
+    """
+
+    rank: int
+    name: str
+    value: float | None
+    text: str
+    ties: tuple[str, ...] = ()
+    note: str = ""
+
+
+def ordered(bills: Sequence[WholeBill], by: str = "price") -> tuple[OrderedDesign, ...]:
+    """Return designs from the best to the worst.
+
+    Parameters
+    ----------
+    bills : sequence of WholeBill
+    by : {"price", "days", "failure"}
+
+    Raises
+    ------
+    InputError
+        For another order.
+    """
+    if by not in ORDERS:
+        raise InputError("order", "must be price, days or failure", by, "pick one")
+    planned = all(bill.report is not None for bill in bills)
+    values = [_value(bill, by, planned) for bill in bills]
+    places = sorted(
+        range(len(bills)), key=lambda place: (values[place] is None, values[place] or 0.0)
+    )
+    rows: list[OrderedDesign] = []
+    for number, place in enumerate(places):
+        bill, value = bills[place], values[place]
+        ties = tuple(
+            bills[other].name
+            for other in places
+            if other != place
+            and value is not None
+            and values[other] is not None
+            and _order_tie(bill, bills[other], by, (value, values[other] or 0.0))
+        )
+        lead = next((row for row in rows if row.rank == rows[-1].rank), None)
+        rank = lead.rank if lead and lead.name in ties else number + 1  # of a tie the first has it
+        note = bill.worst_loss[1] if by == "failure" and bill.worst_loss else bill.reason
+        text = _text(value, by, planned)
+        rows.append(OrderedDesign(rank, bill.name, value, text, ties, note))
+    return tuple(rows)
+
+
+def _value(one: WholeBill, by: str, planned: bool) -> float | None:
+    if by == "days":
+        return one.training.days if one.training else None
+    if by == "failure":
+        return one.worst_loss[0] if one.worst_loss else None
+    rate, owned = one.tokens_per_s, one.owned
+    if not planned or rate is None:
+        return None if planned else owned.total_usd.typical
+    hours = owned.years * 8766.0 * (owned.sold_share or 1.0)  # what has no source has it nowhere
+    return owned.total_usd.typical * 1e6 / (rate * 3600.0 * hours)
+
+
+def _order_tie(one: WholeBill, other: WholeBill, by: str, values: tuple[float, float]) -> bool:
+    mine, theirs = values
+    if one.sureness is None or other.sureness is None:
+        return math.isclose(mine, theirs, rel_tol=_SAME)
+    width = WIDTH * paired_sd(one.sureness, other.sureness)
+    if by == "failure":  # of what is left of each one's own throughput
+        mine, theirs = 1.0 - mine, 1.0 - theirs
+        if mine <= 0 or theirs <= 0:
+            return mine <= 0 and theirs <= 0
+    return abs(math.log(mine / theirs)) < width
+
+
+def _text(value: float | None, by: str, planned: bool) -> str:
+    if value is None:
+        return "unknown"
+    if by == "days":
+        return format_days(value)
+    if by == "failure":
+        return f"{percent(value)} lost"
+    return f"${value:.3g} per million tokens" if planned else format_money(value)

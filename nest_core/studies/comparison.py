@@ -25,8 +25,7 @@ from nest_core.planner.baselines import evaluate_baselines
 from nest_core.scenario import Scenario, ScenarioValues, expanded
 from nest_core.studies.comparison_table import ComparisonLine, lines
 from nest_core.studies.equal_budget import Budget, at_budget, spent
-from nest_core.studies.failures import tiers_at_risk
-from nest_core.studies.solving import Stop, Tell, never, silent
+from nest_core.studies.solving import Stop, Tell, never, silent, tiers_at_risk
 from nest_core.studies.whole_bill import Candidate, bill_of_scenario, training_of
 from nest_core.studies.whole_cost import DEVICE_USD
 

@@ -20,9 +20,8 @@ from nest_core.bill.prices import load_prices
 from nest_core.documents.errors import InputError
 from nest_core.planner import search
 from nest_core.scenario import Scenario
-from nest_core.studies.failures import losses, worst_of
 from nest_core.studies.rows import RowCache, StudyRow, planned_row
-from nest_core.studies.solving import Stop, never
+from nest_core.studies.solving import Stop, losses, never, worst_of
 from nest_core.studies.study import StudyPoint
 from nest_core.studies.uncertainty import interval_of
 

@@ -24,8 +24,14 @@ import numpy as np
 from nest_core.documents.units import percent
 from nest_core.hardware.posterior import WIDTH
 from nest_core.network import FloatArray
-from nest_core.studies.decision_model import DecisionModel, decision_model
-from nest_core.studies.design_choice import DesignChoice, choose, ties_of, weigh
+from nest_core.studies.design_choice import (
+    DecisionModel,
+    DesignChoice,
+    choose,
+    decision_model,
+    ties_of,
+    weigh,
+)
 from nest_core.studies.design_search import DesignCertificate, Designed
 from nest_core.studies.engine import WorkerPool
 from nest_core.studies.study import Study

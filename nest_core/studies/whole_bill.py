@@ -28,8 +28,7 @@ from nest_core.planner.baselines import Baseline
 from nest_core.report.explain.training import Training, training, usual_tokens
 from nest_core.scenario import OF_PRICES, Scenario, ScenarioValues, expanded
 from nest_core.studies.equal_budget import AtBudget
-from nest_core.studies.failures import SwitchLoss, losses, worst_of
-from nest_core.studies.solving import Stop, solve
+from nest_core.studies.solving import Stop, SwitchLoss, losses, solve, worst_of
 from nest_core.studies.uncertainty import Sureness, sureness_of
 from nest_core.studies.whole_cost import DesignCost
 

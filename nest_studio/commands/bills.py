@@ -162,9 +162,8 @@ def bill(
 ) -> None:
     """The whole bill of a scenario or a fabric, line by line, and its break-evens."""
     from nest_core.scenario import scenario_or_fabric
-    from nest_core.studies.break_evens import with_break_evens
+    from nest_core.studies.break_evens import ordered, with_break_evens
     from nest_core.studies.designs import whole_bills
-    from nest_core.studies.ordering import ordered
     from nest_studio.commands.watching import watched
 
     changes = settings(sets or ())

@@ -134,7 +134,7 @@ def inspect(
 
 def _inspect_text(fields: Mapping[str, Any]) -> str:
     """Return a scenario file."""
-    from nest_core.documents.toml_text import toml_document, toml_key, toml_value
+    from nest_core.documents.overrides import toml_document, toml_key, toml_value
 
     read = ", ".join(f"{name} ({kind})" for name, kind in fields["logs"].items())
     comments = [f"Read: {read}", "", "Assumed, because no log states it:"]

@@ -24,9 +24,9 @@ from nest_core.report.sheet.charts import curve_chart
 from nest_core.report.sheet.differences import differences, differences_html, differences_title
 from nest_core.report.sheet.weighing import Weighing
 from nest_core.report.sheet.words import headline, rests_on_price
+from nest_core.studies.break_evens import ordered
 from nest_core.studies.comparison import Comparison
 from nest_core.studies.comparison_table import ComparisonLine
-from nest_core.studies.ordering import ordered
 from nest_core.studies.whole_bill import WholeBill
 from nest_studio.components.browser.svg import show_svg
 from nest_studio.components.show import download, facts, show_picture

@@ -128,7 +128,11 @@ def pinned_value(key: str, text: str) -> Any:
     for pattern, value_of in _FORMS:
         if match := pattern.fullmatch(plain):
             value = value_of([_degree(key, part, text) for part in match.groups()])
-            return _between(key, value) if key in STEPS and isinstance(value, Mapping) else value
+            if key not in STEPS or not isinstance(value, Mapping):
+                return value
+            steps = STEPS[key]
+            first = steps.index(value.get("min", steps[0]))
+            return list(steps[first : steps.index(value["max"]) + 1])
     raise _unread(key, text)
 
 
@@ -187,13 +191,6 @@ def _is_degree(key: str, value: Any) -> bool:
     degree = parameter(key)
     is_whole = isinstance(value, int) and not isinstance(value, bool)
     return is_whole and (degree.low or 1) <= value <= (degree.high or value)
-
-
-def _between(key: str, bounds: Mapping[str, Any]) -> list[Any]:
-    """Return the steps between two."""
-    steps = STEPS[key]
-    first = steps.index(bounds.get("min", steps[0]))
-    return list(steps[first : steps.index(bounds["max"]) + 1])
 
 
 def _joined(values: Any) -> str:

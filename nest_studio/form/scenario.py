@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import streamlit as st
@@ -291,15 +292,10 @@ def _change(key: str, value: Any) -> str:
     if re.fullmatch(r"fabric\..*oversubscription(\.\d)?", key):
         tier = int(key.rpartition(".")[2]) if key[-1].isdigit() else 0
         return f"oversubscription{f' of tier {tier + 1}' if tier else ''} {text}:1"
-    return f"{PINS.get(key) or _NAMED.get(key) or _label(key)} {text}"
-
-
-def _label(key: str) -> str:
-    """Return a parameter's label; a link may name others too, which are called as there."""
-    try:
-        return parameter(key).label or key
-    except KeyError:
-        return key
+    name = PINS.get(key) or _NAMED.get(key)
+    with suppress(KeyError):  # a link may name others too, which are called as there
+        name = name or parameter(key).label
+    return f"{name or key} {text}"
 
 
 def scenario_heading(title: str, overrides: Mapping[str, Any]) -> None:
@@ -324,14 +320,11 @@ def _standards(document: Mapping[str, Any]) -> dict[str, Any]:
     standards = {"fabric": document["fabric"], MEMORY: _memory(document["accelerator"])}
     for key, takes in FORM.items():
         if key not in standards and key not in (KEPT_AS, "scenario", *RUN):
-            (standards[key],) = takes.shown(_given(document, key)) or (ANY,)
+            given = Scenario(document).setting(key)
+            is_unsaid = given is None and key != "search.order"
+            value = parameter(key).default if is_unsaid else given
+            (standards[key],) = takes.shown(value) or (ANY,)
     return standards
-
-
-def _given(document: Mapping[str, Any], key: str) -> Any:
-    """Return what a document says under a key, else the file's default."""
-    given = Scenario(document).setting(key)
-    return parameter(key).default if given is None and key != "search.order" else given
 
 
 # A widget keeps its value when only its default changes, so these write the new defaults. What was

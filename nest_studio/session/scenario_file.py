@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from nest_core.documents.overrides import toml_document, toml_value
 from nest_core.documents.schema import LONGEST_NAME
-from nest_core.documents.toml_text import toml_document, toml_value
 
 __all__ = ["command_line", "scenario_toml"]
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from nest_core.bill.bill import bill
 from nest_core.bill.prices import load_prices
 from nest_core.documents.errors import InputError
+from nest_core.documents.overrides import toml_document
 from nest_core.documents.presets import load_toml, preset_names, preset_path
 from nest_core.documents.schema import FabricFile, checked
 from nest_core.documents.schema.fabric import (
@@ -29,7 +30,6 @@ from nest_core.documents.schema.fabric import (
     TorusTable,
     TpuSliceTable,
 )
-from nest_core.documents.toml_text import toml_document
 from nest_core.fabric import Fabric
 from nest_core.fabric.files import build_fabric
 from nest_core.interop.formats import read_fabric, write_fabric

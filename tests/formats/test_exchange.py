@@ -21,9 +21,9 @@ from nest_core.bill.bill import bill
 from nest_core.bill.prices import load_prices
 from nest_core.costs import price
 from nest_core.costs.parse import read_plan
+from nest_core.documents.overrides import toml_document
 from nest_core.documents.presets import preset_names
 from nest_core.documents.schema import FabricFile, checked
-from nest_core.documents.toml_text import toml_document
 from nest_core.fabric.drawing import MAX_DRAWN, drawing_of
 from nest_core.fabric.files import build_fabric
 from nest_core.interop.formats import FORMATS, read_fabric, write_fabric

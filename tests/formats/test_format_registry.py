@@ -13,9 +13,9 @@ from ibnet_sample import ibnetdiscover_text
 
 from nest_core.documents.errors import InputError
 from nest_core.documents.files import MAX_FILE_BYTES
+from nest_core.documents.overrides import toml_document
 from nest_core.documents.presets import preset_names, preset_path
 from nest_core.documents.schema import FabricFile, checked
-from nest_core.documents.toml_text import toml_document
 from nest_core.documents.units import gigabytes, microseconds
 from nest_core.fabric import Fabric, GraphFabric
 from nest_core.fabric.files import build_fabric

@@ -21,8 +21,8 @@ from nest_core.bill.bill import bill
 from nest_core.bill.prices import load_prices
 from nest_core.documents.errors import InputError
 from nest_core.documents.files import decoded
+from nest_core.documents.overrides import toml_document
 from nest_core.documents.presets import load_toml, preset_names
-from nest_core.documents.toml_text import toml_document
 from nest_core.interop.formats import read_fabric
 from nest_core.report.figures import Picture
 from nest_core.report.notebook import (

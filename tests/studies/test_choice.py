@@ -12,14 +12,13 @@ from inline import Inline
 from studies import CLUSTER, written
 
 from nest_core.studies import sensitivity as module
-from nest_core.studies.decision_model import decision_model
-from nest_core.studies.design_choice import choose, ties_of, weigh
+from nest_core.studies.design_choice import choose, decision_model, ties_of, weigh
 from nest_core.studies.design_growth import ROOM, SMALL, ways_to_grow
 from nest_core.studies.design_search import search_designs
 from nest_core.studies.design_space import design_space
 from nest_core.studies.engine import WorkerPool
-from nest_core.studies.failures import losses, worst_of
 from nest_core.studies.sensitivity import information, sensitivity
+from nest_core.studies.solving import losses, worst_of
 from nest_core.studies.study import load_study
 from nest_studio.session.store import Database, StoredAnswers
 

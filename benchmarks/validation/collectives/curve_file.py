@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from nest_core.documents.toml_text import toml_document
+from nest_core.documents.overrides import toml_document
 from nest_core.hardware.collectives.curves import Curve
 from nest_core.hardware.collectives.library import curve_document
 

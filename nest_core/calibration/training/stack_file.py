@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nest_core.calibration.training.calibration import Calibration
-from nest_core.documents.toml_text import toml_document
+from nest_core.documents.overrides import toml_document
 from nest_core.documents.units import plural
 from nest_core.hardware.collectives.library import curve_document
 from nest_core.hardware.stacks import load_stack

@@ -5,9 +5,15 @@ the keys. `checked` turns pydantic's findings into one sentence about the first 
 is what the tables say of a key.
 """
 
-from nest_core.documents.schema.checking import MAX_DEPTH, check_plain, checked
+from nest_core.documents.schema.checking import (
+    LONGEST_NAME,
+    MAX_DEPTH,
+    Name,
+    check_plain,
+    checked,
+    label,
+)
 from nest_core.documents.schema.fabric import FabricFile, LevelTable
-from nest_core.documents.schema.fields import LONGEST_NAME, Name, label
 from nest_core.documents.schema.parameters import Parameter, names_of, parameter
 from nest_core.documents.schema.scenario import (
     AcceleratorFile,

@@ -1,18 +1,36 @@
-"""Documents checked against the tables of their files, in one sentence about the first finding."""
+"""What tables of files share, and documents checked against them.
+
+Bounds of figures, what people read of a field and strictness are said once; what is wrong is told
+in one sentence about the first finding.
+"""
 
 from __future__ import annotations
 
 import difflib
 from types import NoneType, UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from nest_core.documents.errors import InputError
 
-__all__ = ["MAX_DEPTH", "alternatives", "check_plain", "checked", "inside", "sentence"]
+__all__ = [
+    "LONGEST_NAME",
+    "MAX_DEPTH",
+    "Count",
+    "Name",
+    "NotNegative",
+    "Positive",
+    "SchemaTable",
+    "alternatives",
+    "check_plain",
+    "checked",
+    "inside",
+    "label",
+    "sentence",
+]
 
 MAX_DEPTH = 32
 
@@ -195,3 +213,27 @@ def alternatives(field: FieldInfo) -> list[FieldInfo]:
         return [field]
     kinds = [kind for kind in get_args(field.annotation) if kind is not NoneType]
     return [FieldInfo.from_annotation(kind) for kind in kinds]
+
+
+Count = Annotated[int, Field(ge=1, le=10_000_000)]
+# Below these floors times overflow to infinity, and infinities become NaN.
+Positive = Annotated[float, Field(ge=1e-9, le=1e18)]
+NotNegative = Annotated[float, Field(ge=0, le=1e18)]
+LONGEST_NAME = 200
+Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
+
+
+def label(
+    title: str, text: str = "", unit: str = "", usual: float | None = None, short: str = ""
+) -> Any:
+    """What people read of a field: its label and help, a unit that its key does not say, up to
+    where a slider reaches, and a shorter name than its key's.
+    """
+    more: Any = {"unit": unit, "usual": usual, "short": short}
+    return Field(title=title, description=text, json_schema_extra=more)
+
+
+class SchemaTable(BaseModel):
+    """One table of a file: its keys, their types and bounds, and nothing else."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)

@@ -6,7 +6,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from nest_core.documents.schema.fields import Count, Name, NotNegative, Positive, SchemaTable, label
+from nest_core.documents.schema.checking import (
+    Count,
+    Name,
+    NotNegative,
+    Positive,
+    SchemaTable,
+    label,
+)
 
 __all__ = [
     "ClosTable",

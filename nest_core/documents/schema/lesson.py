@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from nest_core.documents.schema.fields import Name, SchemaTable
+from nest_core.documents.schema.checking import Name, SchemaTable
 
 __all__ = ["ControlTable", "ExerciseTable", "LessonFile", "LessonSpan", "QuestionTable"]
 

@@ -14,8 +14,7 @@ from typing import Annotated, Any, Literal, cast, get_args
 from pydantic import BaseModel, Field
 from pydantic.fields import FieldInfo
 
-from nest_core.documents.schema.fabric import FabricFile
-from nest_core.documents.schema.fields import (
+from nest_core.documents.schema.checking import (
     LONGEST_NAME,
     Count,
     Name,
@@ -24,6 +23,7 @@ from nest_core.documents.schema.fields import (
     SchemaTable,
     label,
 )
+from nest_core.documents.schema.fabric import FabricFile
 from nest_core.documents.schema.search import SearchTable
 
 __all__ = [

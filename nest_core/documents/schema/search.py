@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from nest_core.documents.schema.fields import Count, Positive, SchemaTable, label
+from nest_core.documents.schema.checking import Count, Positive, SchemaTable, label
 
 __all__ = ["Range", "SearchTable"]
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, model_validator
 
+from nest_core.documents.schema.checking import Count, Name, Positive, SchemaTable
 from nest_core.documents.schema.fabric import Oversubscribe, Ratio
-from nest_core.documents.schema.fields import Count, Name, Positive, SchemaTable
 
 __all__ = [
     "GOALS",

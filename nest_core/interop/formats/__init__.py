@@ -15,9 +15,9 @@ from typing import Any
 
 from nest_core.documents.errors import InputError
 from nest_core.documents.files import MAX_FILE_BYTES, decoded
+from nest_core.documents.overrides import toml_document
 from nest_core.documents.presets import parse_toml
 from nest_core.documents.schema import FabricFile, checked
-from nest_core.documents.toml_text import toml_document
 from nest_core.fabric import Fabric, build_fabric
 from nest_core.interop.formats.astrasim import read_astrasim, write_astrasim
 from nest_core.interop.formats.edges import read_edges, write_edges

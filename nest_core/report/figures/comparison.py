@@ -43,7 +43,7 @@ from nest_core.report.figures.style import (
     wrapped,
 )
 from nest_core.studies.comparison import Comparison
-from nest_core.studies.failures import SwitchLoss
+from nest_core.studies.solving import SwitchLoss
 from nest_core.studies.whole_bill import Candidate
 
 __all__ = ["SCENARIO_COLOURS", "pictures"]

@@ -1,7 +1,7 @@
 """The table of differences: what sets designs apart from the choice, ties said.
 
 A difference stands before its figure; inside the paired interval it is a tie
-(`nest_core.studies.ordering`). Failures are shares of a design's own throughput.
+(`nest_core.studies.break_evens`). Failures are shares of a design's own throughput.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from nest_core.documents.units import NOTHING, humanise, percent, signed_percent, three_digits
 from nest_core.report.sheet.weighing import Weighing, paired_difference
-from nest_core.studies.ordering import ordered
+from nest_core.studies.break_evens import ordered
 from nest_core.studies.whole_bill import WholeBill, typical
 
 __all__ = ["DesignDifference", "differences", "differences_html", "differences_title"]

@@ -1,9 +1,9 @@
 """What a decision sheet says, as figures: which design, against which, and what would change it.
 
 The choice is the cheapest to buy and keep of those that tie per token with the best
-(`nest_core.studies.ordering`); the rival is the next in that order. How much dearer a token of the
-rival is follows from the algebra of `nest_core.studies.whole_cost`, so a curve crosses zero at the
-break-even that the command line prints, and a bar of the sensitivity where its assumption does.
+(`nest_core.studies.break_evens`); the rival is the next in that order. How much dearer a token of
+the rival is follows from the algebra of `nest_core.studies.whole_cost`, so a curve crosses zero at
+the break-even that the command line prints, and a bar of the sensitivity where its assumption does.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from nest_core.bill.prices import PriceRange
 from nest_core.documents.errors import InputError
 from nest_core.documents.units import format_money, signed_percent
 from nest_core.hardware.posterior import WIDTH
-from nest_core.studies.break_evens import BreakEven, between, speeds_tie
-from nest_core.studies.ordering import OrderedDesign, ordered
+from nest_core.studies.break_evens import BreakEven, OrderedDesign, between, ordered, speeds_tie
 from nest_core.studies.uncertainty import paired_sd
 from nest_core.studies.whole_bill import WholeBill, device_usd_of
 from nest_core.studies.whole_cost import DesignCost, with_hours

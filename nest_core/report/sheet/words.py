@@ -26,8 +26,7 @@ from nest_core.network import collapse
 from nest_core.report.explain.validity import validity_of
 from nest_core.report.sheet.weighing import Weighing, dearer
 from nest_core.scenario.titles import accelerator_title
-from nest_core.studies.break_evens import between
-from nest_core.studies.ordering import ordered
+from nest_core.studies.break_evens import between, ordered
 from nest_core.studies.whole_bill import WholeBill
 
 __all__ = [

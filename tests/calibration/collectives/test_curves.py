@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nest_core.documents.errors import InputError
+from nest_core.documents.overrides import toml_document
 from nest_core.documents.presets import load_toml, preset_names, preset_path
-from nest_core.documents.toml_text import toml_document
 from nest_core.hardware.collectives.curves import sent_bytes, steps
 from nest_core.hardware.collectives.library import (
     curve_document,

@@ -10,7 +10,7 @@ import pytest
 from nest_core.documents.errors import InputError
 from nest_core.planner import search
 from nest_core.scenario import Scenario, scenario_document
-from nest_core.studies.failures import lose_one, losses, tiers_at_risk
+from nest_core.studies.solving import lose_one, losses, tiers_at_risk
 from nest_studio.cli import run as command
 
 JOB = "llama2-7b-64-h100"

@@ -9,9 +9,9 @@ import pytest
 
 from nest_core.documents.errors import InputError
 from nest_core.scenario import scenario_or_fabric
+from nest_core.studies.break_evens import ordered
 from nest_core.studies.designs import whole_bills
-from nest_core.studies.failures import SwitchLoss
-from nest_core.studies.ordering import ordered
+from nest_core.studies.solving import SwitchLoss
 
 PINS = {
     "search.tp": 2,
