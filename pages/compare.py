@@ -13,7 +13,6 @@ from nest_studio.compare.rail import compared_list, more_to_find
 from nest_studio.compare.state import (
     compare_page,
     entries,
-    first_scenario,
     follow_address,
     inputs_of,
     sound,
@@ -43,8 +42,8 @@ def main() -> None:
     good, left_out = sound(every)
     with st.sidebar:
         compared_list(good)
-        typed = bill_and_use(first_scenario(good))
-        budget, failures, level_wise = more_to_find()
+        typed = bill_and_use(good[0].scenario.values if good else None)
+        asks = more_to_find()
     if unread:
         st.warning(unread)
     if left_out:
@@ -55,8 +54,8 @@ def main() -> None:
     fresh, pending = None, False
     with told(problem.error):
         if len(good) >= FEWEST:
-            inputs = inputs_of(good, budget, failures=failures, level_wise=level_wise)
-            if budget is not None and typed.changes:
+            inputs = inputs_of(good, asks)
+            if asks["budget"] is not None and typed.changes:
                 inputs["prices"] = dict(typed.changes)
             fresh, pending = answered(inputs)
     mark_results(earlier=fresh is None)

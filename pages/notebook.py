@@ -6,7 +6,6 @@ import streamlit as st
 
 from nest_core.documents.errors import InputError
 from nest_core.documents.quoting import as_markdown
-from nest_studio.compare.state import go_to_compare
 from nest_studio.components.show import facts
 from nest_studio.notebook.view import (
     draw_cells,
@@ -23,7 +22,6 @@ from nest_studio.session.stored import kept_aside, notebooks
 def main() -> None:
     """Draw the page."""
     go_to_opened()
-    go_to_compare()
     note_style()
     if problem := take_problem():
         st.error(as_markdown(problem))

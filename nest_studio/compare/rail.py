@@ -157,14 +157,56 @@ def _row(place: int, entry: CompareEntry, count: int, colour: str) -> None:
     )
 
 
-def more_to_find() -> tuple[dict[str, Any] | None, bool, bool]:
-    """Other scenarios, folded; then budget, failures and NEST's program, for `inputs_of`."""
+def more_to_find() -> dict[str, Any]:
+    """Draw other scenarios, then budget, failures and NEST's program; return what is asked."""
     with fold("Other scenarios", "fold-scenarios") as summary:
         summary("presets, fabrics")
-        _other_scenarios()
+        st.selectbox(
+            "Ready-made",
+            tuple(READY_MADE),
+            index=None,
+            key="compare-set",
+            placeholder="Choose a comparison",
+            on_change=use_set,
+            args=("compare-set",),
+            help="Replaces what is compared; Undo brings it back.",
+        )
+        source = st.selectbox(
+            "Scenario",
+            (AS_ON_PLAN, *preset_names("scenarios")),
+            key="compare-add-scenario",
+            help="A preset, or what the Plan page last showed, with its changes.",
+        )
+        fabric = st.selectbox(
+            "On the fabric",
+            fabric_choices(),
+            key="compare-add-fabric",
+            help="Its own, or the same job on another fabric as that stands in its preset.",
+        )
+        st.button(
+            "Add",
+            on_click=add,
+            args=(source, fabric),
+            disabled=len(entries()) >= MOST,
+            key="compare-add",
+            width="stretch",
+            help=f"{FEWEST} to {MOST} scenarios.",
+        )
     with fold("Also find", "fold-find") as summary:
-        budget = _budget()
-        failures = st.toggle(
+        picked = st.selectbox(
+            "Equal budget",
+            tuple(BUDGETS),
+            key="compare.budget",
+            bind=ADDRESS,
+            help="How many nodes each design joins for the same network price or power, and what "
+            "the job reaches on them.",
+        )
+        asks: dict[str, Any] = {"budget": None}
+        if kind := BUDGETS[picked]:
+            look: dict[str, Any] = {"step": 100, "placeholder": "as the first network"}
+            value = parameter_field(BUDGET[kind], None, key="compare.budget_value", **look)
+            asks["budget"] = {"kind": kind, "value": None if value is None else value * THOUSAND}
+        asks["failures"] = st.toggle(
             "One switch failed",
             True,
             key="compare.failures",
@@ -172,70 +214,14 @@ def more_to_find() -> tuple[dict[str, Any] | None, bool, bool]:
             help="Each Clos without its first leaf, and without its first spine: the same plan, "
             "and planned anew.",
         )
-        level_wise = st.toggle(
+        if st.toggle(
             "NEST's level-wise program",
             False,
             key="compare.level_wise",
             bind=ADDRESS,
             help="The paper's own program beside the exact search: what it promised, what it "
             "takes, and what the difference comes from. Some seconds for each scenario.",
-        )
+        ):
+            asks["level_wise"] = True
         summary("budget, failures")
-    return budget, failures, level_wise
-
-
-def _other_scenarios() -> None:
-    st.selectbox(
-        "Ready-made",
-        tuple(READY_MADE),
-        index=None,
-        key="compare-set",
-        placeholder="Choose a comparison",
-        on_change=use_set,
-        args=("compare-set",),
-        help="Replaces what is compared; Undo brings it back.",
-    )
-    source = st.selectbox(
-        "Scenario",
-        (AS_ON_PLAN, *preset_names("scenarios")),
-        key="compare-add-scenario",
-        help="A preset, or what the Plan page last showed, with its changes.",
-    )
-    fabric = st.selectbox(
-        "On the fabric",
-        fabric_choices(),
-        key="compare-add-fabric",
-        help="Its own, or the same job on another fabric as that stands in its preset.",
-    )
-    st.button(
-        "Add",
-        on_click=add,
-        args=(source, fabric),
-        disabled=len(entries()) >= MOST,
-        key="compare-add",
-        width="stretch",
-        help=f"{FEWEST} to {MOST} scenarios.",
-    )
-
-
-def _budget() -> dict[str, Any] | None:
-    """Draw and return the budget that is asked for, as `run` takes it."""
-    picked = st.selectbox(
-        "Equal budget",
-        tuple(BUDGETS),
-        key="compare.budget",
-        bind=ADDRESS,
-        help="How many nodes each design joins for the same network price or power, and what "
-        "the job reaches on them.",
-    )
-    kind = BUDGETS[picked]
-    if kind is None:
-        return None
-    value = parameter_field(
-        BUDGET[kind],
-        None,
-        key="compare.budget_value",
-        step=100,
-        placeholder="as the first network",
-    )
-    return {"kind": kind, "value": None if value is None else value * THOUSAND}
+    return asks

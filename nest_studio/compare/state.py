@@ -21,7 +21,7 @@ from nest_core.documents.presets import preset_names
 from nest_core.documents.schema import check_plain
 from nest_core.documents.units import format_ratio
 from nest_core.fabric.same_size import KINDS
-from nest_core.scenario import Scenario, ScenarioValues, scenario_document
+from nest_core.scenario import Scenario, scenario_document
 from nest_core.scenario.titles import accelerator_title, fabric_title
 from nest_core.studies.comparison import BUDGET_OF, LONGEST_NAME, MOST, Comparison
 from nest_core.studies.designs import beside
@@ -30,10 +30,9 @@ from nest_studio.form.fabric import fabric_document, own_names
 from nest_studio.form.fields import OneOf, field_of, widget_value
 from nest_studio.form.prices import use_prices
 from nest_studio.form.scenario import DEFAULT_SCENARIO, changes_in_words, pinned_title
-from nest_studio.paths import page_script
 from nest_studio.plan.state import planned_scenario
 from nest_studio.session.history import History
-from nest_studio.session.open_plan import over_preset
+from nest_studio.session.open_plan import OPENS, over_preset
 from nest_studio.session.states import address, session_value, write_address
 from nest_studio.session.stored import keep, recall
 
@@ -54,9 +53,7 @@ __all__ = [
     "described",
     "entries",
     "fabric_choices",
-    "first_scenario",
     "follow_address",
-    "go_to_compare",
     "inputs_of",
     "move",
     "remove",
@@ -111,8 +108,6 @@ class ComparePage:
         Whether the link's comparison could not be read.
     refused : str
         Why the fabric that was last asked for does not exist; empty where it does.
-    opens : bool
-        Whether a callback of another page set what is compared.
     answer : (str, Comparison, dict) or None
         The last answer, with its job's key and what it was asked.
     """
@@ -121,7 +116,6 @@ class ComparePage:
     numbers: Iterator[int] = field(default_factory=itertools.count)
     is_unread: bool = False
     refused: str = ""
-    opens: bool = False
     answer: tuple[str, Comparison, dict[str, Any]] | None = None
 
     def numbered(self, scenarios: Sequence[NamedScenario]) -> tuple[CompareEntry, ...]:
@@ -178,9 +172,7 @@ def _preset(name: str, overrides: Mapping[str, Any] | None = None) -> Scenario:
     return Scenario(scenario_document(name)[0], overrides or {})
 
 
-def inputs_of(
-    listed: Sequence[CompareEntry], budget: Any, *, failures: bool, level_wise: bool
-) -> dict[str, Any]:
+def inputs_of(listed: Sequence[CompareEntry], asks: Mapping[str, Any]) -> dict[str, Any]:
     """Return a comparison's question as a notebook keeps it."""
     rows = [
         {
@@ -190,8 +182,7 @@ def inputs_of(
         }
         for entry in listed
     ]
-    inputs = {"entries": rows, "budget": budget, "failures": failures}
-    return inputs | ({"level_wise": True} if level_wise else {})
+    return {"entries": rows, **asks}
 
 
 def sound(listed: Sequence[CompareEntry]) -> tuple[list[CompareEntry], list[str]]:
@@ -217,11 +208,6 @@ def described(entry: CompareEntry) -> str:
         return f"no scenario: {preset} with {changes_in_words(overrides)}"
 
 
-def first_scenario(listed: Sequence[CompareEntry]) -> ScenarioValues | None:
-    """Return the first of entries that are scenarios, which others are read against."""
-    return listed[0].scenario.values if listed else None
-
-
 def fabric_choices() -> tuple[str, ...]:
     """Return the fabrics that a scenario can be put on."""
     return (ITS_OWN, *own_names(), *preset_names("fabrics"))
@@ -244,10 +230,11 @@ def add(source: str, fabric: str) -> None:
 
 def same_size_words() -> str:
     """Return what is put on other fabrics: the devices of the first scenario, number and name."""
-    scenario = first_scenario(sound(entries())[0])
-    if scenario is None:
+    good, _ = sound(entries())
+    if not good:
         return "the same devices"
-    return f"{scenario.fabric.devices:,} {accelerator_title(scenario.accelerator)}"
+    first = good[0].scenario.values
+    return f"{first.fabric.devices:,} {accelerator_title(first.accelerator)}"
 
 
 def add_same_size(key: str) -> None:
@@ -329,14 +316,7 @@ def use_inputs(inputs: Mapping[str, Any]) -> None:
         }
     )
     use_prices(inputs)
-    compare_page().opens = True
-
-
-def go_to_compare() -> None:
-    """Go to the Compare page if a callback has set what it compares."""
-    if compare_page().opens:
-        compare_page().opens = False
-        st.switch_page(page_script("compare"), query_params={})
+    st.session_state[OPENS] = "compare", dict[str, Any]()
 
 
 def compare_fabric(scenario: Scenario) -> None:

@@ -81,8 +81,8 @@ def fabric_form(ratio_notes: list[Any], bring: Callable[[], None]) -> Scenario:
     form = DrawnForm({}, {"fabric": DEFAULT_FABRIC})
     fabric_group(form, ratio_notes)
     bring()
-    form.overrides.pop("fabric", None)
-    return fabric_scenario(form.values["fabric"], form.overrides)
+    choice = form.values.pop("fabric")
+    return fabric_scenario(choice, form.overrides)
 
 
 def heading(scenario: Scenario, answer: FabricAnswer, lacking: str = "") -> None:

@@ -357,14 +357,20 @@ class DrawnForm:
         What each has at first.
     values : dict
         What those have that were drawn.
-    overrides : dict
-        What files say for those that are not as at first.
     """
 
     fields: dict[str, Widget]
     standards: dict[str, Any]
     values: dict[str, Any] = field(default_factory=dict)
-    overrides: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def overrides(self) -> dict[str, Any]:
+        """Return what files say for those that are not as at first."""
+        stated = {
+            key: (self.fields[key].stated(value), self.fields[key].stated(self.standards[key]))
+            for key, value in self.values.items()
+        }
+        return {key: value for key, (value, standard) in stated.items() if value != standard}
 
     def draw(self, key: str, of: Parameter | None = None, **look: Any) -> Any:
         """Draw a widget, marked while it is not as at first, and return what it has.
@@ -379,11 +385,8 @@ class DrawnForm:
         """
         takes, standard = self.fields[key], self.standards[key]
         drawn = partial(parameter_field, of) if of else partial(widget, key)
-        value = drawn(takes=takes, standard=standard, marked=True, **look)
-        self.values[key] = value
-        if takes.stated(value) != takes.stated(standard):
-            self.overrides[key] = takes.stated(value)
-        return value
+        self.values[key] = drawn(takes=takes, standard=standard, marked=True, **look)
+        return self.values[key]
 
 
 def _put_back(key: str, value: Any, then: Callable[[], None] | None) -> None:

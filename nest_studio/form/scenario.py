@@ -195,12 +195,13 @@ def scenario_form(ratio_notes: list[Any]) -> Scenario:
         count = sum(form.values[key].startswith("exactly") for key in PINS)
         summary(f"{count} pinned" if count else "none")
     remember_step(("scenario", *form.values, KEPT_AS, *RUN))
-    words = f"{len(form.overrides)} changed"
-    title = f'<span class="nest-count">{words}</span>' if form.overrides else "Scenario"
+    different = form.overrides
+    words = f"{len(different)} changed"
+    title = f'<span class="nest-count">{words}</span>' if different else "Scenario"
     head.html(f'<div class="nest-title">{title}</div>')
     with history:
         history_buttons(start_over)
-    return Scenario(document, form.overrides)
+    return Scenario(document, different)
 
 
 def _workload_group(form: DrawnForm) -> None:

@@ -252,8 +252,7 @@ def _open(page: str, inputs: Mapping[str, Any]) -> None:
     with told(st.toast):
         if page == "Compare":
             use_inputs(inputs)
-            return
-        if page == "Explore":
+        elif page == "Explore":
             reopen(_scenario(inputs), inputs)
         else:
             open_plan(_scenario(inputs))

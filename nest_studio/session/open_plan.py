@@ -27,9 +27,9 @@ from nest_studio.paths import page_script
 from nest_studio.session.own_fabric import OWN, forget_places, own_document, start
 from nest_studio.session.own_stack import KEPT_AS, OWN_STACK, stack_name
 
-__all__ = ["go_to_opened", "open_plan", "open_scenario", "over_preset", "unsaid"]
+__all__ = ["OPENS", "go_to_opened", "open_plan", "open_scenario", "over_preset", "unsaid"]
 
-_OPENS = "a scenario opens"
+OPENS = "a scenario opens"
 _WHOLE = ("fabric", "accelerator", "stack", "workload.model", "search.offload", *DEGREES)
 _ASIDE = ("schema", "name", "description", "source", "override")
 
@@ -119,7 +119,7 @@ def open_scenario(page: str, scenario: Scenario, more: Table, called: str = "") 
     st.session_state.update(widgets)
     if sentence := _unsaid(overrides):
         st.toast(as_markdown(sentence))
-    st.session_state[_OPENS] = page, {"scenario": preset} | widgets
+    st.session_state[OPENS] = page, {"scenario": preset} | widgets
 
 
 def go_to_opened(*, form_is_here: bool = False) -> None:
@@ -131,7 +131,7 @@ def go_to_opened(*, form_is_here: bool = False) -> None:
         Whether this page draws the form too, and has drawn it: then the address follows by itself,
         and else it is given what the form was set to.
     """
-    opened: tuple[str, dict[str, Any]] | None = st.session_state.pop(_OPENS, None)
+    opened: tuple[str, dict[str, Any]] | None = st.session_state.pop(OPENS, None)
     if opened is None:
         return
     page, widgets = opened
