@@ -18,7 +18,7 @@ from typing import Any
 from nest_core.documents.errors import InputError
 from nest_core.documents.schema import Parameter
 from nest_core.report.explain.training import DAY_S, usual_tokens
-from nest_core.studies.design_space import Bought, Design, RefusedDesign, design_space, non_blocking
+from nest_core.studies.design_space import Bought, Design, Refused, design_space, non_blocking
 from nest_core.studies.engine import WorkerPool, run
 from nest_core.studies.rows import RowCache, StudyRow, row_of
 from nest_core.studies.solving import Stop, never
@@ -94,13 +94,13 @@ class Designed:
         By price.
     planned : tuple of Planned
         All of them.
-    refused : tuple of RefusedDesign
+    refused : tuple of Refused
     certificate : DesignCertificate
     """
 
     pareto: tuple[Planned, ...]
     planned: tuple[Planned, ...]
-    refused: tuple[RefusedDesign, ...]
+    refused: tuple[Refused, ...]
     certificate: DesignCertificate
 
 
@@ -141,7 +141,7 @@ def search_designs(
             "design",
             "must leave one that has a plan and meets the constraints",
             f"none of {len(refused):,}",
-            f"{last.name}: {last.reason.rstrip('.')}",
+            f"{last['name']}: {last['reason'].rstrip('.')}",
         )
     certificate = DesignCertificate(
         len(designs) + len(refused) - len(search.refused),
@@ -178,7 +178,7 @@ class _DesignSearch(RowCache):
         self._open_kinds = set(range(len(self._kinds)))
         self.pending = set(range(len(self._kinds), len(changes)))
         self.planned: list[Planned] = []
-        self.refused: list[RefusedDesign] = []
+        self.refused: list[Refused] = []
         self.bounded = 0
         self.unknown: set[int] = set()
         self.gap = 0.0
@@ -270,7 +270,7 @@ class _DesignSearch(RowCache):
         """Take a design's plan, or why it has none."""
         self.gap = max(self.gap, row["gap"] or 0.0)
         if not row["meets"]:
-            self.refused.append(RefusedDesign(design.name, row["reason"]))
+            self.refused.append({"name": design.name, "reason": row["reason"]})
             return
         rate = row["tokens_per_s"]
         days = self._tokens / rate / DAY_S

@@ -31,7 +31,7 @@ from nest_core.fabric.same_size import (
 from nest_core.studies.study import Study
 from nest_core.studies.whole_bill import scenario_prices
 
-__all__ = ["Bought", "Design", "RefusedDesign", "design_space", "non_blocking"]
+__all__ = ["Bought", "Design", "Refused", "design_space", "non_blocking"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,15 +127,11 @@ class Design:
         return self.bought.changes(self.fabric)
 
 
-@dataclass(frozen=True, slots=True)
-class RefusedDesign:
-    """A design that does not exist, or that the limits do not allow; ``reason`` says why."""
-
-    name: str
-    reason: str
+Refused = dict[str, str]
+"""A design that does not exist or breaks a limit, ``name``, and ``reason``, as rows have them."""
 
 
-def design_space(study: Study) -> tuple[list[Design], list[RefusedDesign]]:
+def design_space(study: Study) -> tuple[list[Design], list[Refused]]:
     """Return what a study may buy, and what not.
 
     Raises
@@ -153,7 +149,7 @@ def design_space(study: Study) -> tuple[list[Design], list[RefusedDesign]]:
     prices = scenario_prices(study.members[0].scenario)
     names: dict[str, str] = {}
     designs: list[Design] = []
-    refused: list[RefusedDesign] = []
+    refused: list[Refused] = []
     built: set[tuple[str, Fabric]] = set()
     for words, bought, build in _choices(table, study, names, refused):
         name = _name(table, build, None, words)
@@ -165,7 +161,7 @@ def design_space(study: Study) -> tuple[list[Design], list[RefusedDesign]]:
             built.add((bought.accelerator, fabric))
             bill = owned(fabric, prices, names[bought.accelerator])
         except InputError as error:
-            refused.append(RefusedDesign(name, str(error)))
+            refused.append({"name": name, "reason": str(error)})
             continue
         all_usd = table.goal != "tokens_per_network_usd"
         price = (bill.total_usd if all_usd else bill.network.price_usd).typical
@@ -176,7 +172,7 @@ def design_space(study: Study) -> tuple[list[Design], list[RefusedDesign]]:
     if designs and all(reasons):
         raise _nothing(table, designs)
     pairs = list(zip(designs, reasons, strict=True))
-    dear = [RefusedDesign(design.name, reason) for design, reason in pairs if reason]
+    dear = [{"name": design.name, "reason": reason} for design, reason in pairs if reason]
     return [design for design, reason in pairs if not reason], refused + unpriced + dear
 
 
@@ -196,7 +192,7 @@ def non_blocking(size: Size) -> Fabric:
 
 
 def _choices(
-    table: DesignTable, study: Study, names: dict[str, str], refused: list[RefusedDesign]
+    table: DesignTable, study: Study, names: dict[str, str], refused: list[Refused]
 ) -> Iterator[tuple[str, Bought, Build]]:
     """Yield what is bought, how it is built, and what of the first tells it from others.
 
@@ -224,7 +220,9 @@ def _choices(
         try:
             size = _sized(base, node, devices, nics, rate, radix)
         except InputError as error:
-            refused += (RefusedDesign(f"{family}{words}", str(error)) for family in table.families)
+            refused += (
+                {"name": f"{family}{words}", "reason": str(error)} for family in table.families
+            )
             continue
         rated = humanise_rate(size.nic_bandwidth_Bps)
         words += f", {size.nics_per_node} NICs of {rated}, radix {size.radix}"
@@ -287,7 +285,7 @@ def _name(table: DesignTable, build: Build, fabric: Fabric | None, words: str) -
     return name + words + "".join(f", {tier} {kind}" for tier, kind in build.optics)
 
 
-def _comparable(designs: list[Design]) -> tuple[list[Design], list[RefusedDesign]]:
+def _comparable(designs: list[Design]) -> tuple[list[Design], list[Refused]]:
     """Return those whose accelerators have a price, if any have: else a bill is no bill."""
     unpriced = [design for design in designs if design.owned.device_usd is None]
     if len(unpriced) == len(designs):
@@ -297,7 +295,7 @@ def _comparable(designs: list[Design]) -> tuple[list[Design], list[RefusedDesign
         "give prices.ownership.device_usd"
     )
     priced = [design for design in designs if design.owned.device_usd is not None]
-    return priced, [RefusedDesign(design.name, why) for design in unpriced]
+    return priced, [{"name": design.name, "reason": why} for design in unpriced]
 
 
 def _limits(table: DesignTable, design: Design) -> Iterator[tuple[str, float | None, float, str]]:

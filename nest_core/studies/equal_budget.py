@@ -19,7 +19,7 @@ from functools import singledispatch
 from typing import Any, Literal
 
 from nest_core.bill.bill import Bill, bill
-from nest_core.bill.prices import PriceRange, Prices
+from nest_core.bill.prices import Prices
 from nest_core.costs.price import Report
 from nest_core.documents.errors import InputError
 from nest_core.fabric import Clos, Fabric, Hierarchical
@@ -57,8 +57,8 @@ class AtBudget:
     ----------
     devices : int
         0 where nothing fits.
-    price_usd, power_W : PriceRange or None
-        Of its network.
+    network : Bill or None
+        Of it.
     tokens_per_s : float or None
     report : Report or None
     note : str
@@ -66,16 +66,14 @@ class AtBudget:
     """
 
     devices: int
-    price_usd: PriceRange | None = None
-    power_W: PriceRange | None = None
+    network: Bill | None = None
     tokens_per_s: float | None = None
     report: Report | None = None
     note: str = ""
 
     def spent(self, kind: Kind) -> float | None:
         """Return what its network takes of a budget; None where nothing fits."""
-        value = self.price_usd if kind == "price" else self.power_W
-        return value.typical if value else None
+        return spent(self.network, kind) if self.network else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,21 +138,18 @@ def at_budget(
         sized = replace(scenario, overrides=settings).values
     except InputError as error:  # a degree that is pinned needs more devices
         network = bill(scaling.sized(parts), prices)
-        devices = parts * scaling.size
-        return AtBudget(devices, network.price_usd, network.power_W, note=str(error))
+        return AtBudget(parts * scaling.size, network, note=str(error))
     return _solved(sized, prices, stop, note)
 
 
 def _solved(
     scenario: ScenarioValues, prices: Prices, stop: Callable[[], bool] | None, note: str
 ) -> AtBudget:
-    network = bill(scenario.fabric, prices)
     solved = solve(scenario, scenario.problem(), stop=stop)
     best = solved.report
     return AtBudget(
         scenario.fabric.devices,
-        network.price_usd,
-        network.power_W,
+        bill(scenario.fabric, prices),
         best.samples_per_s * scenario.sequence if best else None,
         best,
         solved.reason or note,

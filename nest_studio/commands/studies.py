@@ -193,7 +193,7 @@ def design(
             for path in growth
         ],
         "planned": [_planned(contender) for contender in search.planned],
-        "refused": [asdict(contender) for contender in search.refused],
+        "refused": list(search.refused),
     }
     emit(fields, as_json, _design_text)
 

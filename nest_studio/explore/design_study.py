@@ -67,12 +67,7 @@ def show_design(study: Study, answer: DesignAnswer) -> None:
     )
     if designed.refused:
         with st.expander(f"{len(designed.refused):,} designs that cannot be, or break a limit"):
-            st.dataframe(
-                [
-                    {"design": contender.name, "reason": contender.reason}
-                    for contender in designed.refused
-                ]
-            )
+            st.dataframe(designed.refused, column_config={"name": "design"})
 
 
 def _rests_on(rests_on: Sensitivity) -> None:
