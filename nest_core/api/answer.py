@@ -21,7 +21,6 @@ from nest_core.api.fields import (
 from nest_core.api.results import Result
 from nest_core.api.scenario import Named, load
 from nest_core.costs.interval import Interval
-from nest_core.costs.overlap import Overlap
 from nest_core.costs.price import Report
 from nest_core.costs.problem import Problem
 from nest_core.documents.errors import InputError
@@ -101,11 +100,6 @@ class Answer(Result):
         return validity_of(self.scenario, self.network, report.plan)
 
     @property
-    def overlap(self) -> Overlap:
-        """What is taken to hide behind compute."""
-        return self.scenario.hidden
-
-    @property
     def advice(self) -> str:
         """What may let a plan fit where none does; so much memory is enough, if not the least.
 
@@ -132,7 +126,7 @@ class Answer(Result):
         answer: dict[str, Any] = {
             "scenario": scenario_title(self.scenario),
             "costs": "own",
-            **assumptions_json(self.scenario, self.overlap),
+            **assumptions_json(self.scenario, self.scenario.hidden),
             "feasible": best is not None,
             "reason": result.reason or None,
             "advice": self.advice or None,

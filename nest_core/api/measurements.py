@@ -281,11 +281,10 @@ def fitted(measurements: Measurements) -> Fitted:
     """Predict every run and fit a stack to those that were measured."""
     rows: list[MeasuredRow] = []
     skipped: list[tuple[str, str]] = []
+    logs = [(entry.name, entry.text) for entry in measurements.entries if entry.kind == "nccl"]
     for entry in measurements.entries:
-        if entry.kind == "nccl":
-            continue
         try:
-            rows.append(entry.row)
+            rows += [] if entry.kind == "nccl" else [entry.row]
         except InputError as error:
             skipped.append((entry.name, str(error)))
     predictions, unread = predict_rows(rows)
@@ -295,7 +294,6 @@ def fitted(measurements: Measurements) -> Fitted:
         for prediction in predictions
     )
     skipped += [(row.id, row.reason) for row in unread]
-    logs = [(entry.name, entry.text) for entry in measurements.entries if entry.kind == "nccl"]
     measured = [row for row in rows if row.outcome.seconds is not None]
     if not measured:
         return Fitted(

@@ -65,6 +65,9 @@ def search_space(
     most = min(devices, tokens // (2 * LEAST_CHUNK))
     # A rank takes a chunk from either half of the causal mask.
     contexts = [1, *(cp for cp in range(2, most + 1) if tokens % (2 * cp) == 0)]
+    order: Any = search.order
+    listed = order if order and isinstance(order[0], list) else [order]
+    orders = ORDERS if order is None else tuple(dict.fromkeys(map(tuple, listed)))
     words = list(RECOMPUTE) if search.recompute is None else search.recompute
     recompute = _each_once(words, recomputation, "search.recompute")
     check_modules(model, recompute, "search.recompute")
@@ -99,7 +102,7 @@ def search_space(
         zero_groups=_zero_groups(search),
         recompute=recompute,
         offload=_each_once(search.offload, offloading, "search.offload"),
-        orders=_orders(search.order),
+        orders=orders,
         device_orders=_device_orders(search.device_order, torus_of(fabric) is not None),
         seating=search.seating,
         idle_devices=search.idle_devices,
@@ -212,10 +215,3 @@ def _bounds(value: Range) -> str:
     """As a person writes them."""
     ends = ((name, getattr(value, name)) for name in ("min", "max"))
     return ", ".join(f"{name} {end}" for name, end in ends if name in value.model_fields_set)
-
-
-def _orders(value: Any) -> tuple[tuple[str, ...], ...]:
-    if value is None:
-        return ORDERS
-    listed = value if value and isinstance(value[0], list) else [value]
-    return tuple(dict.fromkeys(tuple(entry) for entry in listed))

@@ -187,14 +187,21 @@ def _level_wise(every: Sequence[Candidate]) -> list[ComparisonLine]:
     for term in fields(Waterfall):
         lost = [getattr(fall, term.name) if fall else None for fall in falls]
         cause = f"Lost to its {term.name.replace('_', ' ')}"
-        rows.append(_numbers(part, cause, "s", lost, _signed_seconds, beside=False))
+        rows.append(
+            _numbers(
+                part,
+                cause,
+                "s",
+                lost,
+                lambda value: (
+                    "0"
+                    if abs(value) < _NOTHING_S
+                    else f"{'−' if value < 0 else ''}{humanise_seconds(abs(value))}"
+                ),
+                beside=False,
+            )
+        )
     return rows
-
-
-def _signed_seconds(value: float) -> str:
-    if abs(value) < _NOTHING_S:
-        return "0"
-    return f"{'−' if value < 0 else ''}{humanise_seconds(abs(value))}"
 
 
 def _of(every: Sequence[Candidate], field: str) -> list[float | None]:

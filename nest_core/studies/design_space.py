@@ -15,7 +15,7 @@ from typing import Any
 
 from nest_core.bill.ownership import Owned, owned
 from nest_core.documents.errors import InputError
-from nest_core.documents.schema.study import DesignTable, NodeTable
+from nest_core.documents.schema.study import DesignTable
 from nest_core.documents.units import GB, format_ratio, humanise_rate
 from nest_core.fabric import Clos, Dragonfly, Fabric, Hierarchical
 from nest_core.fabric.hierarchical import Tier
@@ -218,7 +218,16 @@ def _choices(
         if len(table.nodes) > 1:
             words += f", nodes of {node.devices_per_node or base.devices_per_node} {names[preset]}"
         try:
-            size = _sized(base, node, devices, nics, rate, radix)
+            size = replace(base, devices=devices) if devices else base
+            size = with_scale_up(size, node.devices_per_node) if node.devices_per_node else size
+            inside = node.scale_up_GBps
+            size = replace(
+                size,
+                nics_per_node=node.nics_per_node or nics or size.nics_per_node,
+                nic_bandwidth_Bps=rate * GB if rate else size.nic_bandwidth_Bps,
+                radix=radix or size.radix,
+                intra_bandwidth_Bps=inside * GB if inside else size.intra_bandwidth_Bps,
+            )
         except InputError as error:
             refused += (
                 {"name": f"{family}{words}", "reason": str(error)} for family in table.families
@@ -229,29 +238,6 @@ def _choices(
         for family in table.families:
             for shape, optics in itertools.product(_shapes(table, family), table.optics):
                 yield words, Bought(size, preset), Build(family, shape, tuple(optics.items()))
-
-
-def _sized(
-    base: Size,
-    node: NodeTable,
-    devices: int | None,
-    nics: int | None,
-    rate: float | None,
-    radix: int | None,
-) -> Size:
-    """Return a size as the scenario's, but for what is asked."""
-    size = replace(base, devices=devices) if devices else base
-    if node.devices_per_node:
-        size = with_scale_up(size, node.devices_per_node)
-    return replace(
-        size,
-        nics_per_node=node.nics_per_node or nics or size.nics_per_node,
-        nic_bandwidth_Bps=rate * GB if rate else size.nic_bandwidth_Bps,
-        radix=radix or size.radix,
-        intra_bandwidth_Bps=node.scale_up_GBps * GB
-        if node.scale_up_GBps
-        else size.intra_bandwidth_Bps,
-    )
 
 
 def _shapes(table: DesignTable, family: str) -> Iterator[FabricShape]:

@@ -117,26 +117,21 @@ def _change(scenario: Scenario, fabric: Fabric, name: str) -> dict[str, Any]:
     if optics := _OPTICS.fullmatch(name):
         return {f"fabric.optics.{optics[1]}": optics[2]}
     if scale_up := _SCALE_UP.fullmatch(name):
-        return {"fabric": _scaled_up(fabric, int(scale_up[1])).document()}
+        if not isinstance(fabric, Clos):
+            rule = "must name a scale-up size of a Clos"
+            raise InputError("--compare", rule, fabric.noun, "name a topology")
+        size = with_scale_up(size_of(fabric), int(scale_up[1]))  # every device with as many NICs
+        resized = replace(
+            fabric,
+            devices_per_node=size.devices_per_node,
+            nics_per_node=size.nics_per_node,
+            rails=0,
+            devices_per_host=0,
+        )
+        return {"fabric": resized.document()}
     if name in KINDS:
         try:
             return {"fabric": same_size(fabric, name).document()}
         except InputError as error:
             raise InputError("--compare", "must exist at this size", name, str(error)) from error
     return {"fabric": fabric_document(name, scenario.folder)}
-
-
-def _scaled_up(fabric: Fabric, devices_per_node: int) -> Clos:
-    """Return the same Clos with nodes of another size, every device with as many NICs."""
-    if not isinstance(fabric, Clos):
-        raise InputError(
-            "--compare", "must name a scale-up size of a Clos", fabric.noun, "name a topology"
-        )
-    size = with_scale_up(size_of(fabric), devices_per_node)
-    return replace(
-        fabric,
-        devices_per_node=size.devices_per_node,
-        nics_per_node=size.nics_per_node,
-        rails=0,
-        devices_per_host=0,
-    )

@@ -10,7 +10,7 @@ costs too much.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -187,7 +187,22 @@ def highest_ratios(
         steps = _climb(plain, models, turned, number, limit, tell, stop)
         if stop():
             break
-        tiers.append(_tier(turned, steps, limit))
+        highest = [step for step in steps if step.loss is not None and step.loss < limit][-1]
+        first_usd, highest_usd, last = steps[0].network_usd, highest.network_usd, steps[-1]
+        is_priced = first_usd is not None and highest_usd is not None
+        tiers.append(
+            TierRatios(
+                key=turned.name,
+                label=turned.label.removesuffix(" oversubscription"),
+                present=float(turned.present),
+                steps=tuple(steps),
+                highest=highest,
+                beyond=last if last.realised and last is not highest else None,
+                price_usd=None
+                if first_usd is None or highest_usd is None
+                else (first_usd, highest_usd),
+            )
+        )
     shares = tuple((name, share) for name, _, share in models)
     return Ratios(scenario.title, shares, limit, tuple(tiers), len(tiers) == len(ladder))
 
@@ -205,8 +220,12 @@ def _climb(
     steps: list[RatioStep] = []
     reference: list[float] = []
     cache = RowCache()
-    for share, ratio in _ladder(turned):
-        tell(share, f"{turned.label} {turned.words(ratio)}")
+    present = float(turned.present)
+    first, last = min(1.0, present), max(turned.usual or 1.0, present)
+    count = round((last - first) / STEP) + 1
+    for number in range(count):
+        ratio = first + number * STEP
+        tell(number / count, f"{turned.label} {turned.words(ratio)}")
         overrides = with_values(scenario.overrides, [(turned, ratio)])
         members = [
             Member(name, replace(scenario, overrides={**overrides, "workload.model": model}))
@@ -242,29 +261,6 @@ def _climb(
         if why or total >= limit:
             break
     return steps
-
-
-def _ladder(parameter: Parameter) -> Iterator[tuple[float, float]]:
-    """Yield every ratio with how far up it is."""
-    present = float(parameter.present or 1)
-    first, last = min(1.0, present), max(parameter.usual or 1.0, present)
-    count = round((last - first) / STEP) + 1
-    for number in range(count):
-        yield number / count, first + number * STEP
-
-
-def _tier(turned: Parameter, steps: list[RatioStep], limit: float) -> TierRatios:
-    borne = [step for step in steps if step.loss is not None and step.loss < limit]
-    first_usd, highest_usd, last = steps[0].network_usd, borne[-1].network_usd, steps[-1]
-    return TierRatios(
-        key=turned.name,
-        label=turned.label.removesuffix(" oversubscription"),
-        present=float(turned.present),
-        steps=tuple(steps),
-        highest=borne[-1],
-        beyond=last if last.realised and last is not borne[-1] else None,
-        price_usd=None if first_usd is None or highest_usd is None else (first_usd, highest_usd),
-    )
 
 
 def _mix(listed: Sequence[Mapping[str, Any]], folder: Path | None) -> list[MixModel]:

@@ -267,28 +267,20 @@ def _pictures(bills: Sequence[WholeBill]) -> None:
 
 
 def _picture(one: WholeBill, drawn: Drawn | None, *, first: bool) -> None:
+    """Draw a fabric by its upper tiers and its ratio, over its plan in a line."""
     ours = ' style="color: var(--accentink, #0072B2)"' if first else ""
     name = f"<b{ours}>{html.escape(one.name)}</b>"
-    st.html(f'<div class="nest-design">{name}{html.escape(_made_of(one, drawn))}</div>')
-    if drawn is not None:
-        show_svg(f'<div class="nest-silhouette">{to_svg(drawn)}</div>', key=f"picture-{one.name}")
-    st.html(f'<div class="nest-plan-line">{html.escape(_plan_line(one))}</div>')
-
-
-def _made_of(one: WholeBill, drawn: Drawn | None) -> str:
-    """Its upper tiers and its ratio."""
     if drawn is None or one.scenario is None:
-        return ""
-    parts = [label.head for label in drawn.labels[:_HEADS] if label.head]
-    ratio = one.scenario.fabric.ratio_words().strip()
-    return ", ".join([*parts, f"{ratio} down : up"] if ratio else parts)
-
-
-def _plan_line(one: WholeBill) -> str:
-    if one.report is None:
-        return f"No plan: {one.reason}"
+        st.html(f'<div class="nest-design">{name}</div>')
+    else:
+        parts = [label.head for label in drawn.labels[:_HEADS] if label.head]
+        ratio = one.scenario.fabric.ratio_words().strip()
+        words = ", ".join([*parts, f"{ratio} down : up"] if ratio else parts)
+        st.html(f'<div class="nest-design">{name}{html.escape(words)}</div>')
+        show_svg(f'<div class="nest-silhouette">{to_svg(drawn)}</div>', key=f"picture-{one.name}")
     gap = f"; up to {percent(one.gap)} from the best" if one.gap else ""
-    return f"Best plan: {one.report.plan.words}{gap}"
+    plan = f"Best plan: {one.report.plan.words}{gap}" if one.report else f"No plan: {one.reason}"
+    st.html(f'<div class="nest-plan-line">{html.escape(plan)}</div>')
 
 
 def _figure(key: str, drawn: Sequence[Drawn]) -> None:

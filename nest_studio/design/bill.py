@@ -228,7 +228,16 @@ def order_section(scenario: Scenario, answer: FabricAnswer) -> None:
             help="What the commands printed, at most 5 MB each. The files stay on this machine.",
         )
     with wide:
-        device = _accelerator(str(scenario.fabric_table.get("name", "")))
+        usual = accelerator_in(str(scenario.fabric_table.get("name", "")))
+        device = widget(
+            f"{ACCELERATOR}.{usual}",
+            OneOf(preset_names("accelerators"), empty=True),
+            usual or None,
+            label="Accelerator, whose library runs the tests",
+            bind=None,
+            placeholder="Choose an accelerator",
+            help="At first the one that the fabric's name tells.",
+        )
         if not device:
             facts("Choose the accelerator to see what its tests should reach.", kind="nest-quiet")
             return
@@ -266,23 +275,6 @@ def _cables(scenario: Scenario, answer: FabricAnswer) -> None:
                     key=f"cables-{style}",
                 )
         facts(*notes, kind="nest-quiet")
-
-
-def _accelerator(fabric: str) -> str:
-    """The chosen preset, at first the one that the fabric's name tells."""
-    names = preset_names("accelerators")
-    told_by_name = accelerator_in(fabric)
-    key = f"{ACCELERATOR}.{told_by_name}"
-    chosen = widget(
-        key,
-        OneOf(names, empty=True),
-        told_by_name or None,
-        label="Accelerator, whose library runs the tests",
-        bind=None,
-        placeholder="Choose an accelerator",
-        help="At first the one that the fabric's name tells.",
-    )
-    return chosen or ""
 
 
 def _acceptance(

@@ -75,12 +75,14 @@ def take_along(scenario: Scenario, answer: FabricAnswer) -> None:
             format_func=lambda name: FORMATS[name].label,
             help="What the chosen format cannot hold stands below.",
         )
+        # With the places of its elements, unless it is not what is being drawn now.
+        document = own_document() if is_own(scenario) else None
+        if document is not None and forget_places(document) == scenario.document["fabric"]:
+            scenario = replace(scenario, document={"fabric": document})
         exported: FabricText | None = None
         with told(st.info):
             exported = panel(
-                submitted(
-                    fabric_export, _as_drawn(scenario), format_, place="export", urgent=False
-                ),
+                submitted(fabric_export, scenario, format_, place="export", urgent=False),
                 "Writing it and reading it again to compare",
                 key="export",
             )
@@ -94,14 +96,6 @@ def take_along(scenario: Scenario, answer: FabricAnswer) -> None:
             f"{file_stem(answer.title)}{FORMATS[format_].suffixes[0]}",
             on_click="ignore",
         )
-
-
-def _as_drawn(scenario: Scenario) -> Scenario:
-    """The scenario with the places of its elements, unless it is not what is being drawn now."""
-    document = own_document() if is_own(scenario) else None
-    if document is None or forget_places(document) != scenario.document["fabric"]:
-        return scenario
-    return replace(scenario, document={"fabric": document})
 
 
 def _import() -> None:

@@ -190,7 +190,12 @@ def explorer(scenario: Scenario, answer: FabricAnswer) -> None:
             show_picture(time_figure(sweep, measured), "collective-time", first)
             show_picture(bandwidth_figure(sweep, measured), "collective-bandwidth", second)
             source = f"Measured: {measured.source}." if measured else MEASURED_NONE
-            facts(_waits(sweep, waits), f"{_library_note(library)} {source}")
+            smallest, largest = (
+                f"{size_label(float(sweep.size_bytes[end]))} "
+                f"({sweep.algorithms[end].replace('_', ' ')}) wait for {reason}"
+                for end, reason in zip((0, -1), waits, strict=True)
+            )
+            facts(f"On the links {smallest}; {largest}.", f"{_library_note(library)} {source}")
 
 
 def _controls() -> CollectiveRequest:
@@ -266,15 +271,6 @@ def _fit_algorithm() -> None:
     op = OPERATIONS.get(widget_value("collective.op", OneOf(tuple(OPERATIONS))))
     if op and st.session_state.get("collective.algorithm") not in _algorithms(op):
         st.session_state["collective.algorithm"] = LIBRARY
-
-
-def _waits(found: CollectiveSweep, waits: tuple[str, str]) -> str:
-    """What the smallest and the largest message wait for."""
-    ends = []
-    for end, reason in zip((0, -1), waits, strict=True):
-        name, size = found.algorithms[end], float(found.size_bytes[end])
-        ends.append(f"{size_label(size)} ({name.replace('_', ' ')}) wait for {reason}")
-    return f"On the links {'; '.join(ends)}."
 
 
 def _measured_of(name: str, found: CollectiveSweep, library: str) -> Measured | None:

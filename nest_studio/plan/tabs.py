@@ -142,7 +142,7 @@ def _assumptions(answer: Answer) -> None:
     facts(
         certificate_line(answer.result),
         proven_over(answer.result.certificate),
-        f"Costs: own model. {overlap_in_words(answer.overlap, accelerator)}",
+        f"Costs: own model. {overlap_in_words(answer.scenario.hidden, accelerator)}",
         f"{calibration_in_words(answer.scenario)} {memory_in_words(answer.scenario)}",
         kind="nest-quiet",
     )

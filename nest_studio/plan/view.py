@@ -194,7 +194,7 @@ def middle(answer: Answer, scenario: Scenario, parts: tuple[IterationPart, ...] 
         fabric_picture(answer, scenario)
     if answer.best is not None and parts is not None:
         with narrow:
-            hidden = overlap_in_words(answer.overlap, answer.scenario.accelerator)
+            hidden = overlap_in_words(answer.scenario.hidden, answer.scenario.accelerator)
             st.html(iteration_part(parts, answer.best.iteration_s, hidden))
 
 

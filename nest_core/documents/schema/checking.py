@@ -162,10 +162,8 @@ _RULES = {
 
 def _rule(finding: ErrorDetails) -> str:
     """What pydantic asks for, in the words of the other messages."""
-    pattern = _RULES.get(finding["type"])
-    if pattern is None:
-        return finding["msg"].removeprefix("Input should be ")
-    return pattern.format(**finding.get("ctx", {}))
+    kind, message = finding["type"], finding["msg"].removeprefix("Input should be ")
+    return _RULES[kind].format(**finding.get("ctx", {})) if kind in _RULES else message
 
 
 def _written(finding: ErrorDetails, document: Any) -> tuple[int | str, ...]:
