@@ -189,7 +189,6 @@ def highest_ratios(
             break
         highest = [step for step in steps if step.loss is not None and step.loss < limit][-1]
         first_usd, highest_usd, last = steps[0].network_usd, highest.network_usd, steps[-1]
-        is_priced = first_usd is not None and highest_usd is not None
         tiers.append(
             TierRatios(
                 key=turned.name,
