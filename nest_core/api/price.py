@@ -145,7 +145,29 @@ class Priced(Result):
         return (balance_figure(rows),)
 
     def __str__(self) -> str:
-        return _text(plain(self.to_json()))
+        fields = plain(self.to_json())
+        difference = fields["difference"]
+        comparison = (
+            "nothing fits" if difference is None else f"{difference:+z.2%} against the best plan"
+        )
+        verdict = "fits" if fields["feasible"] else f"does not fit: {fields['reason']}"
+        lines = [
+            fields["withheld"] or f"{verdict}; {comparison}",
+            interval_line(fields),
+            fields["validity"],
+            overlap_line(fields),
+        ]
+        lines += [f"note: {note}" for note in fields["notes"]]
+        if fields["ignored"]:
+            lines.append("ignored: " + ", ".join(fields["ignored"]))
+        if fields["why_not"]:
+            lines.append(fields["why_not"])
+        lines += ["", _terms(fields), ""]
+        sentences = [stage["words"] for stage in fields["bindings"]]
+        lines += sentences[:_STAGES_SHOWN]
+        if len(sentences) > _STAGES_SHOWN:
+            lines.append(f"… and {len(sentences) - _STAGES_SHOWN} more stages (--json)")
+        return "\n".join(lines)
 
     def tables(self) -> tuple[Table, ...]:
         """Return the stages."""
@@ -247,31 +269,6 @@ def _row(row: DifferenceRow, unit: str) -> dict[str, Any]:
         f"this_{unit}": row.theirs,
         f"difference_{unit}": row.difference,
     }
-
-
-def _text(fields: Mapping[str, Any]) -> str:
-    difference = fields["difference"]
-    comparison = (
-        "nothing fits" if difference is None else f"{difference:+z.2%} against the best plan"
-    )
-    verdict = "fits" if fields["feasible"] else f"does not fit: {fields['reason']}"
-    lines = [
-        fields["withheld"] or f"{verdict}; {comparison}",
-        interval_line(fields),
-        fields["validity"],
-        overlap_line(fields),
-    ]
-    lines += [f"note: {note}" for note in fields["notes"]]
-    if fields["ignored"]:
-        lines.append("ignored: " + ", ".join(fields["ignored"]))
-    if fields["why_not"]:
-        lines.append(fields["why_not"])
-    lines += ["", _terms(fields), ""]
-    sentences = [stage["words"] for stage in fields["bindings"]]
-    lines += sentences[:_STAGES_SHOWN]
-    if len(sentences) > _STAGES_SHOWN:
-        lines.append(f"… and {len(sentences) - _STAGES_SHOWN} more stages (--json)")
-    return "\n".join(lines)
 
 
 def _terms(fields: Mapping[str, Any]) -> str:

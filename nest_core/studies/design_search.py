@@ -172,7 +172,7 @@ class _DesignSearch(RowCache):
         self._keys = [
             [self.study.key(member, change) for member in study.members] for change in changes
         ]
-        self._has_new_rows = False
+        self._rows_read = 0
         self._min_days: dict[Bought, dict[str, float]] = {kind: {} for kind in self._kinds}
         self._per_iteration: dict[str, float] = {}
         self._open_kinds = set(range(len(self._kinds)))
@@ -187,13 +187,13 @@ class _DesignSearch(RowCache):
     def get(self, keys: Iterable[str]) -> dict[str, StudyRow]:
         """See `RowCache`."""
         rows = self._cache.get(keys)
-        self._take(rows)
+        self.rows |= rows
         return rows
 
     def put(self, rows: Mapping[str, StudyRow]) -> None:
         """See `RowCache`."""
         self._cache.put(rows)
-        self._take(rows)
+        self.rows |= rows
 
     def within_s(self, point: StudyPoint) -> float:
         """Seconds of a member's iteration beyond which a planned design beats a point; 0 where
@@ -227,9 +227,9 @@ class _DesignSearch(RowCache):
 
     def update(self) -> None:
         """Draw conclusions from rows that are new."""
-        if not self._has_new_rows:
+        if len(self.rows) == self._rows_read:
             return
-        self._has_new_rows, before = False, len(self.planned)
+        self._rows_read, before = len(self.rows), len(self.planned)
         for number in sorted(self._open_kinds):
             rows = self._rows_of(number)
             if len(rows) == len(self._keys[number]):
@@ -248,10 +248,6 @@ class _DesignSearch(RowCache):
             self.pending.discard(number)
         self._unbeaten = pareto((*self._unbeaten, *self.planned[before:]))
 
-    def _take(self, rows: Mapping[str, StudyRow]) -> None:
-        self.rows |= rows
-        self._has_new_rows = self._has_new_rows or bool(rows)
-
     def _rows_of(self, number: int) -> list[StudyRow]:
         """Return the rows of a point that there are."""
         return [self.rows[key] for key in self._keys[number] if key in self.rows]
@@ -259,22 +255,21 @@ class _DesignSearch(RowCache):
     def _bound(self, bought: Bought, rows: Sequence[StudyRow]) -> None:
         """Take the fewest days of every member from a non-blocking fabric's proofs."""
         for member, row in zip(self.study.members, rows, strict=True):
-            if row.tokens_per_s is None or row.iteration_s is None:
-                continue
-            self._per_iteration[member.name] = row.tokens_per_s * row.iteration_s
-            if row.gap == 0.0:
-                days = self._tokens * member.weight / row.tokens_per_s / DAY_S
-                self._min_days[bought][member.name] = days
+            if row.tokens_per_s is not None and row.iteration_s is not None:
+                self._per_iteration[member.name] = row.tokens_per_s * row.iteration_s
+                if row.gap == 0.0:
+                    days = self._tokens * member.weight / row.tokens_per_s / DAY_S
+                    self._min_days[bought][member.name] = days
 
     def _plan(self, design: Design, row: Mapping[str, Any]) -> None:
         """Take a design's plan, or why it has none."""
         self.gap = max(self.gap, row["gap"] or 0.0)
-        if not row["meets"]:
+        if row["meets"]:
+            days = self._tokens / row["tokens_per_s"] / DAY_S
+            plan = Planned(design, row["tokens_per_s"], days, row["plan"], row["gap"])
+            self.planned.append(plan)
+        else:
             self.refused.append({"name": design.name, "reason": row["reason"]})
-            return
-        rate = row["tokens_per_s"]
-        days = self._tokens / rate / DAY_S
-        self.planned.append(Planned(design, rate, days, row["plan"], row["gap"]))
 
     def _design(self, number: int) -> Design:
         return self._designs[number - len(self._kinds)]

@@ -53,7 +53,8 @@ def studies_part(scenario: Scenario, turned: Sequence[Parameter], problem: Any, 
     """Draw everything below the question, and the study's name at the top."""
     with told(problem.error):
         document = parse_toml(_text(scenario, turned), "study")
-        study = study_of(document)
+        study, key = study_of(document), json.dumps(document, sort_keys=True, default=str)
+        run = running(key)
         with top:
             wide, narrow = st.columns([12, 1], vertical_alignment="bottom")
             with wide:
@@ -64,23 +65,18 @@ def studies_part(scenario: Scenario, turned: Sequence[Parameter], problem: Any, 
                     study.name,
                     {"study": document},
                     key="study",
-                    output=lambda: _pin_output(study, document),
+                    output=lambda: _pin_output(study, run),
                 )
-        _run(study, document)
+        _run(study, key, run)
 
 
-def _pin_output(study: Study, document: Mapping[str, Any]) -> PinOutput | None:
+def _pin_output(study: Study, run: StudyRun | None) -> PinOutput | None:
     """What there is of a study's answer; None before it was run."""
-    run = running(_run_key(document))
     if study.design:
         done = run is not None and run.ended and run.result is not None
         return output_of(design_result(study.name, run.result)) if run and done else None
     rows = _rows(study, run)
     return output_of(study_result(study, rows)) if rows else None
-
-
-def _run_key(document: Mapping[str, Any]) -> str:
-    return json.dumps(document, sort_keys=True, default=str)
 
 
 def _text(scenario: Scenario, turned: Sequence[Parameter]) -> str:
@@ -153,10 +149,8 @@ def _heading(study: Study, kept: str) -> None:
     facts(study.question, f"Base: {base}. {what}.{dated}", kind="nest-quiet")
 
 
-def _run(study: Study, document: Mapping[str, Any]) -> None:
+def _run(study: Study, key: str, run: StudyRun | None) -> None:
     """Begin, watch, cancel, go on; below, what there is."""
-    key = _run_key(document)
-    run = running(key)
     if run is not None and not run.ended:
         _watch(run)
     elif (label := _label(study, run)) and st.button(label, key="study-run", type="primary"):
@@ -256,7 +250,14 @@ def _result(study: Study, run: StudyRun | None) -> None:
     )
     show_picture(study_picture(study, filtered, metric), "study", on_pick=partial(hold, POINT))
     _point(study, filtered, metric)
-    _table(study, filtered, rows)
+    with st.expander(f"{len(filtered):,} of {len(study):,} points in figures", expanded=True):
+        rows_table(filtered[:MOST_ROWS])
+        if len(filtered) > MOST_ROWS:
+            facts(f"The first {MOST_ROWS:,} are filtered; the files have all.", kind="nest-quiet")
+        with st.container(horizontal=True):
+            download_rows("↓ CSV", rows, "study.csv")
+            name, kind = "study.parquet", "application/vnd.apache.parquet"
+            download("↓ Parquet", lambda: to_parquet(study, rows, __version__), name, kind)
 
 
 def _filtered(study: Study, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -301,14 +302,3 @@ def _point(study: Study, rows: Sequence[Mapping[str, Any]], metric: str) -> None
         ),
         help="Sets the form to this point and shows its plan; of a mix, that of its first model.",
     )
-
-
-def _table(study: Study, shown: Sequence[dict[str, Any]], rows: Sequence[dict[str, Any]]) -> None:
-    with st.expander(f"{len(shown):,} of {len(study):,} points in figures", expanded=True):
-        rows_table(shown[:MOST_ROWS])
-        if len(shown) > MOST_ROWS:
-            facts(f"The first {MOST_ROWS:,} are shown; the files have all.", kind="nest-quiet")
-        with st.container(horizontal=True):
-            download_rows("↓ CSV", rows, "study.csv")
-            file = "study.parquet", "application/vnd.apache.parquet"
-            download("↓ Parquet", lambda: to_parquet(study, rows, __version__), *file)

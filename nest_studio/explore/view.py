@@ -165,12 +165,11 @@ def opening_controls(
 ) -> list[tuple[Parameter, str]]:
     """An opening question's parameters, and the text of their values."""
     by_label = {parameter.label: parameter for parameter in found}
-    turned = [by_label[label] for label in labels if label in by_label]
-    columns = st.columns(2, gap="small")
     texts = []
-    for place, (turned_parameter, column) in enumerate(zip(turned, columns, strict=False)):
-        with column:
-            texts.append((turned_parameter, _values_text(turned_parameter, place)))
+    for label, column in zip(labels, st.columns(2, gap="small"), strict=True):
+        if label in by_label:
+            with column:
+                texts.append((by_label[label], _values_text(by_label[label])))
     return texts
 
 
@@ -208,7 +207,7 @@ def turn_controls(found: Sequence[Parameter]) -> list[tuple[Parameter, str]]:
         )
         if name in by_label:
             with third:
-                turned.append((by_label[name], _values_text(by_label[name], place)))
+                turned.append((by_label[name], _values_text(by_label[name])))
     return turned
 
 
@@ -217,7 +216,7 @@ def values_of(turned: list[tuple[Parameter, str]]) -> list[Parameter]:
     return [replace(parameter, values=parse_values(parameter, text)) for parameter, text in turned]
 
 
-def _values_text(parameter: Parameter, place: int) -> str:
+def _values_text(parameter: Parameter) -> str:
     """The values to try; a parameter's own where nothing else was written."""
     key = values_key(parameter)
     usual = values_text(parameter.values)

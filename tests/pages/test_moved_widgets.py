@@ -13,6 +13,7 @@ import pytest
 from hostile import FORGED, SMALL, TEXTS, TORUS, Forger, faults, opened
 from streamlit.testing.v1 import AppTest
 
+from nest_core.documents.presets import preset_names
 from nest_studio.jobs import waiting as jobs
 
 PAGES = ("plan", "design", "workload", "compare", "explore", "learn", "paper", "notebook")
@@ -223,12 +224,13 @@ def test_what_a_field_cannot_hold_is_forgotten(quick, root, store, key, value):
 
 
 def test_more_choices_than_a_field_takes_are_forgotten(quick, root, store):
-    """Three fabrics beside one, where two have room: only a browser keeps to that by itself."""
-    page = opened("design", {}, str(root / "nest_studio" / "server" / "script.py"))
-    page.session_state["beside"] = ["drawn-8", "h100-spine-leaf-64", "tpu-v4-2x2x4"]
+    """Seven models of a mix, where six have room: only a browser keeps to that by itself."""
+    asks = {"explore.asks": "Highest ratios"}
+    page = opened("explore", asks, str(root / "nest_studio" / "server" / "script.py"))
+    page.session_state["explore.models"] = list(preset_names("models")[:7])
     page.run()
     assert not faults(page)
-    assert not page.session_state["beside"]
+    assert len(page.session_state["explore.models"]) == 1
 
 
 @pytest.mark.sampled(2)
