@@ -5,7 +5,7 @@ import html
 import streamlit as st
 
 from nest_core.paper import NAMES, Reproduction
-from nest_core.paper.settings import model_name
+from nest_core.paper.reproduction import model_name
 from nest_core.report.figures.paper import models_of, paper_pictures
 from nest_core.report.tables import Table
 from nest_studio.components.show import facts, show_picture

@@ -20,8 +20,7 @@ from nest_core.documents.overrides import toml_document
 from nest_core.documents.presets import load_toml, preset_path
 from nest_core.paper import reproduce
 from nest_core.paper.cases import FIGURES
-from nest_core.paper.reproduction import Costs, Reproduction
-from nest_core.paper.results import STORED, result_document
+from nest_core.paper.reproduction import STORED, Costs, Reproduction, result_document
 from nest_studio.cli import console, execute
 
 __all__ = ["compute", "run", "sentences"]

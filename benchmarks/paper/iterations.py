@@ -22,8 +22,16 @@ from nest_core.calibration.collectives.sweep import load_measured
 from nest_core.costs import Plan, Point, Report, price
 from nest_core.documents.units import humanise_seconds, join_words, percent
 from nest_core.paper.own import degrees, one_node, own_result, own_scenario
-from nest_core.paper.reproduction import Costs, Reproduction, ResultTable, Row, plan_words, ratio
-from nest_core.paper.settings import model_name, printed
+from nest_core.paper.reproduction import (
+    Costs,
+    Reproduction,
+    ResultTable,
+    Row,
+    model_name,
+    plan_words,
+    printed,
+    ratio,
+)
 
 __all__ = ["figure2", "figure2_paragraph", "figure10", "figure10_paragraph", "mean_part", "on_mesh"]
 

@@ -15,8 +15,7 @@ from nest_core.documents.units import GB, join_words, percent
 from nest_core.paper.cases import Cell, instance_of, shipped_instance
 from nest_core.paper.own import own_scenario
 from nest_core.paper.published.costs import StageTables
-from nest_core.paper.reproduction import Costs, Reproduction, ResultTable, Row
-from nest_core.paper.settings import model_name, printed
+from nest_core.paper.reproduction import Costs, Reproduction, ResultTable, Row, model_name, printed
 
 __all__ = ["table6", "table6_paragraph"]
 

@@ -16,9 +16,16 @@ from nest_core.documents.presets import load_toml, preset_names, preset_path
 from nest_core.documents.units import humanise_seconds, join_words, percent
 from nest_core.fabric import MAX_DEVICES
 from nest_core.paper.cases import PLANNERS, Cell, shipped_instance
-from nest_core.paper.reproduction import Costs, Reproduction, ResultTable, Row, plan_words
-from nest_core.paper.run import outcome_of
-from nest_core.paper.settings import model_name, printed
+from nest_core.paper.outcome import outcome_of
+from nest_core.paper.reproduction import (
+    Costs,
+    Reproduction,
+    ResultTable,
+    Row,
+    model_name,
+    plan_words,
+    printed,
+)
 from nest_core.planner import SearchSpace
 
 __all__ = ["table1", "table1_paragraph", "table2", "table2_paragraph", "table4", "table4_paragraph"]

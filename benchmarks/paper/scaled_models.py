@@ -10,8 +10,15 @@ from collections.abc import Sequence
 
 from nest_core.documents.units import humanise_seconds, percent
 from nest_core.paper.own import degrees, own_scenario
-from nest_core.paper.reproduction import Costs, Reproduction, ResultTable, Row, plan_words, ratio
-from nest_core.paper.settings import printed
+from nest_core.paper.reproduction import (
+    Costs,
+    Reproduction,
+    ResultTable,
+    Row,
+    plan_words,
+    printed,
+    ratio,
+)
 from nest_core.planner import search
 from nest_core.planner.baselines import evaluate_baselines
 from nest_core.scenario import ScenarioValues

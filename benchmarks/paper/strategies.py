@@ -22,8 +22,15 @@ from nest_core.costs import Plan, Point, Report, Stage, price
 from nest_core.documents.units import humanise_seconds, join_words, percent
 from nest_core.paper.cases import PLANNERS
 from nest_core.paper.own import degrees, own_result, own_scenario
-from nest_core.paper.reproduction import Costs, Reproduction, ResultTable, Row, plan_words, ratio
-from nest_core.paper.settings import model_name
+from nest_core.paper.reproduction import (
+    Costs,
+    Reproduction,
+    ResultTable,
+    Row,
+    model_name,
+    plan_words,
+    ratio,
+)
 from nest_core.planner import search
 from nest_core.planner.baselines import evaluate_baselines
 

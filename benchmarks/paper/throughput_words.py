@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from nest_core.documents.units import join_words, percent
 from nest_core.paper.cases import PLANNERS
-from nest_core.paper.reproduction import Costs, Row, ratio
-from nest_core.paper.settings import model_name
+from nest_core.paper.reproduction import Costs, Row, model_name, ratio
 
 __all__ = ["paragraph"]
 

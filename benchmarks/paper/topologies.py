@@ -20,8 +20,7 @@ import numpy as np
 from nest_core.documents.units import GB, MICROSECOND, join_words
 from nest_core.network.error import REMOTE_HOPS
 from nest_core.paper.cases import Cell, shipped_instance
-from nest_core.paper.reproduction import Costs, Reproduction, ResultTable, Row, ratio
-from nest_core.paper.settings import printed
+from nest_core.paper.reproduction import Costs, Reproduction, ResultTable, Row, printed, ratio
 from nest_core.paper.topologies import affinity, network_of
 
 __all__ = ["figure8", "figure8_paragraph", "figure9", "figure9_paragraph"]

@@ -18,8 +18,16 @@ from nest_core.paper.cases import Cell, shipped_instance
 from nest_core.paper.own import degrees, own_result, own_scenario
 from nest_core.paper.published import Instance
 from nest_core.paper.published.solver import least_memory
-from nest_core.paper.reproduction import Costs, Reproduction, ResultTable, Row, plan_words, ratio
-from nest_core.paper.settings import model_name, printed
+from nest_core.paper.reproduction import (
+    Costs,
+    Reproduction,
+    ResultTable,
+    Row,
+    model_name,
+    plan_words,
+    printed,
+    ratio,
+)
 from nest_core.planner import SearchResult
 
 __all__ = ["table7", "table7_paragraph"]

@@ -16,9 +16,8 @@ from benchmarks.validation.collectives.validation import (
     held_out_groups,
     left_out_groups,
 )
-from nest_core.calibration.collectives.fit import fit_curve
+from nest_core.calibration.collectives.fit import fit_curve, fit_own, fit_problem
 from nest_core.calibration.collectives.nccl_log import LogFacts, read_log
-from nest_core.calibration.collectives.own import fit_own, fit_problem
 from nest_core.documents.errors import InputError
 from nest_core.documents.files import read_text
 from nest_core.documents.text import table

@@ -21,8 +21,7 @@ from benchmarks.validation.training.regions import (
     region_scores,
 )
 from nest_core.calibration.training import read_runs
-from nest_core.calibration.training.posterior import spread
-from nest_core.calibration.training.predict import Prediction, predict_rows
+from nest_core.calibration.training.predict import Prediction, predict_rows, spread
 from nest_core.calibration.training.runs import MeasuredRow, Unread
 from nest_core.documents.errors import InputError
 from nest_core.documents.files import read_text

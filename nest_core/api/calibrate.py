@@ -7,14 +7,18 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from nest_core.calibration.collectives.fit import OwnFit, fit_own
 from nest_core.calibration.collectives.nccl_log import LogFacts, read_log
-from nest_core.calibration.collectives.own import OwnFit, fit_own
 from nest_core.calibration.logs import RunFacts, read_run_log
-from nest_core.calibration.logs.models import sizes_of
+from nest_core.calibration.logs.settings import sizes_of
 from nest_core.calibration.training import read_runs
-from nest_core.calibration.training.calibration import Calibrated, Calibration, calibrated
+from nest_core.calibration.training.calibration import (
+    Calibrated,
+    Calibration,
+    calibrated,
+    stack_toml,
+)
 from nest_core.calibration.training.runs import MeasuredRow, Unread
-from nest_core.calibration.training.stack_file import stack_toml
 from nest_core.costs.interval import Interval
 from nest_core.documents.errors import InputError
 from nest_core.documents.files import read_text
@@ -291,7 +295,7 @@ def _row(run: Calibrated) -> dict[str, object]:
         "left_out_s": run.left_out,
         "measured_memory_bytes": run.row.outcome.memory_bytes,
         "memory_counted": run.row.outcome.memory_kind,
-        "plan": {name: getattr(of, name) for name in names}
+        "plan": {name: getattr(of.point, name) for name in names}
         | {"recompute": of.recompute, "devices_used": of.devices},
         "stack": of.stack,
     }

@@ -18,12 +18,11 @@ from pydantic import TypeAdapter, ValidationError
 from nest_core.api.calibrate import OwnStack, own_stack
 from nest_core.calibration.collectives.nccl_log import is_log, read_log
 from nest_core.calibration.logs.run_log import Printed, RunFacts, read_command, read_lines
-from nest_core.calibration.training.posterior import spread
-from nest_core.calibration.training.predict import Prediction, predict_rows
+from nest_core.calibration.training.calibration import stack_document
+from nest_core.calibration.training.predict import Prediction, predict_rows, spread
 from nest_core.calibration.training.reading import is_training, read_cells, row_of
 from nest_core.calibration.training.rows import DEFAULTS, Unusable
 from nest_core.calibration.training.runs import MeasuredRow
-from nest_core.calibration.training.stack_file import stack_document
 from nest_core.costs.interval import Interval
 from nest_core.documents.errors import InputError
 from nest_core.documents.files import content_lines, decoded

@@ -12,7 +12,7 @@ from nest_core.documents.errors import InputError
 from nest_core.documents.text import table
 from nest_core.documents.units import format_ratio
 from nest_core.interop.exporters import ExportRefused, export_plan
-from nest_core.interop.exporters.job_array import export_array, export_uplinks
+from nest_core.interop.exporters.slurm import export_array, export_uplinks
 from nest_core.planner import search
 from nest_core.scenario import Scenario
 from nest_core.studies.next_runs import NextRuns, UplinksOff, check_leaves, uplinks_off

@@ -20,8 +20,7 @@ from functools import singledispatch
 from nest_core.bill.cabling import check_reach
 from nest_core.bill.counts import clos_parts, dragonfly_parts, hierarchical_parts, torus_parts
 from nest_core.bill.counts_drawn import graph_parts
-from nest_core.bill.floor import Hall
-from nest_core.bill.inventory import Inventory
+from nest_core.bill.inventory import Hall, Inventory
 from nest_core.bill.lines import (
     BillLine,
     LinkTotal,

@@ -11,8 +11,16 @@ from itertools import pairwise
 
 import numpy as np
 
-from nest_core.bill.floor import Hall, chip_hall, node_hall
-from nest_core.bill.inventory import BITS, Inventory, LinkCount, SwitchCount, by_metres
+from nest_core.bill.inventory import (
+    BITS,
+    Hall,
+    Inventory,
+    LinkCount,
+    SwitchCount,
+    by_metres,
+    chip_hall,
+    node_hall,
+)
 from nest_core.bill.prices import Prices
 from nest_core.fabric import Clos, Dragonfly, Hierarchical, IntArray, Torus
 from nest_core.fabric.sizing import down_ports

@@ -18,8 +18,7 @@ from dataclasses import dataclass, replace
 import networkx as nx
 import numpy as np
 
-from nest_core.bill.floor import Hall, node_hall
-from nest_core.bill.inventory import BITS, Inventory, LinkCount, SwitchCount
+from nest_core.bill.inventory import BITS, Hall, Inventory, LinkCount, SwitchCount, node_hall
 from nest_core.bill.prices import Prices
 from nest_core.fabric import Element, GraphFabric, Link
 from nest_core.fabric.arrange import hops

@@ -4,7 +4,7 @@ Every parameter is a factor on a figure of a `Family` or on what the network bet
 carries. Its logarithm is a sum of *effects*: one that all accelerators share, one of the family,
 one of the family under a framework, one under a software stack. Effects are jointly normal;
 ``presets/validation/posterior.toml`` holds their centre and covariance as
-`nest_core.calibration.training.posterior` found them, and the spread of the prior, which is what an
+`nest_core.calibration.training.predict` found them, and the spread of the prior, which is what an
 effect without measurements keeps. What no parameter explains is left as the spread between sources
 and between the runs of one.
 """

@@ -4,7 +4,7 @@
 (`nest_core.paper.published`), or ``own``, this project's physics through its planner. Figures of
 throughputs and algorithm 1 are computed when they are wanted; the others, and the sentences under
 throughputs, are read from ``presets/paper``, where ``python -m benchmarks.paper`` writes them
-(`nest_core.paper.results`). Printed numbers are in ``presets/paper/printed.toml``.
+(`nest_core.paper.reproduction`). Printed numbers are in ``presets/paper/printed.toml``.
 
 References
 ----------
@@ -22,8 +22,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from nest_core.documents.errors import InputError
-from nest_core.paper.reproduction import Costs, Reproduction, ResultTable, Row
-from nest_core.paper.results import STORED, stored
+from nest_core.paper.reproduction import STORED, Costs, Reproduction, ResultTable, Row, stored
 
 __all__ = ["NAMES", "Reproduction", "ResultTable", "Row", "reproduce"]
 

@@ -15,8 +15,16 @@ from nest_core.costs import Plan
 from nest_core.documents.units import humanise_seconds, join_words, percent
 from nest_core.paper.cases import Cell
 from nest_core.paper.own import degrees, own_scenario
-from nest_core.paper.reproduction import Costs, Reproduction, ResultTable, Row, plan_words, ratio
-from nest_core.paper.settings import cluster_name, model_name
+from nest_core.paper.reproduction import (
+    Costs,
+    Reproduction,
+    ResultTable,
+    Row,
+    cluster_name,
+    model_name,
+    plan_words,
+    ratio,
+)
 from nest_core.planner import SearchResult, search
 from nest_core.planner.baselines import Baseline, Waterfall, evaluate_baselines
 

@@ -1,26 +1,95 @@
-"""What a figure or table of the paper is once it has been computed again.
+"""What a figure or table of the paper is once it has been computed again, and what is stored of it.
+
+What the paper and its artifact print, and what stands here for its clusters and models.
+
+From ``presets/paper/printed.toml`` and ``presets/paper/own.toml``.
+
+References
+----------
+NEST, MLSys 2026 (figures, tables, text); scai-tech/Nest (MIT), reference results and README.
+
+What a figure or table of the paper is once it has been computed again.
 
 Throughputs are relative, times seconds, sizes bytes unless a field's name carries its unit.
+
+Figures, tables and sentences on the paper that were computed once, as they are stored.
+
+``presets/paper/results/NAME-COSTS.json`` holds one, with where its numbers come from and the
+command that computes it again. JSON, since rows have null where nothing fits, which TOML lacks.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
+from nest_core.documents.presets import load_toml, preset_path
 from nest_core.documents.units import NOTHING
 
 __all__ = [
+    "STORED",
     "Costs",
     "Reproduction",
     "ResultTable",
     "Row",
+    "cluster_name",
     "geometric_mean",
+    "model_name",
     "plan_words",
+    "printed",
+    "printed_rows",
     "ratio",
+    "result_document",
+    "settings",
+    "stored",
+    "stored_paragraph",
 ]
+
+
+@cache
+def settings() -> dict[str, Any]:
+    """The whole document; do not change it."""
+    return load_toml(preset_path("paper", "own.toml"))
+
+
+def cluster_name(setup: str) -> str:
+    """A cluster's name for people."""
+    return str(settings()["cluster"][setup]["name"])
+
+
+def model_name(model: str) -> str:
+    """A model's name for people."""
+    return str(settings()["model"][model]["name"])
+
+
+@cache
+def printed() -> dict[str, Any]:
+    """The whole document; do not change it."""
+    return load_toml(preset_path("paper", "printed.toml"))
+
+
+def printed_rows(figure: str) -> dict[tuple[str, int, int], dict[str, float]]:
+    """Relative throughputs of a figure, and NEST's search seconds, by cell.
+
+    Returns
+    -------
+    dict
+        From model, devices and micro-batch to ``{planner: figure}``; empty where the paper
+        shows a picture and the artifact prints nothing.
+    """
+    return {
+        (row["model"], row["devices"], row["micro_batch"]): {
+            key: value
+            for key, value in row.items()
+            if key not in ("model", "devices", "micro_batch")
+        }
+        for row in printed()["figures"][figure]["rows"]
+    }
+
 
 Costs = Literal["published", "own"]
 """The artifact's cost model, or this project's physics."""
@@ -129,3 +198,66 @@ def plan_words(plan: Mapping[str, Any] | None) -> str:
     if plan.get("recompute", "none") != "none":
         parts.append(f"recomputation {plan['recompute']}")
     return ", ".join(parts)
+
+
+STORED = (
+    "figure1",
+    "figure2",
+    "figure3",
+    "figure8",
+    "figure9",
+    "figure10",
+    "section5",
+    "table1",
+    "table2",
+    "table3",
+    "table4",
+    "table5",
+    "table6",
+    "table7",
+)
+"""Names of what is stored; everything else is computed when it is wanted."""
+
+
+def stored(name: str, costs: Costs) -> Reproduction:
+    """Return a stored figure or table."""
+    path = preset_path("paper", "results", f"{name}-{costs}.json")
+    document: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    tables = (
+        ResultTable(table["key"], table["title"], tuple(table["rows"]), tuple(table["words"]))
+        for table in document["tables"]
+    )
+    return Reproduction(
+        name,
+        document["title"],
+        costs,
+        document["printed"],
+        tuple(tables),
+        (*document["paragraph"], _again(name)),
+    )
+
+
+def stored_paragraph(name: str, costs: Costs) -> tuple[str, ...]:
+    """Return the sentences under a figure whose rows are computed when they are wanted."""
+    sentences = load_toml(preset_path("paper", "paragraphs.toml"))[name][costs]
+    return (*sentences, _again(name))
+
+
+def _again(name: str) -> str:
+    return f"Stored; computed again by `python -m benchmarks.paper {name}`."
+
+
+def result_document(result: Reproduction) -> str:
+    """Return the text of a result's file, which `stored` reads."""
+    document = {
+        "source": "NEST, MLSys 2026, and its artifact scai-tech/Nest (MIT), as printed.toml says",
+        "command": f"python -m benchmarks.paper {result.name}",
+        "title": result.title,
+        "printed": result.printed,
+        "tables": [
+            {"key": table.key, "title": table.title, "rows": table.rows, "words": table.words}
+            for table in result.tables
+        ],
+        "paragraph": result.paragraph,
+    }
+    return json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1) + "\n"

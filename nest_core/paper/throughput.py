@@ -12,19 +12,20 @@ from functools import partial
 
 from nest_core.documents.units import humanise_seconds, plural
 from nest_core.paper.cases import FIGURES, PLANNERS, Cell, ThroughputFigure
-from nest_core.paper.outcome import Outcome, Rival
+from nest_core.paper.outcome import Outcome, Rival, outcome_of
 from nest_core.paper.reproduction import (
     Costs,
     Reproduction,
     ResultTable,
     Row,
     geometric_mean,
+    model_name,
     plan_words,
+    printed,
+    printed_rows,
     ratio,
+    stored_paragraph,
 )
-from nest_core.paper.results import stored_paragraph
-from nest_core.paper.run import outcome_of
-from nest_core.paper.settings import model_name, printed, printed_rows
 
 __all__ = [
     "average_gains",

@@ -12,8 +12,7 @@ from clos_specs import clos
 from nest_core.bill.bill import bill
 from nest_core.bill.cabling import choose
 from nest_core.bill.counts import clos_parts, dragonfly_parts
-from nest_core.bill.floor import Hall, node_hall
-from nest_core.bill.inventory import LinkCount
+from nest_core.bill.inventory import Hall, LinkCount, node_hall
 from nest_core.bill.prices import Prices, load_prices
 from nest_core.fabric import Clos, Dragonfly
 from nest_core.scenario import load_fabric

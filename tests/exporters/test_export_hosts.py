@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from nest_core.costs import Plan, StageStrategy
 from nest_core.costs.layout import rank_mapping
 from nest_core.interop.exporters import ExportRefused, export_plan
-from nest_core.interop.exporters.host_mapping import host_mapping
 from nest_core.interop.exporters.slurm import coordinates
+from nest_core.interop.exporters.values import host_mapping
 from nest_core.network import collapse
 
 FABRICS = [

@@ -19,7 +19,7 @@ from nest_core.costs.schedules import in_flight, iteration_seconds
 from nest_core.interop.exporters import ExportRefused, chakra, export_plan
 from nest_core.interop.exporters.astra_sim import _npus
 from nest_core.interop.exporters.astra_workload import passes
-from nest_core.interop.exporters.host_mapping import host_mapping
+from nest_core.interop.exporters.values import host_mapping
 from nest_core.network import collapse
 
 TAGS = {

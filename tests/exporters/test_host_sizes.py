@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from nest_core.costs.plan import Point
 from nest_core.documents.schema import FabricFile, checked
 from nest_core.fabric.files import build_fabric
-from nest_core.interop.exporters.host_mapping import host_mapping
+from nest_core.interop.exporters.values import host_mapping
 from nest_core.network import collapse
 from nest_studio.cli import run
 

@@ -12,7 +12,7 @@ import pytest
 from nest_core.costs import price
 from nest_core.costs.parse import parse_plan, read_pasted
 from nest_core.interop.exporters import ExportRefused
-from nest_core.interop.exporters.job_array import FILE, STEPS, UPLINKS, export_array, export_uplinks
+from nest_core.interop.exporters.slurm import FILE, STEPS, UPLINKS, export_array, export_uplinks
 from nest_core.scenario import load_scenario
 
 PLANS = (

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nest_core.paper.cases import FIGURES
-from nest_core.paper.settings import printed, printed_rows
+from nest_core.paper.reproduction import printed, printed_rows
 
 COLUMNS = {
     "nest": "nest",

@@ -13,7 +13,7 @@ from nest_core.costs import price
 from nest_core.costs.layout import seated, seatings
 from nest_core.costs.parse import parse_plan
 from nest_core.documents.errors import InputError
-from nest_core.interop.exporters.host_mapping import host_mapping
+from nest_core.interop.exporters.values import host_mapping
 from nest_core.planner import audit, search
 from nest_core.scenario import load_scenario
 

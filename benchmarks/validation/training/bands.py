@@ -33,8 +33,8 @@ def measured_bands(predictions: Iterable[Prediction]) -> list[ErrorBand]:
                     _span([item.run.devices for item in items]),
                     _span([model_of(item.run).parameters for item in items]),
                     _span([item.run.sequence for item in items]),
-                    _span([item.run.tp for item in items]),
-                    _span([item.run.pp for item in items]),
+                    _span([item.run.point.tp for item in items]),
+                    _span([item.run.point.pp for item in items]),
                 )
             )
     return found

@@ -1,6 +1,6 @@
 """How well runs are predicted whose source the fit has not seen, and whether intervals hold.
 
-Every source is left out as a whole (`nest_core.calibration.training.posterior.left_out`), or every
+Every source is left out as a whole (`nest_core.calibration.training.predict.left_out`), or every
 family of models under one stack. Beside the
 model's intervals stand those of the regions (`nest_core.calibration.training.bands`), made from the
 other sources alone: the quantiles of the errors of runs of the same kind, or of all runs where

@@ -277,7 +277,9 @@ def _worst(predictions: Iterable[Prediction]) -> list[str]:
 
 
 def _run_words(run: Run) -> str:
-    degrees = f"tp {run.tp}, pp {run.pp}, cp {run.cp}, ep {run.ep}, dp {run.dp}"
+    degrees = ", ".join(
+        f"{axis} {getattr(run.point, axis)}" for axis in ("tp", "pp", "cp", "ep", "dp")
+    )
     return f"{run.model}, {run.devices} x {run.accelerator}, {degrees}"
 
 

@@ -2,7 +2,7 @@
 
 A source stands for a person's own cluster. It is left out of the posterior; then some of its runs
 are taken as measured, and the others predicted from both
-(`nest_core.calibration.training.posterior`, whose linear model this conditions on, as
+(`nest_core.calibration.training.predict`, whose linear model this conditions on, as
 `nest_core.calibration.training.calibration` does for a person's runs). Which runs are taken is
 decided without any measured time: evenly over the source's runs in the order of how much of their
 time matrix products are, so that they differ in what bounds them.

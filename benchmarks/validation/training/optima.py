@@ -27,8 +27,7 @@ from benchmarks.validation.training.memory_spread import measured_spreads
 from benchmarks.validation.training.posterior import source_name
 from nest_core.calibration.training.architectures import model_of
 from nest_core.calibration.training.machines import accelerator_of, fabric_of, machine_of
-from nest_core.calibration.training.posterior import spread
-from nest_core.calibration.training.predict import Prediction, predict, problem_of
+from nest_core.calibration.training.predict import Prediction, predict, problem_of, spread
 from nest_core.calibration.training.runs import Run, Unread
 from nest_core.costs import Problem, Report, price
 from nest_core.costs.head_room import POOLED, MemorySpread, spread_of
@@ -240,11 +239,11 @@ def as_used(space: SearchSpace, runs: Iterable[Run]) -> SearchSpace:
     """
     runs = list(runs)
     unstated = any(not run.recompute for run in runs)
-    virtual = any(run.interleave > 1 for run in runs)
-    named = {run.schedule for run in runs} | {"1f1b"}
+    virtual = any(run.point.interleave > 1 for run in runs)
+    named = {run.point.schedule for run in runs} | {"1f1b"}
 
     def kept(every: tuple[int, ...], axis: str) -> tuple[int, ...]:
-        return every if any(getattr(run, axis) > 1 for run in runs) else (1,)
+        return every if any(getattr(run.point, axis) > 1 for run in runs) else (1,)
 
     def listed(every: tuple[str, ...], used: set[str]) -> tuple[str, ...]:
         return tuple(name for name in every if name in used) or every
@@ -255,9 +254,9 @@ def as_used(space: SearchSpace, runs: Iterable[Run]) -> SearchSpace:
         cp=kept(space.cp, "cp"),
         pp=kept(space.pp, "pp"),
         ep=kept(space.ep, "ep"),
-        etp=space.etp if any(run.etp != run.tp for run in runs) else (),
-        sp=tuple(sorted({run.sp and run.tp > 1 for run in runs} | {False})),
-        zero=tuple(zero for zero in space.zero if zero in {run.zero for run in runs}),
+        etp=space.etp if any(run.point.etp != run.point.tp for run in runs) else (),
+        sp=tuple(sorted({run.point.sp and run.point.tp > 1 for run in runs} | {False})),
+        zero=tuple(zero for zero in space.zero if zero in {run.point.zero for run in runs}),
         recompute=space.recompute
         if unstated
         else listed(space.recompute, {run.recompute for run in runs}),

@@ -30,7 +30,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 
 from nest_core.calibration.training.machines import accelerator_of, machine_of
-from nest_core.calibration.training.posterior import knowledge_of, slopes_of
+from nest_core.calibration.training.predict import knowledge_of, slopes_of
 from nest_core.calibration.training.runs import MeasuredRow, Run
 from nest_core.documents.errors import InputError
 from nest_core.hardware.posterior import PARAMETERS, Effect, Posterior

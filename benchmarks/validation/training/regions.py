@@ -211,7 +211,7 @@ REPORTED = (
     Region(
         "Megatron-LM across nodes, TP 16",
         0.20,
-        lambda p: _vtrain(p) and _nodes(p) > 1 and p.run.tp == 16,
+        lambda p: _vtrain(p) and _nodes(p) > 1 and p.run.point.tp == 16,
     ),
     Region("Megatron-LM, one node of A100", 0.06, lambda p: _vtrain(p) and _nodes(p) == 1),
     Region(
@@ -296,7 +296,7 @@ def _score(region: Region, items: Sequence[Prediction]) -> Score:
 def cell_of(prediction: Prediction) -> tuple[str, str, str, str, str]:
     """The cell of a run."""
     run = prediction.run
-    kind = kind_of(run.zero, run.pp)
+    kind = kind_of(run.point.zero, run.point.pp)
     return cell(_name(prediction), kind, run.experts, run.precision, _nodes(prediction) == 1)
 
 

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import re
 
-from nest_core.calibration.logs.megatron import number
-from nest_core.calibration.logs.report import LogReader, LogReport
+from nest_core.calibration.logs.report import LogReader, number
 from nest_core.documents.units import GIB
 
 __all__ = ["DeepspeedReader"]
@@ -25,13 +24,7 @@ _STEP = re.compile(
 )
 _SETTING = re.compile(r"\[config\.py:\d+:print\] {1,3}([a-z]\w*) (?:\.+|) ?(\S+)\s*$")
 _VERSION = re.compile(r"DeepSpeed info: version=([\w.+]{1,30})")
-PLAN = (
-    "train_batch_size",
-    "train_micro_batch_size_per_gpu",
-    "world_size",
-    "zero_optimization_stage",
-)
-_SETTINGS = (*PLAN, "gradient_accumulation_steps", "bfloat16_enabled", "fp16_enabled")
+_SETTINGS = ("gradient_accumulation_steps", "bfloat16_enabled", "fp16_enabled")
 
 
 class DeepspeedReader(LogReader):
@@ -39,6 +32,12 @@ class DeepspeedReader(LogReader):
 
     framework = "DeepSpeed"
     per = "sample"
+    plan = (
+        "train_batch_size",
+        "train_micro_batch_size_per_gpu",
+        "world_size",
+        "zero_optimization_stage",
+    )
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,27 +46,19 @@ class DeepspeedReader(LogReader):
     def line(self, text: str) -> None:
         """Take what a line says, if it is one of this printer's."""
         if "SamplesPerSec=" in text and (match := _STEP.search(text)):
-            samples, gibibytes = number(match[2] or ""), number(match[3] or "")
+            samples = number(match[2])
             self._step(int(match[1]), samples and 1.0 / samples)
-            self._report.add_memory("allocated", gibibytes and gibibytes * GIB)
+            self.add_memory("allocated", number(match[3]), GIB)
         elif "config.py" in text and (match := _SETTING.search(text)):
-            if match[1] in _SETTINGS:
+            if match[1] in (*self.plan, *_SETTINGS):
                 self._dump[match[1]] = match[2]
             if match[1] == "zero_optimization_stage":  # the last of those that matter
-                self._close()
+                self.end()
         elif "version=" in text and (match := _VERSION.search(text)):
-            self._report.framework = f"DeepSpeed {match[1]}"
+            self.framework = f"DeepSpeed {match[1]}"
 
-    def report(self) -> LogReport:
-        """Return all that the lines say."""
-        self._close()
-        return self._report
-
-    def _close(self) -> None:
+    def end(self) -> None:
+        """End a configuration, if one has begun."""
         if self._dump:
-            self._report.settings |= self._dump
-            plan = {name: self._dump.get(name, "") for name in PLAN}
-            if plan not in self._report.runs:
-                self._report.runs.append(plan)
-            self._restart()
+            self._configured(self._dump)
         self._dump = {}

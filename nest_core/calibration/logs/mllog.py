@@ -19,8 +19,7 @@ from collections.abc import Mapping
 from statistics import median
 from typing import Any
 
-from nest_core.calibration.logs.report import MAX_STEPS, LogReader, LogReport
-from nest_core.calibration.logs.steps import WARM_UP, PrintedStep
+from nest_core.calibration.logs.report import MAX_STEPS, WARM_UP, LogReader, PrintedStep
 from nest_core.documents.units import GIB
 
 __all__ = ["MllogReader"]
@@ -50,9 +49,9 @@ class MllogReader(LogReader):
 
     def __init__(self) -> None:
         super().__init__()
-        self._before: tuple[float, float] | None = None
+        self._previous: tuple[float, float] | None = None
         self._between: list[PrintedStep] = []
-        self._told: list[PrintedStep] = []
+        self._averages: list[PrintedStep] = []
         self._rates: list[float] = []
 
     def line(self, text: str) -> None:
@@ -67,59 +66,59 @@ class MllogReader(LogReader):
         if isinstance(event, dict) and isinstance(event.get("key"), str):
             self._event(event["key"], event.get("value"), event)
 
-    def report(self) -> LogReport:
-        """Return all that the lines say."""
-        report, batch = self._report, _figure(self._report.settings.get("global_batch_size"))
-        steps = self._between if len(self._between) >= len(self._told) // 2 else self._told
+    def end(self) -> None:
+        """Take for steps what the printed events tell best."""
+        batch = _figure(self.settings.get("global_batch_size"))
+        self.steps = steps = (
+            self._between if len(self._between) >= len(self._averages) // 2 else self._averages
+        )
         if not steps and batch:
-            steps = [
+            self.steps = [
                 PrintedStep(0, WARM_UP * number, batch / rate)
                 for number, rate in enumerate(self._rates)
             ]
-        if batch and steps is self._between and _counts_samples(steps, self._told, batch):
-            steps = [
+        elif batch and steps is self._between and _counts_samples(steps, self._averages, batch):
+            self.steps = [
                 PrintedStep(step.block, step.number // int(batch), step.seconds * batch)
                 for step in steps
             ]
-        report.steps = steps
-        return report
 
     def _event(self, key: str, value: Any, event: Mapping[str, Any]) -> None:
         metadata = event.get("metadata")
         details = metadata if isinstance(metadata, dict) else {}
         self._block += key in _PARTING
         if key == "run_start":
-            self._report.runs.append({"run_start": str(event.get("time_ms"))})
+            self.runs.append({"run_start": str(event.get("time_ms"))})
         if key in _SAID and isinstance(value, int | float) and not isinstance(value, bool):
-            self._report.settings[key] = f"{value:g}" if value < 1e6 else str(int(value))
+            self.settings[key] = f"{value:g}" if value < 1e6 else str(int(value))
         elif key == "submission_benchmark" and isinstance(value, str):
-            self._report.settings["model"] = value
+            self.settings["model"] = value
             if value in _SEQUENCES:
-                self._report.settings.setdefault("seq_length", _SEQUENCES[value])
+                self.settings.setdefault("seq_length", _SEQUENCES[value])
         elif key == "submission_platform" and isinstance(value, str):
             match = _PLATFORM.search(value)
-            self._report.device = match[2] if match else value
+            self.device = match[2] if match else value
         elif key == "tracked_stats" and isinstance(value, dict):
             self._stats(value, details, _figure(event.get("time_ms")))
 
     def _stats(self, value: Mapping[str, Any], details: Mapping[str, Any], now: float) -> None:
-        if len(self._told) + len(self._between) + len(self._rates) > MAX_STEPS:
+        if len(self._averages) + len(self._between) + len(self._rates) > MAX_STEPS:
             return
-        self._report.add_memory("allocated", _figure(value.get("max_memory_usage")) * GIB)
+        self.add_memory("allocated", _figure(value.get("max_memory_usage")) * GIB)
         step, step_time = (
             _figure(details.get("step"), zero=True),
             _figure(value.get("train_step_time")),
         )
         if "step" not in details:
             if step_time:
-                self._told.append(PrintedStep(0, WARM_UP * len(self._told), step_time))
+                self._averages.append(PrintedStep(0, WARM_UP * len(self._averages), step_time))
         elif step_time or "reduced_train_loss" in value or "train_loss" in value:
             if step_time:
-                self._told.append(PrintedStep(self._block, int(step), step_time))
-            if self._before and now > self._before[0] and step > self._before[1]:
-                seconds = (now - self._before[0]) / 1e3 / (step - self._before[1])
+                self._averages.append(PrintedStep(self._block, int(step), step_time))
+            if self._previous and now > self._previous[0] and step > self._previous[1]:
+                seconds = (now - self._previous[0]) / 1e3 / (step - self._previous[1])
                 self._between.append(PrintedStep(self._block, int(step), seconds))
-            self._before = now, step
+            self._previous = now, step
         if rate := _figure(value.get("throughput")):
             self._rates.append(rate)
 

@@ -1,29 +1,125 @@
-"""What a reader hands back: settings in the framework's own words, steps and memory."""
+"""What a reader hands back, and the steady step of a log.
+
+The steady step of a log: the median after warm-up, without what is no step alone.
+
+A log comes in blocks: from the start, from every restart, and where a printer times what lies
+between its lines, from every evaluation. The first steps of a block compile, allocate and fill
+caches. What takes `FAR` times as long as the median, or as little, is an evaluation, a checkpoint
+or a line that is broken.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from statistics import median, median_low
 from typing import Literal
 
-from nest_core.calibration.logs.steps import PrintedStep
+__all__ = ["MAX_STEPS", "LogReader", "PrintedStep", "Steady", "number", "steady_of"]
 
-__all__ = ["MAX_STEPS", "LogReader", "LogReport"]
+WARM_UP = 3
+"""Steps at the start of a block that are never counted, nor the first line of one."""
+
+MIN_LINES = 2
+"""Lines of steady steps: one alone tells nothing of the others."""
+
+FAR = 1.5
 
 
-Per = Literal["step", "sample", "token"]
+@dataclass(frozen=True, slots=True)
+class PrintedStep:
+    """A line that tells how long a step takes.
+
+    Parameters
+    ----------
+    block : int
+    number : int
+        The step, or the last of those whose mean this is.
+    seconds : float
+    batch : int
+        Sequences; 0 where the line does not tell.
+    """
+
+    block: int
+    number: int
+    seconds: float
+    batch: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Steady:
+    """A step of a run that is warm.
+
+    Parameters
+    ----------
+    seconds : float
+    used, warm_up, aside : int
+        Lines: counted; of warm-up; left out because they are far from the others, or of another
+        batch.
+    batch : int
+        That most of the lines have; 0 where they do not tell.
+    """
+
+    seconds: float
+    used: int
+    warm_up: int
+    aside: int
+    batch: int
+
+
+def steady_of(steps: Sequence[PrintedStep], batch: int = 0) -> Steady | None:
+    """Return the steady step; None where warm-up is all there is, or one line beside it.
+
+    Parameters
+    ----------
+    steps : sequence of PrintedStep
+    batch : int
+        Sequences per step where something else tells; lines of others are of a ramp.
+
+    Examples
+    --------
+    >>> times = [9.0, 2.0, 1.1, 1.0, 1.02, 1.0, 7.0, 1.0]
+    >>> steady_of([PrintedStep(0, number, time) for number, time in enumerate(times)])
+    Steady(seconds=1.0, used=4, warm_up=3, aside=1, batch=0)
+    """
+    warm = [
+        step
+        for _, block in groupby(steps, key=lambda step: step.block)
+        for step in _after_warm_up(list(block))
+    ]
+    if len(warm) < MIN_LINES:
+        return None
+    counts = Counter(step.batch for step in warm)
+    batch = batch if batch in counts else counts.most_common(1)[0][0]
+    same = [step.seconds for step in warm if step.batch == batch]
+    middle = median_low(same)  # one of them, so that some are near
+    near = [seconds for seconds in same if middle / FAR <= seconds <= middle * FAR]
+    return Steady(median(near), len(near), len(steps) - len(warm), len(warm) - len(near), batch)
+
+
+def _after_warm_up(block: Sequence[PrintedStep]) -> list[PrintedStep]:
+    """Leave out lines whose mean reaches into the first steps of their block."""
+    gaps = sorted(b.number - a.number for a, b in pairwise(block))
+    usual = gaps[len(gaps) // 2] if gaps else 1
+    first = block[0].number
+    return [step for step in block[1:] if step.number - first >= max(usual, WARM_UP)]
+
 
 MAX_STEPS = 200_000
 """More would fill the memory and move no median."""
 
 
-@dataclass(slots=True)
-class LogReport:
-    """What a log says.
+class LogReader:
+    """Takes a log line by line and holds what it says; each printer has a reader of its own.
 
-    Parameters
+    Attributes
     ----------
     framework : str
+    per : {"step", "sample", "token"}
+        What the steps' seconds are for: a step, one sequence of its batch, or one token of a
+        device, for printers that give rates.
     settings : dict
         Settings, by the names that the framework prints, as text.
     steps : list of PrintedStep
@@ -38,45 +134,41 @@ class LogReport:
         The accelerator, where it is printed.
     unit : str
         Of a time that is in none that the printer has; empty where all are read.
-    per : {"step", "sample", "token"}
-        What the steps' seconds are for: a step, one sequence of its batch, or one token of a
-        device, for printers that give rates.
     """
 
-    framework: str
-    settings: dict[str, str] = field(default_factory=dict)
-    steps: list[PrintedStep] = field(default_factory=list)
-    memory_bytes: dict[str, float] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-    runs: list[Mapping[str, str]] = field(default_factory=list)
-    device: str = ""
-    unit: str = ""
-    per: Per = "step"
-
-    def add_memory(self, kind: str, amount: float | None) -> None:
-        """Note that a device held so many bytes, if it is a number."""
-        if amount:
-            self.memory_bytes[kind] = max(amount, self.memory_bytes.get(kind, 0.0))
-
-
-class LogReader:
-    """Takes a log line by line; each printer has a reader of its own."""
-
-    framework = ""
-    per: Per = "step"
+    framework = "launch"
+    per: Literal["step", "sample", "token"] = "step"
+    device = unit = ""
+    plan: tuple[str, ...] = ()
+    """Settings in which runs of one file must agree."""
 
     def __init__(self) -> None:
-        self._report = LogReport(self.framework, per=self.per)
-        self._block = 0
-        self._last = -1
+        self.settings: dict[str, str] = {}
+        self.steps: list[PrintedStep] = []
+        self.memory_bytes: dict[str, float] = {}
+        self.notes: list[str] = []
+        self.runs: list[Mapping[str, str]] = []
+        self._block, self._last = 0, -1
 
     def line(self, text: str) -> None:
         """Take what a line says, if it is one of this printer's."""
         raise NotImplementedError
 
-    def report(self) -> LogReport:
-        """Return all that the lines say."""
-        return self._report
+    def end(self) -> None:
+        """End the log, with what its last lines began."""
+
+    def add_memory(self, kind: str, amount: float | None, unit_bytes: float = 1.0) -> None:
+        """Note that a device held so many bytes, if it is a number."""
+        if amount:
+            self.memory_bytes[kind] = max(amount * unit_bytes, self.memory_bytes.get(kind, 0.0))
+
+    def _configured(self, settings: Mapping[str, str]) -> None:
+        """Take a printed configuration; what follows belongs to a new start."""
+        self.settings |= settings
+        plan = {name: settings.get(name, "") for name in self.plan}
+        if plan not in self.runs:
+            self.runs.append(plan)
+        self._restart()
 
     def _step(self, number: int, seconds: float | None, batch: int = 0) -> None:
         """Take a step, whose number falls after a restart; some print a line on several ranks.
@@ -84,11 +176,20 @@ class LogReader:
         The first `MAX_STEPS` are taken.
         """
         self._block += number < self._last
-        if seconds and number != self._last and len(self._report.steps) < MAX_STEPS:
-            self._report.steps.append(PrintedStep(self._block, number, seconds, batch))
+        if seconds and number != self._last and len(self.steps) < MAX_STEPS:
+            self.steps.append(PrintedStep(self._block, number, seconds, batch))
         self._last = number
 
     def _restart(self) -> None:
         """Begin another block, as a new start does once steps were printed."""
-        if self._report.steps:
+        if self.steps:
             self._block, self._last = self._block + 1, -1
+
+
+def number(text: str | None) -> float | None:
+    """Return a positive number; None for what two lines made of one another, and for nothing."""
+    try:
+        value = float(text or "")
+    except ValueError:
+        return None
+    return value if 0 < value < 1e15 else None

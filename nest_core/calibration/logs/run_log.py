@@ -12,16 +12,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from nest_core.calibration.logs.bridge import BridgeReader
 from nest_core.calibration.logs.deepspeed import DeepspeedReader
 from nest_core.calibration.logs.launch import said_in
-from nest_core.calibration.logs.megatron import MegatronReader
+from nest_core.calibration.logs.megatron import BridgeReader, MegatronReader, NemoReader
 from nest_core.calibration.logs.mllog import MllogReader
-from nest_core.calibration.logs.models import model_columns
-from nest_core.calibration.logs.nemo import NemoReader
-from nest_core.calibration.logs.report import LogReader, LogReport
-from nest_core.calibration.logs.settings import columns_of
-from nest_core.calibration.logs.steps import Steady, steady_of
+from nest_core.calibration.logs.report import LogReader, Steady, steady_of
+from nest_core.calibration.logs.settings import columns_of, model_columns
 from nest_core.calibration.logs.torchtitan import TorchtitanReader
 from nest_core.calibration.training.machines import machine_of
 from nest_core.calibration.training.reading import row_of
@@ -79,6 +75,14 @@ NEEDED = (
 
 DEGREES = frozenset(("tp", "pp", "cp", "ep", "dp"))
 """Who states one of these states a plan: those that are left out are 1."""
+
+
+_MEMORY = {
+    "allocated": "memory max allocated",
+    "reserved": "memory max reserved",
+    "device": "memory as nvidia-smi shows it",
+}
+"""Kinds of printed memory, the surest first, and the words of column ``notes``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,13 +160,10 @@ def read_command(command: str, given: RunFacts) -> Printed:
     InputError
         If it does not say enough, or contradicts itself.
     """
-    name = "the launch command"
-    report = LogReport("launch")
+    name, report = "the launch command", LogReader()
     cells, stated = _settings(report, replace(given, launch=command), name)
-    assumed = _complete(cells, report, name)
-    _check_devices(cells, given, name)
-    cells |= {"source": "launch command", "model": cells.get("model") or "own model"}
-    return _printed(cells, name, _only(given, stated), assumed)
+    cells["source"] = "launch command"
+    return _printed(cells, report, name, given, stated)
 
 
 def read_lines(lines: Iterable[str], name: str, given: RunFacts) -> Printed:
@@ -180,8 +181,16 @@ def read_lines(lines: Iterable[str], name: str, given: RunFacts) -> Printed:
         text = _plain_line(line)
         for reader in readers:
             reader.line(text)
-    report = _printer([reader.report() for reader in readers], name)
-    if _differ(report.runs):
+    for reader in readers:
+        reader.end()
+    report = _printer(readers, name)
+    first_values: dict[str, str] = {}  # a configuration may have lost a line
+    if any(
+        first_values.setdefault(setting, value) != value
+        for run in report.runs
+        for setting, value in run.items()
+        if value
+    ):
         raise InputError(
             name, "must hold one run", f"{len(report.runs)} runs that differ", "split the file"
         )
@@ -203,17 +212,19 @@ def read_lines(lines: Iterable[str], name: str, given: RunFacts) -> Printed:
             f"of {steady.batch}",
             "let the ramp end, or correct --launch",
         )
+    return _printed(cells, report, name, given, stated, steady)
+
+
+def _printed(
+    cells: dict[str, str],
+    report: LogReader,
+    name: str,
+    given: RunFacts,
+    stated: Collection[str],
+    steady: Steady | None = None,
+) -> Printed:
+    """Return the run of columns, once they are completed and checked, with what was measured."""
     assumed = _complete(cells, report, name)
-    _check_devices(cells, given, name)
-    cells |= _measured(report, steady, cells)
-    return _printed(cells, name, _only(given, stated), assumed)
-
-
-def _only(given: RunFacts, stated: Collection[str]) -> tuple[str, ...]:
-    return tuple(column for column in given.columns if column not in stated)
-
-
-def _check_devices(cells: Mapping[str, str], given: RunFacts, name: str) -> None:
     if 0 < given.devices < int(cells["gpus"]):
         raise InputError(
             name,
@@ -221,20 +232,19 @@ def _check_devices(cells: Mapping[str, str], given: RunFacts, name: str) -> None
             f"of one on {cells['gpus']}",
             "name the fabric that it ran on",
         )
-
-
-def _printed(
-    cells: dict[str, str], name: str, given: tuple[str, ...], assumed: tuple[str, ...]
-) -> Printed:
+    cells["model"] = cells.get("model") or "own model"
+    if steady:
+        cells |= _measured(report, steady, cells)
+    only_given = tuple(column for column in given.columns if column not in stated)
     try:
-        return Printed(cells, row_of(cells, name), given, assumed)
+        return Printed(cells, row_of(cells, name), only_given, assumed)
     except Unusable as error:
         raise InputError(
             name, f"must describe a run (it {error})", "no whole one", "correct --launch"
         ) from error
 
 
-def _printer(reports: Sequence[LogReport], name: str) -> LogReport:
+def _printer(reports: Sequence[LogReader], name: str) -> LogReader:
     """Return what the framework itself printed, with settings of those that run inside it."""
     printers = [report for report in reports if report.steps]
     if not printers:
@@ -270,31 +280,16 @@ def _printer(reports: Sequence[LogReport], name: str) -> LogReport:
         if other is not first and _base(other) in companions:
             first.settings = other.settings | first.settings
             first.memory_bytes = other.memory_bytes | first.memory_bytes
-            first.notes += [note for note in (*other.notes, *_inside(other)) if note]
+            first.notes += other.notes + ([other.framework] if other.settings else [])
     return first
 
 
-def _differ(runs: Sequence[Mapping[str, str]]) -> bool:
-    """Return whether configurations say two things of one setting; one may have lost a line."""
-    first_values: dict[str, str] = {}
-    return any(
-        first_values.setdefault(name, value) != value
-        for run in runs
-        for name, value in run.items()
-        if value
-    )
-
-
-def _base(report: LogReport) -> str:
+def _base(report: LogReader) -> str:
     return report.framework.partition(" ")[0]
 
 
-def _inside(report: LogReport) -> tuple[str, ...]:
-    return (report.framework,) if report.settings else ()
-
-
 def _settings(
-    report: LogReport, given: RunFacts, name: str
+    report: LogReader, given: RunFacts, name: str
 ) -> tuple[dict[str, str], Collection[str]]:
     """Columns of the configuration, each from the surest of those who say it; and which of them
     log, command or a model's name say.
@@ -349,7 +344,7 @@ def _check_device(printed: str, given: RunFacts, name: str) -> None:
         )
 
 
-def _complete(cells: dict[str, str], report: LogReport, name: str) -> tuple[str, ...]:
+def _complete(cells: dict[str, str], report: LogReader, name: str) -> tuple[str, ...]:
     """Fill in what follows from other columns or is usual, and check that nothing is missing or
     contradicts; columns whose usual value was taken.
 
@@ -395,7 +390,7 @@ def _complete(cells: dict[str, str], report: LogReport, name: str) -> tuple[str,
     return assumed
 
 
-def _measured(report: LogReport, steady: Steady, cells: Mapping[str, str]) -> dict[str, str]:
+def _measured(report: LogReader, steady: Steady, cells: Mapping[str, str]) -> dict[str, str]:
     """Return columns of what came of the run, and where they are from."""
     batch, devices = int(cells["global_batch_seqs"]), int(cells["gpus"])
     scale = {"step": 1.0, "sample": batch, "token": batch * int(cells["seq_len"]) / devices}
@@ -403,19 +398,13 @@ def _measured(report: LogReport, steady: Steady, cells: Mapping[str, str]) -> di
     notes = [cells["notes"], f"median of {steady.used} printed steps, {left_out}"]
     columns = {
         "source": f"own run, {report.framework}",
-        "model": cells.get("model") or "own model",
         "iter_time_s": f"{steady.seconds * scale[report.per]:.6g}",
         "iter_time_basis": "log",
     }
-    for kind, words in (
-        ("allocated", "memory max allocated"),
-        ("reserved", "memory max reserved"),
-        ("device", "memory as nvidia-smi shows it"),
-    ):
-        if kind in report.memory_bytes:
-            columns["mem_GB_per_gpu"] = f"{report.memory_bytes[kind] / GB:.6g}"
-            notes.append(words)
-            break
+    kind = next((kind for kind in _MEMORY if kind in report.memory_bytes), "")
+    if kind:
+        columns["mem_GB_per_gpu"] = f"{report.memory_bytes[kind] / GB:.6g}"
+        notes.append(_MEMORY[kind])
     notes.append(report.framework)
     return columns | {"notes": "; ".join(filter(None, notes))}
 

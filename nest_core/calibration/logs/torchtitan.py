@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import re
 
-from nest_core.calibration.logs.megatron import number
-from nest_core.calibration.logs.report import LogReader
+from nest_core.calibration.logs.report import LogReader, number
 from nest_core.documents.units import GIB
 
 __all__ = ["TorchtitanReader"]
@@ -57,7 +56,7 @@ class TorchtitanReader(LogReader):
 
     def line(self, text: str) -> None:
         """Take what a line says, if it is one of this printer's."""
-        settings, notes = self._report.settings, self._report.notes
+        settings, notes = self.settings, self.notes
         if "step:" in text:
             if match := _STEP.search(text):
                 self._rate(int(match[1]), match[2], match[3].replace(",", ""))
@@ -66,7 +65,7 @@ class TorchtitanReader(LogReader):
         elif match := _MESH.search(text):
             self._mesh(match[1], match[2])
         elif match := _CAPACITY.search(text):
-            self._report.device = match[1]
+            self.device = match[1]
         elif match := _START.search(text):
             names = ("local_batch_size", "global_batch_size", "seq_len")
             settings |= {
@@ -86,10 +85,10 @@ class TorchtitanReader(LogReader):
             settings["fp8_recipe"] = "rowwise" if "rowwise" in text else "tensorwise"
 
     def _rate(self, number_of_step: int, memory: str, rate: str) -> None:
-        tokens, gibibytes = number(rate), number(memory)
+        tokens = number(rate)
         if number_of_step > self._last:  # ranks print one behind another
             self._step(number_of_step, tokens and 1.0 / tokens)
-        self._report.add_memory("reserved", gibibytes and gibibytes * GIB)
+        self.add_memory("reserved", number(memory), GIB)
 
     def _mesh(self, names: str, sizes: str) -> None:
         axes = re.findall(r"\w+", names)
@@ -99,6 +98,6 @@ class TorchtitanReader(LogReader):
         plan = dict.fromkeys(_AXES.values(), "1")
         plan |= {_AXES[axis]: degree for axis, degree in zip(axes, degrees, strict=True)}
         del plan["expert_parallel_degree"]  # meshes name it otherwise
-        self._report.settings |= plan
-        if plan not in self._report.runs:
-            self._report.runs.append(plan)
+        self.settings |= plan
+        if plan not in self.runs:
+            self.runs.append(plan)

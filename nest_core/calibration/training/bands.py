@@ -9,6 +9,12 @@ factor of two of what was measured; else it has none.
 
 With a band of ``p10`` to ``p90``, a predicted time ``t`` stands for measured ones between
 ``t / (1 + p90)`` and ``t / (1 + p10)`` in four runs of five.
+
+What settings were worth where they were measured, as shipped.
+
+``presets/validation/settings.toml`` holds for every effect the least and the largest ratio of
+throughputs with a setting over without; ``benchmarks/validation`` writes it from published
+experiments.
 """
 
 from __future__ import annotations
@@ -17,19 +23,31 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from nest_core.calibration.training.machines import machine_of
 from nest_core.costs import Plan
 from nest_core.documents.errors import InputError
 from nest_core.documents.presets import kept_per_edition, load_toml, preset_path
 from nest_core.workload import Model
 
-__all__ = ["MARGIN", "ErrorBand", "band_of", "cell", "kind_of", "load_bands"]
-
+__all__ = [
+    "MARGIN",
+    "ErrorBand",
+    "Setting",
+    "band_of",
+    "cell",
+    "kind_of",
+    "load_bands",
+    "load_settings",
+    "read_bands",
+    "read_settings",
+]
 
 MARGIN = 2.0
 """How far outside the measured sizes a scenario may lie."""
 
-PATH = ("validation", "regions.toml")
+PATH = ("validation", "settings.toml")
 
 Span = tuple[float, float]
 
@@ -121,30 +139,14 @@ def band_of(
 
 @kept_per_edition(1)
 def load_bands() -> tuple[ErrorBand, ...]:
-    """Return the shipped bands; none where the file is missing."""
-    path = preset_path(*PATH)
-    if not path.is_file():
-        return ()
-    return tuple(_band(entry) for entry in load_toml(path).get("region", ()))
+    """Return the shipped bands."""
+    return read_bands(load_toml(preset_path("validation", "regions.toml")))
 
 
-def _band(entry: Mapping[str, Any]) -> ErrorBand:
-    place = tuple(map(str, entry["cell"]))
-    names = ("devices", "parameters", "tokens", "tp", "pp")
-    spans = (tuple(map(float, entry[name])) for name in names)
-    devices, parameters, tokens, tp, pp = ((low, high) for low, high in spans)
-    return ErrorBand(
-        ", ".join(place),
-        place,
-        int(entry["n"]),
-        float(entry["p10"]),
-        float(entry["p90"]),
-        float(entry["mape"]),
-        devices,
-        parameters,
-        tokens,
-        tp,
-        pp,
+def read_bands(document: Mapping[str, Any]) -> tuple[ErrorBand, ...]:
+    """Return the bands of a file of the shipped form."""
+    return TypeAdapter(tuple[ErrorBand, ...]).validate_python(
+        [{**entry, "region": ", ".join(entry["cell"])} for entry in document.get("region", ())]
     )
 
 
@@ -163,4 +165,54 @@ def cell(
         "dense" if experts == 1 else "mixture of experts",
         {"fp8": "8 bits", "int8": "8 bits", "nvfp4": "4 bits"}.get(precision, "16 bits"),
         "one node" if one_node else "several nodes",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """An effect, measured.
+
+    Parameters
+    ----------
+    name, key : str
+        The setting in words, and the dotted key of the field that offers it; empty: no file has
+        one.
+    ratios : (float, float) or None
+        Least and largest throughput with it over without, of experiments that say all of their
+        plan; None: there are none.
+    n, clean : int
+        How many those are, and how many of them changed one setting alone.
+    others : (float, float) or None
+        Likewise, of experiments that leave out a part of their plan.
+    n_others : int
+    memory : (float, float) or None
+        Least and largest memory with it over without, of all experiments that print it.
+    groups : tuple of str
+        Of the experiments.
+    """
+
+    name: str
+    key: str
+    ratios: Span | None
+    n: int
+    clean: int
+    others: Span | None
+    n_others: int
+    memory: Span | None
+    groups: tuple[str, ...]
+
+
+@kept_per_edition(1)
+def load_settings() -> tuple[Setting, ...]:
+    """Return the shipped settings."""
+    return read_settings(load_toml(preset_path(*PATH)))
+
+
+def read_settings(document: Mapping[str, Any]) -> tuple[Setting, ...]:
+    """Return the settings of a file of the shipped form."""
+    return TypeAdapter(tuple[Setting, ...]).validate_python(
+        [
+            {"ratios": None, "others": None, "memory": None, **entry}
+            for entry in document.get("setting", ())
+        ]
     )

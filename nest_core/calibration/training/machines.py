@@ -123,9 +123,10 @@ def _together(run: Run) -> tuple[int, ...]:
 
     Tensor groups, then wider ones.
     """
-    inner = run.tp * run.cp
-    ahead = run.order.index("pp") < run.order.index("dp")
-    return run.tp, inner, run.tp * max(run.cp, run.ep), inner * run.pp if ahead else inner
+    point = run.point
+    inner = point.tp * point.cp
+    ahead = point.order.index("pp") < point.order.index("dp")
+    return point.tp, inner, point.tp * max(point.cp, point.ep), inner * point.pp if ahead else inner
 
 
 def _node_sizes(devices: int, per_node: int, together: Sequence[int] = (1,)) -> tuple[int, ...]:

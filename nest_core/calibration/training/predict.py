@@ -13,12 +13,21 @@ same for all rows:
 * FSDP under a pipeline sends once per iteration, or as its stack does (`_zero`);
 * experts are balanced; their slots are padded where the notes name a capacity;
 * tokens are sent once per expert, or as the library does that the notes name (DeepEP, HybridEP).
+
+How widely a predicted training time spreads under the posterior of measured runs.
+
+``presets/validation/posterior.toml`` holds what measured runs say of kernels, links and software
+(`nest_core.hardware.posterior`); it is fitted by ``benchmarks/validation``. A prediction is
+linearised at the posterior's centre, in the logarithms of time and of the factors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
 
 from nest_core.calibration.training.architectures import model_of
 from nest_core.calibration.training.machines import accelerator_of, fabric_of, network_of
@@ -30,17 +39,29 @@ from nest_core.calibration.training.runs import (
     Unread,
     counted_bytes,
 )
-from nest_core.costs import RECOMPUTE, Plan, Point, Problem, Report, price
+from nest_core.costs import RECOMPUTE, Plan, Problem, Report, price
 from nest_core.costs.parse import even_cuts
 from nest_core.costs.shapes import PlanShape, shape_of
 from nest_core.documents.errors import InputError
 from nest_core.hardware import Accelerator
 from nest_core.hardware.collectives import Curve
 from nest_core.hardware.collectives.library import REDUCING
+from nest_core.hardware.posterior import PARAMETERS, Knowledge, Posterior
 from nest_core.hardware.stacks import Stack, load_stack, under
 from nest_core.scenario.job import Job
 
-__all__ = ["Prediction", "job_of", "plan_of", "predict", "predict_rows", "problem_of", "stack_of"]
+__all__ = [
+    "Prediction",
+    "job_of",
+    "knowledge_of",
+    "plan_of",
+    "predict",
+    "predict_rows",
+    "problem_of",
+    "slopes_of",
+    "spread",
+    "stack_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,57 +212,37 @@ def stack_of(run: Run) -> Stack:
 
 def plan_of(run: Run, layers: int, recompute: str) -> Plan:
     """Return degrees, schedule and cuts of a run."""
-    if run.schedule == "zero-bubble":
+    point = run.point
+    if point.schedule == "zero-bubble":
         raise InputError(
             "schedule",
             "must be 1F1B, plain or interleaved, ZB-H1, ZB-1p or ZB-2p",
             "zero-bubble",
             "leave the row out",
         )
-    point = Point(
-        tp=run.tp,
-        sp=run.sp and run.tp > 1,
-        dp=run.dp,
-        pp=run.pp,
-        micro_batch=run.micro_batch,
-        zero=_zero(run),
-        order=run.order,
-        cp=run.cp,
-        ep=run.ep,
-        etp=run.etp,
-        schedule=run.schedule,
-        interleave=run.interleave,
-    )
-    return Plan(point, _cuts(run, layers), (recompute,) * run.pp)
+    zero = point.zero
+    if run.framework == "fsdp" and point.pp > 1:
+        # FSDP keeps its weights gathered from micro-batch to micro-batch, and its gradients whole,
+        # so that it sends once per iteration, as ZeRO 1 does; a stack may shard gradients too.
+        zero = 2 if load_stack(run.stack).sharded_gradients else 1
+    acting = replace(point, sp=point.sp and point.tp > 1, zero=zero)
+    cuts = _cuts(layers, point.pp * point.interleave, run.embedding_stage)
+    return Plan(acting, cuts, (recompute,) * point.pp)
 
 
-def _zero(run: Run) -> int:
-    """Return the ZeRO stage whose traffic a run has.
+def _cuts(layers: int, virtual_stages: int, embedding_stage: bool) -> tuple[int, ...]:
+    """Return first layers of the virtual stages; embedding and head are layers 0 and the last.
 
-    Under a pipeline FSDP keeps its weights gathered from micro-batch to micro-batch, and its
-    gradients whole, so that it sends once per iteration, as ZeRO 1 does. Where its stack shards
-    gradients there too, it is ZeRO 2.
-    """
-    if run.framework == "fsdp" and run.pp > 1:
-        return 2 if load_stack(run.stack).sharded_gradients else 1
-    return run.zero
-
-
-def _cuts(run: Run, layers: int) -> tuple[int, ...]:
-    """First layers of the virtual stages; embedding and head are layers 0 and ``layers - 1``.
+    Both count as layers where a row says so, or where nothing else divides them evenly.
 
     Examples
     --------
-    >>> from types import SimpleNamespace
-    >>> _cuts(SimpleNamespace(pp=4, interleave=1, embedding_stage=False), 16)  # 14 blocks
+    >>> _cuts(16, 4, False)  # 14 blocks
     (0, 4, 8, 12, 16)
     """
-    virtual_stages = run.pp * run.interleave
     counted = layers % virtual_stages == 0 and (layers - 2) % virtual_stages != 0
-    if virtual_stages > 1 and (counted or (run.embedding_stage and layers >= virtual_stages)):
-        return tuple(
-            virtual_stage * layers // virtual_stages for virtual_stage in range(virtual_stages + 1)
-        )
+    if virtual_stages > 1 and (counted or (embedding_stage and layers >= virtual_stages)):
+        return tuple(stage * layers // virtual_stages for stage in range(virtual_stages + 1))
     return even_cuts(layers, virtual_stages)
 
 
@@ -305,3 +306,49 @@ def problem_of(
 ) -> Problem:
     """Return the problem of a run on its own nodes; parameters and errors are those of `job_of`."""
     return job_of(run, accelerator, factors, curves).problem_on(network_of(fabric_of(run)))
+
+
+FloatArray = npt.NDArray[np.float64]
+
+
+STEP = 0.05
+"""Of a logarithm, for derivatives."""
+
+
+def spread(run: Run, posterior: Posterior, plan: Plan | None = None) -> float:
+    """Return the standard deviation of the logarithm of a run's time, for a source not seen yet.
+
+    Parameters
+    ----------
+    run, posterior
+    plan : Plan, optional
+        Another than the run's.
+    """
+    knowledge = knowledge_of(run, posterior)
+    _, slopes = slopes_of(run, knowledge, plan)
+    run_sd = knowledge.experts_sd if run.experts > 1 else knowledge.run_sd
+    return float(
+        np.sqrt(slopes @ knowledge.covariance @ slopes + knowledge.source_sd**2 + run_sd**2)
+    )
+
+
+def knowledge_of(run: Run, posterior: Posterior) -> Knowledge:
+    """Return what the posterior holds of a run's family, framework and stack."""
+    stack = load_stack(run.stack)
+    return posterior.of(accelerator_of(run.accelerator).family.name, stack.framework, stack.name)
+
+
+def slopes_of(run: Run, knowledge: Knowledge, plan: Plan | None = None) -> tuple[float, FloatArray]:
+    """Return the logarithm of a run's predicted time, and its slopes by those of the factors."""
+
+    def predicted(values: FloatArray) -> float:
+        factors = knowledge.factors(values)
+        if plan is None:
+            report = predict(run, factors=factors)
+        else:
+            report = price(problem_of(run, accelerator_of(run.accelerator), factors), plan)
+        return float(np.log(report.iteration_s))
+
+    here = predicted(knowledge.centre)
+    steps = STEP * np.eye(len(PARAMETERS))
+    return here, np.array([(here - predicted(knowledge.centre - step)) / STEP for step in steps])

@@ -26,7 +26,8 @@ from nest_core.calibration.training.cells import (
     stated,
 )
 from nest_core.calibration.training.machines import accelerator_of
-from nest_core.calibration.training.runs import ZERO_BUBBLE, Run, RunSchedule
+from nest_core.calibration.training.runs import Run
+from nest_core.costs import Point
 from nest_core.documents.errors import InputError
 from nest_core.documents.units import GB
 from nest_core.hardware.stacks import Stack, all_stacks, load_stack
@@ -131,11 +132,14 @@ def run_of(cells: Mapping[str, str], identity: str) -> Run:
         raise Unusable("states fp8 products scaled row by row, whose kernels and casts are unknown")
     hidden, heads = row.size("hidden"), row.size("heads")
     ffn = row.size("ffn_hidden", default=4 * hidden)
-    experts = _experts(row)
+    experts, top_k = _experts(row)
     devices = row.size("gpus", MAX_DEVICES)
-    degrees = _degrees(row, devices, experts[0])
+    degrees = _degrees(row, devices, experts)
     degrees["etp"] = _expert_tensor(notes, degrees)
-    schedule, interleave = _schedule(row, notes)
+    schedule = stated("schedule", notes)
+    interleave = row.size("vp_interleave", 1_000, default=2 if schedule == "interleaved" else 1)
+    if schedule in (None, "1f1b", "interleaved"):
+        schedule = "interleaved" if interleave > 1 else "1f1b"
     fsdp2 = "fsdp2" in row.text("dist_opt_or_zero").lower()
     batch = row.size("global_batch_seqs")
     stages = degrees["pp"] * interleave if fsdp2 else 1
@@ -148,6 +152,17 @@ def run_of(cells: Mapping[str, str], identity: str) -> Run:
     words = (row.text("dist_opt_or_zero"), notes, row.text("accelerator"))
     framework = decide(FRAMEWORKS, " ".join(words)) or "megatron"
     stack = _stack(row, framework)
+    local_batch = batch // degrees["dp"]
+    point = Point(
+        **degrees,
+        sp=row.yes("seq_parallel", False),
+        micro_batch=row.size("micro_batch", default=_micro_batch(local_batch, stages)),
+        zero=int(zero),
+        order=_order(row, notes),
+        schedule=schedule,
+        interleave=interleave,
+    )
+    sharp = row.text("sharp")  # says more of reduction by switches than the notes do
     facts = (
         "tied",
         "activation",
@@ -159,6 +174,8 @@ def run_of(cells: Mapping[str, str], identity: str) -> Run:
         "dispatch",
         "expert overlap",
     )
+    reduction = stated("in-network reduction", f"sharp: {sharp}" if sharp else notes)
+    more_facts = {"in-network reduction": reduction == "yes", "fsdp2": fsdp2}
     return Run(
         id=identity,
         source=row.text("source"),
@@ -171,41 +188,34 @@ def run_of(cells: Mapping[str, str], identity: str) -> Run:
         gated=row.yes("gated_mlp", ffn != 4 * hidden),
         vocabulary=row.size("vocab", default=51_200),
         sequence=row.size("seq_len"),
-        experts=experts[0],
-        top_k=experts[1],
+        experts=experts,
+        top_k=top_k,
         accelerator=row.text("accelerator"),
         devices=devices,
         per_node=row.size("gpus_per_node", MAX_DEVICES, default=0),
         intra_Bps=row.rate("intra_bw_GBps"),
         inter_Bps=row.rate("inter_bw_GBps_per_gpu"),
-        interleave=interleave,
-        micro_batch=row.size("micro_batch", default=_micro_batch(batch // degrees["dp"], stages)),
+        point=point,
         batch=batch,
-        sp=row.yes("seq_parallel", False),
         precision_name=row.text("precision"),
         precision=precision,
         optimizer=decide(OPTIMIZERS, row.text("precision")) or "adam",
         gradient_bytes=_gradient_bytes(row, notes, framework),
         recompute=recompute,
-        zero=int(zero),
         framework=framework,
         stack=stack.name,
         attention="flash" if stated("attention", notes) == "flash" else stack.attention,
-        schedule=schedule,
         embedding_stage=stated("embedding stage", notes) == "yes",
         overlap=_overlap(notes, stack, precision),
-        order=_order(row, notes),
         head_dim=_noted(r"head_dim (\d+)", notes),
         dense_layers=_noted(r"(\d+) dense \+", notes),
         facts=(
             *((fact, word) for fact in facts if (word := stated(fact, notes))),
-            *((("in-network reduction", "yes"),) if _reduces(row, notes) else ()),
-            *((("fsdp2", "yes"),) if fsdp2 else ()),
+            *((fact, "yes") for fact, holds in more_facts.items() if holds),
         ),
         quality=row.text("quality"),
         subset=row.text("set"),
         assumed=tuple(row.assumed),
-        **degrees,
     )
 
 
@@ -263,15 +273,6 @@ def _expert_tensor(notes: str, degrees: Mapping[str, int]) -> int:
     return max(fitting, default=tp)
 
 
-def _schedule(row: _Cells, notes: str) -> tuple[RunSchedule, int]:
-    schedule = stated("schedule", notes)
-    interleave = row.size("vp_interleave", 1_000, default=2 if schedule == "interleaved" else 1)
-    for delayed in ZERO_BUBBLE:
-        if schedule == delayed:
-            return delayed, interleave
-    return ("interleaved" if interleave > 1 else "1f1b"), interleave
-
-
 def _order(row: _Cells, notes: str) -> tuple[str, ...]:
     """Return along which axes ranks are numbered; Megatron-LM's where nothing is stated."""
     stated_order = row.text("rank_order")
@@ -327,12 +328,6 @@ def _stack(row: _Cells, framework: str) -> Stack:
     of_framework = [stack for stack in all_stacks() if stack.framework == framework]
     able = [stack for stack in of_framework if family in stack.families] or of_framework
     return next((stack for stack in able if stack.ran(words)), able[0])
-
-
-def _reduces(row: _Cells, notes: str) -> bool:
-    """Return whether switches between nodes reduce: what column ``sharp`` says, else the notes."""
-    cell = row.text("sharp")
-    return stated("in-network reduction", f"sharp: {cell}" if cell else notes) == "yes"
 
 
 def _noted(pattern: str, notes: str) -> int:

@@ -9,22 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from nest_core.costs import Memory
+from nest_core.costs import Memory, Point
 
 __all__ = [
     "MEMORY_KINDS",
-    "ZERO_BUBBLE",
     "MeasuredOutcome",
     "MeasuredRow",
     "Run",
-    "RunSchedule",
     "Unread",
     "counted_bytes",
 ]
-
-ZeroBubble = Literal["zb_h1", "zb_1p", "zb_2p", "zero-bubble"]
-RunSchedule = Literal["1f1b", "interleaved"] | ZeroBubble
-ZERO_BUBBLE: tuple[ZeroBubble, ...] = ("zb_h1", "zb_1p", "zb_2p", "zero-bubble")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,23 +38,20 @@ class Run:
         ``per_node`` 0: the accelerator's usual.
     intra_Bps, inter_Bps : float
         Per device and direction, inside and between nodes; 0: the accelerator's usual.
-    tp, pp, interleave, cp, ep, etp, dp, micro_batch, batch : int
-    sp : bool
+    point : Point
+        Degrees, micro-batch, ZeRO stage, schedule and order of ranks; its schedule is one of
+        `SCHEDULES`, or ``zero-bubble``: one that has no price.
+    batch : int
     precision : {"fp32", "tf32", "bf16", "fp16", "fp8", "int8", "nvfp4"}
     optimizer : {"adam", "adam_bf16"}
     gradient_bytes : float
         Per gradient element; 0: usual for the precision.
     recompute : str
         As `nest_core.workload.recomputation` spells it; empty: unstated.
-    zero : int
     framework : {"megatron", "fsdp", "deepspeed", "jax"}
     stack : str
         Of ``presets/stacks``: what software it ran.
     attention : {"flash", "unfused"}
-    schedule : {"1f1b", "interleaved", "zb_h1", "zb_1p", "zb_2p", "zero-bubble"}
-        The last: a zero-bubble schedule that has no price.
-    order : tuple of str
-        Axes along which ranks are numbered, innermost first.
     embedding_stage : bool
         Whether embedding and head count as a layer each where the pipeline is cut.
     overlap : tuple of bool
@@ -94,29 +85,18 @@ class Run:
     per_node: int
     intra_Bps: float
     inter_Bps: float
-    tp: int
-    pp: int
-    interleave: int
-    cp: int
-    ep: int
-    etp: int
-    dp: int
-    micro_batch: int
+    point: Point
     batch: int
-    sp: bool
     precision_name: str
     precision: str
     optimizer: str
     gradient_bytes: float
     recompute: str
-    zero: int
     framework: str
     stack: str
     attention: Literal["flash", "unfused"]
-    schedule: RunSchedule
     embedding_stage: bool
     overlap: tuple[bool, bool, bool]
-    order: tuple[str, ...] = ("tp", "cp", "dp", "pp")
     head_dim: int = 0
     dense_layers: int = 0
     facts: tuple[tuple[str, str], ...] = ()

@@ -14,10 +14,10 @@ import json
 from itertools import pairwise
 
 from nest_core.costs import Plan, Point, Report, state_bytes
-from nest_core.interop.exporters.host_mapping import HostMapping, host_mapping
 from nest_core.interop.exporters.values import (
     ExportFiles,
     ExportRefused,
+    HostMapping,
     check_launcher,
     check_order,
     check_plain_experts,
@@ -25,6 +25,7 @@ from nest_core.interop.exporters.values import (
     check_whole_batch,
     common_recomputation,
     header,
+    host_mapping,
     pipelined,
     refuse_first,
     refuse_if,

@@ -18,7 +18,6 @@ from collections.abc import Mapping
 
 from nest_core.costs import Plan, Report
 from nest_core.costs.megatron import SHARDING
-from nest_core.interop.exporters.host_mapping import host_mapping
 from nest_core.interop.exporters.megatron_core import (
     Value,
     architecture,
@@ -33,6 +32,7 @@ from nest_core.interop.exporters.values import (
     array,
     exports,
     header,
+    host_mapping,
     refuse_first,
     refuse_if,
     torchrun,

@@ -30,9 +30,9 @@ from collections.abc import Mapping
 from itertools import pairwise
 
 from nest_core.costs import Plan, Point
-from nest_core.interop.exporters.host_mapping import HostMapping
 from nest_core.interop.exporters.values import (
     ExportRefused,
+    HostMapping,
     agrees,
     check_launcher,
     check_order,

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 
 from nest_core.costs import Plan, Report
 from nest_core.costs.megatron import SHARDING
-from nest_core.interop.exporters.host_mapping import host_mapping
 from nest_core.interop.exporters.megatron_core import (
     Value,
     architecture,
@@ -22,7 +21,14 @@ from nest_core.interop.exporters.megatron_core import (
     stage_fields,
     swapped,
 )
-from nest_core.interop.exporters.values import ExportFiles, exports, header, refuse_if, torchrun
+from nest_core.interop.exporters.values import (
+    ExportFiles,
+    exports,
+    header,
+    host_mapping,
+    refuse_if,
+    torchrun,
+)
 from nest_core.network import collapse
 from nest_core.scenario import ScenarioValues
 

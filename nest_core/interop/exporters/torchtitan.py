@@ -20,7 +20,6 @@ from itertools import pairwise
 
 from nest_core.costs import Plan, Point, Report
 from nest_core.costs.schedules import DELAYS
-from nest_core.interop.exporters.host_mapping import host_mapping
 from nest_core.interop.exporters.values import (
     ExportFiles,
     ExportRefused,
@@ -31,6 +30,7 @@ from nest_core.interop.exporters.values import (
     check_whole_batch,
     common_recomputation,
     header,
+    host_mapping,
     pipelined,
     refuse_first,
     refuse_if,

@@ -2,7 +2,7 @@
 
 The presets hold the artifact's own layer figures, one entry per distinct layer; they expand to
 the same documents as the artifact's files, whose checks they pass. What the paper prints about
-them is not here (`nest_core.paper.settings`).
+them is not here (`nest_core.paper.reproduction`).
 
 References
 ----------

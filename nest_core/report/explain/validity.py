@@ -19,13 +19,14 @@ from dataclasses import dataclass
 from nest_core.calibration.training.bands import (
     MARGIN,
     ErrorBand,
+    Setting,
     band_of,
     cell,
     kind_of,
     load_bands,
+    load_settings,
 )
 from nest_core.calibration.training.machines import Machine, accelerator_of, machine_of
-from nest_core.calibration.training.settings import Setting, load_settings
 from nest_core.costs import Overlap, Plan
 from nest_core.costs.head_room import spread_of
 from nest_core.documents.errors import InputError

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from nest_core.calibration.acceptance.expected import Expected
-from nest_core.calibration.acceptance.scopes import RAIL
+from nest_core.calibration.acceptance.expected import RAIL, Expected
 from nest_core.calibration.acceptance.verdict import CommandOutcome, Verdict
 from nest_core.documents.units import GB, NOTHING
 

@@ -15,7 +15,7 @@ from plotly.subplots import make_subplots
 
 from nest_core.paper import Reproduction
 from nest_core.paper.cases import FIGURES, PLANNERS
-from nest_core.paper.settings import cluster_name, model_name
+from nest_core.paper.reproduction import cluster_name, model_name
 from nest_core.paper.topologies import affinity, network_of
 from nest_core.report.figures.levels import level_figure
 from nest_core.report.figures.levelwise import fall_figure

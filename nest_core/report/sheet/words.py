@@ -5,12 +5,13 @@ from __future__ import annotations
 from nest_core.bill.ownership import Owned
 from nest_core.bill.prices import PriceRange
 from nest_core.calibration.acceptance.expected import (
+    HOST,
+    RAIL,
     Expected,
     expected_of,
     library_alone,
     lowest_of_tiers,
 )
-from nest_core.calibration.acceptance.scopes import HOST, RAIL
 from nest_core.documents.errors import InputError
 from nest_core.documents.units import (
     GB,

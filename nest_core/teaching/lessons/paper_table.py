@@ -15,7 +15,7 @@ from nest_core.documents.units import from_gbps_bytes, humanise_seconds, percent
 from nest_core.paper.cases import FIGURES, PLANNERS, Cell, shipped_instance
 from nest_core.paper.published import Instance, StageOrder, evaluate, solve
 from nest_core.paper.published.costs import boundary_levels
-from nest_core.paper.settings import model_name, printed_rows
+from nest_core.paper.reproduction import model_name, printed_rows
 from nest_core.report.tables import Table
 from nest_core.teaching.lessons.figure import Given, LessonFigure
 from nest_core.teaching.lessons.lesson import Control, Formula, Reveal, Settings

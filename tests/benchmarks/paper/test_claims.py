@@ -11,7 +11,7 @@ from benchmarks.paper.iterations import mean_part
 from nest_core.paper.cases import Cell, shipped_instance
 from nest_core.paper.own import own_result, own_scenario
 from nest_core.paper.published import StageOrder, evaluate
-from nest_core.paper.settings import printed_rows
+from nest_core.paper.reproduction import printed_rows
 
 COSTS = ("published", "own")
 

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.paper.layer_memory import table6
 from benchmarks.paper.planners import table2, table4
 from benchmarks.paper.zero_ablation import table7
-from nest_core.paper.settings import printed
+from nest_core.paper.reproduction import printed
 
 
 def test_table_2_s_placements_are_the_artifact_s() -> None:

@@ -10,8 +10,13 @@ import numpy as np
 import pytest
 from nccl_text import log_of, nccl_log
 
-from nest_core.calibration.acceptance.expected import Expected, expected_of, library_of
-from nest_core.calibration.acceptance.scopes import MAX_RANKS, scopes_of
+from nest_core.calibration.acceptance.expected import (
+    MAX_RANKS,
+    Expected,
+    expected_of,
+    library_of,
+    scopes_of,
+)
 from nest_core.calibration.acceptance.verdict import Verdict, judge, read_runs
 from nest_core.documents.errors import InputError
 from nest_core.fabric import Fabric

@@ -7,8 +7,7 @@ import json
 import pytest
 
 from nest_core.calibration.logs.launch import said_in
-from nest_core.calibration.logs.models import preset_of
-from nest_core.calibration.logs.settings import columns_of
+from nest_core.calibration.logs.settings import columns_of, preset_of
 from nest_core.documents.errors import InputError
 
 SAME = {

@@ -68,7 +68,12 @@ def test_every_printer_gives_the_run_and_its_steady_step(read, framework):
     assert framework in run.source
     assert (run.devices, run.batch, run.sequence) == (32, 128, 8192)
     assert (run.layers, run.hidden, run.heads, run.ffn) == (32, 4096, 32, 14336)
-    assert run.tp * run.pp * run.cp * run.dp == 32
+    assert run.point.tp * run.point.pp * run.point.cp * run.point.dp == 32
+
+
+def stated(run, name):
+    """What a run says of a degree of its point, or of anything else."""
+    return getattr(run.point if hasattr(run.point, name) else run, name)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +88,7 @@ def test_every_printer_gives_the_run_and_its_steady_step(read, framework):
 def test_plans_are_what_was_printed(read, framework, plan):
     lines, launch, model = PRINTERS[framework]
     run = read(lines(), launch, model).run
-    assert {name: getattr(run, name) for name in plan} == plan
+    assert {name: stated(run, name) for name in plan} == plan
 
 
 MEMORY = {
@@ -163,7 +168,8 @@ def test_what_spans_an_evaluation_is_the_first_of_a_block():
     reader = MllogReader()
     for line in mllog([30.0, *[STEADY_S] * 18], evaluations=(5, 9, 13)):
         reader.line(line)
-    steps = reader.report().steps
+    reader.end()
+    steps = reader.steps
     first = [
         step for before, step in zip([None, *steps], steps, strict=False)
         if before is None or before.block != step.block
@@ -214,7 +220,7 @@ def test_a_ramp_of_batches_is_left_out(read):
 )  # fmt: skip
 def test_arguments_of_megatron_become_columns(read, changed, cells):
     run = read(megatron(**changed)).run
-    assert {name: getattr(run, name) for name in cells} == cells
+    assert {name: stated(run, name) for name in cells} == cells
 
 
 @pytest.mark.parametrize(
@@ -229,7 +235,7 @@ def test_meshes_of_torchtitan_become_plans(read, mesh, plan):
     lines = [re.sub("local batch size 16", "local batch size 4", line) for line in
              torchtitan(mesh=mesh)]  # fmt: skip
     run = read(lines).run
-    assert {name: getattr(run, name) for name in plan} == plan
+    assert {name: stated(run, name) for name in plan} == plan
 
 
 def test_the_accelerator_is_the_one_that_torchtitan_prints(tmp_path):

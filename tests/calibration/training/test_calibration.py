@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from nest_core.calibration.training import MeasuredOutcome, MeasuredRow
-from nest_core.calibration.training.calibration import calibrated
+from nest_core.calibration.training.calibration import calibrated, stack_toml
 from nest_core.calibration.training.machines import accelerator_of
 from nest_core.calibration.training.predict import predict
-from nest_core.calibration.training.stack_file import stack_toml
 from nest_core.documents.errors import InputError
 from nest_core.hardware.posterior import PARAMETERS, RUN_FACTOR, adjusted
 from nest_core.hardware.stacks import known_of, load_stack, under

@@ -18,9 +18,21 @@ from nest_core.hardware import load_accelerator
 def test_a_plain_row(one):
     run = one().run
     assert (run.layers, run.heads, run.vocabulary, run.batch) == (36, 32, 51200, 64)
-    assert (run.tp, run.pp, run.cp, run.ep, run.dp, run.micro_batch) == (4, 2, 1, 1, 2, 4)
+    assert (
+        run.point.tp,
+        run.point.pp,
+        run.point.cp,
+        run.point.ep,
+        run.point.dp,
+        run.point.micro_batch,
+    ) == (4, 2, 1, 1, 2, 4)
     assert (run.intra_Bps, run.inter_Bps, run.per_node) == (300e9, 25e9, 8)
-    assert (run.precision, run.optimizer, run.recompute, run.zero) == ("fp16", "adam", "full", 0)
+    assert (run.precision, run.optimizer, run.recompute, run.point.zero) == (
+        "fp16",
+        "adam",
+        "full",
+        0,
+    )
     assert run.assumed == ()
     outcome = one().outcome
     assert (outcome.seconds, outcome.memory_bytes) == (1.5, 40e9)
@@ -40,7 +52,12 @@ def test_the_megatron_tables_imply_their_cluster():
     run = read_runs(text, "m.csv", "multi ")[0][0].run
     assert run.id == "multi row 1"
     assert (run.accelerator, run.precision, run.recompute) == ("A100-80GB", "fp16", "full")
-    assert (run.schedule, run.per_node, run.vocabulary, run.zero) == ("1f1b", 8, 51200, 0)
+    assert (run.point.schedule, run.per_node, run.vocabulary, run.point.zero) == (
+        "1f1b",
+        8,
+        51200,
+        0,
+    )
     assert (run.attention, run.overlap) == ("unfused", (False, False, False))
 
 
@@ -76,7 +93,7 @@ def test_precisions(one, text, precision, optimizer):
 )
 def test_sharding(one, text, zero, framework):
     run = one(dist_opt_or_zero=text).run
-    assert (run.zero, run.framework) == (zero, framework)
+    assert (run.point.zero, run.framework) == (zero, framework)
 
 
 @pytest.mark.parametrize(
@@ -115,10 +132,10 @@ def test_notes_give_facts_of_the_configuration(one):
     moe = {"experts": "8", "topk": "2", "ep": "2"}
     run = one(notes="MoE force-balanced, dropless; head_dim 128 (q proj 4096 wide)", **moe).run
     assert (run.fact("routing"), run.head_dim) == ("dropless", 128)
-    assert one(notes="schedule=ZB-2p; 14.8 samples/GPU/s").run.schedule == "zb_2p"
-    assert one(notes="schedule=ZB-V").run.schedule == "zero-bubble"
+    assert one(notes="schedule=ZB-2p; 14.8 samples/GPU/s").run.point.schedule == "zb_2p"
+    assert one(notes="schedule=ZB-V").run.point.schedule == "zero-bubble"
     interleaved = one(notes="T5 Interleaved 1F1B", vp_interleave="").run
-    assert (interleaved.schedule, interleaved.interleave) == ("interleaved", 2)
+    assert (interleaved.point.schedule, interleaved.point.interleave) == ("interleaved", 2)
     assert one(notes="BF16 grad reduce").run.gradient_bytes == 2
     assert one(precision="bf16-mixed(fp32 grad accum)").run.gradient_bytes == 4
     assert one(notes="1 dense + 3 MoE layers, MLA").run.dense_layers == 1
@@ -188,12 +205,18 @@ def test_empty_cells_take_the_stated_defaults(one):
     empty = dict.fromkeys(DEFAULTS, "")
     run = one(**empty, notes="").run
     assert (run.kv_heads, run.ffn, run.vocabulary, run.gated) == (32, 16384, 51200, False)
-    assert (run.cp, run.ep, run.dp, run.interleave, run.micro_batch) == (1, 1, 2, 1, 1)
+    assert (
+        run.point.cp,
+        run.point.ep,
+        run.point.dp,
+        run.point.interleave,
+        run.point.micro_batch,
+    ) == (1, 1, 2, 1, 1)
     assert (run.per_node, run.intra_Bps, run.inter_Bps) == (0, 0.0, 0.0)
-    assert (run.recompute, run.sp) == ("", False)
+    assert (run.recompute, run.point.sp) == ("", False)
     assert set(run.assumed) == set(DEFAULTS)
     experts = one(ep="", experts="64", topk="2", gpus="64", dp="8").run
-    assert experts.ep == 8
+    assert experts.point.ep == 8
 
 
 def test_nan_is_an_empty_cell(one):
@@ -272,5 +295,5 @@ def test_an_unknown_recomputation_is_not_taken_for_none():
 )
 def test_torchtitan_cuts_a_batch_into_as_many_micro_batches_as_stages(one, cells, micro_batch):
     run = one(**{"micro_batch": "", "dist_opt_or_zero": "fsdp2(zero3)", **cells}).run
-    assert run.micro_batch == micro_batch
+    assert run.point.micro_batch == micro_batch
     assert "micro_batch" in run.assumed

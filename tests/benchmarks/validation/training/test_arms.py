@@ -32,7 +32,7 @@ def test_torchtitan_left_to_its_configuration_is_torchtitan_spelled_out():
 
 def test_what_is_stated_is_never_filled_in():
     run = arm_run(arm("tensorwise_fp8ag", micro_batch="2", seq_len="4096", global_batch=""))
-    assert (run.micro_batch, run.sequence, run.batch) == (2, 4096, 16)
+    assert (run.point.micro_batch, run.sequence, run.batch) == (2, 4096, 16)
 
 
 def test_an_arm_says_whether_it_is_compiled():

@@ -120,7 +120,7 @@ def test_whose_zero_it_is_follows_the_stack(one):
     early, late = (
         one(**DEEPSPEED | {"stack": name}) for name in ("megatron-lm-2021", "megatron-core-2023")
     )
-    assert (early.run.zero, late.run.zero) == (1, 1)
+    assert (early.run.point.zero, late.run.point.zero) == (1, 1)
     assert worst(early, "context") - worst(late, "context") == 1e9
 
 
@@ -174,13 +174,15 @@ def test_torchtitans_loss_and_recomputation(one):
     }
     titan = one(**fsdp)
     run = titan.run
-    logits = run.micro_batch * run.sequence * run.vocabulary / run.tp
+    logits = run.point.micro_batch * run.sequence * run.vocabulary / run.point.tp
     plain = one(**fsdp | {"dist_opt_or_zero": "fsdp_full_shard(zero3)"})
     assert worst(titan, "working") - worst(plain, "working") <= 6 * logits
     assert worst(titan, "working") >= 6 * logits
-    table = problem_of(run, accelerator_of(run.accelerator)).table(run.tp, False, 4, 1, 1, run.tp)
+    table = problem_of(run, accelerator_of(run.accelerator)).table(
+        run.point.tp, False, 4, 1, 1, run.point.tp
+    )
     # A block's input whole; query, value, the first projection of its MLP and attention divided.
-    kept = 2 * run.sequence * 4 * run.hidden * (1 + (1 + 1 + 4 + 1) / run.tp)
+    kept = 2 * run.sequence * 4 * run.hidden * (1 + (1 + 1 + 4 + 1) / run.point.tp)
     assert table.kept_bytes[1, 1] == kept < table.kept_bytes[0, 1]
     assert table.working_bytes[1, 1] > table.working_bytes[0, 1]
 

@@ -121,10 +121,14 @@ def test_settings_of_a_source_are_those_of_its_runs(found):
     space = as_used(every, [run])
     assert (space.zero, space.recompute, space.sp, space.pp) == ((0,), ("full",), (False,), (1,))
     assert space.tp == every.tp == (1, 2)
-    wide = as_used(every, [run, replace(run, tp=1, pp=2, sp=True, zero=2, recompute="")])
+    other = replace(run.point, tp=1, pp=2, sp=True, zero=2)
+    wide = as_used(every, [run, replace(run, point=other, recompute="")])
     assert (wide.zero, wide.sp, wide.pp) == ((0, 2), (False,), every.pp)
     assert wide.recompute == every.recompute
-    assert as_used(every, [replace(run, sp=True, tp=2)]).sp == (False, True)
+    assert as_used(every, [replace(run, point=replace(run.point, sp=True, tp=2))]).sp == (
+        False,
+        True,
+    )
     assert item.beyond
 
 

@@ -18,7 +18,7 @@ from benchmarks.validation.training.posterior import (
     source_name,
 )
 from nest_core.calibration.training import read_runs
-from nest_core.calibration.training.posterior import spread
+from nest_core.calibration.training.predict import spread
 from nest_core.documents.presets import parse_toml
 from nest_core.hardware.posterior import PARAMETERS, load_posterior
 

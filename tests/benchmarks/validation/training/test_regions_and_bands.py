@@ -12,7 +12,7 @@ from benchmarks.validation.training.bands import FEWEST, bands_toml, measured_ba
 from benchmarks.validation.training.regions import REPORTED, cell_of, cells, fitted, region_scores
 from nest_core.calibration.training import MeasuredOutcome, read_runs
 from nest_core.calibration.training.architectures import model_of
-from nest_core.calibration.training.bands import ErrorBand, _band, band_of, load_bands
+from nest_core.calibration.training.bands import ErrorBand, band_of, load_bands, read_bands
 from nest_core.calibration.training.machines import accelerator_of
 from nest_core.calibration.training.predict import Prediction, plan_of, predict_rows
 from nest_core.costs import Plan, Point
@@ -105,7 +105,7 @@ def test_bands_are_quantiles_and_are_read_back(predictions):
         inside = sum(band.p10 - 1e-4 <= error <= band.p90 + 1e-4 for error in errors)
         assert inside >= 0.6 * band.n
         assert errors[0] - 1e-4 <= band.p10 <= band.p90 <= errors[-1] + 1e-4
-    again = [_band(entry) for entry in tomllib.loads(bands_toml(bands))["region"]]
+    again = list(read_bands(tomllib.loads(bands_toml(bands))))
     for band, copy in zip(bands, again, strict=True):
         assert copy.parameters == pytest.approx(band.parameters, rel=1e-3)
         assert replace(copy, parameters=band.parameters) == band

@@ -17,8 +17,8 @@ from benchmarks.validation.training.settings import (
     settings_part,
     settings_toml,
 )
+from nest_core.calibration.training.bands import PATH, Setting, read_settings
 from nest_core.calibration.training.runs import Unread
-from nest_core.calibration.training.settings import PATH, Setting, read_settings
 from nest_core.documents.errors import InputError
 from nest_core.documents.presets import preset_path
 from nest_core.documents.schema import parameter
