@@ -25,7 +25,6 @@ from nest_core.bill.lines import (
     BillLine,
     LinkTotal,
     SwitchTotal,
-    Wired,
     priced_cards,
     priced_links,
     priced_switch,
@@ -133,7 +132,8 @@ def bill(fabric: Fabric, prices: Prices) -> Bill:
     parts = inventory(fabric, prices)
     switches = [priced_switch(prices, count) for count in parts.switches]
     cards = priced_cards(prices, parts)
-    wired = _wired(fabric, prices, parts)
+    media = media_by_tier(fabric, prices, parts)
+    wired = [priced_links(prices, link, media.get(link.tier, "")) for link in parts.links]
     lines = [*cards, *(line for _, line, _ in switches), *(line for w in wired for line in w.lines)]
     height = sum(units * total.count for total, _, units in switches)
     network_W = sum(line.power_W.typical for _, line, _ in switches)
@@ -164,7 +164,12 @@ def bill(fabric: Fabric, prices: Prices) -> Bill:
             *parts.checks,
             *_hall_checks(parts.hall),
             *dict.fromkeys(check for priced in wired for check in priced.checks),
-            *dict.fromkeys(_unlisted(total) for total, _, _ in switches if not total.item),
+            *dict.fromkeys(
+                f"No listed switch has {count.ports} ports of {count.rate_Gbps:.4g} Gb/s: it is "
+                "priced by capacity; add one to the price list."
+                for count, (total, _, _) in zip(parts.switches, switches, strict=True)
+                if not total.item
+            ),
             *dict.fromkeys(
                 f"No source states the price of {line.item}: the total is without it."
                 for line in lines
@@ -197,12 +202,6 @@ def media_by_tier(fabric: Fabric, prices: Prices, parts: Inventory) -> dict[str,
     return media
 
 
-def _wired(fabric: Fabric, prices: Prices, parts: Inventory) -> list[Wired]:
-    """Every tier's cables: of the kind that the fabric names for it, or the list does."""
-    media = media_by_tier(fabric, prices, parts)
-    return [priced_links(prices, link, media.get(link.tier, "")) for link in parts.links]
-
-
 def _hall_checks(hall: Hall) -> tuple[str, ...]:
     if hall.is_listed or hall.server == "chip":
         return hall.checks
@@ -210,12 +209,4 @@ def _hall_checks(hall: Hall) -> tuple[str, ...]:
     return (
         *hall.checks,
         f"No listed server has such nodes: {power} per {hall.server} is an estimate; list one.",
-    )
-
-
-def _unlisted(total: SwitchTotal) -> str:
-    ports = total.ports // max(total.count, 1)
-    return (
-        f"No listed switch has {ports} ports of {total.rate_Gbps:.4g} Gb/s: it is priced by "
-        "capacity; add one to the price list."
     )

@@ -200,18 +200,10 @@ def graph_bundles(fabric: GraphFabric, prices: Prices) -> Iterator[Bundle]:
         tier = list(group)
         metres = np.repeat([link.metres for link in tier], [link.count for link in tier])
         low, high = (
-            _side([(end(link), link.count) for link in tier], given, role)
-            for end, role in zip((_low, _high), roles, strict=True)
+            _side([(getattr(link, end), link.count) for link in tier], given, role)
+            for end, role in zip(("low", "high"), roles, strict=True)
         )
         yield Bundle(tier[0].tier, low, high, metres)
-
-
-def _low(link: DrawnLinks) -> Element:
-    return link.low
-
-
-def _high(link: DrawnLinks) -> Element:
-    return link.high
 
 
 def _side(ends: Sequence[tuple[Element, int]], given: defaultdict[str, int], role: str) -> Side:
@@ -352,7 +344,7 @@ def dragonfly_bundles(fabric: Dragonfly, parts: Inventory) -> Iterator[Bundle]:
     yield Bundle(
         parts.links[0],
         Side(numbered("node"), node, nic, port_name=numbered("nic")),
-        _router(node // p, node % p * fabric.nics_per_node + nic),
+        Side(numbered("router"), node // p, node % p * fabric.nics_per_node + nic, "router"),
         hall.lengths_m(hall.rack_of(node), place[node // (a * p)]),
     )
     first_router, second_router = np.triu_indices(a, 1)
@@ -361,8 +353,8 @@ def dragonfly_bundles(fabric: Dragonfly, parts: Inventory) -> Iterator[Bundle]:
         # A router's own number is left out where it counts the others.
         yield Bundle(
             parts.links[1],
-            _router(group * a + first_router, down + second_router - 1),
-            _router(group * a + second_router, down + first_router),
+            Side(numbered("router"), group * a + first_router, down + second_router - 1, "router"),
+            Side(numbered("router"), group * a + second_router, down + first_router, "router"),
             np.full(len(first_router), inside),
         )
     for group in range(groups if fabric.links_per_pair else 0):
@@ -388,11 +380,7 @@ def _global(fabric: Dragonfly, group: IntArray, target: IntArray, link: IntArray
     dealt = (target - (target > group)) * fabric.links_per_pair + link
     h, first = fabric.global_links_per_router, fabric.radix - fabric.global_links_per_router
     router = group * fabric.routers_per_group + fabric.gateway(group, target, link)
-    return _router(router, first + dealt % h)
-
-
-def _router(number: IntArray, port: IntArray) -> Side:
-    return Side(numbered("router"), number, port, "router")
+    return Side(numbered("router"), router, first + dealt % h, "router")
 
 
 def _product(*sizes: int) -> tuple[IntArray, ...]:

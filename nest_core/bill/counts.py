@@ -116,8 +116,8 @@ def hierarchical_parts(fabric: Hierarchical, prices: Prices) -> Inventory:
         count, rate = _cables(
             fabric.uplinks(level), tier.bandwidth_Bps * BITS, tier.oversubscription, largest
         )
-        first, last = _span(group, node, fabric.groups[level])
-        above = hall.middle(first, last)
+        first, last = _ends(group, node, node, fabric.groups[level])
+        above = hall.middle(np.minimum(first, last), last)  # groups without devices: node 0
         parent = np.zeros(len(count), dtype=np.int64)
         parent[below] = group
         lengths = hall.lengths_m(rack, above[parent])
@@ -153,12 +153,6 @@ def _cables(
     parallel = max(1, math.ceil(uplink_Gbps / largest - 1e-9))
     count: IntArray = np.ceil(uplinks * (parallel / ratio) - 1e-6).astype(np.int64)
     return count, uplink_Gbps / parallel
-
-
-def _span(group: IntArray, node: IntArray, groups: int) -> tuple[IntArray, IntArray]:
-    """First and last node of every group; groups without devices: node 0."""
-    first, last = _ends(group, node, node, groups)
-    return np.minimum(first, last), last
 
 
 def _ends(
@@ -243,7 +237,8 @@ def torus_parts(fabric: Torus, prices: Prices) -> Inventory:
     if fabric.nics_per_device:
         return _of_nics(fabric, prices, rate)
     hall = chip_hall(prices, fabric.places)
-    if _cubes(fabric):
+    of_cubes = len(fabric.shape) == 3 and all(size % 4 == 0 for size in fabric.shape)
+    if of_cubes and all(fabric.wrap):  # TPU v4's, behind optical switches
         return _cube_inventory(fabric, prices, hall, rate)
     near, far = _runs(fabric, hall, 1)
     links = tuple(
@@ -290,12 +285,6 @@ def _runs(fabric: Torus, hall: Hall, per_node: int) -> tuple[Counter[int], Count
         for length, count in zip(lengths.tolist(), counts.tolist(), strict=True):
             into[length] += count
     return near, far
-
-
-def _cubes(fabric: Torus) -> bool:
-    """Whether a torus is made of TPU v4's 4 x 4 x 4 cubes behind optical switches."""
-    is_cubes = all(size % 4 == 0 for size in fabric.shape)
-    return len(fabric.shape) == 3 and is_cubes and all(fabric.wrap)
 
 
 def _cube_inventory(fabric: Torus, prices: Prices, hall: Hall, rate: float) -> Inventory:

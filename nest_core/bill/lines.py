@@ -7,6 +7,7 @@ card of a rate that is not listed. A twin-port module carries two link ends.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import defaultdict
 from dataclasses import dataclass
@@ -23,10 +24,10 @@ __all__ = [
     "SwitchTotal",
     "Wired",
     "listed_switch",
+    "origin",
     "priced_cards",
     "priced_links",
     "priced_switch",
-    "told",
 ]
 
 NO_SOURCE = "no source"
@@ -124,128 +125,94 @@ class LinkTotal:
     runs: tuple[CableRun, ...]
 
 
-def told(figure: PriceFigure | None) -> str:
-    """Where a figure comes from."""
+def origin(figure: PriceFigure | None) -> str:
+    """Return where a figure comes from."""
     return f"{figure.kind}, {figure.date}: {figure.source}" if figure else NO_SOURCE
 
 
-def _failing(figure: PriceFigure | None, count: int) -> PriceRange | None:
-    return None if figure is None else count * figure.range
+def _line(
+    part: str,
+    item: str,
+    place: str,
+    count: int,
+    price: tuple[float, PriceFigure | None],
+    power: tuple[float, PriceFigure | None],
+    estimate: bool,
+    failures: PriceFigure | None = None,
+) -> BillLine:
+    """Return a line whose price and power are so many times a listed figure; None: no source."""
+    (price_times, price_figure), (power_times, power_figure) = price, power
+    return BillLine(
+        part,
+        item,
+        place,
+        count,
+        price_times * price_figure.range if price_figure else NONE,
+        power_times * power_figure.range if power_figure else NONE,
+        origin(price_figure),
+        estimate,
+        price_figure is not None,
+        power_figure is not None,
+        count * failures.range if failures else None,
+        origin(failures),
+    )
 
 
 def priced_switch(prices: Prices, count: SwitchCount) -> tuple[SwitchTotal, BillLine, int]:
-    """What a role's switches are, their line, and the rack units of one."""
+    """Return what a role's switches are, their line, and the rack units of one."""
+    boxes, ports = count.count, count.count * count.ports
+    item, label, failures, estimate = "", "", None, True
     if count.optical:
         optical = prices.optical_switch
-        share = count.used / (optical.ports * count.count)
-        line = BillLine(
-            "switch",
-            optical.name,
-            count.role,
-            count.count,
-            count.used * optical.price_usd_per_port.range,
-            (count.count * share) * optical.power_W.range,
-            told(optical.price_usd_per_port),
-            True,
-        )
-        return _total(count, optical.name), line, optical.rack_units
-    listed = listed_switch(prices, count)
-    if listed is None:
-        return _by_capacity(prices, count)
-    switch, _ = listed
-    line = BillLine(
-        "switch",
-        switch.name,
-        count.role,
-        count.count,
-        count.count * switch.price_usd.range,
-        count.count * switch.power_W.range,
-        told(switch.price_usd),
-        count.estimate or switch.price_usd.kind == "estimate",
-        failures=_failing(switch.failures_per_year, count.count),
-        failures_source=told(switch.failures_per_year),
-    )
-    return _total(count, switch.name), line, switch.rack_units
-
-
-def listed_switch(prices: Prices, count: SwitchCount) -> tuple[SwitchPrice, int] | None:
-    """The listed switch that a role's are, and in how many each of its ports is broken out."""
-    as_they_are = ((switch, 1) for switch in prices.switch)
-    broken_out = ((switch, ways) for switch in prices.switch for ways in (2, 4, 8))
-    for switch, ways in (*as_they_are, *broken_out):
-        if _fits(switch.ports, switch.rate_Gbps, count, ways):
-            return switch, ways
-    return None
-
-
-def _fits(ports: int, rate_Gbps: float, count: SwitchCount, ways: int) -> bool:
-    same_rate = math.isclose(rate_Gbps, ways * count.rate_Gbps, rel_tol=_SAME)
-    return ports * ways == count.ports and same_rate
-
-
-def _by_capacity(prices: Prices, count: SwitchCount) -> tuple[SwitchTotal, BillLine, int]:
-    rule = prices.unlisted.switch
-    capacity = count.ports * count.rate_Gbps
-    line = BillLine(
-        "switch",
-        f"{count.ports} x {count.rate_Gbps:.4g}G, not listed",
-        count.role,
-        count.count,
-        (count.count * capacity) * rule.price_usd_per_Gbps.range,
-        (count.count * capacity) * rule.power_W_per_Gbps.range,
-        told(rule.price_usd_per_Gbps),
-        True,
-    )
-    return _total(count, ""), line, rule.rack_units
-
-
-def _total(count: SwitchCount, item: str) -> SwitchTotal:
-    ports = count.count * count.ports
-    return SwitchTotal(
+        item, units = optical.name, optical.rack_units
+        price = count.used, optical.price_usd_per_port
+        power = boxes * (count.used / ports), optical.power_W
+    elif listed := listed_switch(prices, count):
+        switch, _ = listed
+        item, units, failures = switch.name, switch.rack_units, switch.failures_per_year
+        price, power = (boxes, switch.price_usd), (boxes, switch.power_W)
+        estimate = count.estimate or switch.price_usd.kind == "estimate"
+    else:  # priced by capacity
+        rule, capacity = prices.unlisted.switch, boxes * (count.ports * count.rate_Gbps)
+        label, units = f"{count.ports} x {count.rate_Gbps:.4g}G, not listed", rule.rack_units
+        price, power = (capacity, rule.price_usd_per_Gbps), (capacity, rule.power_W_per_Gbps)
+    total = SwitchTotal(
         count.role,
         item,
-        count.count,
+        boxes,
         ports,
         count.rate_Gbps,
         count.used,
         ports - count.used,
         count.estimate,
     )
+    line = _line("switch", item or label, count.role, boxes, price, power, estimate, failures)
+    return total, line, units
+
+
+def listed_switch(prices: Prices, count: SwitchCount) -> tuple[SwitchPrice, int] | None:
+    """Return the listed switch that a role's are, and in how many each port is broken out."""
+    for ways in ((1,), (2, 4, 8)):  # as they are before any that is broken out
+        for switch, way in itertools.product(prices.switch, ways):
+            same_rate = math.isclose(switch.rate_Gbps, way * count.rate_Gbps, rel_tol=_SAME)
+            if same_rate and switch.ports * way == count.ports:
+                return switch, way
+    return None
 
 
 def priced_cards(prices: Prices, parts: Inventory) -> list[BillLine]:
+    """Return the line of the network cards; none where there are none."""
     if not parts.nics:
         return []
-    rate = parts.nic_rate_Gbps
-    listed = [nic for nic in prices.nic if math.isclose(nic.rate_Gbps, rate, rel_tol=_SAME)]
-    if listed:
-        nic = listed[0]
-        price, power = nic.price_usd, nic.power_W
-        return [
-            BillLine(
-                "nic",
-                nic.name,
-                "node",
-                parts.nics,
-                parts.nics * price.range,
-                parts.nics * power.range,
-                told(price),
-                price.kind == "estimate",
-            )
-        ]
+    rate, nics = parts.nic_rate_Gbps, parts.nics
+    for nic in prices.nic:
+        if math.isclose(nic.rate_Gbps, rate, rel_tol=_SAME):
+            price, power = (nics, nic.price_usd), (nics, nic.power_W)
+            estimate = nic.price_usd.kind == "estimate"
+            return [_line("nic", nic.name, "node", nics, price, power, estimate)]
     rule = prices.unlisted.nic
-    return [
-        BillLine(
-            "nic",
-            f"{rate:.4g}G card, not listed",
-            "node",
-            parts.nics,
-            (parts.nics * rate) * rule.price_usd_per_Gbps.range,
-            (parts.nics * rate) * rule.power_W_per_Gbps.range,
-            told(rule.price_usd_per_Gbps),
-            True,
-        )
-    ]
+    price, power = (nics * rate, rule.price_usd_per_Gbps), (nics * rate, rule.power_W_per_Gbps)
+    return [_line("nic", f"{rate:.4g}G card, not listed", "node", nics, price, power, True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,12 +233,19 @@ def priced_links(prices: Prices, link: LinkCount, media: str = "") -> Wired:
         choice = choose(prices, link, metres, media)
         by_cable[choice.cable.name].append((metres, count, choice))
         if not choice.reaches:
-            checks = [_out_of_reach(link, choice)]
+            reach = choice.cable.reach_m.typical
+            beyond = sum(count for metres, count in link.metres if metres > reach)
+            checks = [
+                f"{beyond:,} links to the {link.tier} tier are up to {link.longest_m} m long, "
+                f"beyond the {reach:g} m of {choice.cable.name}: stand the racks closer "
+                "(floor.racks_per_row, floor.row_pitch_m) or allow other cables (cabling.media)."
+            ]
     lines: list[BillLine] = []
     runs: list[CableRun] = []
     modules: dict[str, tuple[Ends, int]] = {}
     for name, pieces in by_cable.items():
         choice = pieces[0][2]
+        failures = choice.cable.failures_per_year
         cables = link.cables_per_link * sum(count for _, count, _ in pieces)
         longest = max(metres for metres, _, _ in pieces)
         total_m = link.cables_per_link * sum(metres * count for metres, count, _ in pieces)
@@ -290,19 +264,18 @@ def priced_links(prices: Prices, link: LinkCount, media: str = "") -> Wired:
                 cables,
                 price,
                 cables * choice.power_W(),
-                told(choice.cable.price_usd),
+                origin(choice.cable.price_usd),
                 choice.estimate,
-                failures=_failing(choice.cable.failures_per_year, cables),
-                failures_source=told(choice.cable.failures_per_year),
+                failures=failures and cables * failures.range,
+                failures_source=origin(failures),
             )
         )
         delay = choice.cable.latency_ns_per_m.typical * longest * 1e-9
         runs.append(CableRun(choice.cable.kind, name, cables, longest, total_m, delay))
         for end in (choice.lower, choice.upper):
             if end:
-                before = modules.get(end.item, (end, 0))[1]
                 links = sum(count for _, count, _ in pieces)
-                modules[end.item] = (end, before + links)
+                modules[end.item] = (end, modules.get(end.item, (end, 0))[1] + links)
     fitted = [_module_line(link, end, count) for end, count in modules.values()]
     return Wired(
         LinkTotal(link.tier, link.count, link.rate_Gbps, tuple(runs)),
@@ -315,27 +288,6 @@ def priced_links(prices: Prices, link: LinkCount, media: str = "") -> Wired:
 def _module_line(link: LinkCount, end: Ends, links: int) -> BillLine:
     module = end.module
     count = -(-links // end.links)
-    price, power = module.price_usd, module.power_W
-    return BillLine(
-        "transceiver",
-        end.item,
-        link.tier,
-        count,
-        (count * end.share) * price.range if price else NONE,
-        (count * end.share) * power.range if power else NONE,
-        told(price),
-        end.estimate,
-        priced=price is not None,
-        powered=power is not None,
-        failures=_failing(module.failures_per_year, count),
-        failures_source=told(module.failures_per_year),
-    )
-
-
-def _out_of_reach(link: LinkCount, choice: MediaChoice) -> str:
-    beyond = sum(count for metres, count in link.metres if metres > choice.cable.reach_m.typical)
-    return (
-        f"{beyond:,} links to the {link.tier} tier are up to {link.longest_m} m long, beyond the "
-        f"{choice.cable.reach_m.typical:g} m of {choice.cable.name}: stand the racks closer "
-        "(floor.racks_per_row, floor.row_pitch_m) or allow other cables (cabling.media)."
-    )
+    price, power = (count * end.share, module.price_usd), (count * end.share, module.power_W)
+    failures = module.failures_per_year
+    return _line("transceiver", end.item, link.tier, count, price, power, end.estimate, failures)

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from nest_core.bill.bill import Bill, bill
-from nest_core.bill.lines import NO_SOURCE, BillLine, told
+from nest_core.bill.lines import NO_SOURCE, BillLine, origin
 from nest_core.bill.prices import NONE, Ownership, PriceFigure, PriceRange, Prices, Server
 from nest_core.fabric import Fabric
 
@@ -185,7 +185,7 @@ def owned(fabric: Fabric, prices: Prices, accelerator: str = "") -> Owned:
     >>> found.lines[0].name, found.lines[0].count, found.missing
     ('DGX H100', 128, ('storage', 'staff'))
     """
-    per_node = _per_node(fabric)
+    per_node = int(getattr(fabric, "devices_per_node", 0) or 1)
     if accelerator:
         prices = with_server(prices, accelerator, per_node)
     network = bill(fabric, prices)
@@ -209,10 +209,6 @@ def owned(fabric: Fabric, prices: Prices, accelerator: str = "") -> Owned:
         assumed=_assumed(keep, network, server, price, accelerator),
         checks=network.checks,
     )
-
-
-def _per_node(fabric: Fabric) -> int:
-    return int(getattr(fabric, "devices_per_node", 0) or 1)
 
 
 def _server(network: Bill, prices: Prices, accelerator: str, per_node: int) -> Server | None:
@@ -259,10 +255,10 @@ def _nodes(
             f"node of {server.devices}" if server else "node",
             price.range if price else None,
             count * price.range if price else None,
-            told(price),
+            origin(price),
             power,
             failures=fabric.devices * failing.range if failing else None,
-            failures_source=told(failing),
+            failures_source=origin(failing),
         )
     ]
 
@@ -274,7 +270,7 @@ def _spares(
     if share is None:
         return [OwnedLine(_SPARES, "spare nodes", 0, "node", None, None, NO_SOURCE)], 0.0
     count = math.ceil(share.typical * network.nodes - 1e-9)
-    source = f"{told(price)}; how many: {told(share)}" if price else NO_SOURCE
+    source = f"{origin(price)}; how many: {origin(share)}" if price else NO_SOURCE
     line = OwnedLine(
         _SPARES,
         f"spare {server.name if server else network.server}",
@@ -334,7 +330,7 @@ def _flat(part: str, name: str, count: int, unit: str, figure: PriceFigure | Non
         unit,
         figure.range if figure else None,
         count * figure.range if figure else None,
-        told(figure),
+        origin(figure),
     )
 
 
@@ -351,7 +347,7 @@ def _energy(prices: Prices, power: PriceRange) -> OwnedLine:
     price = keep.price_usd_per_kWh.range
     count = round(used[1])
     low, typical, high = used[0] * price.low, count * price.typical, used[2] * price.high
-    source = f"{told(keep.price_usd_per_kWh)}; PUE {keep.pue.typical:g}: {told(keep.pue)}"
+    source = f"{origin(keep.price_usd_per_kWh)}; PUE {keep.pue.typical:g}: {origin(keep.pue)}"
     return OwnedLine(
         "energy", name, count, "kWh", price, PriceRange(low, typical, high), source, yearly=True
     )
@@ -378,7 +374,7 @@ def _assumed(
     price: PriceFigure | None,
     accelerator: str,
 ) -> tuple[str, ...]:
-    sentences = [f"Kept for {keep.years.typical:g} years: {told(keep.years)}."]
+    sentences = [f"Kept for {keep.years.typical:g} years: {origin(keep.years)}."]
     if server and not accelerator:
         sentences.append(f"Nodes are taken for a {server.name}; a scenario names its accelerator.")
     if server is None:

@@ -1,4 +1,4 @@
-"""GraphML (graphml.graphdrawing.org), read by networkx once the XML is known to be harmless.
+"""GraphML (graphml.graphdrawing.org), read and written element by element.
 
 Attributes of elements: ``role``, ``radix``, ``count``, ``group``, ``x``, ``y``. Of links:
 ``bandwidth_GBps`` (or ``gbps``, Gb/s), ``count``, ``latency_us`` (or ``latency_ns``). Of the
@@ -8,21 +8,19 @@ without bound), and elements nest at most 32 deep.
 
 from __future__ import annotations
 
-import warnings
+import math
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
-from xml.etree.ElementTree import Element as XmlElement
 from xml.etree.ElementTree import ParseError
 from xml.sax.saxutils import escape, quoteattr
 
-import networkx as nx
 from defusedxml import DefusedXmlException
 from defusedxml.ElementTree import DefusedXMLParser
 
 from nest_core.documents.units import gigabytes, microseconds, plural
-from nest_core.fabric import Element, Fabric, GraphFabric, Link, as_graph
+from nest_core.fabric import Element, Fabric, as_graph
 from nest_core.interop.formats.draft import Draft
 from nest_core.interop.formats.values import (
     Document,
@@ -32,11 +30,10 @@ from nest_core.interop.formats.values import (
     check_plain_names,
 )
 
-__all__ = ["read_graphml", "write_graphml"]
+__all__ = ["MAX_DEPTH", "read_graphml", "write_graphml"]
 
 MAX_DEPTH = 32
 _XMLNS = "http://graphml.graphdrawing.org/xmlns"
-_GRAPHS = f"{{{_XMLNS}}}"
 _OF_ELEMENTS = ("role", "radix", "count", "group", "x", "y")
 _OF_LINKS = ("bandwidth_GBps", "gbps", "count", "latency_us", "latency_ns")
 _TYPES = {
@@ -54,42 +51,95 @@ _TYPES = {
 }
 
 
+class _GraphParser:
+    """A parser's target that keeps what a file says of its graph, of every node and every edge."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.depth = self.graphs = 0
+        self.is_directed = False
+        self.attributes: dict[str, str] = {}
+        self.nodes: dict[str, dict[str, str]] = {}
+        self.edges: list[tuple[str, str, dict[str, str]]] = []
+        self._defaults: dict[str, dict[str, str]] = {"node": {}, "edge": {}}
+        self._names: dict[str, str] = {}
+        self._key, self._text = "", [""]
+        self._owners: list[dict[str, str]] = [{}]
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        """Begin an element; what data say belongs to the last graph, node or edge around them."""
+        self.depth += 1
+        self._text = []
+        if self.depth > MAX_DEPTH:
+            rule = f"must nest at most {MAX_DEPTH} XML elements"
+            raise self.source.wrong("", rule, "deeper", "flatten it")
+        match tag.removeprefix(f"{{{_XMLNS}}}"):
+            case "key":
+                self._key = attributes.get("id", "")
+                self._names[self._key] = attributes.get("attr.name", "")
+                self._owners.append(self._defaults.setdefault(attributes.get("for", ""), {}))
+            case "data":
+                self._key = attributes.get("key", "")
+            case "graph":
+                self.graphs += 1
+                self.is_directed = attributes.get("edgedefault") == "directed"
+                self._owners.append(self.attributes)
+            case "node":
+                self._owners.append(self._node(attributes.get("id", "")))
+            case "edge":
+                ends = attributes.get("source", ""), attributes.get("target", "")
+                self._owners.append({**self._defaults["edge"]})
+                self.edges.append((*ends, self._owners[-1]))
+            case "hyperedge" | "port" as kind:
+                raise self.source.wrong("", "must hold nodes and edges only", kind, "take it out")
+
+    def _node(self, name: str) -> dict[str, str]:
+        if not name:
+            raise self.source.wrong("", "must give every node an id", "missing", "name the nodes")
+        if name in self.nodes:
+            raise self.source.wrong(
+                f"node {name!r}", "must be listed once", "there twice", "remove one of them"
+            )
+        self.nodes[name] = {**self._defaults["node"]}
+        return self.nodes[name]
+
+    def data(self, text: str) -> None:
+        """Take a part of the text inside an element."""
+        self._text.append(text)
+
+    def end(self, tag: str) -> None:
+        """End an element."""
+        self.depth -= 1
+        kind, text = tag.removeprefix(f"{{{_XMLNS}}}"), "".join(self._text)
+        if kind in ("data", "default") and text and self._names.get(self._key):
+            self._owners[-1][self._names[self._key]] = text
+        if kind in ("key", "graph", "node", "edge"):
+            self._owners.pop()
+
+    def close(self) -> None:
+        """End the file."""
+
+
 def read_graphml(source: Source) -> Reading:
     """Return a graph from the one graph of a file; links stand in the file's order."""
-    ends = _check_xml(source)
     graph = _parsed(source)
     draft = Draft(source)
-    # networkx reads the defaults of keys, but does not apply them.
-    of_nodes, of_edges = (graph.graph.get(f"{owner}_default", {}) for owner in ("node", "edge"))
-    for name, attributes in graph.nodes(data=True):
-        _add_element(draft, f"node {name!r}", name, of_nodes | attributes)
-    attributes_of: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for a, b, attributes in graph.edges(data=True):
-        # The id of an edge is its key as well.
-        stated = {key: value for key, value in attributes.items() if key != "id"}
-        attributes_of.setdefault(_pair(graph, a, b), []).append(of_edges | stated)
-    if graph.is_directed():
+    for name, attributes in graph.nodes.items():
+        _add_element(draft, f"node {name!r}", name, attributes)
+    if graph.is_directed:
         draft.notes.append(
-            f"{plural(len(ends), 'directed edge')} read as links that work both ways."
+            f"{plural(len(graph.edges), 'directed edge')} read as links that work both ways."
         )
     seen: Counter[tuple[str, str]] = Counter()
-    ways: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for index, (a, b) in enumerate(ends):
-        waiting = attributes_of.get(_pair(graph, a, b))
-        if not waiting:
-            raise source.wrong(
-                f"edge[{index}]",
-                "must be an edge of the graph with an id of its own",
-                f"{a} - {b}",
-                "rename the edge",
-            )
-        attributes = waiting.pop(0)
+    ways: dict[tuple[str, str], list[dict[str, str]]] = {}
+    for index, (a, b, attributes) in enumerate(graph.edges):
+        figures = {key: value for key, value in attributes.items() if key in _OF_LINKS}
         seen[a, b] += 1
-        ways.setdefault((a, b), []).append(attributes)
+        ways.setdefault((a, b), []).append(figures)
         # The way back of a link that has been counted is no second link.
-        if not graph.is_directed() or seen[a, b] > seen[b, a]:
+        if not graph.is_directed or seen[a, b] > seen[b, a]:
             _add_link(draft, f"edge[{index}]", a, b, attributes)
-        elif _figures(attributes) != _figures(ways[b, a][seen[a, b] - 1]):
+        elif figures != ways[b, a][seen[a, b] - 1]:
             raise source.wrong(
                 f"edge[{index}]",
                 "must have the attributes of its way back",
@@ -97,15 +147,40 @@ def read_graphml(source: Source) -> Reading:
                 "make both directions alike, or the graph undirected",
             )
     document, notes = draft.document(source.name)
-    return _with_fabric_attributes(source, document, graph.graph), notes
+    return _with_fabric_attributes(source, document, graph.attributes), notes
 
 
-def _figures(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in attributes.items() if key in _OF_LINKS}
-
-
-def _pair(graph: nx.Graph[Any], a: str, b: str) -> tuple[str, str]:
-    return (a, b) if graph.is_directed() or a < b else (b, a)
+def _parsed(source: Source) -> _GraphParser:
+    """Return the one graph of a file, whose edges join nodes that it lists."""
+    graph = _GraphParser(source)
+    parser = DefusedXMLParser(target=graph, forbid_dtd=True)
+    try:
+        parser.feed(source.text)
+        parser.close()
+    except DefusedXmlException as error:
+        raise source.wrong(
+            "", "must have no document type or entities", type(error).__name__, "remove the DOCTYPE"
+        ) from error
+    except ParseError as error:
+        raise source.wrong(
+            error.position[0], "must be valid XML", str(error), "correct or complete the file"
+        ) from error
+    if graph.graphs != 1:
+        raise source.wrong(
+            "",
+            "must hold one graph of GraphML",
+            plural(graph.graphs, "graph"),
+            "export one graph, with GraphML's namespace and no nested graphs",
+        )
+    for end in (end for *ends, _ in graph.edges for end in ends):
+        if end not in graph.nodes:
+            raise source.wrong(
+                "",
+                "must have edges between nodes that are listed",
+                end or "an edge with one end",
+                "list the node or correct its id",
+            )
+    return graph
 
 
 def write_graphml(fabric: Fabric) -> FabricText:
@@ -126,10 +201,16 @@ def write_graphml(fabric: Fabric) -> FabricText:
         cells = data("node", _element_attributes(element))
         body.append(f"<node id={quoteattr(element.id)}>{cells}</node>")
     for link in graph.links:
-        cells = data("edge", _link_attributes(link))
+        stated = {
+            "bandwidth_GBps": gigabytes(link.bandwidth_Bps),
+            "count": link.count,
+            "latency_us": microseconds(link.latency_s),
+        }
+        cells = data("edge", stated)
         ends = f"source={quoteattr(link.a)} target={quoteattr(link.b)}"
         body.append(f"<edge {ends}>{cells}</edge>")
-    graph_data = data("graph", _fabric_attributes(graph))
+    seed = {"ecmp_seed": graph.ecmp_seed} if graph.ecmp_seed else {}
+    graph_data = data("graph", {"name": graph.name, "routing": graph.routing, **seed})
     kinds = (
         f'<key id="{key}" for="{owner}" attr.name="{name}" attr.type="{_TYPES[name]}"/>'
         for (owner, name), key in keys.items()
@@ -139,150 +220,51 @@ def write_graphml(fabric: Fabric) -> FabricText:
     return FabricText("\n".join(lines) + "\n", lost)
 
 
-class _Scan:
-    """A parser's target that keeps depth and names; networkx would make up nodes for edges."""
-
-    def __init__(self, source: Source) -> None:
-        self.source = source
-        self.depth = self.graphs = 0
-        self.nodes: set[str] = set()
-        self.ends: list[tuple[str, str]] = []
-
-    def start(self, tag: str, attributes: dict[str, str]) -> XmlElement | None:
-        self.depth += 1
-        self.graphs += tag == f"{_GRAPHS}graph"
-        if self.depth > MAX_DEPTH:
-            raise self.source.wrong(
-                "", f"must nest at most {MAX_DEPTH} XML elements", "deeper", "flatten it"
-            )
-        if tag == f"{_GRAPHS}node":
-            self._node(attributes.get("id", ""))
-        if tag == f"{_GRAPHS}edge":
-            self.ends.append((attributes.get("source", ""), attributes.get("target", "")))
-        return None
-
-    def _node(self, name: str) -> None:
-        if not name:
-            raise self.source.wrong("", "must give every node an id", "missing", "name the nodes")
-        if name in self.nodes:
-            raise self.source.wrong(
-                f"node {name!r}", "must be listed once", "there twice", "remove one of them"
-            )
-        self.nodes.add(name)
-
-    def end(self, tag: str) -> None:
-        self.depth -= 1
-
-    def close(self) -> None:
-        return None
-
-
-def _check_xml(source: Source) -> list[tuple[str, str]]:
-    """Return ends of the edges, in order.
-
-    Refuses what is not XML, what could grow while it is parsed, and what holds no one graph.
-    """
-    target = _Scan(source)
-    parser = DefusedXMLParser(target=target, forbid_dtd=True)
-    try:
-        parser.feed(source.text)
-        parser.close()
-    except DefusedXmlException as error:
-        raise source.wrong(
-            "", "must have no document type or entities", type(error).__name__, "remove the DOCTYPE"
-        ) from error
-    except ParseError as error:
-        raise source.wrong(
-            error.position[0], "must be valid XML", str(error), "correct or complete the file"
-        ) from error
-    if target.graphs != 1:
-        raise source.wrong(
-            "",
-            "must hold one graph of GraphML",
-            plural(target.graphs, "graph"),
-            "export one graph, with GraphML's namespace and no nested graphs",
-        )
-    every = (end for pair in target.ends for end in pair)
-    unknown = next((end for end in every if end not in target.nodes), None)
-    if unknown is not None:
-        raise source.wrong(
-            "",
-            "must have edges between nodes that are listed",
-            unknown or "an edge with one end",
-            "list the node or correct its id",
-        )
-    return target.ends
-
-
-def _parsed(source: Source) -> nx.Graph[Any]:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return nx.parse_graphml(source.text, node_type=str, force_multigraph=True)
-    except (nx.NetworkXException, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise source.wrong(
-            "",
-            "must be GraphML that networkx reads",
-            str(error) or type(error).__name__,
-            "correct the keys and their types",
-        ) from error
-
-
-def _add_element(draft: Draft, where: str, name: str, attributes: Mapping[str, Any]) -> None:
+def _add_element(draft: Draft, where: str, name: str, attributes: Mapping[str, str]) -> None:
     """Add an element with what its attributes say; other attributes are not the studio's."""
-    source, drawn = draft.source, {}
+    source = draft.source
     draft.leave_out(key for key in attributes if key not in _OF_ELEMENTS)
-    for axis in ("x", "y"):
-        if attributes.get(axis) is not None:
-            drawn[axis] = _coordinate(source, where, axis, attributes[axis])
-    group = _text(source, where, "group", attributes.get("group", ""))
-    role = attributes.get("role")
-    radix = attributes.get("radix") or 0
+    drawn: dict[str, Any] = {
+        axis: _coordinate(source, where, axis, attributes[axis])
+        for axis in ("x", "y")
+        if axis in attributes
+    }
+    role, group = attributes.get("role"), attributes.get("group", "")
+    for field, text in (("role", role or ""), ("group", group)):
+        source.check_text(where, field, text)
     count = int(source.number(where, "count", attributes.get("count", 1), whole=True))
     drawn |= {"count": count} if count > 1 else {}
-    draft.element(
-        where,
-        name,
-        None if role is None else _text(source, where, "role", role),
-        int(source.number(where, "radix", radix, zero=True, whole=True)),
-        group=group,
-        **drawn,
-    )
+    radix = int(source.number(where, "radix", attributes.get("radix", 0), zero=True, whole=True))
+    draft.element(where, name, role, radix, group=group, **drawn)
 
 
-def _add_link(draft: Draft, where: str, a: str, b: str, attributes: Mapping[str, Any]) -> None:
+def _add_link(draft: Draft, where: str, a: str, b: str, attributes: Mapping[str, str]) -> None:
     """Add a link with what its attributes say."""
     source = draft.source
     draft.leave_out(key for key in attributes if key not in _OF_LINKS)
     bandwidth = latency = None
-    if attributes.get("bandwidth_GBps") is not None:
-        bandwidth = source.rate(where, "bandwidth_GBps", attributes["bandwidth_GBps"])
-    elif attributes.get("gbps") is not None:
-        bandwidth = source.rate(where, "gbps", attributes["gbps"], 1 / 8)
-    if attributes.get("latency_us") is not None:
-        latency = source.number(where, "latency_us", attributes["latency_us"], zero=True)
-    elif attributes.get("latency_ns") is not None:
-        latency = source.number(where, "latency_ns", attributes["latency_ns"], zero=True) / 1000
+    for key, scale in (("bandwidth_GBps", 1.0), ("gbps", 1 / 8)):
+        if bandwidth is None and key in attributes:
+            bandwidth = source.rate(where, key, attributes[key], scale)
+    for key, divisor in (("latency_us", 1), ("latency_ns", 1000)):
+        if latency is None and key in attributes:
+            latency = source.number(where, key, attributes[key], zero=True) / divisor
     count = source.number(where, "count", attributes.get("count", 1), whole=True)
     draft.link(where, a, b, bandwidth, latency, int(count))
 
 
 def _with_fabric_attributes(
-    source: Source, document: Document, attributes: Mapping[str, Any]
+    source: Source, document: Document, attributes: Mapping[str, str]
 ) -> Document:
     """Return the document with the name, routing and seed that a file states."""
-    stated: Document = {}
-    name = attributes.get("name")
-    if isinstance(name, str) and name:
-        source.check_text("name", "the name of the fabric", name)
-        stated["name"] = name[:200]
-    if attributes.get("routing") is not None:
-        stated["routing"] = attributes["routing"]
-    if attributes.get("ecmp_seed"):
-        stated["ecmp_seed"] = int(
-            source.number("", "ecmp_seed", attributes["ecmp_seed"], whole=True)
-        )
-    return document | stated
+    stated = {key: attributes[key] for key in ("name", "routing") if key in attributes}
+    source.check_text("name", "the name of the fabric", stated.get("name", ""))
+    if "name" in stated:
+        stated["name"] = stated["name"][:200]
+    seed = int(
+        source.number("", "ecmp_seed", attributes.get("ecmp_seed", 0), whole=True, zero=True)
+    )
+    return document | stated | ({"ecmp_seed": seed} if seed else {})
 
 
 def _element_attributes(element: Element) -> dict[str, Any]:
@@ -298,35 +280,12 @@ def _element_attributes(element: Element) -> dict[str, Any]:
     return {key: value for key, value in every.items() if value is not None}
 
 
-def _link_attributes(link: Link) -> dict[str, Any]:
-    """Return what `_add_link` reads back."""
-    return {
-        "bandwidth_GBps": gigabytes(link.bandwidth_Bps),
-        "count": link.count,
-        "latency_us": microseconds(link.latency_s),
-    }
-
-
-def _fabric_attributes(fabric: GraphFabric) -> dict[str, Any]:
-    """Return what `_with_fabric_attributes` reads back."""
-    attributes: dict[str, Any] = {"name": fabric.name, "routing": fabric.routing}
-    return attributes | ({"ecmp_seed": fabric.ecmp_seed} if fabric.ecmp_seed else {})
-
-
-def _coordinate(source: Source, where: str, axis: str, value: object) -> float:
-    figure = None
-    if isinstance(value, int | float | str) and not isinstance(value, bool):
-        with suppress(ValueError, OverflowError):  # refused below, with everything else
-            figure = float(value)
-    if figure is None or not abs(figure) <= 1e6:
+def _coordinate(source: Source, where: str, axis: str, text: str) -> float:
+    figure = math.nan
+    with suppress(ValueError, OverflowError):  # refused below, with everything else
+        figure = float(text)
+    if not abs(figure) <= 1e6:
         raise source.wrong(
-            where, f"must have a number from -1e6 to 1e6 as {axis}", value, "correct it"
+            where, f"must have a number from -1e6 to 1e6 as {axis}", text, "correct it"
         )
     return figure
-
-
-def _text(source: Source, where: str, field: str, value: object) -> str:
-    if not isinstance(value, str):
-        raise source.wrong(where, f"must have text as {field}", value, "write it in quotes")
-    source.check_text(where, field, value)
-    return value
