@@ -30,7 +30,7 @@ from nest_core.bill.lines import (
     priced_switch,
 )
 from nest_core.bill.prices import NONE, PriceRange, Prices
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.documents.units import humanise
 from nest_core.fabric import Clos, Dragonfly, Fabric, Hierarchical, as_graph
 from nest_core.fabric.lattice import torus_of
@@ -190,10 +190,13 @@ def media_by_tier(fabric: Fabric, prices: Prices, parts: Inventory) -> dict[str,
     tiers = [link.tier for link in parts.links]
     fabric_optics = dict(fabric.optics)
     for tier in fabric_optics:
-        if tier not in tiers:
-            raise InputError(
-                f"optics.{tier}", "must name a tier of the fabric", tier, "pick " + ", ".join(tiers)
-            )
+        require(
+            tier in tiers,
+            f"optics.{tier}",
+            "must name a tier of the fabric",
+            tier,
+            "pick " + ", ".join(tiers),
+        )
     media = prices.cabling.tiers | fabric_optics
     for link in parts.links:
         if link.tier in media:

@@ -33,7 +33,7 @@ from nest_core.bill.cabling import Ends, MediaChoice, choose
 from nest_core.bill.inventory import Inventory, SwitchCount
 from nest_core.bill.lines import listed_switch
 from nest_core.bill.prices import Prices
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.documents.quoting import as_cell
 from nest_core.fabric import Clos, Dragonfly, Fabric, Hierarchical, as_graph
 from nest_core.fabric.lattice import lattice_of
@@ -158,13 +158,13 @@ def cable_schedule(fabric: Fabric, prices: Prices) -> Schedule:
     >>> found.count, next(found.cables).b_port
     (2048, 'port 1/1')
     """
-    if isinstance(fabric, Hierarchical):
-        raise InputError(
-            "fabric",
-            "must say which switches join its devices, for a list of its cables",
-            "levels of groups",
-            "describe it as a Clos, or draw it",
-        )
+    require(
+        not isinstance(fabric, Hierarchical),
+        "fabric",
+        "must say which switches join its devices, for a list of its cables",
+        "levels of groups",
+        "describe it as a Clos, or draw it",
+    )
     parts = inventory(fabric, prices)
     tiers: dict[str, int] = {}
     for link in parts.links:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from nest_core.bill.inventory import LinkCount
 from nest_core.bill.prices import NONE, CablePrice, PriceRange, Prices, Transceiver
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 
 __all__ = ["Ends", "MediaChoice", "check_reach", "choose", "ends_for"]
 
@@ -134,13 +134,13 @@ def choose(prices: Prices, link: LinkCount, metres: int, named_media: str = "") 
 
 def check_reach(prices: Prices, link: LinkCount, media: str, field: str) -> None:
     """Refuse what a tier names if it is not listed or does not reach the tier's longest run."""
-    if media not in prices.media:
-        raise InputError(
-            field,
-            "must be optical, cheapest or a listed kind of cable or optics",
-            media,
-            "pick " + ", ".join(prices.media),
-        )
+    require(
+        media in prices.media,
+        field,
+        "must be optical, cheapest or a listed kind of cable or optics",
+        media,
+        "pick " + ", ".join(prices.media),
+    )
     reach = max((c.reach_m.typical for c in prices.cable if _allowed(c, media)), default=0.0)
     if link.longest_m <= reach:
         return

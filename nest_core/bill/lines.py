@@ -165,8 +165,8 @@ def priced_switch(prices: Prices, count: SwitchCount) -> tuple[SwitchTotal, Bill
     if count.optical:
         optical = prices.optical_switch
         item, units = optical.name, optical.rack_units
-        price = count.used, optical.price_usd_per_port
-        power = boxes * (count.used / ports), optical.power_W
+        price: tuple[float, PriceFigure] = count.used, optical.price_usd_per_port
+        power: tuple[float, PriceFigure] = boxes * (count.used / ports), optical.power_W
     elif listed := listed_switch(prices, count):
         switch, _ = listed
         item, units, failures = switch.name, switch.rack_units, switch.failures_per_year
@@ -211,8 +211,9 @@ def priced_cards(prices: Prices, parts: Inventory) -> list[BillLine]:
             estimate = nic.price_usd.kind == "estimate"
             return [_line("nic", nic.name, "node", nics, price, power, estimate)]
     rule = prices.unlisted.nic
-    price, power = (nics * rate, rule.price_usd_per_Gbps), (nics * rate, rule.power_W_per_Gbps)
-    return [_line("nic", f"{rate:.4g}G card, not listed", "node", nics, price, power, True)]
+    item, total = f"{rate:.4g}G card, not listed", nics * rate
+    by_price, by_power = (total, rule.price_usd_per_Gbps), (total, rule.power_W_per_Gbps)
+    return [_line("nic", item, "node", nics, by_price, by_power, True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +267,7 @@ def priced_links(prices: Prices, link: LinkCount, media: str = "") -> Wired:
                 cables * choice.power_W(),
                 origin(choice.cable.price_usd),
                 choice.estimate,
-                failures=failures and cables * failures.range,
+                failures=cables * failures.range if failures else None,
                 failures_source=origin(failures),
             )
         )

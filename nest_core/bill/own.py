@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from nest_core.bill.ownership import server_of
 from nest_core.bill.prices import PriceFigure, Prices, load_prices, prices_of
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 
 __all__ = ["OWN_PRICES", "SOLD", "OwnPrice", "typed_number"]
 
@@ -72,8 +72,13 @@ class OwnPrice:
         if not text.strip():
             return {}
         value = typed_number(self.title, text)
-        if self.unit == "%" and not 0 <= value <= 100:
-            raise InputError(self.title, "must be from 0 to 100 %", text.strip(), "change it")
+        require(
+            self.unit != "%" or 0 <= value <= 100,
+            self.title,
+            "must be from 0 to 100 %",
+            text.strip(),
+            "change it",
+        )
         amounts = {self.key: value / self.scale}
         try:
             prices_of(None, amounts)

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.overrides import assign, setting
 from nest_core.documents.presets import load_toml, named_file
 from nest_core.documents.schema import checked, label
@@ -422,13 +422,13 @@ def _check(prices: Prices) -> None:
     """Rules between figures that pydantic's types do not state."""
     for field, figure in _figures("prices", prices):
         spread = figure.range
-        if not spread.low <= spread.typical <= spread.high:
-            raise InputError(
-                field,
-                "must have low <= typical <= high",
-                [spread.low, spread.typical, spread.high],
-                "put the ends in order",
-            )
+        require(
+            spread.low <= spread.typical <= spread.high,
+            field,
+            "must have low <= typical <= high",
+            [spread.low, spread.typical, spread.high],
+            "put the ends in order",
+        )
     for kind in ("switch", "nic", "transceiver", "cable", "server"):
         names = [entry.name for entry in getattr(prices, kind)]
         if len(set(names)) < len(names):
@@ -436,57 +436,63 @@ def _check(prices: Prices) -> None:
             raise InputError(f"prices.{kind}", "must name each entry once", twice, "rename one")
     optics = {module.optics for module in prices.transceiver}
     for cable in prices.cable:
-        if cable.optics and cable.optics not in optics:
-            raise InputError(
-                f"prices.cable {cable.name}",
-                "must have optics that a transceiver has",
-                cable.optics,
-                "list the transceiver",
-            )
+        require(
+            not cable.optics or cable.optics in optics,
+            f"prices.cable {cable.name}",
+            "must have optics that a transceiver has",
+            cable.optics,
+            "list the transceiver",
+        )
     media = {"media": prices.cabling.media}
     media |= {f"tiers.{tier}": kind for tier, kind in prices.cabling.tiers.items()}
     for key, kind in media.items():
-        if kind not in prices.media:
-            raise InputError(
-                f"prices.cabling.{key}",
-                "must be optical, cheapest or a listed kind of cable or optics",
-                kind,
-                "pick " + ", ".join(prices.media),
-            )
-    if prices.cabling.media == "optical" and not any(cable.optics for cable in prices.cable):
-        raise InputError(
-            "prices.cable", 'must list one with optics for media = "optical"', "none", "add one"
+        require(
+            kind in prices.media,
+            f"prices.cabling.{key}",
+            "must be optical, cheapest or a listed kind of cable or optics",
+            kind,
+            "pick " + ", ".join(prices.media),
         )
+    require(
+        prices.cabling.media != "optical" or any(cable.optics for cable in prices.cable),
+        "prices.cable",
+        'must list one with optics for media = "optical"',
+        "none",
+        "add one",
+    )
     floor = prices.floor
-    if floor.server and floor.server not in {server.name for server in prices.server}:
-        raise InputError(
-            "prices.floor.server",
-            "must be a listed server",
-            floor.server,
-            "pick " + ", ".join(server.name for server in prices.server),
-        )
+    require(
+        not floor.server or floor.server in {server.name for server in prices.server},
+        "prices.floor.server",
+        "must be a listed server",
+        floor.server,
+        "pick " + ", ".join(server.name for server in prices.server),
+    )
     for name in ("rack_units", "rack_power_limit_kW"):
-        if getattr(floor, name).typical <= 0:
-            raise InputError(
-                f"prices.floor.{name}.typical", "must be above 0", 0, "correct the figure"
-            )
+        require(
+            getattr(floor, name).typical > 0,
+            f"prices.floor.{name}.typical",
+            "must be above 0",
+            0,
+            "correct the figure",
+        )
     for name in ("racks_per_row", "chips_per_rack"):
         count = getattr(floor, name).typical
-        if count < 1 or count != int(count):
-            raise InputError(
-                f"prices.floor.{name}.typical",
-                "must be a whole number of at least 1",
-                count,
-                "correct the figure",
-            )
-    optical = prices.optical_switch
-    if optical.used_ports > optical.ports:
-        raise InputError(
-            "prices.optical_switch.used_ports",
-            f"must be at most {optical.ports}, its ports",
-            optical.used_ports,
-            "correct one of them",
+        require(
+            count >= 1 and count == int(count),
+            f"prices.floor.{name}.typical",
+            "must be a whole number of at least 1",
+            count,
+            "correct the figure",
         )
+    optical = prices.optical_switch
+    require(
+        optical.used_ports <= optical.ports,
+        "prices.optical_switch.used_ports",
+        f"must be at most {optical.ports}, its ports",
+        optical.used_ports,
+        "correct one of them",
+    )
 
 
 def _figures(path: str, table: BaseModel) -> list[tuple[str, PriceFigure]]:

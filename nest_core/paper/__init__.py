@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.paper.reproduction import STORED, Costs, Reproduction, ResultTable, Row, stored
 
 __all__ = ["NAMES", "Reproduction", "ResultTable", "Row", "reproduce"]
@@ -60,13 +60,13 @@ def reproduce(name: str, costs: Costs) -> Reproduction:
     InputError
         For another name.
     """
-    if name not in NAMES:
-        raise InputError(
-            "NAME",
-            "must be a figure or table that is computed here",
-            name,
-            "pick " + ", ".join(NAMES),
-        )
+    require(
+        name in NAMES,
+        "NAME",
+        "must be a figure or table that is computed here",
+        name,
+        "pick " + ", ".join(NAMES),
+    )
     if name in STORED:
         return stored(name, costs)
     module = import_module(f"nest_core.paper.{_LIVE[name]}")

@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.teaching.course import LESSONS_VARIABLE
 from nest_studio.jobs.workers import GIB, MEMORY_VARIABLE, MINUTES_VARIABLE, USUAL
 from nest_studio.paths import app_script
@@ -95,8 +95,13 @@ def app(
 
 def _folder(lessons: str) -> str:
     """Return a folder's whole path; workers may start elsewhere."""
-    if lessons and not os.path.isdir(lessons):
-        raise InputError("--lessons", "must be a folder", lessons, "name one, or leave it out")
+    require(
+        not lessons or os.path.isdir(lessons),
+        "--lessons",
+        "must be a folder",
+        lessons,
+        "name one, or leave it out",
+    )
     return os.path.abspath(lessons) if lessons else ""
 
 
@@ -104,26 +109,33 @@ def _path(prefix: str) -> str:
     """Return a prefix without slashes at its ends."""
     path = prefix.strip("/")
     # Browsers take names of dots alone for ways up, and ask for another path.
-    if not all(re.fullmatch(r"(?!\.+$)[A-Za-z0-9_.~-]+", part) for part in path.split("/") if path):
-        raise InputError(
-            "--prefix",
-            "must be names of letters, digits, dots and dashes between slashes",
-            prefix,
-            "give a path like /nest",
-        )
+    require(
+        all(re.fullmatch(r"(?!\.+$)[A-Za-z0-9_.~-]+", part) for part in path.split("/") if path),
+        "--prefix",
+        "must be names of letters, digits, dots and dashes between slashes",
+        prefix,
+        "give a path like /nest",
+    )
     return path
 
 
 def _given_port(address: str, port: int) -> int:
-    if not 1 <= port <= 65535:
-        raise InputError("--port", "must lie between 1 and 65535", port, "give another port")
+    require(1 <= port <= 65535, "--port", "must lie between 1 and 65535", port, "give another port")
     refusal = _refusal(address, port)
-    if refusal == errno.EADDRINUSE:
-        raise InputError("--port", "must be free", port, "stop what uses it or give another port")
-    if refusal == errno.EACCES:
-        raise InputError(
-            "--port", "must be one this user may open", port, "give a port from 1024 upwards"
-        )
+    require(
+        refusal != errno.EADDRINUSE,
+        "--port",
+        "must be free",
+        port,
+        "stop what uses it or give another port",
+    )
+    require(
+        refusal != errno.EACCES,
+        "--port",
+        "must be one this user may open",
+        port,
+        "give a port from 1024 upwards",
+    )
     return port
 
 

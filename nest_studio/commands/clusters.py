@@ -174,11 +174,16 @@ def calibrate(
     """Calibrate the costs to your own cluster and software, from logs or a table of runs."""
     import nest_core as nest
     from nest_core.api.calibrate import calibrate as fit
-    from nest_core.documents.errors import InputError
+    from nest_core.documents.errors import require
     from nest_core.documents.files import check_writable, write_file
 
-    if not name.strip() or set(name) & set('/\\:*?"<>|') or name.startswith("."):
-        raise InputError("--name", "must be a plain name", name, "use letters, digits and dashes")
+    require(
+        not (not name.strip() or set(name) & set('/\\:*?"<>|') or name.startswith(".")),
+        "--name",
+        "must be a plain name",
+        name,
+        "use letters, digits and dashes",
+    )
     path = Path(output or f"{name}.toml")
     check_writable(path, "--output")
     result = fit(

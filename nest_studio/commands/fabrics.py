@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.overrides import setting
 from nest_core.documents.text import table
 from nest_studio.commands.output import JsonFlag, emit, show
@@ -261,8 +261,13 @@ def convert(
     path = preset_path("fabrics", f"{source}.toml") if preset else Path(source)
     to = write_as or _by_ending(target)
     content = read_text(path).encode()
-    if os.path.exists(target) and os.path.samefile(target, path):
-        raise InputError("OUT", "must not be the file that is read", str(target), "name another")
+    require(
+        not os.path.exists(target) or not os.path.samefile(target, path),
+        "OUT",
+        "must not be the file that is read",
+        str(target),
+        "name another",
+    )
     assumed = _assumed(assume or ())
     imported = read_fabric(content, path.name, format=read_as, assumed=assumed)
     fabric = build_fabric(checked(FabricFile, imported.document))
@@ -289,10 +294,13 @@ def _assumed(settings: Iterable[str]) -> Assumed:
     figures = asdict(Assumed())
     for text in settings:
         key, value = setting(text, "--assume")
-        if key not in figures:
-            raise InputError(
-                "--assume", "must name an assumption", key, "use " + ", ".join(figures)
-            )
+        require(
+            key in figures,
+            "--assume",
+            "must name an assumption",
+            key,
+            "use " + ", ".join(figures),
+        )
         is_kind = isinstance(value, int) or key != "devices_per_node"
         if isinstance(value, bool) or not isinstance(value, int | float) or not is_kind:
             rule = "must be a number" if is_kind else "must be a whole number"

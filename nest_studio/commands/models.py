@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.documents.files import check_writable, write_file
 from nest_core.documents.schema import parameter
 from nest_core.documents.text import table
@@ -43,16 +43,16 @@ def trace(
     if write_presets:
         written = _write_presets(model, strategy, output)
         return emit({"written": written}, as_json, lambda _: "\n".join(written))
-    if not model:
-        raise InputError(
-            "MODEL", "must be given", "missing", "name a preset or package.module:build"
-        )
+    require(model, "MODEL", "must be given", "missing", "name a preset or package.module:build")
     if ":" in model:
         return emit(_own(model, strategy, output), as_json, _trace_text)
-    if output is not None:
-        raise InputError(
-            "--output", "must come with package.module:build", str(output), "leave it out"
-        )
+    require(
+        output is None,
+        "--output",
+        "must come with package.module:build",
+        str(output),
+        "leave it out",
+    )
     from nest_core.workload.model_files import load_model
     from nest_core.workload.report import read_strategy, report_model
 
@@ -87,10 +87,13 @@ def _own(target: str, strategy: str, output: Path | None) -> dict[str, Any]:
 
 
 def _write_presets(*others: object) -> list[str]:
-    if any(others):
-        raise InputError(
-            "--write-presets", "must stand alone", "beside others", "leave the others out"
-        )
+    require(
+        not any(others),
+        "--write-presets",
+        "must stand alone",
+        "beside others",
+        "leave the others out",
+    )
     require_torch("trace a module")
     from nest_core.documents.presets import preset_path
     from nest_core.workload.tracing.own import write_presets
@@ -182,13 +185,13 @@ def profile(
     )
     widths = _numbers("--tp", "search.tp", tp)
     batches = _numbers("--micro-batch", "search.micro_batch_sequences", micro_batch)
-    if len(widths) * len(batches) > MOST_STRATEGIES:
-        raise InputError(
-            "--micro-batch",
-            f"must make at most {MOST_STRATEGIES} combinations with --tp",
-            len(widths) * len(batches),
-            "profile fewer at a time",
-        )
+    require(
+        len(widths) * len(batches) <= MOST_STRATEGIES,
+        "--micro-batch",
+        f"must make at most {MOST_STRATEGIES} combinations with --tp",
+        len(widths) * len(batches),
+        "profile fewer at a time",
+    )
     strategies = [
         replace(rank, tp=width, sp=sp and width > 1, micro_batch=size)
         for width in widths
@@ -196,8 +199,7 @@ def profile(
     ]
     plain = re.sub(r"[^a-z0-9.]+", "-", presets.name.lower()).strip("-.")
     target = output or Path(f"{plain}-{device}-{precision}.json")
-    if target.suffix != ".json":
-        raise InputError("--output", "must end in .json", str(target), "rename it")
+    require(target.suffix == ".json", "--output", "must end in .json", str(target), "rename it")
     before = load_profile(str(target), Path()) if append else None
     if before is None:  # what would keep the profile from being written is said now
         check_writable(target, "--output")
@@ -225,8 +227,13 @@ def profile(
 
 def _numbers(option: str, key: str, text: str) -> list[int]:
     parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() and len(part) < 10 for part in parts):
-        raise InputError(option, "must be whole numbers", text, "write them like 1,2,4")
+    require(
+        all(part.isdecimal() and len(part) < 10 for part in parts),
+        option,
+        "must be whole numbers",
+        text,
+        "write them like 1,2,4",
+    )
     return sorted({parameter(key).checked(int(part), option) for part in parts})
 
 

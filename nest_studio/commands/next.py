@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.overrides import settings
 from nest_studio.commands.output import JsonFlag, Sets, emit
 
@@ -31,11 +31,15 @@ def next(  # named as the command is
     from nest_core.api.next_runs import Experiment, Next
     from nest_core.api.next_runs import experiment as write_experiment
 
-    if seed < 0:
-        raise InputError("--seed", "must not be negative", seed, "give another number")
+    require(seed >= 0, "--seed", "must not be negative", seed, "give another number")
     document = nest.load(scenario, settings(sets or ()))
-    if experiment not in ("", "uplinks"):
-        raise InputError("--experiment", "must be uplinks", experiment, "leave it out")
+    require(
+        experiment in ("", "uplinks"),
+        "--experiment",
+        "must be uplinks",
+        experiment,
+        "leave it out",
+    )
     if experiment and runs is not None:
         rule = "has no part in an experiment, which runs once for every number of uplinks left"
         raise InputError("--runs", rule, runs, "leave it out")

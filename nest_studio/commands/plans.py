@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.documents.overrides import settings
 from nest_core.documents.text import plain, table
 from nest_core.documents.units import GIB
@@ -43,10 +43,14 @@ def plan(
     from nest_studio.jobs.pools import cores, processes
     from nest_studio.server.system import peak_bytes
 
-    if not 0 <= audit <= 100_000:
-        raise InputError("--audit", "must lie between 0 and 100,000", audit, "give another number")
-    if seed < 0:
-        raise InputError("--seed", "must not be negative", seed, "give another number")
+    require(
+        0 <= audit <= 100_000,
+        "--audit",
+        "must lie between 0 and 100,000",
+        audit,
+        "give another number",
+    )
+    require(seed >= 0, "--seed", "must not be negative", seed, "give another number")
     checked_draws(draws, "--draws")
     changes = settings(sets or ()) | ({} if top is None else {"search.top": top})
     values = nest.load(scenario, changes).values
@@ -111,10 +115,20 @@ def place(
     import nest_core as nest
     from nest_core.documents.files import write_file
 
-    if placement is not None and plan is None:
-        raise InputError("--placement", "must come with --plan", str(placement), "add --plan")
-    if output is not None and output.suffix.lower() not in (".csv", ".json"):
-        raise InputError("--output", "must end in .csv or .json", str(output), "rename it")
+    require(
+        placement is None or plan is not None,
+        "--placement",
+        "must come with --plan",
+        str(placement),
+        "add --plan",
+    )
+    require(
+        output is None or output.suffix.lower() in (".csv", ".json"),
+        "--output",
+        "must end in .csv or .json",
+        str(output),
+        "rename it",
+    )
     mapping = nest.place(nest.load(scenario, settings(sets or ())), plan, placement=placement)
     if output is None or mapping.plan is None:
         show(mapping, as_json)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.documents.text import table
 from nest_core.documents.units import percent
 from nest_studio.commands.output import JsonFlag, emit
@@ -60,8 +60,13 @@ def sweep(
 
     began = time.monotonic()
     loaded = load_study(study, Path())
-    if loaded.design is not None:
-        raise InputError("study", "must have axes", study, "use nest-studio design for a [design]")
+    require(
+        loaded.design is None,
+        "study",
+        "must have axes",
+        study,
+        "use nest-studio design for a [design]",
+    )
     file = output or Path(f"{Path(study).stem}.parquet")
     write = _writer(loaded, file)
     answers = StoredAnswers(Database(database_url()))
@@ -101,10 +106,20 @@ def _writer(study: Study, file: Path) -> Callable[[list[dict[str, Any]]], None]:
     from nest_core.documents.quoting import csv_text
     from nest_core.studies.rows import to_parquet
 
-    if file.suffix not in (".parquet", ".csv"):
-        raise InputError("--output", "must end in .parquet or .csv", str(file), "rename it")
-    if not file.absolute().parent.is_dir():
-        raise InputError("--output", "must lie in a folder that exists", str(file), "make it")
+    require(
+        file.suffix in (".parquet", ".csv"),
+        "--output",
+        "must end in .parquet or .csv",
+        str(file),
+        "rename it",
+    )
+    require(
+        file.absolute().parent.is_dir(),
+        "--output",
+        "must lie in a folder that exists",
+        str(file),
+        "make it",
+    )
 
     def write(rows: list[dict[str, Any]]) -> None:
         if file.suffix == ".csv":

@@ -30,7 +30,7 @@ import numpy as np
 from nest_core.calibration.training.machines import machine_of
 from nest_core.costs.network_draw import drawn_network, drawn_software, routing_of
 from nest_core.costs.software import Software, software_of
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.presets import load_toml, named_file
 from nest_core.documents.units import GIB
 from nest_core.fabric import Clos, Fabric, IntArray
@@ -107,15 +107,16 @@ def scopes_of(fabric: Fabric, network: Network) -> tuple[Scope, ...]:
     InputError
         Where the devices are joined without hosts of their own.
     """
-    if network.torus is not None:
-        raise InputError(
-            "fabric",
-            "must have hosts behind NICs, on which nccl-tests run",
-            fabric.arrangement(),
-            "choose a fabric of switches",
-        )
-    if network.devices < 2:
-        raise InputError("fabric", "must have two devices or more", 1, "name a larger fabric")
+    require(
+        network.torus is None,
+        "fabric",
+        "must have hosts behind NICs, on which nccl-tests run",
+        fabric.arrangement(),
+        "choose a fabric of switches",
+    )
+    require(
+        network.devices >= 2, "fabric", "must have two devices or more", 1, "name a larger fabric"
+    )
     scopes: list[Scope] = []
     blocks = [np.arange(network.devices), *network.nesting]
     for index, (child, block) in enumerate(pairwise(blocks)):
@@ -223,13 +224,13 @@ def library_of(
         If neither tells the accelerator, or there is none of the name.
     """
     name = accelerator or accelerator_in(fabric.name)
-    if not name:
-        raise InputError(
-            "accelerator",
-            "must be given where the fabric's name tells none",
-            fabric.name,
-            "name a preset of accelerators, such as h100-80gb",
-        )
+    require(
+        name,
+        "accelerator",
+        "must be given where the fabric's name tells none",
+        fabric.name,
+        "name a preset of accelerators, such as h100-80gb",
+    )
     device = load_accelerator(name)
     if stack:
         calibrated = load_stack(stack, folder)

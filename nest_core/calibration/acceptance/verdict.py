@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from nest_core.calibration.acceptance.expected import MESSAGE_BYTES, Expected
 from nest_core.calibration.collectives.nccl_log import NcclRun, complete_run
-from nest_core.documents.errors import InputError, shortened
+from nest_core.documents.errors import require, shortened
 from nest_core.documents.units import humanise, humanise_bytes, plural
 from nest_core.network.collective import bus_factor
 
@@ -115,17 +115,20 @@ def judge(expected: Sequence[Expected], runs: Iterable[NcclRun]) -> Verdict:
 
 def _run(name: str, text: str) -> NcclRun:
     run = complete_run(text, name)
-    if run.op is None:
-        raise InputError(
-            name, "must say which collective ran", "silent", "keep the line that names the program"
-        )
-    if len(run.ranks) < 2 or len(set(run.hosts.values())) > 1:
-        raise InputError(
-            name,
-            "must list two ranks or more, as many on every host",
-            f"{len(run.ranks)} on {plural(len(run.hosts), 'host')}",
-            "run it as the command says, and save its whole output",
-        )
+    require(
+        run.op is not None,
+        name,
+        "must say which collective ran",
+        "silent",
+        "keep the line that names the program",
+    )
+    require(
+        len(run.ranks) >= 2 and len(set(run.hosts.values())) <= 1,
+        name,
+        "must list two ranks or more, as many on every host",
+        f"{len(run.ranks)} on {plural(len(run.hosts), 'host')}",
+        "run it as the command says, and save its whole output",
+    )
     return run
 
 

@@ -38,7 +38,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.hardware.collectives.curves import (
     IN_NETWORK_STEPS,
     Curve,
@@ -172,8 +172,7 @@ def fit_curve(samples: Sequence[Sample], prior: Curve, *, balanced: bool = False
     InputError
         If there are no samples, or scipy is not installed.
     """
-    if not samples:
-        raise InputError("measurements", "must hold a row to fit", 0, "add measurements")
+    require(samples, "measurements", "must hold a row to fit", 0, "add measurements")
     least_squares = _solver()
     model = _Model(samples, prior)
     weights = np.sqrt(_weights(samples, balanced))
@@ -374,13 +373,13 @@ def fit_problem(
     """
     first = rows[0]
     shipped = library.local(first.accelerator)
-    if shipped is None and bandwidth_Bps is None:
-        raise InputError(
-            "accelerator",
-            "must be one whose link rate is known",
-            first.accelerator,
-            "give --link-rate in GB/s",
-        )
+    require(
+        shipped is not None or bandwidth_Bps is not None,
+        "accelerator",
+        "must be one whose link rate is known",
+        first.accelerator,
+        "give --link-rate in GB/s",
+    )
     local, shipped_Bps = shipped or (library[POOLED["nvlink"]], 0.0)
     rate = shipped_Bps if bandwidth_Bps is None else bandwidth_Bps
     if first.nodes == 1:

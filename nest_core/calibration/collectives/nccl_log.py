@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.units import MICROSECOND
 from nest_core.hardware.collectives.measurements import MAX_ROWS, OPS, Measurement, op_name
 
@@ -141,8 +141,9 @@ def read_run(text: str, name: str, *, every_rank: bool = True) -> NcclRun:
             last = line
         elif op is None and (program := _PROGRAM.search(line)):
             op = op_name(program[1]) or program[1]
-        if len(rows) > MAX_ROWS:
-            raise InputError(name, f"must have at most {MAX_ROWS:,} rows", "more", "split it")
+        require(
+            len(rows) <= MAX_ROWS, name, f"must have at most {MAX_ROWS:,} rows", "more", "split it"
+        )
     if every_rank and ranks and max(ranks) >= len(ranks):
         listed = f"{len(ranks):,} of {max(ranks) + 1:,}"
         raise InputError(name, "must list every rank in its header", listed, "paste all of it")
@@ -161,21 +162,21 @@ def complete_run(text: str, name: str) -> NcclRun:
     InputError
         If it is no such log, is cut off, or is one that `read_run` refuses.
     """
-    if not is_log(text):
-        raise InputError(
-            name,
-            "must be the output of nccl-tests",
-            "another text",
-            "save all that all_reduce_perf or alltoall_perf prints",
-        )
+    require(
+        is_log(text),
+        name,
+        "must be the output of nccl-tests",
+        "another text",
+        "save all that all_reduce_perf or alltoall_perf prints",
+    )
     run = read_run(text, name)
-    if not _FOOTER.search(text):
-        raise InputError(
-            name,
-            "must end with the average bus bandwidth",
-            "cut off",
-            "paste the whole output, or run it again",
-        )
+    require(
+        _FOOTER.search(text),
+        name,
+        "must end with the average bus bandwidth",
+        "cut off",
+        "paste the whole output, or run it again",
+    )
     return run
 
 
@@ -198,16 +199,15 @@ def read_log(text: str, name: str, facts: LogFacts | None = None) -> list[Measur
     run = read_run(text, name, every_rank=not facts.devices)
     count = _stated(facts.devices or len(run.ranks), name, "devices", "the number of devices")
     nodes = facts.nodes or len(run.hosts) or 1
-    if count < 2 or nodes < 1 or count % nodes:
-        raise InputError(
-            name,
-            "must have at least 2 devices, spread evenly over its nodes",
-            f"{count} on {nodes}",
-            "give devices and nodes",
-        )
+    require(
+        not (count < 2 or nodes < 1 or count % nodes),
+        name,
+        "must have at least 2 devices, spread evenly over its nodes",
+        f"{count} on {nodes}",
+        "give devices and nodes",
+    )
     op = _stated(facts.op or run.op, name, "op", "the collective")
-    if op not in OPS:
-        raise InputError("op", f"must be one of {', '.join(OPS)}", op, "choose one")
+    require(op in OPS, "op", f"must be one of {', '.join(OPS)}", op, "choose one")
     accelerator = _stated(facts.accelerator or run.accelerator, name, "accelerator", "the device")
     return [
         Measurement(
@@ -259,13 +259,21 @@ def _row(line: str, where: str) -> tuple[float, float] | None:
         return None
     figures = words[3:]
     columns = 8 if len(figures) >= 8 else 4
-    if len(figures) - columns > 2:
-        raise InputError(where, "must have 7 to 13 columns", len(words), "paste the log unchanged")
+    require(
+        len(figures) - columns <= 2,
+        where,
+        "must have 7 to 13 columns",
+        len(words),
+        "paste the log unchanged",
+    )
     size, microseconds = _figure(words[0]), _figure(figures[-columns])
-    if not (math.isfinite(microseconds) and microseconds > 0 and size <= _LARGEST):
-        raise InputError(
-            where, "must state a positive time", figures[-columns], "paste the log unchanged"
-        )
+    require(
+        math.isfinite(microseconds) and microseconds > 0 and size <= _LARGEST,
+        where,
+        "must state a positive time",
+        figures[-columns],
+        "paste the log unchanged",
+    )
     wrong = next((word for word in figures[3 - columns :: 4] if _figure(word) > 0), None)
     if wrong is not None:
         remedy = "mend what makes results wrong, and run it again"

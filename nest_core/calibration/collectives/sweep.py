@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nest_core.costs.software import LINKS_ALONE, Software, most_nodes
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.presets import load_toml, preset_names, preset_path
 from nest_core.documents.units import MICROSECOND
 from nest_core.network import IDEAL, FloatArray, IntArray, Network, message_time, price_phases
@@ -242,13 +242,13 @@ class _Ways:
             phases = [phase for stage in stages for phase in stage]
             reduces = name in IN_NETWORK
             sending = self._software.of_algorithm(network, self._op, self._groups, reduces=reduces)
-            if not sending:
-                raise InputError(
-                    "algorithm",
-                    "must be one that the library has measured here",
-                    name,
-                    "choose ideal links or another algorithm",
-                )
+            require(
+                sending,
+                "algorithm",
+                "must be one that the library has measured here",
+                name,
+                "choose ideal links or another algorithm",
+            )
             time = price_phases(network.link_map, phases, count, (*IDEAL, *sending))
             floor = np.zeros(count)
             if any(phase.steps.min() < 1 <= phase.steps.max() for phase in phases):

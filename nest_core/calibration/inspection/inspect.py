@@ -19,7 +19,7 @@ from nest_core.calibration.inspection.cluster import Cluster, cluster_of, short_
 from nest_core.calibration.inspection.launch import FIELD, Launch, read_launch
 from nest_core.calibration.inspection.logs import Logs, read_logs
 from nest_core.calibration.training.machines import Machine, machine_of
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.presets import preset_names
 from nest_core.documents.schema import FabricFile, checked
 from nest_core.documents.units import gigabytes, plural, to_gib
@@ -122,10 +122,13 @@ def inspect(files: Iterable[tuple[str, str]], launch: str = "", accelerator: str
 def _accelerator(logs: Logs, stated: str, assumed: list[str]) -> tuple[Machine, str]:
     """Return the usual machine of the cluster's devices, and their preset."""
     listed = {log.accelerator: log.name for log in logs.nccl}
-    if len(listed) > 1:
-        raise InputError(
-            "LOG", "must be of one kind of accelerator", " and ".join(listed), "inspect them apart"
-        )
+    require(
+        len(listed) <= 1,
+        "LOG",
+        "must be of one kind of accelerator",
+        " and ".join(listed),
+        "inspect them apart",
+    )
     name = stated or next(iter(listed), "")
     if not name:
         links = _nvlinks(logs.topo.node) if logs.topo else 0
@@ -136,10 +139,13 @@ def _accelerator(logs: Logs, stated: str, assumed: list[str]) -> tuple[Machine, 
         why = f", as NV{links} of {logs.topo.name} suggests" if links and logs.topo else ""
         assumed.append(f"The accelerator is {machine_of(name).preset}{why}: no log names it.")
     machine = machine_of(name)
-    if not re.search(rf"\b{re.escape(machine.name)}", name, re.I):
-        raise InputError(
-            "accelerator", "must have a preset", name, "name the nearest one with --accelerator"
-        )
+    require(
+        re.search(rf"\b{re.escape(machine.name)}", name, re.I),
+        "accelerator",
+        "must have a preset",
+        name,
+        "name the nearest one with --accelerator",
+    )
     if name in preset_names("accelerators"):
         return machine, name
     memory = _MEMORY.search(name)
@@ -154,8 +160,9 @@ def _accelerator(logs: Logs, stated: str, assumed: list[str]) -> tuple[Machine, 
 def _per_node(logs: Logs, command: Launch, machine: Machine, assumed: list[str]) -> int:
     """Return devices of one node."""
     topo = logs.topo
-    if topo and command.per_node and command.per_node != topo.node.gpus:
-        raise InputError(
+    if topo:
+        require(
+            not command.per_node or command.per_node == topo.node.gpus,
             FIELD,
             f"must start a process on each of the {plural(topo.node.gpus, 'GPU')} that {topo.name}"
             " shows",
@@ -246,13 +253,13 @@ def _intra_GBps(logs: Logs, machine: Machine, device: Accelerator, assumed: list
         )
         return usual
     full, links = NVLINKS.get(machine.name, 0), _nvlinks(topo.node)
-    if full and links > full:
-        raise InputError(
-            topo.name,
-            f"must show at most the {full} NVLinks that {machine.name} has",
-            f"NV{links}",
-            "give logs of one machine, or correct --accelerator",
-        )
+    require(
+        not full or links <= full,
+        topo.name,
+        f"must show at most the {full} NVLinks that {machine.name} has",
+        f"NV{links}",
+        "give logs of one machine, or correct --accelerator",
+    )
     if links and full:
         if _direct(topo.node) and topo.node.gpus > 2:
             assumed.append(
@@ -301,13 +308,13 @@ def _check_size(
             f" starts a job on {command.nodes:,} of them."
         )
     for log in logs.nccl:
-        if log.hosts.total() > devices:
-            raise InputError(
-                log.name,
-                f"must run on at most the {plural(devices, 'device')} that {where} shows",
-                plural(log.hosts.total(), "device"),
-                "give logs of one cluster",
-            )
+        require(
+            log.hosts.total() <= devices,
+            log.name,
+            f"must run on at most the {plural(devices, 'device')} that {where} shows",
+            plural(log.hosts.total(), "device"),
+            "give logs of one cluster",
+        )
         _check_hosts(log, where, cluster, assumed)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from nest_core.costs.shell import script_words
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 
 __all__ = ["Launch", "read_launch"]
 
@@ -73,24 +73,23 @@ def read_launch(command: str) -> Launch:
         per_node = devices // nodes
     inner = any(option in counts for option in _PER_NODE[:4])
     if nodes and per_node:
-        if devices and not inner and devices != nodes * per_node:
-            raise InputError(
-                FIELD,
-                "must start as many processes as its nodes times those of a node",
-                f"{devices:,} on {nodes:,} nodes of {per_node:,}",
-                "correct the command",
-            )
+        require(
+            not (devices and not inner and devices != nodes * per_node),
+            FIELD,
+            "must start as many processes as its nodes times those of a node",
+            f"{devices or 0:,} on {nodes:,} nodes of {per_node:,}",
+            "correct the command",
+        )
         devices = nodes * per_node
     elif per_node and devices and not inner:
         nodes = -(-devices // per_node)
-    if not (nodes or per_node or devices):
-        raise InputError(
-            FIELD,
-            "must state nodes or processes",
-            command,
-            "give it as in srun -N 16 --ntasks-per-node 8, or torchrun --nnodes 16 "
-            "--nproc-per-node 8",
-        )
+    require(
+        nodes or per_node or devices,
+        FIELD,
+        "must state nodes or processes",
+        command,
+        "give it as in srun -N 16 --ntasks-per-node 8, or torchrun --nnodes 16 --nproc-per-node 8",
+    )
     return Launch(nodes, per_node, devices)
 
 
@@ -125,13 +124,21 @@ def _options(command: str) -> dict[str, int]:
 def _count(name: str, value: str) -> int | None:
     """Return the number that an option states; None for words such as ``gpu``."""
     elastic = _ELASTIC.fullmatch(value)
-    if elastic and elastic[1] != elastic[2]:
-        raise InputError(
-            f"{FIELD} {name}", "must be one number", value, "say how many nodes the job had"
-        )
+    require(
+        not elastic or elastic[1] == elastic[2],
+        f"{FIELD} {name}",
+        "must be one number",
+        value,
+        "say how many nodes the job had",
+    )
     count = _COUNT.fullmatch(elastic[1] if elastic else value)
-    if count and not int(count[1]):
-        raise InputError(f"{FIELD} {name}", "must be above 0", value, "correct the command")
+    require(
+        not count or int(count[1]),
+        f"{FIELD} {name}",
+        "must be above 0",
+        value,
+        "correct the command",
+    )
     return int(count[1]) if count else None
 
 

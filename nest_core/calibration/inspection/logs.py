@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from nest_core.calibration.collectives.nccl_log import NcclRun, complete_run, is_log
-from nest_core.documents.errors import InputError, shortened
+from nest_core.documents.errors import InputError, require, shortened
 from nest_core.interop.formats import Assumed, format_of
 from nest_core.interop.formats.nvidia_topo import NodeTopology, is_nvidia_topo, read_nvidia_topo
 from nest_core.interop.formats.slurm import slurm_nodes
@@ -60,8 +60,9 @@ def read_logs(files: Iterable[tuple[str, str]]) -> Logs:
     logs = Logs()
     for given, text in files:
         name = shortened(given, 60) or "file"
-        if not text.strip():
-            raise InputError(name, f"must hold {KNOWN}", "empty", "save the command's output again")
+        require(
+            text.strip(), name, f"must hold {KNOWN}", "empty", "save the command's output again"
+        )
         topo, nccl = is_nvidia_topo(text), is_log(text)
         if topo:
             _add_topo(logs, name, text)
@@ -70,8 +71,7 @@ def read_logs(files: Iterable[tuple[str, str]]) -> Logs:
             logs.kinds[name] = "nccl-tests"
         if not topo and not nccl:
             _add_fabric(logs, name, text)
-    if not logs.kinds:
-        raise InputError("LOG", f"must be {KNOWN}", "none", "name one at least")
+    require(logs.kinds, "LOG", f"must be {KNOWN}", "none", "name one at least")
     return logs
 
 
@@ -91,13 +91,13 @@ def _add_topo(logs: Logs, name: str, text: str) -> None:
 def _nccl(name: str, text: str) -> NcclRun:
     run = complete_run(text, name)
     accelerators = dict.fromkeys(accelerator for *_, accelerator in run.ranks)
-    if len(accelerators) != 1:
-        raise InputError(
-            name,
-            "must list ranks on one kind of accelerator",
-            " and ".join(accelerators) or "none",
-            "save the whole output of all_reduce_perf or its siblings on nodes that are alike",
-        )
+    require(
+        len(accelerators) == 1,
+        name,
+        "must list ranks on one kind of accelerator",
+        " and ".join(accelerators) or "none",
+        "save the whole output of all_reduce_perf or its siblings on nodes that are alike",
+    )
     return run
 
 

@@ -23,7 +23,7 @@ from nest_core.calibration.training.machines import machine_of
 from nest_core.calibration.training.reading import row_of
 from nest_core.calibration.training.rows import Unusable
 from nest_core.calibration.training.runs import MeasuredRow
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.files import log_lines
 from nest_core.documents.units import GB
 
@@ -185,15 +185,18 @@ def read_lines(lines: Iterable[str], name: str, given: RunFacts) -> Printed:
         reader.end()
     report = _printer(readers, name)
     first_values: dict[str, str] = {}  # a configuration may have lost a line
-    if any(
-        first_values.setdefault(setting, value) != value
-        for run in report.runs
-        for setting, value in run.items()
-        if value
-    ):
-        raise InputError(
-            name, "must hold one run", f"{len(report.runs)} runs that differ", "split the file"
-        )
+    require(
+        not any(
+            first_values.setdefault(setting, value) != value
+            for run in report.runs
+            for setting, value in run.items()
+            if value
+        ),
+        name,
+        "must hold one run",
+        f"{len(report.runs)} runs that differ",
+        "split the file",
+    )
     cells, stated = _settings(report, given, name)
     steady = steady_of(report.steps, int(cells.get("global_batch_seqs", 0)))
     if steady is None:
@@ -203,15 +206,14 @@ def read_lines(lines: Iterable[str], name: str, given: RunFacts) -> Printed:
             f"cut off after {len(report.steps)} printed steps",
             "let the job run for some 30 steps",
         )
-    if steady.batch and int(cells.setdefault("global_batch_seqs", str(steady.batch))) != (
-        steady.batch
-    ):
-        raise InputError(
-            name,
-            f"must hold steps of its batch of {cells['global_batch_seqs']}",
-            f"of {steady.batch}",
-            "let the ramp end, or correct --launch",
-        )
+    require(
+        not steady.batch
+        or int(cells.setdefault("global_batch_seqs", str(steady.batch))) == steady.batch,
+        name,
+        f"must hold steps of its batch of {cells.get('global_batch_seqs')}",
+        f"of {steady.batch}",
+        "let the ramp end, or correct --launch",
+    )
     return _printed(cells, report, name, given, stated, steady)
 
 
@@ -225,13 +227,13 @@ def _printed(
 ) -> Printed:
     """Return the run of columns, once they are completed and checked, with what was measured."""
     assumed = _complete(cells, report, name)
-    if 0 < given.devices < int(cells["gpus"]):
-        raise InputError(
-            name,
-            f"must be of a run on the {given.devices:,} devices of --on",
-            f"of one on {cells['gpus']}",
-            "name the fabric that it ran on",
-        )
+    require(
+        not (0 < given.devices < int(cells["gpus"])),
+        name,
+        f"must be of a run on the {given.devices:,} devices of --on",
+        f"of one on {cells['gpus']}",
+        "name the fabric that it ran on",
+    )
     cells["model"] = cells.get("model") or "own model"
     if steady:
         cells |= _measured(report, steady, cells)
@@ -252,13 +254,13 @@ def _printer(reports: Sequence[LogReader], name: str) -> LogReader:
             raise InputError(
                 name, "must tell times in ms or s", units[0], "print them as Megatron-LM does"
             )
-        if any(report.settings or report.runs or report.memory_bytes for report in reports):
-            raise InputError(
-                name,
-                "must hold steps of training",
-                "cut off before the first",
-                "let the job run for some 30 steps",
-            )
+        require(
+            not any(report.settings or report.runs or report.memory_bytes for report in reports),
+            name,
+            "must hold steps of training",
+            "cut off before the first",
+            "let the job run for some 30 steps",
+        )
         raise InputError(
             name,
             "must be what Megatron-LM, Megatron-Bridge, NeMo, torchtitan, DeepSpeed or MLPerf's "
@@ -269,13 +271,13 @@ def _printer(reports: Sequence[LogReader], name: str) -> LogReader:
     first, *others = printers
     companions = BESIDE.get(_base(first), ())
     for other in others:
-        if _base(other) not in companions:
-            raise InputError(
-                name,
-                "must hold one run",
-                f"printed by {first.framework} and {other.framework}",
-                "split the file",
-            )
+        require(
+            _base(other) in companions,
+            name,
+            "must hold one run",
+            f"printed by {first.framework} and {other.framework}",
+            "split the file",
+        )
     for other in reports:
         if other is not first and _base(other) in companions:
             first.settings = other.settings | first.settings
@@ -335,13 +337,13 @@ def _check_device(printed: str, given: RunFacts, name: str) -> None:
         machine = machine_of(printed)
     except InputError:
         return
-    if machine.preset != machine_of(given_name).preset:
-        raise InputError(
-            name,
-            f"must be of a run on {given_name}",
-            f"of one on {printed}",
-            "name its own accelerator",
-        )
+    require(
+        machine.preset == machine_of(given_name).preset,
+        name,
+        f"must be of a run on {given_name}",
+        f"of one on {printed}",
+        "name its own accelerator",
+    )
 
 
 def _complete(cells: dict[str, str], report: LogReader, name: str) -> tuple[str, ...]:
@@ -367,26 +369,25 @@ def _complete(cells: dict[str, str], report: LogReader, name: str) -> tuple[str,
     assumed = tuple(column for column in usual if column not in cells)
     cells |= {column: usual[column] for column in assumed}
     for column, what, remedy in NEEDED:
-        if not cells.get(column):
-            raise InputError(name, f"must state {what}", "without", remedy)
+        require(cells.get(column), name, f"must state {what}", "without", remedy)
     machine_of(cells["accelerator"])
     shared = degrees[0] * degrees[1] * degrees[2]
     devices = int(cells["gpus"])
-    if devices % shared:
-        raise InputError(
-            name,
-            f"must have devices that tp x pp x cp = {shared} divides",
-            devices,
-            "correct --launch",
-        )
+    require(
+        not (devices % shared),
+        name,
+        f"must have devices that tp x pp x cp = {shared} divides",
+        devices,
+        "correct --launch",
+    )
     replicas = devices // shared
-    if micro and batch % (micro * replicas):
-        raise InputError(
-            name,
-            f"must have a batch of whole micro-batches, {micro} x {replicas} replicas",
-            batch,
-            "correct --launch",
-        )
+    require(
+        not (micro and batch % (micro * replicas)),
+        name,
+        f"must have a batch of whole micro-batches, {micro} x {replicas} replicas",
+        batch,
+        "correct --launch",
+    )
     return assumed
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.documents.presets import preset_names
 from nest_core.workload import Model, load_model
 from nest_core.workload.recomputation import by_method, spelled
@@ -135,8 +135,13 @@ def whole_number(settings: Mapping[str, str], name: str) -> int | None:
     text = settings.get(name, "").strip().replace("_", "").removesuffix(".0")
     if text.lower() in UNSAID or (text == "0" and name in ("num_experts", "num_moe_experts")):
         return None
-    if not (text.isascii() and text.isdecimal() and 0 < len(text) < 10 and int(text) > 0):
-        raise InputError(name, "must be a whole number from 1", settings[name], "write the number")
+    require(
+        text.isascii() and text.isdecimal() and 0 < len(text) < 10 and int(text) > 0,
+        name,
+        "must be a whole number from 1",
+        settings[name],
+        "write the number",
+    )
     return int(text)
 
 

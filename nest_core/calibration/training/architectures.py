@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from nest_core.calibration.training.runs import Run
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.documents.presets import kept_per_edition, load_toml, preset_names, preset_path
 from nest_core.workload import Model
 
@@ -75,10 +75,13 @@ def family_of(run: Run) -> str:
         If the notes state a block that no trace has.
     """
     traced = _families()
-    if run.fact("attention kind") == "parallel":
-        raise InputError(
-            "model", "must have attention before the MLP", run.model, "trace one of its own"
-        )
+    require(
+        run.fact("attention kind") != "parallel",
+        "model",
+        "must have attention before the MLP",
+        run.model,
+        "trace one of its own",
+    )
     candidates = [family for pattern, family in BY_NAME if re.search(pattern, run.model, re.I)]
     candidates += [family for fact, word, family in BY_FACT if run.fact(fact) == word]
     candidates += ["mixtral" if run.experts > 1 else "llama" if run.gated else "gpt"]
@@ -97,10 +100,13 @@ def model_of(run: Run) -> Model:
     preset = _nearest(run, family)
     latent = int(str(preset.get("kv_rank", 0))) > 0
     width = run.head_dim or _size(preset, "head_dim") or run.hidden // run.heads
-    if not run.head_dim and "head_dim" not in preset and run.hidden % run.heads:
-        raise InputError(
-            "heads", f"must divide hidden = {run.hidden}", run.heads, "state head_dim in notes"
-        )
+    require(
+        not (not run.head_dim and "head_dim" not in preset and run.hidden % run.heads),
+        "heads",
+        f"must divide hidden = {run.hidden}",
+        run.heads,
+        "state head_dim in notes",
+    )
     dense = min(run.dense_layers or _size(preset, "dense_blocks"), run.layers - 1)
     mixture = run.experts > 1
     groups, top_groups = _groups(preset, run.experts)

@@ -30,7 +30,7 @@ import numpy.typing as npt
 from nest_core.calibration.training.machines import accelerator_of
 from nest_core.calibration.training.predict import predict
 from nest_core.calibration.training.runs import MeasuredRow, Run, Unread
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.overrides import toml_document
 from nest_core.documents.units import plural
 from nest_core.hardware.collectives import Curve
@@ -151,8 +151,7 @@ def calibrated(rows: Sequence[MeasuredRow], curves: tuple[Curve, ...] = ()) -> C
     InputError
         If no run is left, or they are of several families.
     """
-    if len(rows) > MAX_RUNS:
-        raise InputError("runs", f"must be at most {MAX_RUNS:,}", len(rows), "drop some")
+    require(len(rows) <= MAX_RUNS, "runs", f"must be at most {MAX_RUNS:,}", len(rows), "drop some")
     usable, skipped = _usable(rows, curves)
     if not usable:
         reason = f" ({skipped[0].id}: {skipped[0].reason.rstrip('.')})" if skipped else ""
@@ -161,13 +160,13 @@ def calibrated(rows: Sequence[MeasuredRow], curves: tuple[Curve, ...] = ()) -> C
         )
     runs = [row.run for row, _ in usable]
     families = {accelerator_of(run.accelerator).family.name for run in runs}
-    if len(families) > 1:
-        raise InputError(
-            "runs",
-            "must be of one family of accelerators",
-            ", ".join(sorted(families)),
-            "calibrate each alone",
-        )
+    require(
+        len(families) <= 1,
+        "runs",
+        "must be of one family of accelerators",
+        ", ".join(sorted(families)),
+        "calibrate each alone",
+    )
     measured = np.log([row.outcome.seconds or 1.0 for row, _ in usable])
     stack = Counter(run.stack for run in runs).most_common(1)[0][0]
     prior = _prior(runs[0], stack, curves)

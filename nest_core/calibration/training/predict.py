@@ -42,7 +42,7 @@ from nest_core.calibration.training.runs import (
 from nest_core.costs import RECOMPUTE, Plan, Problem, Report, price
 from nest_core.costs.parse import even_cuts
 from nest_core.costs.shapes import PlanShape, shape_of
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.hardware import Accelerator
 from nest_core.hardware.collectives import Curve
 from nest_core.hardware.collectives.library import REDUCING
@@ -213,13 +213,13 @@ def stack_of(run: Run) -> Stack:
 def plan_of(run: Run, layers: int, recompute: str) -> Plan:
     """Return degrees, schedule and cuts of a run."""
     point = run.point
-    if point.schedule == "zero-bubble":
-        raise InputError(
-            "schedule",
-            "must be 1F1B, plain or interleaved, ZB-H1, ZB-1p or ZB-2p",
-            "zero-bubble",
-            "leave the row out",
-        )
+    require(
+        point.schedule != "zero-bubble",
+        "schedule",
+        "must be 1F1B, plain or interleaved, ZB-H1, ZB-1p or ZB-2p",
+        "zero-bubble",
+        "leave the row out",
+    )
     zero = point.zero
     if run.framework == "fsdp" and point.pp > 1:
         # FSDP keeps its weights gathered from micro-batch to micro-batch, and its gradients whole,
@@ -269,13 +269,13 @@ def job_of(
     InputError
         If the accelerator does not compute in the run's precision.
     """
-    if run.precision not in accelerator.precisions:
-        raise InputError(
-            "precision",
-            f"must be one that {accelerator.name} computes in",
-            run.precision,
-            "pick " + ", ".join(accelerator.precisions),
-        )
+    require(
+        run.precision in accelerator.precisions,
+        "precision",
+        f"must be one that {accelerator.name} computes in",
+        run.precision,
+        "pick " + ", ".join(accelerator.precisions),
+    )
     stack = replace(stack_of(run), curves=curves) if curves else stack_of(run)
     if run.fact("in-network reduction") and accelerator.network in REDUCING:
         accelerator = replace(accelerator, network=REDUCING[accelerator.network])

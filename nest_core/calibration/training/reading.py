@@ -26,7 +26,7 @@ from nest_core.calibration.training.cells import (
 )
 from nest_core.calibration.training.rows import Unusable, run_of
 from nest_core.calibration.training.runs import MeasuredOutcome, MeasuredRow, Unread
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.units import GB, GIB
 
 __all__ = [
@@ -131,8 +131,9 @@ def read_cells(text: str, name: str, prefix: str = "") -> Iterator[dict[str, str
         reader.fieldnames = columns
         convert = _converter(columns, name)
         for number, cells in enumerate(reader, start=1):
-            if number > MAX_ROWS:
-                raise InputError(name, f"must have at most {MAX_ROWS:,} rows", "more", "split it")
+            require(
+                number <= MAX_ROWS, name, f"must have at most {MAX_ROWS:,} rows", "more", "split it"
+            )
             identity = (cells.get("id") or "").strip() or f"{prefix}row {number}"
             yield {**convert(cells), "id": identity}
     except csv.Error as error:
@@ -145,8 +146,13 @@ def row_of(cells: Mapping[str, str], identity: str) -> MeasuredRow:
 
 
 def _converter(columns: Sequence[str], name: str) -> Callable[[dict[str, str]], dict[str, str]]:
-    if len(set(columns)) != len(columns):
-        raise InputError(name, "must name every column once", list(columns), "rename columns")
+    require(
+        len(set(columns)) == len(columns),
+        name,
+        "must name every column once",
+        list(columns),
+        "rename columns",
+    )
     if set(RUN_COLUMNS) <= set(columns):
         return dict
     if set(MEGATRON_COLUMNS) <= set(columns):

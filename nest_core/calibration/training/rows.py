@@ -154,7 +154,12 @@ def run_of(cells: Mapping[str, str], identity: str) -> Run:
     stack = _stack(row, framework)
     local_batch = batch // degrees["dp"]
     point = Point(
-        **degrees,
+        tp=degrees["tp"],
+        pp=degrees["pp"],
+        cp=degrees["cp"],
+        dp=degrees["dp"],
+        ep=degrees["ep"],
+        etp=degrees["etp"],
         sp=row.yes("seq_parallel", False),
         micro_batch=row.size("micro_batch", default=_micro_batch(local_batch, stages)),
         zero=int(zero),

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from nest_core.costs import NO_OFFLOAD, Report
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.interop.exporters.astra_sim import export_astra_sim
 from nest_core.interop.exporters.deepspeed import export_deepspeed
 from nest_core.interop.exporters.megatron import export_megatron
@@ -46,8 +46,7 @@ def export_plan(target: str, scenario: ScenarioValues, report: Report) -> Export
     InputError
         If there is no such target.
     """
-    if target not in TARGETS:
-        raise InputError("to", "must be a known target", target, "pick " + ", ".join(TARGETS))
+    require(target in TARGETS, "to", "must be a known target", target, "pick " + ", ".join(TARGETS))
     refuse_first(
         (
             report.plan.ragged,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.files import MAX_FILE_BYTES, decoded
 from nest_core.documents.overrides import toml_document
 from nest_core.documents.presets import parse_toml
@@ -168,13 +168,18 @@ def read_fabric(
     """
     short = _short(name)
     text = decoded(content, short)
-    if "\0" in text:
-        raise InputError(short, "must be text", "a NUL character", "save the file as UTF-8 text")
-    if not text.strip():
-        raise InputError(short, "must hold a fabric", "empty", "choose another file")
+    require(
+        "\0" not in text, short, "must be text", "a NUL character", "save the file as UTF-8 text"
+    )
+    require(text.strip(), short, "must hold a fabric", "empty", "choose another file")
     readers = {entry.name: entry.reads for entry in FORMATS.values() if entry.reads}
-    if format and format not in readers:
-        raise InputError("from", "must be a known format", format, "pick " + ", ".join(readers))
+    require(
+        not format or format in readers,
+        "from",
+        "must be a known format",
+        format,
+        "pick " + ", ".join(readers),
+    )
     chosen = format or format_of(name, text)
     document, notes = readers[chosen](Source(text, short, assumed or Assumed()))
     build_fabric(checked(FabricFile, document))
@@ -199,8 +204,7 @@ def write_fabric(
         For fabrics that the format cannot represent at all.
     """
     writers = {entry.name: entry.writes for entry in FORMATS.values() if entry.writes}
-    if format not in writers:
-        raise InputError("to", "must be a known format", format, "pick " + ", ".join(writers))
+    require(format in writers, "to", "must be a known format", format, "pick " + ", ".join(writers))
     if format == "toml" and document is not None:
         return FabricText(toml_document(document), ())
     written = writers[format](fabric)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.units import gigabytes, microseconds
 from nest_core.fabric import (
     MAX_DEVICES,
@@ -46,8 +46,7 @@ Dimension = tuple[str, int, float, float]
 def read_astrasim(source: Source) -> Reading:
     """Return levels, a torus, or, for other products, a graph."""
     dimensions = [entry for entry in _dimensions(source) if entry[1] > 1]
-    if not dimensions:
-        raise source.wrong("npus_count", "must have two NPUs", 1, "raise a count")
+    source.require(dimensions, "npus_count", "must have two NPUs", 1, "raise a count")
     kinds = {kind for kind, *_ in dimensions}
     if kinds == {"Switch"}:
         return _levels(source, dimensions)
@@ -91,21 +90,21 @@ def _torus(source: Source, dimensions: list[Dimension]) -> Reading:
 def _product(source: Source, dimensions: list[Dimension]) -> Reading:
     shape = [size for _, size, *_ in dimensions]
     npus = math.prod(shape)
-    if npus > MAX_EXPLICIT_DEVICES:
-        raise source.wrong(
-            "npus_count",
-            f"must give at most {MAX_EXPLICIT_DEVICES:,} NPUs for this product",
-            npus,
-            "use switches only, or rings of one rate",
-        )
+    source.require(
+        npus <= MAX_EXPLICIT_DEVICES,
+        "npus_count",
+        f"must give at most {MAX_EXPLICIT_DEVICES:,} NPUs for this product",
+        npus,
+        "use switches only, or rings of one rate",
+    )
     links = sum(npus * _links_each(kind, size) for kind, size, *_ in dimensions) // 2
-    if links > MAX_LINKS:
-        raise source.wrong(
-            "npus_count",
-            f"must give at most {MAX_LINKS:,} links for this product",
-            links,
-            "use a Switch for the large dimension",
-        )
+    source.require(
+        links <= MAX_LINKS,
+        "npus_count",
+        f"must give at most {MAX_LINKS:,} links for this product",
+        links,
+        "use a Switch for the large dimension",
+    )
     draft = Draft(source)
     draft.notes.append("This product is neither levels nor a torus: it was drawn link by link.")
     for npu in range(npus):
@@ -141,35 +140,36 @@ def _dimensions(source: Source) -> list[Dimension]:
     if not isinstance(table, YamlTable):
         raise source.wrong("", "must be a mapping", "none", "start with topology: [ Ring ]")
     for key in table:
-        if key not in _KEYS:
-            raise source.wrong(table.line, "must have known keys", key, "use " + ", ".join(_KEYS))
+        source.require(
+            key in _KEYS, table.line, "must have known keys", key, "use " + ", ".join(_KEYS)
+        )
     lists: list[list[Any]] = []
     for key in _KEYS:
         entries = table.get(key, "missing")
-        if not isinstance(entries, list) or not 1 <= len(entries) <= MAX_DIMENSIONS:
-            raise source.wrong(
-                line_of(entries) or table.line,
-                f"must have a list of 1 to {MAX_DIMENSIONS} entries as {key}",
-                entries,
-                "write one entry per dimension, innermost first",
-            )
-        if len(entries) != len(table["topology"]):
-            raise source.wrong(
-                line_of(entries),
-                f"must have as many entries in {key} as in topology",
-                f"{len(entries)} against {len(table['topology'])}",
-                "complete the lists",
-            )
+        source.require(
+            isinstance(entries, list) and 1 <= len(entries) <= MAX_DIMENSIONS,
+            line_of(entries) or table.line,
+            f"must have a list of 1 to {MAX_DIMENSIONS} entries as {key}",
+            entries,
+            "write one entry per dimension, innermost first",
+        )
+        source.require(
+            len(entries) == len(table["topology"]),
+            line_of(entries),
+            f"must have as many entries in {key} as in topology",
+            f"{len(entries)} against {len(table['topology'])}",
+            "complete the lists",
+        )
         lists.append(entries)
     dimensions: list[Dimension] = []
     for kind, count, rate, latency in zip(*lists, strict=True):
-        if kind not in _BLOCKS:
-            raise source.wrong(
-                line_of(kind),
-                "must be a product of Ring, FullyConnected and Switch",
-                kind,
-                "pick one of them",
-            )
+        source.require(
+            kind in _BLOCKS,
+            line_of(kind),
+            "must be a product of Ring, FullyConnected and Switch",
+            kind,
+            "pick one of them",
+        )
         where = line_of(count)
         dimensions.append(
             (
@@ -180,10 +180,13 @@ def _dimensions(source: Source) -> list[Dimension]:
             )
         )
     npus = math.prod(size for _, size, *_ in dimensions)
-    if npus > MAX_DEVICES:
-        raise source.wrong(
-            "npus_count", f"must have a product of at most {MAX_DEVICES:,}", npus, "make it smaller"
-        )
+    source.require(
+        npus <= MAX_DEVICES,
+        "npus_count",
+        f"must have a product of at most {MAX_DEVICES:,}",
+        npus,
+        "make it smaller",
+    )
     return dimensions
 
 
@@ -228,25 +231,28 @@ def _nanoseconds(seconds: float) -> float:
     return rough
 
 
-def _not(what: str, remedy: str) -> InputError:
-    return InputError(
-        "fabric", "must be a product of rings, full meshes and switches for ASTRA-sim", what, remedy
-    )
+_RULE = "must be a product of rings, full meshes and switches for ASTRA-sim"
+
+
+def _require(holds: object, what: str, remedy: str) -> None:
+    require(holds, "fabric", _RULE, what, remedy)
 
 
 @singledispatch
 def _product_of(fabric: Fabric) -> tuple[list[Dimension], tuple[str, ...]]:
-    raise _not(f"a {fabric.noun}", "export a hierarchical fabric, a Clos or a torus")
+    remedy = "export a hierarchical fabric, a Clos or a torus"
+    raise InputError("fabric", _RULE, f"a {fabric.noun}", remedy)
 
 
 @_product_of.register
 def _of_torus(fabric: Torus) -> tuple[list[Dimension], tuple[str, ...]]:
-    if fabric.twisted:
-        raise _not("a twisted torus", "export a plain torus, or a graph format")
-    if fabric.missing:
-        raise _not("a torus with failed devices", "put them back, or choose a graph format")
-    if any(not wrap and size > 2 for size, wrap in zip(fabric.shape, fabric.wrap, strict=True)):
-        raise _not("a mesh without wrap-around links", "close its dimensions")
+    _require(not fabric.twisted, "a twisted torus", "export a plain torus, or a graph format")
+    _require(
+        not fabric.missing, "a torus with failed devices", "put them back, or choose a graph format"
+    )
+    shape = zip(fabric.shape, fabric.wrap, strict=True)
+    is_open = any(not wrap and size > 2 for size, wrap in shape)
+    _require(not is_open, "a mesh without wrap-around links", "close its dimensions")
     rate, latency = fabric.link_bandwidth_Bps, fabric.hop_latency_s
     return [
         ("FullyConnected" if size == 2 else "Ring", size, rate, latency)
@@ -279,8 +285,7 @@ def _of_several(
 ) -> tuple[list[Dimension], tuple[str, ...]]:
     """Return the dimensions that join something, and what they do not say."""
     joining = [entry for entry in dimensions if entry[1] > 1]
-    if not joining:
-        raise _not("one device", "export a fabric of several")
+    _require(joining, "one device", "export a fabric of several")
     return joining, (*lost, *([f"Which {failed} failed."] if failed else []))
 
 
@@ -291,9 +296,8 @@ def _of_clos(fabric: Clos) -> tuple[list[Dimension], tuple[str, ...]]:
     rows += [group[hosts.host_of] for group in hosts.groups]
     sizes = _equal(rows, fabric.devices)
     inside = {"switch": "Switch", "mesh": "FullyConnected", "ring": "Ring"}
-    kind = inside.get(fabric.interconnect)
-    if kind is None:
-        raise _not("nodes of a hybrid cube mesh", "choose a graph format")
+    kind = inside.get(fabric.interconnect, "")
+    _require(kind, "nodes of a hybrid cube mesh", "choose a graph format")
     lost = ["Switches, links and routing: only which devices they join, and at which rate."]
     dimensions: list[Dimension] = []
     rate, latency = fabric.intra_bandwidth_Bps, fabric.intra_latency_s
@@ -322,10 +326,12 @@ def _equal(rows: list[Any], devices: int) -> list[int]:
     below = 1
     for row in rows:
         members = np.unique(np.unique(row, return_counts=True)[1])
-        if members.size > 1 or members[0] % below:
-            raise _not("groups of unequal size", "make them equal, or choose TOML")
+        _require(
+            not (members.size > 1 or members[0] % below),
+            "groups of unequal size",
+            "make them equal, or choose TOML",
+        )
         sizes.append(int(members[0]) // below)
         below = int(members[0])
-    if below != devices:
-        raise _not("several fabrics", "join them")
+    _require(below == devices, "several fabrics", "join them")
     return sizes

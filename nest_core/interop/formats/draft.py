@@ -51,26 +51,38 @@ class Draft:
         **drawn
             ``count``, ``group``, ``x`` and ``y`` where the file has them.
         """
-        wrong = self.source.wrong
         _check_name(self.source, where, name)
-        if name in self._elements:
-            raise wrong(where, "must list an element once", name, "remove the second one")
+        self.source.require(
+            name not in self._elements,
+            where,
+            "must list an element once",
+            name,
+            "remove the second one",
+        )
         if role is None:
             role, self._inferred = role_of(name), self._inferred + 1
-        if role not in ("device", "nic", "switch"):
-            raise wrong(where, "must have device, nic or switch as role", role, "pick one of them")
+        self.source.require(
+            role in ("device", "nic", "switch"),
+            where,
+            "must have device, nic or switch as role",
+            role,
+            "pick one of them",
+        )
         self._devices += role == "device"
-        if self._devices > MAX_EXPLICIT_DEVICES:
-            raise wrong(
-                where,
-                f"must draw at most {MAX_EXPLICIT_DEVICES:,} devices",
-                "more",
-                "describe the fabric by a kind that is counted, not listed",
-            )
-        if len(self._elements) >= MAX_ELEMENTS:
-            raise wrong(
-                where, f"must list at most {MAX_ELEMENTS:,} elements", "more", "leave some out"
-            )
+        self.source.require(
+            self._devices <= MAX_EXPLICIT_DEVICES,
+            where,
+            f"must draw at most {MAX_EXPLICIT_DEVICES:,} devices",
+            "more",
+            "describe the fabric by a kind that is counted, not listed",
+        )
+        self.source.require(
+            len(self._elements) < MAX_ELEMENTS,
+            where,
+            f"must list at most {MAX_ELEMENTS:,} elements",
+            "more",
+            "leave some out",
+        )
         entry = {"id": name, "role": role} | ({"radix": radix} if radix else {})
         self._elements[name] = entry | {key: value for key, value in drawn.items() if value != ""}
 
@@ -87,14 +99,16 @@ class Draft:
 
         Parallel links are one entry with their count, and have to be alike.
         """
-        wrong, assumed = self.source.wrong, self.source.assumed
+        assumed = self.source.assumed
         for end in (a, b):
-            if end not in self._elements:
-                raise wrong(
-                    where, "must join elements that are listed", end, "list it or correct its name"
-                )
-        if a == b:
-            raise wrong(where, "must join two different elements", a, "remove the link")
+            self.source.require(
+                end in self._elements,
+                where,
+                "must join elements that are listed",
+                end,
+                "list it or correct its name",
+            )
+        self.source.require(a != b, where, "must join two different elements", a, "remove the link")
         if bandwidth_GBps is None:
             bandwidth_GBps, self._unrated = assumed.link_bandwidth_GBps, self._unrated + count
         if latency_us is None:
@@ -102,8 +116,13 @@ class Draft:
         key = (a, b) if a < b else (b, a)
         listed = self._links.get(key)
         if listed is None:
-            if len(self._links) >= MAX_LINKS:
-                raise wrong(where, f"must list at most {MAX_LINKS:,} links", "more", "join some")
+            self.source.require(
+                len(self._links) < MAX_LINKS,
+                where,
+                f"must list at most {MAX_LINKS:,} links",
+                "more",
+                "join some",
+            )
             self._links[key] = {
                 "a": a,
                 "b": b,
@@ -112,13 +131,13 @@ class Draft:
                 "latency_us": latency_us,
             }
             return
-        if (listed["bandwidth_GBps"], listed["latency_us"]) != (bandwidth_GBps, latency_us):
-            raise wrong(
-                where,
-                "must have parallel links of the same rate and latency",
-                f"{a} - {b}",
-                "make them alike, or put a switch between",
-            )
+        self.source.require(
+            (listed["bandwidth_GBps"], listed["latency_us"]) == (bandwidth_GBps, latency_us),
+            where,
+            "must have parallel links of the same rate and latency",
+            f"{a} - {b}",
+            "make them alike, or put a switch between",
+        )
         listed["count"] += count
         if listed["a"] != a:
             self._both_ways.add(key)
@@ -160,13 +179,13 @@ class Draft:
 
     def document(self, name: str) -> Reading:
         """Return the document, and the notes on what was assumed."""
-        if self._devices == 0:
-            raise self.source.wrong(
-                "",
-                "must have a device",
-                f"{plural(len(self._elements), 'element')} without one",
-                "give roles, or names that start with gpu, npu, device or host",
-            )
+        self.source.require(
+            self._devices != 0,
+            "",
+            "must have a device",
+            f"{plural(len(self._elements), 'element')} without one",
+            "give roles, or names that start with gpu, npu, device or host",
+        )
         assumed = self.source.assumed
         notes = list(self.notes)
         if self._inferred:
@@ -223,10 +242,13 @@ def title(name: str) -> str:
 
 
 def _check_name(source: Source, where: int | str, name: str) -> None:
-    if not 1 <= len(name) <= 200:
-        raise source.wrong(
-            where, "must have names of 1 to 200 characters", name, "rename the element"
-        )
+    source.require(
+        1 <= len(name) <= 200,
+        where,
+        "must have names of 1 to 200 characters",
+        name,
+        "rename the element",
+    )
     source.check_text(where, "names", name)
 
 

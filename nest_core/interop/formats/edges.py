@@ -12,7 +12,7 @@ import csv
 import io
 from collections.abc import Iterator
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.quoting import csv_text, of_cell
 from nest_core.documents.units import gigabytes, microseconds, plural
 from nest_core.fabric import Fabric, GraphFabric, Link, as_graph
@@ -72,13 +72,13 @@ def write_edges(fabric: Fabric) -> FabricText:
     """
     graph, lost = as_graph(fabric), fabric.lost_in_graph
     check_plain_names(graph, "CSV")
-    if not graph.links:
-        raise InputError(
-            "link",
-            "must list at least one link to be written as an edge list",
-            0,
-            "use another format",
-        )
+    require(
+        graph.links,
+        "link",
+        "must list at least one link to be written as an edge list",
+        0,
+        "use another format",
+    )
     spaced = [element.id for element in graph.elements if element.id != element.id.strip()]
     if spaced:
         raise InputError(
@@ -154,30 +154,33 @@ def _rows(source: Source) -> Iterator[tuple[int, dict[str, str]]]:
             if not header:
                 header = _header(source, reader.line_num, row)
                 continue
-            if len(row) != len(header):
-                raise source.wrong(
-                    reader.line_num,
-                    f"must have {plural(len(header), 'cell')} as the header has",
-                    len(row),
-                    "complete the row",
-                )
+            source.require(
+                len(row) == len(header),
+                reader.line_num,
+                f"must have {plural(len(header), 'cell')} as the header has",
+                len(row),
+                "complete the row",
+            )
             yield reader.line_num, dict(zip(header, row, strict=True))
     except csv.Error as error:
         raise source.wrong(
             reader.line_num, "must be valid CSV", str(error), "correct the quotes"
         ) from error
-    if not header:
-        raise source.wrong("", "must have a header", "empty", "start with " + ",".join(COLUMNS[:5]))
+    source.require(header, "", "must have a header", "empty", "start with " + ",".join(COLUMNS[:5]))
 
 
 def _header(source: Source, line: int, row: list[str]) -> list[str]:
     row = [_ALSO.get(name.lower(), name) for name in row]
     for name in row:
-        if name not in COLUMNS or row.count(name) > 1:
-            raise source.wrong(
-                line, "must name known columns, each once", name, "known are " + ", ".join(COLUMNS)
-            )
+        source.require(
+            name in COLUMNS and row.count(name) <= 1,
+            line,
+            "must name known columns, each once",
+            name,
+            "known are " + ", ".join(COLUMNS),
+        )
     for name in ("a", "b"):
-        if name not in row:
-            raise source.wrong(line, "must have the columns a and b", ",".join(row), f"add {name}")
+        source.require(
+            name in row, line, "must have the columns a and b", ",".join(row), f"add {name}"
+        )
     return row

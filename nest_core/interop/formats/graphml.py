@@ -94,12 +94,14 @@ class _GraphParser:
                 raise self.source.wrong("", "must hold nodes and edges only", kind, "take it out")
 
     def _node(self, name: str) -> dict[str, str]:
-        if not name:
-            raise self.source.wrong("", "must give every node an id", "missing", "name the nodes")
-        if name in self.nodes:
-            raise self.source.wrong(
-                f"node {name!r}", "must be listed once", "there twice", "remove one of them"
-            )
+        self.source.require(name, "", "must give every node an id", "missing", "name the nodes")
+        self.source.require(
+            name not in self.nodes,
+            f"node {name!r}",
+            "must be listed once",
+            "there twice",
+            "remove one of them",
+        )
         self.nodes[name] = {**self._defaults["node"]}
         return self.nodes[name]
 
@@ -165,21 +167,21 @@ def _parsed(source: Source) -> _GraphParser:
         raise source.wrong(
             error.position[0], "must be valid XML", str(error), "correct or complete the file"
         ) from error
-    if graph.graphs != 1:
-        raise source.wrong(
-            "",
-            "must hold one graph of GraphML",
-            plural(graph.graphs, "graph"),
-            "export one graph, with GraphML's namespace and no nested graphs",
-        )
+    source.require(
+        graph.graphs == 1,
+        "",
+        "must hold one graph of GraphML",
+        plural(graph.graphs, "graph"),
+        "export one graph, with GraphML's namespace and no nested graphs",
+    )
     for end in (end for *ends, _ in graph.edges for end in ends):
-        if end not in graph.nodes:
-            raise source.wrong(
-                "",
-                "must have edges between nodes that are listed",
-                end or "an edge with one end",
-                "list the node or correct its id",
-            )
+        source.require(
+            end in graph.nodes,
+            "",
+            "must have edges between nodes that are listed",
+            end or "an edge with one end",
+            "list the node or correct its id",
+        )
     return graph
 
 
@@ -284,8 +286,11 @@ def _coordinate(source: Source, where: str, axis: str, text: str) -> float:
     figure = math.nan
     with suppress(ValueError, OverflowError):  # refused below, with everything else
         figure = float(text)
-    if not abs(figure) <= 1e6:
-        raise source.wrong(
-            where, f"must have a number from -1e6 to 1e6 as {axis}", text, "correct it"
-        )
+    source.require(
+        abs(figure) <= 1e6,
+        where,
+        f"must have a number from -1e6 to 1e6 as {axis}",
+        text,
+        "correct it",
+    )
     return figure

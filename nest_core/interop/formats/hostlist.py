@@ -41,8 +41,13 @@ def expanded(
         if len(names) + math.prod(map(len, parts)) > max_names:
             raise _too_many(source, where, text, max_names)
         names += map("".join, itertools.product(*parts))
-    if len(set(names)) < len(names):
-        raise source.wrong(where, "must list every name once", text, "remove the repeated ones")
+    source.require(
+        len(set(names)) >= len(names),
+        where,
+        "must list every name once",
+        text,
+        "remove the repeated ones",
+    )
     return names
 
 
@@ -107,8 +112,13 @@ def _names(source: Source, where: int | str, inside: str, max_names: int) -> lis
                 "write them as in node[1-8,12]",
             )
         low, high = match[1], match[2] or match[1]
-        if int(high) < int(low):
-            raise source.wrong(where, "must have ranges that ascend", f"[{part}]", "swap the ends")
+        source.require(
+            int(high) >= int(low),
+            where,
+            "must have ranges that ascend",
+            f"[{part}]",
+            "swap the ends",
+        )
         if len(numbers) + int(high) - int(low) >= max_names:
             raise _too_many(source, where, f"[{inside}]", max_names)
         # Padding is that of the lower end: node[01-12] has node01.

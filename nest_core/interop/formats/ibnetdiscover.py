@@ -114,8 +114,9 @@ def _nodes(source: Source) -> dict[str, _SubnetNode]:
             current.links.append(_link(source, number, line))
         elif match := _NODE.match(line):
             guid = match[3]
-            if guid in nodes:
-                raise source.wrong(number, "must describe a node once", guid, "remove one block")
+            source.require(
+                guid not in nodes, number, "must describe a node once", guid, "remove one block"
+            )
             current = nodes[guid] = _SubnetNode(
                 match[1], int(match[2]), match[4].strip(), number, system or guid
             )
@@ -138,8 +139,7 @@ def _link(source: Source, number: int, line: str) -> tuple[int, End, float, int]
         )
     # Descriptions stand before the speed, so the last match is the speed.
     width, speed = speeds[-1]
-    if int(width) == 0:
-        raise source.wrong(number, "must have a width above 0", line, "correct the line")
+    source.require(int(width) != 0, number, "must have a width above 0", line, "correct the line")
     return int(match[1]), (match[2], int(match[3])), int(width) * LANE_GBPS[speed] / 8, number
 
 
@@ -152,25 +152,25 @@ def _links(
     taken: dict[End, End] = {}
     for guid, node in nodes.items():
         for port, other, rate, line in node.links:
-            if other[0] not in nodes:
-                raise source.wrong(
-                    line,
-                    "must lead to a node that the file describes",
-                    other[0],
-                    "save the whole output of ibnetdiscover",
-                )
+            source.require(
+                other[0] in nodes,
+                line,
+                "must lead to a node that the file describes",
+                other[0],
+                "save the whole output of ibnetdiscover",
+            )
             if guid in skipped or other[0] in skipped:
                 continue
             here = (guid, port)
             key = (here, other) if here < other else (other, here)
             for end, far in ((here, other), (other, here)):
-                if taken.setdefault(end, far) != far:
-                    raise source.wrong(
-                        line,
-                        "must have one link per port",
-                        f"{end[0]}[{end[1]}]",
-                        "save the output again",
-                    )
+                source.require(
+                    taken.setdefault(end, far) == far,
+                    line,
+                    "must have one link per port",
+                    f"{end[0]}[{end[1]}]",
+                    "save the output again",
+                )
             stated[key] = stated.get(key, 0) + 1
             links.setdefault(key, (rate, line))
     once = sum(count == 1 for count in stated.values())
@@ -233,15 +233,14 @@ def _hosts(
 
 def _check_size(source: Source, hosts: dict[str, _Host]) -> None:
     per_host = source.assumed.devices_per_node
-    if not hosts:
-        raise source.wrong("", "must describe a host with links", "none", "scan the compute fabric")
-    if len(hosts) * per_host > MAX_EXPLICIT_DEVICES:
-        raise source.wrong(
-            "",
-            f"must have at most {MAX_EXPLICIT_DEVICES:,} devices",
-            f"{len(hosts):,} hosts of {per_host}",
-            "take hosts out",
-        )
+    source.require(hosts, "", "must describe a host with links", "none", "scan the compute fabric")
+    source.require(
+        len(hosts) * per_host <= MAX_EXPLICIT_DEVICES,
+        "",
+        f"must have at most {MAX_EXPLICIT_DEVICES:,} devices",
+        f"{len(hosts):,} hosts of {per_host}",
+        "take hosts out",
+    )
 
 
 def _add_hosts(

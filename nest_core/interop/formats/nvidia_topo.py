@@ -90,24 +90,24 @@ def read_nvidia_topo(source: Source) -> NodeTopology:
                 raise source.wrong(number, rule, f"{len(names)}", "save its output unchanged")
         elif words and words[0] in names and words[0] not in rows:
             rows[words[0]] = codes = words[1 : len(names) + 1]
-            if len(codes) < len(names) or not all(map(_CODE.fullmatch, codes)):
-                raise source.wrong(
-                    number,
-                    f"must have {len(names)} codes such as NV18, PIX or SYS",
-                    " ".join(words),
-                    "save the whole output of nvidia-smi topo -m",
-                )
+            source.require(
+                len(codes) >= len(names) and all(map(_CODE.fullmatch, codes)),
+                number,
+                f"must have {len(names)} codes such as NV18, PIX or SYS",
+                " ".join(words),
+                "save the whole output of nvidia-smi topo -m",
+            )
         elif match := _ADAPTER.fullmatch(line):
             adapters.setdefault(match[1], match[2])
     _check(source, names, rows)
     nics = [name for name in names if name.startswith("NIC")]
-    if listed and not adapters.keys() >= set(nics):
-        raise source.wrong(
-            "NIC Legend",
-            "must name every NIC",
-            f"{len(adapters)} of {len(nics)}",
-            "save the whole output of nvidia-smi topo -m",
-        )
+    source.require(
+        not listed or adapters.keys() >= set(nics),
+        "NIC Legend",
+        "must name every NIC",
+        f"{len(adapters)} of {len(nics)}",
+        "save the whole output of nvidia-smi topo -m",
+    )
     gpus = [place for place, name in enumerate(names) if name.startswith("GPU")]
     ports = [place for place, name in enumerate(names) if name.startswith("NIC")]
     cells = [rows[names[gpu]] for gpu in gpus]
@@ -122,30 +122,32 @@ def read_nvidia_topo(source: Source) -> NodeTopology:
 
 def _check(source: Source, names: list[str], rows: dict[str, list[str]]) -> None:
     """Refuse a matrix that lacks rows, or is not the same from both sides."""
-    if not names:
-        raise source.wrong(
-            "", "must have a header of GPUs", "none", "save the output of nvidia-smi topo -m"
-        )
+    source.require(
+        names, "", "must have a header of GPUs", "none", "save the output of nvidia-smi topo -m"
+    )
     for number, name in enumerate(names):
-        if name not in rows:
-            raise source.wrong(
-                "",
-                "must have a row for every GPU and NIC of its header",
-                f"none for {name}",
-                "save the whole output of nvidia-smi topo -m",
-            )
+        source.require(
+            name in rows,
+            "",
+            "must have a row for every GPU and NIC of its header",
+            f"none for {name}",
+            "save the whole output of nvidia-smi topo -m",
+        )
         for place, other in enumerate(names[:number]):
-            if rows[name][place] != rows[other][number]:
-                raise source.wrong(
-                    "",
-                    f"must say the same of {other} and {name} in both rows",
-                    f"{rows[other][number]} and {rows[name][place]}",
-                    "save its output unchanged",
-                )
-        if rows[name][number] != "X":
-            raise source.wrong(
-                name, "must have X on its diagonal", rows[name][number], "save its output unchanged"
+            source.require(
+                rows[name][place] == rows[other][number],
+                "",
+                f"must say the same of {other} and {name} in both rows",
+                f"{rows[other][number]} and {rows[name][place]}",
+                "save its output unchanged",
             )
+        source.require(
+            rows[name][number] == "X",
+            name,
+            "must have X on its diagonal",
+            rows[name][number],
+            "save its output unchanged",
+        )
 
 
 def _nvlinks(code: str) -> int:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.documents.units import gigabytes, microseconds, plural
 from nest_core.fabric import MAX_LINKS, Fabric, GraphFabric, as_graph
 from nest_core.interop.formats.trees import host_groups
@@ -58,10 +58,13 @@ def write_simai(fabric: Fabric) -> FabricText:
         For servers of unequal size.
     """
     plan = _plan(fabric, "SimAI")
-    if not plan.per_server:
-        raise InputError(
-            "fabric", "must have servers of equal size for SimAI", "unequal ones", "choose ns-3"
-        )
+    require(
+        plan.per_server,
+        "fabric",
+        "must have servers of equal size for SimAI",
+        "unequal ones",
+        "choose ns-3",
+    )
     nodes = len(plan.devices) + len(plan.inner) + len(plan.outer)
     lines = _links(plan)
     head = f"{nodes} {plan.per_server} {len(plan.inner)} {len(plan.outer)} {len(lines)} {GPU_TYPE}"
@@ -76,13 +79,13 @@ def _switches(plan: _Ns3Topology) -> str:
 
 def _links(plan: _Ns3Topology) -> list[str]:
     total = sum(count for *_, count in plan.links)
-    if total > MAX_LINKS:
-        raise InputError(
-            "link",
-            f"must number at most {MAX_LINKS:,} for ns-3, which lists each",
-            total,
-            "make the fabric smaller",
-        )
+    require(
+        total <= MAX_LINKS,
+        "link",
+        f"must number at most {MAX_LINKS:,} for ns-3, which lists each",
+        total,
+        "make the fabric smaller",
+    )
     names = (*plan.devices, *plan.inner, *plan.outer)
     number = {name: place for place, name in enumerate(names)}
     lines = []
@@ -100,13 +103,13 @@ def _plain(figure: float) -> str:
 
 
 def _plan(fabric: Fabric, target: str) -> _Ns3Topology:
-    if not fabric.switched:
-        raise InputError(
-            "fabric",
-            f"must have switches to be written for {target}, whose hosts forward nothing",
-            f"a {fabric.noun}",
-            "choose a graph format, or ASTRA-sim's analytical YAML",
-        )
+    require(
+        fabric.switched,
+        "fabric",
+        f"must have switches to be written for {target}, whose hosts forward nothing",
+        f"a {fabric.noun}",
+        "choose a graph format, or ASTRA-sim's analytical YAML",
+    )
     hosts = host_groups(fabric, target)
     graph, drawn = as_graph(fabric), fabric.lost_in_graph
     roles = {element.id: element.role for element in graph.elements}

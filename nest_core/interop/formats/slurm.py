@@ -77,10 +77,20 @@ def topology(source: Source, lines: list[SlurmLine]) -> Reading:
         For what is neither a tree nor blocks.
     """
     kinds = {key for _, line in lines for key in line if key.endswith(("name", "sizes"))}
-    if "ringname" in kinds:
-        raise source.wrong("", "must define switches or blocks", "rings", "describe it as a graph")
-    if "switchname" in kinds and len(kinds) > 1:
-        raise source.wrong("", "must define either switches or blocks", "both", "split the file")
+    source.require(
+        "ringname" not in kinds,
+        "",
+        "must define switches or blocks",
+        "rings",
+        "describe it as a graph",
+    )
+    source.require(
+        "switchname" not in kinds or len(kinds) <= 1,
+        "",
+        "must define either switches or blocks",
+        "both",
+        "split the file",
+    )
     of_blocks = bool(kinds & {"blockname", "blocksizes"})
     kind, others = (
         ("block", ("nodes",)) if of_blocks else ("switch", ("switches", "nodes", "linkspeed"))
@@ -95,17 +105,32 @@ def topology(source: Source, lines: list[SlurmLine]) -> Reading:
             _check_block_sizes(source, number, sizes)
             continue
         name = _required(source, number, line, f"{kind}name", others)
-        if name in switches:
-            raise source.wrong(number, f"must define a {kind} once", name, "remove the second one")
-        if of_blocks and "nodes" not in line:
-            raise source.wrong(number, "must give a block its nodes", name, "add its nodes")
+        source.require(
+            name not in switches,
+            number,
+            f"must define a {kind} once",
+            name,
+            "remove the second one",
+        )
+        source.require(
+            not of_blocks or "nodes" in line,
+            number,
+            "must give a block its nodes",
+            name,
+            "add its nodes",
+        )
         below: dict[str, tuple[str, ...]] = {}
         for key in ("switches", "nodes"):
             below[key] = _expanded(source, number, line.get(key, ""), room)
             room -= len(below[key])
         switches[name] = TreeSwitch(number, **below)
-    if of_blocks and not switches:
-        raise source.wrong("", "must define a block", "none", "add a line BlockName=... Nodes=...")
+    source.require(
+        not of_blocks or switches,
+        "",
+        "must define a block",
+        "none",
+        "add a line BlockName=... Nodes=...",
+    )
     if of_blocks:
         return block_document(source, switches, sizes)
     document, notes = tree_document(source, switches)
@@ -186,15 +211,16 @@ def _check_block_sizes(source: Source, where: int | str, sizes: list[int]) -> No
     """Refuse sizes that are no powers of two of the first."""
     for size in sizes:
         times = size // sizes[0] if sizes[0] else 0
-        if size != times * sizes[0] or times < 1 or times & (times - 1):
-            raise source.wrong(
-                where,
-                "must have block sizes that are the first one times powers of two",
-                size,
-                "correct BlockSizes",
-            )
-    if sorted(set(sizes)) != sizes:
-        raise source.wrong(where, "must have block sizes that ascend", sizes, "sort them")
+        source.require(
+            not (size != times * sizes[0] or times < 1 or times & (times - 1)),
+            where,
+            "must have block sizes that are the first one times powers of two",
+            size,
+            "correct BlockSizes",
+        )
+    source.require(
+        sorted(set(sizes)) == sizes, where, "must have block sizes that ascend", sizes, "sort them"
+    )
 
 
 def _host_names(hosts: Hosts) -> list[str]:
@@ -222,14 +248,20 @@ def _required(
     source: Source, number: int | str, line: dict[str, str], key: str, others: tuple[str, ...]
 ) -> str:
     for other in line:
-        if other != key and other not in others:
-            raise source.wrong(
-                number, "must have keys that belong together", other, "split the line"
-            )
-    if key not in line:
-        raise source.wrong(
-            number, f"must start with {key}=", " ".join(line), "name what the line defines"
+        source.require(
+            other == key or other in others,
+            number,
+            "must have keys that belong together",
+            other,
+            "split the line",
         )
+    source.require(
+        key in line,
+        number,
+        f"must start with {key}=",
+        " ".join(line),
+        "name what the line defines",
+    )
     return line[key]
 
 
@@ -263,7 +295,6 @@ def _lines(source: Source) -> Iterator[SlurmLine]:
             pairs[key] = value
             at = match.end()
         yield first, pairs
-    if pending:
-        raise source.wrong(
-            first, "must end after its last line", "a backslash", "complete the file"
-        )
+    source.require(
+        not pending, first, "must end after its last line", "a backslash", "complete the file"
+    )

@@ -74,13 +74,13 @@ def _default(source: Source) -> tuple[YamlTable, int]:
 def _lines(source: Source, entry: YamlTable) -> list[SlurmLine]:
     """Return a topology as the lines of a topology.conf."""
     plugin = next(key for key in entry if key not in ("topology", "cluster_default"))
-    if plugin not in _KEYS:
-        raise source.wrong(
-            entry.line,
-            "must be read as tree or block",
-            plugin,
-            "describe the fabric as a torus or as a graph",
-        )
+    source.require(
+        plugin in _KEYS,
+        entry.line,
+        "must be read as tree or block",
+        plugin,
+        "describe the fabric as a torus or as a graph",
+    )
     keys = _KEYS[plugin]
     listed = "switches" if plugin == "tree" else "blocks"
     section = _table(source, entry[plugin], plugin)
@@ -107,8 +107,7 @@ def _line(source: Source, item: YamlTable, keys: dict[str, str]) -> SlurmLine:
         if not isinstance(value, Scalar):
             where = line_of(value) or item.line
             raise source.wrong(where, f"must have text as {key}", value, "write it in one line")
-    if not item.get(name):
-        raise source.wrong(item.line, f"must have text as {name}", "missing", "name it")
+    source.require(item.get(name), item.line, f"must have text as {name}", "missing", "name it")
     return item.line, {keys[key]: value for key, value in item.items() if value}
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.documents.units import plural
 from nest_core.fabric import MAX_DEVICES, Clos, Dragonfly, Fabric, Hierarchical, IntArray
 from nest_core.fabric.arrange import heights
@@ -49,13 +49,13 @@ def tree_document(source: Source, switches: Mapping[str, TreeSwitch]) -> Reading
     height: dict[str, int] = {}
     for name in reversed(list(nx.topological_sort(tree))):
         height[name] = 1 + max((height[child] for child in tree[name]), default=0)
-    if height[root] > MAX_LEVELS:
-        raise source.wrong(
-            switches[root].where,
-            f"must have at most {MAX_LEVELS} switches above each other",
-            height[root],
-            "flatten the tree",
-        )
+    source.require(
+        height[root] <= MAX_LEVELS,
+        switches[root].where,
+        f"must have at most {MAX_LEVELS} switches above each other",
+        height[root],
+        "flatten the tree",
+    )
     sizes: list[list[int]] = []
     row = [root]
     padded = False
@@ -106,51 +106,49 @@ def block_document(
 
 def _tree(source: Source, switches: Mapping[str, TreeSwitch]) -> tuple[str, nx.DiGraph[str]]:
     """Return the root and the tree below it; refuse what is no tree."""
-    wrong = source.wrong
     tree: nx.DiGraph[str] = nx.DiGraph()
     tree.add_nodes_from(switches)
     for name, switch in switches.items():
-        if bool(switch.switches) == bool(switch.nodes):
-            raise wrong(
-                switch.where,
-                "must give a switch either switches or nodes",
-                f"{name} with {'both' if switch.nodes else 'neither'}",
-                "give leaves their nodes, other switches their children",
-            )
+        source.require(
+            bool(switch.switches) != bool(switch.nodes),
+            switch.where,
+            "must give a switch either switches or nodes",
+            f"{name} with {'both' if switch.nodes else 'neither'}",
+            "give leaves their nodes, other switches their children",
+        )
         for child in switch.switches:
-            if child not in switches:
-                raise wrong(
-                    switch.where,
-                    f"must list switches that exist below {name}",
-                    child,
-                    "define it or correct its name",
-                )
+            source.require(
+                child in switches,
+                switch.where,
+                f"must list switches that exist below {name}",
+                child,
+                "define it or correct its name",
+            )
             tree.add_edge(name, child)
-            if tree.in_degree(child) > 1:
-                raise wrong(
-                    switch.where,
-                    f"must give {child} one parent",
-                    " and ".join(tree.predecessors(child)),
-                    "Slurm's trees have one logical parent per switch",
-                )
+            source.require(
+                tree.in_degree(child) <= 1,
+                switch.where,
+                f"must give {child} one parent",
+                " and ".join(tree.predecessors(child)),
+                "Slurm's trees have one logical parent per switch",
+            )
     _check_owners(source, switches, "under one switch")
     roots = [name for name, parents in tree.in_degree() if not parents]
-    if not switches:
-        raise wrong("", "must define a switch", "none", "add a line SwitchName=... Nodes=...")
-    if not roots:
-        raise wrong("", "must have a switch without a parent", "a cycle", "break the cycle")
-    if len(roots) > 1:
-        raise wrong(
-            "",
-            "must join all switches under one",
-            f"{len(roots)} roots: " + ", ".join(roots[:8]),
-            "add a switch above them, or take the others out",
-        )
+    source.require(
+        switches, "", "must define a switch", "none", "add a line SwitchName=... Nodes=..."
+    )
+    source.require(roots, "", "must have a switch without a parent", "a cycle", "break the cycle")
+    source.require(
+        len(roots) <= 1,
+        "",
+        "must join all switches under one",
+        f"{len(roots)} roots: " + ", ".join(roots[:8]),
+        "add a switch above them, or take the others out",
+    )
     reached = {roots[0], *nx.descendants(tree, roots[0])}
     for name in switches:
-        if name not in reached:
-            where = switches[name].where
-            raise wrong(where, "must hang on the root", f"{name}, on a cycle", "break it")
+        where, what = switches[name].where, f"{name}, on a cycle"
+        source.require(name in reached, where, "must hang on the root", what, "break it")
     return roots[0], tree
 
 
@@ -159,13 +157,13 @@ def _check_owners(source: Source, switches: Mapping[str, TreeSwitch], place: str
     owner: dict[str, str] = {}
     for name, switch in switches.items():
         for node in switch.nodes:
-            if owner.setdefault(node, name) != name:
-                raise source.wrong(
-                    switch.where,
-                    f"must put node {node} {place}",
-                    f"{owner[node]} and {name}",
-                    "remove it from one of them",
-                )
+            source.require(
+                owner.setdefault(node, name) == name,
+                switch.where,
+                f"must put node {node} {place}",
+                f"{owner[node]} and {name}",
+                "remove it from one of them",
+            )
 
 
 def _levels(
@@ -173,13 +171,13 @@ def _levels(
 ) -> Reading:
     assumed = source.assumed
     hosts = sum(sizes[0])
-    if hosts * assumed.devices_per_node > MAX_DEVICES:
-        raise source.wrong(
-            "",
-            f"must have at most {MAX_DEVICES:,} devices",
-            f"{hosts:,} nodes of {assumed.devices_per_node}",
-            "leave nodes out",
-        )
+    source.require(
+        hosts * assumed.devices_per_node <= MAX_DEVICES,
+        "",
+        f"must have at most {MAX_DEVICES:,} devices",
+        f"{hosts:,} nodes of {assumed.devices_per_node}",
+        "leave nodes out",
+    )
     levels: list[Document] = []
     if assumed.devices_per_node > 1:
         levels.append(
@@ -252,13 +250,13 @@ def host_groups(fabric: Fabric, target: str) -> Hosts:
     InputError
         For fabrics without switches, such as tori.
     """
-    if not fabric.switched:
-        raise InputError(
-            "fabric",
-            f"must have switches to be written as {target}",
-            f"a {fabric.noun}",
-            "choose a graph format, or TOML",
-        )
+    require(
+        fabric.switched,
+        "fabric",
+        f"must have switches to be written as {target}",
+        f"a {fabric.noun}",
+        "choose a graph format, or TOML",
+    )
     rows, lost = _rows(fabric)
     host_of, first = numbered(rows[0])
     groups: list[IntArray] = []

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.units import plural
 from nest_core.fabric import MAX_DEVICES, Fabric, GraphFabric
 
@@ -61,13 +61,13 @@ class Assumed:
     hop_latency_us: float = 0.6
 
     def __post_init__(self) -> None:
-        if not 1 <= self.devices_per_node <= MAX_DEVICES:
-            raise InputError(
-                "devices_per_node",
-                f"must be a whole number from 1 to {MAX_DEVICES:,}",
-                self.devices_per_node,
-                "correct it",
-            )
+        require(
+            1 <= self.devices_per_node <= MAX_DEVICES,
+            "devices_per_node",
+            f"must be a whole number from 1 to {MAX_DEVICES:,}",
+            self.devices_per_node,
+            "correct it",
+        )
         for field, low, bound in (
             ("intra_bandwidth_GBps", MIN_GBPS, "above 0"),
             ("link_bandwidth_GBps", MIN_GBPS, "above 0"),
@@ -75,8 +75,13 @@ class Assumed:
             ("hop_latency_us", 0.0, "of at least 0"),
         ):
             value = getattr(self, field)
-            if not low <= value <= MAX_FIGURE:
-                raise InputError(field, f"must be a finite number {bound}", value, "correct it")
+            require(
+                low <= value <= MAX_FIGURE,
+                field,
+                f"must be a finite number {bound}",
+                value,
+                "correct it",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +139,13 @@ class Source:
         place = f"line {where}" if isinstance(where, int) else where
         return InputError(f"{self.name}, {place}" if place else self.name, rule, value, remedy)
 
+    def require(
+        self, holds: object, where: int | str, rule: str, value: object, remedy: str
+    ) -> None:
+        """Raise what `wrong` returns where a rule does not hold."""
+        if not holds:
+            raise self.wrong(where, rule, value, remedy)
+
     def number(
         self,
         where: int | str,
@@ -150,29 +162,36 @@ class Source:
         kind = "a whole number" if whole else "a finite number"
         rule = f"must have {kind} {'of at least 0' if zero else 'above 0'} as {field}"
         figure = _figure(value)
-        if not 0 <= figure <= MAX_FIGURE or (figure == 0 and not zero):
-            raise self.wrong(where, rule, value, "correct the figure")
-        if whole and figure != int(figure):
-            raise self.wrong(where, rule, value, "correct the figure")
+        self.require(
+            not (not 0 <= figure <= MAX_FIGURE or (figure == 0 and not zero)),
+            where,
+            rule,
+            value,
+            "correct the figure",
+        )
+        self.require(not whole or figure == int(figure), where, rule, value, "correct the figure")
         return figure
 
     def check_text(self, where: int | str, what: str, text: str) -> None:
         """Refuse what could not be written again: control characters, halves of characters."""
-        if _UNWRITABLE.search(text):
-            raise self.wrong(
-                where, f"must have {what} without control characters", text, "rename it"
-            )
+        self.require(
+            not _UNWRITABLE.search(text),
+            where,
+            f"must have {what} without control characters",
+            text,
+            "rename it",
+        )
 
     def rate(self, where: int | str, field: str, value: object, scale: float = 1.0) -> float:
         """Return a rate in GB/s; ``scale`` converts from the file's unit."""
         rate = self.number(where, field, value) * scale
-        if not MIN_GBPS <= rate <= MAX_FIGURE:
-            raise self.wrong(
-                where,
-                f"must have a rate of {MIN_GBPS} to {MAX_FIGURE:g} GB/s as {field}",
-                value,
-                "correct the figure",
-            )
+        self.require(
+            MIN_GBPS <= rate <= MAX_FIGURE,
+            where,
+            f"must have a rate of {MIN_GBPS} to {MAX_FIGURE:g} GB/s as {field}",
+            value,
+            "correct the figure",
+        )
         return rate
 
 
@@ -210,21 +229,21 @@ def unsaid(
 
 def check_plain_names(fabric: GraphFabric, format_name: str) -> None:
     """Refuse names with control characters, which text formats cannot hold."""
-    if _NOT_XML.search(fabric.name):
-        raise InputError(
-            "name",
-            f"must be free of control characters to be written as {format_name}",
-            fabric.name,
-            "rename the fabric",
-        )
+    require(
+        not _NOT_XML.search(fabric.name),
+        "name",
+        f"must be free of control characters to be written as {format_name}",
+        fabric.name,
+        "rename the fabric",
+    )
     for index, element in enumerate(fabric.elements):
-        if _NOT_XML.search(element.id + element.group):
-            raise InputError(
-                f"element[{index}].id",
-                f"must be free of control characters to be written as {format_name}",
-                element.id,
-                f"rename one of the {plural(len(fabric.elements), 'element')}",
-            )
+        require(
+            not _NOT_XML.search(element.id + element.group),
+            f"element[{index}].id",
+            f"must be free of control characters to be written as {format_name}",
+            element.id,
+            f"rename one of the {plural(len(fabric.elements), 'element')}",
+        )
 
 
 def unsaid_counts(graph: GraphFabric) -> list[str]:

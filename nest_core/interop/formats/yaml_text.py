@@ -82,8 +82,7 @@ def _check_events(source: Source) -> None:
             (count > MAX_VALUES and "more", f"hold at most {MAX_VALUES:,} values", "shorten it"),
         )
         for value, rule, remedy in refusals:
-            if value:
-                raise source.wrong(event.start_mark.line + 1, f"must {rule}", value, remedy)
+            source.require(not value, event.start_mark.line + 1, f"must {rule}", value, remedy)
 
 
 def _value(source: Source, node: Any) -> Any:
@@ -100,7 +99,12 @@ def _value(source: Source, node: Any) -> Any:
         where = key.start_mark.line + 1
         if not isinstance(key, yaml.ScalarNode):
             raise source.wrong(where, "must have text as keys", "a collection", "name the key")
-        if key.value in table:
-            raise source.wrong(where, "must state every key once", key.value, "remove one of them")
+        source.require(
+            key.value not in table,
+            where,
+            "must state every key once",
+            key.value,
+            "remove one of them",
+        )
         table[key.value] = _value(source, value)
     return table

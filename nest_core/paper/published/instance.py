@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.files import read_text
 from nest_core.paper.published.layers import Layers, parse_widths
 from nest_core.paper.published.reading import (
@@ -215,21 +215,21 @@ def parse_instance(document: object) -> Instance:
     widths, layer_ids = parse_widths(fields["nodes"], fields["edges"])
     levels = len(fields["bws"])
     for key in _LEVELS:
-        if len(fields[key]) != levels:
-            raise InputError(
-                key,
-                f"must have one entry per level of bws ({levels})",
-                len(fields[key]),
-                "give every level a bandwidth, a latency and a number of devices",
-            )
-    devices, product = fields["maxDevices"], math.prod(fields["devices_per_level"])
-    if product != devices:
-        raise InputError(
-            "devices_per_level",
-            f"must multiply to maxDevices ({devices})",
-            product,
-            "correct one of the two",
+        require(
+            len(fields[key]) == levels,
+            key,
+            f"must have one entry per level of bws ({levels})",
+            len(fields[key]),
+            "give every level a bandwidth, a latency and a number of devices",
         )
+    devices, product = fields["maxDevices"], math.prod(fields["devices_per_level"])
+    require(
+        product == devices,
+        "devices_per_level",
+        f"must multiply to maxDevices ({devices})",
+        product,
+        "correct one of the two",
+    )
     return Instance(
         layer_ids=layer_ids,
         widths=widths,
@@ -251,10 +251,13 @@ def parse_instance(document: object) -> Instance:
 
 
 def _baseline(name: str, value: object, layer_count: int) -> ArtifactBaseline:
-    if not 1 <= len(name) <= _LONGEST_NAME:
-        raise InputError(
-            "baselines", f"must have names of 1 to {_LONGEST_NAME} letters", name, "rename it"
-        )
+    require(
+        1 <= len(name) <= _LONGEST_NAME,
+        "baselines",
+        f"must have names of 1 to {_LONGEST_NAME} letters",
+        name,
+        "rename it",
+    )
     field = f"baselines[{name!r}]"
     size: Check = partial(whole, lowest=0, largest=MAX_LAYERS)
     counted: Check = partial(whole, lowest=1, largest=layer_count)

@@ -15,7 +15,7 @@ from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.paper.published.reading import (
     MAX_DEVICES,
     MAX_LAYERS,
@@ -84,13 +84,15 @@ def parse_widths(nodes: object, edges: object) -> tuple[tuple[Layers, ...], tupl
         At the first broken rule.
     """
     node_lists, edge_lists = mapping(nodes, "nodes"), mapping(edges, "edges")
-    if not node_lists:
-        raise InputError("nodes", "must hold at least one tensor width", "empty", "add one")
+    require(node_lists, "nodes", "must hold at least one tensor width", "empty", "add one")
     for key in node_lists:
-        if not _WIDTH.fullmatch(key) or int(key) > MAX_DEVICES:
-            raise InputError(
-                "nodes", f"must have widths from 1 to {MAX_DEVICES:,} as keys", key, "correct it"
-            )
+        require(
+            _WIDTH.fullmatch(key) and int(key) <= MAX_DEVICES,
+            "nodes",
+            f"must have widths from 1 to {MAX_DEVICES:,} as keys",
+            key,
+            "correct it",
+        )
     if set(node_lists) != set(edge_lists):
         only = sorted(set(node_lists) ^ set(edge_lists))[0]
         raise InputError(
@@ -122,21 +124,20 @@ def _parse_nodes(value: object, field: str) -> dict[int, dict[str, Any]]:
     if place := _repeated(ids):
         raise InputError(f"{field}[{place}].id", "must be unique", ids[place], "renumber it")
     total = sum(node["optimalLatencyFw"] + node["optimalLatencyBw"] for node in nodes)
-    if total < _SHORTEST_MODEL:
-        raise InputError(
-            field,
-            f"must have latencies that add up to at least {_SHORTEST_MODEL:g}",
-            total,
-            "give the layers' latencies",
-        )
+    require(
+        total >= _SHORTEST_MODEL,
+        field,
+        f"must have latencies that add up to at least {_SHORTEST_MODEL:g}",
+        total,
+        "give the layers' latencies",
+    )
     return dict(zip(ids, nodes, strict=True))
 
 
 def _parse_edges(value: object, field: str, nodes: dict[int, dict[str, Any]]) -> _Edges:
     def layer(end: object, where: str) -> int:
         identifier: int = _identifier(end, where)
-        if identifier not in nodes:
-            raise InputError(where, "must be a layer's id", identifier, "correct the id")
+        require(identifier in nodes, where, "must be a layer's id", identifier, "correct the id")
         return identifier
 
     keys: dict[str, Check] = {"sourceId": layer, "destId": layer, "communicationCost": number}
@@ -166,20 +167,20 @@ def _topological_order(layers: Sequence[int], edges: _Edges, field: str) -> tupl
         stuck = f"layer {error.args[1][0]} waits for itself"
         raise InputError(field, "must have no cycle", stuck, "remove an edge of it") from error
     for pair in itertools.pairwise(order):
-        if pair not in edges:
-            raise InputError(
-                field,
-                "must lead through all layers one after another",
-                f"no edge {pair[0]} to {pair[1]}",
-                "merge parallel branches into one layer or join them by edges",
-            )
-    if _EMBEDDING in layers and order[0] != _EMBEDDING:
-        raise InputError(
+        require(
+            pair in edges,
             field,
-            f"must start at the embedding (id {_EMBEDDING})",
-            f"layer {order[0]} first",
-            "turn the edges round or renumber the layers",
+            "must lead through all layers one after another",
+            f"no edge {pair[0]} to {pair[1]}",
+            "merge parallel branches into one layer or join them by edges",
         )
+    require(
+        _EMBEDDING not in layers or order[0] == _EMBEDDING,
+        field,
+        f"must start at the embedding (id {_EMBEDDING})",
+        f"layer {order[0]} first",
+        "turn the edges round or renumber the layers",
+    )
     return order
 
 

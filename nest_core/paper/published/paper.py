@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.documents.presets import load_toml, preset_path
 from nest_core.paper.published.instance import Instance, parse_instance
 
@@ -88,8 +88,13 @@ def paper_cells(name: str) -> tuple[PaperCell, ...]:
     InputError
         For another name.
     """
-    if name not in PAPER_CASES:
-        raise InputError("model", f"must be one of {', '.join(PAPER_CASES)}", name, "choose one")
+    require(
+        name in PAPER_CASES,
+        "model",
+        f"must be one of {', '.join(PAPER_CASES)}",
+        name,
+        "choose one",
+    )
     preset = load_toml(preset_path("paper", f"{name}.toml"))
     shared = {key: preset[field] for field, key in _SCALARS.items()} | _widths(preset["width"])
     labels = str(preset["setup"]), str(preset["model"]), int(preset["micro_batch"])

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 
 __all__ = [
     "MAX_DEVICES",
@@ -52,8 +52,7 @@ def mapping(value: object, field: str) -> Mapping[str, object]:
     if not isinstance(value, Mapping):
         raise InputError(field, "must be an object with named keys", _shown(value), "give one")
     for key in value:
-        if not isinstance(key, str):
-            raise InputError(field, "must have text keys", _shown(key), "quote the key")
+        require(isinstance(key, str), field, "must have text keys", _shown(key), "quote the key")
     return value
 
 
@@ -71,11 +70,9 @@ def table(
     given, prefix = mapping(value, field), f"{field}." if prefix is None else prefix
     checks = {**required, **optional}
     for key in given:
-        if key not in checks:
-            raise InputError(field, "must have known keys only", key, "remove or rename the key")
+        require(key in checks, field, "must have known keys only", key, "remove or rename the key")
     for key in required:
-        if key not in given:
-            raise InputError(field, f"must have the key {key}", "missing", f"add {key}")
+        require(key in given, field, f"must have the key {key}", "missing", f"add {key}")
     return {key: check(given[key], prefix + key) for key, check in checks.items() if key in given}
 
 
@@ -100,8 +97,7 @@ def number(value: object, field: str, lowest: float = 0.0) -> float:
 def whole(value: object, field: str, lowest: int, largest: int) -> int:
     """Return a whole number from `lowest` to `largest`; 4096.0 is one, as the artifact writes."""
     figure = _within(value, field, lowest, largest, f"from {lowest:,} to {largest:,}")
-    if figure != int(figure):
-        raise InputError(field, "must be a whole number", _shown(value), "round it")
+    require(figure == int(figure), field, "must be a whole number", _shown(value), "round it")
     return int(figure)
 
 
