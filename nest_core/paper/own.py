@@ -12,8 +12,7 @@ from functools import cache
 from typing import Any
 
 from nest_core.costs import Plan
-from nest_core.paper.cases import Cell
-from nest_core.paper.outcome import Outcome, Rival
+from nest_core.paper.cases import Cell, Outcome, Rival
 from nest_core.paper.reproduction import Row, settings
 from nest_core.planner import SearchResult, search
 from nest_core.planner.baselines import NAMES as BASELINES

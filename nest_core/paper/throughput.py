@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from functools import partial
 
 from nest_core.documents.units import humanise_seconds, plural
-from nest_core.paper.cases import FIGURES, PLANNERS, Cell, ThroughputFigure
-from nest_core.paper.outcome import Outcome, Rival, outcome_of
+from nest_core.paper.cases import FIGURES, PLANNERS, Cell, Outcome, Rival, ThroughputFigure
+from nest_core.paper.outcome import outcome_of
 from nest_core.paper.reproduction import (
     Costs,
     Reproduction,
