@@ -112,7 +112,7 @@ def test_files_of_the_pages(tmp_path: Path) -> None:
     (tmp_path / "lesson.toml").write_text(lesson)
     shown = own_lesson(tmp_path / "lesson.toml")
     assert shown.brief().question.verdict("b") == "Right. 30.4 % of the iteration."
-    assert draw(shown, 0, 1)[0].asked.solution.endswith("%")
+    assert draw(shown, 0, 1)[0].solution.endswith("%")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

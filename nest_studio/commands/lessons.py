@@ -83,10 +83,9 @@ def exercise(
 ) -> None:
     """Draw a question with numbers, a worked solution and a tolerance for every student."""
     from nest_core.documents.files import read_text
-    from nest_core.teaching.course.exercise import draw
+    from nest_core.teaching.course.exercise import FORMATS, draw
     from nest_core.teaching.course.exercise import mark as marked
     from nest_core.teaching.course.folder import find_lesson
-    from nest_core.teaching.course.sheets import FORMATS
 
     subject = find_lesson(lesson, Path())
     marks = () if mark is None else marked(subject, seed, read_text(mark), str(mark))
@@ -96,14 +95,14 @@ def exercise(
         "seed": seed,
         "exercises": [
             {
-                "student": sheet.student,
-                "question": sheet.asked.text,
-                "answer": sheet.asked.answer,
-                "unit": sheet.asked.unit,
-                "tolerance": sheet.asked.tolerance,
-                "solution": sheet.asked.solution,
+                "student": student,
+                "question": question.text,
+                "answer": question.answer,
+                "unit": question.unit,
+                "tolerance": question.tolerance,
+                "solution": question.solution,
             }
-            for sheet in sheets
+            for student, question in enumerate(sheets, start=1)
         ],
         "marks": [
             {

@@ -19,9 +19,8 @@ from nest_core.report.figures.comparison_words import unlike
 from nest_core.report.notebook import output_of
 from nest_core.report.picture import Drawn, to_svg
 from nest_core.report.sheet import decision_sheet, weigh
-from nest_core.report.sheet.bars import bill_chart, throughput_chart
-from nest_core.report.sheet.charts import curve_chart
-from nest_core.report.sheet.differences import differences, differences_html, differences_title
+from nest_core.report.sheet.charts import bill_chart, curve_chart, throughput_chart
+from nest_core.report.sheet.sheet import differences, differences_html, differences_title
 from nest_core.report.sheet.weighing import Weighing
 from nest_core.report.sheet.words import headline, rests_on_price
 from nest_core.studies.break_evens import ordered

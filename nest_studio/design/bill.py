@@ -17,8 +17,8 @@ from nest_core.documents.files import decoded
 from nest_core.documents.presets import preset_names
 from nest_core.documents.quoting import as_markdown
 from nest_core.documents.schema import parameter
-from nest_core.report.figures.acceptance import acceptance_rows, acceptance_script
 from nest_core.report.figures.bill import bill_figure, bill_rows, link_rows, watts
+from nest_core.report.figures.measured import acceptance_rows, acceptance_script
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario
 from nest_core.scenario.titles import file_stem

@@ -9,8 +9,7 @@ import streamlit as st
 
 from nest_core.documents.errors import InputError
 from nest_core.report.tables import Table
-from nest_core.teaching.course.folder import offered
-from nest_core.teaching.course.work import work_page
+from nest_core.teaching.course.folder import offered, work_page
 from nest_core.teaching.lessons import Lesson
 from nest_studio.components.show import download, facts
 from nest_studio.jobs.waiting import Stopped, WorkerCrash, submitted

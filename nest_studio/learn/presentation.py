@@ -14,7 +14,6 @@ import streamlit as st
 
 from nest_core.teaching.drawings import lesson_drawing, lesson_pictures, projected
 from nest_core.teaching.lessons import Lesson, Question, Reveal
-from nest_core.teaching.lessons.lesson import Choice as Answer
 from nest_studio.components.browser.keys import listen
 from nest_studio.components.browser.svg import show_svg
 from nest_studio.form.fields import Number, hold, settle
@@ -118,15 +117,15 @@ def _question(shown: Lesson, question: Question, *, opened: bool) -> None:
     st.html(_asked_html(question.text))
     counts: dict[str, int] = {}
     rows = []
-    for choice in question.hands:
-        with st.container(horizontal=True, key=f"hand-{choice.key}", vertical_alignment="center"):
-            rows.append((choice, st.empty()))
-            counts[choice.key] = _hands(shown, choice)
+    for key, text in question.hands.items():
+        with st.container(horizontal=True, key=f"hand-{key}", vertical_alignment="center"):
+            rows.append((key, text, st.empty()))
+            counts[key] = _hands(shown, key)
     most, total = max(counts.values(), default=0), sum(counts.values())
-    for choice, place in rows:
-        share = counts[choice.key] / most if most and opened else 0.0
-        right = opened and choice.key == question.right_hand
-        place.html(_option_html(choice, share, right=right, counted=opened and total > 0))
+    for key, text, place in rows:
+        share = counts[key] / most if most and opened else 0.0
+        right = opened and key == question.right_hand
+        place.html(_option_html(key, text, share, right=right, counted=opened and total > 0))
     words = "hand" if total == 1 else "hands"
     st.html(
         f'<div class="wall-small wall-hands">{total} {words}</div>'
@@ -135,12 +134,12 @@ def _question(shown: Lesson, question: Question, *, opened: bool) -> None:
     )
 
 
-def _hands(shown: Lesson, choice: Answer) -> int:
-    key = f"{shown.key}.hands.{choice.key}"
+def _hands(shown: Lesson, choice: str) -> int:
+    key = f"{shown.key}.hands.{choice}"
     settle(key, Number(0, _MOST_HANDS))
     return int(
         st.number_input(
-            f"Hands for {choice.key.upper()}",
+            f"Hands for {choice.upper()}",
             0,
             _MOST_HANDS,
             0,
@@ -160,13 +159,12 @@ def _asked_html(text: str) -> str:
     return f'{before}<div class="wall-ask">{html.escape(ask)}</div>'
 
 
-def _option_html(choice: Answer, share: float, *, right: bool, counted: bool) -> str:
+def _option_html(key: str, text: str, share: float, *, right: bool, counted: bool) -> str:
     mark = " ✓" if right else ""
     bar = f'<i style="width: {152 * share:.0f}px"></i>' if counted else ""
     kind = f"wall-option{' wall-right' if right else ''}{'' if counted else ' wall-bare'}"
     return (
-        f'<div class="{kind}"><b>{choice.key.upper()}</b>'
-        f"<span>{html.escape(choice.text)}{mark}</span>{bar}</div>"
+        f'<div class="{kind}"><b>{key.upper()}</b><span>{html.escape(text)}{mark}</span>{bar}</div>'
     )
 
 

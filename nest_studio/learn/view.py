@@ -11,16 +11,15 @@ from typing import Any, Final
 
 import streamlit as st
 
+from nest_core.documents.schema.lesson import FormulaTable
 from nest_core.report.notebook import PinOutput, table_output
 from nest_core.report.tables import Table
-from nest_core.teaching.course.work import work_brief, work_reveal
+from nest_core.teaching.course.folder import work_brief, work_reveal
 from nest_core.teaching.drawings import LessonDrawing, lesson_drawing, lesson_pictures
 from nest_core.teaching.lessons import (
     Brief,
     Control,
-    Formula,
     Lesson,
-    Notes,
     Question,
     Reveal,
     Value,
@@ -176,12 +175,11 @@ def _guess(question: Question, key: str) -> str | float | None:
             help=f"0 to {most:g} {question.unit}.",
         )
         return None if number is None else float(number)
-    texts = {choice.key: choice.text for choice in question.choices}
     picked: str | None = st.radio(
         "Your answer",
-        list(texts),
+        list(question.choices),
         index=None,
-        format_func=texts.__getitem__,
+        format_func=question.choices.__getitem__,
         key=key,
         bind=ADDRESS,
         label_visibility="collapsed",
@@ -352,7 +350,7 @@ def pressed(shown: Lesson, name: str) -> None:
         walk(shown, control, {"next": 1, "back": -1}.get(name, 0))
 
 
-def _formulas(formulas: tuple[Formula, ...]) -> str:
+def _formulas(formulas: tuple[FormulaTable, ...]) -> str:
     parts = "".join(
         f"<div><b>{html.escape(formula.name)}</b><code>{html.escape(formula.symbols)}</code>"
         f"<code>{html.escape(formula.numbers)}</code><i>{html.escape(formula.source)}</i></div>"
@@ -362,14 +360,14 @@ def _formulas(formulas: tuple[Formula, ...]) -> str:
 
 
 def _teacher(shown: Lesson, brief: Brief) -> None:
-    notes: Notes = brief.notes
+    notes = brief.notes
     with st.expander("Teacher's notes", key=f"notes-{shown.key}"):
-        facts(f"About {notes.minutes} minutes. Expected: {notes.expected}", kind="learn-text")
+        facts(f"About {shown.minutes} minutes. Expected: {notes.expected}", kind="learn-text")
         st.html(
             Table(
                 "Typical wrong answers",
                 "",
-                [{"answer": wrong, "what it overlooks": why} for wrong, why in notes.mistakes],
+                [{"answer": m.answer, "what it overlooks": m.overlooks} for m in notes.mistakes],
             ).to_html()
         )
         facts("Go on with", kind="learn-step")

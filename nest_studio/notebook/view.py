@@ -22,7 +22,7 @@ from nest_core.report.notebook.inputs import SCENARIO_KINDS, checked_inputs
 from nest_core.report.notebook.report import html_report
 from nest_core.report.notebook.words import note_html
 from nest_core.scenario import Scenario
-from nest_core.teaching.course.pinned import lesson_file, lesson_text
+from nest_core.teaching.course.folder import lesson_file, lesson_text
 from nest_studio.compare.state import use_inputs
 from nest_studio.components.show import download, facts, local_time, told
 from nest_studio.explore.view import reopen, reopens

@@ -13,7 +13,7 @@ from nest_core.hardware import load_accelerator
 from nest_core.hardware.stacks import default_stack, under
 from nest_core.report.explain.layer_summary import exchange_finding, exchange_rows
 from nest_core.scenario.job import Job
-from nest_core.teaching.lessons.teaching import noded
+from nest_core.teaching.lessons.figure import noded
 from nest_core.workload import load_model
 
 

@@ -8,7 +8,7 @@ import pytest
 from nest_core.costs import Plan, Point, price
 from nest_core.costs.pass_steps import pass_steps
 from nest_core.costs.timeline import timeline
-from nest_core.teaching.lessons.teaching import ORDER, bare_chain, noded
+from nest_core.teaching.lessons.figure import ORDER, bare_chain, noded
 
 WIDTH, SIZE = 2, 64e6
 

@@ -8,8 +8,7 @@ import re
 import pytest
 
 from nest_core.documents.errors import InputError
-from nest_core.teaching.course.exercise import draw, mark
-from nest_core.teaching.course.sheets import gift, markdown
+from nest_core.teaching.course.exercise import draw, gift, mark, markdown
 from nest_core.teaching.lessons import LESSONS, lesson
 from nest_core.teaching.lessons.quantity import readings
 from nest_studio.cli import run
@@ -107,15 +106,15 @@ def test_answers_are_those_by_hand(shown):
         object.__setattr__(shown.exercise, "ask", asked)
     for given, sheet in zip(drawn, sheets, strict=True):
         told = shown.key == "tensor"
-        by_hand = _tensor(sheet.asked.text) if told else BY_HAND[shown.key](**given)
+        by_hand = _tensor(sheet.text) if told else BY_HAND[shown.key](**given)
         # Around a ring the hand leaves latency out, which the exercise's tolerance takes; told
         # numbers are rounded.
-        near = sheet.asked.tolerance if shown.key == "steps" else (1e-3 if told else 1e-6) * by_hand
-        assert sheet.asked.answer == pytest.approx(by_hand, abs=near, rel=0)
-        assert sheet.asked.tolerance < 0.05 * sheet.asked.answer
-        assert "{" not in sheet.asked.text + sheet.asked.solution
-        assert f"{sheet.asked.answer:.4g} {sheet.asked.unit}".rstrip() in sheet.asked.solution
-    assert len({sheet.asked.text for sheet in sheets}) == len(sheets)
+        near = sheet.tolerance if shown.key == "steps" else (1e-3 if told else 1e-6) * by_hand
+        assert sheet.answer == pytest.approx(by_hand, abs=near, rel=0)
+        assert sheet.tolerance < 0.05 * sheet.answer
+        assert "{" not in sheet.text + sheet.solution
+        assert f"{sheet.answer:.4g} {sheet.unit}".rstrip() in sheet.solution
+    assert len({sheet.text for sheet in sheets}) == len(sheets)
 
 
 def test_every_lesson_of_the_studio_has_an_exercise_and_an_aim():
@@ -127,7 +126,7 @@ def test_a_students_numbers_follow_from_seed_and_place_alone():
     few, many = draw(lesson("bubble"), 7, 3), draw(lesson("bubble"), 7, 40)
     assert many[:3] == few
     assert draw(lesson("bubble"), 8, 3) != few
-    assert len({sheet.asked.text for sheet in many}) == 40
+    assert len({sheet.text for sheet in many}) == 40
 
 
 def test_gift_says_the_same_when_it_is_read_back():
@@ -140,21 +139,21 @@ def test_gift_says_the_same_when_it_is_read_back():
         r"\{#([\d.e+-]+):([\d.e+-]+)####((?:\\.|[^\\~=#{}:])*)\}"
     )
     assert len(parts) == 12
-    for part, sheet in zip(parts, sheets, strict=True):
+    for student, (part, sheet) in enumerate(zip(parts, sheets, strict=True), start=1):
         name, text, answer, tolerance, solution = whole.fullmatch(part).groups()
-        assert name == f"Stash {sheet.student:02}"
-        assert re.sub(r"\\(.)", r"\1", text) == sheet.asked.text
-        assert re.sub(r"\\(.)", r"\1", solution) == sheet.asked.solution
-        assert float(answer) == pytest.approx(sheet.asked.answer)
-        assert float(tolerance) == pytest.approx(sheet.asked.tolerance, rel=1e-3)
+        assert name == f"Stash {student:02}"
+        assert re.sub(r"\\(.)", r"\1", text) == sheet.text
+        assert re.sub(r"\\(.)", r"\1", solution) == sheet.solution
+        assert float(answer) == pytest.approx(sheet.answer)
+        assert float(tolerance) == pytest.approx(sheet.tolerance, rel=1e-3)
 
 
 def test_markdown_asks_first_and_answers_below():
     sheets = draw(lesson("zero"), 1, 2)
     questions, answers = markdown(lesson("zero"), 1, sheets).split("# Answers")
     assert questions.count("## Student") == answers.count("* Student") == 2
-    assert f"**{sheets[1].asked.answer:.6g} GB**" in answers
-    assert f"{sheets[1].asked.answer:.6g} GB" not in questions
+    assert f"**{sheets[1].answer:.6g} GB**" in answers
+    assert f"{sheets[1].answer:.6g} GB" not in questions
 
 
 @pytest.mark.parametrize(
@@ -184,7 +183,7 @@ def test_what_is_no_answer_is_said_in_a_sentence(text):
 
 def test_marks_of_right_wrong_and_odd_rows():
     sheets = draw(lesson("bubble"), 7, 9)
-    right = [sheet.asked.answer for sheet in sheets]
+    right = [sheet.answer for sheet in sheets]
     comma = f"{right[1]:.2f}".replace(".", ",")
     rows = [
         f"1;{right[0]:.3g}",
@@ -209,7 +208,7 @@ def test_marks_of_right_wrong_and_odd_rows():
 
 
 def test_an_unquoted_decimal_comma_in_a_file_of_commas_is_one_answer():
-    expected = draw(lesson("bubble"), 7, 1)[0].asked.answer
+    expected = draw(lesson("bubble"), 7, 1)[0].answer
     text = "student,answer\n1," + f"{expected:.2f}".replace(".", ",")
     assert [one.right for one in mark(lesson("bubble"), 7, text, "a.csv")] == [True]
 

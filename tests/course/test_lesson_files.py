@@ -14,8 +14,13 @@ from nest_core.documents.presets import load_toml, preset_names, preset_path
 from nest_core.report.notebook.cells import KINDS
 from nest_core.report.notebook.inputs import SCENARIO_KINDS
 from nest_core.teaching.course import LESSONS_VARIABLE
-from nest_core.teaching.course.folder import find_lesson, offered
-from nest_core.teaching.course.pinned import find_figure, lesson_file, lesson_text
+from nest_core.teaching.course.folder import (
+    find_figure,
+    find_lesson,
+    lesson_file,
+    lesson_text,
+    offered,
+)
 from nest_core.teaching.drawings import lesson_pictures
 from nest_core.teaching.lessons import FIGURES, LESSONS
 from nest_core.teaching.lessons.files import read_lesson
@@ -51,7 +56,7 @@ def test_a_question_can_be_asked_of_other_numbers(words):
     mine = _read(words.replace("pp = 4\nm = 4", "pp = 3\nm = 7"))
     question = mine.brief().question
     assert question.text.startswith("3 stages that take equally long, 7 micro-batches")
-    assert next(one.text for one in question.choices if one.key == question.right) == "22.2 %"
+    assert question.choices[question.right] == "22.2 %"
 
 
 WRONG = {
@@ -59,7 +64,11 @@ WRONG = {
     "key": ("minutes = 12", "minuets = 12", r"minuets is not a known key|minutes is required"),
     "value": ("minutes = 12", "minutes = 0", "minutes must be at least 1"),
     "name": ("{over:percent} on", "{ovre:percent} on", "question.answer must name what the figure"),
-    "form": ("{over:percent} on", "{over:percnt} on", "question must use a form that there is"),
+    "form": (
+        "{over:percent} on",
+        "{over:percnt} on",
+        "question.answer must use a form that there is",
+    ),
     "given": ("pp = 4\n", "pipes = 4\n", "question.given.pipes must be something that the figure"),
     "range": ("pp = 4\n", "pp = 0\n", "question.given.pp must be a whole number from 1 to 64"),
     "right": ('right = "c"', 'right = "e"', "question.right must be the key of a choice"),

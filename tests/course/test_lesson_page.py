@@ -15,8 +15,8 @@ from nest_core.documents.errors import InputError
 from nest_core.documents.files import read_text
 from nest_core.documents.presets import preset_path
 from nest_core.teaching.course import page
+from nest_core.teaching.course.folder import find_figure
 from nest_core.teaching.course.page import MOST_BYTES, lesson_page
-from nest_core.teaching.course.pinned import find_figure
 from nest_core.teaching.drawings import lesson_pictures
 from nest_core.teaching.lessons import LESSONS, lesson
 from nest_core.teaching.lessons.files import read_lesson

@@ -12,7 +12,7 @@ from nest_core.documents.errors import InputError
 from nest_core.teaching.drawings import lesson_drawing, lesson_pictures, projected
 from nest_core.teaching.drawings.program_board import levels_board
 from nest_core.teaching.lessons import LESSONS, lesson
-from nest_core.teaching.lessons.lesson import Choice, Question
+from nest_core.teaching.lessons.lesson import Question
 
 EVERY = pytest.mark.parametrize("shown", LESSONS, ids=lambda one: one.key)
 
@@ -47,9 +47,8 @@ def test_there_are_twelve_with_names_of_their_own():
 def test_a_question_has_one_right_answer(shown):
     question = shown.brief().question
     if question.choices:
-        keys = [choice.key for choice in question.choices]
-        assert keys.count(question.right) == 1
-        assert len({choice.text for choice in question.choices}) == len(keys)
+        assert question.right in question.choices
+        assert len(set(question.choices.values())) == len(question.choices)
     else:
         assert 0 < question.right <= question.most
         assert question.unit
@@ -59,14 +58,14 @@ def test_a_question_has_one_right_answer(shown):
 def test_notes_name_wrong_answers_and_no_right_one(shown):
     brief = shown.brief()
     question, notes = brief.question, brief.notes
-    assert 5 <= notes.minutes <= 30
+    assert 5 <= shown.minutes <= 30
     assert len(notes.mistakes) >= 2
     assert notes.discuss
-    for wrong, why in notes.mistakes:
-        assert wrong != question.answer
-        assert why.endswith((".", ")"))
+    for mistake in notes.mistakes:
+        assert mistake.answer != question.answer
+        assert mistake.overlooks.endswith((".", ")"))
         if not question.choices:
-            assert not question.is_right(float(wrong))
+            assert not question.is_right(float(mistake.answer))
 
 
 @EVERY
@@ -121,8 +120,8 @@ def test_pictures_have_text_of_16_pixels_at_a_projector_and_fit_their_place(show
 
 @pytest.mark.parametrize(("right", "hand"), [(1.0, "a"), (12.5, "a"), (13.0, "b"), (100.0, "d")])
 def test_hands_for_a_number_are_raised_for_ranges_that_double(right, hand):
-    asked = Question("How many?", right, "", unit="MiB", most=100.0)
-    assert [one.text for one in asked.hands] == [
+    asked = Question(text="How many?", right=right, answer="…", unit="MiB", most=100.0)
+    assert list(asked.hands.values()) == [
         "0 to 12.5 MiB",
         "12.5 to 25 MiB",
         "25 to 50 MiB",
@@ -152,7 +151,7 @@ def test_a_lesson_is_found_by_its_key():
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"p": 4}, r"bubble\.p must be a control of the lesson, but is 4: use pp, m, schedule\."),
+        ({"p": 4}, r"bubble\.p must be a control of the lesson, but is 'p': use pp, m, schedule\."),
         ({"pp": 3}, r"bubble\.pp must be a value that the lesson offers, but is 3: use 2, 4, 8\."),
     ],
 )
@@ -162,8 +161,8 @@ def test_settings_that_a_lesson_lacks_are_refused(settings, sentence):
 
 
 def test_a_verdict_says_what_was_said_and_what_is():
-    choices = (Choice("a", "four"), Choice("b", "eight"))
-    asked = Question("How many?", "b", "8, since they come back late.", choices)
+    answer, choices = "8, since they come back late.", {"a": "four", "b": "eight"}
+    asked = Question(text="How many?", right="b", answer=answer, choices=choices)
     assert asked.verdict(None) == "Answer: 8, since they come back late."
     assert asked.verdict("b") == "Right. 8, since they come back late."
     assert asked.verdict("a") == "You said: four. Computed: 8, since they come back late."
@@ -171,7 +170,7 @@ def test_a_verdict_says_what_was_said_and_what_is():
 
 @pytest.mark.parametrize(("said", "right"), [(98.0, True), (102.0, True), (90.0, False)])
 def test_a_number_may_be_a_little_off(said, right):
-    asked = Question("How many?", 100.0, "100 MiB.", unit="MiB", most=500.0, tolerance=0.05)
+    asked = Question(text="How many?", right=100.0, answer="100 MiB.", unit="MiB", most=500.0)
     assert asked.is_right(said) is right
     assert asked.verdict(90.0).startswith("You said: 90 MiB. ")
 

@@ -8,14 +8,13 @@ from nest_core.network.collective import collective
 from nest_core.network.steps import steps
 from nest_core.teaching.lessons import lesson
 from nest_core.teaching.lessons.contents import contents, moves
+from nest_core.teaching.lessons.figure import noded
 from nest_core.teaching.lessons.groups import block_seconds
-from nest_core.teaching.lessons.passes import passed
-from nest_core.teaching.lessons.teaching import noded
-from nest_core.teaching.lessons.walk import FABRICS, walked
+from nest_core.teaching.lessons.walk import FABRICS, passed, walked
 
 
 def _choice(key, which):
-    return next(one.text for one in lesson(key).brief().question.choices if one.key == which)
+    return lesson(key).brief().question.choices[which]
 
 
 @pytest.mark.parametrize("fabric", FABRICS)

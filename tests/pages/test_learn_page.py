@@ -10,7 +10,7 @@ import pytest
 from page_parts import components
 from streamlit.testing.v1 import AppTest
 
-from nest_core.teaching.course.work import work_brief, work_reveal
+from nest_core.teaching.course.folder import work_brief, work_reveal
 from nest_core.teaching.drawings import lesson_drawing, lesson_pictures
 from nest_core.teaching.lessons import LESSONS, lesson
 from nest_studio.jobs import waiting as jobs
@@ -63,7 +63,7 @@ def predict(page, shown, *, right=True):
     if not question.choices:
         said = question.right if right else question.right / 2
         return widget(page, f"{shown.key}.guess").set_value(said).run()
-    keys = [choice.key for choice in question.choices]
+    keys = list(question.choices)
     said = question.right if right else next(key for key in keys if key != question.right)
     return widget(page, f"{shown.key}.guess").set_value(said).run()
 
@@ -195,7 +195,7 @@ def test_hands_are_counted_and_shown_beside_the_right_answer_at_the_reveal(proje
     seen = text_of(page)
     assert question.answer in seen
     for key, count in hands.items():
-        text = next(choice.text for choice in question.choices if choice.key == key)
+        text = question.choices[key]
         right = key == question.right
         bar = f'<i style="width: {152 * count / 12:.0f}px"></i>' if count else ""
         assert f"<span>{text}{' ✓' if right else ''}</span>{bar}" in seen

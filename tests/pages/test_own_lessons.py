@@ -51,5 +51,5 @@ def test_the_index_has_minutes_aims_and_a_sentence_for_a_file_that_is_none(folde
     assert index.label == f"All lessons: {len(LESSONS) + 1}, {minutes} minutes"
     told = html.unescape(" ".join(part.proto.body for part in index.get("html")))
     assert all(aim in told for one in LESSONS for aim in one.aims)
-    assert "other.toml: figure must be one of the figures, but is 'bubbles': pick bubble" in told
+    assert "other.toml: figure must be one of the figures, but is 'bubbles': use bubble" in told
     assert any(one.label == "↓ This lesson (HTML)" for one in page.get("download_button"))

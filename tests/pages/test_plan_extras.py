@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from nest_core.costs.loads import link_loads
 from nest_core.costs.timeline import timeline
 from nest_core.planner import search
-from nest_core.report.figures.linkload import linkload_figure
+from nest_core.report.figures.levels import linkload_figure
 from nest_core.report.figures.timeline import timeline_figure
 from nest_core.report.picture import picture, to_svg, untitled
 from nest_core.scenario import load_scenario

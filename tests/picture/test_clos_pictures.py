@@ -13,7 +13,7 @@ from properties import bill_counts, drawn_counts, everything_wrong, moved
 from nest_core.documents.errors import InputError
 from nest_core.documents.presets import preset_names
 from nest_core.fabric import Clos
-from nest_core.report.picture import Box, Line, picture, to_svg
+from nest_core.report.picture import Box, picture, to_svg
 from nest_core.scenario import load_fabric
 
 WIDTHS = (216, 448, 640, 900, 1200)
@@ -197,16 +197,6 @@ def test_what_is_left_after_a_failure_is_said():
     assert rows["spine"].head == "15 of 16 spines"
     assert rows["links spine"].ratio == pytest.approx(16 / 15)
     assert "960 of 1,024 links" in rows["links spine"].words[0]
-
-
-def test_a_slow_leaf_is_hatched_and_its_links_are_solid():
-    drawn = picture(clos(1024, 64, 2), slow={"leaf 11": 0.5})
-    leaf = next(mark for mark in drawn.marks if isinstance(mark, Box) and mark.key == "leaf 11")
-    assert "slow" in leaf.look.split()
-    slow = [mark for mark in drawn.marks if isinstance(mark, Line) and mark.look == "link slow"]
-    assert {mark.ends[0] for mark in slow if mark.ends} == {"leaf 11"}
-    assert len({mark.ends[1] for mark in slow if mark.ends}) == 16
-    assert "25 of their" in drawn.title
 
 
 @pytest.mark.parametrize("width", [100.0, 1e5, float("nan")])

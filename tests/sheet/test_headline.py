@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nest_core.report.sheet.bars import parts_of_bill, throughput_chart
-from nest_core.report.sheet.differences import differences
+from nest_core.report.sheet.charts import parts_of_bill, throughput_chart
+from nest_core.report.sheet.sheet import differences
 from nest_core.report.sheet.weighing import curves, dearer, weigh
 from nest_core.report.sheet.words import headline, rests_on_price
 from nest_core.scenario import Scenario, scenario_document
@@ -53,7 +53,7 @@ def test_whoever_wins_is_cheaper_per_token_on_that_side_alone(compared, usd, hou
     first, second = (
         next(one for one in bills if one.name == name).cost() for name in (winner, loser)
     )
-    edge = next(one for one in found.break_evens if one.quantity == "device_usd").value
+    edge = found.device_edge.value
     if edge is None:
         assert "whatever an accelerator costs" in title
         assert all(dearer(first, second, price, hours) >= 0 for price in np.geomspace(1, 1e6, 30))
@@ -71,7 +71,7 @@ def test_a_tie_is_said_with_what_it_saves(compared):
     twin = replace(compared.candidates[0], name="twin")
     found = weigh([compared.candidates[0], twin], against_first=True)
     assert headline(found) == "1:1 and twin tie in speed"
-    assert {row.cells[1][0] for row in differences(found, found.bills)} <= {"tie", "0 %"}
+    assert {cells[1][0] for _, cells in differences(found, found.bills)} <= {"tie", "0 %"}
     cheap = compared.at({}).candidates[2]
     pair = weigh([compared.candidates[0], replace(cheap, sureness=compared.candidates[0].sureness)])
     assert pair.rival is not None

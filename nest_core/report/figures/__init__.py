@@ -1,11 +1,9 @@
 """Plotly figures of core values, as pure functions: for pages, notebooks and reports alike."""
 
-from nest_core.report.figures.entries import MethodRow, entries, pending_entries
-from nest_core.report.figures.levels import level_figure
-from nest_core.report.figures.linkload import linkload_figure
+from nest_core.report.figures.entries import MethodRow, entries, pending_entries, throughput_figure
+from nest_core.report.figures.levels import level_figure, linkload_figure
 from nest_core.report.figures.stages import balance_figure, memory_figure
 from nest_core.report.figures.style import Picture
-from nest_core.report.figures.throughput import throughput_figure
 from nest_core.report.figures.timeline import timeline_figure
 
 __all__ = [

@@ -15,9 +15,8 @@ from nest_core.costs.plan_words import schedule_words
 from nest_core.costs.traffic import report_parts
 from nest_core.documents.units import humanise_seconds, percent
 from nest_core.planner import Certificate
-from nest_core.report.figures.cards import TIE
+from nest_core.report.figures.cards import TIE, bar, figure, rule, words
 from nest_core.report.figures.entries import MethodRow
-from nest_core.report.figures.marks import bar, figure, rule, words
 from nest_core.report.figures.style import axis_unit
 from nest_core.report.scale import round_ticks
 

@@ -160,7 +160,14 @@ def bill_figure(bill: Bill) -> Picture:
                 {"color": PART_COLOURS[part], "line": {"width": 0}},
                 name=_NAMES[part],
                 width=0.6,
-                **pointed("<br>".join(map(_line_words, here)) for here in lines),
+                **pointed(
+                    "<br>".join(
+                        f"{line.count:,} {line.item}: {spread(line.price_usd)}, "
+                        f"{humanise(line.power_W.typical, 'W')}"
+                        for line in here
+                    )
+                    for here in lines
+                ),
             )
         )
     whiskers = {
@@ -190,10 +197,6 @@ def bill_figure(bill: Bill) -> Picture:
         ),
         tuple((_NAMES[part], PART_COLOURS[part]) for part in parts),
     )
-
-
-def _line_words(line: BillLine) -> str:
-    return f"{line.count:,} {line.item}: {spread(line.price_usd)}, {watts(line.power_W.typical)}"
 
 
 def _finding(bill: Bill) -> str:

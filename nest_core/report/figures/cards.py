@@ -1,14 +1,17 @@
 """Parts of a plan's page as HTML: the plan in pills, four cards above it, one iteration to scale.
 
-What a card claims it computes from what it is given; ranges are 80 % intervals. Figures are
-marks in HTML (`nest_core.report.figures.marks`), names are escaped.
+What a card claims it computes from what it is given; ranges are 80 % intervals; names are escaped.
+Figures are marks in HTML that stretch sideways while words keep their size: across, places are
+shares of the width, from 0 to 1; down, pixels. Colours and type are those of the page's style
+sheet, by name (``--accent``) and class, so that one string serves light and dark. Plain elements in
+place of SVG: pages take HTML from a string, but no SVG.
 """
 
 from __future__ import annotations
 
 import html
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from nest_core.costs import Report
@@ -26,18 +29,22 @@ from nest_core.documents.units import (
 )
 from nest_core.report.explain.summary import quantity
 from nest_core.report.explain.training import Training
-from nest_core.report.figures.marks import bar, curve, figure, rule, words
 from nest_core.report.scale import round_ticks
 
 __all__ = [
     "Reference",
+    "bar",
+    "curve",
     "empty_card",
+    "figure",
     "iteration_part",
     "memory_card",
     "mfu_card",
     "plan_pills",
+    "rule",
     "throughput_card",
     "training_card",
+    "words",
 ]
 
 TIE = 0.005
@@ -340,3 +347,61 @@ def iteration_part(parts: Sequence[IterationPart], iteration_s: float, hidden: s
         f'<div class="nest-iteration">{figure(24, title, marks)}{enlarged}</div>'
         f'<div class="nest-subtitle">{html.escape(hidden)}</div>'
     )
+
+
+def figure(height: int, label: str, marks: Iterable[str]) -> str:
+    """Return a figure as wide as its place; ``label`` says in words what it shows."""
+    name = html.escape(label, quote=True)
+    return (
+        f'<div class="nest-figure" role="img" aria-label="{name}" style="height:{height}px">'
+        f"{''.join(marks)}</div>"
+    )
+
+
+def bar(
+    left: float, top: float, width: float, height: float, colour: str, opacity: float = 1.0
+) -> str:
+    """Return a filled rectangle."""
+    faint = "" if opacity == 1.0 else f";opacity:{opacity:g}"
+    return (
+        f'<i style="left:{_across(left)};top:{top:g}px;width:{_across(max(0.0, width))};'
+        f'height:{height:g}px;background:var({colour}){faint}"></i>'
+    )
+
+
+def rule(
+    left: float, top: float, right: float, bottom: float, colour: str = "--line", width: float = 1.0
+) -> str:
+    """Return a line across or down."""
+    if top == bottom:
+        return bar(left, top - width / 2, right - left, max(1.0, width), colour)
+    return (
+        f'<i style="left:calc({_across(left)} - {width / 2:g}px);top:{top:g}px;'
+        f'width:{width:g}px;height:{bottom - top:g}px;background:var({colour})"></i>'
+    )
+
+
+def words(at: float, base: float, text: str, kind: str = "", shift: float = 0.0) -> str:
+    """Return text on a base line.
+
+    Kinds: ``m`` centred, ``r`` right, ``b`` bold, ``i`` ink, ``acc``.
+    """
+    side, share = ("right", 1.0 - at) if "r" in kind.split() else ("left", at)
+    moved = -shift if side == "right" else shift
+    return (
+        f'<span class="{kind}" style="{side}:calc({_across(share)} + {moved:g}px);'
+        f'top:{base - 13:g}px">{html.escape(text, quote=False)}</span>'
+    )
+
+
+def curve(points: Iterable[tuple[float, float]], height: float, colour: str) -> str:
+    """Return the area under a curve: shares across and up, filled down to its foot."""
+    path = ",".join(f"{100 * x:.2f}% {100 * (1 - y):.2f}%" for x, y in points)
+    return (
+        f'<i style="left:0;top:0;width:100%;height:{height:g}px;background:var({colour});'
+        f'clip-path:polygon({path})"></i>'
+    )
+
+
+def _across(share: float) -> str:
+    return f"{100 * share:.3f}".rstrip("0").rstrip(".") + "%"

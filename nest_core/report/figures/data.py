@@ -13,6 +13,7 @@ import plotly.graph_objects as go
 __all__ = ["plot_rows"]
 
 _COLUMNS = ("series", "x", "y", "z", "from", "below", "above", "label")
+_ERRORS = (("above", "array"), ("below", "arrayminus"))
 _TAG = re.compile(r"<[^>]+>")
 _DECORATION = ("stage number",)  # traces that only name what others draw
 
@@ -43,13 +44,10 @@ def _read(value: Any) -> Any:
 
 
 def _rows(trace: Any) -> Iterator[dict[str, object]]:
-    if trace.visible is False or trace.opacity == 0 or trace.name in _DECORATION:
-        return iter(())
-    if trace.type == "heatmap":
-        return _cells(trace)
-    if trace.type == "bar" or (trace.type == "scatter" and trace.mode != "text"):
-        return _points(trace)
-    return iter(())
+    drawn = {"heatmap": _cells, "bar": _points, "scatter": _points}.get(trace.type)
+    is_hidden = trace.visible is False or trace.opacity == 0 or trace.name in _DECORATION
+    is_text = trace.type == "scatter" and trace.mode == "text"
+    return iter(()) if drawn is None or is_hidden or is_text else drawn(trace)
 
 
 def _cells(trace: Any) -> Iterator[dict[str, object]]:
@@ -75,13 +73,12 @@ def _places(trace: Any, axis: str, count: int) -> list[object]:
 
 def _points(trace: Any) -> Iterator[dict[str, object]]:
     across, up = _ends(trace.x), _ends(trace.y)
-    columns = {"label": _labels(trace, len(across))}
-    for error in (trace.error_x, trace.error_y):
-        for name, lengths in (("above", error.array), ("below", error.arrayminus)):
-            if lengths is not None:
-                columns[name] = _along(lengths, len(across))
-    if trace.type == "bar" and trace.base is not None:
-        columns["from"] = _along(trace.base, len(across))
+    lengths = [
+        ("from", trace.base if trace.type == "bar" else None),
+        *((name, error[key]) for error in (trace.error_x, trace.error_y) for name, key in _ERRORS),
+    ]
+    columns = {name: _along(values, len(across)) for name, values in lengths if values is not None}
+    columns["label"] = _labels(trace, len(across))
     for number, (x, y) in enumerate(zip(across, up, strict=True)):
         if not _missing(x) and not _missing(y):
             more = {name: values[number] for name, values in columns.items()}
@@ -106,8 +103,7 @@ def _labels(trace: Any, count: int) -> list[object]:
 
 
 def _along(values: Any, count: int) -> list[object]:
-    entries = [values] * count if np.ndim(values) == 0 else values
-    return [_plain(value) for value in entries]
+    return [_plain(value) for value in np.broadcast_to(np.asarray(values, object), count)]
 
 
 def _words(text: object) -> str | None:

@@ -1,19 +1,36 @@
-"""What is compared: our plan first, then the baselines in the scenario's order."""
+"""What is compared, and its throughput: our plan first, then the baselines in their order."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from nest_core.costs import Report
+from nest_core.costs.interval import Interval, Span, span_in_words
 from nest_core.costs.plan_words import degrees_in_words
 from nest_core.documents.units import humanise_bytes
+from nest_core.hardware.posterior import SHARE
 from nest_core.planner import SearchResult
 from nest_core.planner.baselines import NAMES, Baseline
-from nest_core.report.explain import fullest
-from nest_core.report.figures.style import shortened
+from nest_core.report.explain import fullest, quantity
+from nest_core.report.figures.style import (
+    ACCENT,
+    HATCH,
+    MUTED,
+    STALE_OPACITY,
+    Picture,
+    axis_unit,
+    bars,
+    plot,
+    pointed,
+    pointed_rows,
+    rows_axis,
+    shortened,
+    value_axis,
+    wrapped,
+)
 
-__all__ = ["MethodRow", "entries", "pending_entries"]
+__all__ = ["MethodRow", "entries", "pending_entries", "throughput_figure"]
 
 OURS = "Exact search (ours)"
 
@@ -96,3 +113,136 @@ def pending_entries(
         report, reason = reports.get(name, (None, "being priced"))
         rows.append(MethodRow(NAMES.get(name, name), report, reason, stale=True))
     return tuple(rows)
+
+
+_BAR_HEIGHT = 40
+_MARGIN = (232, 24, 4, 46)
+_SAME = 0.005
+_BAND_OFFSET = 0.42
+
+
+def throughput_figure(
+    entries: Sequence[MethodRow], tokens: int, interval: Interval | None = None
+) -> Picture:
+    """Draw one bar per method; infeasible plans are hatched and say why.
+
+    Parameters
+    ----------
+    entries : sequence of MethodRow
+    tokens : int
+        Per sequence.
+    interval : Interval or None
+        Of our plan's time; those of the others are as wide, as they share its software.
+    """
+    rates = [e.report.samples_per_s * tokens if e.report else 0.0 for e in entries]
+    spans = [
+        interval.around(rate) if interval and e.feasible and not e.stale else None
+        for e, rate in zip(entries, rates, strict=True)
+    ]
+    largest = max([*rates, *(high for _, high in filter(None, spans)), 1.0])
+    scale, unit = axis_unit(largest, "tokens/s")
+    end = 1.3 * largest / scale
+    marker = {
+        "color": [ACCENT if e.ours else MUTED for e in entries],
+        "opacity": [STALE_OPACITY if e.stale else 1.0 for e in entries],
+        "line": {"width": 0},
+        "pattern": {
+            "shape": ["" if e.feasible or not e.report else HATCH for e in entries],
+            "size": 6,
+            "solidity": 0.25,
+        },
+    }
+    drawn = bars(
+        [rate / scale for rate in rates],
+        list(range(len(entries))),
+        marker,
+        width=0.64,
+        text=[_label(e, rate, rates[0]) for e, rate in zip(entries, rates, strict=True)],
+        textposition="outside",
+        textfont={"size": 13},
+        cliponaxis=False,
+        **pointed(map(_hover, entries, rates, spans)),
+    )
+    unplanned = {
+        row: _hover(e, 0.0, None) for row, e in enumerate(entries) if e.report is None and e.reason
+    }
+    ticks = [
+        f"{f'<b>{e.name}</b>' if e.ours else e.name} <br>"
+        f"<span style='font-size:12px'>{e.degrees} </span>"
+        for e in entries
+    ]
+    reading = "Longer is better; every method is priced by the same costs on the same devices."
+    if any(spans):
+        reading += f" The line below a bar is its {SHARE:.0%} interval."
+    return Picture(
+        _finding(entries),
+        f"Training throughput, {unit}",
+        reading,
+        plot(
+            [drawn, *pointed_rows(unplanned, end)],
+            50 + _BAR_HEIGHT * len(entries),
+            _MARGIN,
+            barmode="overlay",
+            xaxis=value_axis(f"throughput, {unit}", range=[0, end]),
+            yaxis=rows_axis(ticks),
+            shapes=[
+                {
+                    "type": "line",
+                    "x0": span[0] / scale,
+                    "x1": span[1] / scale,
+                    "y0": row + _BAND_OFFSET,
+                    "y1": row + _BAND_OFFSET,
+                    "line": {"color": MUTED, "width": 3},
+                }
+                for row, span in enumerate(spans)
+                if span
+            ],
+        ),
+    )
+
+
+def _label(entry: MethodRow, rate: float, ours: float) -> str:
+    if entry.stale:
+        return "being priced"
+    if entry.shortfall:
+        return entry.shortfall
+    words = quantity(rate, "tokens/s")
+    return words if entry.ours or not ours else f"{words}, {rate / ours:.2f} × ours"
+
+
+def _hover(entry: MethodRow, rate: float, span: Span | None) -> str:
+    if entry.report is None:
+        return f"{entry.name}: no plan<br>{wrapped(entry.reason)}"
+    text = f"{entry.name}: {quantity(rate, 'tokens/s')}"
+    if span:
+        text += f", {span_in_words(span, lambda end: quantity(end, 'tokens/s'))}"
+    return f"{text}<br>{wrapped(entry.reason)}" if entry.reason else text
+
+
+def _finding(entries: Sequence[MethodRow]) -> str:
+    ours = next((e.report for e in entries if e.ours), None)
+    if ours is None:
+        return "No plan fits this request"
+    if any(e.stale for e in entries):
+        return "Our plan is found; the baselines are being priced"
+    # NEST's program is a planner of this product and no rival.
+    program = next((e.report for e in entries if e.name == NAMES["nest"] and e.feasible), None)
+    rivals = [
+        (e.report.samples_per_s, e.name)
+        for e in entries
+        if e.report and e.feasible and not e.ours and e.name != NAMES["nest"]
+    ]
+    if not rivals:
+        if any(e.report for e in entries if not e.ours):
+            return "Ours is the only feasible plan"
+        return "No baseline has a placement here to compare with"
+    if program and program.plan.ragged and program.samples_per_s > ours.samples_per_s:
+        percent = 100 * (program.samples_per_s / ours.samples_per_s - 1)
+        return f"NEST's program is {percent:.3g} % faster than our plan: its stages differ in width"
+    rate, name = max(rivals, key=lambda rival: rival[0])
+    ratio = ours.samples_per_s / rate
+    if abs(ratio - 1) < _SAME:
+        return f"The best baseline, {name}, is as fast as our plan"
+    if ratio < 1:
+        return f"{name} is {1 / ratio:.2f} × as fast as our plan"
+    return f"Our plan is {ratio:.2f} × as fast as the best baseline, {name}"

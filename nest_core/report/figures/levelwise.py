@@ -12,7 +12,7 @@ import numpy as np
 from nest_core.documents.units import GB, MICROSECOND, capital, humanise, humanise_seconds, signed
 from nest_core.planner.baselines import Baseline
 from nest_core.planner.baselines.cost_matrices import MATRIX_CLASSES, CostMatrices, matrix_finding
-from nest_core.report.figures.linkload import LOAD_SCALE
+from nest_core.report.figures.levels import LOAD_SCALE
 from nest_core.report.figures.style import (
     ACCENT,
     LIMIT,
@@ -34,6 +34,7 @@ from nest_core.report.figures.style import (
 __all__ = ["CAUSES", "cost_matrices_figure", "fall_figure", "waterfall_figure"]
 
 _MATRIX_ROW, _MATRIX_MARGIN = 58, (150, 8, 44, 10)
+_RANKS = {"pp": "neighbours", "tied": "ends"}
 _MATRICES = "Level-wise cost matrices of NEST's program"
 
 CAUSES = {
@@ -104,7 +105,10 @@ def cost_matrices_figure(matrices: CostMatrices | None, reason: str = "") -> Pic
             xaxis=bare_axis(
                 side="top",
                 tickvals=list(range(rows)),
-                ticktext=[_column(name, size) for name, size in matrices.ranks.items()],
+                ticktext=[
+                    f"<b>{MATRIX_CLASSES[name][1]}</b><br>{_RANKS.get(name, f'{size:,} ranks')}"
+                    for name, size in matrices.ranks.items()
+                ],
                 tickangle=0,
                 ticks="",
             ),
@@ -128,11 +132,6 @@ def cost_matrices_figure(matrices: CostMatrices | None, reason: str = "") -> Pic
         ),
         table=partial(_table, matrices),
     )
-
-
-def _column(name: str, size: int) -> str:
-    ranks = "neighbours" if name == "pp" else "ends" if name == "tied" else f"{size:,} ranks"
-    return f"<b>{MATRIX_CLASSES[name][1]}</b><br>{ranks}"
 
 
 def _level(matrices: CostMatrices, number: int) -> str:

@@ -1,15 +1,19 @@
-"""Errors of measured runs under a software stack as shipped and as fitted to them."""
+"""What was measured: errors of runs under a stack as shipped and as fitted, acceptance in rows."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from functools import partial
+from itertools import groupby
 from typing import Any
 
+from nest_core.calibration.acceptance.expected import Expected
+from nest_core.calibration.acceptance.scopes import RAIL
+from nest_core.calibration.acceptance.verdict import CommandOutcome, Verdict
 from nest_core.calibration.training.calibration import Calibrated
 from nest_core.documents.text import truncated
-from nest_core.documents.units import humanise_seconds, percent, signed_percent
+from nest_core.documents.units import GB, NOTHING, humanise_seconds, percent, signed_percent
 from nest_core.hardware.posterior import SHARE, WIDTH
 from nest_core.report.figures.style import (
     ACCENT,
@@ -26,7 +30,11 @@ from nest_core.report.figures.style import (
     value_axis,
 )
 
-__all__ = ["errors_picture"]
+__all__ = [
+    "acceptance_rows",
+    "acceptance_script",
+    "errors_picture",
+]
 
 _ROW = 40
 _OFFSET = 0.16
@@ -130,3 +138,49 @@ def _hover(row: dict[str, Any], name: str) -> str:
         f"{humanise_seconds(row['measured, s'])}, predicted {humanise_seconds(row[f'{name}, s'])}"
         f"<br>error {signed_percent(row[f'{name}, error'])}, {low.removesuffix(' %')} to {high}"
     )
+
+
+_WORDS = {True: "passed", False: "failed", None: NOTHING}
+
+
+def acceptance_rows(verdict: Verdict) -> list[dict[str, str]]:
+    """Return rows from the inside out; rails that stand alike share one, with the slowest."""
+    alike = groupby(
+        verdict.outcomes,
+        lambda outcome: (outcome.expected.scope.tier, _acceptance_row(outcome)["outcome"]),
+    )
+    rows = []
+    for (tier, _), group in alike:
+        outcomes = list(group)
+        if tier != RAIL or len(outcomes) == 1:
+            rows += [_acceptance_row(outcome) for outcome in outcomes]
+            continue
+        slowest = min(outcomes, key=lambda outcome: outcome.measured_busbw_Bps or 0.0)
+        first, last = (outcomes[end].expected.scope.name for end in (0, -1))
+        device = f"device {slowest.expected.scope.device} of each"
+        where = slowest.expected.where.replace(device, "one device of each")
+        scope = f"{first} to {last.rpartition(' ')[2]}"
+        rows.append(_acceptance_row(slowest) | {"scope": scope, "where": where})
+    return rows
+
+
+def acceptance_script(expected: list[Expected]) -> str:
+    """Return the commands, each under a comment that says where it runs."""
+    return "\n".join(f"# {test.scope.name}: {test.where}\n{test.command}" for test in expected)
+
+
+def _acceptance_row(outcome: CommandOutcome) -> dict[str, str]:
+    test, measured = outcome.expected, outcome.measured_busbw_Bps
+    return {
+        "scope": test.scope.name,
+        "expected": _gbps(test.predicted_busbw_Bps),
+        "at least": _gbps(test.threshold_Bps),
+        "measured": NOTHING if measured is None else _gbps(measured),
+        "outcome": _WORDS[outcome.passed],
+        "where": test.where,
+    }
+
+
+def _gbps(rate_Bps: float) -> str:
+    rate = rate_Bps / GB
+    return f"{rate:,.0f}" if rate >= 100 else f"{rate:#.3g}"

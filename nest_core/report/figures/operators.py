@@ -217,7 +217,11 @@ def _traces(side: _Side, inked: Trace) -> list[Trace]:
     """Return edges, what boxes say, and diamonds with what they say."""
     entry = side.anatomy.graph.nodes[0].name
     boxes = {
-        part.name: (_box_label(part), hover_text(*_part_words(part, side.anatomy)))
+        part.name: (
+            f"{_escaped(short_name(part.name))}<br>"
+            f"{_small(humanise_seconds(part.seconds) if part.runs else 'joined')}",
+            hover_text(*_part_words(part, side.anatomy)),
+        )
         for part in side.anatomy.parts
     }
     boxes[entry] = ("input", hover_text("input", ["What the layer receives."]))
@@ -334,11 +338,6 @@ def _part_words(part: OperatorPart, anatomy: Anatomy) -> tuple[str, tuple[str, .
         )
     share = f"{100 * part.seconds / anatomy.device_s:.3g} % of the layer"
     return f"{title}, {humanise_seconds(part.seconds)}, {share}", words
-
-
-def _box_label(part: OperatorPart) -> str:
-    second = humanise_seconds(part.seconds) if part.runs else "joined"
-    return f"{_escaped(short_name(part.name))}<br>{_small(second)}"
 
 
 def _call_words(call: Exchange) -> tuple[str, str]:

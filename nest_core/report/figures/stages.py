@@ -49,18 +49,21 @@ from nest_core.report.figures.style import (
 __all__ = [
     "StackedParts",
     "balance_figure",
-    "limit_label",
     "memory_figure",
     "slowest",
-    "stage_bytes",
     "stage_rows_figure",
-    "stage_seconds",
     "time_parts",
 ]
 
 _ROW_HEIGHT, _LABEL_HEIGHT = 136, 36
 _MARGIN = (52, 10, 2, 46)
 _NUMBERED_STAGES = 16
+_SECONDS = {
+    "compute": "compute_s",
+    "recomputation": "recompute_s",
+    "communication": "communication_s",
+    "idle": "idle_s",
+}
 _LINE = 64  # characters
 _TAG = re.compile(r"<[^>]+>")
 _NUMBER_HEIGHT = 0.16  # of an axis
@@ -244,16 +247,6 @@ def _bars(entry: MethodRow, report: Report, parts: StackedParts) -> list[Trace]:
     return [*traces, numbers]
 
 
-def stage_seconds(stage: Stage, part: str) -> float:
-    """Return one part of a stage's iteration, s; the parts add up to the iteration time."""
-    return {
-        "compute": stage.compute_s,
-        "recomputation": stage.recompute_s,
-        "communication": stage.communication_s,
-        "idle": stage.idle_s,
-    }[part]
-
-
 def slowest(report: Report) -> int:
     """Return the stage (from 0) that sets the pace; −1 where all are balanced."""
     number, excess = bottleneck(report)
@@ -266,7 +259,7 @@ def time_parts(entries: Sequence[MethodRow]) -> StackedParts:
     scale, unit = axis_unit(longest, "s")
     return StackedParts(
         colours=TIME_COLOURS,
-        value=lambda stage, part: stage_seconds(stage, part) / scale,
+        value=lambda stage, part: getattr(stage, _SECONDS[part]) / scale,
         top=1.2 * longest / scale,
         unit=unit,
         axis=f"time per iteration, {unit}",
@@ -299,11 +292,6 @@ def _balance_finding(entries: Sequence[MethodRow]) -> str:
     return f"Stage {number + 1} is the bottleneck, {percent(excess)} above the mean"
 
 
-def stage_bytes(stage: Stage, part: str) -> float:
-    """Return one part of a stage's memory, bytes; the parts add up to its total."""
-    return float(getattr(stage.memory, part))
-
-
 def memory_figure(entries: Sequence[MethodRow], limit_bytes: float) -> Picture:
     """Draw weights, gradients, optimizer, activations, stash and buffers of every stage.
 
@@ -318,7 +306,7 @@ def memory_figure(entries: Sequence[MethodRow], limit_bytes: float) -> Picture:
     scale, unit = axis_unit(limit_bytes, "B")
     parts = StackedParts(
         colours=MEMORY_COLOURS,
-        value=lambda stage, part: stage_bytes(stage, part) / scale,
+        value=lambda stage, part: getattr(stage.memory, part) / scale,
         top=1.2 * largest / scale,
         unit=unit,
         axis=f"memory per device, {unit}",
@@ -330,7 +318,17 @@ def memory_figure(entries: Sequence[MethodRow], limit_bytes: float) -> Picture:
         ruler(parts.line, xref=f"{x} domain", yref=y)
         for x, y in map(axis_names, range(len(entries)))
     ]
-    label = limit_label(limit_bytes, 1, yref="y domain", yshift=1)
+    label = note(
+        f"{humanise_bytes(limit_bytes)} per device",
+        1,
+        1,
+        xref="paper",
+        yref="y domain",
+        xanchor="right",
+        yanchor="bottom",
+        yshift=1,
+        font={"color": LIMIT, "size": 12},
+    )
     return Picture(
         _memory_finding(entries, limit_bytes),
         f"Memory per stage: need of one device, {unit}",
@@ -338,20 +336,6 @@ def memory_figure(entries: Sequence[MethodRow], limit_bytes: float) -> Picture:
         f"activations of more micro-batches; {MARK} is the fullest.",
         stage_rows_figure(entries, parts, lines, [label]),
         tuple(MEMORY_COLOURS.items()),
-    )
-
-
-def limit_label(limit_bytes: float, height: float, **more: Any) -> Trace:
-    """Return what a device has, at the right end of the line that shows it."""
-    return note(
-        f"{humanise_bytes(limit_bytes)} per device",
-        1,
-        height,
-        xref="paper",
-        xanchor="right",
-        yanchor="bottom",
-        font={"color": LIMIT, "size": 12},
-        **more,
     )
 
 

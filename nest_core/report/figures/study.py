@@ -216,7 +216,14 @@ def ratios_picture(ratios: Ratios) -> Picture:
     low = min([100 * loss for loss in losses] + [0.0])
     looks = list(zip(ratios.tiers, itertools.cycle(_TIERS)))
     return Picture(
-        _reached(ratios),
+        capital(
+            "; ".join(
+                f"{tier.label} reaches the limit at {format_ratio(tier.beyond.ratio)}"
+                if tier.beyond
+                else f"{tier.label} stays below the limit to {format_ratio(tier.steps[-1].ratio)}"
+                for tier in ratios.tiers
+            )
+        ),
         "Loss of the mix against the ratio of one tier, the others as they are; %",
         "Each ratio is planned anew for every model. The highest is the last before the limit. "
         + UNMEASURED_RATIO,
@@ -291,15 +298,3 @@ def ratios_finding(ratios: Ratios) -> str:
         return "No tier was tried to its end"
     borne = ", ".join(f"{tier.label} {format_ratio(tier.highest.ratio)}" for tier in ratios.tiers)
     return capital(f"{borne}: the most that costs the mix less than {100 * ratios.limit:g} %")
-
-
-def _reached(ratios: Ratios) -> str:
-    """Return where the tiers meet the limit, as the title of the figure beside the table."""
-    return capital(
-        "; ".join(
-            f"{tier.label} reaches the limit at {format_ratio(tier.beyond.ratio)}"
-            if tier.beyond
-            else f"{tier.label} stays below the limit to {format_ratio(tier.steps[-1].ratio)}"
-            for tier in ratios.tiers
-        )
-    )

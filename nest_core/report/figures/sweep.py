@@ -35,11 +35,11 @@ from nest_core.report.figures.sweep_parts import (
     label,
     parameter_axis,
     places,
+    plane_picture,
     planless,
     rate_unit,
     shortfall,
 )
-from nest_core.report.figures.sweep_plane import plane_picture
 from nest_core.studies.rows import StudyRow
 from nest_core.studies.sweeps import Sweep, changes
 

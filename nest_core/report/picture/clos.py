@@ -16,27 +16,34 @@ import numpy as np
 from nest_core.bill.inventory import Inventory
 from nest_core.costs.loads import Loads
 from nest_core.fabric import Clos
-from nest_core.report.picture.clos_layout import ClosLayout, ClosPanel
+from nest_core.report.picture.clos_layout import MAX_RAIL_COLOURS, ClosLayout, ClosPanel, Structure
 from nest_core.report.picture.clos_nodes import NodeRow
-from nest_core.report.picture.clos_structure import MAX_RAIL_COLOURS, Structure
-from nest_core.report.picture.clos_words import ClosWords, Counts, fault_words, title
-from nest_core.report.picture.frame import Frame, frame_of, framed
-from nest_core.report.picture.marks import Box, Drawn, Mark, Words, between
+from nest_core.report.picture.clos_words import ClosWords, Counts, title
+from nest_core.report.picture.frame import Frame, frame_of
+from nest_core.report.picture.marks import (
+    Box,
+    Drawn,
+    Mark,
+    Words,
+    between,
+    centred,
+    first_fitting,
+    plural,
+    text_width,
+)
 from nest_core.report.picture.plan import (
     BoxSpan,
     DrawOptions,
     PlanOnDevices,
-    legend_of,
+    framed_plan,
     lit,
     load_look,
-    load_words,
     paint_of,
     parts_of,
     tier_busy,
 )
 from nest_core.report.picture.racks import NodeBoxes, Paint, node_words
 from nest_core.report.picture.switches import DrawnSwitch, Mesh, Placed, failed_corner
-from nest_core.report.picture.text import centred, first_fitting, plural, text_width
 
 __all__ = ["clos_drawn", "load_looks", "transfers"]
 
@@ -84,7 +91,7 @@ _BAR = 18.0
 
 def clos_drawn(fabric: Clos, options: DrawOptions) -> Drawn:
     """Draw a Clos fabric."""
-    structure = Structure(fabric, options.parts.hall.per_rack, options.slow)
+    structure = Structure(fabric, options.parts.hall.per_rack)
     plan, paint = paint_of(options, fabric.slots, fabric.as_built.devices)
     boxes = NodeBoxes(
         np.arange(fabric.nodes + 1) * fabric.devices_per_node,
@@ -94,15 +101,13 @@ def clos_drawn(fabric: Clos, options: DrawOptions) -> Drawn:
         fabric.devices_per_host or 0,
     )
     looks, busiest = ({}, 0.0) if options.loads is None else load_looks(structure, options.loads)
-    frame = frame_of(options.width)
     counts = _counts(fabric, options.parts)
-    area = _inner(frame, fabric)
+    area = _inner(frame_of(options.width), fabric)
     drawing = _ClosDrawing(structure, area, boxes, plan, counts, looks)
     form, marks = drawing.marks()
     words = ClosWords(drawing, counts, form, node_words(marks))
-    heads = load_words(options, (title(structure), words.subtitle), busiest)
-    legend = legend_of(options, busiest, words.legend(), marks)
-    return framed(frame, heads, marks, words.rows(), legend)
+    heads = title(structure), words.subtitle
+    return framed_plan(options, heads, marks, words.rows(), words.legend(), busiest)
 
 
 def _rail_paint(fabric: Clos) -> Paint:
@@ -240,7 +245,7 @@ class _ClosDrawing(ClosLayout):
         return BoxSpan(box.x, box.x + box.width, numbers, devices)
 
     def _faults(self) -> list[Mark]:
-        """Name failed and slow switches: those of the top row above it, others at the bottom."""
+        """Name failed switches: those of the top row above it, others at the bottom."""
         frame = self.frame
         rows = [(leaves, frame.bottom + 13) for leaves in self.leaves]
         rows += [
@@ -250,13 +255,13 @@ class _ClosDrawing(ClosLayout):
         marks, taken = list[Mark](), list[tuple[float, float, float]]()
         for row, y in rows:
             for placed in row:
-                for switch in placed.members:
-                    text = fault_words(self.structure, switch)
+                for switch in (member for member in placed.members if member.gone):
+                    text = f"{switch.name} {switch.number} down"
                     half = text_width(text, 12.0, bold=True) * 1.12 / 2
                     x = max(placed.box.centre[0], frame.start + half)
                     x = min(x, frame.end - half)
                     free = all(y != other or x - half > b or x + half < a for other, a, b in taken)
-                    if text and free:
+                    if free:
                         marks.append(Words(text, "alarm", x, y, anchor="middle", key=placed.key))
                         taken.append((y, x - half - 4, x + half + 4))
         return marks

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from nest_core.report.picture.aggregate import mesh_form
-from nest_core.report.picture.clos_structure import Structure
+from nest_core.report.picture.clos_layout import Structure
 from nest_core.report.picture.marks import Line, Mark, band, between
 from nest_core.report.picture.racks import MIN_DOMAIN, NodeBoxes, RailColumn
 from nest_core.report.picture.switches import Placed
@@ -182,12 +182,9 @@ class NodeRow:
     ) -> list[Mark]:
         """Draw links from a part of a leaf's foot as one band, and what of them is gone."""
         first = leaf.members[0]
-        rate = first.rate if len(leaf.members) == 1 else 1.0
         colour = first.look if first.look in leaf.box.look.split() else ""
         look = self.loads.get(f"{leaf.key} down", f"{colour} bundle".strip())
-        if rate < 1:
-            look = "bundle slow"
-        upper, lower = ((x + width * (1 - rate) / 2, width * rate) for x, width in edges)
+        upper, lower = edges
         top = leaf.box.y + leaf.box.height
         places = (lower[0], self.top, lower[1]), (upper[0], top, upper[1])
         counts = here, total - here

@@ -14,14 +14,12 @@ import numpy as np
 from nest_core.documents.units import format_ratio
 from nest_core.fabric import Clos
 from nest_core.report.picture.aggregate import tile_words
-from nest_core.report.picture.clos_layout import ClosLayout
-from nest_core.report.picture.clos_structure import Structure
-from nest_core.report.picture.marks import Swatch, TierLabel
+from nest_core.report.picture.clos_layout import ClosLayout, Structure
+from nest_core.report.picture.marks import Swatch, TierLabel, count_words, rate_words
 from nest_core.report.picture.racks import MIN_DOMAIN
-from nest_core.report.picture.switches import DrawnSwitch, Placed
-from nest_core.report.picture.text import count_words, rate_words
+from nest_core.report.picture.switches import Placed
 
-__all__ = ["ClosWords", "Counts", "fault_words", "title"]
+__all__ = ["ClosWords", "Counts", "title"]
 
 Counts = Mapping[str, tuple[int, int]]
 """By class of the bill: how many there are, and how many have failed."""
@@ -51,7 +49,7 @@ def _rates(structure: Structure) -> tuple[float, float]:
         shares = links[members > 0] / members[members > 0]
         if len(shares) > 1:
             worst = min(worst, float(shares[shares > 0].min(initial=full)))
-    return full, worst * min([1.0, *structure.slow.values()])
+    return full, worst
 
 
 def title(structure: Structure) -> str:
@@ -97,27 +95,10 @@ def title(structure: Structure) -> str:
 
 
 def _faults(structure: Structure) -> str:
-    """Say what has failed or is slow, in a few words; empty if nothing."""
-    gone, slow = sorted(structure.fabric.missing), sorted(structure.slow.items())
-    parts = []
-    if gone:
-        parts.append(f"{len(gone)} elements down" if len(gone) > 2 else f"{', '.join(gone)} down")
-    if len(slow) > 2:
-        return " and ".join([*parts, f"{len(slow)} slow"])
-    return " and ".join([*parts, *(f"{key} at {_share(share)}" for key, share in slow)])
-
-
-def _share(share: float) -> str:
-    return "half rate" if share == 0.5 else f"{share:.2g} of its rate"
-
-
-def fault_words(structure: Structure, switch: DrawnSwitch) -> str:
-    """Say what is wrong with a switch; empty if nothing."""
-    key = f"{switch.name} {switch.number}"
-    if switch.gone:
-        return f"{key} down"
-    rate = structure.fabric.link_bandwidth_Bps * switch.rate / 1e9
-    return f"{key} at {_share(switch.rate)}: {rate:.3g} GB/s a link" if switch.rate < 1 else ""
+    """Say what has failed, in a few words; empty if nothing."""
+    gone = sorted(structure.fabric.missing)
+    names = f"{len(gone)} elements" if len(gone) > 2 else ", ".join(gone)
+    return f"{names} down" if gone else ""
 
 
 @dataclass(frozen=True)
@@ -267,7 +248,6 @@ class ClosWords:
         fabric, leaves = self.fabric, self.structure.pods[0].leaves
         entries = [
             (bool(fabric.missing), Swatch("line", "link gone", "gone")),
-            (bool(self.structure.slow), Swatch("line", "link slow", "slow")),
             (bool(self.line), Swatch("line", "link", self.line)),
         ]
         is_coloured = bool(leaves[0].look)

@@ -16,21 +16,28 @@ import numpy.typing as npt
 
 from nest_core.fabric import Dragonfly
 from nest_core.report.picture.aggregate import BoxRow, opacity, row_of, tile_words
-from nest_core.report.picture.columns import GroupColumns
-from nest_core.report.picture.frame import Frame, frame_of, framed
-from nest_core.report.picture.marks import Drawn, Line, Mark, Point, Swatch, TierLabel, between
+from nest_core.report.picture.frame import Frame, frame_of
+from nest_core.report.picture.marks import (
+    Drawn,
+    Line,
+    Mark,
+    Point,
+    Swatch,
+    TierLabel,
+    between,
+    count_words,
+    rate_words,
+)
 from nest_core.report.picture.plan import (
     DrawOptions,
     PlanOnDevices,
-    legend_of,
+    framed_plan,
     lit,
     load_look,
-    load_words,
     paint_of,
 )
-from nest_core.report.picture.racks import NodeBoxes, Paint, node_words
+from nest_core.report.picture.racks import GroupColumns, NodeBoxes, Paint, node_words
 from nest_core.report.picture.switches import arc
-from nest_core.report.picture.text import count_words, rate_words
 
 __all__ = ["dragonfly_drawn"]
 
@@ -47,7 +54,6 @@ def dragonfly_drawn(fabric: Dragonfly, options: DrawOptions) -> Drawn:
     drawing = _Groups(fabric, frame, row, paint)
     busy = _busy(fabric, options)
     busiest = float(busy.max())
-    words = load_words(options, (_title(fabric), _subtitle(fabric)), busiest)
     looks = {}
     if options.loads is not None:
         shares = np.maximum.reduceat(np.maximum.reduceat(busy, row.first, 0), row.first, 1)
@@ -55,8 +61,13 @@ def dragonfly_drawn(fabric: Dragonfly, options: DrawOptions) -> Drawn:
     marks = [*drawing.arcs(looks), *drawing.columns_drawn()]
     if stages is not None:
         marks += drawing.transfers(stages)
-    legend = legend_of(options, busiest, _legend(fabric), marks)
-    return framed(frame, words, marks, drawing.labels(node_words(marks)), legend)
+    words, labels = (_title(fabric), _subtitle(fabric)), drawing.labels(node_words(marks))
+    legend = [
+        *([Swatch("line", "link", "links of two groups")] if fabric.groups > 1 else []),
+        Swatch("funnel", "switch", "group: foot is its NICs, head its global links"),
+        Swatch("box", "device", "device"),
+    ]
+    return framed_plan(options, words, marks, labels, legend, busiest)
 
 
 @dataclass(frozen=True)
@@ -157,7 +168,7 @@ class _Groups:
         """Light the first replica's way from stage to stage, where it leaves a group."""
         column_of = np.repeat(np.arange(len(self.row.counts)), self.row.counts)
         marks, keys = list[Mark](), self.columns.keys[1]
-        for a, b in self.columns.crossings(stages, column_of[self.fabric.group_of()]):
+        for a, b in self.columns.crossings(stages.groups, column_of[self.fabric.group_of()]):
             marks += lit(between(keys[a], keys[b]), self._way(a, b), (keys[a], keys[b]))
         return marks
 
@@ -223,11 +234,3 @@ def _subtitle(fabric: Dragonfly) -> str:
     rates = f"all links of {near}" if near == far else f"local links of {near}, global of {far}"
     a, p, h = fabric.routers_per_group, fabric.nodes_per_router, fabric.global_links_per_router
     return f"{fabric.devices:,} devices; a = {a}, p = {p}, h = {h}; {rates}"
-
-
-def _legend(fabric: Dragonfly) -> list[Swatch]:
-    return [
-        *([Swatch("line", "link", "links of two groups")] if fabric.groups > 1 else []),
-        Swatch("funnel", "switch", "group: foot is its NICs, head its global links"),
-        Swatch("box", "device", "device"),
-    ]

@@ -1,8 +1,12 @@
 """Drawn and imported graphs: ranked by hops from their devices, what is alike folded and counted.
 
-Devices stand in one row, switches that only join devices below them, everything else above by its
-hops (`folding`). Lines join neighbouring rows, or go round above the row that they stay in, so that
-none crosses a box; their width is capacity. What is too irregular to fold is a row of its own for
+Elements stand in ranks by their hops from the nearest device; switches that join only devices,
+inside their node, one rank below these. Lines then join neighbouring rows, or go round above the
+row that they stay in, so that none crosses a box; their width is capacity. From a rank on outwards
+every element is a box of its own; what is below is folded where colour refinement (Weisfeiler and
+Leman 1968) finds no difference: the same role and ports, and as many links of each rate to each of
+the others. The rank is the innermost with which the drawing fits, so small drawings are drawn in
+full and large ones by what repeats ("x k"). What is too irregular to fold is a row of its own for
 every rank, with its counts and a hatched area for its links. A graph that is a torus is drawn as
 one.
 """
@@ -10,7 +14,7 @@ one.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,11 +23,11 @@ import numpy as np
 from nest_core.bill.counts_drawn import DrawnTiers, drawn_tiers
 from nest_core.costs.loads import Loads
 from nest_core.fabric import Element, GraphFabric
+from nest_core.fabric.arrange import heights, inner_switches
 from nest_core.fabric.lattice import lattice_of
 from nest_core.network import GraphLinkMap
 from nest_core.report.picture.aggregate import MAX_PAIRS, MIN_PITCH, gap, opacity
-from nest_core.report.picture.folding import Folded, by_rank, folded
-from nest_core.report.picture.frame import Frame, frame_of, framed
+from nest_core.report.picture.frame import Frame, frame_of
 from nest_core.report.picture.grids import torus_drawn
 from nest_core.report.picture.marks import (
     Band,
@@ -35,26 +39,17 @@ from nest_core.report.picture.marks import (
     Swatch,
     TierLabel,
     between,
-)
-from nest_core.report.picture.plan import (
-    DrawOptions,
-    legend_of,
-    load_look,
-    load_words,
-    paint_of,
-    stage_ink,
-)
-from nest_core.report.picture.racks import Paint
-from nest_core.report.picture.switches import arc
-from nest_core.report.picture.text import (
     centred,
     count_words,
     first_fitting,
     plural,
     rate_words,
 )
+from nest_core.report.picture.plan import DrawOptions, framed_plan, load_look, paint_of, stage_ink
+from nest_core.report.picture.racks import Paint
+from nest_core.report.picture.switches import arc
 
-__all__ = ["graph_drawn"]
+__all__ = ["Folded", "by_rank", "folded", "graph_drawn", "ranks_of"]
 
 _MAX_BOX = 120.0
 _MAX_HEIGHT = 30.0
@@ -71,12 +66,11 @@ def graph_drawn(fabric: GraphFabric, options: DrawOptions) -> Drawn:
     stages, paint = paint_of(options, fabric.devices, np.arange(fabric.devices))
     rows = _Rows(fabric, alike or by_rank(fabric), frame, alike is not None, paint, options.loads)
     busiest = max(rows.busy.values(), default=0.0)
-    words = load_words(options, rows.words, busiest)
     marks = [*rows.lines(busiest), *rows.boxes_drawn()]
     if stages is not None:
         marks += stages.outlines(marks)
-    legend = legend_of(options, busiest, _legend(fabric), marks)
-    return framed(frame, words, marks, rows.labels(options.parts.nodes), legend)
+    labels = rows.labels(options.parts.nodes)
+    return framed_plan(options, rows.words, marks, labels, _legend(fabric), busiest)
 
 
 @dataclass(frozen=True)
@@ -190,14 +184,14 @@ class _Rows:
 
     def lines(self, busiest: float) -> list[Mark]:
         """Draw the links between boxes, the widest on top."""
-        joins = {pair: join for pair, join in self.boxes.joins.items() if pair[0] != pair[1]}
-        most = max((join.capacity_Bps for join in joins.values()), default=1.0)
+        joins = {pair: rate for pair, rate in self.boxes.joins.items() if pair[0] != pair[1]}
+        most = max(joins.values(), default=1.0)
         strength = 0.85
         if len(joins) > 64:
             area = self.frame.across * self.frame.down
             strength = opacity(area, len(joins), 1.5, self.frame.down / 3)
         marks: list[Mark] = []
-        for (a, b), join in sorted(joins.items(), key=lambda item: (item[1].capacity_Bps, item[0])):
+        for (a, b), rate in sorted(joins.items(), key=lambda item: (item[1], item[0])):
             stands = tuple(sorted(self.stands.get((a, b), Counter()).items()))
             ends = self.key(a), self.key(b)
             (ax, wide), (bx, width) = self.places[a], self.places[b]
@@ -212,7 +206,7 @@ class _Rows:
                 area_of = (*upper, (ax + wide / 2, low), (ax - wide / 2, low))
                 marks.append(Band(between(*ends), "mesh", area_of, (), stands))
                 continue
-            thick = max(0.8, min(_MAX_LINE, 0.8 * wide, 0.8 * width) * join.capacity_Bps / most)
+            thick = max(0.8, min(_MAX_LINE, 0.8 * wide, 0.8 * width) * rate / most)
             look = "link"
             if self.loads is not None:
                 look = f"link {load_look(self.busy.get((a, b), 0.0), busiest)}"
@@ -311,3 +305,108 @@ def _legend(fabric: GraphFabric) -> list[Swatch]:
     if any(element.role != "device" for element in fabric.elements):
         entries.insert(1, Swatch("box", "switch", "switch or NIC"))
     return entries
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """A graph with what is alike in one box.
+
+    Parameters
+    ----------
+    members : tuple of tuple of Element
+        Of every box.
+    rank : tuple of int
+        Of every box; 0 holds the devices.
+    joins : mapping of (int, int) to float
+        Bytes/s of all links between two boxes, the one of the lower rank first, one direction; or
+        among the elements of one.
+    """
+
+    members: tuple[tuple[Element, ...], ...]
+    rank: tuple[int, ...]
+    joins: Mapping[tuple[int, int], float]
+
+
+def ranks_of(fabric: GraphFabric) -> dict[str, int]:
+    """Return hops of every element from the nearest device; −1: a switch inside a node.
+
+    What hangs on no device stands one rank above the outermost.
+    """
+    neighbours: dict[str, list[str]] = {element.id: [] for element in fabric.elements}
+    for link in fabric.links:
+        neighbours[link.a].append(link.b)
+        neighbours[link.b].append(link.a)
+    rank = heights(neighbours, fabric.device_ids)
+    inner = inner_switches(neighbours, fabric.device_ids)
+    if inner < {name for name, at in rank.items() if at == 1}:
+        for name in inner:
+            # Inside a node only where its devices have another way, which leads outwards.
+            beyond = {far for near in neighbours[name] for far in neighbours[near]} - inner
+            if any(neighbours[end] != [far] for far in beyond for end in neighbours[far]):
+                rank[name] = -1
+    return rank
+
+
+def folded(fabric: GraphFabric, max_boxes: int, max_joins: int) -> Folded | None:
+    """Return the graph folded as little as the limits allow; None where it is too irregular.
+
+    Parameters
+    ----------
+    max_boxes : int
+        Boxes that a row has room for.
+    max_joins : int
+        Lines that a drawing has room for.
+    """
+    rank = ranks_of(fabric)
+    for outer in sorted(set(rank.values()) | {max(rank.values()) + 1}):
+        colour: dict[str, Hashable] = {
+            element.id: (element.id,)
+            if rank[element.id] >= outer
+            else (rank[element.id], element.role, element.radix, element.count)
+            for element in fabric.elements
+        }
+        result = _in_boxes(fabric, rank, _refined(fabric, _numbered(colour)))
+        widest = max(Counter(result.rank).values())
+        if widest <= max_boxes and len(result.joins) <= max_joins:
+            return result
+    return None
+
+
+def by_rank(fabric: GraphFabric) -> Folded:
+    """Return one box per rank and role."""
+    rank = ranks_of(fabric)
+    return _in_boxes(fabric, rank, _numbered({e.id: (rank[e.id], e.role) for e in fabric.elements}))
+
+
+def _in_boxes(fabric: GraphFabric, rank: Mapping[str, int], label: Mapping[str, int]) -> Folded:
+    """Put elements of one label in one box."""
+    boxes: dict[int, list[Element]] = defaultdict(list)
+    for element in fabric.elements:
+        boxes[label[element.id]].append(element)
+    order = sorted(boxes, key=lambda box: rank[boxes[box][0].id])
+    place = {box: at for at, box in enumerate(order)}
+    joins: dict[tuple[int, int], float] = defaultdict(float)
+    for link in fabric.links:
+        a, b = sorted((place[label[link.a]], place[label[link.b]]))
+        joins[a, b] += link.count * link.bandwidth_Bps
+    members = tuple(tuple(boxes[box]) for box in order)
+    return Folded(members, tuple(rank[box[0].id] for box in members), joins)
+
+
+def _refined(fabric: GraphFabric, number: dict[str, int]) -> dict[str, int]:
+    """Split colours until elements of one colour have neighbours of the same colours."""
+    while True:
+        seen: dict[str, Counter[Hashable]] = {name: Counter() for name in number}
+        for link in fabric.links:
+            seen[link.a][number[link.b], link.bandwidth_Bps] += link.count
+            seen[link.b][number[link.a], link.bandwidth_Bps] += link.count
+        finer = _numbered({name: (number[name], frozenset(seen[name].items())) for name in number})
+        if len(set(finer.values())) == len(set(number.values())):
+            return number
+        number = finer
+
+
+def _numbered(colour: Mapping[str, Hashable]) -> dict[str, int]:
+    """Number colours by the order in which they come first."""
+    numbers: dict[Hashable, int] = {}
+    return {name: numbers.setdefault(result, len(numbers)) for name, result in colour.items()}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 from typing import Literal
 
 from nest_core.documents.units import format_ratio
@@ -22,10 +23,11 @@ from nest_core.report.picture.marks import (
     TierLabel,
     Words,
     rectangle,
+    text_width,
+    wrapped,
 )
-from nest_core.report.picture.text import text_width, wrapped
 
-__all__ = ["TEXT", "Frame", "frame_of", "framed", "untitled"]
+__all__ = ["TEXT", "Frame", "frame_of", "framed", "stacked_edges", "untitled"]
 
 TEXT = 12.0
 """Size of all words but the title."""
@@ -161,51 +163,47 @@ def _titles(frame: Frame, title: str, subtitle: str) -> list[Mark]:
     return result
 
 
-def _badge(x: float, y: float, ratio: float) -> list[Mark]:
+def _badge(x: float, y: float, ratio: float) -> tuple[Box, Words]:
     """Draw a ratio on a plate with its upper left corner there."""
     text = format_ratio(ratio)
     width = max(42.0, text_width(text, TEXT, bold=True) * 1.1 + 18)
     over = ratio > _OVER
     plate = Box("", "badge over" if over else "badge", x, y, width, 18, radius=9)
     look = "inverse" if over else "bold"
-    return [plate, Words(text, look, x + width / 2, y + 13.2, TEXT, "middle")]
+    return plate, Words(text, look, x + width / 2, y + 13.2, TEXT, "middle")
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """The words of one part as lines, and where they stand."""
+_Part = tuple[float, tuple[Mark, ...]]
+"""A height, and what stands there, from zero on."""
 
-    head: tuple[str, ...]
-    ratio: float | None
-    texts: tuple[tuple[str, ...], ...]
-    middle: float
-    key: str
 
-    @property
-    def lines(self) -> tuple[str, ...]:
-        return tuple(line for text in self.texts for line in text)
+def _parts(label: TierLabel, room: float, is_full: bool) -> tuple[list[_Part], list[_Part]]:
+    """Return the head and the ratio of a tier, and its texts, of which the last may be left out."""
+    key = label.what
+    head = wrapped(label.head, room * (1 if is_full else 1.08), _HEAD, bold=True, max_lines=2)
+    heads: list[_Part] = [
+        (16.0, (Words(line, "bold", _GUTTER, 12.5, _HEAD, key=key),)) for line in head
+    ]
+    if label.ratio is not None:
+        plate, text = _badge(_GUTTER, 1.0, label.ratio)
+        unit = Words("down : up", "soft", _GUTTER + plate.width + 7, 14.2)
+        heads.append((23.0, (plate, text, unit) if is_full else (plate, text)))
+    texts: list[_Part] = [
+        (
+            _LEADING * len(lines),
+            tuple(
+                Words(line, "soft", _GUTTER, 11.5 + _LEADING * number, key=key)
+                for number, line in enumerate(lines)
+            ),
+        )
+        for words in (label.words if is_full else ())
+        for lines in (wrapped(words, room, TEXT, max_lines=3),)
+    ]
+    return heads, texts
 
-    @property
-    def height(self) -> float:
-        return 16.0 * len(self.head) + 23.0 * (self.ratio is not None) + _LEADING * len(self.lines)
 
-    def marks(self, y: float, is_full: bool) -> list[Mark]:
-        """Draw the words below a height."""
-        result: list[Mark] = []
-        for line in self.head:
-            result.append(Words(line, "bold", _GUTTER, y + 12.5, _HEAD, key=self.key))
-            y += 16
-        if self.ratio is not None:
-            plate, text = _badge(_GUTTER, y + 1, self.ratio)
-            result += [plate, text]
-            if is_full and isinstance(plate, Box):
-                x = _GUTTER + plate.width + 7
-                result.append(Words("down : up", "soft", x, y + 14.2))
-            y += 23
-        for line in self.lines:
-            result.append(Words(line, "soft", _GUTTER, y + 11.5, key=self.key))
-            y += _LEADING
-        return result
+def _high(parts: Sequence[_Part]) -> float:
+    return sum(height for height, _ in parts)
 
 
 def _gutter(frame: Frame, labels: Sequence[TierLabel]) -> list[Mark]:
@@ -213,34 +211,36 @@ def _gutter(frame: Frame, labels: Sequence[TierLabel]) -> list[Mark]:
 
     Where there is no room, the longest blocks lose their last words.
     """
-    room, full = frame.start - _GUTTER - 16, frame.detail == "full"
-    blocks = []
-    for label in labels:
-        head = wrapped(label.head, room * (1 if full else 1.08), _HEAD, bold=True, max_lines=2)
-        texts = (
-            tuple(wrapped(text, room, TEXT, max_lines=3) for text in label.words) if full else ()
-        )
-        middle = (label.top + label.bottom) / 2
-        blocks.append(_Block(head, label.ratio, texts, middle, label.what))
-    blocks = [block for block in blocks if block.height]
+    room, is_full = frame.start - _GUTTER - 16, frame.detail == "full"
+    blocks = [((at.top + at.bottom) / 2, *_parts(at, room, is_full)) for at in labels]
     top, bottom, gap = frame.top - 8, frame.bottom + 8, 5.0
-    while sum(block.height + gap for block in blocks) - gap > bottom - top:
-        longest = max(range(len(blocks)), key=lambda at: len(blocks[at].lines))
-        if not blocks[longest].texts:
+    while sum(_high([*heads, *texts]) + gap for _, heads, texts in blocks) - gap > bottom - top:
+        longest = max((texts for _, _, texts in blocks), key=_high)
+        if not longest:
             break
-        blocks[longest] = replace(blocks[longest], texts=blocks[longest].texts[:-1])
-        blocks = [block for block in blocks if block.height]
+        longest.pop()
+        blocks = [block for block in blocks if block[1] or block[2]]
     # Down from the top, then up from the bottom: what is pushed keeps its order.
     tops = []
-    for block in blocks:
-        tops.append(max(block.middle - block.height / 2, top))
-        top = tops[-1] + block.height + gap
+    for middle, heads, texts in blocks:
+        tops.append(max(middle - _high([*heads, *texts]) / 2, top))
+        top = tops[-1] + _high([*heads, *texts]) + gap
     marks: list[Mark] = []
-    for block, y in zip(reversed(blocks), reversed(tops), strict=True):
-        y = min(y, bottom - block.height)
-        marks += block.marks(y, full)
+    for (_, heads, texts), highest in zip(reversed(blocks), reversed(tops), strict=True):
+        y = min(highest, bottom - _high([*heads, *texts]))
         bottom = y - gap
+        for height, part in (*heads, *texts):
+            marks += [_raised(mark, -y) for mark in part]
+            y += height
     return marks
+
+
+def stacked_edges(
+    top: float, heights: Sequence[tuple[str, float]]
+) -> dict[str, tuple[float, float]]:
+    """Return top and bottom of parts by their names, one below the other."""
+    ends = pairwise(accumulate((height for _, height in heights), initial=top))
+    return {name: edges for (name, _), edges in zip(heights, ends, strict=True)}
 
 
 def _legend(frame: Frame, legend: Sequence[Swatch]) -> list[Mark]:

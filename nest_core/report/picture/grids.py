@@ -19,7 +19,7 @@ import numpy as np
 
 from nest_core.bill.inventory import Inventory
 from nest_core.fabric import Torus
-from nest_core.report.picture.frame import TEXT, Frame, frame_of, framed
+from nest_core.report.picture.frame import TEXT, Frame, frame_of
 from nest_core.report.picture.lattice import AXES, CUBE, Joint, LatticeBlocks, blocks_of
 from nest_core.report.picture.marks import (
     Box,
@@ -32,19 +32,20 @@ from nest_core.report.picture.marks import (
     TierLabel,
     Words,
     between,
+    count_words,
+    rate_words,
+    text_width,
 )
 from nest_core.report.picture.plan import (
     DrawOptions,
     PlanOnDevices,
-    legend_of,
+    framed_plan,
     lit,
     load_look,
-    load_words,
     paint_of,
 )
 from nest_core.report.picture.racks import Paint
 from nest_core.report.picture.switches import cross
-from nest_core.report.picture.text import count_words, rate_words, text_width
 
 __all__ = ["torus_drawn", "torus_labels", "torus_legend", "torus_subtitle", "torus_title"]
 
@@ -158,7 +159,7 @@ def torus_drawn(fabric: Torus, options: DrawOptions) -> Drawn:
     grid = _Grid(blocks, frame, options.parts, options.plan is not None)
     busy = {} if options.loads is None else blocks.busiest(options.loads.busy)
     busiest = max(busy.values(), default=0.0)
-    words = load_words(options, (torus_title(fabric), torus_subtitle(blocks)), busiest)
+    words = torus_title(fabric), torus_subtitle(blocks)
     stages, paint = paint_of(options, fabric.places, fabric.place_of())
     marks = grid.links({joint: load_look(share, busiest) for joint, share in busy.items()})
     marks += [] if stages is None else grid.bars(stages)
@@ -167,8 +168,8 @@ def torus_drawn(fabric: Torus, options: DrawOptions) -> Drawn:
         marks += grid.numbers(stages) + grid.transfers(stages)
     if frame.words:
         marks += grid.letters()
-    legend = legend_of(options, busiest, torus_legend(blocks), marks)
-    return framed(frame, words, marks, torus_labels(blocks, options.parts, frame), legend)
+    labels = torus_labels(blocks, options.parts, frame)
+    return framed_plan(options, words, marks, labels, torus_legend(blocks), busiest)
 
 
 def _order(counts: tuple[int, ...]) -> list[int]:

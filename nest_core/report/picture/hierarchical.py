@@ -18,22 +18,30 @@ from nest_core.fabric import Hierarchical
 from nest_core.fabric.checks import BoolArray, IntArray
 from nest_core.fabric.hierarchical import Tier
 from nest_core.report.picture.aggregate import BoxRow, row_of, tile_words
-from nest_core.report.picture.columns import GroupColumns
-from nest_core.report.picture.frame import TEXT, Frame, frame_of, framed
-from nest_core.report.picture.marks import Drawn, Mark, Swatch, TierLabel, Words, between
+from nest_core.report.picture.frame import TEXT, Frame, frame_of, stacked_edges
+from nest_core.report.picture.marks import (
+    Drawn,
+    Mark,
+    Swatch,
+    TierLabel,
+    Words,
+    between,
+    count_words,
+    plural,
+    rate_words,
+    text_width,
+)
 from nest_core.report.picture.plan import (
     BoxSpan,
     DrawOptions,
     PlanOnDevices,
-    legend_of,
+    framed_plan,
     lit,
     load_look,
-    load_words,
     paint_of,
     tier_busy,
 )
-from nest_core.report.picture.racks import NodeBoxes, Paint, node_words
-from nest_core.report.picture.text import count_words, plural, rate_words, text_width
+from nest_core.report.picture.racks import GroupColumns, NodeBoxes, Paint, node_words
 
 __all__ = ["hierarchical_drawn"]
 
@@ -52,10 +60,9 @@ def hierarchical_drawn(fabric: Hierarchical, options: DrawOptions) -> Drawn:
     row = row_of(full.groups[at], frame.start, frame.end, max_boxes=_MAX_COLUMNS)
     stages, paint = paint_of(options, full.devices, fabric.place_of())
     drawing = _Hierarchy(fabric, full, options, frame, row, paint)
-    words = load_words(options, (_title(full), _subtitle(fabric)), drawing.busiest)
-    marks = drawing.marks(stages)
-    legend = legend_of(options, drawing.busiest, _legend(fabric), marks)
-    return framed(frame, words, marks, drawing.labels(node_words(marks)), legend)
+    marks, words = drawing.marks(stages), (_title(full), _subtitle(fabric))
+    labels = drawing.labels(node_words(marks))
+    return framed_plan(options, words, marks, labels, _legend(fabric), drawing.busiest)
 
 
 @dataclass(frozen=True)
@@ -169,11 +176,7 @@ class _Hierarchy:
         shares.append(("nodes", 2.9))
         bottom = self.frame.bottom - (17 if self.has_names else 0)
         unit = (bottom - self.frame.top) / sum(share for _, share in shares)
-        edges, y = {}, self.frame.top
-        for name, share in shares:
-            edges[name] = (y, y + share * unit)
-            y += share * unit
-        return edges
+        return stacked_edges(self.frame.top, [(name, share * unit) for name, share in shares])
 
     @property
     def has_names(self) -> bool:
@@ -214,7 +217,7 @@ class _Hierarchy:
     def _transfers(self, stages: PlanOnDevices) -> list[Mark]:
         """Light the first replica's way from stage to stage."""
         marks: list[Mark] = []
-        pairs = self.columns.crossings(stages, self.column_of)
+        pairs = self.columns.crossings(stages.groups, self.column_of)
         for column in sorted({column for pair in pairs for column in pair}):
             for level in range(1, self.top + 1):
                 upper, lower, _ = self.columns.way(level, column)

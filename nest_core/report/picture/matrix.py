@@ -27,8 +27,7 @@ from nest_core.planner.baselines.cost_matrices import (
     matrix_finding,
 )
 from nest_core.report.picture.frame import TEXT
-from nest_core.report.picture.marks import Box, Drawn, Mark, TierLabel, Words
-from nest_core.report.picture.text import wrapped
+from nest_core.report.picture.marks import Box, Drawn, Mark, TierLabel, Words, wrapped
 
 __all__ = ["Pointing", "cell_key", "crossed", "lights", "matrix_picture", "pointing"]
 

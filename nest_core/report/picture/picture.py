@@ -11,7 +11,7 @@ from typing import Any
 
 from nest_core.costs import Plan
 from nest_core.costs.loads import Loads
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.fabric import Clos, Dragonfly, Fabric, GraphFabric, Hierarchical, Torus
 from nest_core.network import collapse
 from nest_core.report.picture.clos import clos_drawn
@@ -44,7 +44,6 @@ def picture(
     *,
     width: float = 900.0,
     loads: Loads | None = None,
-    slow: Mapping[str, float] | None = None,
 ) -> Drawn:
     """Return the picture of a fabric, and of a plan on it.
 
@@ -57,24 +56,30 @@ def picture(
         Pixels; the height follows.
     loads : Loads, optional
         Of the plan; they colour the links.
-    slow : mapping of str to float, optional
-        Switches by their key (``"leaf 11"``) and the share of their links' rate that is left.
 
     Raises
     ------
     InputError
         For a width out of range, and for a kind of fabric that nothing here draws.
     """
-    if not _MIN_WIDTH <= width <= _MAX_WIDTH:
-        raise InputError(
-            "width", f"must be {_MIN_WIDTH:.0f} to {_MAX_WIDTH:.0f} pixels", width, "change it"
-        )
-    if not isinstance(fabric, tuple(_KINDS)):
-        raise InputError("kind", "must be one that has a picture", fabric.kind, "draw its links")
+    require(
+        _MIN_WIDTH <= width <= _MAX_WIDTH,
+        "width",
+        f"must be {_MIN_WIDTH:.0f} to {_MAX_WIDTH:.0f} pixels",
+        width,
+        "change it",
+    )
+    require(
+        isinstance(fabric, tuple(_KINDS)),
+        "kind",
+        "must be one that has a picture",
+        fabric.kind,
+        "draw its links",
+    )
     stages = (
         None
         if plan is None
         else plan_on_devices(loads.network if loads else collapse(fabric), plan)
     )
     draw = next(draw for kind, draw in _KINDS.items() if isinstance(fabric, kind))
-    return draw(fabric, DrawOptions(width, parts_of(fabric), slow or {}, stages, loads))
+    return draw(fabric, DrawOptions(width, parts_of(fabric), stages, loads))

@@ -6,7 +6,7 @@ Colours, numbers, brackets, title and legend are those of every kind of fabric.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -16,17 +16,28 @@ import numpy.typing as npt
 
 from nest_core.bill.bill import inventory
 from nest_core.bill.inventory import Inventory
-from nest_core.bill.prices import Prices, load_prices
+from nest_core.bill.prices import load_prices
 from nest_core.costs.loads import Loads
 from nest_core.costs.placement import rank_mapping_of
 from nest_core.documents.units import percent
 from nest_core.fabric import Fabric
 from nest_core.fabric.checks import IntArray
 from nest_core.network import Network
-from nest_core.report.picture.marks import Box, Line, Mark, Point, Swatch, Words
+from nest_core.report.picture.frame import frame_of, framed
+from nest_core.report.picture.marks import (
+    Box,
+    Drawn,
+    Line,
+    Mark,
+    Point,
+    Swatch,
+    TierLabel,
+    Words,
+    first_fitting,
+    plural,
+)
 from nest_core.report.picture.racks import Paint, plain
-from nest_core.report.picture.text import first_fitting, plural
-from nest_core.report.picture.theme import STAGE_STEPS
+from nest_core.report.picture.svg import STAGE_STEPS
 
 if TYPE_CHECKING:
     from nest_core.costs import Plan
@@ -35,10 +46,9 @@ __all__ = [
     "BoxSpan",
     "DrawOptions",
     "PlanOnDevices",
-    "legend_of",
+    "framed_plan",
     "lit",
     "load_look",
-    "load_words",
     "paint_of",
     "parts_of",
     "plan_on_devices",
@@ -252,10 +262,8 @@ def _finding(network: Network, axes: Mapping[str, IntArray]) -> str:
     return text[0].upper() + text[1:]
 
 
-@lru_cache(maxsize=1)
-def _prices() -> Prices:
-    """Return the list that says how racks stand; a picture shows nothing else of it."""
-    return load_prices()
+_prices = lru_cache(maxsize=1)(load_prices)
+"""The list that says how racks stand; a picture shows nothing else of it."""
 
 
 def parts_of(fabric: Fabric) -> Inventory:
@@ -273,8 +281,6 @@ class DrawOptions:
         Pixels.
     parts : Inventory
         Of the fabric, where all counts that are said come from.
-    slow : mapping of str to float
-        Switches by their key (``"leaf 11"``) and the share of their links' rate that is left.
     plan : PlanOnDevices or None
         What devices do.
     loads : Loads or None
@@ -283,7 +289,6 @@ class DrawOptions:
 
     width: float
     parts: Inventory
-    slow: Mapping[str, float] = field(default_factory=dict)
     plan: PlanOnDevices | None = None
     loads: Loads | None = None
 
@@ -304,7 +309,32 @@ def paint_of(
     return plan, plan.paint
 
 
-def load_words(options: DrawOptions, words: tuple[str, str], busiest: float) -> tuple[str, str]:
+def framed_plan(
+    options: DrawOptions,
+    words: tuple[str, str],
+    marks: Sequence[Mark],
+    labels: Sequence[TierLabel],
+    swatches: Sequence[Swatch],
+    busiest: float,
+) -> Drawn:
+    """Return the picture of a fabric in its frame, with what its plan and its loads say.
+
+    Parameters
+    ----------
+    options : DrawOptions
+    words : (str, str)
+        Title and subtitle of the fabric alone.
+    marks, labels, swatches : sequences
+        The drawing, the words beside it, and its own entries of the legend.
+    busiest : float
+        Busy share of the fullest link.
+    """
+    heads = _load_words(options, words, busiest)
+    legend = _legend_of(options, busiest, swatches, marks)
+    return framed(frame_of(options.width), heads, marks, labels, legend)
+
+
+def _load_words(options: DrawOptions, words: tuple[str, str], busiest: float) -> tuple[str, str]:
     """Return title and subtitle: of loads, of a plan, or of the fabric alone."""
     plan, loads = options.plan, options.loads
     if plan is None:
@@ -320,7 +350,7 @@ def load_words(options: DrawOptions, words: tuple[str, str], busiest: float) -> 
     return title, f"{plan.subtitle.rstrip('.')}. Links: the redder, the longer they are busy"
 
 
-def legend_of(
+def _legend_of(
     options: DrawOptions, busiest: float, others: Sequence[Swatch], marks: Sequence[Mark]
 ) -> list[Swatch]:
     """Return the legend, with stages and loads where they are drawn."""

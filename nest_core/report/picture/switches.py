@@ -4,7 +4,7 @@ A switch is as wide at its foot as its links down, at its head as its links up, 
 link's room: a row at 1 : 1 is a row of rectangles, an oversubscribed one of funnels. Positions and
 widths are those of the fabric without failures, so that a failure moves nothing; a failed switch is
 dashed and crossed, its links are dashed, and both stand for what is gone. Links are drawn singly, a
-line per pair, or as one hatched area that is said; failed and slow ones lie on top.
+line per pair, or as one hatched area that is said; failed ones lie on top.
 """
 
 from __future__ import annotations
@@ -18,8 +18,19 @@ import numpy as np
 
 from nest_core.fabric.checks import IntArray
 from nest_core.report.picture.aggregate import BoxRow, line_width, mesh_form, opacity
-from nest_core.report.picture.marks import Band, Box, Line, Mark, Point, Words, between, rectangle
-from nest_core.report.picture.text import centred, first_fitting, text_width
+from nest_core.report.picture.marks import (
+    Band,
+    Box,
+    Line,
+    Mark,
+    Point,
+    Words,
+    between,
+    centred,
+    first_fitting,
+    rectangle,
+    text_width,
+)
 
 __all__ = [
     "DrawnSwitch",
@@ -49,8 +60,6 @@ class DrawnSwitch:
     number, down, up : int
         Links below and above if nothing had failed.
     gone : bool
-    rate : float
-        Share of its links' rate that is left; 1 unless it is slow.
     look : str
         What it wears beside ``switch``.
     """
@@ -60,7 +69,6 @@ class DrawnSwitch:
     down: int
     up: int
     gone: bool = False
-    rate: float = 1.0
     look: str = ""
 
 
@@ -138,7 +146,7 @@ def place(
     labels = {
         box.key: _label(box, members)
         for box, members in zip(boxes, groups, strict=True)
-        if not any(switch.gone or switch.rate < 1 for switch in members)
+        if not any(switch.gone for switch in members)
     }
     if not all(labels.values()):
         labels = {}
@@ -172,10 +180,9 @@ def _box(
     width = max(head, foot, _MIN_WIDTH)
     alive = sum(not switch.gone for switch in members)
     colour = first.look if len({switch.look for switch in members}) == 1 else ""
-    slow = "slow" if any(switch.rate < 1 and not switch.gone for switch in members) else ""
     return Box(
         f"{first.name} {first.number}" + ("" if first is last else f"-{last.number}"),
-        " ".join(f"switch {colour} {slow}".split()) if alive else "switch gone",
+        f"switch {colour}".strip() if alive else "switch gone",
         middle - width / 2,
         top,
         width,
@@ -341,20 +348,13 @@ class Mesh:
         return Line(between(*ends), look, self._ends(*pair, share), width, ends, stands, grey)
 
     def _troubled(self) -> list[Mark]:
-        """Failed and slow links, at least a pixel wide; what is only slow is counted beneath."""
+        """Draw failed links, at least a pixel wide."""
         lost = self.total - self.sound
         width = max(1.0, line_width(1, self.unit))
-        marks: list[Mark] = [
+        return [
             self._link((low, high), "link gone", 0.5, width, int(lost[low, high]), 0.8)
             for low, high in np.argwhere(lost > 0).tolist()
         ]
-        for low, below in enumerate(self.lower):
-            if len(below.members) == 1 and below.members[0].rate < 1:
-                marks += [
-                    self._link((low, high), "link slow", 0.5, 1.4, 0, 1.0)
-                    for high in np.flatnonzero(self.sound[low]).tolist()
-                ]
-        return marks
 
     def _hatched(self) -> list[Mark]:
         """Draw one area between stubs of every switch, with its words on a plate."""

@@ -16,7 +16,7 @@ from nest_core.bill.prices import PriceRange
 from nest_core.documents.errors import InputError
 from nest_core.documents.units import format_money, signed_percent
 from nest_core.hardware.posterior import WIDTH
-from nest_core.studies.break_evens import BreakEven, OrderedDesign, between, ordered, speeds_tie
+from nest_core.studies.break_evens import BreakEven, between, ordered, speeds_tie
 from nest_core.studies.uncertainty import paired_sd
 from nest_core.studies.whole_bill import WholeBill, device_usd_of
 from nest_core.studies.whole_cost import DesignCost, with_hours
@@ -47,43 +47,28 @@ class Weighing:
         Those that have a plan, as they were asked for.
     left_out : tuple of WholeBill
         Those that have none.
-    order : tuple of OrderedDesign
-        By dollars per million tokens.
     choice : WholeBill
+    ties : tuple of str
+        Designs that cost as much per token as the choice, for all that is known.
     rival : WholeBill or None
         None where nothing stands beside the choice.
     device_usd : PriceRange or None
         An accelerator with its share of the server; None without one price for all.
-    break_evens : tuple of BreakEven
-        Between the choice and the rival.
+    device_edge, hours_edge : BreakEven or None
+        Between the choice and the rival: in the price of an accelerator, and in the share of hours.
     hours : float
         Share of the hours that train this model.
     """
 
     bills: tuple[WholeBill, ...]
     left_out: tuple[WholeBill, ...]
-    order: tuple[OrderedDesign, ...]
     choice: WholeBill
+    ties: tuple[str, ...]
     rival: WholeBill | None
     device_usd: PriceRange | None
-    break_evens: tuple[BreakEven, ...]
+    device_edge: BreakEven | None
+    hours_edge: BreakEven | None
     hours: float = 1.0
-
-    @property
-    def ties(self) -> tuple[str, ...]:
-        """Designs that cost as much per token as the choice, for all that is known."""
-        row = next(row for row in self.order if row.name == self.choice.name)
-        return row.ties
-
-    @property
-    def device_edge(self) -> BreakEven | None:
-        """The break-even in the price of an accelerator, None without one."""
-        return next((edge for edge in self.break_evens if edge.quantity == "device_usd"), None)
-
-    @property
-    def hours_edge(self) -> BreakEven | None:
-        """The break-even in the share of hours, None without one."""
-        return next((edge for edge in self.break_evens if edge.quantity == "share_of_hours"), None)
 
     @property
     def others(self) -> tuple[WholeBill, ...]:
@@ -128,8 +113,18 @@ def weigh(
     rival = next((by_name[row.name] for row in order if row.name != choice.name), None)
     device_usd = device_usd_of(planned)
     edges = between(choice, rival, device_usd, hours) if rival else []
-    without = tuple(bill for bill in bills if bill.report is None)
-    return Weighing(planned, without, order, choice, rival, device_usd, tuple(edges), hours)
+    by_quantity = {edge.quantity: edge for edge in reversed(edges)}
+    return Weighing(
+        planned,
+        tuple(bill for bill in bills if bill.report is None),
+        choice,
+        next(row.ties for row in order if row.name == choice.name),
+        rival,
+        device_usd,
+        by_quantity.get("device_usd"),
+        by_quantity.get("share_of_hours"),
+        hours,
+    )
 
 
 def dearer(choice: DesignCost, other: DesignCost, device_usd: float, hours: float = 1.0) -> float:

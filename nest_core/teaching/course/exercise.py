@@ -1,8 +1,14 @@
-"""Exercises: one question per student, each with other numbers, and their marks.
+"""Exercises: one question per student, each with other numbers, their marks, and both as text.
 
 Numbers are drawn from what a lesson's file gives, by seed and student: the same seed gives the same
 numbers, and a student's do not depend on how many others there are. Students come in their order,
-and as long as there are other numbers left nobody is asked what somebody before was asked.
+and as long as there are other numbers left nobody is asked what somebody before was asked. Texts
+are Moodle's GIFT, and Markdown for print.
+
+References
+----------
+Moodle documentation, "GIFT format": a numerical question is ``{#answer:tolerance}``, general
+feedback follows ``####``; ``~ = # { } :`` and the backslash are escaped by a backslash.
 """
 
 from __future__ import annotations
@@ -12,33 +18,20 @@ import io
 import itertools
 import math
 import random
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
+from nest_core.documents.quoting import as_markdown
 from nest_core.teaching.lessons.lesson import Asked, Exercise, Lesson, Value
 from nest_core.teaching.lessons.quantity import readings
 
-__all__ = ["MOST_STUDENTS", "Mark", "Sheet", "draw", "mark"]
+__all__ = ["FORMATS", "MOST_STUDENTS", "Mark", "draw", "gift", "mark", "markdown"]
 
 MOST_STUDENTS = 10_000
 _TRIES = 100
 _SLACK = 1e-9
-
-
-@dataclass(frozen=True, slots=True)
-class Sheet:
-    """What one student is asked.
-
-    Parameters
-    ----------
-    student : int
-        From 1.
-    asked : Asked
-    """
-
-    student: int
-    asked: Asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +62,8 @@ class Mark:
     note: str = ""
 
 
-def draw(lesson: Lesson, seed: int, students: int) -> tuple[Sheet, ...]:
-    """The questions of so many students.
+def draw(lesson: Lesson, seed: int, students: int) -> tuple[Asked, ...]:
+    """Return the questions of so many students, in their order.
 
     Raises
     ------
@@ -82,14 +75,15 @@ def draw(lesson: Lesson, seed: int, students: int) -> tuple[Sheet, ...]:
         raise InputError(
             "LESSON", "must have an exercise", lesson.key, "add [exercise] to its file"
         )
-    if not 1 <= students <= MOST_STUDENTS:
-        raise InputError(
-            "--students", f"must be from 1 to {MOST_STUDENTS:,}", students, "change it"
-        )
-    drawn = itertools.islice(_given(lesson.key, exercise, seed), students)
-    return tuple(
-        Sheet(student, exercise.ask(given)) for student, given in enumerate(drawn, start=1)
+    require(
+        1 <= students <= MOST_STUDENTS,
+        "--students",
+        f"must be from 1 to {MOST_STUDENTS:,}",
+        students,
+        "change it",
     )
+    drawn = itertools.islice(_given(lesson.key, exercise, seed), students)
+    return tuple(map(exercise.ask, drawn))
 
 
 def _given(key: str, exercise: Exercise, seed: int) -> Iterator[dict[str, Value]]:
@@ -143,14 +137,14 @@ def _is_student(text: str) -> bool:
 
 
 def _marked(
-    row: int, student: str, answer: str, sheets: Sequence[Sheet], seen: dict[int, int]
+    row: int, student: str, answer: str, sheets: Sequence[Asked], seen: dict[int, int]
 ) -> Mark:
     if not _is_student(student):
         rule = f"must be a student's number, 1 to {MOST_STUDENTS:,}"
         error = InputError(f"row {row}, student", rule, student, "write the number of the question")
         return Mark(row, None, answer, None, None, str(error))
     number = int(student)
-    question = sheets[number - 1].asked
+    question = sheets[number - 1]
     if number in seen:
         note = f"Student {number} answered in row {seen[number]} already: that one counts."
         return Mark(row, number, answer, None, question.answer, note)
@@ -174,13 +168,13 @@ def _rows(text: str, name: str) -> list[tuple[str, str]]:
     table = list(csv.reader(io.StringIO(text), delimiter=mark_between))
     columns = [cell.strip().lower() for cell in table[0]] if table else []
     for column in ("student", "answer"):
-        if column not in columns:
-            raise InputError(
-                name,
-                f"must have a column {column}",
-                ", ".join(columns) or "an empty file",
-                "begin it with student,answer",
-            )
+        require(
+            column in columns,
+            name,
+            f"must have a column {column}",
+            ", ".join(columns) or "an empty file",
+            "begin it with student,answer",
+        )
     who, what = columns.index("student"), columns.index("answer")
     answers = []
     for cells in table[1:]:
@@ -193,3 +187,69 @@ def _rows(text: str, name: str) -> list[tuple[str, str]]:
 
 def _cell(cells: list[str], place: int) -> str:
     return cells[place].strip() if place < len(cells) else ""
+
+
+_ACTS = re.compile(r"[\\~=#{}:]")
+
+
+def gift(lesson: Lesson, seed: int, sheets: Sequence[Asked]) -> str:
+    """A file for Moodle's question bank: one category, one question per student.
+
+    Parameters
+    ----------
+    lesson : Lesson
+    seed : int
+    sheets : sequence of Asked
+        Of the students in their order.
+    """
+    width = len(str(len(sheets)))
+    parts = [f"$CATEGORY: Nest Studio/{_line(lesson.short).replace('/', ' ')}, seed {seed}"]
+    for student, question in enumerate(sheets, start=1):
+        name = _quoted(f"{lesson.short} {student:0{width}}")
+        parts.append(
+            f"::{name}::[plain]{_quoted(_question(question))} "
+            f"{{#{question.answer:.10g}:{question.tolerance:.4g}####{_quoted(question.solution)}}}"
+        )
+    return "\n\n".join(parts) + "\n"
+
+
+def markdown(lesson: Lesson, seed: int, sheets: Sequence[Asked]) -> str:
+    """Questions to hand out, then the answers with worked solutions.
+
+    Parameters
+    ----------
+    lesson : Lesson
+    seed : int
+    sheets : sequence of Asked
+        Of the students in their order.
+    """
+    questions, answers = [], []
+    for student, question in enumerate(sheets, start=1):
+        questions.append(f"## Student {student}\n\n{as_markdown(question.text)}")
+        value = as_markdown(f"{question.answer:.6g} {question.unit}".rstrip())
+        off = as_markdown(f"{question.tolerance:.3g} {question.unit}".rstrip())
+        answers.append(
+            f"* Student {student}: **{value}** (± {off}). {as_markdown(question.solution)}"
+        )
+    title = f"# {as_markdown(lesson.title)}: exercises, seed {seed}"
+    return "\n\n".join([title, *questions, "# Answers", "\n".join(answers)]) + "\n"
+
+
+def _question(asked: Asked) -> str:
+    """The question, with the unit where it does not say it."""
+    if not asked.unit or asked.unit in asked.text:
+        return asked.text
+    return f"{asked.text} (in {asked.unit})"
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _quoted(text: str) -> str:
+    """Text in which nothing acts; GIFT ends a question at an empty line."""
+    return _ACTS.sub(r"\\\g<0>", _line(text))
+
+
+FORMATS = {"gift": gift, "md": markdown}
+"""Writers by name."""

@@ -1,26 +1,62 @@
-"""The lessons that are offered: the studio's own, and those of a teacher's folder.
+"""The lessons that are offered: the studio's own, a teacher's folder's, and those that pins begin.
 
 The folder is named by ``NEST_STUDIO_LESSONS`` (`nest-studio app --lessons DIR`) and read again
-whenever a file in it changes. A file that cannot be read keeps no other from being shown.
+whenever a file in it changes. A file that cannot be read keeps no other from being shown. The
+figure of a pin is named by its kind; ``[inputs]`` holds what the cell asks for, and a control of
+such a lesson is a dotted key of its scenario. What workers do for the lessons page is too short to
+be stopped within.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
-from nest_core.documents.errors import InputError
+from nest_core.api.answer import Answer, answer
+from nest_core.api.studies import StudyResult, comparison_result, ratios_result, sweep_result
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.files import read_text
+from nest_core.documents.overrides import toml_document
+from nest_core.documents.schema.lesson import FormulaTable, LessonFile
+from nest_core.documents.units import NOTHING
+from nest_core.report.notebook.inputs import SCENARIO_KINDS, checked_inputs
+from nest_core.report.tables import Table
+from nest_core.scenario import Scenario
+from nest_core.studies.comparison import compare
+from nest_core.studies.ratios import highest_ratios
+from nest_core.studies.sweeps import sweep
 from nest_core.teaching.course import LESSONS_VARIABLE
-from nest_core.teaching.course.pinned import find_figure
-from nest_core.teaching.lessons import LESSONS, Lesson
-from nest_core.teaching.lessons.files import read_lesson
+from nest_core.teaching.course.page import Page, lesson_page
+from nest_core.teaching.lessons import (
+    FIGURES,
+    LESSONS,
+    Brief,
+    Lesson,
+    LessonFigure,
+    Reveal,
+    Settings,
+)
+from nest_core.teaching.lessons import lesson as shipped_lesson
+from nest_core.teaching.lessons.files import among, read_lesson
+from nest_core.teaching.lessons.lesson import Control, Value, check_offered
 
-__all__ = ["Offered", "check_folder", "find_lesson", "offered", "own_lesson"]
+__all__ = [
+    "Offered",
+    "find_figure",
+    "find_lesson",
+    "lesson_file",
+    "lesson_text",
+    "offered",
+    "own_lesson",
+    "work_brief",
+    "work_page",
+    "work_reveal",
+]
 
 MOST_FILES = 200
 
@@ -44,11 +80,9 @@ class Offered:
 
     def lesson(self, key: str) -> Lesson:
         """One of them; InputError for another key."""
-        for lesson in self.lessons:
-            if lesson.key == key:
-                return lesson
-        keys = ", ".join(lesson.key for lesson in self.lessons)
-        raise InputError("lesson", "must be one of the lessons", key, f"pick {keys}")
+        by_key = {lesson.key: lesson for lesson in self.lessons}
+        check_offered("lesson", "must be one of the lessons", key, by_key)
+        return by_key[key]
 
 
 def offered(environment: Mapping[str, str] = os.environ) -> Offered:
@@ -57,7 +91,8 @@ def offered(environment: Mapping[str, str] = os.environ) -> Offered:
     if not folder_name:
         return Offered(LESSONS)
     try:
-        folder = check_folder(Path(folder_name))
+        folder, rule = Path(folder_name), "must be a folder of lesson files"
+        require(folder.is_dir(), LESSONS_VARIABLE, rule, folder_name, "name another")
         paths = sorted(folder.glob("*.toml"))[:MOST_FILES]
         stamps = tuple((path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in paths)
     except InputError as error:
@@ -67,15 +102,6 @@ def offered(environment: Mapping[str, str] = os.environ) -> Offered:
     return _read(folder, stamps)
 
 
-def check_folder(folder: Path) -> Path:
-    """A folder that a person named; InputError where there is none."""
-    if not folder.is_dir():
-        raise InputError(
-            LESSONS_VARIABLE, "must be a folder of lesson files", str(folder), "name another"
-        )
-    return folder
-
-
 @lru_cache(maxsize=8)
 def _read(folder: Path, stamps: tuple[tuple[str, int, int], ...]) -> Offered:
     lessons, troubles = list(LESSONS), []
@@ -83,13 +109,13 @@ def _read(folder: Path, stamps: tuple[tuple[str, int, int], ...]) -> Offered:
         taken = {lesson.key for lesson in lessons} | {lesson.short for lesson in lessons}
         try:
             lesson = own_lesson(folder / name)
-            if {lesson.key, lesson.short} & taken:
-                raise InputError(
-                    "short",
-                    "must be a name that no other lesson has",
-                    lesson.short,
-                    "choose another",
-                )
+            require(
+                not ({lesson.key, lesson.short} & taken),
+                "short",
+                "must be a name that no other lesson has",
+                lesson.short,
+                "choose another",
+            )
         except InputError as error:
             troubles.append((name, str(error)))
         else:
@@ -105,10 +131,13 @@ def own_lesson(path: Path) -> Lesson:
     InputError
         For the first thing that is wrong with it.
     """
-    if not _STEM.fullmatch(path.stem):
-        raise InputError(
-            "file name", "must be letters, digits, - and _ before .toml", path.name, "rename it"
-        )
+    require(
+        _STEM.fullmatch(path.stem),
+        "file name",
+        "must be letters, digits, - and _ before .toml",
+        path.name,
+        "rename it",
+    )
     return read_lesson(read_text(path), path.stem, find_figure)
 
 
@@ -122,8 +151,250 @@ def find_lesson(
             return lesson
     keys = ", ".join(lesson.key for lesson in index.lessons)
     for file, sentence in index.troubles:
-        if Path(file).stem == name:
-            raise InputError("LESSON", f"must be a lesson's file ({sentence})", file, "correct it")
+        require(
+            Path(file).stem != name,
+            "LESSON",
+            f"must be a lesson's file ({sentence})",
+            file,
+            "correct it",
+        )
     if folder is not None and (name.endswith(".toml") or "/" in name):
         return own_lesson(folder / name)
     raise InputError("LESSON", "must be a lesson or a path to a .toml file", name, f"pick {keys}")
+
+
+_named = among(FIGURES)
+
+
+def find_figure(file: LessonFile) -> LessonFigure:
+    """The figure of a file: one of the studio's, or what a pin computes.
+
+    Raises
+    ------
+    InputError
+        If there is no such figure, or its inputs are not what it takes.
+    """
+    if file.figure in SCENARIO_KINDS:
+        return _figure(file.figure, file)
+    figures = (*FIGURES, *SCENARIO_KINDS)
+    check_offered("figure", "must be one of the figures", file.figure, figures)
+    return _named(file)
+
+
+def _figure(kind: str, file: LessonFile) -> LessonFigure:
+    if file.inputs is None:
+        raise InputError("inputs", "is required with this figure", kind, "pin it and start anew")
+    inputs = checked_inputs(kind, file.inputs)
+    controls = tuple(
+        Control(
+            table.key,
+            table.label or table.key,
+            tuple(table.values or ()),
+            _start(table.values, table.start, f"control[{number}]"),
+            table.help or "Sets it in the scenario.",
+        )
+        for number, table in enumerate(file.control or ())
+    )
+    require(
+        not (controls and "document" not in inputs),
+        "control",
+        "must be left out with this figure",
+        kind,
+        "leave it out",
+    )
+
+    def result_of(settings: Settings) -> Answer | StudyResult[Any]:
+        changed = {"overrides": {**inputs["overrides"], **settings}} if settings else {}
+        return _result(kind, inputs | changed)
+
+    starts = {control.key: control.standard for control in controls}
+    return LessonFigure(
+        kind,
+        controls,
+        lambda settings: _reveal(result_of(settings)),
+        row=lambda _: _row(result_of(starts)),
+        slow=True,
+    )
+
+
+def _result(kind: str, inputs: Mapping[str, Any]) -> Answer | StudyResult[Any]:
+    """What a pin of this kind computes."""
+    if kind == "comparison":
+        entries = [
+            (entry["name"], Scenario(entry["document"], entry["overrides"]))
+            for entry in inputs["entries"]
+        ]
+        options = {name: value for name, value in inputs.items() if name != "entries"}
+        return comparison_result(compare(entries, **options))
+    scenario = Scenario(inputs["document"], inputs["overrides"])
+    if kind == "plan":
+        return answer(scenario.values)
+    if kind == "sweep":
+        axes = [
+            (axis["parameter"], axis["values"]) for axis in (inputs["x"], inputs.get("y")) if axis
+        ]
+        return sweep_result(sweep(scenario, axes))
+    return ratios_result(highest_ratios(scenario, inputs["mix"], inputs["loss"]))
+
+
+def _start(values: list[Value] | None, start: Value | None, where: str) -> Value:
+    if not values:
+        raise InputError(f"{where}.values", "is required with this figure", values, "list them")
+    start = values[0] if start is None else start
+    check_offered(f"{where}.start", "must be one of its values", start, values)
+    return start
+
+
+def _row(result: Answer | StudyResult[Any]) -> Mapping[str, Value]:
+    """The figures of the first row, by their names."""
+    first = result.rows()[0]
+    return {name: value for name, value in first.items() if isinstance(value, int | float | str)}
+
+
+def _reveal(result: Answer | StudyResult[Any]) -> Reveal:
+    """Pictures, a sentence, and formulas of a plan or the rows of a study."""
+    if isinstance(result, Answer):
+        formulas = tuple(
+            FormulaTable(
+                name=headline.name,
+                symbols=headline.formula[0],
+                numbers="; ".join(headline.formula[1:]) or headline.value,
+                source=headline.basis or NOTHING,
+            )
+            for headline in result.headlines()
+            if headline.formula
+        )
+        first = result.rows()[0]
+        return Reveal(result.pictures(), (str(first.get("plan") or first["reason"]),), formulas)
+    rows = tuple(
+        {
+            name: f"{value:.4g}" if isinstance(value, float) else str(value)
+            for name, value in row.items()
+        }
+        for row in result.rows()
+    )
+    return Reveal(result.pictures(), (result.title,), (), (Table(result.title, "", rows),))
+
+
+_HEAD = """\
+# A lesson that began as a pin. Write the question, its choices and the notes; then put the file
+# into the folder of your lessons (docs/howto/teacher.md).
+"""
+
+
+def lesson_text(pin: Mapping[str, Any]) -> str:
+    """Return the lesson file that a pin begins as: its figure, with words to be filled in.
+
+    Parameters
+    ----------
+    pin : mapping
+        Its ``kind``, ``title``, ``note``, ``inputs`` and ``figures``.
+
+    Raises
+    ------
+    InputError
+        For a pin that shows no figure of a scenario.
+    """
+    kind, title = pin["kind"], pin["title"]
+    require(
+        kind in SCENARIO_KINDS, "cell", "must have figures of a scenario", kind, "take another cell"
+    )
+    document = {
+        "schema": 1,
+        "title": title,
+        "short": " ".join(title[:24].split()),
+        "figure": kind,
+        "minutes": 10,
+        "aims": ["write what people can do afterwards"],
+        "lead": pin["note"][:4000] or "Write what to know before the question.",
+        "question": {
+            "text": "Write what is to be predicted?",
+            "right": "a",
+            "answer": "Write the answer and its reason.",
+            "choices": {"a": "Write the right choice", "b": "Write a wrong one"},
+        },
+        "notes": {"expected": "Write the expected answer and its reason."},
+        "inputs": _without_null(checked_inputs(kind, pin["inputs"])),
+    }
+    return _HEAD + _names(pin["figures"]) + "\n" + toml_document(document)
+
+
+def lesson_file(title: str) -> str:
+    """Return what such a file is called.
+
+    Examples
+    --------
+    >>> lesson_file("Llama 2 7B, 64 H100")
+    'llama-2-7b-64-h100.toml'
+    """
+    words = re.findall(r"[a-z0-9]+", title.lower())
+    return f"{'-'.join(words)[:40].strip('-') or 'lesson'}.toml"
+
+
+def _names(figures: Sequence[object]) -> str:
+    names = [
+        f"{{{name}}}" for name in map(str, figures) if re.fullmatch(r"[^{}:\s][^{}:\r\n]*", name)
+    ]
+    if not names:
+        return ""
+    return "".join(
+        f"# {line}\n"
+        for line in ("Words may hold what the pin computes, in braces:", ", ".join(names))
+    )
+
+
+def _without_null(value: Any) -> Any:
+    """Tables without keys that hold nothing, which TOML cannot write."""
+    if isinstance(value, Mapping):
+        return {key: _without_null(inner) for key, inner in value.items() if inner is not None}
+    return [_without_null(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+Progress = Callable[[float, str], None]
+
+
+def work_brief(key: str, text: str, *, progress: Progress, stop: Callable[[], bool]) -> Brief:
+    """Question and notes of a lesson.
+
+    Parameters
+    ----------
+    key, text : str
+        Of the lesson; without a text one of the studio's own.
+    progress : callable (share, words)
+    stop : callable () -> bool
+    """
+    progress(0.0, "planning for the question")
+    return _lesson(key, text).brief()
+
+
+def work_reveal(
+    key: str, text: str, settings: Settings, *, progress: Progress, stop: Callable[[], bool]
+) -> Reveal:
+    """What a lesson shows under settings.
+
+    Parameters
+    ----------
+    key, text : str
+    settings : mapping
+    progress : callable (share, words)
+    stop : callable () -> bool
+    """
+    progress(0.0, "planning for the figure")
+    return _lesson(key, text).reveal(settings)
+
+
+def work_page(key: str, text: str, *, progress: Progress, stop: Callable[[], bool]) -> Page:
+    """A lesson as one HTML file.
+
+    Parameters
+    ----------
+    key, text : str
+    progress : callable (share, words)
+    stop : callable () -> bool
+    """
+    progress(0.0, "computing all states")
+    return lesson_page(_lesson(key, text))
+
+
+def _lesson(key: str, text: str) -> Lesson:
+    return read_lesson(text, key, find_figure) if text else shipped_lesson(key)

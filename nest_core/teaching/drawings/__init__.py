@@ -8,34 +8,40 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from nest_core.report.figures.style import Picture
-from nest_core.teaching.drawings.board import Board, board_drawing
-from nest_core.teaching.drawings.drawing import LessonDrawing
-from nest_core.teaching.drawings.leads import leads_picture
-from nest_core.teaching.drawings.pass_drawing import pass_drawing
-from nest_core.teaching.drawings.plans import (
-    plan_pictures,
-    sweep_pictures,
-    timeline_pictures,
+from nest_core.costs.plan_words import schedule_words
+from nest_core.documents.units import humanise_bytes, humanise_seconds
+from nest_core.paper.cases import PLANNERS
+from nest_core.report.figures import (
+    MethodRow,
+    Picture,
+    balance_figure,
+    memory_figure,
+    throughput_figure,
+    timeline_figure,
 )
+from nest_core.report.figures.collectives import time_figure
+from nest_core.report.figures.style import (
+    ACCENT,
+    FAINT,
+    HATCH,
+    LIMIT,
+    MUTED,
+    frame,
+    note,
+    ruler,
+    value_axis,
+)
+from nest_core.teaching.drawings.drawing import Board, LessonDrawing, board_drawing
+from nest_core.teaching.drawings.pass_drawing import pass_drawing
 from nest_core.teaching.drawings.program_board import levels_board, program_board
 from nest_core.teaching.drawings.walk_drawing import walk_drawing
 from nest_core.teaching.lessons.figure import Plans, Sweeps, Timelines
 from nest_core.teaching.lessons.levels import DynamicTable
-from nest_core.teaching.lessons.paper_table import Leads
-from nest_core.teaching.lessons.passes import PassWalk
+from nest_core.teaching.lessons.paper_table import READINGS, Leads
 from nest_core.teaching.lessons.program import Fill
-from nest_core.teaching.lessons.walk import Walk
+from nest_core.teaching.lessons.walk import PassWalk, Walk
 
 __all__ = ["LessonDrawing", "lesson_drawing", "lesson_pictures", "projected"]
-
-
-_PICTURES: dict[type[Any], Callable[[Any], tuple[Picture, ...]]] = {
-    Plans: plan_pictures,
-    Timelines: timeline_pictures,
-    Sweeps: sweep_pictures,
-    Leads: lambda leads: (leads_picture(leads),),
-}
 
 _BOARDS: dict[type[Any], Callable[..., Board]] = {DynamicTable: levels_board, Fill: program_board}
 _DRAWINGS: dict[type[Any], Callable[..., LessonDrawing]] = {
@@ -125,3 +131,142 @@ def _grown(part: Any, factor: float) -> Any:
         else:
             grown[key] = value
     return grown
+
+
+def plan_pictures(plans: Plans) -> tuple[Picture, ...]:
+    """Return the views of plans, each with a finding over all of them."""
+    reports = {name: report for name, report in plans.reports.items() if report is not None}
+    needs = {
+        name: max(stage.memory.total for stage in report.stages) for name, report in reports.items()
+    }
+    judged = "memory" in plans.views
+    seconds = {
+        name: report.iteration_s
+        for name, report in reports.items()
+        if report.feasible or not judged
+    }
+    limit = next(iter(reports.values())).memory_limit_bytes
+    entries = [
+        MethodRow(name, report, "no plan of this width fits")
+        if report is None
+        else MethodRow(name, report, "" if name in seconds else "some stage does not fit")
+        for name, report in plans.reports.items()
+    ]
+    leanest = min(needs, key=needs.__getitem__)
+    low, high = humanise_bytes(needs[leanest]), humanise_bytes(max(needs.values()))
+    memory = f"{leanest} needs least, {low} of {humanise_bytes(limit)}; the most is {high}"
+    if len(needs) == 1:
+        memory = f"{leanest} needs {low} of {humanise_bytes(limit)} on its fullest stage"
+    time = rate = "Nothing fits"
+    if seconds:
+        fastest = min(seconds, key=seconds.__getitem__)
+        time = f"{fastest} is fastest: {humanise_seconds(seconds[fastest])} an iteration"
+        tokens_per_s = reports[fastest].samples_per_s * plans.tokens
+        rate = f"{fastest} trains most: {tokens_per_s:,.0f} tokens/s"
+    pictures = {
+        "memory": lambda: replace(memory_figure(entries, limit), title=memory),
+        "time": lambda: replace(balance_figure(entries), title=time),
+        "rate": lambda: replace(throughput_figure(entries, plans.tokens), title=rate),
+    }
+    return tuple(pictures[view]() for view in plans.views)
+
+
+def timeline_pictures(found: Timelines) -> tuple[Picture, ...]:
+    """Return a timeline per schedule."""
+    return tuple(
+        replace(picture, title=f"{schedule_words(point.schedule, 1)}: {picture.title}")
+        for timeline in found.timelines
+        for point, picture in ((timeline.report.plan.point, timeline_figure(timeline)),)
+    )
+
+
+def sweep_pictures(found: Sweeps) -> tuple[Picture, ...]:
+    """Return the times of each algorithm."""
+    return tuple(
+        replace(picture, title=f"{sweep.algorithms[0].replace('_', ' ')}: {picture.title}")
+        for sweep in found.sweeps
+        for picture in (time_figure(sweep),)
+    )
+
+
+_LIMITED = {"color": LIMIT, "size": 12}
+_LOOKS = (
+    {"color": "rgba(0, 0, 0, 0)", "line": {"color": MUTED, "width": 1.5}},
+    {"color": MUTED},
+    {"color": ACCENT},
+    {"color": ACCENT, "pattern": {"shape": HATCH, "size": 6, "solidity": 0.3}},
+)
+
+
+def leads_picture(found: Leads) -> Picture:
+    """Grouped bars: planners, and in each group the readings."""
+    traces = [_lead_bars(found, place) for place in range(len(READINGS))]
+    ratios = [ratio for row in found.leads.values() for ratio in row if ratio is not None]
+    label = note("equally fast", 1, 1, xref="paper", xshift=6, xanchor="left", font=_LIMITED)
+    return Picture(
+        _leads_finding(found),
+        f"NEST's throughput over that of other planners, {found.model} on {found.devices:,} "
+        "devices; ratio",
+        "Outlined: as printed; grey: the artifact's costs; blue: stages in their right order; "
+        "hatched: transfers in milliseconds too.",
+        go.Figure(
+            data=traces,
+            layout=frame(
+                340,
+                (52, 84, 10, 34),
+                barmode="group",
+                bargap=0.25,
+                bargroupgap=0.06,
+                xaxis={"type": "category", "fixedrange": True, "showgrid": False},
+                yaxis=value_axis("ratio") | {"range": [0, 1.15 * max([*ratios, 1.0])]},
+                shapes=[ruler(1)],
+                annotations=[label],
+            ),
+        ),
+        (
+            (READINGS[0], FAINT),
+            (READINGS[1], MUTED),
+            (f"{READINGS[2]}; hatched: {READINGS[3]}", ACCENT),
+        ),
+    )
+
+
+def _lead_bars(found: Leads, place: int) -> dict[str, Any]:
+    names = [PLANNERS[planner] for planner in found.leads]
+    values = [ratios[place] for ratios in found.leads.values()]
+    return {
+        "type": "bar",
+        "name": READINGS[place],
+        "x": names,
+        "y": values,
+        "marker": _LOOKS[place],
+        "text": ["no figure" if value is None else f"{value:.3g}" for value in values],
+        "textposition": "outside",
+        "textangle": 0,
+        "textfont": {"size": 12},
+        "hovertemplate": f"%{{x}}, {READINGS[place]}: %{{text}}<extra></extra>",
+    }
+
+
+def _leads_finding(found: Leads) -> str:
+    ratios = [
+        (PLANNERS[planner], published, right)
+        for planner, (_, published, right, _) in found.leads.items()
+        if published is not None and right is not None
+    ]
+    moves = [(before - after, name, before, after) for name, before, after in ratios]
+    gone = [move for move in moves if move[0] > 0.005 and move[-1] < 1.005]
+    _, name, before, after = max(gone or moves, default=(0.0, "", 1.0, 1.0))
+    if abs(before - after) < 0.005:
+        return "In the right order no lead changes here"
+    if gone:
+        return f"The lead over {name}, {before:.3g}, is gone in the right order"
+    return f"The lead over {name} goes from {before:.3g} to {after:.3g} in the right order"
+
+
+_PICTURES: dict[type[Any], Callable[[Any], tuple[Picture, ...]]] = {
+    Plans: plan_pictures,
+    Timelines: timeline_pictures,
+    Sweeps: sweep_pictures,
+    Leads: lambda leads: (leads_picture(leads),),
+}

@@ -13,9 +13,8 @@ from nest_core.teaching.drawings.drawing import (
     load_colour,
 )
 from nest_core.teaching.drawings.racks import Racks
-from nest_core.teaching.lessons.passes import PER_NODE, PassWalk
-from nest_core.teaching.lessons.teaching import NODE_GBPS
-from nest_core.teaching.lessons.walk import bytes_in_words
+from nest_core.teaching.lessons.figure import NODE_GBPS
+from nest_core.teaching.lessons.walk import PER_NODE, PassWalk, bytes_in_words
 
 __all__ = ["pass_drawing"]
 
@@ -66,12 +65,9 @@ def finding(walk: PassWalk) -> str:
     return f"Step {walk.step} of {len(states)}: {busy} of {stages} stages work; {waited}"
 
 
-def _running(walk: PassWalk, stage: int) -> int:
-    return int(walk.steps.states[walk.step - 1].running[stage]) if walk.step else -1
-
-
 def _stage(pen: Pen, walk: PassWalk, racks: Racks, stage: int) -> None:
-    played, place = walk.steps.timeline, _running(walk, stage)
+    played = walk.steps.timeline
+    place = int(walk.steps.states[walk.step - 1].running[stage]) if walk.step else -1
     x, width = racks.node_x(stage), racks.node_width
     pen.panel(x, racks.top, width, racks.bottom - racks.top)
     pen.text(x + width / 2, racks.top + 24, f"stage {stage}", bold=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from nest_core.teaching.drawings.board import Board, BoardCell, BoardDevice, DeviceLook, Hop
+from nest_core.teaching.drawings.drawing import Board, BoardCell, BoardDevice, DeviceLook, Hop
 from nest_core.teaching.lessons import levels, program
+from nest_core.teaching.lessons.figure import LEVEL_NAMES
 from nest_core.teaching.lessons.levels import DynamicTable, LevelCell
 from nest_core.teaching.lessons.program import Fill, State
-from nest_core.teaching.lessons.teaching import LEVEL_NAMES
 
 __all__ = ["levels_board", "program_board"]
 
@@ -27,7 +27,7 @@ def program_board(fill: Fill) -> Board:
         filled = state in fill.filled
         new = filled and not fill.done and state is fill.filled[-1]
         cells[row, state.first] = BoardCell(
-            f"{state.best.slowest:g}" if filled else "",
+            f"{state.best.total:g}" if filled else "",
             "new" if new else "read" if state in read else "",
         )
     slots = program.places().devices[:, 0].tolist()
@@ -78,7 +78,7 @@ def _program_finding(fill: Fill) -> str:
     iteration = "" if last.level is not None else f"; an iteration {program.iteration(last):g} s"
     return (
         f"State {len(fill.filled)} of {count}: the slowest stage takes "
-        f"{last.best.slowest:g} s, {how}{iteration}"
+        f"{last.best.total:g} s, {how}{iteration}"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -161,54 +162,30 @@ def _load(walk: Walk, bytes_sent: float, level: int) -> float:
     return bytes_sent / _rate(walk, level) / max(_now(walk).taken_s, 1e-300)
 
 
-def _flows(walk: Walk) -> list[tuple[int, int, float, bool]]:
-    """Source, target, bytes, and whether it leaves its node; of the step just over."""
-    if walk.step == 0:
-        return []
-    now = _now(walk)
-    node = walk.steps.network.node
-    return [
-        (int(a), int(b), float(size), bool(node[a] != node[b]))
-        for a, b, size in zip(now.source, now.target, now.flow_bytes, strict=True)
-        if size > 0
-    ]
-
-
 def _nics(pen: Pen, walk: Walk, racks: Racks) -> None:
-    """A line up and one down for every NIC; those that send are orange."""
-    devices = walk.steps.network.devices
-    sent = {True: np.zeros(devices), False: np.zeros(devices)}
-    for source, target, size, leaves in _flows(walk):
-        if leaves:
-            sent[True][source] += size
-            sent[False][target] += size
-    total = _totals(walk)
-    places = [(device, out) for device in range(devices) for out in (True, False)]
+    """Draw a line up and one down for every NIC; those that send are orange."""
+    states, step = walk.steps.states, walk.step
+    sent, total = _sent(walk, states[max(step - 1, 0) : step]), _sent(walk, states[:step])
+    places = [
+        (device, out) for device in range(walk.steps.network.devices) for out in (True, False)
+    ]
+    leaf, thick = racks.leaf[1] + racks.leaf[3], racks.thick(_rate(walk, 1))
     for device, out in places:
-        size, so_far = float(sent[out][device]), float(total[out][device])
+        size, (x, y) = float(sent[out][device]), racks.nic(device, out=out)
+        colour = load_colour(_load(walk, size, 1))
         tooltip = (
-            f"NIC {'out' if out else 'in'} of device {device}: {bytes_in_words(so_far)} so far, "
+            f"NIC {'out' if out else 'in'} of device {device}: "
+            f"{bytes_in_words(float(total[out][device]))} so far, "
             f"{bytes_in_words(size)} in this step"
         )
-        _nic(pen, walk, racks, (device, out), size, tooltip)
+        pen.line((x, x), (leaf, y), colour, thick, told=tooltip)
+        if size > 0:
+            large = max(2.5, 2 * thick) if thick < 3 else thick + 3
+            pen.head(x, leaf if out else y, up=out, colour=colour, size=large)
     if racks.rows == 1 and walk.nodes <= 2:
         for device, out in places:
             if sent[out][device] > 0 and np.count_nonzero(sent[out]) <= walk.nodes:
                 _nic_words(pen, racks, (device, out), bytes_in_words(float(total[out][device])))
-
-
-def _nic(
-    pen: Pen, walk: Walk, racks: Racks, place: tuple[int, bool], size: float, told: str
-) -> None:
-    """One direction of a device's NIC."""
-    device, out = place
-    x, y = racks.nic(device, out=out)
-    leaf, thick = racks.leaf[1] + racks.leaf[3], racks.thick(_rate(walk, 1))
-    colour = load_colour(_load(walk, size, 1))
-    pen.line((x, x), (leaf, y), colour, thick, told=told)
-    if size > 0:
-        large = max(2.5, 2 * thick) if thick < 3 else thick + 3
-        pen.head(x, leaf if out else y, up=out, colour=colour, size=large)
 
 
 def _nic_words(pen: Pen, racks: Racks, place: tuple[int, bool], size: str) -> None:
@@ -223,23 +200,26 @@ def _nic_words(pen: Pen, racks: Racks, place: tuple[int, bool], size: str) -> No
         pen.text(x + side * 12, leaf + 32 + 20 * line, text, anchor=anchor, bold=line == 0)
 
 
-def _totals(walk: Walk) -> dict[bool, FloatArray]:
-    """What every NIC has sent and received so far."""
-    devices = walk.steps.network.devices
-    totals = {True: np.zeros(devices), False: np.zeros(devices)}
-    node = walk.steps.network.node
-    for step in walk.steps.states[: walk.step]:
-        leaves = node[step.source] != node[step.target]
-        totals[True] += np.bincount(step.source[leaves], step.flow_bytes[leaves], devices)
-        totals[False] += np.bincount(step.target[leaves], step.flow_bytes[leaves], devices)
-    return totals
+def _sent(walk: Walk, states: Sequence[CollectiveStep]) -> dict[bool, FloatArray]:
+    """Return bytes that every NIC sends (True) and receives (False) in some steps."""
+    network, zero = walk.steps.network, np.zeros(walk.steps.network.devices)
+    sent = {True: zero, False: zero}
+    for step in states:
+        leaves = network.node[step.source] != network.node[step.target]
+        for out, ends in ((True, step.source), (False, step.target)):
+            moved = np.bincount(ends[leaves], step.flow_bytes[leaves], network.devices)
+            sent[out] = sent[out] + moved
+    return sent
 
 
 def _inside(pen: Pen, walk: Walk, racks: Racks) -> None:
     """Within nodes: bands between neighbours, curves to others, outlines where there is no room."""
-    inside = [flow for flow in _flows(walk) if not flow[3]]
-    pairs = {(source, target) for source, target, _, _ in inside}
-    for source, target, size, _ in inside:
+    now, node = _now(walk), walk.steps.network.node
+    sends = (node[now.source] == node[now.target]) & (now.flow_bytes > 0) & (walk.step > 0)
+    inside = [now.source[sends], now.target[sends], now.flow_bytes[sends]]
+    flows = list(zip(*(part.tolist() for part in inside), strict=True))
+    pairs = {(source, target) for source, target, _ in flows}
+    for source, target, size in flows:
         colour = load_colour(_load(walk, size, 0))
         tooltip = f"device {source} to {target}: {bytes_in_words(size)} in this step"
         (row, column), (to_row, to_column) = racks.cell(source), racks.cell(target)

@@ -13,7 +13,6 @@ Examples
 
 from __future__ import annotations
 
-from nest_core.documents.errors import InputError
 from nest_core.documents.files import read_text
 from nest_core.documents.presets import preset_path
 from nest_core.teaching.lessons.figure import LessonFigure
@@ -22,30 +21,26 @@ from nest_core.teaching.lessons.groups import COLLECTIVES, EXPERTS, OVERSUBSCRIP
 from nest_core.teaching.lessons.lesson import (
     Brief,
     Control,
-    Formula,
     Lesson,
-    Notes,
     Question,
     Reveal,
     Settings,
     Value,
+    check_offered,
 )
 from nest_core.teaching.lessons.levels import LEVELS
 from nest_core.teaching.lessons.paper_table import PAPER_TABLE
-from nest_core.teaching.lessons.passes import PASSES
 from nest_core.teaching.lessons.pipelines import BUBBLE, STASH, ZERO
 from nest_core.teaching.lessons.program import PROGRAM
-from nest_core.teaching.lessons.walk import STEPS
+from nest_core.teaching.lessons.walk import PASSES, STEPS
 
 __all__ = [
     "FIGURES",
     "LESSONS",
     "Brief",
     "Control",
-    "Formula",
     "Lesson",
     "LessonFigure",
-    "Notes",
     "Question",
     "Reveal",
     "Settings",
@@ -90,9 +85,6 @@ def lesson(key: str) -> Lesson:
     InputError
         For another key.
     """
-    for candidate in LESSONS:
-        if candidate.key == key:
-            return candidate
-    raise InputError(
-        "lesson", "must be one of the lessons", key, "pick " + ", ".join(x.key for x in LESSONS)
-    )
+    by_key = {lesson.key: lesson for lesson in LESSONS}
+    check_offered("lesson", "must be one of the lessons", key, by_key)
+    return by_key[key]

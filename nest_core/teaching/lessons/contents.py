@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.network import BoolArray, IntArray
 from nest_core.network.algorithms.spread import columns
 from nest_core.network.steps import Steps
@@ -112,8 +112,13 @@ def moves(found: Steps) -> list[list[Move]]:
             found.algorithm,
             "choose one",
         )
-    if any(len({len(row) for row in level}) > 1 for level in levels):
-        raise InputError("groups", "must fill equal blocks", "unequal ones", "use whole nodes")
+    require(
+        not any(len({len(row) for row in level}) > 1 for level in levels),
+        "groups",
+        "must fill equal blocks",
+        "unequal ones",
+        "use whole nodes",
+    )
     return _rings(levels, len(group))
 
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache
-from typing import Any
+from functools import cache, partial
+from typing import Any, TypeVar, cast
 
-from nest_core.documents.errors import InputError
+from pydantic import BaseModel
+
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.presets import parse_toml
 from nest_core.documents.schema import checked
 from nest_core.documents.schema.lesson import (
@@ -26,22 +28,20 @@ from nest_core.teaching.lessons.figure import LessonFigure
 from nest_core.teaching.lessons.lesson import (
     Asked,
     Brief,
-    Choice,
     Control,
     Exercise,
-    Formula,
     Lesson,
-    Notes,
     Question,
     Reveal,
     Settings,
     Value,
+    check_offered,
 )
-from nest_core.teaching.lessons.quantity import scale
-from nest_core.teaching.lessons.words import fill, names_in
+from nest_core.teaching.lessons.quantity import fill, names_in, scale
 
 __all__ = ["Finder", "among", "read_lesson"]
 
+T = TypeVar("T")
 Finder = Callable[[LessonFile], LessonFigure]
 """The figure that a file names."""
 
@@ -50,16 +50,17 @@ _ANSWER = "answer"
 
 
 def among(figures: Mapping[str, LessonFigure]) -> Finder:
-    """Finds figures of a table."""
+    """Return what finds figures of a table."""
 
     def find(file: LessonFile) -> LessonFigure:
-        if file.figure not in figures:
-            rule = "must be one of the figures"
-            raise InputError("figure", rule, file.figure, "pick " + ", ".join(figures))
-        if file.inputs is not None:
-            raise InputError(
-                "inputs", "must be left out with this figure", file.figure, "leave it out"
-            )
+        check_offered("figure", "must be one of the figures", file.figure, figures)
+        require(
+            file.inputs is None,
+            "inputs",
+            "must be left out with this figure",
+            file.figure,
+            "leave it out",
+        )
         return figures[file.figure]
 
     return find
@@ -89,36 +90,42 @@ def read_lesson(text: str, key: str, find: Finder, *, own: bool = True) -> Lesso
     given = figure.at(file.question.given, "question.given")
     _check_right(file.question, figure)
 
-    def words(said: str, where: str) -> str:
-        if figure.row is not None:  # nothing is computed before the lesson is opened
-            return said
-        return fill(said, lambda name: figure.number(name, given, where), where)
-
-    @cache
-    def brief() -> Brief:
-        return _brief(file, figure, given)
+    def words(value: T, where: str) -> T:
+        # Where numbers have names of their own, nothing is computed before the lesson is opened.
+        return value if figure.row is not None else _filled(value, figure, given, where)
 
     controls = _controls(file.control, figure)
     starts = {control.key: control.standard for control in figure.controls}
-
-    def show(settings: Settings) -> Reveal:
-        return _explained(file, figure, {**starts, **settings})
-
     return Lesson(
         key,
         file.short,
         file.title,
         words(file.lead, "lead"),
         controls,
-        brief,
-        show,
+        cache(partial(_brief, file, figure, given)),
+        lambda settings: _explained(file, figure, {**starts, **settings}),
         figure.slow,
         file.minutes,
-        tuple(words(aim, "aims") for aim in file.aims),
+        tuple(words(file.aims, "aims")),
         _exercise(file.exercise, figure) if file.exercise else None,
         _exported(file.export, controls),
         text if own else "",
     )
+
+
+def _filled(value: T, figure: LessonFigure, given: Settings, where: str) -> T:
+    """Return words, or a table or list of them, with their numbers."""
+    filled: Any = value
+    if isinstance(value, str):
+        filled = fill(value, lambda name: figure.number(name, given, where), where)
+    elif isinstance(value, list):
+        filled = [_filled(inner, figure, given, where) for inner in value]
+    elif isinstance(value, dict):
+        filled = {key: _filled(inner, figure, given, where) for key, inner in value.items()}
+    elif isinstance(value, BaseModel):
+        parts = {name: _filled(inner, figure, given, f"{where}.{name}") for name, inner in value}
+        filled = value.model_copy(update=parts)
+    return cast(T, filled)
 
 
 def _explained(file: LessonFile, figure: LessonFigure, settings: Settings) -> Reveal:
@@ -126,20 +133,10 @@ def _explained(file: LessonFile, figure: LessonFigure, settings: Settings) -> Re
     reveal = figure.show(settings)
     moved = {name: value for name, value in settings.items() if name in figure.given}
     given = figure.at({**file.question.given, **moved})
-
-    def words(text: str, where: str) -> str:
-        return fill(text, lambda name: figure.number(name, given, where), where)
-
     return replace(
         reveal,
-        texts=(*reveal.texts, *(words(text, "explain") for text in file.explain)),
-        formulas=(
-            *reveal.formulas,
-            *(
-                Formula(table.name, table.symbols, words(table.numbers, "formula"), table.source)
-                for table in file.formula
-            ),
-        ),
+        texts=(*reveal.texts, *_filled(file.explain, figure, given, "explain")),
+        formulas=(*reveal.formulas, *_filled(file.formula, figure, given, "formula")),
     )
 
 
@@ -168,62 +165,27 @@ def _all_words(value: Any, where: str) -> list[tuple[str, str]]:
 def _check_right(question: QuestionTable, figure: LessonFigure) -> None:
     right = question.right
     if question.choices:
-        if not names_in(str(right)) and right not in question.choices:
-            raise InputError(
-                "question.right",
-                "must be the key of a choice",
-                right,
-                "use " + ", ".join(question.choices),
-            )
+        if not names_in(str(right)):
+            rule = "must be the key of a choice"
+            check_offered("question.right", rule, right, question.choices)
         return
     if isinstance(right, str) and figure.row is None and right not in figure.names:
         figure.number(right, {}, "question.right")
-    if question.most <= 0:
-        rule = "must be above 0 where a number is asked for"
-        raise InputError("question.most", rule, question.most, "say how large it may be")
+    rule = "must be above 0 where a number is asked for"
+    require(question.most > 0, "question.most", rule, question.most, "say how large it may be")
 
 
 def _brief(file: LessonFile, figure: LessonFigure, given: Settings) -> Brief:
-    """Question and notes with their numbers."""
-    question, notes = file.question, file.notes
-
-    def words(said: str, where: str = "question") -> str:
-        return fill(said, lambda name: figure.number(name, given, where), where)
-
-    right: str | float
-    if question.choices:
-        right = words(str(question.right), "question.right")
-        if right not in question.choices:
-            rule = "must become the key of a choice"
-            raise InputError("question.right", rule, right, "use " + ", ".join(question.choices))
-    elif isinstance(question.right, str):
-        value = _numeric(figure, question.right, given, "question.right")
-        right = value / scale(question.unit)
-    else:
-        right = question.right
-    return Brief(
-        Question(
-            words(question.text),
-            right,
-            words(question.answer),
-            tuple(Choice(key, words(text)) for key, text in question.choices.items()),
-            question.unit,
-            question.most,
-            question.tolerance,
-        ),
-        Notes(
-            file.minutes,
-            words(notes.expected, "notes.expected"),
-            tuple(
-                (
-                    words(mistake.answer, "notes.mistakes"),
-                    words(mistake.overlooks, "notes.mistakes"),
-                )
-                for mistake in notes.mistakes
-            ),
-            tuple(words(text, "notes.discuss") for text in notes.discuss),
-        ),
-    )
+    """Return question and notes with their numbers."""
+    asked, right = file.question, file.question.right
+    if asked.choices:
+        right = _filled(str(right), figure, given, "question.right")
+        check_offered("question.right", "must become the key of a choice", right, asked.choices)
+    elif isinstance(right, str):
+        right = _numeric(figure, right, given, "question.right") / scale(asked.unit)
+    parts = dict(_filled(asked.model_copy(update={"right": right}), figure, given, "question"))
+    notes = _filled(file.notes, figure, given, "notes")
+    return Brief(Question.model_construct(**parts), notes)
 
 
 def _numeric(figure: LessonFigure, name: str, given: Settings, where: str) -> float:
@@ -241,10 +203,8 @@ def _controls(asked: list[ControlTable] | None, figure: LessonFigure) -> tuple[C
     controls = []
     for number, table in enumerate(asked):
         where = f"control[{number}]"
-        if table.key not in by_key:
-            rule = f"must be a control of the figure {figure.key}"
-            offered = ", ".join(by_key) or "none: it has no controls"
-            raise InputError(f"{where}.key", rule, table.key, f"use {offered}")
+        rule = f"must be a control of the figure {figure.key}"
+        check_offered(f"{where}.key", rule, table.key, by_key, "none: it has no controls")
         controls.append(_control(table, by_key[table.key], where))
     return tuple(controls)
 
@@ -252,19 +212,12 @@ def _controls(asked: list[ControlTable] | None, figure: LessonFigure) -> tuple[C
 def _control(asked: ControlTable, base: Control, where: str) -> Control:
     values: tuple[Value, ...] = base.values if asked.values is None else tuple(asked.values)
     for value in values:
-        if value not in base.values:
-            raise InputError(
-                f"{where}.values",
-                "must be among what the figure offers",
-                value,
-                "use " + ", ".join(map(str, base.values)),
-            )
-    start = asked.start if asked.start is not None else base.standard
-    if start not in values:
-        start = values[0] if asked.start is None else start
-        if start not in values:
-            rule, offered = "must be one of its values", ", ".join(map(str, values))
-            raise InputError(f"{where}.start", rule, start, f"use {offered}")
+        rule = "must be among what the figure offers"
+        check_offered(f"{where}.values", rule, value, base.values)
+    start = asked.start
+    if start is None:
+        start = base.standard if base.standard in values else values[0]
+    check_offered(f"{where}.start", "must be one of its values", start, values)
     return replace(
         base,
         label=asked.label or base.label,
@@ -282,14 +235,10 @@ def _exported(
     """Values of controls in the lesson's own file, each with where the control starts."""
     by_key = {control.key: control for control in controls}
     for key, values in asked.items():
-        if key not in by_key:
-            rule, offered = "must be a control of the lesson", ", ".join(by_key) or "none"
-            raise InputError(f"export.{key}", rule, values, f"use {offered}")
+        check_offered(f"export.{key}", "must be a control of the lesson", key, by_key)
         for value in values:
-            if value not in by_key[key].values:
-                rule = "must be among the control's values"
-                offered = ", ".join(map(str, by_key[key].values))
-                raise InputError(f"export.{key}", rule, value, f"use {offered}")
+            rule = "must be among the control's values"
+            check_offered(f"export.{key}", rule, value, by_key[key].values)
     return {
         key: tuple(
             value

@@ -11,15 +11,18 @@ from nest_core.fabric import Hierarchical, Tier
 from nest_core.network import Network, collapse
 from nest_core.network.collective import collective
 from nest_core.planner import SearchSpace, search
-from nest_core.teaching.lessons.figure import Given, LessonFigure, Plans, Sweeps
-from nest_core.teaching.lessons.lesson import Control, Reveal, Settings
-from nest_core.teaching.lessons.teaching import (
+from nest_core.teaching.lessons.figure import (
     NODE_GBPS,
     ORDER,
     UPLINK_GBPS,
+    Given,
+    LessonFigure,
+    Plans,
+    Sweeps,
     even_cuts,
     problem,
 )
+from nest_core.teaching.lessons.lesson import Control, Reveal, Settings
 from nest_core.workload import load_model
 
 __all__ = [

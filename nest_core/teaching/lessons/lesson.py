@@ -8,29 +8,42 @@ a label on screen says otherwise.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
+from nest_core.documents.schema.lesson import FormulaTable, NotesTable, QuestionTable
 from nest_core.report.tables import Table
 
 __all__ = [
     "Asked",
     "Brief",
-    "Choice",
     "Control",
     "Exercise",
-    "Formula",
     "Lesson",
-    "Notes",
     "Question",
     "Reveal",
     "Settings",
     "Value",
+    "check_offered",
 ]
 
 Value = int | float | str
 Settings = Mapping[str, Value]
+
+
+def check_offered(
+    where: str, rule: str, value: object, offered: Iterable[object], nothing: str = "none"
+) -> None:
+    """Refuse a value that is not among what is offered.
+
+    Raises
+    ------
+    InputError
+        With all that is offered, or ``nothing``.
+    """
+    values = list(offered)
+    require(value in values, where, rule, value, f"use {', '.join(map(str, values)) or nothing}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,49 +89,8 @@ class Control:
         return self.names[self.values.index(value)] if self.names else str(value)
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """One answer to pick.
-
-    Parameters
-    ----------
-    key : str
-        Short, for links.
-    text : str
-    """
-
-    key: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What to predict: one of several choices, or a number.
-
-    Parameters
-    ----------
-    text : str
-    right : str or float
-        Key of the right choice, or the number.
-    answer : str
-        The answer in words.
-    choices : tuple of Choice
-        Empty where a number is asked for.
-    unit : str
-        Of the number.
-    most : float
-        Largest number that may be entered; the smallest is 0.
-    tolerance : float
-        How far a number may be off and still count as right, relative.
-    """
-
-    text: str
-    right: str | float
-    answer: str
-    choices: tuple[Choice, ...] = ()
-    unit: str = ""
-    most: float = 0.0
-    tolerance: float = 0.05
+class Question(QuestionTable):
+    """What to predict, with its numbers: one of several choices, or a number."""
 
     def is_right(self, prediction: str | float) -> bool:
         """Whether a prediction is the answer."""
@@ -129,7 +101,7 @@ class Question:
     def told(self, prediction: str | float) -> str:
         """A prediction as people read it."""
         if isinstance(prediction, str):
-            return next(choice.text for choice in self.choices if choice.key == prediction)
+            return self.choices[prediction]
         return f"{prediction:g} {self.unit}".rstrip()
 
     def verdict(self, prediction: str | float | None) -> str:
@@ -141,15 +113,13 @@ class Question:
         return f"You said: {self.told(prediction)}. Computed: {self.answer}"
 
     @property
-    def hands(self) -> tuple[Choice, ...]:
-        """What a class raises its hands for: the choices, or ranges that double."""
-        if self.choices:
-            return self.choices
+    def hands(self) -> dict[str, str]:
+        """What a class raises its hands for, by key: the choices, or ranges that double."""
         edges = [0.0, *(self.most / 2**power for power in (3, 2, 1, 0))]
-        return tuple(
-            Choice(key, f"{low:g} to {high:g} {self.unit}".rstrip())
+        return self.choices or {
+            key: f"{low:g} to {high:g} {self.unit}".rstrip()
             for key, low, high in zip("abcd", edges, edges[1:], strict=False)
-        )
+        }
 
     @property
     def right_hand(self) -> str:
@@ -161,52 +131,11 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Formula:
-    """A formula with the numbers on screen.
-
-    Parameters
-    ----------
-    name : str
-        What it gives.
-    symbols, numbers : str
-        The formula, and the same with figures and its result.
-    source : str
-    """
-
-    name: str
-    symbols: str
-    numbers: str
-    source: str
-
-
-@dataclass(frozen=True, slots=True)
-class Notes:
-    """For the teacher.
-
-    Parameters
-    ----------
-    minutes : int
-        What the lesson takes, discussion included.
-    expected : str
-        The expected answer and its reason.
-    mistakes : tuple of (str, str)
-        Typical wrong answers, and what each overlooks.
-    discuss : tuple of str
-        Questions to go on with.
-    """
-
-    minutes: int
-    expected: str
-    mistakes: tuple[tuple[str, str], ...]
-    discuss: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Brief:
     """What a lesson needs before its reveal."""
 
     question: Question
-    notes: Notes
+    notes: NotesTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,13 +148,13 @@ class Reveal:
         What `nest_core.teaching.drawings.lesson_pictures` draws.
     texts : tuple of str
         The explanation, short.
-    formulas : tuple of Formula
+    formulas : tuple of FormulaTable
     tables : tuple of Table
     """
 
     content: object
     texts: tuple[str, ...] = ()
-    formulas: tuple[Formula, ...] = ()
+    formulas: tuple[FormulaTable, ...] = ()
     tables: tuple[Table, ...] = ()
 
 
@@ -329,20 +258,10 @@ class Lesson:
         """
         by_key = {control.key: control for control in self.controls}
         for key, value in settings.items():
-            if key not in by_key:
-                raise InputError(
-                    f"{self.key}.{key}",
-                    "must be a control of the lesson",
-                    value,
-                    "use " + ", ".join(by_key),
-                )
-            if value not in by_key[key].values:
-                raise InputError(
-                    f"{self.key}.{key}",
-                    "must be a value that the lesson offers",
-                    value,
-                    "use " + ", ".join(map(str, by_key[key].values)),
-                )
+            where = f"{self.key}.{key}"
+            check_offered(where, "must be a control of the lesson", key, by_key)
+            values = by_key[key].values
+            check_offered(where, "must be a value that the lesson offers", value, values)
         complete = {**self.standard, **settings}
         for control in self.controls:
             offered = control.offered(complete)

@@ -17,13 +17,21 @@ from functools import cache
 import numpy as np
 
 from nest_core.costs import Plan, Point, Report, price
+from nest_core.documents.schema.lesson import FormulaTable
 from nest_core.fabric import Hierarchical, Tier
 from nest_core.network import Network, collapse
 from nest_core.report.tables import Table
 from nest_core.scenario import load_fabric
-from nest_core.teaching.lessons.figure import Given, LessonFigure
-from nest_core.teaching.lessons.lesson import Control, Formula, Reveal, Settings
-from nest_core.teaching.lessons.teaching import LEVEL_NAMES, ORDER, bare_chain
+from nest_core.teaching.lessons.figure import (
+    LEVEL_NAMES,
+    ORDER,
+    Given,
+    LessonFigure,
+    StageCut,
+    bare_chain,
+    stage_load,
+)
+from nest_core.teaching.lessons.lesson import Control, Reveal, Settings
 
 __all__ = [
     "LAYERS",
@@ -34,7 +42,6 @@ __all__ = [
     "SECONDS",
     "STAGES",
     "UNITS",
-    "CellCut",
     "DynamicTable",
     "LevelCell",
     "cells",
@@ -63,27 +70,6 @@ OBJECTIVES: dict[str, Callable[[float, float], float]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class CellCut:
-    """One way to fill a cell.
-
-    Parameters
-    ----------
-    end : int
-        The stage takes the layers up to this one, exclusive.
-    load : float
-        Seconds of the stage.
-    rest : float
-        The cell that it goes on with; 0 after the last stage.
-    total : float
-    """
-
-    end: int
-    load: float
-    rest: float
-    total: float
-
-
-@dataclass(frozen=True, slots=True)
 class LevelCell:
     """Least seconds from a stage on.
 
@@ -93,17 +79,17 @@ class LevelCell:
         The stage, and the first of its layers.
     level : int or None
         Of the link to the stage before; None for the first stage.
-    candidates : tuple of CellCut
+    candidates : tuple of StageCut
         All cuts that leave a layer for every later stage.
     """
 
     stage: int
     first: int
     level: int | None
-    candidates: tuple[CellCut, ...]
+    candidates: tuple[StageCut, ...]
 
     @property
-    def best(self) -> CellCut:
+    def best(self) -> StageCut:
         """The least; the earliest cut among equals."""
         return min(self.candidates, key=lambda one: one.total)
 
@@ -146,10 +132,10 @@ def cells(mapping: str, objective: str) -> tuple[LevelCell, ...]:
             for level in range(len(hop_seconds())) if stage else [None]:
                 candidates = []
                 for end in _ends(stage, first):
-                    load = _load(first, end, level, after)
+                    load = stage_load((SECONDS, UNITS), hop_seconds(), (first, end), level, after)
                     rest = table[stage + 1, end, after].best.total if after is not None else 0.0
                     total = combine(load, rest) if after is not None else load
-                    candidates.append(CellCut(end, load, rest, total))
+                    candidates.append(StageCut(end, load, rest, total))
                 table[stage, first, level] = LevelCell(stage, first, level, tuple(candidates))
     return tuple(table.values())
 
@@ -159,13 +145,6 @@ def _ends(stage: int, first: int) -> list[int]:
     if stage == STAGES - 1:
         return [LAYERS]
     return list(range(first + 1, LAYERS - (STAGES - 1 - stage) + 1))
-
-
-def _load(first: int, end: int, before: int | None, after: int | None) -> float:
-    hops = hop_seconds()
-    arrives = hops[before] * UNITS[first] if before is not None else 0.0
-    returns = hops[after] * UNITS[end] if after is not None else 0.0
-    return sum(SECONDS[first:end]) + arrives + returns
 
 
 def chosen_cuts(mapping: str, objective: str) -> tuple[int, ...]:
@@ -282,32 +261,32 @@ def _layers(cuts: tuple[int, ...]) -> str:
     return "layers " + " | ".join(names)
 
 
-def _load_formula(found: DynamicTable, cell: LevelCell) -> Formula:
+def _load_formula(found: DynamicTable, cell: LevelCell) -> FormulaTable:
     best = cell.best
     combined = "+" if found.objective == "sum" else "max with"
     rest = f" {combined} {best.rest:g}" if cell.stage < STAGES - 1 else ""
-    return Formula(
-        "The cell just filled, seconds",
-        "best[stage][first][level] = min over cuts of load(first..cut, level, known level) "
+    return FormulaTable(
+        name="The cell just filled, seconds",
+        symbols="best[stage][first][level] = min over cuts of load(first..cut, level, known level) "
         + ("+" if found.objective == "sum" else "max")
         + " best[stage + 1][cut][known level]",
-        f"load {best.load:g}{rest} = {best.total:g}, with the cut after layer {best.end}",
-        "NEST, MLSys 2026, equation 3"
+        numbers=f"load {best.load:g}{rest} = {best.total:g}, with the cut after layer {best.end}",
+        source="NEST, MLSys 2026, equation 3"
         if found.objective == "slowest"
         else "method.md, The program; equation 3 has max in place of +",
     )
 
 
-def _pairs() -> Formula:
+def _pairs() -> FormulaTable:
     fabric = collapse(load_fabric(FABRIC))
     pairs = fabric.devices * (fabric.devices - 1)
     small = network()
-    return Formula(
-        "Distances to tell apart",
-        "D (D - 1) device pairs, or L levels",
-        f"here {small.devices * (small.devices - 1)} pairs, {len(small.levels)} levels; with "
-        f"{fabric.devices:,} H100 {pairs:,} pairs, {len(fabric.levels)} levels",
-        "NEST, MLSys 2026, section 4",
+    return FormulaTable(
+        name="Distances to tell apart",
+        symbols="D (D - 1) device pairs, or L levels",
+        numbers=f"here {small.devices * (small.devices - 1)} pairs, {len(small.levels)} levels; "
+        f"with {fabric.devices:,} H100 {pairs:,} pairs, {len(fabric.levels)} levels",
+        source="NEST, MLSys 2026, section 4",
     )
 
 
@@ -325,14 +304,15 @@ def _candidates(found: DynamicTable, cell: LevelCell) -> Table:
     return Table("What the cell was the least of", "One line per cut that is possible here", lines)
 
 
-def _iteration(found: DynamicTable) -> Formula:
+def _iteration(found: DynamicTable) -> FormulaTable:
     report = priced(found.mapping, found.cuts)
     loads = [stage.micro_batch_s for stage in report.stages]
-    return Formula(
-        "Iteration of this plan, seconds",
-        "sum(t) + (m - 1) max(t)",
-        f"{sum(loads):g} + ({MICRO_BATCHES} - 1) {max(loads):g} = {report.iteration_s:g}",
-        "method.md, Time; the planner then lowers a cap on max(t) until nothing better is left",
+    return FormulaTable(
+        name="Iteration of this plan, seconds",
+        symbols="sum(t) + (m - 1) max(t)",
+        numbers=f"{sum(loads):g} + ({MICRO_BATCHES} - 1) {max(loads):g} = {report.iteration_s:g}",
+        source="method.md, Time; the planner then lowers a cap on max(t) until nothing better is "
+        "left",
     )
 
 
@@ -352,10 +332,6 @@ def _exercise(given: Settings) -> Report:
     seconds = tuple(float(given[f"t{number}"]) for number in range(1, LAYERS + 1))
     units = (0.0, *(float(given[f"u{number}"]) for number in range(1, LAYERS)), 0.0)
     return _priced_with(seconds, units, int(given["m"]))
-
-
-def _loads(given: Settings) -> list[float]:
-    return [stage.micro_batch_s for stage in _exercise(given).stages]
 
 
 LEVELS = LessonFigure(
@@ -404,7 +380,9 @@ LEVELS = LessonFigure(
         "others": lambda given: _large().devices - 1,
         "levels": lambda given: len(_large().levels),
         "level_names": lambda given: ", ".join(level.name for level in _large().levels),
-        "loads": lambda given: ", ".join(f"{seconds:g}" for seconds in _loads(given)),
+        "loads": lambda given: ", ".join(
+            f"{stage.micro_batch_s:g}" for stage in _exercise(given).stages
+        ),
         "iteration": lambda given: _exercise(given).iteration_s,
     },
 )

@@ -8,9 +8,11 @@ paper's rows are priced like this (`nest_core.paper.published`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
+from nest_core.documents.schema.lesson import FormulaTable
 from nest_core.documents.units import from_gbps_bytes, humanise_seconds, percent
 from nest_core.paper.cases import FIGURES, PLANNERS, Cell, shipped_instance
 from nest_core.paper.published import Instance, StageOrder, evaluate, solve
@@ -18,10 +20,11 @@ from nest_core.paper.published.costs import boundary_levels
 from nest_core.paper.reproduction import model_name, printed_rows
 from nest_core.report.tables import Table
 from nest_core.teaching.lessons.figure import Given, LessonFigure
-from nest_core.teaching.lessons.lesson import Control, Formula, Reveal, Settings
+from nest_core.teaching.lessons.lesson import Control, Reveal, Settings
 
-__all__ = ["PAPER_TABLE", "READINGS", "Lead", "Leads", "leads"]
+__all__ = ["PAPER_TABLE", "READINGS", "Leads", "leads"]
 
+Ratios = tuple[float | None, ...]
 READINGS = ("printed", "recomputed", "right order", "and one unit")
 """As printed; the artifact's costs; stages in order; transfers in milliseconds too."""
 
@@ -36,21 +39,6 @@ _PER_SECOND = 1000.0  # milliseconds
 
 
 @dataclass(frozen=True, slots=True)
-class Lead:
-    """NEST's throughput over one planner's.
-
-    Parameters
-    ----------
-    planner : str
-    ratios : tuple of (float or None)
-        By `READINGS`; None where there is no figure.
-    """
-
-    planner: str
-    ratios: tuple[float | None, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Leads:
     """A cell of the figure.
 
@@ -59,7 +47,8 @@ class Leads:
     model : str
         Its name for people.
     devices : int
-    leads : tuple of Lead
+    leads : mapping of str to tuple of (float or None)
+        NEST's throughput over each planner's, by `READINGS`; None where there is no figure.
     transfer_s : float
         The largest transfer between two stages of NEST's plan, in seconds.
     layer_ms : float
@@ -68,13 +57,9 @@ class Leads:
 
     model: str
     devices: int
-    leads: tuple[Lead, ...]
+    leads: Mapping[str, Ratios]
     transfer_s: float
     layer_ms: float
-
-    def of(self, planner: str) -> Lead:
-        """One planner's."""
-        return next(lead for lead in self.leads if lead.planner == planner)
 
 
 @cache
@@ -99,7 +84,7 @@ def leads(model: str, devices: int) -> Leads:
         _computed(instance, StageOrder.RIGHT),
         _computed(one_unit, StageOrder.RIGHT),
     ]
-    rows = tuple(Lead(name, tuple(column.get(name) for column in columns)) for name in _PLACED)
+    rows = {name: tuple(column.get(name) for column in columns) for name in _PLACED}
     return Leads(model_name(model), devices, rows, *_sizes(instance))
 
 
@@ -128,15 +113,20 @@ def _sizes(instance: Instance) -> tuple[float, float]:
 
 def _show(settings: Settings) -> Reveal:
     cell = leads(str(settings["model"]), int(settings["devices"]))
-    formulas = [_lead_formula(cell, lead) for lead in cell.leads if lead.ratios[1] is not None]
+    formulas = [
+        _lead_formula(cell, name) for name, ratios in cell.leads.items() if ratios[1] is not None
+    ]
+    # As `humanise_seconds`, down to nanoseconds.
+    transfer_s = cell.transfer_s / _PER_SECOND
+    counted = humanise_seconds(transfer_s) if transfer_s >= 1e-6 else f"{1e9 * transfer_s:.3g} ns"
     formulas.append(
-        Formula(
-            "A transfer beside a layer",
-            "bytes / (bytes/s) is added to milliseconds",
-            f"{humanise_seconds(cell.transfer_s)} counts as "
-            f"{_short(cell.transfer_s / _PER_SECOND)}; the longest layer takes "
+        FormulaTable(
+            name="A transfer beside a layer",
+            symbols="bytes / (bytes/s) is added to milliseconds",
+            numbers=f"{humanise_seconds(cell.transfer_s)} counts as "
+            f"{counted}; the longest layer takes "
             f"{cell.layer_ms:.3g} ms",
-            "docs/decisions/published-package.md",
+            source="docs/decisions/published-package.md",
         )
     )
     return Reveal(
@@ -154,31 +144,25 @@ def _show(settings: Settings) -> Reveal:
     )
 
 
-def _short(seconds: float) -> str:
-    """As `humanise_seconds`, down to nanoseconds."""
-    return humanise_seconds(seconds) if seconds >= 1e-6 else f"{1e9 * seconds:.3g} ns"
-
-
 def _moved(found: Leads) -> str:
     """What the right order makes of the leads."""
     changes = []
-    for lead in found.leads:
-        _, published, right, _ = lead.ratios
+    for planner, (_, published, right, _) in found.leads.items():
         if published is not None and right is not None and abs(published / right - 1) > 0.005:
-            changes.append(f"{PLANNERS[lead.planner]} from {published:.3g} to {right:.3g}")
+            changes.append(f"{PLANNERS[planner]} from {published:.3g} to {right:.3g}")
     if not changes:
         return "In this cell that changes no lead."
     return f"In the right order NEST's lead changes: over {', over '.join(changes)}."
 
 
-def _lead_formula(found: Leads, lead: Lead) -> Formula:
-    _, published, right, _ = lead.ratios
+def _lead_formula(found: Leads, planner: str) -> FormulaTable:
+    _, published, right, _ = found.leads[planner]
     numbers = "does not fit in its right order" if right is None else f"{right:.3g} in order"
-    return Formula(
-        f"Lead over {PLANNERS[lead.planner]}",
-        "NEST's sequences per time / the planner's",
-        f"{published:.3g} as published, {numbers}",
-        f"{found.model}, {found.devices:,} devices, the artifact's own costs",
+    return FormulaTable(
+        name=f"Lead over {PLANNERS[planner]}",
+        symbols="NEST's sequences per time / the planner's",
+        numbers=f"{published:.3g} as published, {numbers}",
+        source=f"{found.model}, {found.devices:,} devices, the artifact's own costs",
     )
 
 
@@ -187,12 +171,12 @@ def _table(found: Leads) -> Table:
         f"NEST over other planners: {found.model}, {found.devices:,} devices",
         "Ratio of throughputs; 1 means equally fast, – that there is no figure",
         tuple(
-            {"planner": PLANNERS[lead.planner]}
+            {"planner": PLANNERS[planner]}
             | {
                 reading: "–" if ratio is None else f"{ratio:.3g}"
-                for reading, ratio in zip(READINGS, lead.ratios, strict=True)
+                for reading, ratio in zip(READINGS, ratios, strict=True)
             }
-            for lead in found.leads
+            for planner, ratios in found.leads.items()
         ),
     )
 
@@ -203,7 +187,7 @@ def _printed(planner: str) -> float:
 
 def _ratios() -> tuple[float, float]:
     """NEST's lead over manual in the cell of the question: as printed, and in the right order."""
-    printed, _, right, _ = leads(*ASKED).of("manual").ratios
+    printed, _, right, _ = leads(*ASKED).leads["manual"]
     if printed is None or right is None:
         raise RuntimeError("the presets lost the cell of the question")
     return printed, right
@@ -264,7 +248,7 @@ PAPER_TABLE = LessonFigure(
         "lead": lambda given: _ratios()[0] - 1,
         "right": lambda given: _right(*_ratios()),
         "left": lambda given: _left(*_ratios()),
-        "mixtral": lambda given: _words(leads("mixtral", ASKED[1]).of("manual").ratios[2]),
+        "mixtral": lambda given: _words(leads("mixtral", ASKED[1]).leads["manual"][2]),
         "transfer": _transfer_s,
         "transfer_s": _transfer_s,
         "factor": _factor,

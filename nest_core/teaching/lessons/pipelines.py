@@ -16,13 +16,21 @@ from nest_core.costs import (
 )
 from nest_core.costs.timeline import Timeline, timeline
 from nest_core.costs.zero import traffic
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.documents.units import from_gib
 from nest_core.fabric import Hierarchical, Tier
 from nest_core.network import collapse
-from nest_core.teaching.lessons.figure import Given, LessonFigure, Plans, Timelines
+from nest_core.teaching.lessons.figure import (
+    ORDER,
+    Given,
+    LessonFigure,
+    Plans,
+    Timelines,
+    bare_chain,
+    even_cuts,
+    problem,
+)
 from nest_core.teaching.lessons.lesson import Control, Reveal, Settings
-from nest_core.teaching.lessons.teaching import ORDER, bare_chain, even_cuts, problem
 
 __all__ = ["BUBBLE", "STASH", "ZERO", "idle_share", "pipeline", "played", "replica", "sent_bytes"]
 
@@ -73,10 +81,6 @@ def _flying(schedule: str, given: Settings) -> tuple[int, ...]:
     return tuple(map(int, in_flight(point, micro_batches)))
 
 
-def _timelines(settings: Settings) -> Reveal:
-    return Reveal(Timelines((played(str(settings["schedule"]), *_sizes(settings)),)))
-
-
 BUBBLE = LessonFigure(
     "bubble",
     (
@@ -90,7 +94,7 @@ BUBBLE = LessonFigure(
         ),
         Control("schedule", "Schedule", SCHEDULES, "1f1b", "1F1B or GPipe.", _SCHEDULE_NAMES),
     ),
-    _timelines,
+    lambda settings: Reveal(Timelines((played(str(settings["schedule"]), *_sizes(settings)),))),
     {"pp": Given(4, max=64), "m": Given(4, max=512)},
     {
         "idle": lambda given: idle_share(played("1f1b", *_sizes(given))),
@@ -123,8 +127,13 @@ def _held(given: Settings) -> int:
     """Return the micro-batches that a stage, counted from 1, holds at its fullest."""
     flying = _flying(str(given["schedule"]), given)
     stage = int(given["stage"])
-    if stage > len(flying):
-        raise InputError("stage", f"must be at most pp, {len(flying)}", stage, "make it smaller")
+    require(
+        stage <= len(flying),
+        "stage",
+        f"must be at most pp, {len(flying)}",
+        stage,
+        "make it smaller",
+    )
     return flying[stage - 1]
 
 

@@ -19,14 +19,21 @@ from dataclasses import dataclass
 from functools import cache
 
 from nest_core.costs import Point, Problem
+from nest_core.documents.schema.lesson import FormulaTable
 from nest_core.documents.units import plural
 from nest_core.fabric import Hierarchical, Tier
 from nest_core.network import Network, collapse
 from nest_core.planner.levelwise import PAPER_ORDER, Slots, level_links, slots
 from nest_core.report.tables import Table
-from nest_core.teaching.lessons.figure import Given, LessonFigure
-from nest_core.teaching.lessons.lesson import Control, Formula, Reveal, Settings
-from nest_core.teaching.lessons.teaching import LEVEL_NAMES, bare_chain
+from nest_core.teaching.lessons.figure import (
+    LEVEL_NAMES,
+    Given,
+    LessonFigure,
+    StageCut,
+    bare_chain,
+    stage_load,
+)
+from nest_core.teaching.lessons.lesson import Control, Reveal, Settings
 
 __all__ = [
     "LAYERS",
@@ -36,7 +43,6 @@ __all__ = [
     "WIDTH",
     "Fill",
     "State",
-    "StateWay",
     "chain",
     "chosen",
     "hop_seconds",
@@ -56,33 +62,6 @@ MICRO_BATCHES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class StateWay:
-    """One way to fill a state.
-
-    Parameters
-    ----------
-    end : int
-        The stage takes the layers up to this one, exclusive.
-    after : tuple of int or None
-        Stages and level of the state that it goes on with; None for the last stage.
-    load : float
-        Seconds of the stage.
-    rest : float
-        What that state holds; 0 after the last stage.
-    """
-
-    end: int
-    after: tuple[int, int] | None
-    load: float
-    rest: float
-
-    @property
-    def slowest(self) -> float:
-        """Seconds of the slowest stage from here on."""
-        return max(self.load, self.rest)
-
-
-@dataclass(frozen=True, slots=True)
 class State:
     """A cell of the table.
 
@@ -95,7 +74,7 @@ class State:
     first : int
     slot, producer : int
         Where their first stage sits, and where its producer would: slots from the far end.
-    ways : tuple of StateWay
+    ways : tuple of StageCut
     """
 
     stages: int
@@ -103,12 +82,12 @@ class State:
     first: int
     slot: int
     producer: int
-    ways: tuple[StateWay, ...]
+    ways: tuple[StageCut, ...]
 
     @property
-    def best(self) -> StateWay:
+    def best(self) -> StageCut:
         """The least; the earliest cut among equals."""
-        return min(self.ways, key=lambda one: one.slowest)
+        return min(self.ways, key=lambda one: one.total)
 
     @property
     def devices(self) -> int:
@@ -146,10 +125,6 @@ def hop_seconds() -> tuple[float, ...]:
     return tuple(forward[1:].tolist())
 
 
-def _level(slot: int, producer: int) -> int:
-    return int(places().level[slot + 1 : producer + 1].max())
-
-
 @cache
 def states() -> tuple[State, ...]:
     """The table in the order in which it is filled: fewest stages first, last layers first.
@@ -169,7 +144,7 @@ def states() -> tuple[State, ...]:
                 (producer, slot)
                 for slot in sits
                 for producer in range(slot + 1, len(places()))
-                if _level(slot, producer) == level
+                if places().level[slot + 1 : producer + 1].max() == level
             ]
             if fewest:
                 producer, slot = min(fewest)
@@ -178,7 +153,7 @@ def states() -> tuple[State, ...]:
                     table.append(State(stages, level, first, slot, producer, ways))
         every = [(slot, level) for slot in sits for level in sits[slot]]
         ways = _ways(table, stages, 0, None, [level for _, level in every])
-        best = min(ways, key=lambda one: one.slowest)
+        best = min(ways, key=lambda one: one.total)
         slot = next(slot for slot, level in every if _after(stages, level) == best.after)
         table.append(State(stages, None, 0, slot, slot, ways))
     return tuple(table)
@@ -190,26 +165,20 @@ def _after(stages: int, level: int | None) -> tuple[int, int] | None:
 
 def _ways(
     found: list[State], stages: int, first: int, level: int | None, afters: list[int | None]
-) -> tuple[StateWay, ...]:
+) -> tuple[StageCut, ...]:
     ways = []
     for after in afters:
         rest = {
-            state.first: state.best.slowest
+            state.first: state.best.total
             for state in found
             if after is not None and (state.stages, state.level) == (stages - 1, after)
         }
         ends = [LAYERS] if stages == 1 else [end for end in sorted(rest) if end > first]
         for end in ends:
-            load = _load(first, end, level, after)
-            ways.append(StateWay(end, _after(stages, after), load, rest.get(end, 0.0)))
+            load = stage_load((SECONDS, UNITS), hop_seconds(), (first, end), level, after)
+            slowest = max(load, rest.get(end, 0.0))
+            ways.append(StageCut(end, load, rest.get(end, 0.0), slowest, _after(stages, after)))
     return tuple(ways)
-
-
-def _load(first: int, end: int, before: int | None, after: int | None) -> float:
-    hops = hop_seconds()
-    arrives = hops[before] * UNITS[first] if before is not None else 0.0
-    returns = hops[after] * UNITS[end] if after is not None else 0.0
-    return sum(SECONDS[first:end]) + arrives + returns
 
 
 def path(state: State) -> tuple[State, ...]:
@@ -229,7 +198,7 @@ def path(state: State) -> tuple[State, ...]:
 
 def iteration(state: State) -> float:
     """Seconds of an iteration of a state that holds all layers: the paper's objective."""
-    return (MICRO_BATCHES + state.stages - 1) * state.best.slowest
+    return (MICRO_BATCHES + state.stages - 1) * state.best.total
 
 
 def chosen() -> State:
@@ -294,7 +263,7 @@ def _told(found: Fill, last: State | None) -> tuple[str, ...]:
     if last.level is None:
         return (
             f"All layers on {many}: there is no producer, and this row can be an answer.",
-            f"The slowest stage takes {last.best.slowest:g} s: an iteration of {MICRO_BATCHES} "
+            f"The slowest stage takes {last.best.total:g} s: an iteration of {MICRO_BATCHES} "
             f"micro-batches {iteration(last):g} s.",
         )
     skipped = WIDTH * (last.producer - last.slot - 1)
@@ -307,27 +276,28 @@ def _told(found: Fill, last: State | None) -> tuple[str, ...]:
     )
 
 
-def _recurrence(last: State) -> Formula:
+def _recurrence(last: State) -> FormulaTable:
     best = last.best
     producer = "–" if last.level is None else str(last.level)
     rest = f", {best.rest:g}" if best.after else ""
-    return Formula(
-        "The state just filled, seconds" if last.level is not None else "All layers, seconds",
-        "dp[l][i][k][e] = min over j, l' of max(load(i..j-1; l, l'), dp[l'][j][k - a][e - 1])",
-        f"dp[{producer}][{last.first}][{last.devices}][{last.stages}] = max({best.load:g}{rest}) = "
-        f"{best.slowest:g}, with j = {best.end}",
-        "NEST, MLSys 2026, algorithm 1; a = 2 devices per stage",
+    return FormulaTable(
+        name="The state just filled, seconds" if last.level is not None else "All layers, seconds",
+        symbols="dp[l][i][k][e] = min over j, l' of max(load(i..j-1; l, l'), "
+        "dp[l'][j][k - a][e - 1])",
+        numbers=f"dp[{producer}][{last.first}][{last.devices}][{last.stages}] = "
+        f"max({best.load:g}{rest}) = {best.total:g}, with j = {best.end}",
+        source="NEST, MLSys 2026, algorithm 1; a = 2 devices per stage",
     )
 
 
-def _matrices() -> Formula:
+def _matrices() -> FormulaTable:
     inside, across = hop_seconds()
-    return Formula(
-        "What the program knows of the fabric",
-        "seconds of a unit of data, by level",
-        f"{LEVEL_NAMES[0]}: {inside:g}; {LEVEL_NAMES[1]}: {across:g}, as both devices of a stage "
-        "share their node's uplink",
-        "method.md, NEST's level-wise cost matrices",
+    return FormulaTable(
+        name="What the program knows of the fabric",
+        symbols="seconds of a unit of data, by level",
+        numbers=f"{LEVEL_NAMES[0]}: {inside:g}; {LEVEL_NAMES[1]}: {across:g}, as both devices of a "
+        "stage share their node's uplink",
+        source="method.md, NEST's level-wise cost matrices",
     )
 
 
@@ -339,7 +309,7 @@ def _compared(last: State) -> Table:
             "consumer": LEVEL_NAMES[way.after[1]] if way.after else "none",
             "its load, s": f"{way.load:g}",
             "goes on with, s": f"{way.rest:g}" if way.after else "–",
-            "slowest, s": f"{way.slowest:g}",
+            "slowest, s": f"{way.total:g}",
             "": "least" if way == last.best else "",
         }
         for way in last.ways
@@ -352,7 +322,7 @@ def _objective() -> Table:
     lines = tuple(
         {
             "stages": str(state.stages),
-            "slowest, s": f"{state.best.slowest:g}",
+            "slowest, s": f"{state.best.total:g}",
             "(m + S - 1) max t, s": f"{iteration(state):g}",
             "": "chosen" if state == best else "",
         }
@@ -367,9 +337,10 @@ def _packed() -> float:
     count, between = chosen().stages, places().level.tolist()
     every = [
         max(
-            _load(
-                first,
-                end,
+            stage_load(
+                (SECONDS, UNITS),
+                hop_seconds(),
+                (first, end),
                 between[count - place] if place else None,
                 between[count - 1 - place] if place < count - 1 else None,
             )

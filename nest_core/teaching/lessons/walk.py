@@ -1,7 +1,11 @@
-"""A collective step by step on a fabric: what moves over which link, and who waits for whom.
+"""What is stepped through: a collective on a fabric, and a pipeline on its nodes.
 
-Devices in nodes under one leaf. The steps, their bytes and their seconds are those of the phases
-that plans are priced by (`nest_core.network.steps`).
+Devices in nodes under one leaf. The steps of a collective, their bytes and their seconds are those
+of the phases that plans are priced by (`nest_core.network.steps`). Every stage of the pipeline is a
+node of eight devices; a micro-batch takes it two units forward and four backward. Activations go on
+to the next node and their gradients come back, and nothing of that hides behind compute, so that
+the class sees it. The schedule is priced like any plan and played back
+(`nest_core.costs.timeline`, `nest_core.costs.pass_steps`).
 """
 
 from __future__ import annotations
@@ -9,14 +13,36 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
+from nest_core.costs import Plan, Point, price
+from nest_core.costs.pass_steps import PassSteps, pass_steps
+from nest_core.costs.timeline import timeline
+from nest_core.documents.schema.lesson import FormulaTable
 from nest_core.documents.units import humanise_rate, humanise_seconds, percent
 from nest_core.network.steps import Steps, steps
 from nest_core.teaching.lessons.contents import Contents, contents
-from nest_core.teaching.lessons.figure import Given, LessonFigure
-from nest_core.teaching.lessons.lesson import Control, Formula, Reveal, Settings
-from nest_core.teaching.lessons.teaching import NODE_GBPS, noded
+from nest_core.teaching.lessons.figure import (
+    NODE_GBPS,
+    ORDER,
+    Given,
+    LessonFigure,
+    bare_chain,
+    noded,
+)
+from nest_core.teaching.lessons.lesson import Control, Reveal, Settings
 
-__all__ = ["ALGORITHMS", "FABRICS", "LINKS", "STEPS", "Walk", "bytes_in_words", "walked"]
+__all__ = [
+    "ALGORITHMS",
+    "FABRICS",
+    "LINKS",
+    "PASSES",
+    "PER_NODE",
+    "STEPS",
+    "PassWalk",
+    "Walk",
+    "bytes_in_words",
+    "passed",
+    "walked",
+]
 
 GIGABYTE = 1e9
 LINKS = ("NVLink", "NIC")
@@ -95,10 +121,6 @@ def _chosen(settings: Settings) -> tuple[Steps, Contents]:
     return walked(str(settings["algorithm"]), str(settings["fabric"]), float(settings["nic"]))
 
 
-def _last(settings: Settings) -> int:
-    return len(_chosen(settings)[0].states) + 1
-
-
 MOST = 2 * (64 - 1)
 """Steps of the longest: a ring of 64."""
 
@@ -123,30 +145,30 @@ _TEXTS = {
 }
 
 
-def _formulas(walk: Walk, algorithm: str) -> tuple[Formula, ...]:
+def _formulas(walk: Walk, algorithm: str) -> tuple[FormulaTable, ...]:
     steps_taken = walk.steps
     n, last = steps_taken.groups.shape[1], steps_taken.states[-1]
     busy = steps_taken.busy(last.number)
     slow = int(busy.argmax())
     size = bytes_in_words(steps_taken.size_bytes)
-    most = bytes_in_words(_most(walk, slow))
+    most = bytes_in_words(_most(steps_taken, slow))
     links = steps_taken.network.link_map
     rate = float(links.capacity_Bps[links.tier == slow].max())
     return (
-        Formula(
-            f"Over the busiest {LINKS[slow]}",
-            _SENT[algorithm],
-            f"n = {n}, x = {size}: {most}",
-            "Thakur, Rabenseifner and Gropp 2005"
+        FormulaTable(
+            name=f"Over the busiest {LINKS[slow]}",
+            symbols=_SENT[algorithm],
+            numbers=f"n = {n}, x = {size}: {most}",
+            source="Thakur, Rabenseifner and Gropp 2005"
             if algorithm != "tree"
             else "Sanders, Speck and Träff 2009; NCCL's trees",
         ),
-        Formula(
-            "Time",
-            "sum over steps of latency + bytes / rate of the slowest link",
-            f"{most} / {humanise_rate(rate)} + latency = {humanise_seconds(last.seconds)}; "
+        FormulaTable(
+            name="Time",
+            symbols="sum over steps of latency + bytes / rate of the slowest link",
+            numbers=f"{most} / {humanise_rate(rate)} + latency = {humanise_seconds(last.seconds)}; "
             f"{LINKS[slow]} sends {percent(float(busy[slow]))} of it",
-            "the phases that plans are priced by (method.md, Network)",
+            source="the phases that plans are priced by (method.md, Network)",
         ),
     )
 
@@ -159,21 +181,15 @@ _SENT = {
 }
 
 
-def _most(walk: Walk, level: int) -> float:
-    links = walk.steps.network.link_map
-    return float(walk.steps.states[-1].sent_bytes[links.tier == level].max())
+def _most(steps_taken: Steps, level: int) -> float:
+    """Return bytes of the busiest link of a level, one way."""
+    links = steps_taken.network.link_map
+    return float(steps_taken.states[-1].sent_bytes[links.tier == level].max())
 
 
 def _asked(given: Settings) -> tuple[Steps, Contents]:
     fabric = f"{given['nodes']} × {given['per_node']}"
     return walked(str(given["algorithm"]), fabric, float(given["nic_GBps"]))
-
-
-def _leaves(given: Settings) -> float:
-    """Bytes of the busiest NIC, one way."""
-    steps_taken, _ = _asked(given)
-    links = steps_taken.network.link_map
-    return float(steps_taken.states[-1].sent_bytes[links.tier == 1].max())
 
 
 STEPS = LessonFigure(
@@ -189,7 +205,7 @@ STEPS = LessonFigure(
             0,
             "Steps that are over, from none to all.",
             stepped=True,
-            last=_last,
+            last=lambda settings: len(_chosen(settings)[0].states) + 1,
         ),
     ),
     _show,
@@ -208,10 +224,184 @@ STEPS = LessonFigure(
         "every": lambda given: bytes_in_words(
             GIGABYTE * int(given["nodes"]) * int(given["per_node"])
         ),
-        "leaves": lambda given: bytes_in_words(_leaves(given)),
+        "leaves": lambda given: bytes_in_words(_most(_asked(given)[0], 1)),
         "total": lambda given: _asked(given)[0].seconds,
         "halved": lambda given: (
             _asked({**given, "nic_GBps": float(given["nic_GBps"]) / 2})[0].seconds
+        ),
+    },
+)
+
+
+PER_NODE = 8
+FORWARD_S, BACKWARD_S = 2e-3, 4e-3
+"""Of one micro-batch through one stage."""
+MESSAGE = 64e6
+"""Bytes that every device hands on at the end of a virtual stage."""
+
+SCHEDULES = {"1F1B": ("1f1b", 1), "interleaved": ("interleaved", 2)}
+"""Names on screen; the schedule and its virtual stages per stage."""
+STAGES, MICRO_BATCHES = (2, 4, 8), (4, 8, 16)
+PLAYED = ("1F1B", 4, 8, 50)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PassWalk:
+    """An iteration at one of its steps.
+
+    Parameters
+    ----------
+    steps : PassSteps
+    step : int
+        How many steps are over; the passes of the last of them are shown.
+    nic_Bps : float
+    """
+
+    steps: PassSteps
+    step: int
+    nic_Bps: float
+
+    @property
+    def waited(self) -> float:
+        """Share of all stages' time so far in which they waited."""
+        done = self.steps.states[: max(self.step, 1)]
+        idle = sum(state.taken_s * float((state.running < 0).mean()) for state in done)
+        return idle / done[-1].seconds
+
+
+@cache
+def passed(schedule: str, stages: int, micro_batches: int, nic_GBps: float) -> PassSteps:
+    """All steps of an iteration.
+
+    Parameters
+    ----------
+    schedule : str
+        Of `SCHEDULES`.
+    stages, micro_batches : int
+    nic_GBps : float
+        One NIC for each device, one direction.
+    """
+    order, virtual = SCHEDULES[schedule]
+    layers = stages * virtual
+    point = Point(PER_NODE, True, 1, stages, 1, 0, ORDER, schedule=order, interleave=virtual)
+    chain = bare_chain(
+        noded(stages, PER_NODE, nic_GBps),
+        ((FORWARD_S + BACKWARD_S) / virtual,) * layers,
+        (FORWARD_S / virtual,) * layers,
+        (0.0, *(MESSAGE,) * (layers - 1), 0.0),
+        micro_batches,
+    )
+    report = price(chain, Plan(point, tuple(range(layers + 1)), ("none",) * stages))
+    return pass_steps(chain, timeline(chain, report))
+
+
+def _chosen_passes(settings: Settings) -> PassSteps:
+    return passed(
+        str(settings["schedule"]),
+        int(settings["pp"]),
+        int(settings["m"]),
+        float(settings["nic"]),
+    )
+
+
+MAX_PASS_STEPS = 512
+"""Steps of the longest."""
+
+
+def _show_passes(settings: Settings) -> Reveal:
+    steps = _chosen_passes(settings)
+    walk = PassWalk(steps, int(settings["step"]), 1e9 * float(settings["nic"]))
+    schedule, stages, count = str(settings["schedule"]), int(settings["pp"]), int(settings["m"])
+    end = PassWalk(steps, len(steps.states), walk.nic_Bps)
+    report = steps.timeline.report
+    _, virtual = SCHEDULES[schedule]
+    crossings = 2 * (virtual * stages - 1) * count
+    return Reveal(
+        walk,
+        (_PASS_TEXTS[schedule],),
+        (
+            FormulaTable(
+                name="Bubble without communication",
+                symbols="(pp - 1) / (v m + pp - 1)",
+                numbers=f"({stages} - 1) / ({virtual} · {count} + {stages} - 1) = "
+                f"{percent((stages - 1) / (virtual * count + stages - 1))}; with it stages wait "
+                f"{percent(end.waited)}",
+                source="Narayanan et al. 2021 (SC), section 2.2",
+            ),
+            FormulaTable(
+                name="Messages of a rank's peers over NICs",
+                symbols="2 (v pp - 1) m",
+                numbers=f"2 ({virtual} · {stages} - 1) {count} = {crossings} of "
+                f"{bytes_in_words(MESSAGE)}",
+                source="forward and backward over every boundary",
+            ),
+            FormulaTable(
+                name="Iteration",
+                symbols="sum(t) + (m - 1) max(t)",
+                numbers=f"played back {humanise_seconds(steps.seconds)}; the price, in which every "
+                f"micro-batch waits for the slowest stage, {humanise_seconds(report.iteration_s)}",
+                source="method.md, Time; pp - 1 is divided by v where stages are interleaved",
+            ),
+        ),
+    )
+
+
+_PASS_TEXTS = {
+    "1F1B": "After its first micro-batches every stage runs one forward and one backward pass in "
+    "turn. It waits while the first micro-batch climbs and while the last one comes back.",
+    "interleaved": "Every stage holds two pieces of the model, so work reaches the last stage "
+    "sooner and the bubble is half; every micro-batch goes over the NICs about twice as often.",
+}
+
+
+def _asked_passes(given: Settings, schedule: str) -> PassSteps:
+    return passed(schedule, int(given["pp"]), int(given["m"]), float(given["nic_GBps"]))
+
+
+def _bubble(given: Settings, virtual: int) -> float:
+    pp, m = int(given["pp"]), int(given["m"])
+    return (pp - 1) / (virtual * m + pp - 1)
+
+
+PASSES = LessonFigure(
+    "passes",
+    (
+        Control("schedule", "Schedule", tuple(SCHEDULES), PLAYED[0], "In which order passes run."),
+        Control("pp", "Stages (pp)", STAGES, PLAYED[1], "A node of eight devices each: 2 to 8."),
+        Control("m", "Micro-batches (m)", MICRO_BATCHES, PLAYED[2], "Per iteration: 4 to 16."),
+        Control("nic", "NIC, GB/s", NICS, PLAYED[3], "One for each device: 25 to 200 GB/s."),
+        Control(
+            "step",
+            "Step",
+            tuple(range(MAX_PASS_STEPS + 1)),
+            0,
+            "From one end of a pass to the next.",
+            stepped=True,
+            last=lambda settings: len(_chosen_passes(settings).states) + 1,
+        ),
+    ),
+    _show_passes,
+    {
+        "pp": Given(PLAYED[1], 2, 8),
+        "m": Given(PLAYED[2], 2, 512),
+        "nic_GBps": Given(float(PLAYED[3]), 1, 1000),
+    },
+    {
+        "message": lambda given: bytes_in_words(MESSAGE),
+        "per_node": lambda given: PER_NODE,
+        "plain": lambda given: _asked_passes(given, "1F1B").seconds,
+        "interleaved": lambda given: _asked_passes(given, "interleaved").seconds,
+        "bubble": lambda given: _bubble(given, 1),
+        "half": lambda given: _bubble(given, 2),
+        "hop": lambda given: MESSAGE / (1e9 * float(given["nic_GBps"])),
+        "pass": lambda given: FORWARD_S,
+        "quick": lambda given: (
+            passed(
+                "interleaved", int(given["pp"]), int(given["m"]), 8 * float(given["nic_GBps"])
+            ).seconds
+        ),
+        "quick_plain": lambda given: (
+            passed("1F1B", int(given["pp"]), int(given["m"]), 8 * float(given["nic_GBps"])).seconds
         ),
     },
 )

@@ -21,8 +21,8 @@ from nest_core.planner.baselines import Baseline, evaluate_baselines, nest
 from nest_core.planner.baselines.cost_matrices import CostMatrices, cost_matrices
 from nest_core.report.explain import Equation, Mine, StageBinding, bindings, equations, price_pasted
 from nest_core.report.figures import Picture, level_figure, timeline_figure
+from nest_core.report.figures.levels import linkload_figure
 from nest_core.report.figures.levelwise import cost_matrices_figure, waterfall_figure
-from nest_core.report.figures.linkload import linkload_figure
 from nest_core.report.picture import Drawn, picture, untitled
 from nest_core.report.picture.matrix import Pointing, matrix_picture, pointing
 from nest_core.scenario import Scenario
