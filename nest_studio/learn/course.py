@@ -52,7 +52,7 @@ def course_foot(shown: Lesson) -> None:
 
 
 def _page(shown: Lesson) -> str:
-    """The lesson's file, or one that says why there is none."""
+    """Return the lesson's file, or one that says why there is none."""
     # Without a place: a file is asked for outside of the session, which would count as gone.
     job = submitted(work_page, shown.key, shown.text, urgent=False)
     try:

@@ -73,7 +73,7 @@ _STYLE = """
 
 
 def present_button() -> None:
-    """The way to the projector."""
+    """Show the way to the projector."""
     st.button("Present", on_click=_open, help="Question and figure alone, for a projector.")
 
 
@@ -83,7 +83,7 @@ def _open() -> None:
 
 
 def show_presented(shown: Lesson) -> None:
-    """A lesson alone on the screen."""
+    """Show a lesson alone on the screen."""
     st.html(_STYLE)
     brief = asked(shown)
     key = f"{shown.key}.show"
@@ -113,7 +113,7 @@ def show_presented(shown: Lesson) -> None:
 
 
 def _question(shown: Lesson, question: Question, *, opened: bool) -> None:
-    """The question, what hands are raised for, and how many were."""
+    """Show the question, what hands are raised for, and how many were."""
     st.html(_asked_html(question.text))
     counts: dict[str, int] = {}
     rows = []
@@ -152,7 +152,7 @@ def _hands(shown: Lesson, choice: str) -> int:
 
 
 def _asked_html(text: str) -> str:
-    """The question in large type; where it is long, what leads to it in the smaller one."""
+    """Return the question in large type; where it is long, what leads to it in the smaller one."""
     sentences = re.split(r"(?<=[.:?!]) ", text)
     lead, ask = ([], text) if len(text) <= _LONG else (sentences[:-1], sentences[-1])
     before = f'<div class="wall-text">{html.escape(" ".join(lead))}</div>' if lead else ""
@@ -169,7 +169,7 @@ def _option_html(key: str, text: str, share: float, *, right: bool, counted: boo
 
 
 def _before(shown: Lesson) -> None:
-    """What to know, and the fabric before anything moves."""
+    """Show what to know, and the fabric before anything moves."""
     st.html(f'<div class="wall-text">{html.escape(shown.lead)}</div>')
     if not shown.slow:
         first = {control.key: control.values[0] for control in shown.controls if control.stepped}
@@ -179,7 +179,7 @@ def _before(shown: Lesson) -> None:
 
 
 def _figure(shown: Lesson, following: str) -> Reveal | None:
-    """Controls and the figure."""
+    """Show controls and the figure."""
     with st.container(key="wall-controls"):
         settings = lesson_controls(shown, rows=True)
     reveal = found_by(shown, settings)
@@ -217,7 +217,7 @@ def _titles(title: str, subtitle: str, legend: tuple[tuple[str, str], ...] = ())
 
 
 def _told(question: Question, found: Reveal) -> None:
-    """The answer, and why."""
+    """Show the answer, and why."""
     st.html(
         f'<div class="wall-text"><b>{html.escape(question.answer)}</b> '
         f"{html.escape(found.texts[0] if found.texts else '')}</div>"
@@ -225,7 +225,7 @@ def _told(question: Question, found: Reveal) -> None:
 
 
 def _ways(shown: Lesson, *, opened: bool) -> None:
-    """What keys do, for a mouse."""
+    """Show what keys do, for a mouse."""
     with st.container(horizontal=True, key="wall-ways", gap="small"):
         st.button(
             "Ask again" if opened else "Reveal (Enter)",
@@ -238,7 +238,7 @@ def _ways(shown: Lesson, *, opened: bool) -> None:
 
 
 def on_key(shown: Lesson, name: str) -> None:
-    """What a key does: arrows reveal first, then step."""
+    """Answer a key: arrows reveal first, then step."""
     show = f"{shown.key}.show"
     opened = bool(st.session_state.get(show, False))
     every = lessons()
@@ -255,7 +255,7 @@ def on_key(shown: Lesson, name: str) -> None:
 
 
 def _step(shown: Lesson, name: str) -> None:
-    """A step on or back; back from the first one closes the reveal."""
+    """Step on or back; back from the first one closes the reveal."""
     control = stepped(shown)
     key = f"{shown.key}.{control.key}" if control else ""
     now: Any = st.session_state.get(key, control.standard if control else None)

@@ -78,7 +78,7 @@ _STYLE = """
 
 
 def learn_style() -> None:
-    """The page's own style."""
+    """Show the page's own style."""
     st.html(_STYLE)
 
 
@@ -102,7 +102,7 @@ def lesson_bar() -> Lesson:
 
 
 def show_lesson(shown: Lesson) -> None:
-    """A lesson from its question to its neighbours."""
+    """Show a lesson from its question to its neighbours."""
     every = lessons()
     number = every.index(shown) + 1
     facts(f"Lesson {number} of {len(every)}", kind="learn-step")
@@ -120,7 +120,7 @@ def show_lesson(shown: Lesson) -> None:
 
 
 def asked(shown: Lesson) -> Brief | None:
-    """The lesson's question and notes; None while they are computed elsewhere."""
+    """Return the lesson's question and notes; None while they are computed elsewhere."""
     if not shown.slow:
         return shown.brief()
     answer: Brief | None = panel(
@@ -130,7 +130,7 @@ def asked(shown: Lesson) -> Brief | None:
 
 
 def found_by(shown: Lesson, settings: Mapping[str, Value]) -> Reveal | None:
-    """What the lesson shows; None while it is computed elsewhere."""
+    """Return what the lesson shows; None while it is computed elsewhere."""
     if not shown.slow:
         return shown.reveal(settings)
     answer: Reveal | None = panel(
@@ -142,7 +142,7 @@ def found_by(shown: Lesson, settings: Mapping[str, Value]) -> Reveal | None:
 
 
 def _predict(shown: Lesson, question: Question) -> tuple[str | float | None, bool]:
-    """The question; what was predicted, and whether the answer may be seen."""
+    """Show the question; what was predicted, and whether the answer may be seen."""
     guess, show = f"{shown.key}.guess", f"{shown.key}.show"
     with st.container(border=True, key=f"ask-{shown.key}"):
         facts("Predict", kind="learn-step")
@@ -188,7 +188,7 @@ def _guess(question: Question, key: str) -> str | float | None:
 
 
 def _pin_output(found: Reveal) -> PinOutput:
-    """The first table below the texts, and the pictures."""
+    """Return the first table below the texts, and the pictures."""
     pictures = lesson_pictures(found.content)
     if not found.tables:
         return PinOutput("\n".join(found.texts), pictures=pictures)
@@ -235,7 +235,7 @@ def _pictures(shown: Lesson, found: Reveal) -> None:
 
 
 def drawing(shown: Lesson, drawn: LessonDrawing) -> None:
-    """A drawing below its finding, with a way to keep it."""
+    """Show a drawing below its finding, with a way to keep it."""
     st.html(
         f'<div class="nest-title">{html.escape(drawn.title)}</div>'
         f'<div class="nest-subtitle">{html.escape(drawn.subtitle)}</div>'
@@ -278,7 +278,7 @@ def lesson_controls(shown: Lesson, *, rows: bool = False) -> Mapping[str, Value]
 
 
 def stepped(shown: Lesson) -> Control | None:
-    """The control that arrows walk through: one that is made for it, else the first."""
+    """Return the control that arrows walk through: one that is made for it, else the first."""
     return next(
         (control for control in shown.controls if control.stepped), next(iter(shown.controls), None)
     )

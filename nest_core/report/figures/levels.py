@@ -259,7 +259,7 @@ def _levels_finding(every: Sequence[Candidate]) -> str:
 
 
 def tier_name(network: Network, level: int) -> str:
-    """The links whose traffic a level's pairs send first; a torus has one kind of link."""
+    """Return the links whose traffic a level's pairs send first; a torus has one kind of link."""
     return "links" if network.torus is not None else network.levels[level].name
 
 

@@ -157,22 +157,22 @@ class Picture:
         return "-".join(words)[:_NAME_LENGTH].strip("-.") or "figure"
 
     def rows(self) -> list[dict[str, Any]]:
-        """The data, or what the plot draws (`nest_core.report.figures.data`); equal columns."""
+        """Return the data, or what the plot draws (`figures.data`); columns are equal."""
         return self.table() if self.table else plot_rows(self.plot)
 
     def to_csv(self) -> str:
-        """The rows with a header."""
+        """Return the rows with a header."""
         rows = self.rows()
         return csv_text(list(rows[0]), (list(row.values()) for row in rows)) if rows else ""
 
     def drawn(self) -> go.Figure:
-        """The plot as whoever draws it gets it: names in it are text (`quoting.as_plot`)."""
+        """Return the plot as whoever draws it gets it: names in it are text (`quoting.as_plot`)."""
         plain = json.loads(self.plot.to_json())
         quoted = as_plot(plain)
         return self.plot if quoted == plain else go.Figure(quoted)
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
-        """What a notebook shows: the plot with its title, the reading help as text."""
+        """Return what a notebook shows: the plot with its title, the reading help as text."""
         figure = json.loads(self.titled().to_json())
         return {
             "application/vnd.plotly.v1+json": figure,
@@ -180,7 +180,7 @@ class Picture:
         }
 
     def titled(self) -> go.Figure:
-        """The plot with title, subtitle and legend inside, for notebooks and reports."""
+        """Return the plot with title, subtitle and legend inside, for notebooks and reports."""
         room = 90 if self.legend else 60
         figure = go.Figure(self.drawn())
         figure.update_layout(
@@ -302,18 +302,18 @@ def rows_axis(labels: Sequence[str]) -> dict[str, Any]:
 
 
 def hidden_axis() -> dict[str, Any]:
-    """An axis that is not drawn."""
+    """Return an axis that is not drawn."""
     return {"visible": False, "fixedrange": True}
 
 
 def empty(title: str, subtitle: str, height: int, margin: Margin) -> Picture:
-    """A picture of nothing: the title says why."""
+    """Return a picture of nothing: the title says why."""
     axes = {"xaxis": hidden_axis(), "yaxis": hidden_axis()}
     return Picture(title, subtitle, "", plot((), height, margin, **axes))
 
 
 def plain(name: str) -> str:
-    """A person's text without what plotly would take for a tag."""
+    """Return a person's text without what plotly would take for a tag."""
     return name.replace("&", "&amp;").replace("<", "&lt;")
 
 
@@ -331,7 +331,7 @@ def value_axis(title: str = "", **more: Any) -> dict[str, Any]:
 
 
 def ruler(height: float, colour: str = LIMIT, width: float = 1.5, **more: Any) -> dict[str, Any]:
-    """A line across the plot at a height of its vertical axis; ``more`` are plotly's own fields."""
+    """Return a line across the plot at a height; ``more`` are plotly's own fields."""
     return {
         "type": "line",
         "xref": "paper",
@@ -350,13 +350,13 @@ def note(text: str, x: float, y: float, **more: Any) -> dict[str, Any]:
 
 
 def axis_names(number: int) -> tuple[str, str]:
-    """Plotly's names of the axes of the part with a number, from 0."""
+    """Return plotly's names of the axes of the part with a number, from 0."""
     suffix = "" if number == 0 else str(number + 1)
     return f"x{suffix}", f"y{suffix}"
 
 
 def shade(low: Sequence[int], high: Sequence[int], share: float) -> str:
-    """The colour at a share of the way from one to another, each red, green and blue."""
+    """Return the colour at a share of the way from one to another, each red, green and blue."""
     mixed = (round(a + share * (b - a)) for a, b in zip(low, high, strict=True))
     return "rgb({}, {}, {})".format(*mixed)
 
@@ -372,7 +372,7 @@ def stepped_scale(colours: Sequence[str]) -> list[tuple[float, str]]:
 
 
 def class_bar(positions: Iterable[float], labels: list[str]) -> dict[str, Any]:
-    """A flat colour bar below a map of classes, with the classes' names on it."""
+    """Return a flat colour bar below a map of classes, with the classes' names on it."""
     return {
         "orientation": "h",
         "tickvals": list(positions),
@@ -394,7 +394,7 @@ _WIDE = 70
 
 
 def shortened(reason: str) -> str:
-    """What a reason says before its first colon, cut between words after 48 characters.
+    """Return what a reason says before its first colon, cut between words after 48 characters.
 
     Examples
     --------
@@ -405,7 +405,7 @@ def shortened(reason: str) -> str:
 
 
 def wrapped(reason: str) -> str:
-    """A reason in lines of 70 characters at most, as plotly breaks them.
+    """Return a reason in lines of 70 characters at most, as plotly breaks them.
 
     Examples
     --------

@@ -65,7 +65,7 @@ def to_svg(drawn: Drawn, theme: Literal["", "light", "dark"] = "") -> str:
 
 
 def _alike(mark: Mark) -> tuple[object, ...]:
-    """What marks of one group share."""
+    """Return what marks of one group share."""
     of = mark.stands[0][0] if isinstance(mark, Line | Band) and mark.stands else ""
     if isinstance(mark, Line):
         return (Line, mark.look, of, round(mark.width, 2), round(mark.opacity, 2))
@@ -192,7 +192,7 @@ _DARK = {
 
 
 def _stage(number: int, ramp: tuple[tuple[int, int, int], ...]) -> str:
-    """A colour of the ramp, dark to light."""
+    """Return a colour of the ramp, dark to light."""
     place = number / (STAGE_STEPS - 1) * (len(ramp) - 1)
     low = min(int(place), len(ramp) - 2)
     mixed = (

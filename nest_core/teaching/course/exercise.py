@@ -103,7 +103,7 @@ def _given(key: str, exercise: Exercise, seed: int) -> Iterator[dict[str, Value]
 
 
 def mark(lesson: Lesson, seed: int, text: str, name: str) -> tuple[Mark, ...]:
-    """Marks of answers, row by row.
+    """Return marks of answers, row by row.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ _ACTS = re.compile(r"[\\~=#{}:]")
 
 
 def gift(lesson: Lesson, seed: int, sheets: Sequence[Asked]) -> str:
-    """A file for Moodle's question bank: one category, one question per student.
+    """Return a file for Moodle's question bank: one category, one question per student.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ def markdown(lesson: Lesson, seed: int, sheets: Sequence[Asked]) -> str:
 
 
 def _question(asked: Asked) -> str:
-    """The question, with the unit where it does not say it."""
+    """Return the question, with the unit where it does not say it."""
     if not asked.unit or asked.unit in asked.text:
         return asked.text
     return f"{asked.text} (in {asked.unit})"

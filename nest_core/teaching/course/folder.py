@@ -124,7 +124,7 @@ def _read(folder: Path, stamps: tuple[tuple[str, int, int], ...]) -> Offered:
 
 
 def own_lesson(path: Path) -> Lesson:
-    """The lesson of a file that a person named.
+    """Return the lesson of a file that a person named.
 
     Raises
     ------
@@ -144,7 +144,7 @@ def own_lesson(path: Path) -> Lesson:
 def find_lesson(
     name: str, folder: Path | None, environment: Mapping[str, str] = os.environ
 ) -> Lesson:
-    """A lesson by its key, or by a path where ``folder`` says where paths start."""
+    """Return a lesson by its key, or by a path where ``folder`` says where paths start."""
     index = offered(environment)
     for lesson in index.lessons:
         if lesson.key == name:
@@ -167,7 +167,7 @@ _named = among(FIGURES)
 
 
 def find_figure(file: LessonFile) -> LessonFigure:
-    """The figure of a file: one of the studio's, or what a pin computes.
+    """Return the figure of a file: one of the studio's, or what a pin computes.
 
     Raises
     ------
@@ -218,7 +218,7 @@ def _figure(kind: str, file: LessonFile) -> LessonFigure:
 
 
 def _result(kind: str, inputs: Mapping[str, Any]) -> Answer | StudyResult[Any]:
-    """What a pin of this kind computes."""
+    """Return what a pin of this kind computes."""
     if kind == "comparison":
         entries = [
             (entry["name"], Scenario(entry["document"], entry["overrides"]))
@@ -246,7 +246,7 @@ def _start(values: list[Value] | None, start: Value | None, where: str) -> Value
 
 
 def _row(result: Answer | StudyResult[Any]) -> Mapping[str, Value]:
-    """The figures of the first row, by their names."""
+    """Return the figures of the first row, by their names."""
     first = result.rows()[0]
     return {name: value for name, value in first.items() if isinstance(value, int | float | str)}
 
@@ -370,7 +370,7 @@ def work_brief(key: str, text: str, *, progress: Progress, stop: Callable[[], bo
 def work_reveal(
     key: str, text: str, settings: Settings, *, progress: Progress, stop: Callable[[], bool]
 ) -> Reveal:
-    """What a lesson shows under settings.
+    """Return what a lesson shows under settings.
 
     Parameters
     ----------
@@ -384,7 +384,7 @@ def work_reveal(
 
 
 def work_page(key: str, text: str, *, progress: Progress, stop: Callable[[], bool]) -> Page:
-    """A lesson as one HTML file.
+    """Return a lesson as one HTML file.
 
     Parameters
     ----------

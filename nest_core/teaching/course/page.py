@@ -67,7 +67,7 @@ def _place(parts: Parts, part: Any) -> int:
 
 
 def lesson_page(lesson: Lesson) -> Page:
-    """The file of a lesson.
+    """Return the file of a lesson.
 
     Raises
     ------
@@ -136,7 +136,7 @@ def _document(lesson: Lesson, question: Question) -> dict[str, Any]:
 
 
 def _narrowed(lesson: Lesson) -> tuple[Control, ...]:
-    """The controls with the values that the file holds."""
+    """Return the controls with the values that the file holds."""
     return tuple(
         replace(
             control,
@@ -168,7 +168,7 @@ def _all_settings(lesson: Lesson, shown: tuple[Control, ...]) -> list[dict[str, 
 
 
 def _parts(reveal: Reveal, kept: Parts) -> list[dict[str, Any]]:
-    """A drawing, and pictures; a drawing's marks are kept one by one, as states share most."""
+    """Return a drawing, its marks held one by one as states share most, and pictures."""
     drawn = lesson_drawing(reveal.content, DRAWING_PX, wall=False)
     pictures = [_picture(picture) for picture in lesson_pictures(reveal.content)]
     if drawn is None:

@@ -73,7 +73,7 @@ _HOLDERS = {
 
 
 def lesson_pictures(found: object) -> tuple[Picture, ...]:
-    """The figures of a lesson's `Reveal.content`, side by side or one above the other.
+    """Return the figures of a lesson's `Reveal.content`, side by side or one above the other.
 
     What a pin computed is pictures already.
     """
@@ -84,7 +84,7 @@ def lesson_pictures(found: object) -> tuple[Picture, ...]:
 
 
 def lesson_drawing(found: object, width: float, *, wall: bool) -> LessonDrawing | None:
-    """What lessons that walk through a fabric draw, some only on a wall; None for others.
+    """Return what lessons that walk through a fabric draw, some only on a wall; None for others.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def lesson_drawing(found: object, width: float, *, wall: bool) -> LessonDrawing 
 
 
 def projected(shown: Picture, height: float) -> Picture:
-    """The same picture for a wall: text of 16 pixels and more, no higher than there is room."""
+    """Return the picture for a wall: text of 16 pixels and more, no higher than there is room."""
     document = shown.plot.to_plotly_json()
     layout = _grown(document["layout"], PROJECTOR)
     layout["height"] = round(min(height, PROJECTOR * document["layout"]["height"]))
@@ -116,7 +116,7 @@ def projected(shown: Picture, height: float) -> Picture:
 
 
 def _grown(part: Any, factor: float) -> Any:
-    """A trace's or layout's lengths in pixels multiplied; positions on axes are none."""
+    """Return a trace's or layout's lengths in pixels multiplied; positions on axes are none."""
     if isinstance(part, list | tuple):
         return [_grown(item, factor) for item in part]
     if not isinstance(part, dict):
@@ -199,7 +199,7 @@ _LOOKS = (
 
 
 def leads_picture(found: Leads) -> Picture:
-    """Grouped bars: planners, and in each group the readings."""
+    """Draw grouped bars: planners, and in each group the readings."""
     traces = [_lead_bars(found, place) for place in range(len(READINGS))]
     ratios = [ratio for row in found.leads.values() for ratio in row if ratio is not None]
     label = note("equally fast", 1, 1, xref="paper", xshift=6, xanchor="left", font=_LIMITED)

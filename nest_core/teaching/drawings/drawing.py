@@ -65,7 +65,7 @@ class LessonDrawing:
 
 
 def number(value: float) -> str:
-    """A length with up to two decimals.
+    """Return a length with up to two decimals.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def number(value: float) -> str:
 
 
 def load_colour(load: float) -> str:
-    """The colour of a link that sends so large a share of the time."""
+    """Return the colour of a link that sends so large a share of the time."""
     return _LINE if load <= 0 else PALE if load < 0.5 else MOVES
 
 
@@ -119,11 +119,11 @@ class Pen:
         )
 
     def panel(self, x: float, y: float, width: float, height: float) -> None:
-        """What holds devices: a node."""
+        """Draw what holds devices: a node."""
         self.rect(x, y, width, height, _PANEL, line=_LINE, radius=4)
 
     def switch(self, x: float, y: float, width: float, height: float, name: str) -> None:
-        """A switch with its name."""
+        """Draw a switch with its name."""
         self.rect(x, y, width, height, _SWITCH, radius=2)
         self.text(x + width / 2, y + height / 2 + 0.35 * self.text_px, name, bold=True, on=True)
 
@@ -132,7 +132,7 @@ class Pen:
         self.rect(x, y, width, height, "var(--bg, Canvas)")
 
     def frame(self, x: float, y: float, width: float, height: float, told: str = "") -> None:
-        """The outline of a device."""
+        """Draw the outline of a device."""
         self.rect(x, y, width, height, _PANEL, line=_LINE, told=told)
 
     def track(self, x: float, y: float, width: float, height: float) -> None:
@@ -169,7 +169,7 @@ class Pen:
         self._put("path", told, d=d, fill=fill, stroke=line, stroke_width=width if line else "")
 
     def head(self, x: float, y: float, *, up: bool, colour: str, size: float) -> None:
-        """The head of an arrow whose tip is at a place."""
+        """Draw the head of an arrow whose tip is at a place."""
         back = y + size * 1.6 if up else y - size * 1.6
         self.path(
             f"M{number(x)} {number(y)}L{number(x - size)} {number(back)}"

@@ -119,7 +119,7 @@ def _counts(walk: PassWalk, stage: int) -> tuple[int, int]:
 
 
 def _timeline(pen: Pen, walk: PassWalk, top: float, width: float) -> float:
-    """A row per stage, with its passes; those to come are pale."""
+    """Draw a row per stage with its passes, those to come pale, and return where all ends."""
     played = walk.steps.timeline
     total, room = played.seconds, width - _GUTTER
     now = walk.steps.states[walk.step - 1].seconds if walk.step else 0.0

@@ -189,7 +189,7 @@ def _nics(pen: Pen, walk: Walk, racks: Racks) -> None:
 
 
 def _nic_words(pen: Pen, racks: Racks, place: tuple[int, bool], size: str) -> None:
-    """What has gone over it, beside its line; idle lines pass beneath the words."""
+    """Draw what has gone over it, beside its line; idle lines pass beneath the words."""
     device, out = place
     x, leaf = racks.nic(device, out=out)[0], racks.leaf[1] + racks.leaf[3]
     side = -1 if out else 1
@@ -245,7 +245,7 @@ def _band(
     colour: str,
     told: str,
 ) -> None:
-    """A link between neighbours as wide as its capacity, with a chevron."""
+    """Draw a link between neighbours as wide as its capacity, with a chevron."""
     (x, y), (to_x, to_y) = (racks.place(device) for device in ends)
     width, height = racks.box
     if y == to_y:
@@ -285,7 +285,7 @@ def _bracket(pen: Pen, racks: Racks, source: int, target: int, told: str) -> Non
 
 
 def _times(pen: Pen, walk: Walk, top: float, width: float) -> float:
-    """A row per kind of link, with the steps in which it sends; returns where all ends."""
+    """Draw a row per kind of link with the steps in which it sends; return where all ends."""
     states = walk.steps.states
     total = walk.steps.seconds
     room = width - _GUTTER
@@ -345,7 +345,7 @@ def _clock(pen: Pen, walk: Walk, top: float, end: float, width: float) -> float:
 
 
 def _half(walk: Walk) -> int:
-    """Steps after which every part is added up somewhere; 0 where there is no such turn."""
+    """Return steps after which every part is added up somewhere; 0 where there is no such turn."""
     count = len(walk.steps.states)
     rings = walk.steps.op == "all_reduce" and walk.steps.algorithm != "double_binary_tree"
     return math.ceil(count / 2) if rings else 0

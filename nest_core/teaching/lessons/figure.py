@@ -93,7 +93,7 @@ class Given:
     values: tuple[str, ...] = ()
 
     def check(self, name: str, value: Value) -> Value:
-        """The value; InputError where it is none of these."""
+        """Return the value; InputError where it is none of these."""
         if isinstance(self.standard, str):
             check_offered(name, "must be one of its values", value, self.values)
             return value
@@ -154,7 +154,7 @@ class LessonFigure:
         }
 
     def number(self, name: str, given: Settings, where: str = "words") -> Value:
-        """What a name stands for; InputError for one that the figure lacks."""
+        """Return what a name stands for; InputError for one that the figure lacks."""
         if name in self.given:
             return given[name]
         if name in self.numbers:
@@ -213,7 +213,7 @@ def problem(
     imbalance: float = 1.0,
     overlap: bool = True,
 ) -> Problem:
-    """A model on H100 with 80 GiB, bf16 and Adam.
+    """Return a model on H100 with 80 GiB, bf16 and Adam.
 
     Parameters
     ----------

@@ -67,7 +67,7 @@ def among(figures: Mapping[str, LessonFigure]) -> Finder:
 
 
 def read_lesson(text: str, key: str, find: Finder, *, own: bool = True) -> Lesson:
-    """The lesson of a file's text.
+    """Return the lesson of a file's text.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ def _numeric(figure: LessonFigure, name: str, given: Settings, where: str) -> fl
 
 
 def _controls(asked: list[ControlTable] | None, figure: LessonFigure) -> tuple[Control, ...]:
-    """The figure's controls, or those that a file names, with what it says of them."""
+    """Return the figure's controls, or those that a file names, with what it says of them."""
     if asked is None:
         return figure.controls
     by_key = {control.key: control for control in figure.controls}

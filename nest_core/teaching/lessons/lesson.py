@@ -81,11 +81,11 @@ class Control:
     last: Callable[[Settings], int] | None = None
 
     def offered(self, settings: Settings) -> tuple[Value, ...]:
-        """What it can be beside other settings."""
+        """Return what it can be beside other settings."""
         return self.values if self.last is None else self.values[: self.last(settings)]
 
     def name(self, value: Value) -> str:
-        """A value as people read it."""
+        """Return a value as people read it."""
         return self.names[self.values.index(value)] if self.names else str(value)
 
 
@@ -99,7 +99,7 @@ class Question(QuestionTable):
         return abs(prediction - self.right) <= self.tolerance * abs(self.right)
 
     def told(self, prediction: str | float) -> str:
-        """A prediction as people read it."""
+        """Return a prediction as people read it."""
         if isinstance(prediction, str):
             return self.choices[prediction]
         return f"{prediction:g} {self.unit}".rstrip()
@@ -249,7 +249,7 @@ class Lesson:
         return {control.key: control.standard for control in self.controls}
 
     def reveal(self, settings: Settings) -> Reveal:
-        """What is shown under settings; controls that are left out stand where they start.
+        """Return what is shown under settings; controls that are left out stand where they start.
 
         Raises
         ------

@@ -114,7 +114,7 @@ def levels_between(mapping: str) -> tuple[int, ...]:
 
 @cache
 def cells(mapping: str, objective: str) -> tuple[LevelCell, ...]:
-    """The table, in the order in which it is filled: last stage first, its last layers first.
+    """Return the table in the order in which it is filled: last stage first, last layers first.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def _ends(stage: int, first: int) -> list[int]:
 
 
 def chosen_cuts(mapping: str, objective: str) -> tuple[int, ...]:
-    """The cuts that the full table leads to, read from the first stage on."""
+    """Return the cuts that the full table leads to, read from the first stage on."""
     table = {(cell.stage, cell.first, cell.level): cell for cell in cells(mapping, objective)}
     between = (None, *levels_between(mapping))
     cuts = [0]
@@ -158,7 +158,7 @@ def chosen_cuts(mapping: str, objective: str) -> tuple[int, ...]:
 
 
 def priced(mapping: str, cuts: tuple[int, ...]) -> Report:
-    """The plan with these cuts, priced by the one judge of every plan."""
+    """Return the plan with these cuts, priced by the one judge of every plan."""
     point = Point(1, False, 1, len(cuts) - 1, 1, 0, ORDER, device_order=_order(mapping))
     chain = bare_chain(network(), SECONDS, (0.0,) * LAYERS, UNITS, MICRO_BATCHES)
     return price(chain, Plan(point, cuts, ("none",) * point.pp))

@@ -101,7 +101,7 @@ def _computed(instance: Instance, order: StageOrder) -> dict[str, float | None]:
 
 
 def _sizes(instance: Instance) -> tuple[float, float]:
-    """The largest transfer of NEST's plan in seconds, and the longest layer in milliseconds."""
+    """Return the largest transfer of NEST's plan, seconds, and the longest layer, milliseconds."""
     solution = solve(instance)
     layers = next(width for width in instance.widths if width.width == solution.tensor_parallel)
     longest = max(map(sum, zip(layers.forward, layers.backward, strict=True)))
@@ -145,7 +145,7 @@ def _show(settings: Settings) -> Reveal:
 
 
 def _moved(found: Leads) -> str:
-    """What the right order makes of the leads."""
+    """Return what the right order makes of the leads."""
     changes = []
     for planner, (_, published, right, _) in found.leads.items():
         if published is not None and right is not None and abs(published / right - 1) > 0.005:
@@ -209,7 +209,7 @@ def _transfer_s(given: Settings) -> float:
 
 
 def _factor(given: Settings) -> float:
-    """The truth over what is said where seconds are added to milliseconds."""
+    """Return the truth over what is said where seconds are added to milliseconds."""
     compute, transfer = float(given["compute_ms"]), _transfer_s(given)
     return (compute + _PER_SECOND * transfer) / (compute + transfer)
 

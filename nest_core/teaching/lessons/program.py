@@ -104,7 +104,7 @@ def network() -> Network:
 
 @cache
 def chain() -> Problem:
-    """The layers on these devices."""
+    """Return the layers on these devices."""
     return bare_chain(network(), SECONDS, (0.0,) * LAYERS, UNITS, MICRO_BATCHES)
 
 
@@ -127,7 +127,7 @@ def hop_seconds() -> tuple[float, ...]:
 
 @cache
 def states() -> tuple[State, ...]:
-    """The table in the order in which it is filled: fewest stages first, last layers first.
+    """Return the table in the order in which it is filled: fewest stages first, last layers first.
 
     Of states that differ in their devices alone, the one with the fewest is kept.
     """
@@ -182,7 +182,7 @@ def _ways(
 
 
 def path(state: State) -> tuple[State, ...]:
-    """A state and those that it goes on with, down to the last stage."""
+    """Return a state and those that it goes on with, down to the last stage."""
     states_on_path = [state]
     while (best := states_on_path[-1].best).after is not None:
         stages, level = best.after
@@ -202,7 +202,7 @@ def iteration(state: State) -> float:
 
 
 def chosen() -> State:
-    """The state with the shortest iteration, the fewest stages among equals."""
+    """Return the state with the shortest iteration, the fewest stages among equals."""
     return min((state for state in states() if state.level is None), key=iteration)
 
 
@@ -333,7 +333,7 @@ def _objective() -> Table:
 
 
 def _packed() -> float:
-    """The best of as many stages as chosen, with no device idle between them."""
+    """Return the best of as many stages as chosen, with no device idle between them."""
     count, between = chosen().stages, places().level.tolist()
     every = [
         max(
@@ -352,7 +352,7 @@ def _packed() -> float:
 
 
 def _objective_of(given: Settings) -> float:
-    """An iteration by the paper's objective, of three stages."""
+    """Return an iteration by the paper's objective, of three stages."""
     times = [float(given[name]) for name in ("t1", "t2", "t3")]
     return (int(given["micro_batches"]) + len(times) - 1) * max(times)
 

@@ -52,7 +52,7 @@ def scale(unit: str) -> float:
 
 
 def readings(text: str, unit: str, where: str = "answer") -> tuple[float, ...]:
-    """What an answer can mean, in ``unit``; the usual reading first.
+    """Return what an answer can mean, in ``unit``; the usual reading first.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def readings(text: str, unit: str, where: str = "answer") -> tuple[float, ...]:
 
 
 def _numbers(text: str) -> tuple[float, ...]:
-    """A number's readings: the last mark of two kinds is the decimal one."""
+    """Return a number's readings: the last mark of two kinds is the decimal one."""
     plain = text.replace("'", "").replace("\u2019", "")
     marks = re.findall(r"[.,]", plain)
     if len(set(marks)) == 2:
@@ -140,7 +140,7 @@ def names_in(text: str) -> tuple[str, ...]:
 
 
 def fill(text: str, number: Callable[[str], Value], where: str = "words") -> str:
-    """A text with its numbers.
+    """Return a text with its numbers.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def fill(text: str, number: Callable[[str], Value], where: str = "words") -> str
 
 
 def told(value: Value, form: str | None = None, where: str = "words") -> str:
-    """A value as people read it.
+    """Return a value as people read it.
 
     Examples
     --------
