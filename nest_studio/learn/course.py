@@ -51,10 +51,10 @@ def course_foot(shown: Lesson) -> None:
     )
 
 
-def _page(shown: Lesson) -> str:
+def _page(lesson: Lesson) -> str:
     """Return the lesson's file, or one that says why there is none."""
     # Without a place: a file is asked for outside of the session, which would count as gone.
-    job = submitted(work_page, shown.key, shown.text, urgent=False)
+    job = submitted(work_page, lesson.key, lesson.text, urgent=False)
     try:
         page: str = job.result(PATIENCE_S).text
     except InputError as error:

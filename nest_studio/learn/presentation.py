@@ -82,37 +82,37 @@ def _open() -> None:
     st.query_params[PRESENT] = "on"
 
 
-def show_presented(shown: Lesson) -> None:
+def show_presented(lesson: Lesson) -> None:
     """Show a lesson alone on the screen."""
     st.html(_STYLE)
-    brief = asked(shown)
-    key = f"{shown.key}.show"
+    brief = asked(lesson)
+    key = f"{lesson.key}.show"
     with st.container(key="unseen-show"):
         opened = st.toggle("Show me", key=key, bind=ADDRESS)
     if brief is None:
         return
     question_place, figure_place = st.columns([496, 648], gap="large")
     with question_place.container(key="wall-question"):
-        _question(shown, brief.question, opened=opened)
+        _question(lesson, brief.question, opened=opened)
     with figure_place.container(key="wall-figure"):
         if opened:
-            reveal = _figure(shown, brief.notes.discuss[0])
+            reveal = _figure(lesson, brief.notes.discuss[0])
         else:
             reveal = None
-            _before(shown)
+            _before(lesson)
     if reveal is not None:
         with question_place:
             _told(brief.question, reveal)
-    _ways(shown, opened=opened)
+    _ways(lesson, opened=opened)
     listen(
         {**KEYS, "Enter": "show", "Escape": "leave", "n": "following", "p": "previous"},
-        lambda name: on_key(shown, name),
-        [f"{shown.key}.show", *(f"{shown.key}.{control.key}" for control in shown.controls)],
+        lambda name: on_key(lesson, name),
+        [f"{lesson.key}.show", *(f"{lesson.key}.{control.key}" for control in lesson.controls)],
         key="wall-keys",
     )
 
 
-def _question(shown: Lesson, question: Question, *, opened: bool) -> None:
+def _question(lesson: Lesson, question: Question, *, opened: bool) -> None:
     """Show the question, what hands are raised for, and how many were."""
     st.html(_asked_html(question.text))
     counts: dict[str, int] = {}
@@ -120,7 +120,7 @@ def _question(shown: Lesson, question: Question, *, opened: bool) -> None:
     for key, text in question.hands.items():
         with st.container(horizontal=True, key=f"hand-{key}", vertical_alignment="center"):
             rows.append((key, text, st.empty()))
-            counts[key] = _hands(shown, key)
+            counts[key] = _hands(lesson, key)
     most, total = max(counts.values(), default=0), sum(counts.values())
     for key, text, place in rows:
         share = counts[key] / most if most and opened else 0.0
@@ -134,8 +134,8 @@ def _question(shown: Lesson, question: Question, *, opened: bool) -> None:
     )
 
 
-def _hands(shown: Lesson, choice: str) -> int:
-    key = f"{shown.key}.hands.{choice}"
+def _hands(lesson: Lesson, choice: str) -> int:
+    key = f"{lesson.key}.hands.{choice}"
     settle(key, Number(0, _MOST_HANDS))
     return int(
         st.number_input(
@@ -168,21 +168,21 @@ def _option_html(key: str, text: str, share: float, *, right: bool, counted: boo
     )
 
 
-def _before(shown: Lesson) -> None:
+def _before(lesson: Lesson) -> None:
     """Show what to know, and the fabric before anything moves."""
-    st.html(f'<div class="wall-text">{html.escape(shown.lead)}</div>')
-    if not shown.slow:
-        first = {control.key: control.values[0] for control in shown.controls if control.stepped}
-        drawn = lesson_drawing(shown.reveal(first).content, _FIGURE_PX, wall=True)
+    st.html(f'<div class="wall-text">{html.escape(lesson.lead)}</div>')
+    if not lesson.slow:
+        first = {control.key: control.values[0] for control in lesson.controls if control.stepped}
+        drawn = lesson_drawing(lesson.reveal(first).content, _FIGURE_PX, wall=True)
         if drawn is not None:
             show_svg(drawn.svg, key="wall-drawing")
 
 
-def _figure(shown: Lesson, following: str) -> Reveal | None:
+def _figure(lesson: Lesson, following: str) -> Reveal | None:
     """Show controls and the figure."""
     with st.container(key="wall-controls"):
-        settings = lesson_controls(shown, rows=True)
-    reveal = found_by(shown, settings)
+        settings = lesson_controls(lesson, rows=True)
+    reveal = found_by(lesson, settings)
     if reveal is None:
         return None
     drawn = lesson_drawing(reveal.content, _FIGURE_PX, wall=True)
@@ -198,7 +198,7 @@ def _figure(shown: Lesson, following: str) -> Reveal | None:
         wide = projected(picture, room * picture.plot.layout.height / natural)
         st.plotly_chart(
             wide.drawn(),
-            key=f"wall-{shown.key}-{number}",
+            key=f"wall-{lesson.key}-{number}",
             config={"displayModeBar": False},
             alt=f"{picture.title}. {picture.subtitle}.",
         )
@@ -216,15 +216,15 @@ def _titles(title: str, subtitle: str, legend: tuple[tuple[str, str], ...] = ())
     st.html(f'<div class="wall-title">{html.escape(title)}</div>{below}')
 
 
-def _told(question: Question, found: Reveal) -> None:
+def _told(question: Question, reveal: Reveal) -> None:
     """Show the answer, and why."""
     st.html(
         f'<div class="wall-text"><b>{html.escape(question.answer)}</b> '
-        f"{html.escape(found.texts[0] if found.texts else '')}</div>"
+        f"{html.escape(reveal.texts[0] if reveal.texts else '')}</div>"
     )
 
 
-def _ways(shown: Lesson, *, opened: bool) -> None:
+def _ways(lesson: Lesson, *, opened: bool) -> None:
     """Show what keys do, for a mouse."""
     with st.container(horizontal=True, key="wall-ways", gap="small"):
         st.button(
@@ -232,17 +232,17 @@ def _ways(shown: Lesson, *, opened: bool) -> None:
             key="wall-show",
             type="tertiary",
             on_click=hold,
-            args=(f"{shown.key}.show", not opened),
+            args=(f"{lesson.key}.show", not opened),
         )
         st.button("Leave (Esc)", key="wall-leave", type="tertiary", on_click=present, args=(False,))
 
 
-def on_key(shown: Lesson, name: str) -> None:
+def on_key(lesson: Lesson, name: str) -> None:
     """Answer a key: arrows reveal first, then step."""
-    show = f"{shown.key}.show"
+    show = f"{lesson.key}.show"
     opened = bool(st.session_state.get(show, False))
     every = lessons()
-    place = every.index(shown) + {"following": 1, "previous": -1}.get(name, 0)
+    place = every.index(lesson) + {"following": 1, "previous": -1}.get(name, 0)
     if name == "leave":
         present(False)
     elif name in ("following", "previous"):
@@ -251,15 +251,15 @@ def on_key(shown: Lesson, name: str) -> None:
     elif name == "show" or (name == "next" and not opened):
         st.session_state[show] = True
     elif opened:
-        _step(shown, name)
+        _step(lesson, name)
 
 
-def _step(shown: Lesson, name: str) -> None:
+def _step(lesson: Lesson, name: str) -> None:
     """Step on or back; back from the first one closes the reveal."""
-    control = stepped(shown)
-    key = f"{shown.key}.{control.key}" if control else ""
+    control = stepped(lesson)
+    key = f"{lesson.key}.{control.key}" if control else ""
     now: Any = st.session_state.get(key, control.standard if control else None)
     if name == "back" and control is not None and now == control.values[0]:
-        st.session_state[f"{shown.key}.show"] = False
+        st.session_state[f"{lesson.key}.show"] = False
     else:
-        pressed(shown, name)
+        pressed(lesson, name)

@@ -101,55 +101,57 @@ def lesson_bar() -> Lesson:
     return by_key[chosen]
 
 
-def show_lesson(shown: Lesson) -> None:
+def show_lesson(lesson: Lesson) -> None:
     """Show a lesson from its question to its neighbours."""
     every = lessons()
-    number = every.index(shown) + 1
+    number = every.index(lesson) + 1
     facts(f"Lesson {number} of {len(every)}", kind="learn-step")
-    facts(shown.title, kind="nest-scenario")
-    facts(shown.lead, kind="learn-lead")
+    facts(lesson.title, kind="nest-scenario")
+    facts(lesson.lead, kind="learn-lead")
     with told():
-        brief = asked(shown)
+        brief = asked(lesson)
         if brief is not None:
-            prediction, open_now = _predict(shown, brief.question)
+            prediction, open_now = _predict(lesson, brief.question)
             if open_now:
-                _reveal(shown, brief.question, prediction)
-            _teacher(shown, brief)
+                _reveal(lesson, brief.question, prediction)
+            _teacher(lesson, brief)
     _neighbours(every, number)
-    course_foot(shown)
+    course_foot(lesson)
 
 
-def asked(shown: Lesson) -> Brief | None:
+def asked(lesson: Lesson) -> Brief | None:
     """Return the lesson's question and notes; None while they are computed elsewhere."""
-    if not shown.slow:
-        return shown.brief()
+    if not lesson.slow:
+        return lesson.brief()
     answer: Brief | None = panel(
-        submitted(work_brief, shown.key, shown.text, place="lesson"), "Question", key="lesson-brief"
+        submitted(work_brief, lesson.key, lesson.text, place="lesson"),
+        "Question",
+        key="lesson-brief",
     )
     return answer
 
 
-def found_by(shown: Lesson, settings: Mapping[str, Value]) -> Reveal | None:
+def found_by(lesson: Lesson, settings: Mapping[str, Value]) -> Reveal | None:
     """Return what the lesson shows; None while it is computed elsewhere."""
-    if not shown.slow:
-        return shown.reveal(settings)
+    if not lesson.slow:
+        return lesson.reveal(settings)
     answer: Reveal | None = panel(
-        submitted(work_reveal, shown.key, shown.text, dict(settings), place="lesson"),
+        submitted(work_reveal, lesson.key, lesson.text, dict(settings), place="lesson"),
         "Planning",
         key="lesson-reveal",
     )
     return answer
 
 
-def _predict(shown: Lesson, question: Question) -> tuple[str | float | None, bool]:
+def _predict(lesson: Lesson, question: Question) -> tuple[str | float | None, bool]:
     """Show the question; what was predicted, and whether the answer may be seen."""
-    guess, show = f"{shown.key}.guess", f"{shown.key}.show"
-    with st.container(border=True, key=f"ask-{shown.key}"):
+    guess, show = f"{lesson.key}.guess", f"{lesson.key}.show"
+    with st.container(border=True, key=f"ask-{lesson.key}"):
         facts("Predict", kind="learn-step")
         facts(question.text, kind="learn-question")
         prediction = _guess(question, guess)
         if prediction is not None:
-            st.button("Ask again", key=f"{shown.key}.again", on_click=_forget, args=(guess, show))
+            st.button("Ask again", key=f"{lesson.key}.again", on_click=_forget, args=(guess, show))
             return prediction, True
         opened = st.toggle(
             "Show me", key=show, bind=ADDRESS, help="Opens the reveal without a prediction."
@@ -187,12 +189,12 @@ def _guess(question: Question, key: str) -> str | float | None:
     return picked
 
 
-def _pin_output(found: Reveal) -> PinOutput:
+def _pin_output(reveal: Reveal) -> PinOutput:
     """Return the first table below the texts, and the pictures."""
-    pictures = lesson_pictures(found.content)
-    if not found.tables:
-        return PinOutput("\n".join(found.texts), pictures=pictures)
-    return table_output(found.tables[0], pictures)
+    pictures = lesson_pictures(reveal.content)
+    if not reveal.tables:
+        return PinOutput("\n".join(reveal.texts), pictures=pictures)
+    return table_output(reveal.tables[0], pictures)
 
 
 def _forget(guess: str, show: str) -> None:
@@ -200,94 +202,95 @@ def _forget(guess: str, show: str) -> None:
     st.session_state[show] = False
 
 
-def _reveal(shown: Lesson, question: Question, prediction: str | float | None) -> None:
+def _reveal(lesson: Lesson, question: Question, prediction: str | float | None) -> None:
     facts("Reveal", kind="learn-step")
     facts(question.verdict(prediction), kind="learn-verdict")
-    settings = lesson_controls(shown)
-    reveal = found_by(shown, settings)
+    settings = lesson_controls(lesson)
+    reveal = found_by(lesson, settings)
     if reveal is None:
         return
-    if not shown.text:  # a notebook has no folder of lessons
-        inputs = {"lesson": shown.key, "settings": dict(settings)}
-        pin_button("lesson", shown.title, inputs, key="lesson", output=lambda: _pin_output(reveal))
-    _pictures(shown, reveal)
+    if not lesson.text:  # a notebook has no folder of lessons
+        inputs = {"lesson": lesson.key, "settings": dict(settings)}
+        pin_button("lesson", lesson.title, inputs, key="lesson", output=lambda: _pin_output(reveal))
+    _pictures(lesson, reveal)
     for rows in reveal.tables:
         st.html(rows.to_html())
-    control = stepped(shown)
+    control = stepped(lesson)
     if control is not None and control.stepped:
-        moved = [f"{shown.key}.{control.key}"]
-        listen(KEYS, lambda name: pressed(shown, name), moved, key="learn-keys")
+        moved = [f"{lesson.key}.{control.key}"]
+        listen(KEYS, lambda name: pressed(lesson, name), moved, key="learn-keys")
     facts("Explain", kind="learn-step")
     facts(*reveal.texts, kind="learn-text")
     st.html(_formulas(reveal.formulas))
 
 
-def _pictures(shown: Lesson, found: Reveal) -> None:
+def _pictures(lesson: Lesson, reveal: Reveal) -> None:
     """Side by side where they are small, else one above the other."""
-    pictures = lesson_pictures(found.content)
-    drawn = None if pictures else lesson_drawing(found.content, WIDTH, wall=False)
+    pictures = lesson_pictures(reveal.content)
+    drawn = None if pictures else lesson_drawing(reveal.content, WIDTH, wall=False)
     if drawn is not None:
-        drawing(shown, drawn)
+        drawing(lesson, drawn)
     is_narrow = len(pictures) > 1
     places = st.columns(len(pictures)) if is_narrow else [st.container() for _ in pictures]
     for number, (place, picture) in enumerate(zip(places, pictures, strict=True)):
-        show_picture(picture, f"{shown.key}-{number}", place)
+        show_picture(picture, f"{lesson.key}-{number}", place)
 
 
-def drawing(shown: Lesson, drawn: LessonDrawing) -> None:
+def drawing(lesson: Lesson, drawn: LessonDrawing) -> None:
     """Show a drawing below its finding, with a way to keep it."""
     st.html(
         f'<div class="nest-title">{html.escape(drawn.title)}</div>'
         f'<div class="nest-subtitle">{html.escape(drawn.subtitle)}</div>'
     )
-    show_svg(drawn.svg, key=f"{shown.key}.drawn")
+    show_svg(drawn.svg, key=f"{lesson.key}.drawn")
     facts(drawn.reading, kind="nest-reading")
     download(
         "Save the drawing (SVG)",
         lambda: drawn.svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1),
-        f"{shown.key}.svg",
+        f"{lesson.key}.svg",
         "image/svg+xml",
-        key=f"{shown.key}.svg",
+        key=f"{lesson.key}.svg",
     )
 
 
-def lesson_controls(shown: Lesson, *, rows: bool = False) -> Mapping[str, Value]:
+def lesson_controls(lesson: Lesson, *, rows: bool = False) -> Mapping[str, Value]:
     """Draw the controls in a row, and return what they say.
 
     Parameters
     ----------
-    shown : Lesson
+    lesson : Lesson
     rows : bool
         Whether all values of what is not stepped stand in sight.
     """
-    settings: dict[str, Value] = dict(shown.standard)
+    settings: dict[str, Value] = dict(lesson.standard)
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
-        for control in shown.controls:
+        for control in lesson.controls:
             offered = control.offered(settings)
             if control.stepped:
                 with st.container(
                     horizontal=True,
-                    key=f"stepped-{shown.key}-{control.key}",
+                    key=f"stepped-{lesson.key}-{control.key}",
                     width="content",
                     vertical_alignment="bottom",
                 ):
-                    settings[control.key] = _control(shown, control, offered, row=rows)
+                    settings[control.key] = _control(lesson, control, offered, row=rows)
             else:
-                settings[control.key] = _control(shown, control, offered, row=rows)
+                settings[control.key] = _control(lesson, control, offered, row=rows)
     return settings
 
 
-def stepped(shown: Lesson) -> Control | None:
+def stepped(lesson: Lesson) -> Control | None:
     """Return the control that arrows walk through: one that is made for it, else the first."""
     return next(
-        (control for control in shown.controls if control.stepped), next(iter(shown.controls), None)
+        (control for control in lesson.controls if control.stepped),
+        next(iter(lesson.controls), None),
     )
 
 
 def _control(
-    shown: Lesson, control: Control, offered: tuple[Value, ...], *, row: bool = False
+    lesson: Lesson, control: Control, offered: tuple[Value, ...], *, row: bool = False
 ) -> Any:
-    key = f"{shown.key}.{control.key}"
+    key = f"{lesson.key}.{control.key}"
     ways = st.container(horizontal=True, width="content") if control.stepped else None
     words = row or isinstance(control.standard, str) or bool(control.names)
     if words and not control.stepped:
@@ -318,23 +321,23 @@ def _control(
                 label,
                 key=f"{key}.{label.lower()}",
                 on_click=walk,
-                args=(shown, control, by),
+                args=(lesson, control, by),
                 disabled=value == end,
             )
     return value
 
 
-def walk(shown: Lesson, control: Control, by: int) -> None:
+def walk(lesson: Lesson, control: Control, by: int) -> None:
     """Move a control so many values on, for callbacks."""
     said_by = {
-        control_of.key: widget_value(f"{shown.key}.{control_of.key}", OneOf(control_of.values))
-        for control_of in shown.controls
+        control_of.key: widget_value(f"{lesson.key}.{control_of.key}", OneOf(control_of.values))
+        for control_of in lesson.controls
     }
     settings = {key: value for key, value in said_by.items() if value is not None}
-    offered = control.offered({**shown.standard, **settings})
+    offered = control.offered({**lesson.standard, **settings})
     now = settings.get(control.key, control.standard)
     here = offered.index(now) if now in offered else len(offered) - 1
-    st.session_state[f"{shown.key}.{control.key}"] = offered[
+    st.session_state[f"{lesson.key}.{control.key}"] = offered[
         min(max(here + by, 0), len(offered) - 1)
     ]
 
@@ -343,11 +346,11 @@ KEYS = {"ArrowRight": "next", "PageDown": "next", "ArrowLeft": "back", "PageUp":
 """Keys that step, those of a presenter's remote too."""
 
 
-def pressed(shown: Lesson, name: str) -> None:
+def pressed(lesson: Lesson, name: str) -> None:
     """Step for a key."""
-    control = stepped(shown)
+    control = stepped(lesson)
     if control is not None:
-        walk(shown, control, {"next": 1, "back": -1}.get(name, 0))
+        walk(lesson, control, {"next": 1, "back": -1}.get(name, 0))
 
 
 def _formulas(formulas: tuple[FormulaTable, ...]) -> str:
@@ -359,10 +362,10 @@ def _formulas(formulas: tuple[FormulaTable, ...]) -> str:
     return f'<div class="learn-formulas">{parts}</div>'
 
 
-def _teacher(shown: Lesson, brief: Brief) -> None:
+def _teacher(lesson: Lesson, brief: Brief) -> None:
     notes = brief.notes
-    with st.expander("Teacher's notes", key=f"notes-{shown.key}"):
-        facts(f"About {shown.minutes} minutes. Expected: {notes.expected}", kind="learn-text")
+    with st.expander("Teacher's notes", key=f"notes-{lesson.key}"):
+        facts(f"About {lesson.minutes} minutes. Expected: {notes.expected}", kind="learn-text")
         st.html(
             Table(
                 "Typical wrong answers",

@@ -235,11 +235,11 @@ def markdown(lesson: Lesson, seed: int, sheets: Sequence[Asked]) -> str:
     return "\n\n".join([title, *questions, "# Answers", "\n".join(answers)]) + "\n"
 
 
-def _question(asked: Asked) -> str:
+def _question(question: Asked) -> str:
     """Return the question, with the unit where it does not say it."""
-    if not asked.unit or asked.unit in asked.text:
-        return asked.text
-    return f"{asked.text} (in {asked.unit})"
+    if not question.unit or question.unit in question.text:
+        return question.text
+    return f"{question.text} (in {question.unit})"
 
 
 def _line(text: str) -> str:

@@ -92,14 +92,14 @@ def lesson_page(lesson: Lesson) -> Page:
     return Page(text, len(document["states"]), own_text)
 
 
-def _check(lesson: Lesson, own: str, size: int) -> None:
-    address = _ADDRESS.search(own)
+def _check(lesson: Lesson, text: str, size: int) -> None:
+    address = _ADDRESS.search(text)
     if address:
         at = max(address.start() - 10, 0)
         raise InputError(
             lesson.key,
             "must name no network address, for its file runs without one",
-            own[at : address.end() + 20],
+            text[at : address.end() + 20],
             "take it out of the words",
         )
     require(
@@ -149,12 +149,12 @@ def _narrowed(lesson: Lesson) -> tuple[Control, ...]:
     )
 
 
-def _all_settings(lesson: Lesson, shown: tuple[Control, ...]) -> list[dict[str, Value]]:
+def _all_settings(lesson: Lesson, narrowed: tuple[Control, ...]) -> list[dict[str, Value]]:
     """Every state; without those that other settings cut off."""
-    count = math.prod(len(control.values) for control in shown)
+    count = math.prod(len(control.values) for control in narrowed)
     every = []
-    for values in itertools.product(*(control.values for control in shown)):
-        settings = dict(zip((control.key for control in shown), values, strict=True))
+    for values in itertools.product(*(control.values for control in narrowed)):
+        settings = dict(zip((control.key for control in narrowed), values, strict=True))
         if all(settings[control.key] in control.offered(settings) for control in lesson.controls):
             every.append(settings)
         require(
@@ -167,14 +167,14 @@ def _all_settings(lesson: Lesson, shown: tuple[Control, ...]) -> list[dict[str, 
     return every
 
 
-def _parts(reveal: Reveal, kept: Parts) -> list[dict[str, Any]]:
+def _parts(reveal: Reveal, parts: Parts) -> list[dict[str, Any]]:
     """Return a drawing, its marks held one by one as states share most, and pictures."""
     drawn = lesson_drawing(reveal.content, DRAWING_PX, wall=False)
     pictures = [_picture(picture) for picture in lesson_pictures(reveal.content)]
     if drawn is None:
         return pictures
     words = {"title": drawn.title, "subtitle": drawn.subtitle, "reading": drawn.reading}
-    marks = [_place(kept, mark) for mark in re.split(r"(?<=>)(?=<)", drawn.svg)]
+    marks = [_place(parts, mark) for mark in re.split(r"(?<=>)(?=<)", drawn.svg)]
     return [words | {"legend": "", "marks": marks}, *pictures]
 
 

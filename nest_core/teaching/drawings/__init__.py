@@ -72,39 +72,39 @@ _HOLDERS = {
 }
 
 
-def lesson_pictures(found: object) -> tuple[Picture, ...]:
+def lesson_pictures(content: object) -> tuple[Picture, ...]:
     """Return the figures of a lesson's `Reveal.content`, side by side or one above the other.
 
     What a pin computed is pictures already.
     """
-    if type(found) is tuple:
-        return found
-    draw = _PICTURES.get(type(found))
-    return draw(found) if draw else ()
+    if type(content) is tuple:
+        return content
+    draw = _PICTURES.get(type(content))
+    return draw(content) if draw else ()
 
 
-def lesson_drawing(found: object, width: float, *, wall: bool) -> LessonDrawing | None:
+def lesson_drawing(content: object, width: float, *, wall: bool) -> LessonDrawing | None:
     """Return what lessons that walk through a fabric draw, some only on a wall; None for others.
 
     Parameters
     ----------
-    found : object
+    content : object
         Of a `nest_core.teaching.lessons.Reveal`.
     width : float
         Pixels.
     wall : bool
         Whether text has a projector's size.
     """
-    board = _BOARDS.get(type(found))
+    board = _BOARDS.get(type(content))
     if board is not None:
-        return board_drawing(board(found), width, wall=wall)
-    draw = _DRAWINGS.get(type(found))
-    return None if draw is None else draw(found, width, wall=wall)
+        return board_drawing(board(content), width, wall=wall)
+    draw = _DRAWINGS.get(type(content))
+    return None if draw is None else draw(content, width, wall=wall)
 
 
-def projected(shown: Picture, height: float) -> Picture:
+def projected(picture: Picture, height: float) -> Picture:
     """Return the picture for a wall: text of 16 pixels and more, no higher than there is room."""
-    document = shown.plot.to_plotly_json()
+    document = picture.plot.to_plotly_json()
     layout = _grown(document["layout"], PROJECTOR)
     layout["height"] = round(min(height, PROJECTOR * document["layout"]["height"]))
     text = {"size": PROJECTOR * _USUAL_TEXT}
@@ -112,7 +112,7 @@ def projected(shown: Picture, height: float) -> Picture:
     for axis in [key for key in layout if key.startswith(("xaxis", "yaxis"))]:
         layout[axis] = {"tickfont": text} | layout[axis]
     traces = [_grown(trace, PROJECTOR) for trace in document["data"]]
-    return replace(shown, plot=go.Figure(data=traces, layout=layout))
+    return replace(picture, plot=go.Figure(data=traces, layout=layout))
 
 
 def _grown(part: Any, factor: float) -> Any:
@@ -171,20 +171,20 @@ def plan_pictures(plans: Plans) -> tuple[Picture, ...]:
     return tuple(pictures[view]() for view in plans.views)
 
 
-def timeline_pictures(found: Timelines) -> tuple[Picture, ...]:
+def timeline_pictures(playbacks: Timelines) -> tuple[Picture, ...]:
     """Return a timeline per schedule."""
     return tuple(
         replace(picture, title=f"{schedule_words(point.schedule, 1)}: {picture.title}")
-        for timeline in found.timelines
+        for timeline in playbacks.timelines
         for point, picture in ((timeline.report.plan.point, timeline_figure(timeline)),)
     )
 
 
-def sweep_pictures(found: Sweeps) -> tuple[Picture, ...]:
+def sweep_pictures(sweeps: Sweeps) -> tuple[Picture, ...]:
     """Return the times of each algorithm."""
     return tuple(
         replace(picture, title=f"{sweep.algorithms[0].replace('_', ' ')}: {picture.title}")
-        for sweep in found.sweeps
+        for sweep in sweeps.sweeps
         for picture in (time_figure(sweep),)
     )
 
@@ -198,14 +198,14 @@ _LOOKS = (
 )
 
 
-def leads_picture(found: Leads) -> Picture:
+def leads_picture(cell: Leads) -> Picture:
     """Draw grouped bars: planners, and in each group the readings."""
-    traces = [_lead_bars(found, place) for place in range(len(READINGS))]
-    ratios = [ratio for row in found.leads.values() for ratio in row if ratio is not None]
+    traces = [_lead_bars(cell, place) for place in range(len(READINGS))]
+    ratios = [ratio for row in cell.leads.values() for ratio in row if ratio is not None]
     label = note("equally fast", 1, 1, xref="paper", xshift=6, xanchor="left", font=_LIMITED)
     return Picture(
-        _leads_finding(found),
-        f"NEST's throughput over that of other planners, {found.model} on {found.devices:,} "
+        _leads_finding(cell),
+        f"NEST's throughput over that of other planners, {cell.model} on {cell.devices:,} "
         "devices; ratio",
         "Outlined: as printed; grey: the artifact's costs; blue: stages in their right order; "
         "hatched: transfers in milliseconds too.",
@@ -231,9 +231,9 @@ def leads_picture(found: Leads) -> Picture:
     )
 
 
-def _lead_bars(found: Leads, place: int) -> dict[str, Any]:
-    names = [PLANNERS[planner] for planner in found.leads]
-    values = [ratios[place] for ratios in found.leads.values()]
+def _lead_bars(cell: Leads, place: int) -> dict[str, Any]:
+    names = [PLANNERS[planner] for planner in cell.leads]
+    values = [ratios[place] for ratios in cell.leads.values()]
     return {
         "type": "bar",
         "name": READINGS[place],
@@ -248,10 +248,10 @@ def _lead_bars(found: Leads, place: int) -> dict[str, Any]:
     }
 
 
-def _leads_finding(found: Leads) -> str:
+def _leads_finding(cell: Leads) -> str:
     ratios = [
         (PLANNERS[planner], published, right)
-        for planner, (_, published, right, _) in found.leads.items()
+        for planner, (_, published, right, _) in cell.leads.items()
         if published is not None and right is not None
     ]
     moves = [(before - after, name, before, after) for name, before, after in ratios]

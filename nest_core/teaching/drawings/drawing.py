@@ -103,12 +103,12 @@ class Pen:
         *,
         line: str = "",
         radius: float = 0.0,
-        told: str = "",
+        tooltip: str = "",
     ) -> None:
-        """Draw a box; ``told`` is what pointing at it says."""
+        """Draw a box; ``tooltip`` is what pointing at it says."""
         self._put(
             "rect",
-            told,
+            tooltip,
             x=x,
             y=y,
             width=max(width, 0),
@@ -131,9 +131,9 @@ class Pen:
         """Paper beneath words that would stand on lines."""
         self.rect(x, y, width, height, "var(--bg, Canvas)")
 
-    def frame(self, x: float, y: float, width: float, height: float, told: str = "") -> None:
+    def frame(self, x: float, y: float, width: float, height: float, tooltip: str = "") -> None:
         """Draw the outline of a device."""
-        self.rect(x, y, width, height, _PANEL, line=_LINE, told=told)
+        self.rect(x, y, width, height, _PANEL, line=_LINE, tooltip=tooltip)
 
     def track(self, x: float, y: float, width: float, height: float) -> None:
         """Where time has not come to."""
@@ -147,12 +147,12 @@ class Pen:
         width: float,
         *,
         dashed: bool = False,
-        told: str = "",
+        tooltip: str = "",
     ) -> None:
         """Draw a straight line."""
         self._put(
             "line",
-            told,
+            tooltip,
             x1=x[0],
             y1=y[0],
             x2=x[1],
@@ -163,10 +163,10 @@ class Pen:
         )
 
     def path(
-        self, d: str, *, fill: str = "none", line: str = "", width: float = 1.0, told: str = ""
+        self, d: str, *, fill: str = "none", line: str = "", width: float = 1.0, tooltip: str = ""
     ) -> None:
         """Draw a path by SVG's own commands."""
-        self._put("path", told, d=d, fill=fill, stroke=line, stroke_width=width if line else "")
+        self._put("path", tooltip, d=d, fill=fill, stroke=line, stroke_width=width if line else "")
 
     def head(self, x: float, y: float, *, up: bool, colour: str, size: float) -> None:
         """Draw the head of an arrow whose tip is at a place."""
@@ -223,14 +223,14 @@ class Pen:
             'font-variant-numeric: tabular-nums">' + "".join(self._marks) + "</svg>"
         )
 
-    def _put(self, tag: str, told: str = "", words: str = "", **attributes: float | str) -> None:
+    def _put(self, tag: str, tooltip: str = "", words: str = "", **attributes: float | str) -> None:
         """Add a mark; attributes that are empty are left out."""
         opened = tag + "".join(
             f' {name.replace("_", "-")}="{value if isinstance(value, str) else number(value)}"'
             for name, value in attributes.items()
             if value != ""
         )
-        inside = f"<title>{html.escape(told)}</title>" if told else html.escape(words)
+        inside = f"<title>{html.escape(tooltip)}</title>" if tooltip else html.escape(words)
         self._marks.append(f"<{opened}>{inside}</{tag}>" if inside else f"<{opened}/>")
 
 
@@ -346,12 +346,12 @@ def _hop(pen: Pen, hop: Hop, ends: tuple[float, float], *, near: bool) -> None:
     tooltip = f"{units} to layer {hop.layer}: {hop.seconds:g} s"
     if near:
         curve = f"M{number(start)} 88Q{number((start + end) / 2)} 62 {number(end)} 85"
-        pen.path(curve, line=MOVES, width=8, told=tooltip)
+        pen.path(curve, line=MOVES, width=8, tooltip=tooltip)
         pen.head(end, _TOP, up=False, colour=CASING, size=5)
         pen.text((start + end) / 2, 70, f"{hop.units:g}", bold=True)
         return
     for x, up in ((start, True), (end, False)):
-        pen.line((x, x), (32, _TOP), MOVES, 4, told=tooltip)
+        pen.line((x, x), (32, _TOP), MOVES, 4, tooltip=tooltip)
         pen.head(x, 32 if up else _TOP, up=up, colour=MOVES, size=6)
     pen.text(start + 10, 56, f"{units}, {hop.seconds:g} s", anchor="start", bold=True)
 

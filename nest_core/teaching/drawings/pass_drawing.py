@@ -106,7 +106,7 @@ def _messages(pen: Pen, walk: PassWalk, racks: Racks) -> None:
                 size = bytes_in_words(count[0 if out else 1] * walk.steps.message_bytes)
                 tooltip = f"NIC {way} of device {device}: {size} so far"
                 colour = load_colour(1.0 if active else 0.0)
-                pen.line((x, x), (leaf, y), colour, thick, told=tooltip)
+                pen.line((x, x), (leaf, y), colour, thick, tooltip=tooltip)
                 if active:
                     tip = leaf if out else y
                     pen.head(x, tip, up=out, colour=colour, size=max(2.5, thick + 1))
@@ -142,7 +142,7 @@ def _timeline(pen: Pen, walk: PassWalk, top: float, width: float) -> float:
                 f"{humanise_seconds(float(parts[stage, place, 0]))} sending"
             )
             low = y + tall - high
-            pen.rect(x + 0.4, low, max(0.4, long - 0.8), high, IDLE, told=tooltip)
+            pen.rect(x + 0.4, low, max(0.4, long - 0.8), high, IDLE, tooltip=tooltip)
             if not begun:
                 continue
             here = min(long - 0.8, _GUTTER + room * now / total - x)  # what of it is over

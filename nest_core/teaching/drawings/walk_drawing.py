@@ -178,7 +178,7 @@ def _nics(pen: Pen, walk: Walk, racks: Racks) -> None:
             f"{bytes_in_words(float(total[out][device]))} so far, "
             f"{bytes_in_words(size)} in this step"
         )
-        pen.line((x, x), (leaf, y), colour, thick, told=tooltip)
+        pen.line((x, x), (leaf, y), colour, thick, tooltip=tooltip)
         if size > 0:
             large = max(2.5, 2 * thick) if thick < 3 else thick + 3
             pen.head(x, leaf if out else y, up=out, colour=colour, size=large)
@@ -233,7 +233,7 @@ def _inside(pen: Pen, walk: Walk, racks: Racks) -> None:
         elif across == column == 0:
             _bracket(pen, racks, source, target, tooltip)
         else:
-            pen.rect(*racks.place(source), *racks.box, "none", line=MOVES, told=tooltip)
+            pen.rect(*racks.place(source), *racks.box, "none", line=MOVES, tooltip=tooltip)
 
 
 def _band(
@@ -243,7 +243,7 @@ def _band(
     aside: float,
     thick: float,
     colour: str,
-    told: str,
+    tooltip: str,
 ) -> None:
     """Draw a link between neighbours as wide as its capacity, with a chevron."""
     (x, y), (to_x, to_y) = (racks.place(device) for device in ends)
@@ -251,18 +251,18 @@ def _band(
     if y == to_y:
         x_start, gap = min(x, to_x) + width, abs(to_x - x) - width
         top = y + height / 2 + aside - thick / 2
-        pen.rect(x_start, top, gap, thick, colour, told=told)
+        pen.rect(x_start, top, gap, thick, colour, tooltip=tooltip)
         middle = (x_start + gap / 2, top + thick / 2)
         turn = (1.0 if to_x > x else -1.0, 0.0)
     else:
         above, gap = min(y, to_y) + height, abs(to_y - y) - height
         x_start = x + width / 2 + aside - thick / 2
-        pen.rect(x_start, above, thick, gap, colour, told=told)
+        pen.rect(x_start, above, thick, gap, colour, tooltip=tooltip)
         middle, turn = (x_start + thick / 2, above + gap / 2), (0.0, 1.0 if to_y > y else -1.0)
     pen.chevron(middle, turn, min(6.0, 0.42 * gap, 0.5 * thick + 1))
 
 
-def _curve(pen: Pen, racks: Racks, source: int, target: int, colour: str, told: str) -> None:
+def _curve(pen: Pen, racks: Racks, source: int, target: int, colour: str, tooltip: str) -> None:
     """From a device over its neighbours to another one of its row."""
     (x, y), (to_x, _) = racks.place(source), racks.place(target)
     start, end = x + racks.box[0] / 2, to_x + racks.box[0] / 2
@@ -271,17 +271,17 @@ def _curve(pen: Pen, racks: Racks, source: int, target: int, colour: str, told: 
         f"M{number(start)} {number(y)}Q{number((start + end) / 2)} {number(y - 2 * rise)} "
         f"{number(end)} {number(y - 3)}"
     )
-    pen.path(d, line=CASING if colour == MOVES else colour, width=3, told=told)
+    pen.path(d, line=CASING if colour == MOVES else colour, width=3, tooltip=tooltip)
     pen.head(end, y, up=False, colour=CASING, size=4)
 
 
-def _bracket(pen: Pen, racks: Racks, source: int, target: int, told: str) -> None:
+def _bracket(pen: Pen, racks: Racks, source: int, target: int, tooltip: str) -> None:
     """Along the edge of a node, past the rows between."""
     (x, y), (_, to_y) = racks.place(source), racks.place(target)
     half = racks.box[1] / 2
     out = min(6.0, x - racks.node_x(source // racks.per_node) - 2)
     d = f"M{number(x)} {number(y + half)}h{number(-out)}V{number(to_y + half)}h{number(out)}"
-    pen.path(d, line=CASING, width=2, told=told)
+    pen.path(d, line=CASING, width=2, tooltip=tooltip)
 
 
 def _times(pen: Pen, walk: Walk, top: float, width: float) -> float:

@@ -47,12 +47,12 @@ class Move:
     adds: bool
 
 
-def contents(found: Steps) -> Contents:
+def contents(steps: Steps) -> Contents:
     """Follow the parts of the buffers through a collective of one group.
 
     Parameters
     ----------
-    found : Steps
+    steps : Steps
         An all-reduce by ``ring``, ``hierarchical_ring`` or ``double_binary_tree``, or a
         ``pairwise`` all-to-all.
 
@@ -61,16 +61,16 @@ def contents(found: Steps) -> Contents:
     InputError
         For other algorithms, and for blocks of unequal size.
     """
-    if found.algorithm == "double_binary_tree":
-        return _streamed(found)
-    devices, size = found.network.devices, found.groups.shape[1]
-    rounds = moves(found)
-    exchange = found.op == "all_to_all"
+    if steps.algorithm == "double_binary_tree":
+        return _streamed(steps)
+    devices, size = steps.network.devices, steps.groups.shape[1]
+    rounds = moves(steps)
+    exchange = steps.op == "all_to_all"
     now = np.zeros((devices, size), dtype=np.int64)
     if exchange:
-        now[found.groups[0], np.arange(size)] = 1
+        now[steps.groups[0], np.arange(size)] = 1
     else:
-        now[found.groups[0]] = 1
+        now[steps.groups[0]] = 1
     added, just = [now], [np.zeros(now.shape, dtype=bool)]
     for entries in rounds:
         before, now = now, now.copy()
@@ -88,10 +88,10 @@ def contents(found: Steps) -> Contents:
     return Contents(np.array(added), np.array(just), 1 if exchange else size)
 
 
-def moves(found: Steps) -> list[list[Move]]:
+def moves(steps: Steps) -> list[list[Move]]:
     """Step by step, which parts go where; see `contents`."""
-    group = found.groups[0]
-    if found.algorithm == "pairwise":
+    group = steps.groups[0]
+    if steps.algorithm == "pairwise":
         size = len(group)
         return [
             [
@@ -100,16 +100,16 @@ def moves(found: Steps) -> list[list[Move]]:
             ]
             for distance in range(1, size)
         ]
-    if found.algorithm == "ring":
+    if steps.algorithm == "ring":
         levels = [[group]]
-    elif found.algorithm == "hierarchical_ring":
-        climbed = columns(found.groups, found.network.nesting)
+    elif steps.algorithm == "hierarchical_ring":
+        climbed = columns(steps.groups, steps.network.nesting)
         levels = [[row for entry in level for row in entry.members] for level in climbed]
     else:
         raise InputError(
             "algorithm",
             "must be one whose parts can be followed: ring, hierarchical_ring, pairwise",
-            found.algorithm,
+            steps.algorithm,
             "choose one",
         )
     require(
@@ -150,16 +150,16 @@ def _turned(
     ]
 
 
-def _streamed(found: Steps) -> Contents:
+def _streamed(steps: Steps) -> Contents:
     """Small chunks follow one another along the trees: as many parts as steps, one after another.
 
     A part is on its way while its step lasts, and after it every device has it added up.
     """
-    count, size = len(found.states), found.groups.shape[1]
-    shape = (count + 1, found.network.devices, count)
+    count, size = len(steps.states), steps.groups.shape[1]
+    shape = (count + 1, steps.network.devices, count)
     added, just = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=bool)
     done = np.arange(count + 1)[:, None, None] > np.arange(count)[None, None, :]
-    added[:, found.groups[0]] = np.where(done, size, 1)
+    added[:, steps.groups[0]] = np.where(done, size, 1)
     for step in range(1, count + 1):
-        just[step, found.groups[0], step - 1] = True
+        just[step, steps.groups[0], step - 1] = True
     return Contents(added, just, size)

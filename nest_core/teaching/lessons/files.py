@@ -195,13 +195,13 @@ def _numeric(figure: LessonFigure, name: str, given: Settings, where: str) -> fl
     return float(value)
 
 
-def _controls(asked: list[ControlTable] | None, figure: LessonFigure) -> tuple[Control, ...]:
+def _controls(tables: list[ControlTable] | None, figure: LessonFigure) -> tuple[Control, ...]:
     """Return the figure's controls, or those that a file names, with what it says of them."""
-    if asked is None:
+    if tables is None:
         return figure.controls
     by_key = {control.key: control for control in figure.controls}
     controls = []
-    for number, table in enumerate(asked):
+    for number, table in enumerate(tables):
         where = f"control[{number}]"
         rule = f"must be a control of the figure {figure.key}"
         check_offered(f"{where}.key", rule, table.key, by_key, "none: it has no controls")
@@ -209,32 +209,32 @@ def _controls(asked: list[ControlTable] | None, figure: LessonFigure) -> tuple[C
     return tuple(controls)
 
 
-def _control(asked: ControlTable, base: Control, where: str) -> Control:
-    values: tuple[Value, ...] = base.values if asked.values is None else tuple(asked.values)
+def _control(table: ControlTable, base: Control, where: str) -> Control:
+    values: tuple[Value, ...] = base.values if table.values is None else tuple(table.values)
     for value in values:
         rule = "must be among what the figure offers"
         check_offered(f"{where}.values", rule, value, base.values)
-    start = asked.start
+    start = table.start
     if start is None:
         start = base.standard if base.standard in values else values[0]
     check_offered(f"{where}.start", "must be one of its values", start, values)
     return replace(
         base,
-        label=asked.label or base.label,
+        label=table.label or base.label,
         values=values,
         standard=start,
-        help=asked.help or base.help,
+        help=table.help or base.help,
         names=tuple(base.name(value) for value in values) if base.names else (),
         last=base.last if values == base.values else None,
     )
 
 
 def _exported(
-    asked: Mapping[str, list[Value]], controls: tuple[Control, ...]
+    exports: Mapping[str, list[Value]], controls: tuple[Control, ...]
 ) -> dict[str, tuple[Value, ...]]:
     """Values of controls in the lesson's own file, each with where the control starts."""
     by_key = {control.key: control for control in controls}
-    for key, values in asked.items():
+    for key, values in exports.items():
         check_offered(f"export.{key}", "must be a control of the lesson", key, by_key)
         for value in values:
             rule = "must be among the control's values"
@@ -245,40 +245,40 @@ def _exported(
             for value in by_key[key].values
             if value in values or value == by_key[key].standard
         )
-        for key, values in asked.items()
+        for key, values in exports.items()
     }
 
 
-def _exercise(asked: ExerciseTable, figure: LessonFigure) -> Exercise:
-    drawn = {name: _drawn(numbers) for name, numbers in asked.given.items()}
+def _exercise(table: ExerciseTable, figure: LessonFigure) -> Exercise:
+    drawn = {name: _drawn(numbers) for name, numbers in table.given.items()}
     for name, values in drawn.items():
         for value in (values[0], values[-1]):
             figure.at({name: value}, "exercise.given")
-    if figure.row is None and asked.answer not in figure.names:
-        figure.number(asked.answer, {}, "exercise.answer")
+    if figure.row is None and table.answer not in figure.names:
+        figure.number(table.answer, {}, "exercise.answer")
 
     def ask(settings: Settings) -> Asked:
         given = figure.at(settings, "exercise.given")
-        answer = _numeric(figure, asked.answer, given, "exercise.answer") / scale(asked.unit)
+        answer = _numeric(figure, table.answer, given, "exercise.answer") / scale(table.unit)
 
         def number(name: str) -> Value:
             if name == _ANSWER:
-                return f"{answer:.4g} {asked.unit}".rstrip()
+                return f"{answer:.4g} {table.unit}".rstrip()
             return figure.number(name, given, "exercise")
 
         return Asked(
-            fill(asked.text, number, "exercise.text"),
+            fill(table.text, number, "exercise.text"),
             answer,
-            asked.unit,
-            asked.tolerance * abs(answer),
-            fill(asked.solution, number, "exercise.solution"),
+            table.unit,
+            table.tolerance * abs(answer),
+            fill(table.solution, number, "exercise.solution"),
         )
 
     return Exercise(drawn, ask)
 
 
-def _drawn(one: list[Value] | LessonSpan) -> tuple[Value, ...]:
-    if not isinstance(one, LessonSpan):
-        return tuple(one)
-    count = int((one.max - one.min) / one.step + 1e-9) + 1
-    return tuple(float(f"{one.min + step * one.step:.9g}") for step in range(count))
+def _drawn(numbers: list[Value] | LessonSpan) -> tuple[Value, ...]:
+    if not isinstance(numbers, LessonSpan):
+        return tuple(numbers)
+    count = int((numbers.max - numbers.min) / numbers.step + 1e-9) + 1
+    return tuple(float(f"{numbers.min + step * numbers.step:.9g}") for step in range(count))

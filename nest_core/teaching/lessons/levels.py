@@ -91,7 +91,7 @@ class LevelCell:
     @property
     def best(self) -> StageCut:
         """The least; the earliest cut among equals."""
-        return min(self.candidates, key=lambda one: one.total)
+        return min(self.candidates, key=lambda way: way.total)
 
 
 @cache
@@ -225,18 +225,18 @@ def _show(settings: Settings) -> Reveal:
     return Reveal(table, texts, tuple(formulas), tables)
 
 
-def _told(found: DynamicTable) -> tuple[str, ...]:
-    if not found.filled:
+def _told(table: DynamicTable) -> tuple[str, ...]:
+    if not table.filled:
         return (
             "The table is filled from the last stage to the first. A cell needs to know how far "
             "the stage before it will be, but not where: one row per level is enough.",
             "Step forward to fill the first cell.",
         )
-    cell = found.filled[-1]
+    cell = table.filled[-1]
     stage = cell.stage + 1
-    if found.cuts:
+    if table.cuts:
         return (
-            f"The last cell is the answer: stages cut at {_layers(found.cuts)}. It was read back "
+            f"The last cell is the answer: stages cut at {_layers(table.cuts)}. It was read back "
             "along the rows whose level is the real one; the other rows were kept in case.",
             "Cells of the last stage are the same wherever stage 2 is placed. Change the rank "
             "mapping and see which rows are read instead.",
@@ -261,18 +261,18 @@ def _layers(cuts: tuple[int, ...]) -> str:
     return "layers " + " | ".join(names)
 
 
-def _load_formula(found: DynamicTable, cell: LevelCell) -> FormulaTable:
+def _load_formula(table: DynamicTable, cell: LevelCell) -> FormulaTable:
     best = cell.best
-    combined = "+" if found.objective == "sum" else "max with"
+    combined = "+" if table.objective == "sum" else "max with"
     rest = f" {combined} {best.rest:g}" if cell.stage < STAGES - 1 else ""
     return FormulaTable(
         name="The cell just filled, seconds",
         symbols="best[stage][first][level] = min over cuts of load(first..cut, level, known level) "
-        + ("+" if found.objective == "sum" else "max")
+        + ("+" if table.objective == "sum" else "max")
         + " best[stage + 1][cut][known level]",
         numbers=f"load {best.load:g}{rest} = {best.total:g}, with the cut after layer {best.end}",
         source="NEST, MLSys 2026, equation 3"
-        if found.objective == "slowest"
+        if table.objective == "slowest"
         else "method.md, The program; equation 3 has max in place of +",
     )
 
@@ -290,13 +290,13 @@ def _pairs() -> FormulaTable:
     )
 
 
-def _candidates(found: DynamicTable, cell: LevelCell) -> Table:
+def _candidates(table: DynamicTable, cell: LevelCell) -> Table:
     lines = tuple(
         {
             "stage takes layers": _layers((cell.first, candidate.end)).removeprefix("layers "),
             "its load, s": f"{candidate.load:g}",
             "goes on with, s": f"{candidate.rest:g}" if cell.stage < STAGES - 1 else "–",
-            _HELD[found.objective] + ", s": f"{candidate.total:g}",
+            _HELD[table.objective] + ", s": f"{candidate.total:g}",
             "": "least" if candidate == cell.best else "",
         }
         for candidate in cell.candidates
@@ -304,8 +304,8 @@ def _candidates(found: DynamicTable, cell: LevelCell) -> Table:
     return Table("What the cell was the least of", "One line per cut that is possible here", lines)
 
 
-def _iteration(found: DynamicTable) -> FormulaTable:
-    report = priced(found.mapping, found.cuts)
+def _iteration(table: DynamicTable) -> FormulaTable:
+    report = priced(table.mapping, table.cuts)
     loads = [stage.micro_batch_s for stage in report.stages]
     return FormulaTable(
         name="Iteration of this plan, seconds",

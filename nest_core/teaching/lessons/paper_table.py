@@ -144,10 +144,10 @@ def _show(settings: Settings) -> Reveal:
     )
 
 
-def _moved(found: Leads) -> str:
+def _moved(cell: Leads) -> str:
     """Return what the right order makes of the leads."""
     changes = []
-    for planner, (_, published, right, _) in found.leads.items():
+    for planner, (_, published, right, _) in cell.leads.items():
         if published is not None and right is not None and abs(published / right - 1) > 0.005:
             changes.append(f"{PLANNERS[planner]} from {published:.3g} to {right:.3g}")
     if not changes:
@@ -155,20 +155,20 @@ def _moved(found: Leads) -> str:
     return f"In the right order NEST's lead changes: over {', over '.join(changes)}."
 
 
-def _lead_formula(found: Leads, planner: str) -> FormulaTable:
-    _, published, right, _ = found.leads[planner]
+def _lead_formula(cell: Leads, planner: str) -> FormulaTable:
+    _, published, right, _ = cell.leads[planner]
     numbers = "does not fit in its right order" if right is None else f"{right:.3g} in order"
     return FormulaTable(
         name=f"Lead over {PLANNERS[planner]}",
         symbols="NEST's sequences per time / the planner's",
         numbers=f"{published:.3g} as published, {numbers}",
-        source=f"{found.model}, {found.devices:,} devices, the artifact's own costs",
+        source=f"{cell.model}, {cell.devices:,} devices, the artifact's own costs",
     )
 
 
-def _table(found: Leads) -> Table:
+def _table(cell: Leads) -> Table:
     return Table(
-        f"NEST over other planners: {found.model}, {found.devices:,} devices",
+        f"NEST over other planners: {cell.model}, {cell.devices:,} devices",
         "Ratio of throughputs; 1 means equally fast, – that there is no figure",
         tuple(
             {"planner": PLANNERS[planner]}
@@ -176,7 +176,7 @@ def _table(found: Leads) -> Table:
                 reading: "–" if ratio is None else f"{ratio:.3g}"
                 for reading, ratio in zip(READINGS, ratios, strict=True)
             }
-            for planner, ratios in found.leads.items()
+            for planner, ratios in cell.leads.items()
         ),
     )
 

@@ -87,7 +87,7 @@ class State:
     @property
     def best(self) -> StageCut:
         """The least; the earliest cut among equals."""
-        return min(self.ways, key=lambda one: one.total)
+        return min(self.ways, key=lambda way: way.total)
 
     @property
     def devices(self) -> int:
@@ -153,7 +153,7 @@ def states() -> tuple[State, ...]:
                     table.append(State(stages, level, first, slot, producer, ways))
         every = [(slot, level) for slot in sits for level in sits[slot]]
         ways = _ways(table, stages, 0, None, [level for _, level in every])
-        best = min(ways, key=lambda one: one.total)
+        best = min(ways, key=lambda way: way.total)
         slot = next(slot for slot, level in every if _after(stages, level) == best.after)
         table.append(State(stages, None, 0, slot, slot, ways))
     return tuple(table)
@@ -164,13 +164,13 @@ def _after(stages: int, level: int | None) -> tuple[int, int] | None:
 
 
 def _ways(
-    found: list[State], stages: int, first: int, level: int | None, afters: list[int | None]
+    table: list[State], stages: int, first: int, level: int | None, afters: list[int | None]
 ) -> tuple[StageCut, ...]:
     ways = []
     for after in afters:
         rest = {
             state.first: state.best.total
-            for state in found
+            for state in table
             if after is not None and (state.stages, state.level) == (stages - 1, after)
         }
         ends = [LAYERS] if stages == 1 else [end for end in sorted(rest) if end > first]
@@ -242,15 +242,15 @@ def _show(settings: Settings) -> Reveal:
     return Reveal(fill, _told(fill, last), (*formulas, _matrices()), tables)
 
 
-def _told(found: Fill, last: State | None) -> tuple[str, ...]:
+def _told(fill: Fill, last: State | None) -> tuple[str, ...]:
     if last is None:
         return (
             "The table is filled from the last stage to the first. Layers and devices are counted "
             "from the far end, so that what is known never moves.",
             "Step forward to fill the first state.",
         )
-    if found.done:
-        best = found.shown[0]
+    if fill.done:
+        best = fill.shown[0]
         idle = WIDTH * (best.slot + 1 - best.stages)
         return (
             f"The shortest iteration has {best.stages} stages on {WIDTH * best.stages} devices"

@@ -155,7 +155,7 @@ def fill(text: str, number: Callable[[str], Value], where: str = "words") -> str
     >>> fill("{pp} stages: {idle:percent}", {"pp": 4, "idle": 3 / 7}.__getitem__)
     '4 stages: 42.9 %'
     """
-    return _PLACE.sub(lambda found: told(number(found[1].strip()), found[2], where), text)
+    return _PLACE.sub(lambda match: told(number(match[1].strip()), match[2], where), text)
 
 
 def told(value: Value, form: str | None = None, where: str = "words") -> str:
