@@ -14,8 +14,7 @@ from nest_core.documents.errors import InputError
 from nest_core.documents.quoting import as_markdown
 from nest_core.documents.units import percent
 from nest_core.report.figures import Picture
-from nest_core.report.figures.comparison import SCENARIO_COLOURS, pictures
-from nest_core.report.figures.comparison_words import unlike
+from nest_core.report.figures.comparison import SCENARIO_COLOURS, pictures, unlike
 from nest_core.report.notebook import output_of
 from nest_core.report.picture import Drawn, to_svg
 from nest_core.report.sheet import decision_sheet, weigh

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from nest_core.network import collapse
-from nest_core.report.figures.comparison import SCENARIO_COLOURS, pictures
-from nest_core.report.figures.comparison_words import unlike
+from nest_core.report.figures.comparison import SCENARIO_COLOURS, pictures, unlike
 from nest_core.report.figures.style import LIMIT, MEMORY_COLOURS, TIME_COLOURS
 from nest_core.scenario import Scenario, scenario_document
 from nest_core.studies.comparison import compare

@@ -46,7 +46,11 @@ from nest_core.studies.comparison import Comparison
 from nest_core.studies.solving import SwitchLoss
 from nest_core.studies.whole_bill import Candidate
 
-__all__ = ["SCENARIO_COLOURS", "pictures"]
+__all__ = [
+    "SCENARIO_COLOURS",
+    "pictures",
+    "unlike",
+]
 
 SCENARIO_COLOURS = ("#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377")
 """Of places in a comparison. Tol's *bright* scheme (Paul Tol, Colour Schemes,
@@ -425,3 +429,17 @@ def _most(
         subject, difference = f"{last} lies ", worst / base - 1
     way = "above" if difference > 0 else "below"
     return f"{claimed}: {subject}{percent(abs(difference))} {way} {first}"
+
+
+def unlike(comparison: Comparison) -> tuple[str, ...]:
+    """Return what keeps candidates from being designs for the same thing, to stand above all."""
+    sizes = {candidate.scenario.fabric.devices for candidate in comparison.candidates}
+    size = (
+        f"These designs differ in size, {min(sizes):,} to {max(sizes):,} devices: throughput, "
+        "price and power are those of each as a whole."
+    )
+    job = (
+        "They do not train the same job (model, sequence length or batch): a token per second of "
+        "one is not one of another."
+    )
+    return (*([size] if len(sizes) > 1 else []), *([] if comparison.one_job else [job]))

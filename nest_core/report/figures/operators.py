@@ -29,6 +29,7 @@ from nest_core.report.figures.style import (
     dots,
     hidden_axis,
     note,
+    plain,
     plot,
     pointed,
 )
@@ -169,7 +170,7 @@ def hover_text(title: str, lines: Iterable[str]) -> str:
         for line in lines
         for piece in textwrap.wrap(line, _LINE, subsequent_indent="\u2003", break_long_words=False)
     ]
-    return "<br>".join([f"<b>{_escaped(title)}</b>", *map(_escaped, wrapped)])
+    return "<br>".join([f"<b>{plain(title)}</b>", *map(plain, wrapped)])
 
 
 def short_name(name: str) -> str:
@@ -218,7 +219,7 @@ def _traces(side: _Side, inked: Trace) -> list[Trace]:
     entry = side.anatomy.graph.nodes[0].name
     boxes = {
         part.name: (
-            f"{_escaped(short_name(part.name))}<br>"
+            f"{plain(short_name(part.name))}<br>"
             f"{_small(humanise_seconds(part.seconds) if part.runs else 'joined')}",
             hover_text(*_part_words(part, side.anatomy)),
         )
@@ -347,7 +348,7 @@ def _call_words(call: Exchange) -> tuple[str, str]:
 
 
 def _small(text: str) -> str:
-    return f'<span style="font-size:12px">{_escaped(text)}</span>'
+    return f'<span style="font-size:12px">{plain(text)}</span>'
 
 
 def _side_title(side: _Side, inked: Trace) -> Trace:
@@ -372,8 +373,3 @@ def _legend(sides: Sequence[Anatomy]) -> Legend:
 def _clear(colour: str, opacity: str) -> str:
     red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
     return f"rgba({red}, {green}, {blue}, {opacity})"
-
-
-def _escaped(text: str) -> str:
-    # Plotly reads tags in what it shows.
-    return text.replace("<", "&lt;")

@@ -129,7 +129,20 @@ def _throughput(sweep: Sweep) -> Picture:
         _MARGIN,
         xaxis=parameter_axis(sweep.x, every, 0.6 * gap),
         yaxis=value_axis(f"throughput, {unit}", range=[0, top]),
-        shapes=[_upright((at[i] + at[j]) / 2, 1 - 0.05 * len(words)) for (i, j), words in turns],
+        shapes=[
+            {
+                "type": "line",
+                "line": {"color": MUTED, "width": 1, "dash": "dash"},
+                "xref": "x",
+                "yref": "paper",
+                "x0": x,
+                "x1": x,
+                "y0": 0,
+                "y1": 1 - 0.05 * len(words),
+            }
+            for (i, j), words in turns
+            for x in ((at[i] + at[j]) / 2,)
+        ],
         annotations=notes,
     )
     subtitle = f"Training throughput against {sweep.x.title}; {unit}"
@@ -314,12 +327,6 @@ def _turns(sweep: Sweep) -> list[tuple[tuple[int, int], tuple[str, ...]]]:
         for i, j in itertools.pairwise(feasible)
     ]
     return [(pair, words) for pair, words in differences if words]
-
-
-def _upright(x: float, height: float) -> Trace:
-    line = {"color": MUTED, "width": 1, "dash": "dash"}
-    ends = {"xref": "x", "yref": "paper", "x0": x, "x1": x, "y0": 0, "y1": height}
-    return {"type": "line", "line": line} | ends
 
 
 def _turn_note(twice: float, words: tuple[str, ...]) -> Trace:
