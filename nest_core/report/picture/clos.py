@@ -7,7 +7,7 @@ have no room are drawn several at a time, and said; planes but the first are one
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -16,8 +16,8 @@ import numpy as np
 from nest_core.bill.inventory import Inventory
 from nest_core.costs.loads import Loads
 from nest_core.fabric import Clos
-from nest_core.report.picture.clos_layout import MAX_RAIL_COLOURS, ClosLayout, ClosPanel, Structure
-from nest_core.report.picture.clos_nodes import NodeRow
+from nest_core.report.picture.clos_layout import MAX_RAIL_COLOURS, ClosPanel, Structure
+from nest_core.report.picture.clos_nodes import ClosNodes
 from nest_core.report.picture.clos_words import ClosWords, Counts, title
 from nest_core.report.picture.frame import Frame, frame_of
 from nest_core.report.picture.marks import (
@@ -103,7 +103,7 @@ def clos_drawn(fabric: Clos, options: DrawOptions) -> Drawn:
     looks, busiest = ({}, 0.0) if options.loads is None else load_looks(structure, options.loads)
     counts = _counts(fabric, options.parts)
     area = _inner(frame_of(options.width), fabric)
-    drawing = _ClosDrawing(structure, area, boxes, plan, counts, looks)
+    drawing = _ClosDrawing(structure, area, boxes, looks, plan, counts)
     form, marks = drawing.marks()
     words = ClosWords(drawing, counts, form, node_words(marks))
     heads = title(structure), words.subtitle
@@ -145,20 +145,17 @@ def _inner(frame: Frame, fabric: Clos) -> Frame:
 
 
 @dataclass(frozen=True)
-class _ClosDrawing(ClosLayout):
+class _ClosDrawing(ClosNodes):
     """The marks of rows that have their places.
 
     Parameters
     ----------
     plan : PlanOnDevices or None
     counts : Counts
-    loads : mapping of str to str
-        Looks of links by leaf and way.
     """
 
     plan: PlanOnDevices | None
     counts: Counts
-    loads: Mapping[str, str]
 
     def marks(self) -> tuple[str, list[Mark]]:
         """Return what a line between spines and leaves is, and all marks."""
@@ -214,12 +211,11 @@ class _ClosDrawing(ClosLayout):
         return [box, *centred(box, first_fitting(["no switch joins the rails"], room), "soft")]
 
     def _nodes(self) -> list[Mark]:
-        row = NodeRow(self.structure, self.boxes, self.loads, *self.edges["node"])
         if self.structure.has_rail_panels:
-            return row.below_rails(self.leaves, (self.frame.start, self.frame.end))
+            return self.below_rails(self.leaves, (self.frame.start, self.frame.end))
         marks: list[Mark] = []
         for panel, leaves in zip(self.panels, self.leaves, strict=True):
-            marks += row.below(leaves, panel.row.pitch)
+            marks += self.below(leaves, panel.row.pitch)
         return marks
 
     def _planned(self, plan: PlanOnDevices, marks: Sequence[Mark]) -> list[Mark]:

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from nest_core.report.picture.aggregate import mesh_form
-from nest_core.report.picture.clos_layout import Structure
+from nest_core.report.picture.clos_layout import ClosLayout
 from nest_core.report.picture.marks import Line, Mark, band, between
-from nest_core.report.picture.racks import MIN_DOMAIN, NodeBoxes, RailColumn
+from nest_core.report.picture.racks import MIN_DOMAIN, RailColumn
 from nest_core.report.picture.switches import Placed
 
-__all__ = ["NodeRow"]
+__all__ = ["ClosNodes"]
 
 Edges = tuple[tuple[float, float], tuple[float, float]]
 """Left end and length of the upper and lower edge of links."""
@@ -22,25 +22,17 @@ _MIN_RACK = 26.0
 """The same of a scale-up domain, which is as high as a rack."""
 
 
-@dataclass(frozen=True, slots=True)
-class NodeRow:
+@dataclass(frozen=True)
+class ClosNodes(ClosLayout):
     """Draw the nodes below leaves.
 
     Parameters
     ----------
-    structure : Structure
-    boxes : NodeBoxes
     loads : mapping of str to str
-        Looks of links by the key of their upper end and ``down``.
-    top, bottom : float
-        Of the nodes.
+        Looks of links by the key of their upper end and ``up`` or ``down``.
     """
 
-    structure: Structure
-    boxes: NodeBoxes
     loads: Mapping[str, str]
-    top: float
-    bottom: float
 
     def below_rails(
         self, panels: Sequence[Sequence[Placed]], edges: tuple[float, float]
@@ -54,7 +46,8 @@ class NodeRow:
             for leaf in leaves:
                 marks += self._links_down(leaf, "nodes")
         nodes = range(structure.fabric.nodes)
-        area = (x, self.top, end - x, self.bottom - self.top)
+        top, bottom = self.edges["node"]
+        area = (x, top, end - x, bottom - top)
         return [*marks, *self.boxes.by_rail("nodes", nodes, area, columns, structure.fabric.rails)]
 
     def below(self, leaves: Sequence[Placed], pitch: float) -> list[Mark]:
@@ -96,7 +89,8 @@ class NodeRow:
         room = pitch * len(leaves)
         width = max(last.x + last.width - first.x, min(room - 2, 0.9 * room))
         x = (first.x + last.x + last.width - width) / 2
-        area = (x, self.top, width, self.bottom - self.top)
+        top, bottom = self.edges["node"]
+        area = (x, top, width, bottom - top)
         domain = structure.fabric.devices_per_node >= MIN_DOMAIN and self.boxes.has_cells
         is_wide = width / len(nodes) >= (_MIN_RACK if domain else _MIN_NODE)
         if is_wide and len(groups) == 1:
@@ -146,7 +140,7 @@ class NodeRow:
             live = 0 if leaf.members[0].gone else self.boxes.live(range(node, node + 1))[0]
             lower = area[0] + (at + 0.5) * pitch - 0.45 * width, 0.9 * width
             edges = (x + (at + 0.05) * width, 0.9 * width), lower
-            key, room = f"node {node}", self.top - leaf.box.y - leaf.box.height
+            key, room = f"node {node}", self.edges["node"][0] - leaf.box.y - leaf.box.height
             form = mesh_form(links * len(nodes), len(nodes), width / links, room)
             if form == "links" and live and leaf.box.look == "switch" and not self.loads:
                 marks += self._singly(leaf, key, edges, links)
@@ -164,7 +158,7 @@ class NodeRow:
             Line(
                 between(*ends),
                 "link",
-                ((below + x, self.top), (above + x, top)),
+                ((below + x, self.edges["node"][0]), (above + x, top)),
                 width,
                 ends,
                 stands,
@@ -186,6 +180,6 @@ class NodeRow:
         look = self.loads.get(f"{leaf.key} down", f"{colour} bundle".strip())
         upper, lower = edges
         top = leaf.box.y + leaf.box.height
-        places = (lower[0], self.top, lower[1]), (upper[0], top, upper[1])
+        places = (lower[0], self.edges["node"][0], lower[1]), (upper[0], top, upper[1])
         counts = here, total - here
         return band(f"links {first.name}", (key, leaf.key), places, counts, look)

@@ -242,7 +242,7 @@ def _breaks(weighing: Weighing, rows: Sequence[Moved]) -> str:
     if not rows:
         return "Nothing stands beside it"
     hours = weighing.hours_edge
-    broken = [row for row in rows if row.breaks]
+    broken = [row for row in rows if min(row.ends) < 0]
     if not broken:
         return "No single assumption turns it"
     if hours and hours.value and hours.winner == weighing.choice.name:

@@ -215,11 +215,6 @@ class Moved:
     span: str
     ends: tuple[float, float]
 
-    @property
-    def breaks(self) -> bool:
-        """Whether the rival wins somewhere on the span."""
-        return min(self.ends) < 0
-
 
 def moved(weighing: Weighing) -> tuple[float, tuple[Moved, ...]]:
     """Return how much dearer the rival is as everything stands, and with one assumption moved.
