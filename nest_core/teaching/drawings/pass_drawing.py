@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from nest_core.documents.units import from_gbps_bytes, humanise_seconds
 from nest_core.teaching.drawings.drawing import (
     COMPUTE,
@@ -90,32 +92,22 @@ def _stage(pen: Pen, walk: PassWalk, racks: Racks, stage: int) -> None:
 
 
 def _messages(pen: Pen, walk: PassWalk, racks: Racks) -> None:
-    """NICs; those are orange over which a message goes out or comes in as the step ends."""
-    sent = walk.steps.states[walk.step - 1].sent if walk.step else ()
-    goes, comes = {a for a, _ in sent}, {b for _, b in sent}
-    links = walk.steps
-    thick = racks.thick(walk.nic_Bps)
-    leaf = racks.leaf[1] + racks.leaf[3]
-    for stage in range(links.timeline.stages):
-        count = _counts(walk, stage)
-        for device in range(stage * PER_NODE, (stage + 1) * PER_NODE):
-            for out in (True, False):
-                active = stage in (goes if out else comes)
-                x, y = racks.nic(device, out=out)
-                way = "out" if out else "in"
-                size = bytes_in_words(count[0 if out else 1] * walk.steps.message_bytes)
-                tooltip = f"NIC {way} of device {device}: {size} so far"
-                colour = load_colour(1.0 if active else 0.0)
-                pen.line((x, x), (leaf, y), colour, thick, tooltip=tooltip)
-                if active:
-                    tip = leaf if out else y
-                    pen.head(x, tip, up=out, colour=colour, size=max(2.5, thick + 1))
-
-
-def _counts(walk: PassWalk, stage: int) -> tuple[int, int]:
-    """Messages that each device of a stage has sent and received."""
-    pairs = [pair for state in walk.steps.states[: walk.step] for pair in state.sent]
-    return sum(a == stage for a, _ in pairs), sum(b == stage for _, b in pairs)
+    """Draw NICs; those are orange over which a message goes out or comes in as the step ends."""
+    states = walk.steps.states[: walk.step]
+    active = {(end, pair[end]) for state in states[-1:] for pair in state.sent for end in (0, 1)}
+    count = Counter((end, pair[end]) for state in states for pair in state.sent for end in (0, 1))
+    thick, leaf = racks.thick(walk.nic_Bps), racks.leaf[1] + racks.leaf[3]
+    for device in range(walk.steps.timeline.stages * PER_NODE):
+        for end, way in enumerate(("out", "in")):
+            side = (end, device // PER_NODE)
+            x, y = racks.nic(device, out=end == 0)
+            size = bytes_in_words(count[side] * walk.steps.message_bytes)
+            tooltip = f"NIC {way} of device {device}: {size} so far"
+            colour = load_colour(1.0 if side in active else 0.0)
+            pen.line((x, x), (leaf, y), colour, thick, tooltip=tooltip)
+            if side in active:
+                tip, head = y if end else leaf, max(2.5, thick + 1)
+                pen.head(x, tip, up=end == 0, colour=colour, size=head)
 
 
 def _timeline(pen: Pen, walk: PassWalk, top: float, width: float) -> float:
