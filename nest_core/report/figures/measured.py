@@ -8,8 +8,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from nest_core.calibration.acceptance.expected import Expected
-from nest_core.calibration.acceptance.scopes import RAIL
+from nest_core.calibration.acceptance.expected import RAIL, Expected
 from nest_core.calibration.acceptance.verdict import CommandOutcome, Verdict
 from nest_core.calibration.training.calibration import Calibrated
 from nest_core.documents.text import truncated
