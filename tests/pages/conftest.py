@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 from streamlit.components.v2 import manifest_scanner
+from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1.element_tree import Selectbox
 
 from nest_studio.compare import state as compare_state
 from nest_studio.design import view as fabric_view
@@ -46,6 +48,22 @@ def components_are_sought_once():
     with pytest.MonkeyPatch.context() as patch:
         found = functools.cache(manifest_scanner.scan_component_manifests)
         patch.setattr(manifest_scanner, "scan_component_manifests", found)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def boxes_send_what_was_typed():
+    """Streamlit's test client has no state for a box whose text is none of its options."""
+    sound = Selectbox._widget_state.fget
+
+    def state(box):
+        try:
+            return sound(box)
+        except ValueError:
+            return WidgetState(id=box.id, string_value=box.value)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Selectbox, "_widget_state", property(state))
         yield
 
 

@@ -230,14 +230,7 @@ def test_a_word_for_a_number_without_end_may_stand_in_a_field_of_text(at_once, r
     assert page.text_input(key=values.key).value == "inf"
 
 
-UNSETTLED = pytest.mark.xfail(
-    strict=True, reason="Explore shows a degree that a link states and its field does not offer"
-)
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=UNSETTLED if name == "explore" else ()) for name in KEYS]
-)
+@pytest.mark.parametrize("name", KEYS)
 @pytest.mark.sampled(2)
 def test_hostile_links_break_no_page(at_once, root, name):
     check(root, name, 0)
