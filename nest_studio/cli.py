@@ -48,7 +48,7 @@ COMMANDS = {
     "profile": "models",
     "trace": "models",
     "calibrate": "clusters",
-    "next": "next",
+    "next": "plans",
     "sweep": "studies",
     "design": "studies",
 }

@@ -13,7 +13,7 @@ from nest_core.fabric import Fabric, Hierarchical, Tier
 from nest_core.fabric.files import build_fabric
 from nest_core.fabric.graph import as_graph
 from nest_core.interop.formats import Assumed, read_fabric, write_fabric
-from nest_core.interop.formats.hostlist import compressed, expanded
+from nest_core.interop.formats.slurm import compressed, expanded
 from nest_core.interop.formats.values import Source
 from nest_core.scenario import load_fabric
 

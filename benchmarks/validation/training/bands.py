@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable
 
 from benchmarks.validation.training.regions import cells, score
-from nest_core.calibration.training.architectures import model_of
 from nest_core.calibration.training.bands import ErrorBand
+from nest_core.calibration.training.machines import model_of
 from nest_core.calibration.training.predict import Prediction
 
 __all__ = ["FEWEST", "bands_toml", "measured_bands"]

@@ -20,8 +20,7 @@ import numpy.typing as npt
 from benchmarks.validation.training.bands import FEWEST
 from benchmarks.validation.training.posterior import Evidence, LeftOut, left_out, source_name
 from benchmarks.validation.training.regions import cell_of
-from nest_core.calibration.training.architectures import family_of
-from nest_core.calibration.training.machines import machine_of
+from nest_core.calibration.training.machines import family_of, machine_of
 from nest_core.calibration.training.predict import Prediction
 from nest_core.calibration.training.runs import Run
 from nest_core.documents.text import markdown_table

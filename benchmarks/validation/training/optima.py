@@ -25,8 +25,7 @@ from dataclasses import dataclass, replace
 
 from benchmarks.validation.training.memory_spread import measured_spreads
 from benchmarks.validation.training.posterior import source_name
-from nest_core.calibration.training.architectures import model_of
-from nest_core.calibration.training.machines import accelerator_of, fabric_of, machine_of
+from nest_core.calibration.training.machines import accelerator_of, fabric_of, machine_of, model_of
 from nest_core.calibration.training.predict import Prediction, predict, problem_of, spread
 from nest_core.calibration.training.runs import Run, Unread
 from nest_core.costs import Problem, Report, price

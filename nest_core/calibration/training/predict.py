@@ -29,8 +29,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from nest_core.calibration.training.architectures import model_of
-from nest_core.calibration.training.machines import accelerator_of, fabric_of, network_of
+from nest_core.calibration.training.machines import accelerator_of, fabric_of, model_of, network_of
 from nest_core.calibration.training.runs import (
     MEMORY_KINDS,
     MeasuredOutcome,

@@ -14,12 +14,15 @@ Examples
 
 from nest_core.paper.published.baselines import Evaluation, StageOrder, evaluate, partition
 from nest_core.paper.published.instance import (
+    PAPER_CASES,
+    PAPER_MODELS,
     ArtifactBaseline,
     Instance,
+    PaperCell,
+    paper_cells,
     parse_instance,
     read_instance,
 )
-from nest_core.paper.published.paper import PAPER_CASES, PAPER_MODELS, PaperCell, paper_cells
 from nest_core.paper.published.solver import Solution, SolvedStage, solve
 
 __all__ = [

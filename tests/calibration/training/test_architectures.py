@@ -9,7 +9,7 @@ import pytest
 from run_tables import SUBSET, TABLES
 
 from nest_core.calibration.training import read_runs
-from nest_core.calibration.training.architectures import model_of
+from nest_core.calibration.training.machines import model_of
 from nest_core.documents.errors import InputError
 
 

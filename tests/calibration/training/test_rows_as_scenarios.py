@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from run_tables import SUBSET
 
-from nest_core.calibration.training.architectures import model_of
-from nest_core.calibration.training.machines import accelerator_of, fabric_of, machine_of
+from nest_core.calibration.training.machines import accelerator_of, fabric_of, machine_of, model_of
 from nest_core.calibration.training.predict import plan_of, problem_of
 from nest_core.calibration.training.reading import read_runs
 from nest_core.costs import RECOMPUTE, price

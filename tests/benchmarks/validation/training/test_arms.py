@@ -9,7 +9,7 @@ import pytest
 from run_tables import SUBSET
 
 from benchmarks.validation.training.arms import arm_run
-from nest_core.calibration.training.architectures import model_of
+from nest_core.calibration.training.machines import model_of
 from nest_core.calibration.training.predict import predict
 from nest_core.calibration.training.rows import Unusable
 

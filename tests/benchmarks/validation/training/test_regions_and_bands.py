@@ -11,9 +11,8 @@ from run_tables import SUBSET, TABLES
 from benchmarks.validation.training.bands import FEWEST, bands_toml, measured_bands
 from benchmarks.validation.training.regions import REPORTED, cell_of, cells, fitted, region_scores
 from nest_core.calibration.training import MeasuredOutcome, read_runs
-from nest_core.calibration.training.architectures import model_of
 from nest_core.calibration.training.bands import ErrorBand, band_of, load_bands, read_bands
-from nest_core.calibration.training.machines import accelerator_of
+from nest_core.calibration.training.machines import accelerator_of, model_of
 from nest_core.calibration.training.predict import Prediction, plan_of, predict_rows
 from nest_core.costs import Plan, Point
 
