@@ -30,8 +30,7 @@ from nest_core.bill.lines import (
     priced_switch,
 )
 from nest_core.bill.prices import NONE, PriceRange, Prices
-from nest_core.documents.errors import require
-from nest_core.documents.units import humanise
+from nest_core.documents import humanise, require
 from nest_core.fabric import Clos, Dragonfly, Fabric, Hierarchical, as_graph
 from nest_core.fabric.lattice import torus_of
 

@@ -33,8 +33,7 @@ from nest_core.bill.cabling import Ends, MediaChoice, choose
 from nest_core.bill.inventory import Inventory, SwitchCount
 from nest_core.bill.lines import listed_switch
 from nest_core.bill.prices import Prices
-from nest_core.documents.errors import require
-from nest_core.documents.quoting import as_cell
+from nest_core.documents import as_cell, require
 from nest_core.fabric import Clos, Dragonfly, Fabric, Hierarchical, as_graph
 from nest_core.fabric.lattice import lattice_of
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from nest_core.bill.inventory import LinkCount
 from nest_core.bill.prices import NONE, CablePrice, PriceRange, Prices, Transceiver
-from nest_core.documents.errors import InputError, require
+from nest_core.documents import InputError, require
 
 __all__ = ["Ends", "MediaChoice", "check_reach", "choose", "ends_for"]
 

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nest_core.bill.prices import Floor, PriceRange, Prices, Server
-from nest_core.documents.units import humanise, plural
+from nest_core.documents import humanise, plural
 from nest_core.fabric import IntArray
 
 __all__ = [

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from nest_core.bill.ownership import server_of
 from nest_core.bill.prices import PriceFigure, Prices, load_prices, prices_of
-from nest_core.documents.errors import InputError, require
+from nest_core.documents import InputError, require
 
 __all__ = ["OWN_PRICES", "SOLD", "OwnPrice", "typed_number"]
 

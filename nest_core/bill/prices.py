@@ -17,9 +17,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.overrides import assign, setting
-from nest_core.documents.presets import load_toml, named_file
+from nest_core.documents import InputError, assign, load_toml, named_file, require, setting
 from nest_core.documents.schema import checked, label
 
 __all__ = [

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from nest_core.documents.errors import require
+from nest_core.documents import require
 from nest_core.paper.reproduction import STORED, Costs, Reproduction, ResultTable, Row, stored
 
 __all__ = ["NAMES", "Reproduction", "ResultTable", "Row", "reproduce"]

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
 
 from nest_core.costs import Plan
-from nest_core.documents.units import humanise_seconds, join_words, percent
+from nest_core.documents import humanise_seconds, join_words, percent
 from nest_core.paper.cases import Cell
 from nest_core.paper.own import degrees, own_scenario
 from nest_core.paper.reproduction import (

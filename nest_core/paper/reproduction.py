@@ -27,8 +27,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
-from nest_core.documents.presets import load_toml, preset_path
-from nest_core.documents.units import NOTHING
+from nest_core.documents import NOTHING, load_toml, preset_path
 
 __all__ = [
     "STORED",

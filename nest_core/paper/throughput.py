@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from nest_core.documents.units import humanise_seconds, plural
+from nest_core.documents import humanise_seconds, plural
 from nest_core.paper.cases import FIGURES, PLANNERS, Cell, Outcome, Rival, ThroughputFigure
 from nest_core.paper.outcome import outcome_of
 from nest_core.paper.reproduction import (

@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from nest_core.documents.errors import InputError, require
+from nest_core.documents import InputError, require
 from nest_core.teaching.course import LESSONS_VARIABLE
 from nest_studio.jobs.workers import GIB, MEMORY_VARIABLE, MINUTES_VARIABLE, USUAL
 from nest_studio.paths import app_script

@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from nest_core.documents.overrides import settings
-from nest_core.documents.text import table
-from nest_core.documents.units import format_money, humanise
+from nest_core.documents import format_money, humanise, settings, table
 from nest_studio.commands.output import JsonFlag, Sets, emit, emit_parts
 
 if TYPE_CHECKING:
@@ -219,7 +217,7 @@ def again_of(
 def _write(file: Path, bills: Sequence[WholeBill], again: str) -> None:
     from datetime import datetime
 
-    from nest_core.documents.files import write_file
+    from nest_core.documents import write_file
     from nest_core.report.sheet import decision_sheet
 
     write_file(file, decision_sheet(bills, again, datetime.now()), "--sheet")

@@ -10,8 +10,7 @@ from typing import Annotated, Any, Protocol
 
 import typer
 
-from nest_core.documents.errors import InputError, printable
-from nest_core.documents.text import plain
+from nest_core.documents import InputError, plain, printable
 
 __all__ = ["JsonFlag", "emit", "emit_parts", "require_torch", "show", "unprinted"]
 

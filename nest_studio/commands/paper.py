@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from nest_core.documents.text import table
+from nest_core.documents import table
 from nest_studio.commands.output import JsonFlag, emit
 
 if TYPE_CHECKING:

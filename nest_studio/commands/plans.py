@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.overrides import settings
-from nest_core.documents.text import plain, table
-from nest_core.documents.units import GIB
+from nest_core.documents import GIB, InputError, plain, require, settings, table
 from nest_studio.commands.output import JsonFlag, Sets, emit, show
 
 if TYPE_CHECKING:
@@ -113,7 +110,7 @@ def place(
 ) -> None:
     """Name every device's rank, replica, stage and rank on each axis, all counted from 0."""
     import nest_core as nest
-    from nest_core.documents.files import write_file
+    from nest_core.documents import write_file
 
     require(
         placement is None or plan is not None,

@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nest_core.documents.errors import require
-from nest_core.documents.text import table
-from nest_core.documents.units import percent
+from nest_core.documents import percent, require, table
 from nest_studio.commands.output import JsonFlag, emit
 
 if TYPE_CHECKING:
@@ -102,8 +100,7 @@ def _writer(study: Study, file: Path) -> Callable[[list[dict[str, Any]]], None]:
         For another ending, or a folder that cannot be written to.
     """
     from nest_core import __version__
-    from nest_core.documents.files import write_file
-    from nest_core.documents.quoting import csv_text
+    from nest_core.documents import csv_text, write_file
     from nest_core.studies.rows import to_parquet
 
     require(

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from threading import Event
 from typing import Any, TextIO
 
-from nest_core.documents.units import humanise_seconds
+from nest_core.documents import humanise_seconds
 from nest_core.planner import Progress
 
 __all__ = ["interrupts", "tell_share", "watched"]

@@ -15,7 +15,7 @@ from typing import Any
 import streamlit as st
 
 from nest_core.api.measurements import MeasuredEntry, Measurements
-from nest_core.documents.errors import InputError
+from nest_core.documents import InputError
 from nest_studio.jobs.tasks.measured import FitAnswer
 from nest_studio.session.own_stack import KEPT_AS
 from nest_studio.session.states import address, session_value, write_address

@@ -10,9 +10,7 @@ import streamlit as st
 from nest_core.api.answer import Answer
 from nest_core.api.measured_words import moved_table
 from nest_core.api.measurements import Measurements
-from nest_core.documents.errors import InputError
-from nest_core.documents.presets import preset_names
-from nest_core.documents.quoting import as_markdown
+from nest_core.documents import InputError, as_markdown, preset_names
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario
 from nest_studio.components.show import download, facts, show_picture

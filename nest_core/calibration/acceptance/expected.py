@@ -30,9 +30,7 @@ import numpy as np
 from nest_core.calibration.training.machines import machine_of
 from nest_core.costs.network_draw import drawn_network, drawn_software, routing_of
 from nest_core.costs.software import Software, software_of
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.presets import load_toml, named_file
-from nest_core.documents.units import GIB
+from nest_core.documents import GIB, InputError, load_toml, named_file, require
 from nest_core.fabric import Clos, Fabric, IntArray
 from nest_core.hardware import Accelerator, load_accelerator
 from nest_core.hardware.collectives import Curve

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 
 from nest_core.calibration.acceptance.expected import MESSAGE_BYTES, Expected
 from nest_core.calibration.collectives.nccl_log import NcclRun, complete_run
-from nest_core.documents.errors import require, shortened
-from nest_core.documents.units import humanise, humanise_bytes, plural
+from nest_core.documents import humanise, humanise_bytes, plural, require, shortened
 from nest_core.network.collective import bus_factor
 
 __all__ = ["CommandOutcome", "Verdict", "judge", "read_runs"]

@@ -38,7 +38,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nest_core.documents.errors import InputError, require
+from nest_core.documents import InputError, require
 from nest_core.hardware.collectives.curves import (
     IN_NETWORK_STEPS,
     Curve,

@@ -20,8 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.units import MICROSECOND
+from nest_core.documents import MICROSECOND, InputError, require
 from nest_core.hardware.collectives.measurements import MAX_ROWS, OPS, Measurement, op_name
 
 __all__ = [

@@ -22,9 +22,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from nest_core.costs.software import LINKS_ALONE, Software, most_nodes
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.presets import load_toml, preset_names, preset_path
-from nest_core.documents.units import MICROSECOND
+from nest_core.documents import (
+    MICROSECOND,
+    InputError,
+    load_toml,
+    preset_names,
+    preset_path,
+    require,
+)
 from nest_core.network import IDEAL, FloatArray, IntArray, Network, message_time, price_phases
 from nest_core.network.algorithms import ALGORITHMS, IN_NETWORK, algorithm_stages, check_op
 from nest_core.network.collective import (

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nest_core.calibration.inspection.logs import FabricLog, Logs, TopoLog
-from nest_core.documents.errors import InputError
-from nest_core.documents.units import plural
+from nest_core.documents import InputError, plural
 from nest_core.interop.formats import Assumed, read_fabric
 from nest_core.interop.formats.draft import served
 from nest_core.interop.formats.nvidia_topo import NodeTopology

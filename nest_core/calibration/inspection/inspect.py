@@ -18,10 +18,17 @@ from nest_core.calibration.inspection.cluster import Cluster, cluster_of, short_
 from nest_core.calibration.inspection.logs import FIELD, Launch, Logs, read_launch, read_logs
 from nest_core.calibration.training.machines import Machine, machine_of
 from nest_core.costs.software import software_of
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.presets import preset_names
+from nest_core.documents import (
+    InputError,
+    gigabytes,
+    humanise,
+    humanise_bytes,
+    plural,
+    preset_names,
+    require,
+    to_gib,
+)
 from nest_core.documents.schema import FabricFile, checked
-from nest_core.documents.units import gigabytes, humanise, humanise_bytes, plural, to_gib
 from nest_core.fabric import Fabric, build_fabric
 from nest_core.hardware import Accelerator, load_accelerator
 from nest_core.hardware.collectives import OPS

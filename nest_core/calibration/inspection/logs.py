@@ -16,7 +16,7 @@ from pathlib import PurePath
 
 from nest_core.calibration.collectives.nccl_log import NcclRun, complete_run, is_log
 from nest_core.costs.shell import script_words
-from nest_core.documents.errors import InputError, require, shortened
+from nest_core.documents import InputError, require, shortened
 from nest_core.interop.formats import Assumed, format_of
 from nest_core.interop.formats.nvidia_topo import NodeTopology, is_nvidia_topo, read_nvidia_topo
 from nest_core.interop.formats.slurm import slurm_nodes

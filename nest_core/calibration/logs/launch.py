@@ -14,8 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from nest_core.costs.shell import ends_values, script_words
-from nest_core.documents.errors import InputError
-from nest_core.documents.files import parsed_json
+from nest_core.documents import InputError, parsed_json
 
 __all__ = ["said_in"]
 

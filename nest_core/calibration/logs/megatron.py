@@ -31,7 +31,7 @@ import re
 
 from nest_core.calibration.logs.report import MAX_STEPS, LogReader, PrintedStep, number
 from nest_core.calibration.logs.settings import NAMES
-from nest_core.documents.units import GB, GIB
+from nest_core.documents import GB, GIB
 
 __all__ = ["BridgeReader", "MegatronReader", "NemoReader"]
 

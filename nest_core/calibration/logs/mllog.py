@@ -20,7 +20,7 @@ from statistics import median
 from typing import Any
 
 from nest_core.calibration.logs.report import MAX_STEPS, WARM_UP, LogReader, PrintedStep
-from nest_core.documents.units import GIB
+from nest_core.documents import GIB
 
 __all__ = ["MllogReader"]
 

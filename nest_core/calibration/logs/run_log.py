@@ -23,9 +23,7 @@ from nest_core.calibration.training.machines import machine_of
 from nest_core.calibration.training.reading import row_of
 from nest_core.calibration.training.rows import Unusable
 from nest_core.calibration.training.runs import MeasuredRow
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.files import log_lines
-from nest_core.documents.units import GB
+from nest_core.documents import GB, InputError, log_lines, require
 
 __all__ = ["Printed", "RunFacts", "read_command", "read_lines", "read_run_log"]
 

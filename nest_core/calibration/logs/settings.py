@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from nest_core.documents.errors import require
-from nest_core.documents.presets import preset_names
+from nest_core.documents import preset_names, require
 from nest_core.workload import Model, load_model
 from nest_core.workload.recomputation import by_method, spelled
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 
 from nest_core.calibration.logs.report import LogReader, number
-from nest_core.documents.units import GIB
+from nest_core.documents import GIB
 
 __all__ = ["TorchtitanReader"]
 

@@ -27,8 +27,7 @@ from pydantic import TypeAdapter
 
 from nest_core.calibration.training.machines import machine_of
 from nest_core.costs import Plan
-from nest_core.documents.errors import InputError
-from nest_core.documents.presets import kept_per_edition, load_toml, preset_path
+from nest_core.documents import InputError, kept_per_edition, load_toml, preset_path
 from nest_core.workload import Model
 
 __all__ = [

@@ -30,9 +30,7 @@ import numpy.typing as npt
 from nest_core.calibration.training.machines import accelerator_of
 from nest_core.calibration.training.predict import predict
 from nest_core.calibration.training.runs import MeasuredRow, Run, Unread
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.overrides import toml_document
-from nest_core.documents.units import plural
+from nest_core.documents import InputError, plural, require, toml_document
 from nest_core.hardware.collectives import Curve
 from nest_core.hardware.collectives.library import curve_document
 from nest_core.hardware.posterior import (

@@ -22,9 +22,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from nest_core.calibration.training.runs import Run
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.presets import kept_per_edition, load_toml, preset_names, preset_path
-from nest_core.documents.units import GB
+from nest_core.documents import (
+    GB,
+    InputError,
+    kept_per_edition,
+    load_toml,
+    preset_names,
+    preset_path,
+    require,
+)
 from nest_core.fabric import Hierarchical, Tier
 from nest_core.hardware import Accelerator, load_accelerator
 from nest_core.network import Network, collapse

@@ -26,8 +26,7 @@ from nest_core.calibration.training.cells import (
 )
 from nest_core.calibration.training.rows import Unusable, run_of
 from nest_core.calibration.training.runs import MeasuredOutcome, MeasuredRow, Unread
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.units import GB, GIB
+from nest_core.documents import GB, GIB, InputError, require
 
 __all__ = [
     "MEASURED_COLUMNS",

@@ -28,8 +28,7 @@ from nest_core.calibration.training.cells import (
 from nest_core.calibration.training.machines import accelerator_of
 from nest_core.calibration.training.runs import Run
 from nest_core.costs import Point
-from nest_core.documents.errors import InputError
-from nest_core.documents.units import GB
+from nest_core.documents import GB, InputError
 from nest_core.hardware.stacks import Stack, all_stacks, load_stack
 from nest_core.workload.recomputation import recomputation
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from nest_core.costs import NO_OFFLOAD, Report
-from nest_core.documents.errors import require
+from nest_core.documents import require
 from nest_core.interop.exporters.astra_sim import export_astra_sim
 from nest_core.interop.exporters.deepspeed import export_deepspeed
 from nest_core.interop.exporters.megatron import export_megatron

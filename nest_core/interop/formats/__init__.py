@@ -13,10 +13,14 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.files import MAX_FILE_BYTES, decoded
-from nest_core.documents.overrides import toml_document
-from nest_core.documents.presets import parse_toml
+from nest_core.documents import (
+    MAX_FILE_BYTES,
+    InputError,
+    decoded,
+    parse_toml,
+    require,
+    toml_document,
+)
 from nest_core.documents.schema import FabricFile, checked
 from nest_core.fabric import Fabric, build_fabric
 from nest_core.interop.formats.astrasim import read_astrasim, write_astrasim

@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.units import gigabytes, microseconds
+from nest_core.documents import InputError, gigabytes, microseconds, require
 from nest_core.fabric import (
     MAX_DEVICES,
     MAX_EXPLICIT_DEVICES,

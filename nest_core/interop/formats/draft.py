@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from nest_core.documents.units import plural
+from nest_core.documents import plural
 from nest_core.fabric import MAX_EXPLICIT_DEVICES, MAX_LINKS
 from nest_core.interop.formats.values import Document, Reading, Source
 

@@ -12,9 +12,15 @@ import csv
 import io
 from collections.abc import Iterator
 
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.quoting import csv_text, of_cell
-from nest_core.documents.units import gigabytes, microseconds, plural
+from nest_core.documents import (
+    InputError,
+    csv_text,
+    gigabytes,
+    microseconds,
+    of_cell,
+    plural,
+    require,
+)
 from nest_core.fabric import Fabric, GraphFabric, Link, as_graph
 from nest_core.interop.formats.draft import Draft
 from nest_core.interop.formats.values import (

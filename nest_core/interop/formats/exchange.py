@@ -15,9 +15,8 @@ from typing import Any
 
 from nest_core.bill.bill import Bill, bill
 from nest_core.bill.prices import Prices
-from nest_core.documents.errors import InputError
+from nest_core.documents import GIB, InputError, humanise, humanise_bytes, humanise_seconds
 from nest_core.documents.schema import FabricFile, checked
-from nest_core.documents.units import GIB, humanise, humanise_bytes, humanise_seconds
 from nest_core.fabric import Fabric, build_fabric
 from nest_core.fabric.drawing import Drawing
 from nest_core.interop.formats import FORMATS, FabricText, read_fabric

@@ -19,7 +19,7 @@ from xml.sax.saxutils import escape, quoteattr
 from defusedxml import DefusedXmlException
 from defusedxml.ElementTree import DefusedXMLParser
 
-from nest_core.documents.units import gigabytes, microseconds, plural
+from nest_core.documents import gigabytes, microseconds, plural
 from nest_core.fabric import Element, Fabric, as_graph
 from nest_core.interop.formats.draft import Draft
 from nest_core.interop.formats.values import (

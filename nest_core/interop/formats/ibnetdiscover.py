@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from nest_core.documents.units import plural
+from nest_core.documents import plural
 from nest_core.fabric import MAX_EXPLICIT_DEVICES
 from nest_core.interop.formats.draft import Draft
 from nest_core.interop.formats.values import Reading, Source

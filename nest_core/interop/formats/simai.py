@@ -14,8 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nest_core.documents.errors import require
-from nest_core.documents.units import gigabytes, microseconds, plural
+from nest_core.documents import gigabytes, microseconds, plural, require
 from nest_core.fabric import MAX_LINKS, Fabric, GraphFabric, as_graph
 from nest_core.interop.formats.trees import host_groups
 from nest_core.interop.formats.values import FabricText, unsaid_counts

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from nest_core.documents.units import plural
+from nest_core.documents import plural
 from nest_core.fabric import MAX_DEVICES, Fabric, IntArray
 from nest_core.interop.formats.trees import (
     TIERS,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nest_core.documents.units import plural
+from nest_core.documents import plural
 from nest_core.interop.formats.slurm import SlurmLine, listed_nodes, topology
 from nest_core.interop.formats.values import Reading, Source
 from nest_core.interop.formats.yaml_text import Scalar, YamlTable, line_of, yaml_values

@@ -15,8 +15,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from nest_core.documents.errors import require
-from nest_core.documents.units import plural
+from nest_core.documents import plural, require
 from nest_core.fabric import MAX_DEVICES, Clos, Dragonfly, Fabric, Hierarchical, IntArray
 from nest_core.fabric.arrange import heights
 from nest_core.interop.formats.draft import title

@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.units import plural
+from nest_core.documents import InputError, plural, require
 from nest_core.fabric import MAX_DEVICES, Fabric, GraphFabric
 
 __all__ = [

@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from nest_core.documents.units import humanise_bytes
+from nest_core.documents import humanise_bytes
 from nest_core.paper.published.costs import (
     BATCH_SEQUENCES,
     StageTables,

@@ -33,9 +33,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.files import read_text
-from nest_core.documents.presets import load_toml, preset_path
+from nest_core.documents import InputError, load_toml, preset_path, read_text, require
 from nest_core.paper.published.layers import (
     MAX_LAYERS,
     Check,

@@ -22,7 +22,7 @@ from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from nest_core.documents.errors import InputError, require
+from nest_core.documents import InputError, require
 
 __all__ = [
     "MAX_DEVICES",

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nest_core.documents.units import humanise_bytes, plural
+from nest_core.documents import humanise_bytes, plural
 from nest_core.paper.published.costs import (
     BATCH_SEQUENCES,
     StageTables,
