@@ -14,7 +14,6 @@ resale. Low and high ends add up as if they came together.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from nest_core.bill.bill import Bill, bill
@@ -125,13 +124,13 @@ class Owned:
 
     @property
     def besides_usd(self) -> PriceRange:
-        """What is bought once beside accelerators, their servers and their spares."""
-        return _together(self, yearly=False)
+        """Return what is bought once beside accelerators, their servers and their spares."""
+        return self._together(yearly=False)
 
     @property
     def yearly_usd(self) -> PriceRange:
         """What a year costs."""
-        return (1 / self.years) * _together(self, yearly=True)
+        return (1 / self.years) * self._together(yearly=True)
 
     @property
     def usd_per_device_hour(self) -> PriceRange | None:
@@ -145,6 +144,11 @@ class Owned:
     def failures_per_year(self) -> PriceRange:
         """Expected, of what has a source."""
         return sum((line.failures for line in self.lines if line.failures), NONE)
+
+    def _together(self, *, yearly: bool) -> PriceRange:
+        """Return what is paid so, without accelerators, servers and spares."""
+        parts = (line for line in self.lines if line.part not in (_NODES, _SPARES))
+        return sum((line.usd for line in parts if line.yearly == yearly and line.usd), NONE)
 
     def of(self, part: str) -> tuple[OwnedLine, ...]:
         """The lines of a part."""
@@ -305,21 +309,19 @@ def _kept(fabric: Fabric, prices: Prices, power: PriceRange) -> list[OwnedLine]:
     keep = prices.ownership
     years = keep.years.typical
     kW = math.ceil(power.typical / 1e3 - 1e-9)
-    lines = [
+    staff = keep.staff_usd_per_year
+    wages = years * staff.range if staff else None
+    return [
         _flat("storage", "storage", fabric.devices, "device", keep.storage_usd_per_device),
         _flat("hall", "hall, power and cooling", kW, "kW", keep.hall_usd_per_kW),
         _energy(prices, power),
-    ]
-    staff = keep.staff_usd_per_year
-    lines.append(
         replace(
             _flat("staff", "staff", 1, "cluster, all years", staff),
-            unit_usd=years * staff.range if staff else None,
-            usd=years * staff.range if staff else None,
+            unit_usd=wages,
+            usd=wages,
             yearly=True,
-        )
-    )
-    return lines
+        ),
+    ]
 
 
 def _flat(part: str, name: str, count: int, unit: str, figure: PriceFigure | None) -> OwnedLine:
@@ -355,16 +357,6 @@ def _energy(prices: Prices, power: PriceRange) -> OwnedLine:
 
 def _ends(value: PriceRange) -> tuple[float, float, float]:
     return value.low, value.typical, value.high
-
-
-def _together(entries: Owned, *, yearly: bool) -> PriceRange:
-    """What is paid so, without accelerators, servers and spares."""
-    lines: Sequence[OwnedLine] = [
-        line
-        for line in entries.lines
-        if line.yearly == yearly and line.part not in (_NODES, _SPARES) and line.usd
-    ]
-    return sum((line.usd for line in lines if line.usd), NONE)
 
 
 def _assumed(

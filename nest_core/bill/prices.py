@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from nest_core.documents import InputError, assign, load_toml, named_file, require, setting
 from nest_core.documents.schema import checked, label
@@ -84,9 +84,16 @@ class PriceFigure(_PriceTable):
     date: _Name
     source: _Name
 
+    @model_validator(mode="after")
+    def _ordered(self) -> PriceFigure:
+        ends = self.range
+        if not ends.low <= ends.typical <= ends.high:
+            raise ValueError("low <= typical <= high")
+        return self
+
     @property
     def range(self) -> PriceRange:
-        """Low, typical and high."""
+        """Return low, typical and high."""
         return PriceRange(
             self.typical if self.low is None else self.low,
             self.typical,
@@ -192,7 +199,7 @@ class Floor(_PriceTable):
     chip_power_kW: PriceFigure
     chips_per_rack: PriceFigure
     rack_power_limit_kW: Annotated[Limit, label("rack power limit", "Of a rack with nodes.")]
-    rack_units: PriceFigure
+    rack_units: Limit
     rack_width_m: PriceFigure
     row_pitch_m: PriceFigure
     racks_per_row: PriceFigure
@@ -418,15 +425,6 @@ def _named(value: Any) -> bool:
 
 def _check(prices: Prices) -> None:
     """Rules between figures that pydantic's types do not state."""
-    for field, figure in _figures("prices", prices):
-        spread = figure.range
-        require(
-            spread.low <= spread.typical <= spread.high,
-            field,
-            "must have low <= typical <= high",
-            [spread.low, spread.typical, spread.high],
-            "put the ends in order",
-        )
     for kind in ("switch", "nic", "transceiver", "cable", "server"):
         names = [entry.name for entry in getattr(prices, kind)]
         if len(set(names)) < len(names):
@@ -466,14 +464,6 @@ def _check(prices: Prices) -> None:
         floor.server,
         "pick " + ", ".join(server.name for server in prices.server),
     )
-    for name in ("rack_units", "rack_power_limit_kW"):
-        require(
-            getattr(floor, name).typical > 0,
-            f"prices.floor.{name}.typical",
-            "must be above 0",
-            0,
-            "correct the figure",
-        )
     for name in ("racks_per_row", "chips_per_rack"):
         count = getattr(floor, name).typical
         require(
@@ -491,18 +481,3 @@ def _check(prices: Prices) -> None:
         optical.used_ports,
         "correct one of them",
     )
-
-
-def _figures(path: str, table: BaseModel) -> list[tuple[str, PriceFigure]]:
-    figures: list[tuple[str, PriceFigure]] = []
-    for name in type(table).model_fields:
-        value = getattr(table, name)
-        for part in value if isinstance(value, list) else [value]:
-            label = f"{path}.{name}"
-            if isinstance(value, list) and hasattr(part, "name"):
-                label += f" {part.name}"
-            if isinstance(part, PriceFigure):
-                figures.append((label, part))
-            elif isinstance(part, BaseModel):
-                figures += _figures(label, part)
-    return figures

@@ -212,27 +212,19 @@ def search_times(name: str, rows: Sequence[Row]) -> tuple[Row, ...]:
         that were searched here, None where placements were given and not searched.
     """
     texts = printed()["search_text"].get(name, {})
-    printed_seconds = [
-        row["published_search_seconds"] for row in rows if row["published_search_seconds"]
-    ]
-    mine = [row["search_seconds"] for row in rows if row["search_seconds"] is not None]
-    times: list[Row] = [
-        {
-            "planner": "nest",
-            "text": texts.get("nest"),
-            "published_seconds": sum(printed_seconds) if printed_seconds else None,
-            "seconds": sum(mine) if mine else None,
-            "cells": len(mine),
-        }
-    ]
-    for planner in FIGURES[name].planners:
-        spent = [row["baselines"][planner]["search_seconds"] for row in rows]
+    sums = {"nest": [row["search_seconds"] for row in rows]} | {
+        planner: [row["baselines"][planner]["search_seconds"] for row in rows]
+        for planner in FIGURES[name].planners
+    }
+    stated = [row["published_search_seconds"] for row in rows if row["published_search_seconds"]]
+    times: list[Row] = []
+    for planner, spent in sums.items():
         seconds = [value for value in spent if value is not None]
         times.append(
             {
                 "planner": planner,
                 "text": texts.get(planner),
-                "published_seconds": None,
+                "published_seconds": sum(stated) if stated and planner == "nest" else None,
                 "seconds": sum(seconds) if seconds else None,
                 "cells": len(seconds),
             }

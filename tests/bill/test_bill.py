@@ -390,11 +390,11 @@ BAD = [
     ),
     (
         f"[floor]\nrack_units = {{ typical = 0, {OFFER} }}\n",
-        "prices.floor.rack_units.typical must be above 0",
+        "prices.floor.rack_units.typical must be at least 0.001",
     ),
     (
         f"[floor]\nrack_units = {{ typical = 40, high = 30, {OFFER} }}\n",
-        "prices.floor.rack_units must have low <= typical <= high",
+        "prices.floor.rack_units must be low <= typical <= high",
     ),
     (
         f"[floor]\nracks_per_row = {{ typical = 0.5, {OFFER} }}\n",

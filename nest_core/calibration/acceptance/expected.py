@@ -360,7 +360,9 @@ def _one_sd_worse(
     network: Network, software: Software, scope: Scope
 ) -> Iterator[tuple[Network, Software]]:
     """Yield the network with one uncertain parameter after the other."""
-    yield network, _inside(software, math.exp(-_inside_spread(software.inside)))
+    curve, factor = software.inside, math.exp(-_inside_spread(software.inside))
+    inside = curve and curve.reaching(factor, 1, factor)
+    yield network, replace(software, inside=inside)
     if scope.hosts == 1:
         return
     spread = load_spread()
@@ -380,13 +382,6 @@ def _one_sd_worse(
     else:
         reduction = NetworkParameters(reduction=math.exp(-of["reduction"]))
         yield network, drawn_software(software, reduction)
-
-
-def _inside(software: Software, factor: float) -> Software:
-    curve = software.inside
-    return (
-        software if curve is None else replace(software, inside=curve.reaching(factor, 1, factor))
-    )
 
 
 def _inside_spread(curve: Curve | None) -> float:

@@ -183,7 +183,9 @@ def fit_curve(samples: Sequence[Sample], prior: Curve, *, balanced: bool = False
             x: FloatArray, regime_power: float = over_regimes, floor_power: float = with_floor
         ) -> FloatArray:
             error = np.log(model.observed(x, regime_power, floor_power) / model.measured) / SCALE
-            return np.concatenate([weights * _soft(error), x])
+            # The signed root of soft-l1: quadratic when small, linear when large.
+            soft = np.copysign(np.sqrt(2 * (np.hypot(1, error) - 1)), error)
+            return np.concatenate([weights * soft, x])
 
         shifts = least_squares(residuals, shifts, method="trf", max_nfev=EVALUATIONS).x
     return model.curve(shifts)
@@ -198,12 +200,6 @@ def _solver() -> Callable[..., Any]:
             "fit", "must have scipy", "not installed", "install scipy to fit curves"
         ) from error
     return solver
-
-
-def _soft(error: FloatArray) -> FloatArray:
-    """Return signed square root of soft-l1: quadratic when small, linear when large."""
-    size: FloatArray = np.sqrt(2 * (np.hypot(1, error) - 1))
-    return np.copysign(size, error)
 
 
 def _weights(samples: Sequence[Sample], balanced: bool) -> FloatArray:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -127,7 +126,8 @@ def read_run(text: str, name: str, *, every_rank: bool = True) -> NcclRun:
     ranks: dict[int, tuple[str, int, str]] = {}
     rows: list[tuple[float, float]] = []
     last = ""
-    for number, line in _lines(text):
+    for number, printed in enumerate(text.splitlines(), start=1):
+        line = _PREFIX.sub("", printed)  # without what mpirun and srun put before it
         if _FAILED.search(line):
             remedy = "mend what its first error names, and run it again"
             raise InputError(
@@ -239,12 +239,6 @@ def _op_of_row(words: list[str], ranks: int) -> str | None:
     if abs(ratio - 2) < _RATIO:
         return "all_reduce"
     return "reduce_scatter" if abs(ratio - 1) < _RATIO and words[3] != "none" else None
-
-
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield lines with their numbers, without what mpirun and srun put before them."""
-    for number, printed in enumerate(text.splitlines(), start=1):
-        yield number, _PREFIX.sub("", printed)
 
 
 def _row(line: str, where: str) -> tuple[float, float] | None:

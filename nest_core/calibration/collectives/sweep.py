@@ -208,8 +208,7 @@ class _Ways:
         groups: IntArray,
         software: Software,
     ) -> None:
-        self._network, self._op, self._groups = network, op, groups
-        self._software = software
+        self._network, self._op, self._groups, self._software = network, op, groups, software
         self._priced: dict[str, tuple[FloatArray, FloatArray, FloatArray, float]] = {}
 
     def seconds(self, name: str, sizes: FloatArray) -> FloatArray:
@@ -263,7 +262,7 @@ class _Ways:
                     self._op,
                     0.0,
                     self._groups.shape[1],
-                    stride=self._stride,
+                    stride=int(self._groups[0, 1] - self._groups[0, 0]),
                     concurrent="all" if count > 1 else "one",
                     algorithm=name,
                     protocols=sending,
@@ -271,7 +270,3 @@ class _Ways:
             ideal = float(time.beta_s_per_byte[0].max())
             self._priced[name] = (time.alpha_s[1:], time.beta_s_per_byte[1:], floor, ideal)
         return self._priced[name]
-
-    @property
-    def _stride(self) -> int:
-        return int(self._groups[0, 1] - self._groups[0, 0])

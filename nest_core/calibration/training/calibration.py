@@ -179,7 +179,8 @@ def calibrated(rows: Sequence[MeasuredRow], curves: tuple[Curve, ...] = ()) -> C
 
     noise = np.array([prior.experts_sd if run.experts > 1 else prior.run_sd for run in runs])
     at, errors, start, jacobian = _most_probable(predicted, measured, prior.covariance, noise)
-    gain = _gain(jacobian, prior.covariance, noise)
+    among = jacobian @ prior.covariance @ jacobian.T + np.diag(noise**2)
+    gain = np.linalg.solve(among, jacobian @ prior.covariance).T  # (parameters, runs)
     leverage = np.einsum("ij,ji->i", jacobian, gain)
     left_out = errors / (1.0 - np.minimum(leverage, 1.0 - 1e-9))
     covariance = prior.covariance - gain @ jacobian @ prior.covariance
@@ -309,12 +310,6 @@ def _most_probable(
 def _spread(slopes: Array, covariance: Array, noise: float) -> float:
     """Return standard deviation of the logarithm of a run's time."""
     return float(np.sqrt(slopes @ covariance @ slopes + noise**2))
-
-
-def _gain(jacobian: Array, prior: Array, noise: Array) -> Array:
-    """Return what a run's error moves each parameter by, (parameters, runs)."""
-    among = jacobian @ prior @ jacobian.T + np.diag(noise**2)
-    return np.asarray(np.linalg.solve(among, jacobian @ prior).T, dtype=np.float64)
 
 
 def _jacobian(predicted: Callable[[Array], Array], at: Array, here: Array) -> Array:

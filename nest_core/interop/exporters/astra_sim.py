@@ -19,7 +19,7 @@ from nest_core.costs import Report
 from nest_core.costs.layout import device_order
 from nest_core.costs.schedules import DELAYS
 from nest_core.interop.exporters import chakra
-from nest_core.interop.exporters.astra_workload import Groups, groups_of, trace, workload
+from nest_core.interop.exporters.astra_workload import groups_of, trace, workload
 from nest_core.interop.exporters.values import (
     ExportFiles,
     check_plain_experts,
@@ -104,7 +104,12 @@ def export_astra_sim(scenario: ScenarioValues, report: Report) -> ExportFiles:
     top = header(scenario, plan, VERSION)
     has_groups = bool(groups.members)
     if has_groups:
-        files["groups.json"] = _groups(groups, rank_mapping)
+        members = {
+            str(int(groups.number[axis][group[0]])): rank_mapping[group].tolist()
+            for axis, of_axis in groups.members.items()
+            for group in of_axis
+        }
+        files["groups.json"] = json.dumps(members) + "\n"
     return ExportFiles(
         files
         | {
@@ -132,16 +137,6 @@ def _npus(network: Network) -> IntArray:
     numbers = np.empty(network.devices, dtype=np.int64)
     numbers[inner] = np.arange(network.devices)
     return numbers
-
-
-def _groups(groups: Groups, npu: IntArray) -> str:
-    """Return members of every group by its number."""
-    table = {
-        str(int(groups.number[axis][group[0]])): npu[group].tolist()
-        for axis, members in groups.members.items()
-        for group in members
-    }
-    return json.dumps(table) + "\n"
 
 
 def _system(scenario: ScenarioValues, kinds: Sequence[object]) -> dict[str, object]:

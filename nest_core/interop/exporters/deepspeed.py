@@ -17,7 +17,6 @@ from nest_core.costs import Plan, Point, Report, state_bytes
 from nest_core.interop.exporters.values import (
     ExportFiles,
     ExportRefused,
-    HostMapping,
     check_launcher,
     check_order,
     check_plain_experts,
@@ -118,21 +117,16 @@ def export_deepspeed(scenario: ScenarioValues, report: Report) -> ExportFiles:
         'export PYTHONPATH="$HERE${PYTHONPATH:+:$PYTHONPATH}"\n'
         'exec deepspeed --hostfile "$HERE/hostfile" --master_port "${MASTER_PORT:-29500}" "$@"\n'
     )
+    ranks = zip(rank_mapping.used_hosts, rank_mapping.per_host, strict=True)
+    hosts = "".join(f"node{host:04d} slots={count}\n" for host, count in ranks)
     return ExportFiles(
         {
             "ds_config.json": json.dumps(_config(scenario, plan), indent=2) + "\n",
-            "hostfile": top + _host_file(rank_mapping),
+            "hostfile": top + hosts,
             "nest_plan.py": top + _glue(plan, recompute),
             "launch.sh": launch,
         },
         ("Host names in hostfile are places: put the cluster's own there, in the same order.",),
-    )
-
-
-def _host_file(rank_mapping: HostMapping) -> str:
-    return "".join(
-        f"node{host:04d} slots={ranks}\n"
-        for host, ranks in zip(rank_mapping.used_hosts, rank_mapping.per_host, strict=True)
     )
 
 

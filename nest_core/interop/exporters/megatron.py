@@ -100,7 +100,9 @@ def export_megatron(scenario: ScenarioValues, report: Report, steps: int = 100) 
     model = _model_words(architecture(scenario, _NAME))
     bert = scenario.model.family == "bert"
     program = "pretrain_bert.py" if bert else "pretrain_gpt.py"
-    mock = array("DATA", _mock_data(scenario))
+    # The tokenizer adds a token of its own.
+    vocabulary = ("--vocab-size", str(scenario.model.vocabulary - 1))
+    mock = array("DATA", [("--mock-data",), ("--tokenizer-type", "NullTokenizer"), vocabulary])
     data = (
         ': "${1:?the data and tokenizer options of pretrain_bert.py}"\nDATA=("$@")\n'
         if bert
@@ -277,18 +279,6 @@ def _training_words(scenario: ScenarioValues, plan: Plan, steps: int) -> list[Wo
         ("--log-throughput",),
     ]
     return words
-
-
-def _mock_data(scenario: ScenarioValues) -> list[Words]:
-    """Return data options without a corpus.
-
-    The tokenizer adds an end-of-document token to the given number.
-    """
-    return [
-        ("--mock-data",),
-        ("--tokenizer-type", "NullTokenizer"),
-        ("--vocab-size", str(scenario.model.vocabulary - 1)),
-    ]
 
 
 def _environment(scenario: ScenarioValues, plan: Plan) -> dict[str, str]:

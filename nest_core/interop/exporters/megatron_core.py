@@ -203,11 +203,13 @@ def _check_experts(scenario: ScenarioValues, point: Point, framework: str) -> No
 
 def _check_expert_overlap(scenario: ScenarioValues, plan: Plan, framework: str) -> None:
     point, recompute = plan.point, plan.recompute[0]
+    by_layers = recompute == "full" or method_of(recompute)[0] != ""
+    replays = by_layers or "moe" in modules_of(recompute)
     refused = (
         ("spread experts (ep above 1)", point.ep == 1),
         ("interleaved stages in a pipeline", point.pp > 1 and point.interleave == 1),
         ("bf16, fp16 or fp8", scenario.precision not in ("bf16", "fp16", "fp8")),
-        ("recomputation of single modules other than moe, or none", _replays_experts(recompute)),
+        ("recomputation of single modules other than moe, or none", replays),
     )
     for needed, lacking in refused:
         refuse_if(
@@ -217,10 +219,6 @@ def _check_expert_overlap(scenario: ScenarioValues, plan: Plan, framework: str) 
             True,
             "pin the search to it, or leave expert_overlap out",
         )
-
-
-def _replays_experts(recompute: str) -> bool:
-    return recompute == "full" or method_of(recompute)[0] != "" or "moe" in modules_of(recompute)
 
 
 Value = bool | int | float | str | tuple[int, ...] | tuple[str, ...]

@@ -165,7 +165,10 @@ def _configuration(scenario: ScenarioValues, plan: Plan) -> str:
         ),
         "rng": ("RNGConfig", {"seed": "1234"}),
     }
-    body = "".join(f"        {name}={_call(*call)},\n" for name, call in calls.items())
+    body = ""
+    for name, (call, arguments) in calls.items():
+        inner = "".join(f"            {key}={value},\n" for key, value in arguments.items())
+        body += f"        {name}={call}(\n{inner}        ),\n"
     if scenario.precision in _PRECISION:
         body += "        mixed_precision=precision,\n"
     return (
@@ -175,11 +178,6 @@ def _configuration(scenario: ScenarioValues, plan: Plan) -> str:
         + 'if __name__ == "__main__":\n'
         "    pretrain(config=config(), forward_step_func=forward_step)\n"
     )
-
-
-def _call(name: str, fields: Mapping[str, str]) -> str:
-    inner = "".join(f"            {key}={value},\n" for key, value in fields.items())
-    return f"{name}(\n{inner}        )"
 
 
 def _precision(scenario: ScenarioValues) -> str:

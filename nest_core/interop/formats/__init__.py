@@ -72,18 +72,16 @@ class Format:
     writes: Callable[[Fabric], FabricText] | None = None
 
 
-def _read_toml(source: Source) -> Reading:
-    return parse_toml(source.text, source.name), ()
-
-
-def _write_toml(fabric: Fabric) -> FabricText:
-    return FabricText(toml_document(fabric.document()), ())
-
-
 FORMATS: Mapping[str, Format] = {
     entry.name: entry
     for entry in (
-        Format("toml", "Nest Studio TOML", (".toml",), _read_toml, _write_toml),
+        Format(
+            "toml",
+            "Nest Studio TOML",
+            (".toml",),
+            lambda source: (parse_toml(source.text, source.name), ()),
+            lambda fabric: FabricText(toml_document(fabric.document()), ()),
+        ),
         Format("graphml", "GraphML", (".graphml", ".xml"), read_graphml, write_graphml),
         Format("csv", "Edge list (CSV)", (".csv",), read_edges, write_edges),
         Format("slurm-tree", "Slurm topology.conf, tree", (".conf",), read_slurm, write_slurm_tree),

@@ -187,32 +187,24 @@ class Draft:
             "give roles, or names that start with gpu, npu, device or host",
         )
         assumed = self.source.assumed
-        notes = list(self.notes)
         if self._inferred:
-            notes.append(
+            self.notes.append(
                 f"Roles of {plural(self._inferred, 'element')} follow from their names: gpu, npu,"
                 " device and host are devices, nic is a NIC, the rest switches."
             )
-        if self._unrated:
-            notes.append(
-                f"{plural(self._unrated, 'link')} without a rate:"
-                f" {assumed.link_bandwidth_GBps:g} GB/s assumed."
-            )
-        if self._untimed:
-            notes.append(
-                f"{plural(self._untimed, 'link')} without a latency:"
-                f" {assumed.hop_latency_us:g} us assumed."
-            )
-        if self._both_ways:
-            pairs = plural(len(self._both_ways), "pair")
-            notes.append(
-                f"{pairs} of elements with links listed in both directions: each is a link of its"
-                " own, and works both ways."
-            )
+        rate, latency = f"{assumed.link_bandwidth_GBps:g} GB/s", f"{assumed.hop_latency_us:g} us"
+        self.note(self._unrated, "link", f" without a rate: {rate} assumed.")
+        self.note(self._untimed, "link", f" without a latency: {latency} assumed.")
+        self.note(
+            len(self._both_ways),
+            "pair",
+            " of elements with links listed in both directions: each is a link of its own, and"
+            " works both ways.",
+        )
         if self._left_out:
             names = [repr(name[:40]) for name in self._left_out]
             more = f" and {len(names) - 8:,} more" if len(names) > 8 else ""
-            notes.append(f"Attributes left out: {', '.join(names[:8])}{more}.")
+            self.notes.append(f"Attributes left out: {', '.join(names[:8])}{more}.")
         document: Document = {
             "schema": 1,
             "name": title(name),
@@ -220,7 +212,7 @@ class Draft:
             "element": list(self._elements.values()),
             "link": list(self._links.values()),
         }
-        return document, tuple(notes)
+        return document, tuple(self.notes)
 
 
 def role_of(name: str) -> Role:

@@ -280,7 +280,10 @@ def _add_hosts(
 
 def _add_switches(draft: Draft, nodes: dict[str, _SubnetNode], skipped: set[str]) -> dict[str, str]:
     switches = {guid: node for guid, node in nodes.items() if node.kind == "Switch"}
-    short = {guid: _switch_name(node.description) or guid for guid, node in switches.items()}
+    short = {  # A09-LEAF-04 of MF0;A09-LEAF-04:MQM9701/U1
+        guid: node.description.rpartition(";")[2].partition(":")[0].strip() or guid
+        for guid, node in switches.items()
+    }
     counts: dict[str, int] = {}
     for name in short.values():
         counts[name] = counts.get(name, 0) + 1
@@ -294,8 +297,3 @@ def _add_switches(draft: Draft, nodes: dict[str, _SubnetNode], skipped: set[str]
         ports = max(node.ports - node.ports % 2, *used, 0)
         draft.element(node.line, names[guid], "switch", ports)
     return names
-
-
-def _switch_name(description: str) -> str:
-    """Return A09-LEAF-04 of ``MF0;A09-LEAF-04:MQM9701/U1``."""
-    return description.rpartition(";")[2].partition(":")[0].strip()

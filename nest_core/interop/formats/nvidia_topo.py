@@ -112,7 +112,10 @@ def read_nvidia_topo(source: Source) -> NodeTopology:
     ports = [place for place, name in enumerate(names) if name.startswith("NIC")]
     cells = [rows[names[gpu]] for gpu in gpus]
     return NodeTopology(
-        tuple(tuple(_nvlinks(row[other]) for other in gpus) for row in cells),
+        tuple(
+            tuple(int(row[gpu][2:]) if row[gpu].startswith("NV") else 0 for gpu in gpus)
+            for row in cells
+        ),
         tuple(adapters.get(name, "") for name in nics),
         tuple(
             tuple(CODES.index(row[port].rstrip("0123456789")) for port in ports) for row in cells
@@ -148,7 +151,3 @@ def _check(source: Source, names: list[str], rows: dict[str, list[str]]) -> None
             rows[name][number],
             "save its output unchanged",
         )
-
-
-def _nvlinks(code: str) -> int:
-    return int(code[2:]) if code.startswith("NV") else 0

@@ -66,8 +66,7 @@ def expanded(
             _names(source, where, match[1], max_names) if match[1] is not None else [match[2]]
             for match in _PART.finditer(entry)
         ]
-        if len(names) + math.prod(map(len, parts)) > max_names:
-            raise _too_many(source, where, text, max_names)
+        _check_count(source, where, text, len(names) + math.prod(map(len, parts)), max_names)
         names += map("".join, itertools.product(*parts))
     source.require(
         len(set(names)) >= len(names),
@@ -147,16 +146,17 @@ def _names(source: Source, where: int | str, inside: str, max_names: int) -> lis
             f"[{part}]",
             "swap the ends",
         )
-        if len(numbers) + int(high) - int(low) >= max_names:
-            raise _too_many(source, where, f"[{inside}]", max_names)
+        count = len(numbers) + int(high) - int(low) + 1
+        _check_count(source, where, f"[{inside}]", count, max_names)
         # Padding is that of the lower end: node[01-12] has node01.
         width = len(low) if low.startswith("0") or len(low) == len(high) else 1
         numbers += [f"{number:0{width}d}" for number in range(int(low), int(high) + 1)]
     return numbers
 
 
-def _too_many(source: Source, where: int | str, text: str, max_names: int) -> Exception:
-    return source.wrong(where, f"must list at most {max_names:,} names", text, "shorten the range")
+def _check_count(source: Source, where: int | str, text: str, count: int, max_names: int) -> None:
+    rule = f"must list at most {max_names:,} names"
+    source.require(count <= max_names, where, rule, text, "shorten the range")
 
 
 _KEYS = ("switchname", "switches", "nodes", "linkspeed", "blockname", "blocksizes", "ringname")
