@@ -49,12 +49,16 @@ def test_without_baselines_there_is_no_speedup():
 TOO_MUCH = pytest.mark.xfail(
     strict=True, reason="without recomputation more than 2 % too much memory is advised"
 )
+MARKS = {
+    "no recomputation": TOO_MUCH,
+    "tied ends": pytest.mark.check,
+    "experts": pytest.mark.check,
+}
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=TOO_MUCH if name == "no recomputation" else ()) for name in TIGHT],
+    [pytest.param(name, marks=MARKS.get(name, ())) for name in TIGHT],
 )
 def test_the_memory_that_is_said_to_be_needed_is_needed_and_suffices(name):
     """The advised figure suffices as it is printed; 2 % less than what is needed does not.

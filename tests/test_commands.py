@@ -28,6 +28,7 @@ ROUND_TRIPS = [
 
 SCARCE = ("--set", "accelerator.memory_GiB=2.0", "--set", "search.tp=8")
 ALONE = ("--set", "baselines.names=[]")
+MANUAL = ("--set", 'baselines.names=["manual"]')
 
 PLAN_FIELDS = {
     "feasible",
@@ -107,7 +108,8 @@ def refused(capsys):
 
 def test_plan_has_the_fields_of_the_contract(ask):
     """A failure breaks every program that reads them."""
-    fields = ask("plan", SMALL, "--top", "3", "--draws", "1")
+    two = ["--set", 'baselines.names=["manual", "phaze"]']
+    fields = ask("plan", SMALL, *two, "--top", "3", "--draws", "1")
     assert set(fields) >= PLAN_FIELDS
     assert set(fields["recommended"]) >= {"plan", "expected_s", "interval", "fits", "best_in"}
     assert fields["recommended"]["best_in"]["draws"] == 1
@@ -468,8 +470,11 @@ def test_the_process_prints_a_sentence_and_no_traceback(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["plan", SMALL, "--audit", "5"], ["proven optimal", "this plan", "manual", "audit: "]),
-        (["plan", SMALL, "--top", "3"], ["place  iteration, s", "\n    2  ", "\n    3  "]),
+        (
+            ["plan", SMALL, *MANUAL, "--audit", "5"],
+            ["proven optimal", "this plan", "manual", "audit: "],
+        ),
+        (["plan", SMALL, *MANUAL, "--top", "3"], ["place  iteration, s", "\n    2  ", "\n    3  "]),
         (["plan", SMALL, *SCARCE], ["infeasible: ", "Raise memory"]),
         (["price", SMALL, "--plan", "dp=8,tp=8"], ["fits; +", "pipeline fill and drain"]),
         (["price", SMALL, "--plan", "dp=64"], ["does not fit: stage 1 needs"]),
@@ -506,4 +511,4 @@ def test_commands_do_not_depend_on_the_working_directory(ask, tmp_path, monkeypa
     (tmp_path / "fabric.toml").write_text(FABRIC)
     (tmp_path / "scenario.toml").write_text(SCENARIO)
     monkeypatch.chdir(tmp_path / "elsewhere")
-    assert ask("plan", str(Path("..") / "scenario.toml"))["feasible"] is True
+    assert ask("plan", str(Path("..") / "scenario.toml"), *ALONE)["feasible"] is True

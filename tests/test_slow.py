@@ -61,7 +61,7 @@ def test_a_drawing_does_not_hang(shape, command, tmp_path, capsys):
     capsys.readouterr()
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.check
 @pytest.mark.parametrize("shape", ["clique", "two sides"])
 def test_a_plan_on_a_large_drawing_does_not_hang(shape, tmp_path, capsys):
     """A device has hundreds of links, but a flow takes few: bounds that know it exclude most."""

@@ -23,6 +23,7 @@ FAMILIES = {
     "filled": {"idle_devices": False, "sp": (False,), "recompute": ("full",)},
 }  # fmt: skip
 CASES = [(family, seed) for family in FAMILIES for seed in range(12)]
+SLOW = ("experts", 8)
 
 
 def case(family: str, seed: int) -> Small:
@@ -62,7 +63,10 @@ def by_enumeration(family: str, seed: int) -> tuple[float, float]:
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize(("family", "seed"), CASES)
+@pytest.mark.parametrize(
+    ("family", "seed"),
+    [pytest.param(*case, marks=pytest.mark.check if case == SLOW else ()) for case in CASES],
+)
 def test_alpa_takes_the_fastest_setting_that_turns_out_to_fit(family, seed):
     """Or, if none fits, the fastest of all, which is then infeasible."""
     small = case(family, seed)

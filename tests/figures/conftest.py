@@ -46,4 +46,5 @@ def preset_answer(request, answered) -> Answer:
 @pytest.fixture
 def infeasible(answered) -> Answer:
     """A request that no plan fits."""
-    return answered("llama3-70b-1024-h100", "accelerator.memory_GiB=2.0")
+    narrow = ("accelerator.memory_GiB=2.0", "search.pp={max=2}", "search.tp={max=2}")
+    return answered("llama2-7b-64-h100", *narrow)

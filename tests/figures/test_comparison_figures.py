@@ -163,7 +163,7 @@ def test_throughput_bars_are_sequences_times_tokens(preset_answer):
 
 
 def test_one_meaning_has_one_colour(answered):
-    example = answered("llama3-70b-1024-h100")
+    example = answered("llama2-7b-64-h100")
     rows = rows_of(example)
     for picture, colours in (
         (balance_figure(rows), TIME_COLOURS),
@@ -256,7 +256,7 @@ def test_a_method_without_any_plan_leaves_an_empty_row(infeasible):
 
 
 def test_stale_rows_are_faint_and_claim_nothing(answered):
-    example = answered("llama3-70b-1024-h100")
+    example = answered("llama2-7b-64-h100")
     names = example.scenario.baselines
     rows = pending_entries(example.result, names, example.baselines)
     assert [row.stale for row in rows] == [False] + [True] * 5
