@@ -10,7 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 from nest_core.documents.errors import InputError, require
 from nest_core.documents.files import MAX_FILE_BYTES, decoded
@@ -137,12 +137,12 @@ def _check_fixed(config: Mapping[str, Any], key: str, allowed: tuple[Any, ...], 
         if place is None:
             return
         if not isinstance(place, dict):
-            _refuse(part, "must be an object", place, "correct it")
+            raise InputError(part, "must be an object", place, "correct it")
     if last in place and not any(
         place[last] is value or (type(place[last]) is type(value) and place[last] == value)
         for value in allowed
     ):
-        _refuse(
+        raise InputError(
             key,
             f"must be {json.dumps(allowed[0])} in a model of type {kind}",
             place[last],
@@ -154,13 +154,13 @@ def _spelling(config: Mapping[str, Any], key: Key) -> str:
     """The key's name in this file, empty where it is missing."""
     spellings = [name for name in key.names if name in config]
     for other in spellings[1:]:
-        if config[other] != config[spellings[0]]:
-            _refuse(
-                other,
-                f"must equal {spellings[0]}, which means the same",
-                config[other],
-                "delete one of them",
-            )
+        require(
+            config[other] == config[spellings[0]],
+            other,
+            f"must equal {spellings[0]}, which means the same",
+            config[other],
+            "delete one of them",
+        )
     return spellings[0] if spellings else ""
 
 
@@ -172,7 +172,7 @@ def _size(
     if value is None:
         default = key.missing if not name or key.null is None else key.null
         if default is None:
-            _refuse(
+            raise InputError(
                 name or key.names[0],
                 f"is required in a model of type {kind}",
                 None if name else "missing",
@@ -180,12 +180,10 @@ def _size(
             )
         return default(sizes) if callable(default) else default
     if isinstance(value, bool) or not isinstance(value, int):
-        _refuse(name, "must be a whole number", value, "correct it")
+        raise InputError(name, "must be a whole number", value, "correct it")
     most = MOST_BLOCKS if field == "blocks" else LARGEST_SIZE
-    if value < key.least:
-        _refuse(name, f"must be at least {key.least}", value, "correct it")
-    if value > most:
-        _refuse(name, f"must be at most {most:,}", value, "correct it")
+    require(value >= key.least, name, f"must be at least {key.least}", value, "correct it")
+    require(value <= most, name, f"must be at most {most:,}", value, "correct it")
     return value * int(sizes[key.times]) if key.times else value
 
 
@@ -194,7 +192,7 @@ def _tied(config: Mapping[str, Any], reading: Reading, kind: str) -> bool:
     if value is None and reading.tied is not None:
         return reading.tied
     if not isinstance(value, bool):
-        _refuse("tie_word_embeddings", "must be true or false", value, "correct it")
+        raise InputError("tie_word_embeddings", "must be true or false", value, "correct it")
     return value
 
 
@@ -206,7 +204,3 @@ def _name(config: Mapping[str, Any], name: str) -> str:
         if isinstance(repository, str) and _REPOSITORY.fullmatch(repository)
         else name or "config.json"
     )
-
-
-def _refuse(field: str, rule: str, value: object, remedy: str) -> NoReturn:
-    raise InputError(field, rule, value, remedy)

@@ -10,65 +10,36 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, create_model
 
 from nest_core.documents.errors import InputError
 from nest_core.documents.files import read_text
 from nest_core.documents.presets import load_toml, named_file
-from nest_core.documents.schema import Name, checked, label
+from nest_core.documents.schema import checked
 from nest_core.workload.hugging_face import read_config, renamed
-from nest_core.workload.models import LARGEST_SIZE, MOST_BLOCKS, Model
+from nest_core.workload.models import Model
 from nest_core.workload.traced import is_trace, traced_model
 
 __all__ = ["ModelFile", "load_model", "model_of", "model_table"]
 
-Size = Annotated[int, Field(ge=1, le=LARGEST_SIZE)]
-MaybeSize = Annotated[int, Field(ge=0, le=LARGEST_SIZE)]
+_TYPES = get_type_hints(Model, include_extras=True)
 
-
-class ModelFile(BaseModel):
-    """A model preset, or ``workload.model`` as a table; `Model` says what the fields are."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    name: Name
-    family: Name
-    blocks: Annotated[int, Field(ge=1, le=MOST_BLOCKS), label("blocks", unit="layers")]
-    hidden: Annotated[Size, label("hidden width", unit="elements")]
-    heads: Annotated[Size, label("query heads", unit="per block")]
-    kv_heads: Annotated[Size, label("KV heads", unit="per block")]
-    head_dim: Annotated[Size, label("head width", unit="elements")]
-    ffn: Annotated[MaybeSize, label("MLP width", "Inner width of a dense MLP.", "elements")] = 0
-    vocabulary: Annotated[Size, label("vocabulary", unit="tokens")]
-    positions: Annotated[MaybeSize, label("learned positions", unit="tokens")] = 0
-    tied: bool = False
-    window: Annotated[
-        MaybeSize, label("window", "What attention sees; 0: everything.", "tokens")
-    ] = 0
-    experts: Annotated[Size, label("experts", unit="per block")] = 1
-    top_k: Annotated[Size, label("top k", unit="experts")] = 1
-    expert_ffn: Annotated[
-        MaybeSize, label("expert width", "Inner width of one expert.", "elements")
-    ] = 0
-    shared_ffn: Annotated[
-        MaybeSize, label("shared width", "Of all shared experts together.", "elements")
-    ] = 0
-    dense_blocks: Annotated[
-        MaybeSize, label("dense blocks", "The first ones: an MLP and no experts.", "layers")
-    ] = 0
-    q_rank: Annotated[MaybeSize, label("query rank", unit="elements")] = 0
-    kv_rank: Annotated[MaybeSize, label("key-value rank", unit="elements")] = 0
-    rope_dim: Annotated[MaybeSize, label("rotary width", unit="elements")] = 0
-    value_dim: Annotated[MaybeSize, label("value width", unit="elements")] = 0
-    expert_groups: Annotated[
-        Size, label("expert groups", "Of which a token picks some.", "per block")
-    ] = 1
-    top_groups: Annotated[
-        Size, label("top groups", "That hold a token's experts at most.", "groups")
-    ] = 1
-    source: Annotated[str, Field(max_length=1000)] = ""
+ModelFile = create_model(
+    "ModelFile",
+    __config__=ConfigDict(extra="forbid", strict=True, frozen=True),
+    __doc__="A model preset, or ``workload.model`` as a table, with the fields of `Model`.",
+    # A file may leave the inner width of dense MLPs out, which `Model` asks for.
+    **{
+        field.name: (
+            _TYPES[field.name],
+            0 if field.name == "ffn" else ... if field.default is MISSING else field.default,
+        )
+        for field in fields(Model)
+        if field.name != "graphs"
+    },
+)
 
 
 def load_model(choice: str | Mapping[str, Any], folder: Path | None = None) -> Model:

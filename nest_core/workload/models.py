@@ -10,9 +10,13 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from typing import Annotated, get_args, get_type_hints
 
-from nest_core.documents.errors import InputError
+from pydantic import Field
+
+from nest_core.documents.errors import InputError, require
+from nest_core.documents.schema import Name, label
 from nest_core.workload.graph import KINDS, Graph, load_trace
 
 __all__ = ["LARGEST_SIZE", "MOST_BLOCKS", "TRACED", "Model", "sizes"]
@@ -26,18 +30,8 @@ TRACED = "traced"
 LARGEST_SIZE = 10_000_000
 """No width, count or vocabulary is larger."""
 
-_AT_LEAST_ONE = (
-    "blocks",
-    "hidden",
-    "heads",
-    "kv_heads",
-    "head_dim",
-    "vocabulary",
-    "experts",
-    "top_k",
-    "expert_groups",
-    "top_groups",
-)
+Size = Annotated[int, Field(ge=1, le=LARGEST_SIZE)]
+MaybeSize = Annotated[int, Field(ge=0, le=LARGEST_SIZE)]
 _LATENT = ("q_rank", "kv_rank", "rope_dim", "value_dim")
 _FAMILY_SIZES = ("ffn", "positions", "expert_ffn", "shared_ffn", *_LATENT)
 
@@ -92,97 +86,142 @@ class Model:
         If a size is out of range or sizes contradict one another.
     """
 
-    name: str
-    family: str
-    blocks: int
-    hidden: int
-    heads: int
-    kv_heads: int
-    head_dim: int
-    ffn: int
-    vocabulary: int
-    positions: int = 0
+    name: Name
+    family: Name
+    blocks: Annotated[int, Field(ge=1, le=MOST_BLOCKS), label("blocks", unit="layers")]
+    hidden: Annotated[Size, label("hidden width", unit="elements")]
+    heads: Annotated[Size, label("query heads", unit="per block")]
+    kv_heads: Annotated[Size, label("KV heads", unit="per block")]
+    head_dim: Annotated[Size, label("head width", unit="elements")]
+    ffn: Annotated[MaybeSize, label("MLP width", "Inner width of a dense MLP.", "elements")]
+    vocabulary: Annotated[Size, label("vocabulary", unit="tokens")]
+    positions: Annotated[MaybeSize, label("learned positions", unit="tokens")] = 0
     tied: bool = False
-    window: int = 0
-    experts: int = 1
-    top_k: int = 1
-    expert_ffn: int = 0
-    shared_ffn: int = 0
-    dense_blocks: int = 0
-    q_rank: int = 0
-    kv_rank: int = 0
-    rope_dim: int = 0
-    value_dim: int = 0
-    expert_groups: int = 1
-    top_groups: int = 1
-    source: str = ""
+    window: Annotated[
+        MaybeSize, label("window", "What attention sees; 0: everything.", "tokens")
+    ] = 0
+    experts: Annotated[Size, label("experts", unit="per block")] = 1
+    top_k: Annotated[Size, label("top k", unit="experts")] = 1
+    expert_ffn: Annotated[
+        MaybeSize, label("expert width", "Inner width of one expert.", "elements")
+    ] = 0
+    shared_ffn: Annotated[
+        MaybeSize, label("shared width", "Of all shared experts together.", "elements")
+    ] = 0
+    dense_blocks: Annotated[
+        MaybeSize, label("dense blocks", "The first ones: an MLP and no experts.", "layers")
+    ] = 0
+    q_rank: Annotated[MaybeSize, label("query rank", unit="elements")] = 0
+    kv_rank: Annotated[MaybeSize, label("key-value rank", unit="elements")] = 0
+    rope_dim: Annotated[MaybeSize, label("rotary width", unit="elements")] = 0
+    value_dim: Annotated[MaybeSize, label("value width", unit="elements")] = 0
+    expert_groups: Annotated[
+        Size, label("expert groups", "Of which a token picks some.", "per block")
+    ] = 1
+    top_groups: Annotated[
+        Size, label("top groups", "That hold a token's experts at most.", "groups")
+    ] = 1
+    source: Annotated[str, Field(max_length=1000)] = ""
     graphs: tuple[Graph, ...] = ()
 
     def __post_init__(self) -> None:
         self._check_ranges()
         if self.graphs:
             return
-        if self.heads % self.kv_heads:
-            _refuse(self, "kv_heads", f"must divide model.heads = {self.heads}")
-        if self.top_k > self.experts:
-            _refuse(self, "top_k", f"must not exceed model.experts = {self.experts}")
-        if self.experts % self.expert_groups:
-            _refuse(self, "expert_groups", f"must divide model.experts = {self.experts}")
-        if self.top_groups > self.expert_groups:
-            _refuse(
-                self, "top_groups", f"must not exceed model.expert_groups = {self.expert_groups}"
-            )
-        if self.top_k > self.experts // self.expert_groups * self.top_groups:
-            _refuse(self, "top_groups", f"must hold model.top_k = {self.top_k} experts")
+        _require(
+            self.heads % self.kv_heads == 0,
+            self,
+            "kv_heads",
+            f"must divide model.heads = {self.heads}",
+        )
+        _require(
+            self.top_k <= self.experts,
+            self,
+            "top_k",
+            f"must not exceed model.experts = {self.experts}",
+        )
+        _require(
+            self.experts % self.expert_groups == 0,
+            self,
+            "expert_groups",
+            f"must divide model.experts = {self.experts}",
+        )
+        _require(
+            self.top_groups <= self.expert_groups,
+            self,
+            "top_groups",
+            f"must not exceed model.expert_groups = {self.expert_groups}",
+        )
+        _require(
+            self.top_k <= self.experts // self.expert_groups * self.top_groups,
+            self,
+            "top_groups",
+            f"must hold model.top_k = {self.top_k} experts",
+        )
         self._check_mlps()
         self._check_latent()
 
     def _check_ranges(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.type != "int":
-                continue
-            least = 1 if field.name in _AT_LEAST_ONE else 0
-            most = MOST_BLOCKS if field.name == "blocks" else LARGEST_SIZE
-            if isinstance(value, bool) or not isinstance(value, int):
-                _refuse(self, field.name, "must be a whole number")
-            if value < least:
-                _refuse(self, field.name, f"must be at least {least}")
-            if value > most:
-                _refuse(self, field.name, f"must be at most {most:,}")
+        for name, (least, most) in _ranges().items():
+            value = getattr(self, name)
+            is_whole = isinstance(value, int) and not isinstance(value, bool)
+            _require(is_whole, self, name, "must be a whole number")
+            _require(value >= least, self, name, f"must be at least {least}")
+            _require(value <= most, self, name, f"must be at most {most:,}")
 
     def _check_mlps(self) -> None:
         if self.experts == 1:
             for name in ("expert_ffn", "shared_ffn", "dense_blocks"):
-                if getattr(self, name):
-                    _refuse(self, name, "must be 0 in a model of one expert", "give model.experts")
+                _require(
+                    not getattr(self, name),
+                    self,
+                    name,
+                    "must be 0 in a model of one expert",
+                    "give model.experts",
+                )
         else:
-            if not self.expert_ffn:
-                _refuse(self, "expert_ffn", f"must be at least 1 with {self.experts} experts")
-            if self.dense_blocks >= self.blocks:
-                _refuse(self, "dense_blocks", f"must be fewer than model.blocks = {self.blocks}")
-        if self.plain_blocks and not self.ffn:
-            _refuse(self, "ffn", f"must be at least 1 for {self.plain_blocks} dense blocks")
-        if self.ffn and not self.plain_blocks:
-            _refuse(
+            _require(
+                self.expert_ffn,
                 self,
-                "ffn",
-                "must be 0 where no block has a dense MLP",
-                "give model.expert_ffn, or model.dense_blocks",
+                "expert_ffn",
+                f"must be at least 1 with {self.experts} experts",
             )
+            _require(
+                self.dense_blocks < self.blocks,
+                self,
+                "dense_blocks",
+                f"must be fewer than model.blocks = {self.blocks}",
+            )
+        _require(
+            not self.plain_blocks or self.ffn,
+            self,
+            "ffn",
+            f"must be at least 1 for {self.plain_blocks} dense blocks",
+        )
+        _require(
+            not self.ffn or self.plain_blocks,
+            self,
+            "ffn",
+            "must be 0 where no block has a dense MLP",
+            "give model.expert_ffn, or model.dense_blocks",
+        )
 
     def _check_latent(self) -> None:
         given = [name for name in _LATENT if getattr(self, name)]
         missing = [name for name in _LATENT if not getattr(self, name)]
         if given and missing:
-            _refuse(
-                self,
-                missing[0],
+            raise InputError(
+                f"model.{missing[0]}",
                 f"must be at least 1 beside model.{given[0]}",
+                0,
                 f"latent attention needs all of {', '.join(_LATENT)}",
             )
-        if given and self.kv_heads != self.heads:
-            _refuse(self, "kv_heads", f"must equal model.heads = {self.heads} in latent attention")
+        _require(
+            not given or self.kv_heads == self.heads,
+            self,
+            "kv_heads",
+            f"must equal model.heads = {self.heads} in latent attention",
+        )
 
     def check_family(self) -> None:
         """Compare the sizes with those that the family's trace knows.
@@ -195,17 +234,25 @@ class Model:
         """
         trace = self.trace
         for kind, _ in self.runs:
-            if kind not in trace:
-                what = "mixture-of-experts blocks" if kind == "moe_block" else "dense blocks"
-                _refuse(self, "family", f"must be one that has {what}", "change the sizes or it")
+            what = "mixture-of-experts blocks" if kind == "moe_block" else "dense blocks"
+            rule = f"must be one that has {what}"
+            _require(kind in trace, self, "family", rule, "change the sizes or it")
         needs = {
             symbol for kind, _ in self.runs for node in trace[kind].nodes for symbol in node.symbols
         }
         for name in _FAMILY_SIZES:
-            if name in needs and not getattr(self, name):
-                _refuse(self, name, f"must be at least 1 in a model of family {self.family}")
-            if name not in needs and getattr(self, name):
-                _refuse(self, name, f"must be 0 in a model of family {self.family}")
+            _require(
+                name not in needs or getattr(self, name),
+                self,
+                name,
+                f"must be at least 1 in a model of family {self.family}",
+            )
+            _require(
+                name in needs or not getattr(self, name),
+                self,
+                name,
+                f"must be 0 in a model of family {self.family}",
+            )
 
     @property
     def trace(self) -> Mapping[str, Graph]:
@@ -280,8 +327,20 @@ def sizes(model: Model, micro_batch: int, sequence: int) -> dict[str, float]:
     }
 
 
-def _refuse(model: Model, field: str, rule: str, remedy: str = "correct it") -> None:
-    raise InputError(f"model.{field}", rule, getattr(model, field), remedy)
+def _require(
+    holds: object, model: Model, field: str, rule: str, remedy: str = "correct it"
+) -> None:
+    require(holds, f"model.{field}", rule, getattr(model, field), remedy)
+
+
+@functools.cache
+def _ranges() -> dict[str, tuple[int, int]]:
+    """Return the least and the largest value of every size of `Model`, as its fields state them."""
+    hints = get_type_hints(Model, include_extras=True).items()
+    bounds = {
+        name: hint.__metadata__[0].metadata for name, hint in hints if get_args(hint)[:1] == (int,)
+    }
+    return {name: (low.ge, high.le) for name, (low, high) in bounds.items()}
 
 
 def _idle(model: Model, kind: str) -> int:

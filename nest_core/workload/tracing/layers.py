@@ -8,6 +8,7 @@ frameworks run as one kernel; the tracer folds it into one node of its ``op`` an
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 
 import torch
 import torch.nn.functional as F
@@ -31,7 +32,7 @@ __all__ = [
     "SinkCore",
     "SplitHeads",
     "SquaredRelu",
-    "TwoLayer",
+    "two_layer",
 ]
 
 DROPOUT = 0.1
@@ -305,20 +306,12 @@ class Gated(nn.Module):
         return output
 
 
-class TwoLayer(nn.Module):
-    """An MLP of two projections."""
-
-    def __init__(
-        self, hidden: int, inner: int, *, bias: bool, activation: nn.Module | None = None
-    ) -> None:
-        super().__init__()
-        self.up = nn.Linear(hidden, inner, bias=bias)
-        self.activation = activation or nn.GELU()
-        self.down = nn.Linear(inner, hidden, bias=bias)
-
-    def forward(self, x: Tensor) -> Tensor:
-        output: Tensor = self.down(self.activation(self.up(x)))
-        return output
+def two_layer(
+    hidden: int, inner: int, *, bias: bool, activation: nn.Module | None = None
+) -> nn.Module:
+    """Return an MLP of two projections."""
+    up, down = nn.Linear(hidden, inner, bias=bias), nn.Linear(inner, hidden, bias=bias)
+    return nn.Sequential(OrderedDict(up=up, activation=activation or nn.GELU(), down=down))
 
 
 class LossLayer(nn.Module):

@@ -9,7 +9,9 @@ Key-value heads may be fewer than heads in every family.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -29,7 +31,7 @@ from nest_core.workload.tracing.layers import (
     ScaleLayer,
     SinkCore,
     SquaredRelu,
-    TwoLayer,
+    two_layer,
 )
 from nest_core.workload.tracing.sizes import Sizes
 
@@ -68,39 +70,24 @@ class TokenTypes(nn.Module):
         return x + nn.functional.embedding(types, self.weight)
 
 
-class Embedding(nn.Module):
-    """Tokens ``[b, s]`` to the residual stream, through the given steps."""
-
-    def __init__(self, sizes: Sizes, **steps: nn.Module) -> None:
-        super().__init__()
-        self.tokens = nn.Embedding(sizes.vocabulary, sizes.hidden)
-        self.steps = list(steps)
-        for name, step in steps.items():
-            setattr(self, name, step)
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        x: Tensor = self.tokens(tokens)
-        for name in self.steps:
-            x = getattr(self, name)(x)
-        return x
+def _embedding(sizes: Sizes, **steps: nn.Module) -> nn.Module:
+    """Return tokens ``[b, s]`` to the residual stream, through the given steps."""
+    tokens = nn.Embedding(sizes.vocabulary, sizes.hidden)
+    return nn.Sequential(OrderedDict(tokens=tokens, **steps))
 
 
-class Head(nn.Module):
+class Head(nn.Sequential):
     """Residual stream and targets ``[b, s]`` to the loss, through steps before the logits."""
 
     def __init__(self, sizes: Sizes, *, bias: bool = False, **steps: nn.Module) -> None:
-        super().__init__()
-        self.steps = list(steps)
-        for name, step in steps.items():
-            setattr(self, name, step)
-        self.logits = nn.Linear(sizes.hidden, sizes.vocabulary, bias=bias)
-        self.loss = LossLayer()
+        logits = nn.Linear(sizes.hidden, sizes.vocabulary, bias=bias)
+        super().__init__(OrderedDict(**steps, logits=logits, loss=LossLayer()))
 
     def forward(self, x: Tensor, targets: Tensor) -> Tensor:
-        for name in self.steps:
-            x = getattr(self, name)(x)
-        loss: Tensor = self.loss(self.logits(x), targets)
-        return loss
+        *steps, loss = self
+        for step in steps:
+            x = step(x)
+        return cast(Tensor, loss(x, targets))
 
 
 class Block(nn.Module):
@@ -188,10 +175,6 @@ def _plain_norm(width: int) -> nn.Module:
     return nn.LayerNorm(width, bias=False)
 
 
-def _rms_embedding(sizes: Sizes) -> nn.Module:
-    return Embedding(sizes)
-
-
 def _rms_head(sizes: Sizes) -> nn.Module:
     return Head(sizes, norm=RmsNorm(sizes.hidden))
 
@@ -200,154 +183,121 @@ def _layer_norm_head(sizes: Sizes) -> nn.Module:
     return Head(sizes, norm=nn.LayerNorm(sizes.hidden))
 
 
-def _gpt_embedding(sizes: Sizes) -> nn.Module:
-    return Embedding(sizes, positions=Positions(sizes.positions, sizes.hidden), dropout=Dropout())
-
-
-def _gpt_block(sizes: Sizes) -> nn.Module:
-    core = Core(dropout=True)
-    return Block(
-        sizes,
-        nn.LayerNorm,
-        Attention(sizes, core, bias=True, output_bias=True, rope=0),
-        TwoLayer(sizes.hidden, sizes.ffn, bias=True),
-        dropout=True,
-    )
-
-
-def _bert_embedding(sizes: Sizes) -> nn.Module:
-    return Embedding(
-        sizes,
-        positions=Positions(sizes.positions, sizes.hidden),
-        token_types=TokenTypes(sizes.hidden),
-        norm=nn.LayerNorm(sizes.hidden),
-        dropout=Dropout(),
-    )
-
-
-def _bert_block(sizes: Sizes) -> nn.Module:
-    core = Core(causal=False, dropout=True)
-    return PostNormBlock(
-        sizes,
-        Attention(sizes, core, bias=True, output_bias=True, rope=0),
-        TwoLayer(sizes.hidden, sizes.ffn, bias=True),
-    )
-
-
-def _bert_head(sizes: Sizes) -> nn.Module:
-    return Head(
-        sizes,
-        bias=True,
-        transform=nn.Linear(sizes.hidden, sizes.hidden),
-        activation=nn.GELU(),
-        norm=nn.LayerNorm(sizes.hidden),
-    )
-
-
-def _llama_block(sizes: Sizes) -> nn.Module:
-    return _gated_block(sizes, Attention(sizes, Core()))
-
-
-def _qwen2_block(sizes: Sizes) -> nn.Module:
-    return _gated_block(sizes, Attention(sizes, Core(), bias=True))
-
-
-def _qwen3_block(sizes: Sizes) -> nn.Module:
-    return _gated_block(sizes, Attention(sizes, Core(), head_norm=True))
+def _gated_block(sizes: Sizes, attention: nn.Module) -> nn.Module:
+    return Block(sizes, RmsNorm, attention, Gated(sizes.hidden, sizes.ffn))
 
 
 def _latent_block(sizes: Sizes) -> nn.Module:
     return _gated_block(sizes, LatentAttention(sizes))
 
 
-def _gated_block(sizes: Sizes, attention: nn.Module) -> nn.Module:
-    return Block(sizes, RmsNorm, attention, Gated(sizes.hidden, sizes.ffn))
+def _experts_block(sizes: Sizes, attention: nn.Module, **experts: Any) -> nn.Module:
+    return Block(sizes, RmsNorm, attention, experts=Experts(sizes, **experts))
 
 
-def _nemotron_block(sizes: Sizes) -> nn.Module:
-    return Block(
-        sizes,
-        nn.LayerNorm,
-        Attention(sizes, Core(), rope=0.5),
-        TwoLayer(sizes.hidden, sizes.ffn, bias=False, activation=SquaredRelu()),
-    )
-
-
-def _mixtral_block(sizes: Sizes) -> nn.Module:
-    return Block(sizes, RmsNorm, Attention(sizes, Core()), experts=Experts(sizes))
-
-
-def _qwen3_moe_block(sizes: Sizes) -> nn.Module:
-    attention = Attention(sizes, Core(), head_norm=True)
-    return Block(sizes, RmsNorm, attention, experts=Experts(sizes))
-
-
-def _deepseek_v2_moe_block(sizes: Sizes) -> nn.Module:
-    return _shared_experts_block(sizes, Experts(sizes))
-
-
-def _deepseek_v3_moe_block(sizes: Sizes) -> nn.Module:
-    return _shared_experts_block(sizes, Experts(sizes, router="sigmoid", balance=True))
-
-
-def _shared_experts_block(sizes: Sizes, experts: Experts) -> nn.Module:
+def _shared_experts_block(sizes: Sizes, **experts: Any) -> nn.Module:
     shared = Gated(sizes.hidden, sizes.shared_ffn)
-    return Block(sizes, RmsNorm, LatentAttention(sizes), experts=experts, shared=shared)
-
-
-def _grok_embedding(sizes: Sizes) -> nn.Module:
-    return Embedding(sizes, scale=ScaleLayer(sizes.hidden**0.5))
-
-
-def _grok_block(sizes: Sizes) -> nn.Module:
-    experts = Experts(sizes, gate="geglu")
-    attention = Attention(sizes, CappedCore())
-    return Block(sizes, RmsNorm, attention, experts=experts, post_norm=True)
-
-
-def _gpt_oss_block(sizes: Sizes) -> nn.Module:
-    attention = Attention(sizes, SinkCore(sizes.heads), bias=True, output_bias=True)
-    return Block(sizes, RmsNorm, attention, experts=Experts(sizes, bias=True))
-
-
-def _mpt_block(sizes: Sizes) -> nn.Module:
-    attention = Attention(sizes, AlibiCore(sizes.heads), rope=0)
-    return Block(sizes, _plain_norm, attention, TwoLayer(sizes.hidden, sizes.ffn, bias=False))
-
-
-def _mpt_head(sizes: Sizes) -> nn.Module:
-    return Head(sizes, norm=_plain_norm(sizes.hidden))
-
-
-def _bloom_embedding(sizes: Sizes) -> nn.Module:
-    return Embedding(sizes, norm=nn.LayerNorm(sizes.hidden))
-
-
-def _bloom_block(sizes: Sizes) -> nn.Module:
-    attention = Attention(sizes, AlibiCore(sizes.heads), bias=True, output_bias=True, rope=0)
-    mlp = TwoLayer(sizes.hidden, sizes.ffn, bias=True)
-    return Block(sizes, nn.LayerNorm, attention, mlp)
+    attention = LatentAttention(sizes)
+    return Block(sizes, RmsNorm, attention, experts=Experts(sizes, **experts), shared=shared)
 
 
 def _rms_family(**blocks: Build) -> dict[str, Build]:
-    return {"embedding": _rms_embedding, **blocks, "head": _rms_head}
+    return {"embedding": _embedding, **blocks, "head": _rms_head}
 
 
 FAMILIES: Mapping[str, Mapping[str, Build]] = {
-    "gpt": {"embedding": _gpt_embedding, "block": _gpt_block, "head": _layer_norm_head},
-    "bert": {"embedding": _bert_embedding, "block": _bert_block, "head": _bert_head},
-    "llama": _rms_family(block=_llama_block),
-    "qwen2": _rms_family(block=_qwen2_block),
-    "qwen3": _rms_family(block=_qwen3_block),
-    "nemotron": {"embedding": _rms_embedding, "block": _nemotron_block, "head": _layer_norm_head},
-    "mixtral": _rms_family(moe_block=_mixtral_block),
-    "qwen3_moe": _rms_family(moe_block=_qwen3_moe_block),
-    "deepseek_v2": _rms_family(block=_latent_block, moe_block=_deepseek_v2_moe_block),
-    "deepseek_v3": _rms_family(block=_latent_block, moe_block=_deepseek_v3_moe_block),
-    "grok1": {"embedding": _grok_embedding, "moe_block": _grok_block, "head": _rms_head},
-    "gpt_oss": _rms_family(moe_block=_gpt_oss_block),
-    "mpt": {"embedding": _rms_embedding, "block": _mpt_block, "head": _mpt_head},
-    "bloom": {"embedding": _bloom_embedding, "block": _bloom_block, "head": _layer_norm_head},
+    "gpt": {
+        "embedding": lambda s: _embedding(
+            s, positions=Positions(s.positions, s.hidden), dropout=Dropout()
+        ),
+        "block": lambda s: Block(
+            s,
+            nn.LayerNorm,
+            Attention(s, Core(dropout=True), bias=True, output_bias=True, rope=0),
+            two_layer(s.hidden, s.ffn, bias=True),
+            dropout=True,
+        ),
+        "head": _layer_norm_head,
+    },
+    "bert": {
+        "embedding": lambda s: _embedding(
+            s,
+            positions=Positions(s.positions, s.hidden),
+            token_types=TokenTypes(s.hidden),
+            norm=nn.LayerNorm(s.hidden),
+            dropout=Dropout(),
+        ),
+        "block": lambda s: PostNormBlock(
+            s,
+            Attention(s, Core(causal=False, dropout=True), bias=True, output_bias=True, rope=0),
+            two_layer(s.hidden, s.ffn, bias=True),
+        ),
+        "head": lambda s: Head(
+            s,
+            bias=True,
+            transform=nn.Linear(s.hidden, s.hidden),
+            activation=nn.GELU(),
+            norm=nn.LayerNorm(s.hidden),
+        ),
+    },
+    "llama": _rms_family(block=lambda s: _gated_block(s, Attention(s, Core()))),
+    "qwen2": _rms_family(block=lambda s: _gated_block(s, Attention(s, Core(), bias=True))),
+    "qwen3": _rms_family(block=lambda s: _gated_block(s, Attention(s, Core(), head_norm=True))),
+    "nemotron": {
+        "embedding": _embedding,
+        "block": lambda s: Block(
+            s,
+            nn.LayerNorm,
+            Attention(s, Core(), rope=0.5),
+            two_layer(s.hidden, s.ffn, bias=False, activation=SquaredRelu()),
+        ),
+        "head": _layer_norm_head,
+    },
+    "mixtral": _rms_family(moe_block=lambda s: _experts_block(s, Attention(s, Core()))),
+    "qwen3_moe": _rms_family(
+        moe_block=lambda s: _experts_block(s, Attention(s, Core(), head_norm=True))
+    ),
+    "deepseek_v2": _rms_family(block=_latent_block, moe_block=_shared_experts_block),
+    "deepseek_v3": _rms_family(
+        block=_latent_block,
+        moe_block=lambda s: _shared_experts_block(s, router="sigmoid", balance=True),
+    ),
+    "grok1": {
+        "embedding": lambda s: _embedding(s, scale=ScaleLayer(s.hidden**0.5)),
+        "moe_block": lambda s: Block(
+            s,
+            RmsNorm,
+            Attention(s, CappedCore()),
+            experts=Experts(s, gate="geglu"),
+            post_norm=True,
+        ),
+        "head": _rms_head,
+    },
+    "gpt_oss": _rms_family(
+        moe_block=lambda s: _experts_block(
+            s, Attention(s, SinkCore(s.heads), bias=True, output_bias=True), bias=True
+        )
+    ),
+    "mpt": {
+        "embedding": _embedding,
+        "block": lambda s: Block(
+            s,
+            _plain_norm,
+            Attention(s, AlibiCore(s.heads), rope=0),
+            two_layer(s.hidden, s.ffn, bias=False),
+        ),
+        "head": lambda s: Head(s, norm=_plain_norm(s.hidden)),
+    },
+    "bloom": {
+        "embedding": lambda s: _embedding(s, norm=nn.LayerNorm(s.hidden)),
+        "block": lambda s: Block(
+            s,
+            nn.LayerNorm,
+            Attention(s, AlibiCore(s.heads), bias=True, output_bias=True, rope=0),
+            two_layer(s.hidden, s.ffn, bias=True),
+        ),
+        "head": _layer_norm_head,
+    },
 }
 """Layers by kind, of every family."""
 
