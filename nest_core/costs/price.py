@@ -131,12 +131,7 @@ def price(problem: Problem, plan: Plan) -> Report:
     virtual_stages = [
         (plan.virtual_stages(s), problem.row(plan.recompute[s])) for s in range(point.pp)
     ]
-    loads = np.array(
-        [
-            grounds[at].costs.virtual_stages_load(s, *virtual_stages[s])
-            for s, at in enumerate(points)
-        ]
-    )
+    loads = np.array([grounds[at].costs.load(s, *virtual_stages[s]) for s, at in enumerate(points)])
     pace = paces(point, loads).tolist()
     works = [
         _work(problem, grounds[at], s, *virtual_stages[s], float(loads[s]), pace[s])
@@ -254,7 +249,7 @@ def _work(
         launch=_over_rows(
             layered.total[s] - layered.offload - layered.device[s], rows, virtual_stages
         ),
-        sync=ground.costs.virtual_stages_sync(s, virtual_stages, choice, pace),
+        sync=ground.costs.sync_seconds(s, virtual_stages, choice, pace),
         update=_over(ground.update, virtual_stages),
         passes=ground.costs.passes(s, virtual_stages, choice) if len(virtual_stages) > 1 else (),
     )

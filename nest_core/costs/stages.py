@@ -55,6 +55,7 @@ __all__ = [
     "hop_seconds",
     "layer_seconds",
     "links",
+    "over",
     "pairs_passes",
     "stage_costs",
     "stage_memory",
@@ -170,13 +171,13 @@ class StageMemory:
     chunks: IntArray
     again: IntArray
 
-    def used(self, s: int, i: int, j: int, c: int) -> float:
-        """Bytes that the tensors of a stage in one piece hold."""
-        kept_bytes, peak = self.held_by(((i, j),), c)
-        kept_bytes = self.in_flight[s] * kept_bytes
-        kept_bytes += self.deferred[s] * (self.kept[0, j] - self.kept[0, i])
-        passes = kept_bytes + peak
-        return float(self.static[j] - self.static[i] + max(passes, self.step[j] - self.step[i]))
+    def used(self, s: int, virtual_stages: Sequence[Span], c: int) -> float:
+        """Return the bytes that a stage's tensors hold: position ``s``, recomputation ``c``."""
+        kept_bytes, peak = self.held_by(virtual_stages, c)
+        deferred_bytes = self.deferred[s] * over(self.kept[0], virtual_stages)
+        passes = self.in_flight[s] * kept_bytes + deferred_bytes + peak
+        static = over(self.static, virtual_stages)
+        return float(static + max(passes, over(self.step, virtual_stages)))
 
     def by_method(self, c: int) -> bool:
         """Whether a recomputation is full recomputation by a method."""
@@ -186,7 +187,7 @@ class StageMemory:
         """Bytes kept per micro-batch, and the most that lives beside them while a layer runs."""
         if not self.by_method(c):
             peak = max(float(self.peak[c, i:j].max()) for i, j in virtual_stages)
-            return _over(self.kept[c], virtual_stages), peak
+            return over(self.kept[c], virtual_stages), peak
         ends = self.kept[[0, -1]], self.peak[[0, -1]]
         totals = [
             held_by((i, j), *ends, self.again, int(self.heads[c, i]), int(self.chunks[c]))
@@ -236,12 +237,8 @@ class StageCosts(StageMemory):
     once: FloatArray
     once_saved: float
 
-    def load(self, s: int, i: int, j: int, c: int) -> float:
-        """Seconds per micro-batch of a stage: layers ``i..j-1`` at position ``s``, choice ``c``."""
-        return self.virtual_stages_load(s, ((i, j),), c)
-
-    def virtual_stages_load(self, s: int, virtual_stages: Sequence[Span], c: int) -> float:
-        """The same of a stage that holds several virtual stages."""
+    def load(self, s: int, virtual_stages: Sequence[Span], c: int) -> float:
+        """Return a stage's seconds per micro-batch: position ``s``, recomputation ``c``."""
         hops = self._hops(s, virtual_stages)
         within, free = self.inside(s, virtual_stages, c)
         return within + hops - self.transfer_saved * min(hops, free)
@@ -273,23 +270,20 @@ class StageCosts(StageMemory):
         hidden = self.transfer_saved * min(hops.sum(), free.sum()) / max(hops.sum(), _TINY)
         return np.asarray(time + hops * (1.0 - hidden))
 
-    def sync_seconds(self, s: int, i: int, j: int, c: int) -> float:
-        """Gradient synchronisation and optimizer step of a stage."""
-        return self.virtual_stages_sync(s, ((i, j),), c, self.load(s, i, j, c))
+    def sync_seconds(self, s: int, virtual_stages: Sequence[Span], c: int, pace: float) -> float:
+        """Return a stage's gradient synchronisation and optimizer step.
 
-    def virtual_stages_sync(
-        self, s: int, virtual_stages: Sequence[Span], c: int, pace: float
-    ) -> float:
-        """The same of several virtual stages, a micro-batch every ``pace`` seconds."""
+        What hides depends on the ``pace``, seconds from one micro-batch to the next.
+        """
         within, free = self.inside(s, virtual_stages, c)
         free_s = (
             pace
             - (within - free)
             - self._hops(s, virtual_stages)
-            - _over(self.forward, virtual_stages)
+            - over(self.forward, virtual_stages)
         )
-        sync_s = _over(self.sync[s], virtual_stages) + float(self.sync_base[s])
-        return sync_s - self.once_saved * min(_over(self.once[s], virtual_stages), max(0.0, free_s))
+        sync_s = over(self.sync[s], virtual_stages) + float(self.sync_base[s])
+        return sync_s - self.once_saved * min(over(self.once[s], virtual_stages), max(0.0, free_s))
 
     def inside(self, s: int, virtual_stages: Sequence[Span], c: int) -> tuple[float, float]:
         """Seconds of a micro-batch without transfers, and those in which nothing is sent."""
@@ -471,7 +465,7 @@ def _tied(problem: Problem, point: Point, shared: PlanLinks, table: LayerTable) 
     return base
 
 
-def _over(sums: FloatArray, virtual_stages: Sequence[Span]) -> float:
+def over(sums: FloatArray, virtual_stages: Sequence[Span]) -> float:
     """Prefix sums over the layers of virtual stages."""
     return sum(float(sums[j] - sums[i]) for i, j in virtual_stages)
 

@@ -31,7 +31,7 @@ from nest_core.costs.methods import KEPT, PEAK, grow
 from nest_core.documents.compiled import compiled
 from nest_core.network import FloatArray, IntArray
 
-__all__ = ["Choices", "solve_point"]
+__all__ = ["Choices", "CostTables", "cost_tables", "solve_point", "stage_load"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,48 +117,23 @@ def solve_point(
     cuts : (pp + 1,), chosen : (pp,)
         ``chosen`` numbers the choices.
     """
-    first = choices.costs[0]
-    pp = first.time.shape[0]
+    tables = cost_tables(choices)
+    pp = tables.time.shape[0]
     cuts = np.zeros(pp + 1, dtype=np.int64)
     chosen = np.zeros(pp, dtype=np.int64)
-    tables = _Tables(
-        time=choices.placed("time"),
-        free=choices.placed("free"),
-        forward=choices.stacked("forward"),
-        deferral=choices.stacked("spared"),
-        arrive=choices.stacked("arrive"),
-        retire=choices.stacked("retire"),
-        saved=first.transfer_saved,
-        sync=choices.stacked("sync"),
-        sync_base=choices.stacked("sync_base"),
-        once=choices.stacked("once"),
-        spared=first.once_saved,
-        static=choices.stacked("static"),
-        kept=choices.memory("kept"),
-        peak=choices.memory("peak"),
-        stepping=choices.stacked("step"),
-        in_flight=first.in_flight,
-        whole_time=choices.full("time"),
-        whole_free=choices.full("free"),
-        ends_kept=choices.ends("kept"),
-        ends_peak=choices.ends("peak"),
-        heads=first.heads[choices.recompute],
-        chunks=first.chunks[choices.recompute],
-        again=first.again,
-        deferred=first.deferred,
-        limit=np.array([entry.limit for entry in choices.costs]),
-        strategy=choices.strategy,
-        group=choices.group,
-    )
-    seconds = _solve(tables, first.micro_batches, sum_bound, sync_bound, cutoff, cuts, chosen)
+    m = choices.costs[0].micro_batches
+    seconds = _solve(tables, m, sum_bound, sync_bound, cutoff, cuts, chosen)
     return float(seconds), cuts, chosen
 
 
-class _Tables(NamedTuple):
-    """What the program reads: fields of `StageCosts`, of every choice or strategy.
+class CostTables(NamedTuple):
+    """Hold what compiled programs read: fields of `StageCosts`, of every choice or strategy.
 
-    ``whole_time``, ``whole_free``, ``ends_kept``, ``ends_peak``: see `Choices.full` and
-    `Choices.ends`.
+    ``time``, ``free`` (pp, K, L + 1), ``kept``, ``peak`` and ``heads`` (K, ...), ``chunks``,
+    ``strategy`` and ``group`` (K,) are of choices, all else of strategies. ``deferral`` is
+    `StageCosts.spared`, ``stepping`` its ``step``, ``saved`` and ``spared`` are its
+    ``transfer_saved`` and ``once_saved``. ``whole_time``, ``whole_free``, ``ends_kept``,
+    ``ends_peak``: see `Choices.full` and `Choices.ends`.
     """
 
     time: FloatArray
@@ -190,20 +165,72 @@ class _Tables(NamedTuple):
     group: IntArray
 
 
+def cost_tables(choices: Choices) -> CostTables:
+    """Return the arrays of all choices, for compiled programs."""
+    first = choices.costs[0]
+    return CostTables(
+        time=choices.placed("time"),
+        free=choices.placed("free"),
+        forward=choices.stacked("forward"),
+        deferral=choices.stacked("spared"),
+        arrive=choices.stacked("arrive"),
+        retire=choices.stacked("retire"),
+        saved=first.transfer_saved,
+        sync=choices.stacked("sync"),
+        sync_base=choices.stacked("sync_base"),
+        once=choices.stacked("once"),
+        spared=first.once_saved,
+        static=choices.stacked("static"),
+        kept=choices.memory("kept"),
+        peak=choices.memory("peak"),
+        stepping=choices.stacked("step"),
+        in_flight=first.in_flight,
+        whole_time=choices.full("time"),
+        whole_free=choices.full("free"),
+        ends_kept=choices.ends("kept"),
+        ends_peak=choices.ends("peak"),
+        heads=first.heads[choices.recompute],
+        chunks=first.chunks[choices.recompute],
+        again=first.again,
+        deferred=first.deferred,
+        limit=np.array([entry.limit for entry in choices.costs]),
+        strategy=choices.strategy,
+        group=choices.group,
+    )
+
+
 @compiled
-def _inside(t: _Tables, s: int, c: int, i: int, j: int) -> tuple[float, float]:
-    """Seconds of layers of which the first are run again, and those in which nothing is sent."""
+def _inside(t: CostTables, s: int, c: int, i: int, j: int) -> tuple[float, float]:
+    """Return the seconds of a stage without transfers, and those in which nothing is sent."""
     head, g = min(j, t.heads[c, i]), t.strategy[c]
     within = t.time[s, c, j] - t.time[s, c, head]
     idle = t.free[s, c, j] - t.free[s, c, head]
-    within += t.whole_time[s, g, head] - t.whole_time[s, g, i]
-    idle += t.whole_free[s, g, head] - t.whole_free[s, g, i]
+    if head > i:  # its first layers are run again as under full recomputation
+        within += t.whole_time[s, g, head] - t.whole_time[s, g, i]
+        idle += t.whole_free[s, g, head] - t.whole_free[s, g, i]
     return within, idle
 
 
 @compiled
+def stage_load(
+    t: CostTables, s: int, c: int, i: int, j: int, up: int, down: int
+) -> tuple[float, float]:
+    """Return a stage's load, and how much of its synchronisation hides behind its last pass.
+
+    ``up`` and ``down`` number the hops that it receives and sends over.
+    """
+    g = t.strategy[c]
+    within, idle = _inside(t, s, c, i, j)
+    hops = t.arrive[g, up, i] + t.retire[g, down, j]
+    hidden = t.saved * min(hops, idle)
+    back = max(0.0, idle - hidden - (t.forward[g, j] - t.forward[g, i]))
+    sent = t.once[g, s, j] - t.once[g, s, i]
+    return within + hops - hidden, t.spared * min(sent, back)
+
+
+@compiled
 def _solve(
-    t: _Tables,
+    t: CostTables,
     m: int,
     sum_bound: float,
     sync_bound: float,
@@ -240,19 +267,11 @@ def _solve(
                 trial_cuts[s + 1] = j
                 c = pick[s, i]
                 g = t.strategy[c]
-                within = t.time[s, c, j] - t.time[s, c, i]
-                idle = t.free[s, c, j] - t.free[s, c, i]
-                if t.heads[c, i] > i:
-                    within, idle = _inside(t, s, c, i, j)
-                hops = t.arrive[g, s, i] + t.retire[g, s, j]
-                hidden = t.saved * min(hops, idle)
-                load = within + hops - hidden
+                load, hidden = stage_load(t, s, c, i, j, s, s)
                 waiting = t.deferral[g, j] - t.deferral[g, i]
                 worst_load = max(worst_load, (m - 1) * load + waiting)
-                back = max(0.0, idle - hidden - (t.forward[g, j] - t.forward[g, i]))
-                sent = t.once[g, s, j] - t.once[g, s, i]
                 exposed = t.sync[g, s, j] - t.sync[g, s, i] + t.sync_base[g, s]
-                worst_sync = max(worst_sync, exposed - t.spared * min(sent, back))
+                worst_sync = max(worst_sync, exposed - hidden)
             value = total + worst_load
             if value < least:
                 least = value
@@ -274,7 +293,7 @@ def _solve(
 
 @compiled
 def _smallest_sum(
-    t: _Tables,
+    t: CostTables,
     m: int,
     load_cap: float,
     sync_cap: float,
@@ -290,8 +309,8 @@ def _smallest_sum(
     best[pp, layers] = 0.0
     high = np.zeros(options)
     by_method = np.zeros((options, 4))
-    headed = np.zeros(options, dtype=np.bool_)
-    followed = headed.copy()  # layer by layer, as memory depends on where the stage begins
+    # These are followed layer by layer: their memory depends on where the stage begins.
+    followed = np.zeros(options, dtype=np.bool_)
     fits = np.ones(options, dtype=np.bool_)
     quick = np.ones(options, dtype=np.bool_)
     for s in range(pp - 1, -1, -1):
@@ -299,8 +318,7 @@ def _smallest_sum(
         for i in range(s, start_last + 1):
             high[:] = 0.0
             by_method[:, :] = 0.0
-            headed[:] = t.heads[:, i] > i
-            followed[:] = headed | (t.chunks > 0)
+            followed[:] = (t.heads[:, i] > i) | (t.chunks > 0)
             fits[:] = True
             quick[:] = True
             for j in range(i + 1, layers - (pp - s - 1) + 1):
@@ -327,10 +345,7 @@ def _smallest_sum(
                         fits[c] = False  # memory only grows with j
                         continue
                     served = t.group[c]
-                    within = t.time[s, c, j] - t.time[s, c, i]
-                    idle = t.free[s, c, j] - t.free[s, c, i]
-                    if headed[c]:
-                        within, idle = _inside(t, s, c, i, j)
+                    within, idle = _inside(t, s, c, i, j)
                     begun = within + t.arrive[g, s, i] - t.saved * min(t.arrive[g, s, i], idle)
                     sent = t.once[g, s, j] - t.once[g, s, i]
                     exposed = t.sync[g, s, j] - t.sync[g, s, i] + t.sync_base[g, s]
@@ -341,11 +356,8 @@ def _smallest_sum(
                     if not quick[c]:
                         continue
                     some = True
-                    hops = t.arrive[g, s, i] + t.retire[g, s, j]
-                    hidden = t.saved * min(hops, idle)
-                    load = within + hops - hidden
-                    back = max(0.0, idle - hidden - (t.forward[g, j] - t.forward[g, i]))
-                    late = exposed - t.spared * min(sent, back) > sync_cap
+                    load, hidden = stage_load(t, s, c, i, j, s, s)
+                    late = exposed - hidden > sync_cap
                     slow = (m - 1) * load + waiting > load_cap
                     waited = load - waiting + best[s + 1, j]
                     if not late and not slow and waited < best[s, i]:

@@ -25,20 +25,19 @@ from nest_core.workload.traced import is_trace, traced_model
 __all__ = ["ModelFile", "load_model", "model_of", "model_table"]
 
 _TYPES = get_type_hints(Model, include_extras=True)
+_FIELDS: dict[str, Any] = {
+    field.name: (_TYPES[field.name], ... if field.default is MISSING else field.default)
+    for field in fields(Model)
+    if field.name != "graphs"
+}
+# A file may leave the inner width of dense MLPs out, which `Model` asks for.
+_FIELDS["ffn"] = (_TYPES["ffn"], 0)
 
 ModelFile = create_model(
     "ModelFile",
     __config__=ConfigDict(extra="forbid", strict=True, frozen=True),
     __doc__="A model preset, or ``workload.model`` as a table, with the fields of `Model`.",
-    # A file may leave the inner width of dense MLPs out, which `Model` asks for.
-    **{
-        field.name: (
-            _TYPES[field.name],
-            0 if field.name == "ffn" else ... if field.default is MISSING else field.default,
-        )
-        for field in fields(Model)
-        if field.name != "graphs"
-    },
+    **_FIELDS,
 )
 
 

@@ -238,7 +238,7 @@ class Priced:
     def __call__(self, plan: Plan) -> tuple[float, bool]:
         """Seconds of an iteration, and whether every stage fits."""
         loads = [
-            self._of(plan.stage_point(s)).virtual_stages_load(
+            self._of(plan.stage_point(s)).load(
                 s, plan.virtual_stages(s), RECOMPUTE.index(plan.recompute[s])
             )
             for s in range(plan.point.pp)
@@ -248,7 +248,7 @@ class Priced:
             costs = self._of(plan.stage_point(s))
             virtual_stages, c = plan.virtual_stages(s), RECOMPUTE.index(plan.recompute[s])
             pace = max(loads) if plan.point.interleave > 1 else loads[s]
-            syncs.append(costs.virtual_stages_sync(s, virtual_stages, c, pace))
+            syncs.append(costs.sync_seconds(s, virtual_stages, c, pace))
             kept = sum(costs.kept[c, j] - costs.kept[c, i] for i, j in virtual_stages)
             peak = max(costs.peak[c, i:j].max() for i, j in virtual_stages)
             static = sum(costs.static[j] - costs.static[i] for i, j in virtual_stages)

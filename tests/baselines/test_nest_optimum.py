@@ -101,10 +101,10 @@ def objective(costs, cuts, stages: int, m: int, rows) -> float:
         i, j = cuts[s], cuts[s + 1]
         every.append(
             [
-                (entry.load(s, i, j, c), entry.sync_seconds(s, i, j, c))
+                ((load := entry.load(s, ((i, j),), c)), entry.sync_seconds(s, ((i, j),), c, load))
                 for entry in costs
                 for c in rows.tolist()
-                if entry.used(s, i, j, c) <= entry.limit * (1 + 1e-12)
+                if entry.used(s, ((i, j),), c) <= entry.limit * (1 + 1e-12)
             ]
         )
     best = np.inf
@@ -217,9 +217,9 @@ def objective_of(costs, cuts, stages: int, m: int) -> float:
     for s, entry in costs:
         i, j = cuts[s], cuts[s + 1]
         every[s] += [
-            (entry.load(s, i, j, c), entry.sync_seconds(s, i, j, c))
+            ((load := entry.load(s, ((i, j),), c)), entry.sync_seconds(s, ((i, j),), c, load))
             for c in range(len(RECOMPUTE))
-            if entry.used(s, i, j, c) <= entry.limit * (1 + 1e-12)
+            if entry.used(s, ((i, j),), c) <= entry.limit * (1 + 1e-12)
         ]
     best = np.inf
     for cap in {load for stage in every for load, _ in stage}:

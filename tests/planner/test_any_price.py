@@ -135,9 +135,11 @@ def test_the_program_is_told_what_the_price_says(reports):
             own = report.plan.stage_point(s)
             costs = stage_costs(problem, own, links(problem, own))
             c = CHOICES.index(stage.recompute)
-            assert costs.load(s, stage.first, stage.last, c) == _close(stage.micro_batch_s)
-            assert costs.sync_seconds(s, stage.first, stage.last, c) == _close(stage.sync_s)
-            used = costs.used(s, stage.first, stage.last, c) * (1 + problem.fragmentation)
+            assert costs.load(s, stage.virtual_stages, c) == _close(stage.micro_batch_s)
+            assert costs.sync_seconds(s, stage.virtual_stages, c, stage.micro_batch_s) == _close(
+                stage.sync_s
+            )
+            used = costs.used(s, stage.virtual_stages, c) * (1 + problem.fragmentation)
             used += problem.context_bytes(own) + own.communicators * problem.communicator_bytes
             assert used == _close(stage.memory.total), (instance.seed, own)
             compared += own.ep > 1

@@ -52,7 +52,7 @@ from nest_core.planner.baselines.alpa_cases import AlpaCases
 from nest_core.planner.baselines.baseline import Found
 from nest_core.planner.baselines.blind import mesh, row_length
 from nest_core.planner.baselines.choices import even_choices
-from nest_core.planner.baselines.prices import PlanPrices, seconds
+from nest_core.planner.baselines.prices import PlanPrices
 from nest_core.planner.points import rounds
 from nest_core.planner.program import Choices, solve_point
 from nest_core.planner.solver import lower_sync_bound, spared
@@ -159,9 +159,7 @@ def _cut(prices: PlanPrices, point: Point, c: int, bounded: _Bounded) -> tuple[f
     """Cuts of least latency, whatever the stages hold; even cuts are where it starts from."""
     costs, recompute = prices.solver.costs(point), (prices.problem.recomputations[c],) * point.pp
     starts = [Plan(point, cuts, recompute) for cuts in even_choices(prices.problem, point)]
-    least, even = min(
-        ((seconds(costs, plan, prices.rows(plan)), plan) for plan in starts), key=itemgetter(0)
-    )
+    least, even = min(((prices.seconds(plan), plan) for plan in starts), key=itemgetter(0))
     if point.schedule == "interleaved":
         return least, even
     choices = Choices.of((replace(costs, limit=math.inf),), np.array([c]))

@@ -334,8 +334,8 @@ def _longest(
     for stage in members:
         spans = plan.virtual_stages(stage)
         c = only.recomputations.index(plan.recompute[stage])
-        load = costs.virtual_stages_load(stage, spans, c)
-        once = costs.virtual_stages_sync(stage, spans, c, load)
+        load = costs.load(stage, spans, c)
+        once = costs.sync_seconds(stage, spans, c, load)
         spent.append(costs.micro_batches * load + once)
     return max(spent)
 

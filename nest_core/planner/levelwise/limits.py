@@ -12,22 +12,20 @@ where a longer suffix is never worse: where the tensors sent between layers are 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
 from nest_core.costs.methods import KEPT, PEAK, grow
 from nest_core.documents.compiled import compiled
-from nest_core.network import BoolArray, FloatArray, IntArray
+from nest_core.network import BoolArray, IntArray
 from nest_core.planner.levelwise.recurrence import Longest, Places, Suffixes, reach, suffixes, trace
+from nest_core.planner.program import CostTables, stage_load
 
 __all__ = [
     "Attempt",
-    "LimitTables",
     "attempts",
     "least_objective",
-    "longest_by_method",
-    "longest_in_memory",
+    "longest_by_memory",
 ]
 
 Attempt = Callable[[float, float, int], tuple[IntArray, float, float]]
@@ -113,61 +111,34 @@ def least_objective(
     return (best if plan.size else np.inf), plan, True
 
 
-class LimitTables(NamedTuple):
-    """Hold what the recurrence reads: seconds as prefix sums over ``L`` layers.
-
-    ``O`` is choices, ``G`` strategies, ``U`` ends of hops.
-
-    Times over hops that there are not are infinite.
-    ``time``, ``free`` (O, L + 1), ``forward`` (G, L + 1), ``arrive``, ``retire`` (G, U, L + 1),
-    ``sync``, ``once`` (G, L + 1), ``tied`` (G,), ``heads`` (O, L + 1): as in `StageCosts`.
-    ``strategy`` (O,): which of the strategies; ``group``, ``width`` (O,): as in `Longest`.
-    ``whole_time``, ``whole_free`` (G, L + 1): of full recomputation.
-    """
-
-    time: FloatArray
-    free: FloatArray
-    forward: FloatArray
-    arrive: FloatArray
-    retire: FloatArray
-    saved: float
-    sync: FloatArray
-    once: FloatArray
-    tied: FloatArray
-    spared: float
-    strategy: IntArray
-    group: IntArray
-    width: IntArray
-    whole_time: FloatArray
-    whole_free: FloatArray
-    heads: IntArray
+def longest_by_memory(t: CostTables, flights: int) -> IntArray:
+    """Return memory as in `nest_core.planner.levelwise.recurrence.Longest`."""
+    memory = _longest_in_memory(t, flights)
+    for o in np.flatnonzero((t.chunks > 0) | (t.heads[:, 0] > 0)).tolist():
+        _longest_by_method(t, o, memory[:, o])
+    return memory
 
 
 @compiled
-def longest_in_memory(
-    static: FloatArray,
-    kept_bytes: FloatArray,
-    peak: FloatArray,
-    step: FloatArray,
-    strategy: IntArray,
-    limit: FloatArray,
-    flights: int,
-) -> IntArray:
-    """First layer of the longest stage that fits, shape (flights, O, L + 1); ``J`` where none."""
-    options, layers = peak.shape
-    slack = limit * (1.0 + 1e-12)
+def _longest_in_memory(t: CostTables, flights: int) -> IntArray:
+    """Return the first layer of the longest stage that fits, shape (flights, O, L + 1).
+
+    It is ``J`` where none fits.
+    """
+    options, layers = t.peak.shape
+    slack = t.limit * (1.0 + 1e-12)
     first = np.empty((flights, options, layers + 1), dtype=np.int64)
     for o in range(options):
-        g = strategy[o]
+        g = t.strategy[o]
         for flight in range(flights):
             first[flight, o, 0] = 0
             for j in range(1, layers + 1):
                 i, high = j, 0.0
                 while i > 0:
-                    high = max(high, peak[o, i - 1])
-                    passes = (flight + 1) * (kept_bytes[o, j] - kept_bytes[o, i - 1]) + high
-                    stepping = step[g, j] - step[g, i - 1]
-                    if static[g, j] - static[g, i - 1] + max(passes, stepping) > slack[g]:
+                    high = max(high, t.peak[o, i - 1])
+                    passes = (flight + 1) * (t.kept[o, j] - t.kept[o, i - 1]) + high
+                    stepping = t.stepping[g, j] - t.stepping[g, i - 1]
+                    if t.static[g, j] - t.static[g, i - 1] + max(passes, stepping) > slack[g]:
                         break
                     i -= 1
                 first[flight, o, j] = i
@@ -175,35 +146,18 @@ def longest_in_memory(
 
 
 @compiled
-def longest_by_method(
-    static: FloatArray,
-    kept_bytes: FloatArray,
-    peak: FloatArray,
-    step: FloatArray,
-    again: IntArray,
-    heads: IntArray,
-    chunk: int,
-    limit: float,
-    first: IntArray,
-) -> None:
-    """The same under a method of full recomputation, into ``first`` (flights, L + 1).
-
-    Parameters
-    ----------
-    static, step : (L + 1,)
-    kept_bytes : (2, L + 1), peak : (2, L)
-        Nothing recomputed, and full.
-    again, heads : (L + 1,), chunk : int
-        See `nest_core.costs.methods`.
-    """
+def _longest_by_method(t: CostTables, o: int, first: IntArray) -> None:
+    """Write the same of a method of full recomputation into ``first`` (flights, L + 1)."""
+    g = t.strategy[o]
+    static, step, heads = t.static[g], t.stepping[g], t.heads[o]
     flights, layers = len(first), len(static) - 1
-    slack = limit * (1.0 + 1e-12)
+    slack = t.limit[g] * (1.0 + 1e-12)
     ends = np.empty((flights, layers + 1), dtype=np.int64)  # how far stages from a layer reach
     for i in range(layers):
         state = np.zeros(4)
         ends[:, i] = i
         for j in range(i + 1, layers + 1):
-            grow(state, j - 1, kept_bytes, peak, again, heads[i], chunk)
+            grow(state, j - 1, t.ends_kept[g], t.ends_peak[g], t.again, heads[i], t.chunks[o])
             for flight in range(flights):
                 passes = (flight + 1) * state[KEPT] + state[PEAK]
                 used = static[j] - static[i] + max(passes, step[j] - step[i])
@@ -219,42 +173,36 @@ def longest_by_method(
 
 
 @compiled
-def _load(t: LimitTables, o: int, i: int, j: int, up: int, down: int) -> tuple[float, float]:
-    """Load of a stage, and its synchronisation."""
+def _load(t: CostTables, o: int, i: int, j: int, up: int, down: int) -> tuple[float, float]:
+    """Return the load of a stage, and its synchronisation."""
+    # All positions are alike here, whose links are priced on levels: the first stands for them.
+    load, hidden = stage_load(t, 0, o, i, j, up, down)
     g = t.strategy[o]
-    head = min(j, t.heads[o, i])
-    within = t.time[o, j] - t.time[o, head] + (t.whole_time[g, head] - t.whole_time[g, i])
-    idle = t.free[o, j] - t.free[o, head] + (t.whole_free[g, head] - t.whole_free[g, i])
-    hops = t.arrive[g, up, i] + t.retire[g, down, j]
-    hidden = t.saved * min(hops, idle)
-    back = max(0.0, idle - hidden - (t.forward[g, j] - t.forward[g, i]))
-    exposed = t.sync[g, j] - t.sync[g, i]
-    if up == 0 or down == 0:
-        exposed += t.tied[g]
-    return within + hops - hidden, exposed - t.spared * min(t.once[g, j] - t.once[g, i], back)
+    exposed = t.sync[g, 0, j] - t.sync[g, 0, i]
+    if up == 0 or down == 0:  # an end of the pipeline, which holds tied weights
+        exposed += t.sync_base[g, 0]
+    return load, exposed - hidden
 
 
 @compiled
-def _exists(t: LimitTables, p: Places, o: int, u: int) -> bool:
+def _exists(t: CostTables, p: Places, first: Longest, o: int, u: int) -> bool:
     """Whether a stage can have such an end of a hop."""
     widths = len(p.inner)
     if u == 0:
         return True
-    inside = max(p.inner[t.width[o]], p.inner[(u - 1) % widths])
+    inside = max(p.inner[first.width[o]], p.inner[(u - 1) % widths])
     return bool(inside <= (u - 1) // widths and t.arrive[t.strategy[o], u, 1] < np.inf)
 
 
 @compiled
-def _longest_in_time(
-    t: LimitTables, p: Places, cap: float, sync_cap: float, first: IntArray
-) -> None:
+def _longest_in_time(t: CostTables, p: Places, cap: float, sync_cap: float, first: Longest) -> None:
     """First layer of the longest stage under both caps, shape (O, U, U, L + 1): up, down."""
-    options, hops, layers = t.time.shape[0], t.arrive.shape[1], t.time.shape[1] - 1
+    options, hops, layers = len(t.strategy), t.arrive.shape[1], t.static.shape[1] - 1
     for o in range(options):
         for up in range(hops):
             for down in range(hops):
-                if not (_exists(t, p, o, up) and _exists(t, p, o, down)):
-                    first[o, up, down] = layers
+                if not (_exists(t, p, first, o, up) and _exists(t, p, first, o, down)):
+                    first.time[o, up, down] = layers
                     continue
                 i = layers
                 for j in range(layers, 0, -1):
@@ -269,12 +217,12 @@ def _longest_in_time(
                         if load > cap or sync > sync_cap:
                             break
                         i -= 1
-                    first[o, up, down, j] = i
+                    first.time[o, up, down, j] = i
 
 
 @compiled
 def _attempt(
-    t: LimitTables,
+    t: CostTables,
     p: Places,
     first: Longest,
     table: Suffixes,
@@ -284,7 +232,7 @@ def _attempt(
     plan: IntArray,
 ) -> tuple[int, float, float]:
     """Number of stages of a plan under caps on load and synchronisation; both as they come out."""
-    _longest_in_time(t, p, caps[0], caps[1], first.time)
+    _longest_in_time(t, p, caps[0], caps[1], first)
     end = reach(first, p, table, target, most)
     if end[0] == 0:
         return 0, np.inf, np.inf
@@ -296,11 +244,11 @@ def _attempt(
     return end[0], worst, late
 
 
-def attempts(t: LimitTables, p: Places, memory: IntArray, most: int) -> Attempt:
+def attempts(t: CostTables, p: Places, width: IntArray, memory: IntArray, most: int) -> Attempt:
     """Attempts at plans of up to ``most`` stages; ``memory`` as in `Longest`."""
     ends = t.arrive.shape[1]
     time = np.zeros((len(t.strategy), ends, ends, memory.shape[2]), dtype=np.int64)
-    first, table = Longest(memory, time, t.group, t.width), suffixes(most, p, ends)
+    first, table = Longest(memory, time, t.group, width), suffixes(most, p, ends)
     trial = np.zeros((5, most + 1), dtype=np.int64)
 
     def attempt(cap: float, sync_cap: float, target: int) -> tuple[IntArray, float, float]:

@@ -42,7 +42,7 @@ from nest_core.costs import (
 )
 from nest_core.costs.stages import PlanLinks, stage_memory
 from nest_core.network import IntArray
-from nest_core.planner.levelwise.limits import LimitTables, attempts, least_objective
+from nest_core.planner.levelwise.limits import attempts, least_objective, longest_by_memory
 from nest_core.planner.levelwise.outer import Outer, OuterPoints, Strategy
 from nest_core.planner.levelwise.recurrence import Places
 from nest_core.planner.levelwise.slots import Stretch, stretch
@@ -51,10 +51,10 @@ from nest_core.planner.levelwise.tables import (
     LevelChoice,
     LevelLinks,
     level_links,
-    longest_by_memory,
     tables,
     unequal_hops,
 )
+from nest_core.planner.program import CostTables
 from nest_core.planner.space import SearchSpace, as_raised
 
 __all__ = ["Promise", "Promises", "levelwise"]
@@ -190,7 +190,7 @@ class _Program:
         best: Promise | None = None
         if not self.points.allowed(outer, 1):
             return None
-        taken = np.zeros(1, dtype=np.int64)
+        taken, span = np.zeros(1, dtype=np.int64), ((0, self.problem.layers),)
         for strategy in self.points.strategies(outer.widths[0], outer.dp):
             if self.late():
                 break
@@ -205,9 +205,7 @@ class _Program:
                     break
                 memory = stage_memory(self.problem, point)
                 fits = {
-                    c
-                    for c in self.rows.tolist()
-                    if memory.used(0, 0, self.problem.layers, c) <= memory.limit * _FITS
+                    c for c in self.rows.tolist() if memory.used(0, span, c) <= memory.limit * _FITS
                 }
                 if not (fits := fits - served):
                     continue
@@ -215,8 +213,8 @@ class _Program:
                     served |= fits
                 costs = stage_costs(self.problem, point, self._of_one(point))
                 for c in sorted(fits):
-                    load = costs.load(0, 0, self.problem.layers, c)
-                    seconds = m * load + costs.sync_seconds(0, 0, self.problem.layers, c)
+                    load = costs.load(0, span, c)
+                    seconds = m * load + costs.sync_seconds(0, span, c, load)
                     if seconds < cutoff:
                         cutoff = seconds
                         plan = Plan(
@@ -245,17 +243,18 @@ class _Program:
             return None, not self.late()
         places = self._places(outer, line)
         read = tables(problem, self.rows, choices, self._hops(outer, line), self.rule)
-        memory = longest_by_memory(self.rows, choices, min(m, most))
-        layer_times = np.diff(read.time, axis=1)
+        memory = longest_by_memory(read, min(m, most))
+        layer_times = np.diff(read.time[0], axis=1)
+        width = np.array([choice.x for choice in choices])[read.strategy]
         least = layer_times.min(axis=0)
-        widths = np.array(outer.widths)[read.width]
+        widths = np.array(outer.widths)[width]
         share = float((widths[:, None] * layer_times).min(axis=0).sum()) / room if line else 0.0
         sync = min(
             np.diff(entry.costs.sync - entry.costs.once_saved * entry.costs.once, axis=1)[0].sum()
             for entry in choices
         )
         seconds, best, done = least_objective(
-            attempts(read, places, memory, most),
+            attempts(read, places, width, memory, most),
             np.array([self.points.allowed(outer, stages) for stages in range(most + 1)]),
             m,
             float(least.sum()),
@@ -382,8 +381,8 @@ def _placed(point: Point) -> Point:
     return replace(point, sp=False, micro_batch=1, zero=0, zero_group=0, ep=1, etp=1)
 
 
-def _work(t: LimitTables, p: Places) -> int:
+def _work(t: CostTables, p: Places) -> int:
     """Steps of the recurrence under one cap, about."""
-    (widths, places), hops, layers = p.ends.shape, t.arrive.shape[1], t.time.shape[1]
-    steps = len(t.time) * layers // 4 + widths * places
+    (widths, places), hops, layers = p.ends.shape, t.arrive.shape[1], t.static.shape[1]
+    steps = len(t.strategy) * layers // 4 + widths * places
     return int(min(places, layers) * hops**2 * steps)

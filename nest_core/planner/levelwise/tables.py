@@ -24,16 +24,15 @@ from nest_core.costs.links import hop_times
 from nest_core.costs.ragged import ragged_hops
 from nest_core.costs.stages import PlanLinks, hop_seconds
 from nest_core.network import FloatArray, IntArray, Kind, MessageTime
-from nest_core.planner.levelwise.limits import LimitTables, longest_by_method, longest_in_memory
 from nest_core.planner.levelwise.outer import Strategy
 from nest_core.planner.levelwise.slots import Slots, Stretch
+from nest_core.planner.program import Choices, CostTables, cost_tables
 
 __all__ = [
     "Hops",
     "LevelChoice",
     "LevelLinks",
     "level_links",
-    "longest_by_memory",
     "tables",
     "unequal_hops",
 ]
@@ -143,8 +142,10 @@ class LevelChoice(NamedTuple):
 
 def tables(
     problem: Problem, rows: IntArray, choices: list[LevelChoice], hops: Hops, rule: bool
-) -> LimitTables:
-    """Arrays of all choices, each by every recomputation.
+) -> CostTables:
+    """Return the arrays of all choices, each by every recomputation.
+
+    Times over hops that there are not are infinite.
 
     Parameters
     ----------
@@ -153,75 +154,15 @@ def tables(
     rule : bool
         Whether of a recomputation's ZeRO stages the first that fits must be taken.
     """
-    costs = [choice.costs for choice in choices]
-    strategy = np.repeat(np.arange(len(costs)), len(rows))
-
-    # Of a group only the first that fits may be taken: the least ZeRO of a recomputation.
-    names = [choice.strategy for choice in choices]
-    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
-    alike = np.array([numbers[name] for name in names])[strategy] * len(rows)
-    alike += np.tile(np.arange(len(rows)), len(costs))
+    read = cost_tables(Choices.of([choice.costs for choice in choices], rows))
     arrive, retire = _hop_tables(problem, choices, hops)
-    return LimitTables(
-        time=_by_row(costs, rows, "time"),
-        free=_by_row(costs, rows, "free"),
-        forward=_stacked(costs, "forward"),
-        arrive=arrive,
-        retire=retire,
-        saved=costs[0].transfer_saved,
-        sync=np.ascontiguousarray(_stacked(costs, "sync")[:, 0]),
-        once=np.ascontiguousarray(_stacked(costs, "once")[:, 0]),
-        tied=np.ascontiguousarray(_stacked(costs, "sync_base")[:, 0]),
-        spared=costs[0].once_saved,
-        strategy=strategy,
-        group=alike if rule else np.arange(len(strategy)),
-        width=np.array([choice.x for choice in choices])[strategy],
-        whole_time=np.ascontiguousarray(_stacked(costs, "time")[:, 0, -1]),
-        whole_free=np.ascontiguousarray(_stacked(costs, "free")[:, 0, -1]),
-        heads=np.tile(costs[0].heads[rows], (len(costs), 1)),
-    )
-
-
-def longest_by_memory(rows: IntArray, choices: list[LevelChoice], flights: int) -> IntArray:
-    """Memory as in `nest_core.planner.levelwise.recurrence.Longest`."""
-    costs = [choice.costs for choice in choices]
-    strategy = np.repeat(np.arange(len(costs)), len(rows))
-    memory = longest_in_memory(
-        _stacked(costs, "static"),
-        _by_row(costs, rows, "kept"),
-        _by_row(costs, rows, "peak"),
-        _stacked(costs, "step"),
-        strategy,
-        np.array([cost_of_choice.limit for cost_of_choice in costs]),
-        flights,
-    )
-    for o, (g, c) in enumerate(zip(strategy, np.tile(rows, len(costs)), strict=True)):
-        cost = costs[g]
-        if cost.by_method(c):
-            longest_by_method(
-                cost.static,
-                cost.kept[[0, -1]],
-                cost.peak[[0, -1]],
-                cost.step,
-                cost.again,
-                cost.heads[c],
-                cost.chunks[c],
-                cost.limit,
-                memory[:, o],
-            )
-    return memory
-
-
-def _stacked(costs: list[StageCosts], name: str) -> FloatArray:
-    """An array of all costs."""
-    return np.stack([getattr(entry, name) for entry in costs])
-
-
-def _by_row(costs: list[StageCosts], rows: IntArray, name: str) -> FloatArray:
-    """The same by recomputation, a row for each choice."""
-    stacked = _stacked(costs, name)  # time and free have positions, which are alike
-    stacked = stacked[:, 0] if stacked.ndim == 4 else stacked
-    return np.ascontiguousarray(stacked[:, rows].reshape(-1, stacked.shape[-1]))
+    if rule:
+        # Of a group only the first that fits may be taken: the least ZeRO of a recomputation.
+        names = [choice.strategy for choice in choices]
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+        alike = np.array([numbers[name] for name in names])[read.strategy] * len(rows)
+        read = read._replace(group=alike + np.tile(np.arange(len(rows)), len(choices)))
+    return read._replace(arrive=arrive, retire=retire)
 
 
 def _hop_tables(

@@ -76,15 +76,17 @@ def _embedding(sizes: Sizes, **steps: nn.Module) -> nn.Module:
     return nn.Sequential(OrderedDict(tokens=tokens, **steps))
 
 
-class Head(nn.Sequential):
+class Head(nn.Module):
     """Residual stream and targets ``[b, s]`` to the loss, through steps before the logits."""
 
     def __init__(self, sizes: Sizes, *, bias: bool = False, **steps: nn.Module) -> None:
         logits = nn.Linear(sizes.hidden, sizes.vocabulary, bias=bias)
-        super().__init__(OrderedDict(**steps, logits=logits, loss=LossLayer()))
+        super().__init__()
+        for name, step in {**steps, "logits": logits, "loss": LossLayer()}.items():
+            self.add_module(name, step)
 
     def forward(self, x: Tensor, targets: Tensor) -> Tensor:
-        *steps, loss = self
+        *steps, loss = self.children()
         for step in steps:
             x = step(x)
         return cast(Tensor, loss(x, targets))
