@@ -193,8 +193,6 @@ class PassOrder:
         pass_s : (pp, v, ways)
             Seconds of a stage's passes, by virtual stage and way.
         """
-        from nest_core.costs.schedules import starts  # see there
-
         count = int(self.micro_batch.max()) + 1
         return starts(self.way, self.micro_batch, self.virtual_stage, pass_s, count)
 

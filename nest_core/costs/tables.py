@@ -22,7 +22,6 @@ from nest_core.hardware import (
     Accelerator,
     backward_seconds,
     forward_seconds,
-    kernels,
     least_seconds,
 )
 from nest_core.hardware import seconds as kernel_seconds
@@ -322,7 +321,7 @@ def _times(
     replay = tuple(float(sum(seconds[op.name] for op in operators)) for operators, _ in replays)
     issue = accelerator.family.host_s
     both = _issued(layer.operators, layer.collectives)
-    both += sum(kernels(op)[1] for op in layer.operators)
+    both += sum(len(op.backward) for op in layer.operators)
     both += sum(call.backward for call in layer.collectives)
     launch = tuple(issue * (both + _issued(*again)) for again in replays)
     return sum(forward), sum(back), min(weight, sum(forward)), replay, launch
@@ -339,7 +338,7 @@ def _copies(operator: Operator, accelerator: Accelerator, precision: str) -> flo
 
 def _issued(operators: Iterable[Operator], collectives: Iterable[Collective]) -> int:
     """Kernels and collectives of a forward pass."""
-    number = sum(kernels(op)[0] for op in operators)
+    number = sum(len(op.forward) for op in operators)
     return number + sum(call.forward for call in collectives)
 
 

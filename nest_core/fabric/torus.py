@@ -9,7 +9,6 @@ All links are then equivalent, and none of the three directions is a bottleneck.
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -252,47 +251,6 @@ class Torus(Fabric):
         present = np.ones(self.places, dtype=bool)
         present[list(self._failed())] = False
         return np.flatnonzero(present).astype(np.int64)
-
-    def hops(self, a: IntArray, b: IntArray) -> IntArray:
-        """Links on a shortest path between devices, element by element."""
-        place = self.place_of() if self.missing else None
-        if place is not None:
-            a, b = place[a], place[b]
-        gaps = []
-        for size in self.shape:
-            gaps.append(b % size - a % size)
-            a, b = a // size, b // size
-        if self.twisted:
-            return self._twisted_hops(gaps)
-        hops = np.zeros(np.shape(gaps[0]), dtype=np.int64)
-        for gap, size, wrapped in zip(gaps, self.shape, self.wrap, strict=True):
-            gap = np.abs(gap)
-            hops = hops + (np.minimum(gap, size - gap) if wrapped else gap)
-        return hops
-
-    def _twisted_hops(self, gaps: list[IntArray]) -> IntArray:
-        """The least over going round each short dimension once more, or not.
-
-        Twice round is no shift and a detour, so nothing shorter is left out.
-        """
-        short = min(self.shape)
-        rounds = [(0, 1) if any(shifts) else (0,) for shifts in self.shifts]
-        best: IntArray | None = None
-        for turns in itertools.product(*rounds):
-            hops = np.zeros(np.shape(gaps[0]), dtype=np.int64)
-            for axis, (gap, size) in enumerate(zip(gaps, self.shape, strict=True)):
-                if size == short:
-                    # Steps of a short dimension below 0 have gone round it already.
-                    hops = hops + np.abs(gap % size - turns[axis] * size)
-                    continue
-                shift = sum(
-                    (turns[other] - near // short) * self.shifts[other][axis]
-                    for other, near in enumerate(gaps)
-                )
-                around = (gap + shift) % size
-                hops = hops + np.minimum(around, size - around)
-            best = hops if best is None else np.minimum(best, hops)
-        return np.zeros(0, dtype=np.int64) if best is None else best
 
     def bisection_Bps(self) -> float:
         """Bandwidth across the middle of a dimension, one direction, the least of all of them.

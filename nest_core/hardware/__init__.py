@@ -4,7 +4,6 @@ from nest_core.hardware.accelerators import UNCALIBRATED, Accelerator, load_acce
 from nest_core.hardware.estimator import (
     backward_seconds,
     forward_seconds,
-    kernels,
     least_seconds,
     measured_share,
     seconds,
@@ -20,7 +19,6 @@ __all__ = [
     "Profile",
     "backward_seconds",
     "forward_seconds",
-    "kernels",
     "least_seconds",
     "load_accelerator",
     "load_family",

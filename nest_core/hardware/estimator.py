@@ -50,7 +50,6 @@ __all__ = [
     "bound",
     "compute_precision",
     "forward_seconds",
-    "kernels",
     "least_seconds",
     "measured_share",
     "reached",
@@ -88,20 +87,17 @@ def seconds(
     if kernel.unit == "memory":
         return traffic / (accelerator.memory_bandwidth_Bps * family.memory_efficiency)
     narrow = narrow_product(kernel.unit, precision)
-    used = precision if narrow else _sixteen(precision, accelerator)
-    best = accelerator.matmul_peak(used)
+    best = accelerator.matmul_peak(compute_precision(kernel, accelerator, precision))
     cast = 0.0
-    if kernel.unit == "attention":
-        arithmetic = kernel.flops / (best * family.attention_efficiency)
-    elif kernel.unit == "biased_attention":
-        arithmetic = kernel.flops / (best * family.biased_attention_efficiency)
+    if kernel.unit in ATTENTION_UNITS:
+        arithmetic = kernel.flops / (best * reached(kernel, accelerator))
     else:
         arithmetic = _product_seconds(kernel, best, accelerator)
         if narrow:
             traffic *= narrow.element_bytes / 2.0
             cast = narrow.cast_bytes * kernel.cast
-    reached = accelerator.memory_bandwidth_Bps * family.memory_efficiency
-    return max(arithmetic, traffic / reached) + cast / reached
+    memory_Bps = accelerator.memory_bandwidth_Bps * family.memory_efficiency
+    return max(arithmetic, traffic / memory_Bps) + cast / memory_Bps
 
 
 def least_seconds(kernel: Kernel, accelerator: Accelerator, precision: str) -> float:
@@ -110,18 +106,13 @@ def least_seconds(kernel: Kernel, accelerator: Accelerator, precision: str) -> f
     Whole tiles, waves and operands that all rows share are left out: a micro-batch of ``b``
     sequences takes at least ``b`` times this. Not for devices with a profile.
     """
-    family = accelerator.family
-    reached = accelerator.memory_bandwidth_Bps * family.memory_efficiency
+    memory_Bps = accelerator.memory_bandwidth_Bps * accelerator.family.memory_efficiency
     if kernel.unit == "memory":
-        return kernel.bytes / reached
+        return kernel.bytes / memory_Bps
     narrow = narrow_product(kernel.unit, precision)
-    best = accelerator.matmul_peak(precision if narrow else _sixteen(precision, accelerator))
-    share = {
-        "attention": family.attention_efficiency,
-        "biased_attention": family.biased_attention_efficiency,
-    }.get(kernel.unit, family.gemm_efficiency)
-    cast = narrow.cast_bytes * kernel.cast / reached if narrow else 0.0
-    return kernel.flops / (best * share) + cast
+    best = accelerator.matmul_peak(compute_precision(kernel, accelerator, precision))
+    cast = narrow.cast_bytes * kernel.cast / memory_Bps if narrow else 0.0
+    return kernel.flops / (best * reached(kernel, accelerator)) + cast
 
 
 def forward_seconds(operator: Operator, accelerator: Accelerator, precision: str) -> float:
@@ -157,20 +148,8 @@ def measured_share(
     return measured_s / total if total else 0.0
 
 
-def kernels(operator: Operator) -> tuple[int, int]:
-    """Kernels that the host issues for an operator, forward and backward."""
-    return len(operator.forward), len(operator.backward)
-
-
 def _passes(operator: Operator) -> tuple[tuple[Direction, tuple[Kernel, ...]], ...]:
     return ("forward", operator.forward), ("backward", operator.backward)
-
-
-def _sixteen(precision: str, accelerator: Accelerator) -> str:
-    """The precision of what 8 and 4 bits leave alone."""
-    if precision not in NARROW:
-        return precision
-    return next((name for name in _SIXTEEN_BITS if name in accelerator.precisions), precision)
 
 
 def _waves(
@@ -214,7 +193,7 @@ def compute_precision(kernel: Kernel, accelerator: Accelerator, precision: str) 
     """The precision whose peak a kernel is held against: 8 and 4 bits are for weights' products."""
     if precision not in NARROW or kernel.unit == "gemm":
         return precision
-    return "bf16" if "bf16" in accelerator.precisions else "fp16"
+    return next((name for name in _SIXTEEN_BITS if name in accelerator.precisions), precision)
 
 
 def reached(kernel: Kernel, accelerator: Accelerator) -> float:

@@ -14,6 +14,7 @@ import numpy as np
 
 from nest_core.documents.errors import require
 from nest_core.network.groups import MOST_FLOWS, exchange
+from nest_core.network.kernels import slowest
 from nest_core.network.levels import Network
 from nest_core.network.link_map import FloatArray, IntArray
 from nest_core.network.phases import MessageTime, Protocol, price_phases, sent, started
@@ -63,8 +64,6 @@ def least_all_to_all(
     they are on average, and flows of other teams only add to that.
     """
     link_map = cast(TreeLinkMap, network.link_map)
-    from nest_core.network.kernels import slowest  # see there
-
     teams, worst = int(team.max(initial=-1)) + 1, _leaving(link_map, groups, team)
     latency, steps = _latencies(link_map, groups, _met(link_map.tiers, groups))
     if link_map.egress is not None:  # on other rails, flows meet further in
@@ -97,8 +96,6 @@ def _counted(
     protocols: tuple[Protocol, ...],
     team: IntArray | None,
 ) -> MessageTime:
-    from nest_core.network.kernels import slowest  # see there
-
     count, size = groups.shape
     tiers, leaves_by = link_map.tiers, link_map.leaves_by
     met = _met(tiers, groups)

@@ -18,8 +18,9 @@ from one Dijkstra search per target (`scipy.sparse.csgraph`) and are tabled wher
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -42,7 +43,8 @@ from nest_core.network.scale_up import ScaleUpLinkMap
 __all__ = ["GraphLinkMap"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+# Without slots: bounds that take a while to find are kept by the instance.
+@dataclass(frozen=True, eq=False)
 class GraphLinkMap(LinkMap):
     """Every link of a graph, one link group per direction (under ECMP: per link and direction).
 
@@ -75,7 +77,6 @@ class GraphLinkMap(LinkMap):
     scale_up_arc: IntArray | None = None
     _tabled: dict[str, NextHops] = field(default_factory=dict, repr=False)
     _latency: dict[str, FloatArray] = field(default_factory=dict, repr=False)
-    _told: dict[str, float] = field(init=False, default_factory=dict, repr=False)
     _first: IntArray = field(init=False, repr=False)
     _arc: IntArray = field(init=False, repr=False)
     node: IntArray = field(init=False, repr=False)
@@ -99,12 +100,9 @@ class GraphLinkMap(LinkMap):
             _arc=arc,
         )
 
-    @property
+    @cached_property
     def port_Bps(self) -> float:
         """The most that any device sends to one other; in meshed nodes, to all others."""
-        return self._once("port", self._widest_port_Bps)
-
-    def _widest_port_Bps(self) -> float:
         is_device = self.links.tail[self._arc] < self.links.devices
         one_link = float(self.link_Bps[is_device].max(initial=0.0))
         most = self._ports_Bps(by_side=True)
@@ -118,10 +116,10 @@ class GraphLinkMap(LinkMap):
         first = np.where(is_device, self.capacity_Bps, 0.0)[table.arc]
         return float(np.add.reduceat(first, begins).max())
 
-    @property
+    @cached_property
     def all_ports_Bps(self) -> float:
         """The most that any device sends to all others at once."""
-        return self._once("ports", lambda: self._ports_Bps(by_side=False))
+        return self._ports_Bps(by_side=False)
 
     def _ports_Bps(self, *, by_side: bool) -> float:
         """All links of a device; ``by_side``: those inside its node, or those out of it."""
@@ -131,21 +129,12 @@ class GraphLinkMap(LinkMap):
         )
         return float(np.bincount(key, self.capacity_Bps[is_device], minlength=1).max(initial=0.0))
 
-    @property
+    @cached_property
     def least_latency_s(self) -> float:
         """Between the two devices that are nearest in time, along their route."""
-        return self._once("latency", self._nearest_s)
-
-    def _nearest_s(self) -> float:
         if self.links.devices == 1:
             return 0.0
         return float(self.latency_s(*_neighbours(self.links).T).min())
-
-    def _once(self, name: str, count: Callable[[], float]) -> float:
-        """A figure of all links, which a search asks for thousands of times."""
-        if name not in self._told:
-            self._told[name] = count()
-        return self._told[name]
 
     def faster(self, tier: int, factor: float) -> GraphLinkMap:
         """The same links with those of one tier wider; the routes stay."""

@@ -1,7 +1,5 @@
 """Loops over flows and the link groups that they cross, compiled.
 
-Kept apart since numba takes 0.3 s to import, and few commands price flows.
-
 A tree's tiers as arrays that compiled loops read.
 """
 

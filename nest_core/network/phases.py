@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nest_core.documents.errors import require
+from nest_core.network.kernels import busiest, longest, slowest
 from nest_core.network.link_map import FloatArray, IntArray, LinkMap, Routes
 
 __all__ = [
@@ -197,8 +198,6 @@ def price_phases(
     -----
     Under static ECMP the mean over the fabric's hash draws, of the slowest in each draw.
     """
-    from nest_core.network.kernels import slowest  # see there
-
     base = np.zeros((len(protocols), owners)) + _columns(protocols)[0]
     first = np.repeat(base[None], link_map.variants, axis=0)
     seconds_of = np.zeros_like(first)
@@ -227,8 +226,6 @@ def _worst(
     link_map: LinkMap, phase: Phase, routes: Routes, link_groups: IntArray, owners: int
 ) -> FloatArray:
     """Seconds per byte of the slowest links of every owner under each draw; see `sent`."""
-    from nest_core.network.kernels import busiest  # see there
-
     return busiest(
         routes.flow,
         link_groups,
@@ -246,8 +243,6 @@ def _waits(
     phase: Phase, routes: Routes, owners: int, protocols: tuple[Protocol, ...]
 ) -> tuple[FloatArray, ...]:
     """Seconds of latency of every owner, turn by turn, shape (protocols, owners) each."""
-    from nest_core.network.kernels import longest  # see there
-
     turn = np.zeros(len(phase.source), dtype=np.int64) if phase.turn is None else phase.turn
     waits = longest(
         phase.owner,

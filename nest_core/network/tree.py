@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from nest_core.network.kernels import Ways
+from nest_core.network.kernels import Ways, climbs, meets
 from nest_core.network.link_map import FloatArray, IntArray, LinkMap, Routes, hashed, joined
 from nest_core.network.scale_up import ScaleUpLinkMap
 
@@ -251,8 +251,6 @@ class TreeLinkMap(LinkMap):
 
     def _met(self, first: IntArray, last: IntArray) -> IntArray:
         """The same where flows leave and enter the rails."""
-        from nest_core.network.kernels import meets  # see there
-
         return meets(self._ways.group, np.ascontiguousarray(first), np.ascontiguousarray(last))
 
     def routes(self, source: IntArray, target: IntArray, variant: int = 0) -> Routes:
@@ -333,8 +331,6 @@ class TreeLinkMap(LinkMap):
         self, source: IntArray, target: IntArray, met: IntArray, variants: IntArray
     ) -> tuple[IntArray, IntArray]:
         """Crossings of the tiers: flows, and link groups under each draw."""
-        from nest_core.network.kernels import climbs  # see there
-
         up = down = np.zeros((len(variants), 0), dtype=np.int64)
         if self.hashed:
             seeds = self.seed + variants[:, None]

@@ -111,7 +111,7 @@ def _lengths(
     dimensions: Iterable[tuple[str, list[Dim]]], node: Node, sizes: Sizes
 ) -> tuple[str, ...]:
     return tuple(
-        f"{symbol} = {dims_in_words(dims, node.split)} = {number(_length(dims, sizes, node))}"
+        f"{symbol} = {dims_in_words(dims, node.split)} = {number(count(dims, sizes, node.split))}"
         for symbol, dims in dimensions
         if dims
     )
@@ -180,13 +180,6 @@ def _part(part: str | int, split: tuple[Split, ...]) -> str:
             ranks, sign = (entry.ranks, "/") if entry.ranks > 1.0 else (1.0 / entry.ranks, "·")
             words += f" {sign} {number(round(ranks, 9))} ({entry.axis})"
     return words
-
-
-def _length(dims: Iterable[Dim], sizes: Sizes, node: Node) -> float:
-    total = 1.0
-    for dim in dims:
-        total *= extent(dim, sizes, node.split)
-    return total
 
 
 def _product(kernel: Kernel, width: float) -> tuple[str, ...]:

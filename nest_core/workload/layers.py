@@ -36,6 +36,7 @@ __all__ = [
     "chain",
     "check_experts",
     "check_modules",
+    "collectives_of",
     "gradient_bytes",
     "layer_graph",
 ]
@@ -311,7 +312,7 @@ def _evaluated(
     return Layer(
         kind=cast(Literal["embedding", "block", "moe_block", "head"], kind),
         operators=tuple(operator for operator in evaluated if operator.op != "collective"),
-        collectives=_collectives(graph, evaluated),
+        collectives=collectives_of(graph, evaluated),
         parameters=sum(operator.parameters for operator in evaluated) - routed,
         expert_parameters=routed,
         tied_parameters=tied,
@@ -331,7 +332,7 @@ def _modules(
     for name in MODULES[1:] if by_operator else MODULES:
         again = module_nodes(graph, name)
         if again:
-            calls = _collectives(graph, tuple(op for op in evaluated if op.name in again))
+            calls = collectives_of(graph, tuple(op for op in evaluated if op.name in again))
             modules.append(Module(name, again, calls))
     return tuple(modules)
 
@@ -344,7 +345,7 @@ def _by_operator(
     modules = []
     for name, stays in (("full", ()), ("core_attn", saved)):
         again = run_again(graph, evaluated, stays)
-        calls = _collectives(graph, tuple(op for op in evaluated if op.name in again))
+        calls = collectives_of(graph, tuple(op for op in evaluated if op.name in again))
         boundary_bytes = sum(
             _bytes(graph[node], at, strategy.width) for node in (graph.nodes[0].name, *stays)
         )
@@ -364,7 +365,7 @@ def _narrow(operator: Operator, share: float) -> Operator:
     return replace(operator, kept=tensors)
 
 
-def _collectives(graph: Graph, evaluated: tuple[Operator, ...]) -> tuple[Collective, ...]:
+def collectives_of(graph: Graph, evaluated: tuple[Operator, ...]) -> tuple[Collective, ...]:
     """Calls of a layer, equal ones together."""
     calls: dict[tuple[str, str, float], list[int]] = {}
     for operator in evaluated:

@@ -6,14 +6,14 @@ Counts are of one rank and one micro-batch; FLOP (a multiply-add is two) and byt
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, fields
 from typing import Any
 
 from nest_core.documents.errors import require
 from nest_core.documents.schema import parameter
 from nest_core.workload.graph import SYMBOLS, Graph, Node, Sizes, extent
-from nest_core.workload.layers import check_experts
+from nest_core.workload.layers import check_experts, collectives_of
 from nest_core.workload.models import Model, sizes
 from nest_core.workload.operators import Operator, kept_bytes, operators
 from nest_core.workload.strategies import Strategy, rewritten
@@ -175,7 +175,7 @@ def _layer(graph: Graph, count: int, at: Sizes, strategy: Strategy) -> dict[str,
         "parameters": round(sum(entry.parameters for entry in work)),
         "parameter_bytes": strategy.width * sum(entry.parameters for entry in work),
         "activation_bytes": kept_bytes(work),
-        "collectives": _collectives(rank, evaluated),
+        "collectives": [asdict(call) for call in collectives_of(rank, evaluated)],
         "operators": [_operator(rank[entry.name], entry, at, strategy.width) for entry in work],
     }
 
@@ -195,18 +195,3 @@ def _operator(node: Node, entry: Operator, at: Sizes, width: float) -> dict[str,
         "parameter_bytes": width * entry.parameters,
         "kept": [{"tensor": name, "bytes": size} for name, size in entry.kept],
     }
-
-
-def _collectives(graph: Graph, evaluated: Sequence[Operator]) -> list[dict[str, Any]]:
-    """Calls of a layer's collectives, equal ones together."""
-    calls: dict[tuple[str, str, float], dict[str, Any]] = {}
-    for entry in evaluated:
-        node = graph[entry.name]
-        if entry.op != "collective":
-            continue
-        for which, names in (("forward", node.forward), ("backward", node.backward)):
-            for op in names:
-                key = (node.axis, op, entry.buffer_bytes)
-                fresh = {"axis": key[0], "op": op, "bytes": key[2], "forward": 0, "backward": 0}
-                calls.setdefault(key, fresh)[which] += 1
-    return list(calls.values())

@@ -10,6 +10,7 @@ import pytest
 
 from nest_core.documents.errors import InputError
 from nest_core.fabric import Torus, tpu_slice
+from nest_core.network import collapse
 
 WRAPS = [
     ("v4", (4, 4, 4), (True, True, True)),
@@ -105,8 +106,12 @@ def test_a_twisted_torus_is_the_same_seen_from_everywhere(shape):
         hops = nx.single_source_shortest_path_length(graph, start)
         profiles.add(tuple(sorted(hops.values())))
         expected = [hops[device] for device in devices.tolist()]
-        assert fabric.hops(np.full(fabric.devices, start), devices).tolist() == expected
-        assert fabric.hops(devices, np.full(fabric.devices, start)).tolist() == expected
+        assert (
+            collapse(fabric).link_map.level(np.full(fabric.devices, start), devices) + 1
+        ).tolist() == expected
+        assert (
+            collapse(fabric).link_map.level(devices, np.full(fabric.devices, start)) + 1
+        ).tolist() == expected
     assert len(profiles) == 1
 
 
@@ -133,7 +138,7 @@ def test_a_twist_speeds_an_all_to_all_as_measured(shape, measured):
     """
     twisted = Torus("t", shape, (True,) * 3, 50e9, 1e-6, True)
     devices = np.arange(twisted.devices)
-    mean = float(twisted.hops(np.zeros_like(devices), devices).mean())
+    mean = float((collapse(twisted).link_map.level(np.zeros_like(devices), devices) + 1).mean())
     ideal = (max(shape) / 8) / (mean / 6)
     assert measured < ideal < 1.1 * measured
     plain = Torus("t", shape, (True,) * 3, 50e9, 1e-6)
@@ -159,7 +164,7 @@ def test_hops_are_shortest_paths_on_plain_tori_and_meshes(wrap):
     devices = np.arange(20)
     for start in range(20):
         hops = nx.single_source_shortest_path_length(graph, start)
-        found = fabric.hops(np.full(20, start), devices).tolist()
+        found = (collapse(fabric).link_map.level(np.full(20, start), devices) + 1).tolist()
         assert found == [hops[device] for device in range(20)]
 
 

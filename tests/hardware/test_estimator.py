@@ -16,7 +16,6 @@ from nest_core.hardware import (
     Family,
     backward_seconds,
     forward_seconds,
-    kernels,
     load_accelerator,
     load_family,
     seconds,
@@ -259,7 +258,6 @@ def test_an_operator_takes_its_kernels_one_after_another():
     operator = Operator("p", "linear", forward, backward, (), 0.0, False)
     assert forward_seconds(operator, DEVICE, "bf16") == time(forward[0])
     assert backward_seconds(operator, DEVICE, "bf16") == sum(map(time, backward))
-    assert kernels(operator) == (1, 2)
 
 
 # Families ---------------------------------------------------------------------------------------

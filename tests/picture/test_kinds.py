@@ -24,6 +24,7 @@ from nest_core.costs.placement import rank_mapping_of
 from nest_core.documents.presets import preset_names
 from nest_core.fabric import Clos, Dragonfly, GraphFabric, Torus
 from nest_core.fabric.graph import Element, Link, as_graph
+from nest_core.network import collapse
 from nest_core.report.picture import Band, Box, Line, picture, to_svg
 from nest_core.report.picture.drawn_graph import folded, ranks_of
 from nest_core.report.picture.lattice import LatticeBlocks
@@ -184,7 +185,7 @@ def test_a_route_on_the_picture_has_as_many_hops_as_the_torus_says():
     for fabric in (torus(4, 4, 4), torus(4, 4, 8, twisted=True), torus(6, 5, wrap=False)):
         blocks = LatticeBlocks(fabric, (1,) * len(fabric.shape))
         for start, end in ((0, 1), (3, fabric.places - 1), (2, fabric.places // 2)):
-            hops = int(fabric.hops(np.array([start]), np.array([end]))[0])
+            hops = int(collapse(fabric).link_map.level(np.array([start]), np.array([end]))[0] + 1)
             assert len(blocks.way(start, end)) == hops
 
 

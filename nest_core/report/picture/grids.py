@@ -19,6 +19,7 @@ import numpy as np
 
 from nest_core.bill.inventory import Inventory
 from nest_core.fabric import Torus
+from nest_core.network import TorusShape
 from nest_core.report.picture.frame import TEXT, Frame, frame_of
 from nest_core.report.picture.lattice import AXES, CUBE, Joint, LatticeBlocks, blocks_of
 from nest_core.report.picture.marks import (
@@ -59,8 +60,7 @@ def _by(sizes: tuple[int, ...]) -> str:
 
 def torus_title(fabric: Torus) -> str:
     """Return what the fabric is, how many links a device has, and how far it is at most."""
-    full = replace(fabric, missing=())
-    hops = int(full.hops(np.zeros(1, np.int64), np.arange(full.places)).max())
+    hops = TorusShape(fabric.shape, fabric.wrap, fabric.shifts).diameter
     links = sum(
         2 if size > 2 or any(shift) else size - 1
         for size, shift in zip(fabric.shape, fabric.shifts, strict=True)
