@@ -17,11 +17,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache, partial
 
 import numpy as np
 
 from nest_core.costs import LayerTable, Plan, Point, Problem, Report
-from nest_core.costs.links import PlanLinks
 from nest_core.costs.problem import AXES_OF_CALLS
 from nest_core.costs.ragged import plan_links
 from nest_core.costs.stages import BETWEEN, buckets
@@ -173,15 +173,9 @@ class _Counter:
 
     def __init__(self, problem: Problem, plan: Plan) -> None:
         self.problem, self.plan = problem, plan
-        self._links: dict[Point, PlanLinks] = {}
+        self.links = cache(partial(plan_links, problem, plan))
         self.loads: dict[str, FloatArray] = {}
         self._walked: list[tuple[IntArray, IntArray, Routes]] = []
-
-    def links(self, point: Point) -> PlanLinks:
-        """Who sends to whom where stages do what a point says."""
-        if point not in self._links:
-            self._links[point] = plan_links(self.problem, self.plan, point)
-        return self._links[point]
 
     def collective(self, name: str, point: Point, axis: str, kind: Kind, sends: Sends) -> None:
         """Count collectives of the groups of an axis."""

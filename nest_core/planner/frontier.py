@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
@@ -119,12 +120,7 @@ class Frontier:
         # Tables are made for whole rows at once, but where experts can be divided in many ways.
         without_experts, _ = self.rows.families.without_experts()
         self._exact = problem.lower_bound is None or len(without_experts) == len(self.rows.families)
-        self.screen = Screen(problem, self.rows, self.allowed)
-        self._entries: dict[_Key, FamilyTable] = {}
-        self._bounds_of: dict[_Key, LayerBounds] = {}
-        self._transfer_bounds = TransferBounds(problem)
-        self._blocks = BlockBounds(problem, space)
-        self._placed, self._placings = PlacedBounds(self.points, self.solver), 0
+        self._bound_for(problem)
         everything = np.arange(len(self.rows))
         self.queue = PointQueue(self._bound_rows(self._lower_bounds(), self._pair, everything))
 
@@ -137,28 +133,28 @@ class Frontier:
         Of the same workload, on which nothing takes less than ``1 / factor`` of its time here.
         """
         relaxed = copy(self)
-        relaxed.problem = problem
-        relaxed.solver = Solver(
-            problem, self.allowed, as_needed=self.space.as_needed, layouts=self.space.layouts
-        )
-        relaxed.screen = Screen(problem, self.rows, self.allowed)
-        relaxed._entries, relaxed._bounds_of, relaxed._transfer_bounds = (
-            {},
-            {},
-            TransferBounds(problem),
-        )
-        relaxed._blocks = BlockBounds(problem, self.space)
-        relaxed._placed, relaxed._placings = PlacedBounds(self.points, relaxed.solver), 0
+        relaxed._bound_for(problem)
         relaxed.queue = PointQueue(self.queue.low / factor)
         return relaxed
+
+    def _bound_for(self, problem: Problem) -> None:
+        """Take a problem whose points these are, with nothing known of it yet."""
+        space, self.problem = self.space, problem
+        self.solver = Solver(
+            problem, self.allowed, as_needed=space.as_needed, layouts=space.layouts
+        )
+        self.screen = Screen(problem, self.rows, self.allowed)
+        self._entry = cache(self._bound_pair)
+        self._transfer_bounds = TransferBounds(problem)
+        self._blocks = BlockBounds(problem, space)
+        self._placed, self._placings = PlacedBounds(self.points, self.solver), 0
 
     def open(self, rows: IntArray, cutoff: float) -> Opened:
         """The points of rows that may come in under the cutoff, or fit at all."""
         points = int((self.points.first[rows + 1] - self.points.first[rows]).sum())
         pairs, entry = np.unique(self._pair[rows], return_inverse=True)
-        entries_of_pairs = [self._entry(pair, exact=self._exact) for pair in pairs.tolist()]
-        bounds_by_pair = LayerBounds.joined(
-            [self._bounds_of[pair, 0, 0, self._exact] for pair in pairs.tolist()]
+        entries_of_pairs, bounds_by_pair = self._pairs(
+            (pair, 0, 0, self._exact) for pair in pairs.tolist()
         )
         near = self._bound_rows(bounds_by_pair, entry, rows) <= cutoff
         rows, entry = rows[near], entry[near]
@@ -281,11 +277,8 @@ class Frontier:
         placed = np.zeros_like(columns.row) if exchange is None else exchange
         keys = np.stack([self._pair[columns.row], self._apart(columns), placed])
         keys, entry = np.unique(keys, axis=1, return_inverse=True)
-        triples = [
-            (pair, distance, exchange_kind) for pair, distance, exchange_kind in keys.T.tolist()
-        ]
-        entries = [self._entry(*key, exact=True) for key in triples]
-        return entries, LayerBounds.joined([self._bounds_of[*key, True] for key in triples]), entry
+        entries, low = self._pairs((*key, True) for key in keys.T.tolist())
+        return entries, low, entry
 
     def prepare(self, opened: Opened, index: int) -> Prepared:
         """Stage costs of an opened point."""
@@ -313,10 +306,9 @@ class Frontier:
     def bound_of(self, number: int) -> float:
         """The bound that a point had by itself."""
         row = np.array([int(np.searchsorted(self.points.first, number, side="right")) - 1])
-        self._entry(pair := int(self._pair[row[0]]), exact=True)
         columns = self.points.columns(row)
         columns = columns.chosen(columns.number == number)
-        layer_bounds_of_pair = self._bounds_of[pair, 0, 0, True]
+        _, layer_bounds_of_pair = self._entry(int(self._pair[row[0]]), 0, 0, True)
         limits = self._bound_points(layer_bounds_of_pair, np.zeros(1, dtype=np.int64), columns)
         placed, _ = self.place(Opened(columns, limits, REFINED), 0, float("inf"))
         return max(float(placed.limits.seconds[0]), float(self.queue.low[row[0]]))
@@ -332,7 +324,7 @@ class Frontier:
             return 0.0, None
         rows = self._smallest_micro_batches()
         pairs, entry = np.unique(self._pair[rows], return_inverse=True)
-        entries = [self._entry(pair, exact=True) for pair in pairs.tolist()]
+        entries, _ = self._pairs((pair, 0, 0, True) for pair in pairs.tolist())
         sharers = self.rows.dp[rows] * self.rows.column("cp")[rows]
         owners, shared = self.rows.owners[rows], self.rows.shared[rows]
         states = [
@@ -433,43 +425,44 @@ class Frontier:
         alone = (cp == 1) & (ep > 1) & (etp == tp)
         return np.where(columns.outer & columns.natural & alone, distance, 0)
 
-    def _entry(
-        self, pair: int, distance: int = 0, exchange: int = 0, *, exact: bool = False
-    ) -> FamilyTable:
-        """By the family's lower bounds; ``exact``: by the table of the micro-batch itself."""
-        key = pair, distance, exchange, exact
-        if key not in self._entries:
-            family, micro = divmod(pair, len(self._micros))
-            families, times = self.rows.families, float(self._micros[micro])
-            if exact or self.problem.lower_bound is None:
-                table, times = self._table(family, int(times)), 1.0
-            else:
-                table = self.problem.lower_bound(*families.one(family))
-            case = best_case(
-                self.problem,
-                self.space,
-                self._transfer_bounds,
-                families,
-                family,
-                table,
-                np.array([times]),
-                distance,
-                self._blocks,
-                self._placed.exchanges[exchange] if exchange else None,
-            )
-            bounding = self.problem.bounding(self.allowed)
-            bounds_of_pair = layer_bounds(families, [case], bounding, exact=exact)
-            self._bounds_of[key] = bounds_of_pair
-            self._entries[key] = FamilyTable(
-                float(bounds_of_pair.boundary[0]),
-                prefix(case.seconds[0]),
-                prefix(untied(table)),
-                prefix(table.expert_parameters),
-                table.tied_parameters,
-                prefix(table.kept_bytes * times),
-                table.working_bytes * times,
-            )
-        return self._entries[key]
+    def _pairs(self, keys: Iterable[_Key]) -> tuple[list[FamilyTable], LayerBounds]:
+        """Return tables and joined bounds of families at micro-batches."""
+        entries = [self._entry(*key) for key in keys]
+        return [table for table, _ in entries], LayerBounds.joined([low for _, low in entries])
+
+    def _bound_pair(
+        self, pair: int, distance: int, exchange: int, exact: bool
+    ) -> tuple[FamilyTable, LayerBounds]:
+        """Bound by the family's lower bounds; ``exact``: by the table of the micro-batch itself."""
+        family, micro = divmod(pair, len(self._micros))
+        families, times = self.rows.families, float(self._micros[micro])
+        if exact or self.problem.lower_bound is None:
+            table, times = self._table(family, int(times)), 1.0
+        else:
+            table = self.problem.lower_bound(*families.one(family))
+        case = best_case(
+            self.problem,
+            self.space,
+            self._transfer_bounds,
+            families,
+            family,
+            table,
+            np.array([times]),
+            distance,
+            self._blocks,
+            self._placed.exchanges[exchange] if exchange else None,
+        )
+        low = layer_bounds(families, [case], self.problem.bounding(self.allowed), exact=exact)
+        entry = FamilyTable(
+            float(low.boundary[0]),
+            prefix(case.seconds[0]),
+            prefix(untied(table)),
+            prefix(table.expert_parameters),
+            table.tied_parameters,
+            prefix(table.kept_bytes * times),
+            table.working_bytes * times,
+        )
+        return entry, low
 
     def _bound_rows(
         self, bounds_by_pair: LayerBounds, entry: IntArray, rows: IntArray

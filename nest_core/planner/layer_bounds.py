@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 
 import numpy as np
 
@@ -53,7 +54,7 @@ class BlockBounds:
             and set(space.device_orders) == {"natural"}
             and all(order[:2] == _ORDER[:2] for order in space.orders)
         )
-        self._found: dict[tuple[str, Kind, int, int], MessageTime] = {}
+        self._least = cache(self._least_in_blocks)
 
     def seconds(
         self, axis: str, kind: Kind, width: tuple[int, int], size: FloatArray
@@ -66,12 +67,10 @@ class BlockBounds:
         fits = tp * cp <= self._problem.network.devices
         if not self._known or not fits or axis not in ("tp", "cp"):
             return np.zeros_like(size)
-        key = (axis, kind, tp, cp if axis == "cp" else 1)
-        if key not in self._found:
-            self._found[key] = self._least(*key)
-        return np.asarray(self._found[key].along(size.ndim).seconds(size[None])[0])
+        least = self._least(axis, kind, tp, cp if axis == "cp" else 1)
+        return np.asarray(least.along(size.ndim).seconds(size[None])[0])
 
-    def _least(self, axis: str, kind: Kind, tp: int, cp: int) -> MessageTime:
+    def _least_in_blocks(self, axis: str, kind: Kind, tp: int, cp: int) -> MessageTime:
         """One member: the least of every block, regime by regime."""
         network = self._problem.network
         every = np.arange(network.devices // (tp * cp) * tp * cp).reshape(-1, tp * cp)

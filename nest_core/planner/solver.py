@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -74,9 +75,9 @@ class Solver:
         size: int = 128,
     ) -> None:
         self.problem, self.allowed, self.as_needed = problem, allowed, as_needed
-        self.layouts, self._size = layouts, size
+        self.layouts = layouts
         self._links: dict[tuple[Layout, str | tuple[int, ...], bool], PlanLinks] = {}
-        self._costs: dict[Point, StageCosts] = {}
+        self._costs = lru_cache(size)(self._stage_costs)
 
     def costs(self, point: Point) -> StageCosts:
         """Stage costs under a point's layout.
@@ -89,15 +90,14 @@ class Solver:
         alike = replace(point, schedule=schedule, interleave=min(point.interleave, 2))
         if self.problem.overlap.experts:
             alike = point
-        if alike not in self._costs:
-            if len(self._costs) == self._size:
-                self._costs.pop(next(iter(self._costs)))
-            self._costs[alike] = stage_costs(self.problem, point, self.links(point))
-        costs_alike = self._costs[alike]
+        costs_alike = self._costs(alike)
         in_flight_count = in_flight(
             point, costs_alike.micro_batches, is_paired=costs_alike.is_paired
         )
         return replace(costs_alike, in_flight=in_flight_count)
+
+    def _stage_costs(self, point: Point) -> StageCosts:
+        return stage_costs(self.problem, point, self.links(point))
 
     def links(self, point: Point) -> PlanLinks:
         """Links under a point's layout, which many points share, whatever experts they have."""

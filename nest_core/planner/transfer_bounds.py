@@ -18,6 +18,7 @@ stages of replica 0, so sharers 0 and 4 lie in different blocks and every gradie
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
@@ -71,22 +72,20 @@ class TransferBounds:
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        self._found: dict[tuple[str, int], tuple[tuple[float, float], ...]] = {}
+        self.lines = cache(self._lines)
 
-    def lines(self, op: str, n: int) -> tuple[tuple[float, float], ...]:
-        """Lower bounds of a collective among ``n`` devices; see `Software.lower_bounds`."""
-        if (op, n) not in self._found:
-            network = self._problem.network
-            node = 0 if network.torus is not None else network.node_size
-            self._found[op, n] = self._problem.software.lower_bounds(
-                op,
-                n,
-                -(-n // node) if node else 0,
-                network.link_map.least_latency_s,
-                spans=network.torus is None and bool(network.node.any()),
-                meshed=network.meshed_nodes,
-            )
-        return self._found[op, n]
+    def _lines(self, op: str, n: int) -> tuple[tuple[float, float], ...]:
+        """Return lower bounds of a collective among ``n`` devices: `Software.lower_bounds`."""
+        network = self._problem.network
+        node = 0 if network.torus is not None else network.node_size
+        return self._problem.software.lower_bounds(
+            op,
+            n,
+            -(-n // node) if node else 0,
+            network.link_map.least_latency_s,
+            spans=network.torus is None and bool(network.node.any()),
+            meshed=network.meshed_nodes,
+        )
 
     def starts(self, zero: IntArray, ranks: IntArray) -> FloatArray:
         """Seconds before the first byte among the ranks that share weights, shape (points,)."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -63,7 +64,7 @@ class OuterPoints:
 
     def __init__(self, problem: Problem, space: SearchSpace) -> None:
         self._problem, self._space = problem, space
-        self._lightest: dict[Strategy, FloatArray] = {}  # experts on every rank
+        self._lightest = cache(self._lightest_seconds)
 
     def equal(self) -> Iterator[Outer]:
         """Of one width each, in the paper's order if the space has it."""
@@ -152,13 +153,12 @@ class OuterPoints:
         rank as much to compute.
         """
         tp, sp, cp, _, etp = strategy
-        key = tp, sp, cp, 1, tp if etp == tp else 1
-        if key not in self._lightest:
-            if self._problem.lower_bound is None:
-                self._lightest[key] = np.zeros(self._problem.layers)
-            else:
-                self._lightest[key] = self._problem.lower_bound(*key).compute_s
-        return self._lightest[key]
+        return self._lightest((tp, sp, cp, 1, tp if etp == tp else 1))
+
+    def _lightest_seconds(self, strategy: Strategy) -> FloatArray:
+        if self._problem.lower_bound is None:
+            return np.zeros(self._problem.layers)
+        return self._problem.lower_bound(*strategy).compute_s
 
     def _lightest_of(self, width: int, dp: int) -> tuple[float, float]:
         """Compute of a sequence in all layers, and in the largest, whatever the strategy."""

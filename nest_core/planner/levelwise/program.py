@@ -27,7 +27,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
@@ -171,7 +171,7 @@ class _Program:
         self.points = OuterPoints(problem, space)
         self.rows = problem.rows(space.recompute)
         self.work = 0  # over unequal widths
-        self._links: dict[tuple[Point, int], LevelLinks] = {}
+        self._links = cache(partial(level_links, problem))
         self._alike: dict[Point, PlanLinks] = {}  # of a single stage
 
     def solve(self, outer: Outer, cutoff: float) -> tuple[Promise | None, bool]:
@@ -342,11 +342,7 @@ class _Program:
         ]
 
     def _shared(self, outer: Outer, x: int, strategy: Strategy) -> LevelLinks:
-        point = _placed(outer.point(strategy, 1))
-        key = point, outer.widths[x]
-        if key not in self._links:
-            self._links[key] = level_links(self.problem, point, outer.slots[x])
-        shared = self._links[key]
+        shared = self._links(_placed(outer.point(strategy, 1)), outer.slots[x])
         return replace(shared, point=replace(shared.point, ep=strategy[3], etp=strategy[4]))
 
     def _of_one(self, point: Point) -> PlanLinks:

@@ -7,6 +7,8 @@ projection. Tokens beyond an expert's slots are dropped; slots that no token wan
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 
@@ -134,5 +136,4 @@ class Experts(nn.Module):
         weights = self.scores(self.router(x))
         slots = self.dispatch(x, weights)
         inner = self.down(self.activation(self.gate(slots), self.up(slots)))
-        output: Tensor = self.combine(inner, weights)
-        return output
+        return cast(Tensor, self.combine(inner, weights))

@@ -6,6 +6,8 @@ without positions (``head_dim``) and a rotated one (``rope_dim``), whose key all
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -68,5 +70,4 @@ class LatentAttention(nn.Module):
         key_rope = self.rope_key(self.key_position_heads(self.key_position(x)))
         value = self.value_heads(self.value(shared))
         mixed = self.core(query, query_rope, key, key_rope, value)
-        output: Tensor = self.output(self.merge(mixed))
-        return output
+        return cast(Tensor, self.output(self.merge(mixed)))

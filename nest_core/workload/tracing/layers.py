@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -264,8 +265,7 @@ class Attention(nn.Module):
         query = self.rope_query(self.query_norm(self.query_heads(self.query(x))))
         key = self.rope_key(self.key_norm(self.key_heads(self.key(x))))
         value = self.value_heads(self.value(x))
-        output: Tensor = self.output(self.merge(self.core(query, key, value)))
-        return output
+        return cast(Tensor, self.output(self.merge(self.core(query, key, value))))
 
 
 class SquaredRelu(nn.Module):
@@ -302,8 +302,7 @@ class Gated(nn.Module):
         self.down = nn.Linear(inner, hidden, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        output: Tensor = self.down(self.activation(self.gate(x), self.up(x)))
-        return output
+        return cast(Tensor, self.down(self.activation(self.gate(x), self.up(x))))
 
 
 def two_layer(

@@ -141,8 +141,7 @@ class Block(nn.Module):
         x = self.attention_residual(x, self.attention_dropout(y))
         z = self.mlp_norm(x)
         y = self.mlp(z) if self.mlp is not None else self._mixture(z)
-        output: Tensor = self.mlp_residual(x, self.mlp_dropout(self.mlp_post_norm(y)))
-        return output
+        return cast(Tensor, self.mlp_residual(x, self.mlp_dropout(self.mlp_post_norm(y))))
 
     def _mixture(self, z: Tensor) -> Tensor:
         y: Tensor = z if self.experts is None else self.experts(z)
@@ -169,8 +168,7 @@ class PostNormBlock(nn.Module):
         y = self.attention_dropout(self.attention(x))
         x = self.attention_norm(self.attention_residual(x, y))
         y = self.mlp_dropout(self.mlp(x))
-        output: Tensor = self.mlp_norm(self.mlp_residual(x, y))
-        return output
+        return cast(Tensor, self.mlp_norm(self.mlp_residual(x, y)))
 
 
 def _plain_norm(width: int) -> nn.Module:
