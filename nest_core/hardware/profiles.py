@@ -16,9 +16,9 @@ import json
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, TypeVar, cast, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from nest_core.documents.errors import InputError, require
 from nest_core.documents.files import read_text
@@ -43,6 +43,10 @@ __all__ = [
 FIELD = "accelerator.profile"
 MAX_KERNELS = 20_000
 Direction = Literal["forward", "backward"]
+_Text = Annotated[str, Field(max_length=400)]
+_Amount = Annotated[float, Field(ge=0, le=1e24)]
+_Operators = Annotated[tuple[_Text, ...], Field(max_length=1000, strict=False)]
+
 # Sizes that are equal on paper may differ in the last digit, by the order of their divisions.
 _DIGITS = 9
 
@@ -61,12 +65,12 @@ class Signature:
     flops, bytes : float
     """
 
-    op: str
+    op: Name
     direction: Direction
-    unit: str
-    shape: tuple[float, ...]
-    flops: float
-    bytes: float
+    unit: Unit
+    shape: Annotated[tuple[_Amount, ...], Field(max_length=4, strict=False)]
+    flops: _Amount
+    bytes: _Amount
 
     @property
     def anywhere(self) -> Signature:
@@ -95,12 +99,12 @@ class KernelMeasurement:
     """
 
     signature: Signature
-    function: str
-    operators: tuple[str, ...]
-    seconds: float
-    spread: float
-    repeats: int
-    how: str
+    function: _Text
+    operators: _Operators
+    seconds: Annotated[float, Field(ge=1e-9, le=1e6)]
+    spread: _Amount
+    repeats: Annotated[int, Field(ge=1, le=1_000_000)]
+    how: _Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +120,9 @@ class SkippedKernel:
     """
 
     signature: Signature
-    function: str
-    operators: tuple[str, ...]
-    reason: str
+    function: _Text
+    operators: _Operators
+    reason: _Text
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,13 +145,13 @@ class Profile:
     skipped : tuple of SkippedKernel
     """
 
-    name: str
-    device: str
+    name: Name
+    device: Name
     backend: Literal["cuda", "cpu"]
     precision: str
-    torch: str
-    cuda: str
-    date: str
+    torch: _Text
+    cuda: _Text
+    date: _Text
     measured: tuple[KernelMeasurement, ...]
     skipped: tuple[SkippedKernel, ...] = ()
     _times: dict[Signature, float] = field(init=False, repr=False)
@@ -247,41 +251,17 @@ def read_profile(text: str) -> Profile:
         type(document).__name__,
         "measure it again",
     )
-    entry = checked(_ProfileFile, document, "profile.")
+    rows = dict(checked(_ProfileFile, document, "profile."))
     return Profile(
-        name=entry.name,
-        device=entry.device,
-        backend=entry.backend,
-        precision=entry.precision,
-        torch=entry.torch,
-        cuda=entry.cuda,
-        date=entry.date,
-        measured=tuple(
-            KernelMeasurement(
-                _signature(row),
-                row.function,
-                tuple(row.operators),
-                row.seconds,
-                row.spread,
-                row.repeats,
-                row.how,
-            )
-            for row in entry.kernels
-        ),
-        skipped=tuple(
-            SkippedKernel(_signature(row), row.function, tuple(row.operators), row.reason)
-            for row in entry.skipped
-        ),
+        **{name: rows[name] for name in _HEAD},
+        measured=tuple(_kernel(KernelMeasurement, row) for row in rows["kernels"]),
+        skipped=tuple(_kernel(SkippedKernel, row) for row in rows["skipped"]),
     )
 
 
 def write_profile(profile: Profile) -> str:
     """The profile as JSON, one kernel a line; `read_profile` gives it back."""
-    head = {
-        item.name: getattr(profile, item.name)
-        for item in fields(Profile)
-        if item.init and item.name not in ("measured", "skipped")
-    }
+    head = {name: getattr(profile, name) for name in _HEAD}
     lines = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in head.items()]
     for key, entries in (("kernels", profile.measured), ("skipped", profile.skipped)):
         rows = ",\n    ".join(json.dumps(_row(entry)) for entry in entries)
@@ -347,55 +327,40 @@ def _row(entry: KernelMeasurement | SkippedKernel) -> dict[str, Any]:
     return {**cast(dict[str, Any], row.pop("signature")), **row}
 
 
-def _signature(entry: _KernelTable) -> Signature:
-    shape = tuple(map(_rounded, entry.shape))
-    return Signature(
-        entry.op, entry.direction, entry.unit, shape, _rounded(entry.flops), _rounded(entry.bytes)
-    )
+def _kernel(kind: type[_K], row: BaseModel) -> _K:
+    """Return a row of a file as a kernel that was measured or skipped."""
+    values = dict(row)
+    op, direction, unit, shape, flops, size = (values.pop(item.name) for item in fields(Signature))
+    return kind(signature(op, direction, Kernel(unit, flops, size, shape)), **values)
 
 
-class _ProfileTable(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
-
-
-_Text = Annotated[str, Field(max_length=400)]
-_Amount = Annotated[float, Field(ge=0, le=1e24)]
-_Seconds = Annotated[float, Field(ge=1e-9, le=1e6)]
-
-
-class _KernelTable(_ProfileTable):
-    op: Name
-    direction: Direction
-    unit: Unit
-    shape: Annotated[list[_Amount], Field(max_length=4)]
-    flops: _Amount
-    bytes: _Amount
-    function: _Text
-    operators: Annotated[list[_Text], Field(max_length=1000)]
-
-
-class _MeasuredTable(_KernelTable):
-    seconds: _Seconds
-    spread: _Amount
-    repeats: Annotated[int, Field(ge=1, le=1_000_000)]
-    how: _Text
-
-
+_K = TypeVar("_K", KernelMeasurement, SkippedKernel)
+_HEAD = ("name", "device", "backend", "precision", "torch", "cuda", "date")
+_ROWS = Field(max_length=MAX_KERNELS)
 Profiled = Literal["fp32", "tf32", "bf16", "fp16", "fp8"]
 
 
-class _SkippedTable(_KernelTable):
-    reason: _Text
+def _table(*kinds: type, **columns: Any) -> type[BaseModel]:
+    """Return a table of files: the fields of some classes, with their bounds, and more columns."""
+    hints = [get_type_hints(kind, include_extras=True) for kind in kinds]
+    stated = {
+        name: (hint, ...)
+        for types in hints
+        for name, hint in types.items()
+        if name not in ("signature", "measured", "skipped", "_times", "_digest")
+    }
+    settings = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
+    return create_model(
+        "_".join(kind.__name__ for kind in kinds), __config__=settings, **stated | columns
+    )
 
 
-class _ProfileFile(_ProfileTable):
-    version: Literal[1] = Field(alias="schema")
-    name: Name
-    device: Name
-    backend: Literal["cuda", "cpu"]
-    precision: Profiled
-    torch: _Text
-    cuda: _Text
-    date: _Text
-    kernels: Annotated[list[_MeasuredTable], Field(max_length=MAX_KERNELS)]
-    skipped: Annotated[list[_SkippedTable], Field(max_length=MAX_KERNELS)] = []
+_MeasuredTable = _table(Signature, KernelMeasurement)
+_SkippedTable = _table(Signature, SkippedKernel)
+_ProfileFile = _table(
+    Profile,
+    version=(Literal[1], Field(alias="schema")),
+    precision=(Profiled, ...),
+    kernels=(Annotated[list[_MeasuredTable], _ROWS], ...),  # type: ignore[valid-type]  # made above
+    skipped=(Annotated[list[_SkippedTable], _ROWS], []),  # type: ignore[valid-type]  # made above
+)

@@ -20,9 +20,10 @@ interpreted loops take seconds. The functions read plain arrays and release the 
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -126,77 +127,34 @@ def solve_point(
     return float(seconds), cuts, chosen
 
 
-class CostTables(NamedTuple):
-    """Hold what compiled programs read: fields of `StageCosts`, of every choice or strategy.
+CostTables = namedtuple(
+    "CostTables",
+    "time free forward spared arrive retire transfer_saved sync sync_base once once_saved static "
+    "kept peak step in_flight whole_time whole_free ends_kept ends_peak heads chunks again "
+    "deferred limit strategy group",
+)
+"""What compiled programs read: fields of `StageCosts`, of every choice or strategy.
 
-    ``time``, ``free`` (pp, K, L + 1), ``kept``, ``peak`` and ``heads`` (K, ...), ``chunks``,
-    ``strategy`` and ``group`` (K,) are of choices, all else of strategies. ``deferral`` is
-    `StageCosts.spared`, ``stepping`` its ``step``, ``saved`` and ``spared`` are its
-    ``transfer_saved`` and ``once_saved``. ``whole_time``, ``whole_free``, ``ends_kept``,
-    ``ends_peak``: see `Choices.full` and `Choices.ends`.
-    """
-
-    time: FloatArray
-    free: FloatArray
-    forward: FloatArray
-    deferral: FloatArray
-    arrive: FloatArray
-    retire: FloatArray
-    saved: float
-    sync: FloatArray
-    sync_base: FloatArray
-    once: FloatArray
-    spared: float
-    static: FloatArray
-    kept: FloatArray
-    peak: FloatArray
-    stepping: FloatArray
-    in_flight: FloatArray
-    whole_time: FloatArray
-    whole_free: FloatArray
-    ends_kept: FloatArray
-    ends_peak: FloatArray
-    heads: IntArray
-    chunks: IntArray
-    again: IntArray
-    deferred: FloatArray
-    limit: FloatArray
-    strategy: IntArray
-    group: IntArray
+``time``, ``free`` (pp, K, L + 1), ``kept``, ``peak`` and ``heads`` (K, ...), ``chunks``,
+``strategy`` and ``group`` (K,) are of choices; ``transfer_saved``, ``once_saved``, ``in_flight``,
+``again`` and ``deferred`` are the same for all; all else is of strategies. ``whole_time``,
+``whole_free``, ``ends_kept``, ``ends_peak``: see `Choices.full` and `Choices.ends`.
+"""
 
 
 def cost_tables(choices: Choices) -> CostTables:
     """Return the arrays of all choices, for compiled programs."""
     first = choices.costs[0]
-    return CostTables(
-        time=choices.placed("time"),
-        free=choices.placed("free"),
-        forward=choices.stacked("forward"),
-        deferral=choices.stacked("spared"),
-        arrive=choices.stacked("arrive"),
-        retire=choices.stacked("retire"),
-        saved=first.transfer_saved,
-        sync=choices.stacked("sync"),
-        sync_base=choices.stacked("sync_base"),
-        once=choices.stacked("once"),
-        spared=first.once_saved,
-        static=choices.stacked("static"),
-        kept=choices.memory("kept"),
-        peak=choices.memory("peak"),
-        stepping=choices.stacked("step"),
-        in_flight=first.in_flight,
-        whole_time=choices.full("time"),
-        whole_free=choices.full("free"),
-        ends_kept=choices.ends("kept"),
-        ends_peak=choices.ends("peak"),
-        heads=first.heads[choices.recompute],
-        chunks=first.chunks[choices.recompute],
-        again=first.again,
-        deferred=first.deferred,
-        limit=np.array([entry.limit for entry in choices.costs]),
-        strategy=choices.strategy,
-        group=choices.group,
-    )
+    common = ("transfer_saved", "once_saved", "in_flight", "again", "deferred")
+    arrays: dict[str, Any] = {name: getattr(first, name) for name in common}
+    arrays |= {name: choices.placed(name) for name in ("time", "free")}
+    arrays |= {name: choices.memory(name) for name in ("kept", "peak")}
+    arrays |= {f"whole_{name}": choices.full(name) for name in ("time", "free")}
+    arrays |= {f"ends_{name}": choices.ends(name) for name in ("kept", "peak")}
+    arrays |= {name: getattr(first, name)[choices.recompute] for name in ("heads", "chunks")}
+    arrays |= {"strategy": choices.strategy, "group": choices.group}
+    others = (name for name in CostTables._fields if name not in arrays)
+    return CostTables(**arrays, **{name: choices.stacked(name) for name in others})
 
 
 @compiled
@@ -222,10 +180,10 @@ def stage_load(
     g = t.strategy[c]
     within, idle = _inside(t, s, c, i, j)
     hops = t.arrive[g, up, i] + t.retire[g, down, j]
-    hidden = t.saved * min(hops, idle)
+    hidden = t.transfer_saved * min(hops, idle)
     back = max(0.0, idle - hidden - (t.forward[g, j] - t.forward[g, i]))
     sent = t.once[g, s, j] - t.once[g, s, i]
-    return within + hops - hidden, t.spared * min(sent, back)
+    return within + hops - hidden, t.once_saved * min(sent, back)
 
 
 @compiled
@@ -268,7 +226,7 @@ def _solve(
                 c = pick[s, i]
                 g = t.strategy[c]
                 load, hidden = stage_load(t, s, c, i, j, s, s)
-                waiting = t.deferral[g, j] - t.deferral[g, i]
+                waiting = t.spared[g, j] - t.spared[g, i]
                 worst_load = max(worst_load, (m - 1) * load + waiting)
                 exposed = t.sync[g, s, j] - t.sync[g, s, i] + t.sync_base[g, s]
                 worst_sync = max(worst_sync, exposed - hidden)
@@ -341,17 +299,19 @@ def _smallest_sum(
                     passes = t.in_flight[s] * kept_bytes + high[c]
                     passes += t.deferred[s] * (t.ends_kept[g, 0, j] - t.ends_kept[g, 0, i])
                     static = t.static[g, j] - t.static[g, i]
-                    if static + max(passes, t.stepping[g, j] - t.stepping[g, i]) > slack[g]:
+                    if static + max(passes, t.step[g, j] - t.step[g, i]) > slack[g]:
                         fits[c] = False  # memory only grows with j
                         continue
                     served = t.group[c]
                     within, idle = _inside(t, s, c, i, j)
-                    begun = within + t.arrive[g, s, i] - t.saved * min(t.arrive[g, s, i], idle)
+                    begun = (
+                        within + t.arrive[g, s, i] - t.transfer_saved * min(t.arrive[g, s, i], idle)
+                    )
                     sent = t.once[g, s, j] - t.once[g, s, i]
                     exposed = t.sync[g, s, j] - t.sync[g, s, i] + t.sync_base[g, s]
-                    waiting = t.deferral[g, j] - t.deferral[g, i]
+                    waiting = t.spared[g, j] - t.spared[g, i]
                     slow = (m - 1) * begun + waiting > load_cap
-                    if exposed - t.spared * sent > sync_cap or slow:
+                    if exposed - t.once_saved * sent > sync_cap or slow:
                         quick[c] = False  # and so do both of these
                     if not quick[c]:
                         continue

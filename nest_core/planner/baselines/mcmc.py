@@ -34,7 +34,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 from nest_core.costs import Plan, Point, Problem
@@ -116,12 +116,8 @@ def _energy(prices: PlanPrices, plan: Plan) -> float:
     return _MISFIT * (_ABOVE + over) if over else math.log(prices.seconds(plan))
 
 
-@dataclass(frozen=True, slots=True)
-class _MoveAxis:
-    """Fields of a point that change together, and what they may be."""
-
-    fields: tuple[str, ...]
-    choices: tuple[tuple[object, ...], ...]
+_MoveAxis = tuple[tuple[str, ...], tuple[tuple[object, ...], ...]]
+"""Fields of a point that change together, and what they may be."""
 
 
 @lru_cache(maxsize=16)
@@ -147,8 +143,8 @@ def _axes(space: SearchSpace) -> tuple[_MoveAxis, ...]:
         ("order",): ((value,) for value in space.orders),
         ("device_order",): ((value,) for value in space.device_orders),
     }
-    axes = (_MoveAxis(fields, tuple(choices)) for fields, choices in listed.items())
-    return tuple(axis for axis in axes if len(axis.choices) > 1)
+    axes = ((fields, tuple(choices)) for fields, choices in listed.items())
+    return tuple(axis for axis in axes if len(axis[1]) > 1)
 
 
 def _start(problem: Problem, space: SearchSpace, point: Point, dice: random.Random) -> Plan:
@@ -174,12 +170,12 @@ def _moved(
     problem: Problem, space: SearchSpace, plan: Plan, axis: _MoveAxis, dice: random.Random
 ) -> Plan | None:
     """The plan with another value on one axis, if there is such a point."""
-    before = plan.point
-    changes = dict(zip(axis.fields, dice.choice(axis.choices), strict=True))
+    before, (fields, choices) = plan.point, axis
+    changes = dict(zip(fields, dice.choice(choices), strict=True))
     point: Point | None = replace(before, **changes)  # type: ignore[arg-type]  # field by field
     if point is None or point == before:
         return None
-    if axis.fields != ("dp",):
+    if fields != ("dp",):
         # A single copy forgets its ZeRO stage; with several it is the smallest again.
         point = _refilled(problem, space, replace(point, zero=_zero(space, point)))
     if point is None:

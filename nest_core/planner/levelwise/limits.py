@@ -137,7 +137,7 @@ def _longest_in_memory(t: CostTables, flights: int) -> IntArray:
                 while i > 0:
                     high = max(high, t.peak[o, i - 1])
                     passes = (flight + 1) * (t.kept[o, j] - t.kept[o, i - 1]) + high
-                    stepping = t.stepping[g, j] - t.stepping[g, i - 1]
+                    stepping = t.step[g, j] - t.step[g, i - 1]
                     if t.static[g, j] - t.static[g, i - 1] + max(passes, stepping) > slack[g]:
                         break
                     i -= 1
@@ -149,7 +149,7 @@ def _longest_in_memory(t: CostTables, flights: int) -> IntArray:
 def _longest_by_method(t: CostTables, o: int, first: IntArray) -> None:
     """Write the same of a method of full recomputation into ``first`` (flights, L + 1)."""
     g = t.strategy[o]
-    static, step, heads = t.static[g], t.stepping[g], t.heads[o]
+    static, step, heads = t.static[g], t.step[g], t.heads[o]
     flights, layers = len(first), len(static) - 1
     slack = t.limit[g] * (1.0 + 1e-12)
     ends = np.empty((flights, layers + 1), dtype=np.int64)  # how far stages from a layer reach

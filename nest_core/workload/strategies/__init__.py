@@ -19,7 +19,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from nest_core.workload.graph import Graph, Sizes
-from nest_core.workload.strategies.context import context_parallel
 from nest_core.workload.strategies.edges import connected
 from nest_core.workload.strategies.expert import expert_parallel, expert_tensor_parallel
 from nest_core.workload.strategies.kernels import (
@@ -28,7 +27,11 @@ from nest_core.workload.strategies.kernels import (
     unfused_attention,
 )
 from nest_core.workload.strategies.strategy import Strategy
-from nest_core.workload.strategies.tensor import sequence_parallel, tensor_parallel
+from nest_core.workload.strategies.tensor import (
+    context_parallel,
+    sequence_parallel,
+    tensor_parallel,
+)
 
 __all__ = [
     "STRATEGIES",

@@ -1,9 +1,12 @@
-"""Tensor and sequence parallelism (Shoeybi et al. 2019; Korthikanti et al. 2022).
+"""Tensor, sequence and context parallelism: what ranks hold parts of.
 
 Tensor parallelism divides heads, the inner widths of MLPs and the vocabulary: a projection whose
 outputs are divided is column parallel, one whose inputs are is row parallel, and everything
 between them runs on a part. Where there are fewer key and value heads than ranks, ranks hold
-copies of them. Sequence parallelism divides the tokens of everything outside these regions.
+copies of them (Shoeybi et al. 2019). Sequence parallelism divides the tokens of everything outside
+these regions (Korthikanti et al. 2022). Under context parallelism every rank holds a part of each
+sequence, of all operators: queries stay where they are; keys and values travel, in a ring (Liu et
+al. 2023) or gathered (Llama 3). Causal work is equal, as every rank takes a chunk from each end.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from nest_core.workload.graph import Graph, Node, Sizes, Split
 from nest_core.workload.strategies.edges import TOKENS, connected
 from nest_core.workload.strategies.strategy import Strategy
 
-__all__ = ["divided_symbols", "sequence_parallel", "tensor_parallel"]
+__all__ = ["context_parallel", "divided_symbols", "sequence_parallel", "tensor_parallel"]
 
 _WIDTHS = ("heads", "kv_heads", "ffn", "shared_ffn", "vocabulary")
 
@@ -58,6 +61,28 @@ def sequence_parallel(graph: Graph, strategy: Strategy, sizes: Sizes) -> Graph:
         for node in graph.nodes
     ]
     return connected(Graph(graph.kind, tuple(nodes)), strategy.context)
+
+
+def context_parallel(graph: Graph, strategy: Strategy, sizes: Sizes) -> Graph:
+    """Divide the tokens of every node, but not the keys that a query sees.
+
+    Raises
+    ------
+    InputError
+        If the degree does not divide the sequence.
+    """
+    if strategy.cp == 1:
+        return graph
+    require(
+        int(sizes["sequence"]) % strategy.cp == 0,
+        "cp",
+        f"must divide the sequence of {int(sizes['sequence'])} tokens",
+        strategy.cp,
+        "choose a divisor",
+    )
+    split = tuple(Split(symbol, "cp", float(strategy.cp)) for symbol in sorted(TOKENS))
+    nodes = tuple(replace(node, split=node.split + split) for node in graph.nodes)
+    return connected(Graph(graph.kind, nodes), strategy.context)
 
 
 def _touched(graph: Graph, node: Node) -> frozenset[str]:

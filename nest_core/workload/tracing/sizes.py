@@ -7,44 +7,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from functools import lru_cache
 from itertools import combinations
+from types import SimpleNamespace
 
 __all__ = ["PRIMES", "Sizes", "symbolise"]
 
 
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """One number for every symbol of a trace (`nest_core.workload.graph.SYMBOLS`).
+class Sizes(SimpleNamespace):
+    """One number for every symbol of a trace that a module names, as an attribute.
 
-    ``slots`` is how many tokens one expert takes; the rest of it are the field names of
-    `nest_core.workload.models.Model` and the two sizes of a micro-batch.
+    Symbols are `nest_core.workload.graph.SYMBOLS`. ``slots`` is how many tokens one expert takes;
+    the rest of it are the field names of `nest_core.workload.models.Model` and the two sizes of a
+    micro-batch.
     """
-
-    micro_batch: int = 1
-    sequence: int = 1
-    hidden: int = 1
-    heads: int = 1
-    kv_heads: int = 1
-    head_dim: int = 2
-    ffn: int = 1
-    vocabulary: int = 1
-    positions: int = 1
-    experts: int = 1
-    top_k: int = 1
-    slots: int = 1
-    expert_ffn: int = 1
-    shared_ffn: int = 1
-    q_rank: int = 1
-    kv_rank: int = 1
-    rope_dim: int = 2
-    value_dim: int = 1
 
     @property
     def symbols(self) -> Mapping[str, int]:
-        """Size by symbol."""
-        return asdict(self)
+        """Return the sizes by symbol."""
+        return vars(self)
 
 
 PRIMES = Sizes(
