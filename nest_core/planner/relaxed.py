@@ -7,6 +7,7 @@ see `nest_core.documents.compiled`.
 
 from __future__ import annotations
 
+from collections import namedtuple
 from typing import NamedTuple
 
 import numpy as np
@@ -28,37 +29,29 @@ __all__ = [
 _NEAR = 1e-3  # a bound of the longest load is found to so much of it
 
 
-class RelaxedTables(NamedTuple):
-    """What layers take and hold, prefix sums over ``L`` layers.
+RelaxedTables = namedtuple(
+    "RelaxedTables",
+    "time dense experts tied kept working allowed transfer_saved paired limit",
+)
+"""What layers take and hold, prefix sums over ``L`` layers.
 
-    Attributes
-    ----------
-    time : (tables, 3, L + 1)
-        Seconds at best-case communication; rows: recomputations.
-    dense, experts : (tables, L + 1), tied : (tables,)
-        Elements without the last layer's tied copy, and the copy.
-    kept : (tables, 3, L + 1), working : (tables, 3, L)
-        Bytes; ``working`` layer by layer.
-    allowed : (choices,)
-        Rows of tables whose recomputation may be used.
-    transfer_saved : float
-        Seconds saved per second of transfers that has compute to hide behind.
-    paired : int
-        Passes by which a stage runs further ahead where passes are paired; see `in_flight`.
-    limit : float
-        Bytes that tensors may hold.
-    """
-
-    time: FloatArray
-    dense: FloatArray
-    experts: FloatArray
-    tied: FloatArray
-    kept: FloatArray
-    working: FloatArray
-    allowed: IntArray
-    transfer_saved: float
-    paired: int
-    limit: float
+Attributes
+----------
+time : (tables, 3, L + 1)
+    Seconds at best-case communication; rows: recomputations.
+dense, experts : (tables, L + 1), tied : (tables,)
+    Elements without the last layer's tied copy, and the copy.
+kept : (tables, 3, L + 1), working : (tables, 3, L)
+    Bytes; ``working`` layer by layer.
+allowed : (choices,)
+    Rows of tables whose recomputation may be used.
+transfer_saved : float
+    Seconds saved per second of transfers that has compute to hide behind.
+paired : int
+    Passes by which a stage runs further ahead where passes are paired; see `in_flight`.
+limit : float
+    Bytes that tensors may hold.
+"""
 
 
 class HopBounds(NamedTuple):
@@ -82,47 +75,36 @@ class HopBounds(NamedTuple):
     copies: IntArray
 
 
-class RelaxedPoints(NamedTuple):
-    """Points, all of shape (points,) but for bytes per element: (2, points), dense and expert.
+RelaxedPoints = namedtuple(
+    "RelaxedPoints",
+    "table pp interleave micro_batches stashing delay state_bytes stepping gathered_bytes "
+    "fetched hops",
+)
+"""Points, all of shape (points,) but for bytes per element: (2, points), dense and expert.
 
-    Attributes
-    ----------
-    table : index into `RelaxedTables`
-    pp, interleave, micro_batches : degrees
-    stashing : whether all micro-batches are in flight
-    delay : by how many micro-batches a stage delays W behind the one before; see `DELAYS`
-    state_bytes, stepping, gathered_bytes, fetched : bytes per element
-        Of what a stage holds, of what the optimizer step adds, of the layer that runs and of the
-        one before it.
-    hops : HopBounds
-    """
-
-    table: IntArray
-    pp: IntArray
-    interleave: IntArray
-    micro_batches: IntArray
-    stashing: BoolArray
-    delay: IntArray
-    state_bytes: FloatArray
-    stepping: FloatArray
-    gathered_bytes: FloatArray
-    fetched: FloatArray
-    hops: HopBounds
+Attributes
+----------
+table : index into `RelaxedTables`
+pp, interleave, micro_batches : degrees
+stashing : whether all micro-batches are in flight
+delay : by how many micro-batches a stage delays W behind the one before; see `DELAYS`
+state_bytes, stepping, gathered_bytes, fetched : bytes per element
+    Of what a stage holds, of what the optimizer step adds, of the layer that runs and of the
+    one before it.
+hops : HopBounds
+"""
 
 
-class Layouts(NamedTuple):
-    """Layouts of interleaved points.
+Layouts = namedtuple("Layouts", "first cuts")
+"""Layouts of interleaved points.
 
-    Attributes
-    ----------
-    first : (points, 2)
-        Of each point the first of its layouts, and the one after the last.
-    cuts : (layouts, virtual stages + 1)
-        Filled up with zeros.
-    """
-
-    first: IntArray
-    cuts: IntArray
+Attributes
+----------
+first : (points, 2)
+    Of each point the first of its layouts, and the one after the last.
+cuts : (layouts, virtual stages + 1)
+    Filled up with zeros.
+"""
 
 
 @compiled
@@ -169,7 +151,7 @@ def _used(
 @compiled
 def _load(tables: RelaxedTables, within: float, transfer: float) -> float:
     """Seconds of a stage per micro-batch, with what of its transfers nothing hides."""
-    return within + transfer - tables.transfer_saved * min(transfer, within)
+    return float(within + transfer - tables.transfer_saved * min(transfer, within))
 
 
 @compiled

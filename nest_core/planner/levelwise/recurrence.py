@@ -23,7 +23,7 @@ come as the longest stages that they allow.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections import namedtuple
 
 import numpy as np
 
@@ -35,59 +35,45 @@ __all__ = ["Longest", "Places", "Suffixes", "reach", "suffixes", "trace"]
 _NEVER = 1 << 30
 
 
-class Longest(NamedTuple):
-    """First layer of the longest stage that ends before a layer, that layer where there is none.
+Longest = namedtuple("Longest", "memory time group width")
+"""First layer of the longest stage that ends before a layer, that layer where there is none.
 
-    Attributes
-    ----------
-    memory : (flights, O, L + 1)
-        That fits into memory beside the micro-batches of so many stages from it to the last, the
-        last entry also of more.
-    time : (O, U, U, L + 1)
-        Under both caps, by its ends towards the producer and the consumer.
-    group : (O,)
-        Of choices of a group the first that fits into memory is taken.
-    width : (O,)
-        Which of the widths, ascending.
-    """
-
-    memory: IntArray
-    time: IntArray
-    group: IntArray
-    width: IntArray
+Attributes
+----------
+memory : (flights, O, L + 1)
+    That fits into memory beside the micro-batches of so many stages from it to the last, the
+    last entry also of more.
+time : (O, U, U, L + 1)
+    Under both caps, by its ends towards the producer and the consumer.
+group : (O,)
+    Of choices of a group the first that fits into memory is taken.
+width : (O,)
+    Which of the widths, ascending.
+"""
 
 
-class Places(NamedTuple):
-    """Where stages may sit; ``W`` widths, ``K`` places, counted from the last stage's end.
+Places = namedtuple("Places", "ends between inner gapless")
+"""Where stages may sit; ``W`` widths, ``K`` places, counted from the last stage's end.
 
-    Attributes
-    ----------
-    ends : (W, K)
-        The first place after a stage that starts here; -1 where none may.
-    between : (K,)
-        Level between a place and the one before.
-    inner : (W,)
-        Level inside a stage; 0 where ``between`` has it already.
-    gapless : bool
-        Whether no place may be left out.
-    """
-
-    ends: IntArray
-    between: IntArray
-    inner: IntArray
-    gapless: bool
+Attributes
+----------
+ends : (W, K)
+    The first place after a stage that starts here; -1 where none may.
+between : (K,)
+    Level between a place and the one before.
+inner : (W,)
+    Level inside a stage; 0 where ``between`` has it already.
+gapless : bool
+    Whether no place may be left out.
+"""
 
 
-class Suffixes(NamedTuple):
-    """The table, each of shape (S + 1, K, W, U): stages, place, and the hop from the consumer.
+Suffixes = namedtuple("Suffixes", "layer came chosen")
+"""The table, each of shape (S + 1, K, W, U): stages, place, and the hop from the consumer.
 
-    ``layer`` is ``F`` where the consumer has that width and meets its producer at that end;
-    ``came``, ``chosen`` say from which place, class and choice.
-    """
-
-    layer: IntArray
-    came: IntArray
-    chosen: IntArray
+``layer`` is ``F`` where the consumer has that width and meets its producer at that end;
+``came``, ``chosen`` say from which place, class and choice.
+"""
 
 
 def suffixes(stages: int, p: Places, ends: int) -> Suffixes:
