@@ -17,6 +17,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import networkx as nx
@@ -107,30 +108,20 @@ class _Paths:
         self.places = lattice.elements if lattice else []
         self.capacity: dict[Link, float] = {}
         self.one_link: dict[Link, float] = {}
-        self.known: dict[tuple[int, int], dict[Link, float]] = {}
-        self.distances: dict[Hashable, dict[Any, float]] = {}
-        self.parts: dict[Hashable, nx.DiGraph[Any]] = {}
+        self.crossings = cache(self._shortest if self.torus is None else self._by_dimension)
+        self._arcs, self._distances = cache(self._directed), cache(self._distances_to)
 
-    def _directed(self, graph: nx.Graph[Any]) -> nx.DiGraph[Any]:
-        """Arcs turned round, so that a search from a target finds distances to it."""
+    def _directed(self, barred: tuple[Any, ...]) -> nx.DiGraph[Any]:
+        """Return arcs turned round, so that a search from a target finds distances to it."""
+        graph = nx.restricted_view(self.graph, barred, [])
         arcs: nx.DiGraph[Any] = nx.DiGraph()
         for a, b in graph.edges:
             for tail, head in ((a, b), (b, a)):
                 arcs.add_edge(head, tail, cost=1.0 + ENTER[graph.nodes[head]["role"]])
         return arcs
 
-    def crossings(self, source: int, target: int) -> dict[Link, float]:
-        """Share of a flow on every link that it crosses."""
-        if (source, target) not in self.known:
-            if self.torus is not None:
-                shares = self._by_dimension(source, target)
-            else:
-                shares = self._shortest(source, target)
-            self.known[source, target] = shares
-        return self.known[source, target]
-
     def _shortest(self, source: int, target: int) -> dict[Link, float]:
-        away = self._distance(source, target)
+        away = self._distances(tuple(self.fabric.barred(source, target)), target)
         shares: dict[Link, float] = defaultdict(float)
         holding = {source: 1.0}
         while holding:
@@ -143,17 +134,10 @@ class _Paths:
             holding = ahead
         return dict(shares)
 
-    def _distance(self, source: int, target: int) -> dict[Any, float]:
-        """From everywhere to the target, past what the fabric bars."""
-        barred = tuple(self.fabric.barred(source, target))
-        if barred not in self.parts:
-            self.parts[barred] = self._directed(nx.restricted_view(self.graph, barred, []))
-        key, arcs = (barred, target), self.parts[barred]
-        if key not in self.distances:
-            self.distances[key] = dict(
-                nx.single_source_dijkstra_path_length(arcs, target, weight="cost")
-            )
-        return self.distances[key]
+    def _distances_to(self, barred: tuple[Any, ...], target: int) -> dict[Any, float]:
+        """Return distances from everywhere to the target, past what the fabric bars."""
+        arcs = self._arcs(barred)
+        return dict(nx.single_source_dijkstra_path_length(arcs, target, weight="cost"))
 
     def _next(
         self, here: Any, away: dict[Any, float], source: int, target: int

@@ -76,7 +76,6 @@ class GraphLinkMap(LinkMap):
     scale_up: ScaleUpLinkMap | None = None
     scale_up_arc: IntArray | None = None
     _tabled: dict[str, NextHops] = field(default_factory=dict, repr=False)
-    _latency: dict[str, FloatArray] = field(default_factory=dict, repr=False)
     _first: IntArray = field(init=False, repr=False)
     _arc: IntArray = field(init=False, repr=False)
     node: IntArray = field(init=False, repr=False)
@@ -185,13 +184,8 @@ class GraphLinkMap(LinkMap):
 
     def _along(self, table: NextHops, source: IntArray, target: IntArray) -> FloatArray:
         """Latency of each flow's first route, where all routes to a target follow one tree."""
-        if table is not self._tabled.get("all"):
-            latency = _tree_latency(self.links, table)
-        else:
-            if "all" not in self._latency:
-                self._latency["all"] = _tree_latency(self.links, table)
-            latency = self._latency["all"]
-        return np.asarray(latency[table.column[target] * len(self.links.elements) + source])
+        place = table.column[target] * len(self.links.elements) + source
+        return np.asarray(table.latency_s[place])
 
     def _tables(self, target: IntArray) -> Iterator[tuple[NextHops, IntArray]]:
         """Tables that serve all targets, each with its flows; one for all where it fits."""
@@ -286,26 +280,6 @@ def _nodes(
         home = np.isin(node, node[: links.devices])
         return node_of, (node[links.tail] != node[links.head]) | ~home[links.tail]
     return nesting[0], arc_level > 0
-
-
-def _tree_latency(links: Links, table: NextHops) -> FloatArray:
-    """From every element to every target along first next hops, (targets x elements,).
-
-    Each round doubles how far every entry looks, so long lines take few rounds; 0 where there is
-    no way.
-    """
-    size = len(links.elements)
-    key = np.arange(len(table.start) - 1)
-    if not len(table.arc):
-        return np.zeros(len(key))
-    ends = table.start[:-1] == table.start[1:]  # at the target, or where no path begins
-    arc = table.arc[np.where(ends, 0, table.start[:-1])]
-    latency = np.where(ends, 0.0, links.latency_s[arc])
-    onward = np.where(ends, key, key - key % size + links.head[arc])
-    while not np.array_equal(ahead := onward[onward], onward):
-        latency = latency + latency[onward]
-        onward = ahead
-    return np.asarray(latency)
 
 
 def _neighbours(links: Links) -> IntArray:

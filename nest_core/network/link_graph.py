@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import networkx as nx
@@ -146,12 +147,14 @@ def _check_connected(links: Links) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+# Without slots: latencies are found once, where they are asked for.
+@dataclass(frozen=True, eq=False)
 class NextHops:
     """Arcs that shortest paths towards some targets take.
 
     Parameters
     ----------
+    links : Links
     column : int array (devices,)
         Place of every target among those tabled; −1 elsewhere.
     start : int array (targets * elements + 1,)
@@ -159,9 +162,30 @@ class NextHops:
     arc : int array
     """
 
+    links: Links
     column: IntArray
     start: IntArray
     arc: IntArray
+
+    @cached_property
+    def latency_s(self) -> FloatArray:
+        """From every element to every target along first next hops, (targets x elements,).
+
+        Each round doubles how far every entry looks, so long lines take few rounds; 0 where there
+        is no way.
+        """
+        size = len(self.links.elements)
+        key = np.arange(len(self.start) - 1)
+        if not len(self.arc):
+            return np.zeros(len(key))
+        ends = self.start[:-1] == self.start[1:]  # at the target, or where no path begins
+        arc = self.arc[np.where(ends, 0, self.start[:-1])]
+        latency = np.where(ends, 0.0, self.links.latency_s[arc])
+        onward = np.where(ends, key, key - key % size + self.links.head[arc])
+        while not np.array_equal(ahead := onward[onward], onward):
+            latency = latency + latency[onward]
+            onward = ahead
+        return np.asarray(latency)
 
 
 def next_hops(links: Links, targets: IntArray) -> NextHops:
@@ -190,7 +214,7 @@ def next_hops(links: Links, targets: IntArray) -> NextHops:
     np.cumsum(np.bincount(row * size + links.tail[arc], minlength=len(start) - 1), out=start[1:])
     column = np.full(links.devices, -1, np.int64)
     column[targets] = np.arange(len(targets))
-    return NextHops(column, start, arc)
+    return NextHops(links, column, start, arc)
 
 
 @dataclass(frozen=True, slots=True)

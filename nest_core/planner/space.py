@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -266,7 +267,8 @@ class Families:
         return Families(*distinct), which
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+# Without slots, for columns that are found once.
+@dataclass(frozen=True, eq=False)
 class Rows:
     """Families with micro-batch, ``dp`` and ``pp``, as columns.
 
@@ -298,21 +300,17 @@ class Rows:
             self._columns[name] = np.asarray(getattr(self.families, name)[self.family])
         return self._columns[name]
 
-    @property
+    @cached_property
     def owners(self) -> IntArray:
         """Ranks that hold the same experts, (rows,)."""
-        if "owners" not in self._columns:
-            tp, cp, ep, etp = (self.column(name) for name in ("tp", "cp", "ep", "etp"))
-            self._columns["owners"] = np.asarray(tp * cp * self.dp // (ep * etp))
-        return self._columns["owners"]
+        tp, cp, ep, etp = (self.column(name) for name in ("tp", "cp", "ep", "etp"))
+        return np.asarray(tp * cp * self.dp // (ep * etp))
 
-    @property
+    @cached_property
     def reach(self) -> IntArray:
         """Tensor-parallel groups that share experts, (rows,); 0 where they are within one."""
-        if "reach" not in self._columns:
-            tp, ep, etp = (self.column(name) for name in ("tp", "ep", "etp"))
-            self._columns["reach"] = np.where(ep * etp % tp == 0, ep * etp // tp, 0)
-        return self._columns["reach"]
+        tp, ep, etp = (self.column(name) for name in ("tp", "ep", "etp"))
+        return np.where(ep * etp % tp == 0, ep * etp // tp, 0)
 
     @property
     def shared(self) -> BoolArray:
