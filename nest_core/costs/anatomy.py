@@ -10,8 +10,6 @@ kernels goes on beside the device's work, so the *host* bounds operators only in
 takes longer to issue than to run, and in it those that themselves do.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Whether a plan exists on a problem; whether it fits into memory is a price's answer."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from nest_core.costs.plan import SCHEDULES, Plan, Point

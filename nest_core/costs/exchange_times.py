@@ -4,8 +4,6 @@ The layer's ranks sit as in a job without a pipeline whose data parallelism fill
 of all axes at once, tensor parallelism innermost. Nothing is hidden behind compute here.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from nest_core.costs.anatomy import Anatomy

@@ -6,8 +6,6 @@ off on average counts as spread; ``benchmarks/validation`` writes it. Of a frame
 runs the spread is that of all, which is flat: it says nothing of its software.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

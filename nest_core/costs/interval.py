@@ -3,8 +3,6 @@
 `nest_core.studies.uncertainty` finds one; here is what it says.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -12,8 +12,6 @@ link is busy, except where it hides behind compute.
 Under static ECMP one draw of the hash stands for all.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -10,8 +10,6 @@ Flags and their meaning: ``megatron/training/arguments.py`` and
 (@000c4ac2, @00caa53a).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -10,8 +10,6 @@ Flags and their meaning: ``megatron/training/arguments.py`` of NVIDIA/Megatron-L
 0.12 to 0.16).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

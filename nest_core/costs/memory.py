@@ -7,8 +7,6 @@ there are what the allocator holds beyond them, the driver's context, and buffer
 communication library. Bytes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -7,8 +7,6 @@ Layers that are no blocks are never run again. Source: NVIDIA/Megatron-LM@002526
 ``_checkpointed_forward`` in ``megatron/core/transformer/transformer_block.py``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from nest_core.documents.compiled import compiled

@@ -1,7 +1,5 @@
 """A problem under other parameters of its network (`nest_core.hardware.network_spread`)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from nest_core.costs.overlap import Overlap

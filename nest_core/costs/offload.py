@@ -8,8 +8,6 @@ does not cover is waited for. While a layer runs backward, its own share and tha
 are on the device. Formulae and sources: ``docs/method.md``, "Offloading".
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache

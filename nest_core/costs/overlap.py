@@ -10,8 +10,6 @@ so that together they hide no more than there is, and nothing that gets faster m
 What the cover is, class by class, stands in ``docs/method.md``, "Overlap".
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

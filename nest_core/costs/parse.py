@@ -5,8 +5,6 @@ no recomputation, micro-batch 1, 1F1B (interleaved where a stage has several vir
 Megatron-LM's axis order, and layers cut as evenly as they go.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

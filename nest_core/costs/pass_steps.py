@@ -8,8 +8,6 @@ before.
 Units: bytes, seconds.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 

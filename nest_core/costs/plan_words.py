@@ -1,7 +1,5 @@
 """A plan in words: one spelling and one order of its fields, wherever a plan is written."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

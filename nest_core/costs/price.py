@@ -6,8 +6,6 @@ slowest stage waits while the pipeline fills and drains (`nest_core.costs.schedu
 the gradient synchronisation and optimizer step.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -4,8 +4,6 @@ A `Problem` holds everything that a plan's price depends on, and nothing about h
 searched. It is built from a scenario (`nest_core.scenario`) or directly from arrays.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -9,8 +9,6 @@ Two rules take the place of "as if all others did what it does", which has no me
   them, ``1 / min(a, b)`` of the tensor in all.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 

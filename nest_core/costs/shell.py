@@ -4,8 +4,6 @@ Line continuations, comments, quotes, variables and arrays that the text sets; w
 stays as it is written. No command runs, and conditions are not evaluated.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Mapping

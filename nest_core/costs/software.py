@@ -8,8 +8,6 @@ Over several nodes the network's regimes apply between them, and inside them the
 node's own curve reaches: NCCL pipelines chunks through both.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

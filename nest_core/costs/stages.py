@@ -16,8 +16,6 @@ Declared rules that make this separable
 * A layer takes the longer of what its device and its host need.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 

@@ -1,7 +1,5 @@
 """Layer tables from a model on an accelerator: operators become seconds and bytes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 

@@ -27,8 +27,6 @@ done synchronises while others drain) or later (forward and backward passes may 
 different stages, and 1F1B lets few micro-batches in).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -16,8 +16,6 @@ device's peak over the iteration, so 100 % less every part's share: what compute
 is lost in kernels, to recomputation, in uneven stages or on idle devices.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial

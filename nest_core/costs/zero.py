@@ -13,8 +13,6 @@ What is sharded is whole for a moment, layer by layer: `gathered`. Stages are he
 (`nest_core.costs.plan.acting_zero`).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

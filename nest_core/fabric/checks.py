@@ -5,8 +5,6 @@ Elements that a specification counts and a site does not have: ``"node 17"``, ``
 Numbers are those of the whole fabric, from 0, as if nothing had failed.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Literal

@@ -1,7 +1,5 @@
 """A folded Clos fabric as it is specified: figures, their rules, and its size in whole ports."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from dataclasses import dataclass

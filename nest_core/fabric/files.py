@@ -1,7 +1,5 @@
 """Fabrics from the checked tables of a file: the registry of kinds, and one fabric of one file."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 

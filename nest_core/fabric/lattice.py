@@ -11,8 +11,6 @@ the graph and the graph has no other.
 Complexity: O(shapes x places) for what is a torus, and for most that is none.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import Counter

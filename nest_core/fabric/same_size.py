@@ -17,8 +17,6 @@ ratio is asked for:
 All in whole ports. A kind that does not exist at a size says why instead.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import singledispatch

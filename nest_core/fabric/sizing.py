@@ -13,8 +13,6 @@ removes uplinks; ``"split_radix"`` divides all ports anew, ``floor(radix o / (o 
 down, so that leaves and pods hold more and there are fewer of them.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import lru_cache

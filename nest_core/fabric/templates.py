@@ -5,8 +5,6 @@ often as asked beside what is there, its names numbered on. Spines are one eleme
 linked to every switch that nothing is above yet, in whole ports.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

@@ -7,8 +7,6 @@ devices of one server (all their neighbours are devices, while others have NICs)
 Units: GB/s, one direction, as drawings have them.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import defaultdict

@@ -11,8 +11,6 @@ would take 44.8 and 46.9 GB/s; 46 is the one whole figure that rounds to both (t
 measures 45). v5p is the book's.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 from nest_core.documents.errors import InputError, require

@@ -1,7 +1,5 @@
 """Accelerators: what a device has, as its vendor publishes it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -30,8 +30,6 @@ What bounds a kernel is asked of the estimator itself: a kernel is bound by memo
 take less time with nothing to move.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import replace

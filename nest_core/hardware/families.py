@@ -11,8 +11,6 @@ reads them and once more transposed for the product that reads them the other wa
 depend on the largest element of the tensor, row or column take one reading more.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -12,8 +12,6 @@ What frameworks do is recalled from their code, not read again, but for DeepSpee
 of it counts was decided with measured rows in view (``docs/validation.md``, "Memory").
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 __all__ = ["PLAIN_MEMORY", "MemoryRules"]

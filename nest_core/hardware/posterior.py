@@ -9,8 +9,6 @@ effect without measurements keeps. What no parameter explains is left as the spr
 and between the runs of one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any

@@ -4,8 +4,6 @@ Every distinct kernel of the layers under the strategies asked for, with the len
 operator's tensors on one rank; `nest_core.hardware.profiling` runs them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

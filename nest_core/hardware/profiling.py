@@ -13,8 +13,6 @@ where PyTorch has it in one kernel, else as a copy of the same bytes, since the 
 is a fused one. What cannot run here is left out with its reason.
 """
 
-from __future__ import annotations
-
 import math
 import platform
 import statistics

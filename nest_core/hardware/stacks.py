@@ -5,8 +5,6 @@ Files in ``presets/stacks`` say so, each with its source; a person's own stack
 (``nest-studio calibrate``) is such a file with figures of its own under ``[parameters]``.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

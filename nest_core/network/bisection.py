@@ -12,8 +12,6 @@ without dividing a node. The bandwidth is that of a minimum cut between them:
 Units: bytes/s.
 """
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

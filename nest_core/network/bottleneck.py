@@ -1,7 +1,5 @@
 """What a collective waits for, in words: a link group and who shares it, or the latency."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

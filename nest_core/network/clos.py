@@ -6,8 +6,6 @@ across the nodes; on rail-only fabrics rails never meet, and a flow between rail
 inside its source node.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from nest_core.fabric import Clos

@@ -6,8 +6,6 @@ is a torus or a mesh as that, any other into groups of devices that see the rest
 their links for counting.
 """
 
-from __future__ import annotations
-
 from functools import singledispatch
 
 import numpy as np

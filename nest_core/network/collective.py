@@ -8,8 +8,6 @@ Buffers may pass in ``chunks`` through the stages of a level-by-level algorithm;
 busy at the same time share the links.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from functools import cache

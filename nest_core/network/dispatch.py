@@ -17,8 +17,6 @@ References
 .. [3] DeepSeek-AI 2024 (arXiv:2412.19437), section 2.1.2, "Node-Limited Routing".
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 from math import comb

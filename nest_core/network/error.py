@@ -16,8 +16,6 @@ middle one, stands for all, and rings for collectives; of a link graph over 1,02
 1,024 devices, evenly spread.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

@@ -6,8 +6,6 @@ the place of listing ``n (n - 1)`` flows. Elsewhere (hashed routes, routes fixed
 nodes without a switch, separate rails, tori, drawn graphs) every flow is listed.
 """
 
-from __future__ import annotations
-
 from typing import cast
 
 import numpy as np

@@ -5,8 +5,6 @@ Groups come as an int array (groups, members) of devices, one row per group.
 The level matrix: at which level any two devices meet, over blocks of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 A tree's tiers as arrays that compiled loops read.
 """
 
-from __future__ import annotations
-
 from collections import namedtuple
 
 import numpy as np

@@ -12,8 +12,6 @@ Every pattern is one set of flows per phase; its time is that of the slowest flo
 ECMP the mean of it over the hash draws. Bytes are what a device sends (``pp``) or holds (``dp``).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Literal
 

@@ -9,8 +9,6 @@ the wait is spread over its steps. Of groups that run at once, the slowest sets 
 Units: bytes, seconds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

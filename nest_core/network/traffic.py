@@ -17,8 +17,6 @@ An all-to-all is ``direct``: everybody sends to everybody at once.
 Sources: ``docs/method.md``, section "Network".
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache

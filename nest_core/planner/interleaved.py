@@ -1,7 +1,5 @@
 """The best plan of an interleaved point: its layouts one by one, recomputation stage by stage."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise, product

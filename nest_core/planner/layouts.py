@@ -1,7 +1,5 @@
 """Where interleaved plans may cut the chain: virtual stages in even and in uneven layouts."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from itertools import accumulate
 

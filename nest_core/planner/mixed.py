@@ -7,8 +7,6 @@ make that separable: a stage is priced as if all others used its strategy, and s
 transfers (``docs/method.md``, "The program").
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

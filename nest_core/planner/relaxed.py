@@ -5,8 +5,6 @@ are at their best case position by position, as some leave their node and others
 see `nest_core.documents.compiled`.
 """
 
-from __future__ import annotations
-
 from collections import namedtuple
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ They stand between bounds, which know nothing of memory, and the program, which 
 real layout: stages at best-case communication, memory as it is (`nest_core.planner.relaxed`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

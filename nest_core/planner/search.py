@@ -8,8 +8,6 @@ memory; otherwise the program solves it exactly. When the next bound exceeds the
 everything left is bounded and the plan is proven.
 """
 
-from __future__ import annotations
-
 import heapq
 import itertools
 import time

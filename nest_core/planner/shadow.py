@@ -6,8 +6,6 @@ may hide a step further on. A step of head-room is the next certainty of fitting
 are searched anew, over the space of the plan.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """One outer point made ready and solved: its stage costs, its bounds, its best plan."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache

@@ -15,8 +15,6 @@ In the order tp-pp-dp replicas are outermost (`RankColumns.dp_outside`): ranks 0
 stages of replica 0, so sharers 0 and 4 lie in different blocks and every gradient leaves its own.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cache
 

@@ -13,8 +13,6 @@ Configuration classes of Hugging Face transformers (`src/transformers/models`), 
 for Grok-1 those of hpcai-tech/grok-1 and keyfan/grok-1-hf.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any

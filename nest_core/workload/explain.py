@@ -8,8 +8,6 @@ there are; of attention ``g`` sequences times heads, ``q`` queries, ``s`` keys t
 on average, ``d`` the mean width of a head's keys and values.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 

@@ -11,8 +11,6 @@ Graphs come from ``presets/traces``, written by `nest_core.workload.tracing`; re
 no torch.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable, Mapping

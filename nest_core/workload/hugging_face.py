@@ -4,8 +4,6 @@ A configuration names its architecture by ``model_type``; `nest_core.workload.co
 how each is read. Messages name the keys of the file.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

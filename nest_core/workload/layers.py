@@ -7,8 +7,6 @@ and a head: final norm, vocabulary projection, loss. Each is its family's traced
 Gradients of activations: what backward holds beside what forward kept. Bytes per micro-batch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal, cast

@@ -5,8 +5,6 @@ Presets and tables have the fields of `Model`, checked key by key; a ``config.js
 downloaded.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path

@@ -5,8 +5,6 @@ family's business, and stands in the family's trace. Parameters are counted by e
 trace at the model's sizes. Presets lie in ``presets/models``; each names its source.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Mapping

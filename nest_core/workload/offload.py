@@ -6,8 +6,6 @@ on the host, which updates their share of the weights (``--optimizer-cpu-offload
 ``offload_optimizer``).
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import Any
 

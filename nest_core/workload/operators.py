@@ -11,8 +11,6 @@ operators save counts once; for a GPT block the sum is Korthikanti et al. 2022's
 ``s b h (34 + 5 a s / h)``, which tests assert.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal

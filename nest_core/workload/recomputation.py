@@ -36,8 +36,6 @@ References
        ``torchtitan/models/llama/parallelize_llama.py``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 Counts are of one rank and one micro-batch; FLOP (a multiply-add is two) and bytes.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields

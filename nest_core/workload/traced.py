@@ -5,8 +5,6 @@ what they leave open: the sizes that they name and the number of blocks. Reading
 and runs nobody's code.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Mapping

@@ -24,8 +24,6 @@ a fabric has holes, seatings are orders too (`nest_core.costs.layout.seatings`).
 Where ranks sit when stages differ in width: `Layout`, with tp and cp stage by stage.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache

@@ -12,8 +12,6 @@ Which seatings a fabric has follows from its blocks alone: none where the blocks
 equally large and the size of a node is a power of two.
 """
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 

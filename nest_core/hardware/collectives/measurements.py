@@ -5,8 +5,6 @@ rank's input, for all-gather those of a rank's output, for all-to-all all bytes 
 for everybody. Seconds and bytes.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 __all__ = ["MAX_ROWS", "OPS", "Measurement", "op_name"]

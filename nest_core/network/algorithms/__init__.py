@@ -7,8 +7,6 @@ its links are.
 The buffer ``m`` is the per-rank input, for all-gather the per-rank output.
 """
 
-from __future__ import annotations
-
 from nest_core.documents.errors import require
 from nest_core.network.algorithms.schedules import (
     MOST_FLOWS,

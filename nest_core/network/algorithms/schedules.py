@@ -13,8 +13,6 @@ References
    scan", Parallel Computing 35(12), 2009; NCCL ``src/graph/trees.cc`` for its numbering.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A *stage* is a list of phases that follow one another and that chunks of a buffe
 through while others are in another stage; level by level, every level is one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import zip_longest

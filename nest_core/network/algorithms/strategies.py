@@ -4,8 +4,6 @@ Each takes a network and groups and returns stages (see `spread`). Of an all-red
 they return the reduce-scatter that it is made of or mirrors.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

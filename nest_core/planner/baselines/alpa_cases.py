@@ -5,8 +5,6 @@ recomputation. Its cases are the shardings that go with it. Bounds and the memor
 over all cases, so that few are ever costed.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields, replace
 from math import gcd
 

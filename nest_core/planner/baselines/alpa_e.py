@@ -33,8 +33,6 @@ References
 .. [2] NEST, MLSys 2026, sections 5.1 and 5.2.
 """
 
-from __future__ import annotations
-
 import heapq
 import math
 from collections.abc import Iterator

@@ -12,8 +12,6 @@ References
 .. [1] NEST, MLSys 2026, tables 1 and 2 and section 5.1.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace

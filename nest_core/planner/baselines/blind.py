@@ -8,8 +8,6 @@ on the network.
 Units: bytes/s per direction, seconds one way.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -4,8 +4,6 @@ The rules are the planner's (``docs/method.md``, "The program"), so that no base
 space in which our plan is the best.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from nest_core.costs import Point, Problem, acting_zero

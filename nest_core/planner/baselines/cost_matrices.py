@@ -14,8 +14,6 @@ References
 NEST, MLSys 2026, section 4: the level-wise network representation.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import partial
 

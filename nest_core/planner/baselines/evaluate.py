@@ -1,7 +1,5 @@
 """All baselines by name: found, then priced like our plan."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import replace

@@ -35,8 +35,6 @@ References
 .. [4] NEST, MLSys 2026, table 2 and figure 5.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import asdict
 

@@ -29,8 +29,6 @@ References
 .. [4] NEST, MLSys 2026, section 5.1.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

@@ -28,8 +28,6 @@ References
 .. [2] NEST, MLSys 2026, table 1 and section 5.3.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from nest_core.costs import Problem

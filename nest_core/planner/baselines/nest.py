@@ -19,8 +19,6 @@ References
 .. [1] NEST, MLSys 2026, Algorithm 1 and section 4.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from nest_core.costs import Plan, Problem, price

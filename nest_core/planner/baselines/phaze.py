@@ -22,8 +22,6 @@ References
 .. [3] NEST, MLSys 2026, sections 5.1 and 5.2.1.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from nest_core.costs import Plan, Problem, price

@@ -6,8 +6,6 @@ whose stages differ in their strategy are for `price`. `nest_core.costs.price` s
 what a method returns is priced by it.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache, partial
 
 import numpy as np

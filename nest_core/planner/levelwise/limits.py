@@ -9,8 +9,6 @@ Caps step strictly below the bottleneck found, so the least ``(m + S - 1) max t 
 where a longer suffix is never worse: where the tensors sent between layers are equally large.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -4,8 +4,6 @@ An outer point has an axis order, a data-parallel degree, a micro-batch and a wi
 stages of unequal widths. Its bound needs no table: compute alone, layer by layer.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -22,8 +22,6 @@ References
 NEST, MLSys 2026, Algorithm 1 and section 4.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace

@@ -21,8 +21,6 @@ It knows nothing of what stages cost: own costs (`nest_core.planner.levelwise.li
 come as the longest stages that they allow.
 """
 
-from __future__ import annotations
-
 from collections import namedtuple
 
 import numpy as np

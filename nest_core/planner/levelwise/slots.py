@@ -13,8 +13,6 @@ References
 NEST, MLSys 2026, Algorithm 1: ``k`` devices are used by the suffix, the producer starts there.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -12,8 +12,6 @@ The matrices assume that all slots and all replicas send at once; a plan that le
 may be faster than promised, and slower only through what levels do not say.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 

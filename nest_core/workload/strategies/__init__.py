@@ -13,8 +13,6 @@ Llama 3 (arXiv:2407.21783), section 3.3.2, all-gathered keys and values; Lepikhi
 (arXiv:2006.16668), expert parallelism.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

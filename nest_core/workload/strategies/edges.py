@@ -10,8 +10,6 @@
 * a loss over a divided vocabulary needs the maximum, the sum and the target's logit of all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -12,8 +12,6 @@ arXiv:2504.14960; Megatron-LM's ``--expert-tensor-parallel-size``): ``etp`` neig
 an expert's width gather the slots that each of them received and scatter the sums.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from nest_core.documents.errors import require

@@ -1,7 +1,5 @@
 """Which kernels run: stored scores or none, and what runs in one pass."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """What is chosen for a stage: degrees, shapes and kernels."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -9,8 +9,6 @@ sequence, of all operators: queries stay where they are; keys and values travel,
 al. 2023) or gathered (Llama 3). Causal work is equal, as every rank takes a chunk from each end.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from nest_core.documents.errors import require

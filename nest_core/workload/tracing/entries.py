@@ -3,8 +3,6 @@
 Which operators of an exported graph run in which module, and in which fused one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any

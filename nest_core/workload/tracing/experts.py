@@ -5,8 +5,6 @@ its ``slots`` highest-scored tokens, so that all experts together are one batche
 projection. Tokens beyond an expert's slots are dropped; slots that no token wants weigh zero.
 """
 
-from __future__ import annotations
-
 from typing import cast
 
 import torch

@@ -4,8 +4,6 @@ Queries, keys and values pass through narrow latents. A head's query and key hav
 without positions (``head_dim``) and a rotated one (``rope_dim``), whose key all heads share.
 """
 
-from __future__ import annotations
-
 from typing import cast
 
 import torch

@@ -5,8 +5,6 @@ Plain PyTorch; tensors are ``[micro_batch, sequence, hidden]``, per head
 frameworks run as one kernel; the tracer folds it into one node of its ``op`` and ``function``.
 """
 
-from __future__ import annotations
-
 import math
 from collections import OrderedDict
 from typing import cast

@@ -7,8 +7,6 @@ projections are written as separate ones, so that every dimension is a product o
 Key-value heads may be fewer than heads in every family.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, cast

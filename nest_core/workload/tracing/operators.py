@@ -1,7 +1,5 @@
 """What PyTorch's operators are in the vocabulary of `nest_core.workload.graph`."""
 
-from __future__ import annotations
-
 import operator
 from typing import Any
 

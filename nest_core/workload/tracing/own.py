@@ -10,8 +10,6 @@ Importing runs the person's code: only the command line and Python come here.
 The traces that ship with the project, one file per family.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import re

@@ -3,8 +3,6 @@
 Numbers back to products of symbols.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from functools import lru_cache

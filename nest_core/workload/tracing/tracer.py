@@ -15,8 +15,6 @@ Nodes are named after the module that runs them.
 Modules to PyTorch's exported graphs, on the meta device.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
