@@ -282,8 +282,12 @@ def anatomy(
     inner = kind in ("block", "moe_block")
     again = recompute if inner else "none"
     running = [operator for operator in entries if operator.op != "collective"]
-    replays = {op.name for op in entries} if again == "full" else _replays(graph, again)
+    replays = {name for module in modules_of(again) for name in module_nodes(graph, module)}
+    if again == "full":
+        replays = {op.name for op in entries}
     kept_of = _kept(graph, running, again, replays)
+    entry = graph.nodes[0]
+    checkpoint_bytes = strategy.width * count(entry.shape, at, entry.split)
     issue = accelerator.family.host_s
     host_s = issue * _launches(graph, running, replays)
     drawn = [_passes(graph, op, at, strategy.width, accelerator, precision) for op in running]
@@ -323,7 +327,7 @@ def anatomy(
         parts,
         exchanges,
         host_s,
-        _checkpoint(graph, at, strategy.width) if again == "full" else sum(kept_of.values()),
+        checkpoint_bytes if again == "full" else sum(kept_of.values()),
     )
 
 
@@ -385,11 +389,6 @@ def _bound(
     return "memory" if spent["memory"] > spent["arithmetic"] else "arithmetic"
 
 
-def _replays(graph: Graph, recompute: str) -> set[str]:
-    """Operators and collectives that modules run again."""
-    return {name for module in modules_of(recompute) for name in module_nodes(graph, module)}
-
-
 def _launches(graph: Graph, running: list[Operator], replays: set[str]) -> int:
     """What the host issues: kernels and collectives of both passes and of replays."""
     number = sum(len(op.forward) * (1 + (op.name in replays)) + len(op.backward) for op in running)
@@ -420,11 +419,6 @@ def _kept(
                 seen.add(tensor)
                 sizes[operator.name] += size
     return sizes
-
-
-def _checkpoint(graph: Graph, at: Sizes, width: float) -> float:
-    entry = graph.nodes[0]
-    return width * count(entry.shape, at, entry.split)
 
 
 def _amount(done: OperatorPass) -> str:

@@ -60,11 +60,6 @@ def element_bytes(precision: str) -> float:
     return 4.0 if precision in ("fp32", "tf32") else 2.0
 
 
-def _operand_bytes(precision: str) -> float:
-    """Of an element of what a product multiplies."""
-    return NARROW[precision].element_bytes if precision in NARROW else element_bytes(precision)
-
-
 def keeps_transposed(family: str, recipe: str) -> bool:
     """Whether software holds fp8 weights as they are and transposed.
 
@@ -212,7 +207,9 @@ def _table(
     *,
     bound: bool,
 ) -> LayerTable:
-    operand_bytes = memory.input_bytes(_operand_bytes(precision), element_bytes(precision))
+    stored = element_bytes(precision)
+    multiplied = NARROW[precision].element_bytes if precision in NARROW else stored
+    operand_bytes = memory.input_bytes(multiplied, stored)
     # Four sequences are a multiple of what the kernel of stored scores takes at once: none fewer do
     # better, and a bound has its kernels.
     shared = SOFTMAX_MATRICES if bound and strategy.attention == "unfused" else 1
@@ -407,7 +404,9 @@ def model_flops(model: Model, sequence: int, *, whole_scores: bool = False) -> f
         at["keys"] = min(sequence, model.window)
     forward = 0.0
     for kind, times in model.runs:
-        graph = _whole_scores(model.trace[kind]) if whole_scores else model.trace[kind]
+        graph = model.trace[kind]
+        if whole_scores:
+            graph = Graph(kind, tuple(replace(node, causal=False) for node in graph.nodes))
         forward += times * sum(
             op.flops for op in operators(graph, at, 2.0) if not op.name.endswith(_ROUTER)
         )
@@ -425,7 +424,3 @@ def mfu_convention(model: Model) -> str:
     if masked and not model.window:
         return "as Megatron-LM prints it: causal attention is half of all scores"
     return "attention is the scores that a query sees; Megatron-LM prints half of all"
-
-
-def _whole_scores(graph: Graph) -> Graph:
-    return Graph(graph.kind, tuple(replace(node, causal=False) for node in graph.nodes))

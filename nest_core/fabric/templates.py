@@ -8,8 +8,8 @@ linked to every switch that nothing is above yet, in whole ports.
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from nest_core.documents.errors import require
@@ -17,6 +17,7 @@ from nest_core.documents.units import from_gbps_bytes, from_microseconds
 from nest_core.fabric.arrange import arranged
 from nest_core.fabric.checks import positive, whole
 from nest_core.fabric.clos import Clos
+from nest_core.fabric.clos_plan import Kind
 from nest_core.fabric.drawing import MAX_DRAWN, Drawing, drawing_of, edited
 from nest_core.fabric.tiers import open_switches
 
@@ -59,24 +60,12 @@ class TemplatePart:
     radix: int = 64
 
 
-def _rack(part: TemplatePart) -> Clos:
-    return _clos(part, part.nodes, tiers=1)
-
-
-def _rails(part: TemplatePart) -> Clos:
-    return replace(_clos(part, part.nodes, tiers=1), kind="rail_only", rails=0)
-
-
-def _pod(part: TemplatePart) -> Clos:
-    return _clos(part, part.nodes, tiers=2)
-
-
-TEMPLATES: Mapping[str, tuple[str, Callable[[TemplatePart], Clos]]] = {
-    "rack": ("servers under one leaf", _rack),
-    "rails": ("servers under one leaf per NIC, rail by rail", _rails),
-    "pod": ("servers in racks, leaves under spines at 1:1", _pod),
+TEMPLATES: Mapping[str, tuple[str, Kind, int]] = {
+    "rack": ("servers under one leaf", "leaf_spine", 1),
+    "rails": ("servers under one leaf per NIC, rail by rail", "rail_only", 1),
+    "pod": ("servers in racks, leaves under spines at 1:1", "leaf_spine", 2),
 }
-"""What one copy is, in words, and the Clos that it is."""
+"""What one copy is, in words; kind and tiers of the Clos that it is."""
 
 
 def added(drawing: Drawing, part: TemplatePart) -> Drawing:
@@ -113,7 +102,7 @@ def added(drawing: Drawing, part: TemplatePart) -> Drawing:
         f"{grown:,}",
         "add fewer, or describe the fabric by a kind",
     )
-    clos = TEMPLATES[part.template][1](part)
+    clos = _clos(part)
     piece = drawing_of(clos, [clos.node_of(), clos.group_of(1)][: clos.tiers])
     elements, links = list(drawing["element"]), list(drawing["link"])
     ids = _beyond(entry["id"] for entry in elements)
@@ -188,12 +177,12 @@ def with_spines(
     return edited(drawing, [*drawing["element"], spine], [*drawing["link"], *links])
 
 
-def _clos(part: TemplatePart, nodes: int, tiers: int) -> Clos:
-    ports = nodes * part.devices
+def _clos(part: TemplatePart) -> Clos:
+    _, kind, tiers = TEMPLATES[part.template]
     return Clos(
         name="part",
-        kind="leaf_spine",
-        devices=ports,
+        kind=kind,
+        devices=part.nodes * part.devices,
         devices_per_node=part.devices,
         nics_per_node=part.devices,
         nic_bandwidth_Bps=from_gbps_bytes(part.nic_GBps),

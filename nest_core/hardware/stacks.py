@@ -273,18 +273,10 @@ def default_stack(family: str) -> Stack:
     nodes, else the newest; an unknown family has the stacks of an uncalibrated one.
     """
     candidates = stacks_of(family) or stacks_of("uncalibrated")
-    for wanted in (_divides_models, _has_flash_attention):
+    for wanted in (lambda stack: stack.model_parallel, lambda stack: stack.attention == "flash"):
         candidates = tuple(filter(wanted, candidates)) or candidates
     fitted = (stack for stack in candidates if validated(family, stack))
     return next(fitted, candidates[0])
-
-
-def _divides_models(stack: Stack) -> bool:
-    return stack.model_parallel
-
-
-def _has_flash_attention(stack: Stack) -> bool:
-    return stack.attention == "flash"
 
 
 def validated(family: str, stack: Stack) -> bool:

@@ -292,7 +292,9 @@ def _latencies(links: Links, link_map: GraphLinkMap, levels: int) -> FloatArray:
     """
     worst = np.zeros(levels)
     every = np.arange(links.devices)
-    chosen = np.unique(np.linspace(0, links.devices - 1, _targets(links), dtype=int))
+    # So many that one table of next hops serves them all.
+    targets = max(1, min(links.devices, TARGETS, TABLE // len(links.elements) // 8))
+    chosen = np.unique(np.linspace(0, links.devices - 1, targets, dtype=int))
     for some in np.array_split(chosen, max(1, len(chosen) * links.devices // TABLE)):
         source, target = np.tile(every, len(some)), np.repeat(some, links.devices)
         met = link_map.level(source, target)
@@ -300,11 +302,6 @@ def _latencies(links: Links, link_map: GraphLinkMap, levels: int) -> FloatArray:
         latency = link_map.latency_s(source[distinct], target[distinct])
         np.maximum.at(worst, met[distinct], latency)
     return worst
-
-
-def _targets(links: Links) -> int:
-    """So many that one table of next hops serves them all."""
-    return max(1, min(links.devices, TARGETS, TABLE // len(links.elements) // 8))
 
 
 def _level(

@@ -185,14 +185,14 @@ def level_blocks(network: Network, limit: int = MAX_BLOCKS) -> LevelBlocks:
     devices = network.devices
     least = -(-devices // limit)
     groups = [level.group_size for level in network.levels[:-1] if level.kind == "nested"]
-    fitting = (size for size in range(least, devices + 1) if _nests(size, groups))
+    fitting = (
+        size
+        for size in range(least, devices + 1)
+        if all(group % size == 0 or size % group == 0 for group in groups)
+    )
     size = next(fitting, least)
     first = np.arange(0, devices, size)
     last = np.minimum(first + size, devices) - 1
     matrix = network.level(first[:, None], first[None, :])
     np.fill_diagonal(matrix, network.level(first, last))
     return LevelBlocks(size, matrix)
-
-
-def _nests(size: int, groups: list[int]) -> bool:
-    return all(group % size == 0 or size % group == 0 for group in groups)

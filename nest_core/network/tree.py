@@ -194,7 +194,7 @@ class TreeLinkMap(LinkMap):
 
     def leaves_wholly(self, block: int) -> bool:
         """Whether all that leaves a group of a tier goes through the ports of `leaving_Bps`."""
-        return block + 1 < len(self.tiers) and (block == 0 or self._nested)
+        return block + 1 < len(self.tiers) and (block == 0 or _nest(self.tiers))
 
     def leaving_Bps(self, block: int) -> FloatArray:
         """What leaves each group of a tier at most, (groups,)."""
@@ -221,10 +221,6 @@ class TreeLinkMap(LinkMap):
         if ways == len(np.unique(self.tiers[block].group)):
             return True
         return ways == len(entry.child) and bool(np.ptp(entry.capacity_Bps[entry.child]) == 0)
-
-    @property
-    def _nested(self) -> bool:
-        return _nest(self.tiers)
 
     @property
     def least_latency_s(self) -> float:

@@ -34,7 +34,7 @@ from nest_core.network.exchanges import counts_leaving, least_all_to_all
 from nest_core.planner.layer_bounds import LayerBounds
 from nest_core.planner.points import Points, PointTable
 from nest_core.planner.solver import Solver
-from nest_core.planner.transfer_bounds import TransferBounds, all_ports_Bps
+from nest_core.planner.transfer_bounds import RankColumns, TransferBounds, all_ports_Bps
 
 __all__ = ["Bounds", "PlacedBounds", "PointColumns", "bounds"]
 
@@ -60,12 +60,12 @@ class PointColumns:
     ----------
     entry : int array
         Index into the bounds of layers.
-    dp, cp, pp, micro_batches, zero : int arrays
+    ranks : RankColumns
+        Degrees; in which order axes are placed is not asked here.
+    micro_batches, zero : int arrays
         ``zero`` as the plan names it.
     expert_sharers : int array
         Ranks that hold the same experts.
-    experts_apart : bool array
-        Whether experts are shared by other ranks than dense weights.
     instances : int array
         Copies of what ZeRO shards.
     rounds : float array
@@ -78,13 +78,10 @@ class PointColumns:
     """
 
     entry: IntArray
-    dp: IntArray
-    cp: IntArray
-    pp: IntArray
+    ranks: RankColumns
     micro_batches: IntArray
     zero: IntArray
     expert_sharers: IntArray
-    experts_apart: BoolArray
     instances: IntArray
     rounds: FloatArray
     transfer_s: FloatArray
@@ -113,11 +110,13 @@ def bounds(
     takes at least the latency of its fewest steps, and ``(1 - 1/n)`` of the buffer over all that
     one device can send through at once, or over what its block lets out.
     """
-    entry, pp, rounds, instances = points.entry, points.pp, points.rounds, points.instances
-    experts_apart, owners = points.experts_apart, points.expert_sharers
+    entry, rounds, instances, ranks = points.entry, points.rounds, points.instances, points.ranks
+    # Where as many tensor-parallel groups share experts as share dense weights, one
+    # synchronisation carries both.
+    pp, experts_apart, owners = ranks.pp, ranks.ep != 1, points.expert_sharers
     zero = acting_zero(points.zero, pp, problem.sharded_gradients)
     state, port = problem.state, all_ports_Bps(problem)
-    sharers, divided = points.dp * points.cp, bool((instances > 1).any())
+    sharers, divided = ranks.dp * ranks.cp, bool((instances > 1).any())
     if divided:
         sharers, owners = sharers // instances, owners // instances
     spread = np.maximum((1.0 - 1.0 / sharers) / port, points.leaving[0])
@@ -127,7 +126,7 @@ def bounds(
     if experts_apart.any():
         first_experts = np.where(experts_apart, transfer_bounds.starts(zero, owners), 0.0)
     sends = [zero_traffic(stage, state) for stage in range(4)]
-    shard, shard_experts = (np.where(zero >= 1, ranks, 1) for ranks in (sharers, owners))
+    shard, shard_experts = (np.where(zero >= 1, number, 1) for number in (sharers, owners))
     update = update_seconds(problem, 0, 1)
     layer_elements = (layers.count, layers.dense, layers.experts)
 

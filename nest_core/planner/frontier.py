@@ -490,34 +490,21 @@ class Frontier:
         for group, stages, at in self._states(dp * cp, owners, shared):
             instances = dp[at] * cp[at] // group if group else np.ones_like(dp[at])
             dense = experts = between = np.zeros(len(instances))
+            degrees = [column[at] for column in (tp, cp, reach, dp, pp)]
+            by_order = [
+                RankColumns(*degrees, outer[at], parted[at], natural[at])
+                for outer, parted in outers
+            ]
             if not group:  # in groups it counts for opened points only
-                by_order = [
-                    beyond_blocks(
-                        self.problem,
-                        RankColumns(
-                            tp[at],
-                            cp[at],
-                            reach[at],
-                            dp[at],
-                            pp[at],
-                            outer[at],
-                            parted[at],
-                            natural[at],
-                        ),
-                    )
-                    for outer, parted in outers
-                ]
-                dense, experts = (np.min(part, axis=0) for part in zip(*by_order, strict=True))
+                leaving = [beyond_blocks(self.problem, ranks) for ranks in by_order]
+                dense, experts = (np.min(part, axis=0) for part in zip(*leaving, strict=True))
             for stage in stages:
                 columns = PointColumns(
                     entry=entry[at],
-                    dp=dp[at],
-                    cp=cp[at],
-                    pp=pp[at],
+                    ranks=by_order[0],
                     micro_batches=m[at],
                     zero=np.where(shared[at], stage, 0),
                     expert_sharers=owners[at],
-                    experts_apart=reach[at] != 1,
                     instances=instances,
                     rounds=deepest[at],
                     transfer_s=transfers[at],
@@ -579,13 +566,10 @@ class Frontier:
             leaving = np.maximum(dense, placed[1]), np.maximum(experts, placed[2]), between
         points = PointColumns(
             entry=entry,
-            dp=dp,
-            cp=cp,
-            pp=pp,
+            ranks=ranks,
             micro_batches=m,
             zero=columns.zero,
             expert_sharers=owners,
-            experts_apart=reach != 1,
             instances=instances,
             rounds=columns.rounds,
             transfer_s=transfers,

@@ -344,15 +344,10 @@ def _by_operator(
     for name, stays in (("full", ()), ("core_attn", saved)):
         again = run_again(graph, evaluated, stays)
         calls = collectives_of(graph, tuple(op for op in evaluated if op.name in again))
-        boundary_bytes = sum(
-            _bytes(graph[node], at, strategy.width) for node in (graph.nodes[0].name, *stays)
-        )
+        nodes = (graph[node] for node in (graph.nodes[0].name, *stays))
+        boundary_bytes = sum(strategy.width * count(node.shape, at, node.split) for node in nodes)
         modules.append(Module(name, again, calls, min(boundary_bytes, kept_bytes(evaluated))))
     return modules
-
-
-def _bytes(node: Node, at: Sizes, width: float) -> float:
-    return width * count(node.shape, at, node.split)
 
 
 def _narrow(operator: Operator, share: float) -> Operator:

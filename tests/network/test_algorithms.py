@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from nest_core.network.algorithms import (
     algorithm_phases,
     algorithm_stages,
 )
-from nest_core.network.algorithms.schedules import double_tree, halving, halving_far, tree_edges
+from nest_core.network.algorithms.schedules import double_tree, halving, tree_edges
 from nest_core.network.algorithms.spread import columns
 from nest_core.network.collective import (
     KINDS,
@@ -171,7 +172,7 @@ def test_two_trees_load_members_evenly(n: int):
     assert sent.sum() == pytest.approx(2 * (n - 1))
 
 
-@pytest.mark.parametrize("schedule", [halving, halving_far])
+@pytest.mark.parametrize("schedule", [halving, partial(halving, far=True)])
 @pytest.mark.parametrize("n", range(2, 20))
 def test_halving_mixes_everything(schedule: Any, n: int):
     """Following the messages, every member's input reaches every member's part."""

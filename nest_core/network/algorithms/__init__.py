@@ -7,13 +7,14 @@ its links are.
 The buffer ``m`` is the per-rank input, for all-gather the per-rank output.
 """
 
+from functools import partial
+
 from nest_core.documents.errors import require
 from nest_core.network.algorithms.schedules import (
     MOST_FLOWS,
     MOST_IN_ALL,
     chain,
     halving,
-    halving_far,
     neighbours,
     onwards,
     pairwise,
@@ -59,7 +60,7 @@ REDUCE_SCATTERS: dict[str, Strategy] = {
     "ring": everyone(ring),
     "ring_bidirectional": everyone(ring_bidirectional),
     "halving_doubling": everyone(halving),
-    "halving_doubling_far": everyone(halving_far),
+    "halving_doubling_far": everyone(partial(halving, far=True)),
     "direct": at_once,
     "hierarchical_ring": hierarchical(ring),
     "hierarchical_ring_bidirectional": hierarchical(ring_bidirectional),

@@ -33,7 +33,6 @@ __all__ = [
     "direct",
     "double_tree",
     "halving",
-    "halving_far",
     "neighbours",
     "onwards",
     "pairwise",
@@ -90,21 +89,6 @@ def ring(n: int) -> list[ScheduleStep]:
 def ring_bidirectional(n: int) -> list[ScheduleStep]:
     """Reduce-scatter on two counter-rotating rings, half of the buffer on each."""
     return [together([shift(n, 1, (n - 1) / n / 2, n - 1), shift(n, -1, (n - 1) / n / 2, n - 1)])]
-
-
-def halving(n: int) -> list[ScheduleStep]:
-    """Reduce-scatter by recursive halving: half of the buffer to the nearest member first.
-
-    Where ``n`` is not a power of two, the members above the largest power of two that fits first
-    hand their whole input to a neighbour and in the end receive their part from it (reference 1,
-    section 4.4).
-    """
-    return _halving(n, far=False)
-
-
-def halving_far(n: int) -> list[ScheduleStep]:
-    """Recursive halving that starts with half of the buffer over distance ``n / 2``."""
-    return _halving(n, far=True)
 
 
 def direct(n: int) -> list[ScheduleStep]:
@@ -203,7 +187,13 @@ def _two_trees(n: int) -> list[tuple[IntArray, IntArray]]:
     return [(child, parent), ((child + 1) % n, (parent + 1) % n)]
 
 
-def _halving(n: int, *, far: bool) -> list[ScheduleStep]:
+def halving(n: int, *, far: bool = False) -> list[ScheduleStep]:
+    """Reduce-scatter by recursive halving: half of the buffer to the nearest member first.
+
+    Where ``n`` is not a power of two, the members above the largest power of two that fits first
+    hand their whole input to a neighbour and in the end receive their part from it (reference 1,
+    section 4.4). ``far``: half of the buffer goes over distance ``n / 2`` first.
+    """
     power = 1 << (n.bit_length() - 1)
     spare = n - power
     rank = np.arange(power)

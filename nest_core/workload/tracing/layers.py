@@ -16,12 +16,12 @@ from torch import Tensor, nn
 from nest_core.workload.tracing.sizes import Sizes
 
 __all__ = [
+    "DROPOUT",
     "Add",
     "AlibiCore",
     "Attention",
     "CappedCore",
     "Core",
-    "Dropout",
     "Gated",
     "LossLayer",
     "Merge",
@@ -55,13 +55,6 @@ class ScaleLayer(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return x * self.factor
-
-
-class Dropout(nn.Dropout):
-    """Dropout of the residual stream."""
-
-    def __init__(self) -> None:
-        super().__init__(DROPOUT)
 
 
 class RmsNorm(nn.Module):
@@ -144,12 +137,11 @@ class AlibiCore(nn.Module):
     power of two of heads.
     """
 
-    fused, op, causal = True, "attention", True
+    fused, op, function, causal = True, "attention", "alibi", True
 
-    def __init__(self, heads: int, dropout: bool = False) -> None:
+    def __init__(self, heads: int) -> None:
         super().__init__()
-        self.heads, self.dropout = heads, DROPOUT if dropout else 0.0
-        self.function = "dropout" if dropout else "alibi"
+        self.heads = heads
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         places = torch.arange(query.shape[-2], device=query.device)
@@ -163,7 +155,6 @@ class AlibiCore(nn.Module):
             key,
             value,
             attn_mask=bias,
-            dropout_p=self.dropout if self.training else 0.0,
             enable_gqa=key.shape[1] != query.shape[1],
         )
 
@@ -171,11 +162,7 @@ class AlibiCore(nn.Module):
 class CappedCore(nn.Module):
     """Grok-1's attention: scores pass through ``cap * tanh(score / cap)``, causal."""
 
-    fused, op, function, causal = True, "attention", "capped", True
-
-    def __init__(self, cap: float = 30.0) -> None:
-        super().__init__()
-        self.cap = cap
+    fused, op, function, causal, cap = True, "attention", "capped", True, 30.0
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         scores = _scores(query, key)

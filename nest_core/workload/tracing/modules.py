@@ -17,12 +17,12 @@ from torch import Tensor, nn
 from nest_core.workload.tracing.experts import Experts
 from nest_core.workload.tracing.latent import LatentAttention
 from nest_core.workload.tracing.layers import (
+    DROPOUT,
     Add,
     AlibiCore,
     Attention,
     CappedCore,
     Core,
-    Dropout,
     Gated,
     LossLayer,
     RmsNorm,
@@ -123,7 +123,7 @@ class Block(nn.Module):
         self.attention_norm = norm(sizes.hidden)
         self.attention = attention
         self.attention_post_norm = norm(sizes.hidden) if post_norm else nn.Identity()
-        self.attention_dropout = Dropout() if dropout else nn.Identity()
+        self.attention_dropout = nn.Dropout(DROPOUT) if dropout else nn.Identity()
         self.attention_residual = Add()
         self.mlp_norm = norm(sizes.hidden)
         self.mlp = mlp
@@ -131,7 +131,7 @@ class Block(nn.Module):
         self.shared = shared
         self.shared_add = Add()
         self.mlp_post_norm = norm(sizes.hidden) if post_norm else nn.Identity()
-        self.mlp_dropout = Dropout() if dropout else nn.Identity()
+        self.mlp_dropout = nn.Dropout(DROPOUT) if dropout else nn.Identity()
         self.mlp_residual = Add()
 
     def forward(self, x: Tensor) -> Tensor:
@@ -154,11 +154,11 @@ class PostNormBlock(nn.Module):
     def __init__(self, sizes: Sizes, attention: nn.Module, mlp: nn.Module) -> None:
         super().__init__()
         self.attention = attention
-        self.attention_dropout = Dropout()
+        self.attention_dropout = nn.Dropout(DROPOUT)
         self.attention_residual = Add()
         self.attention_norm = nn.LayerNorm(sizes.hidden)
         self.mlp = mlp
-        self.mlp_dropout = Dropout()
+        self.mlp_dropout = nn.Dropout(DROPOUT)
         self.mlp_residual = Add()
         self.mlp_norm = nn.LayerNorm(sizes.hidden)
 
@@ -206,7 +206,7 @@ def _rms_family(**blocks: Build) -> dict[str, Build]:
 FAMILIES: Mapping[str, Mapping[str, Build]] = {
     "gpt": {
         "embedding": lambda s: _embedding(
-            s, positions=Positions(s.positions, s.hidden), dropout=Dropout()
+            s, positions=Positions(s.positions, s.hidden), dropout=nn.Dropout(DROPOUT)
         ),
         "block": lambda s: Block(
             s,
@@ -223,7 +223,7 @@ FAMILIES: Mapping[str, Mapping[str, Build]] = {
             positions=Positions(s.positions, s.hidden),
             token_types=TokenTypes(s.hidden),
             norm=nn.LayerNorm(s.hidden),
-            dropout=Dropout(),
+            dropout=nn.Dropout(DROPOUT),
         ),
         "block": lambda s: PostNormBlock(
             s,

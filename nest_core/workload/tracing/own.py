@@ -79,7 +79,8 @@ def trace_own(target: str, folder: Path) -> list[OwnLayer]:
     build = _imported(target, folder)
     built = _built(build, target)
     if not isinstance(built, Mapping):
-        kind = "moe_block" if "experts" in _third(built) else "block"
+        sizes = built[2] if isinstance(built, tuple) and len(built) > 2 else {}
+        kind = "moe_block" if "experts" in sizes else "block"
         built = {kind: built}
     require(built, target, f"must return {_RETURNS}", "an empty mapping", "name a layer")
     return [_layer(target, kind, entry) for kind, entry in built.items()]
@@ -181,10 +182,6 @@ def _built(build: Callable[[], Any], target: str) -> Any:
             raise InputError(
                 f"{target}()", "must return a module", _line(error), "correct the function"
             ) from error
-
-
-def _third(entry: Any) -> Any:
-    return entry[2] if isinstance(entry, tuple) and len(entry) > 2 else {}
 
 
 def _layer(target: str, kind: Any, entry: Any) -> OwnLayer:

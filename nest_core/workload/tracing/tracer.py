@@ -57,7 +57,9 @@ def export(module: nn.Module, inputs: Sequence[Any]) -> torch.export.ExportedPro
         If its forward fails or cannot be exported.
     """
     with _on_meta(module), torch.device("meta"):
-        return _export(module, tuple(_meta(tensor) for tensor in inputs))
+        return _export(
+            module, tuple(x.detach().to("meta") if isinstance(x, Tensor) else x for x in inputs)
+        )
 
 
 @contextmanager
@@ -84,10 +86,6 @@ def _on_meta(module: nn.Module) -> Iterator[None]:
     finally:
         for store, name, tensor in originals:
             store[name] = tensor
-
-
-def _meta(value: Any) -> Any:
-    return value.detach().to("meta") if isinstance(value, Tensor) else value
 
 
 def _export(module: nn.Module, inputs: tuple[Any, ...]) -> torch.export.ExportedProgram:
