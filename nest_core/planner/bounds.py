@@ -111,8 +111,8 @@ def bounds(
     one device can send through at once, or over what its block lets out.
     """
     entry, rounds, instances, ranks = points.entry, points.rounds, points.instances, points.ranks
-    # Where as many tensor-parallel groups share experts as share dense weights, one
-    # synchronisation carries both.
+    # Where one tensor-parallel group holds all experts, the ranks that share dense weights are
+    # those that share experts, and wait for latency once.
     pp, experts_apart, owners = ranks.pp, ranks.ep != 1, points.expert_sharers
     zero = acting_zero(points.zero, pp, problem.sharded_gradients)
     state, port = problem.state, all_ports_Bps(problem)

@@ -490,9 +490,10 @@ class Frontier:
         for group, stages, at in self._states(dp * cp, owners, shared):
             instances = dp[at] * cp[at] // group if group else np.ones_like(dp[at])
             dense = experts = between = np.zeros(len(instances))
-            degrees = [column[at] for column in (tp, cp, reach, dp, pp)]
             by_order = [
-                RankColumns(*degrees, outer[at], parted[at], natural[at])
+                RankColumns(
+                    tp[at], cp[at], reach[at], dp[at], pp[at], outer[at], parted[at], natural[at]
+                )
                 for outer, parted in outers
             ]
             if not group:  # in groups it counts for opened points only
