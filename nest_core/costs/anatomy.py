@@ -379,7 +379,7 @@ def _bound(
     precision: str,
     issue: float,
 ) -> OperatorBound:
-    """What takes most of an operator's time; ``issue`` seconds per kernel, 0 if hidden."""
+    """Return what takes most of an operator's time; ``issue`` seconds per kernel, 0 if hidden."""
     kernels = forward.kernels + backward.kernels
     if kernels and issue * len(kernels) > forward.seconds + backward.seconds:
         return "host"
@@ -390,7 +390,7 @@ def _bound(
 
 
 def _launches(graph: Graph, running: list[Operator], replays: set[str]) -> int:
-    """What the host issues: kernels and collectives of both passes and of replays."""
+    """Return what the host issues: kernels and collectives of both passes and of replays."""
     number = sum(len(op.forward) * (1 + (op.name in replays)) + len(op.backward) for op in running)
     for node in graph.nodes:
         if node.op == "collective":

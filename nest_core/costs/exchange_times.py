@@ -31,7 +31,7 @@ class ExchangeTime:
 
 
 def exchange_times(problem: Problem, layer: Anatomy) -> tuple[ExchangeTime, ...]:
-    """What each of ``layer.exchanges`` takes.
+    """Return what each of ``layer.exchanges`` takes.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def _point(problem: Problem, layer: Anatomy) -> Point:
 def _seconds(
     shared: PlanLinks, layer: Anatomy, axis: str, calls: tuple[str, ...], size: float
 ) -> float:
-    """Calls one after another; an all-reduce is a reduce-scatter and an all-gather."""
+    """Return calls one after another; an all-reduce is a reduce-scatter and an all-gather."""
     if not calls:
         return 0.0
     kind = call_kind(axis, layer.strategy)

@@ -133,7 +133,7 @@ def certainty_words(chance: float) -> str:
 
 
 def spread_where(sd: float, deviations: float) -> float:
-    """The spread at which what fits with certainty `SURE` fits so many deviations over, too.
+    """Return the spread at which what fits with certainty `SURE` fits so many deviations over, too.
 
     Examples
     --------
@@ -146,7 +146,7 @@ def spread_where(sd: float, deviations: float) -> float:
 
 
 def sure_words(memory_bytes: float, sd: float, certainty: float = SURE) -> str:
-    """The bytes that a plan may need, in words."""
+    """Return the bytes that a plan may need, in words."""
     if not sd:
         return f"the {humanise_bytes(memory_bytes)} there are"
     return (
@@ -156,7 +156,7 @@ def sure_words(memory_bytes: float, sd: float, certainty: float = SURE) -> str:
 
 
 def spread_of(framework: str) -> MemorySpread:
-    """The spread of a framework, or the flat one."""
+    """Return the spread of a framework, or the flat one."""
     spreads = _spreads()
     return spreads.get(framework) or spreads.get(POOLED) or MemorySpread(POOLED, 0.0, 0, 0)
 

@@ -41,7 +41,7 @@ class Interval:
         return self.around(self.centre_s)[1]
 
     def around(self, value: float) -> Span:
-        """The same about another time, or about a rate: both ends are ratios.
+        """Return the same about another time, or about a rate: both ends are ratios.
 
         Examples
         --------
@@ -52,7 +52,7 @@ class Interval:
         return value / width, value * width
 
     def to_json(self) -> dict[str, float]:
-        """The fields of the command line's ``interval``."""
+        """Return the fields of the command line's ``interval``."""
         return {
             "centre_s": self.centre_s,
             "low_s": self.low_s,
@@ -62,7 +62,7 @@ class Interval:
 
 
 def span_in_words(span: Span, words: Callable[[float], str]) -> str:
-    """A range; what both ends share of their unit stands once.
+    """Return a range; what both ends share of their unit stands once.
 
     Examples
     --------

@@ -77,7 +77,7 @@ class PlanLinks:
     _found: dict[tuple[str, Kind, int, int, int], MessageTime] = field(default_factory=dict)
 
     def time(self, axis: str, kind: Kind, instances: int = 1) -> MessageTime:
-        """What one call of a kind takes in an axis' groups, by bytes; see `Calls`."""
+        """Return what one call of a kind takes in an axis' groups, by bytes; see `Calls`."""
         key = self._key(axis, kind, instances)
         if key not in self._found:
             for measured_kind, time in self._measured(axis, kind, instances).items():
@@ -110,7 +110,7 @@ class PlanLinks:
         return axis_groups(devices, self.point, axis, instances)
 
     def hops(self) -> Hops:
-        """What goes from stage to stage, from producers to consumers."""
+        """Return what goes from stage to stage, from producers to consumers."""
         return placed_hops(self.network, self.point)
 
     @property
@@ -185,7 +185,7 @@ def hop_times(problem: Problem, hops: Hops) -> tuple[MessageTime, IntArray]:
 
 
 def placed_hops(network: Network, point: Point) -> Hops:
-    """What goes from stage to stage where all have one width."""
+    """Return what goes from stage to stage where all have one width."""
     pp = point.pp
     devices = rank_mapping(network, point.layout, point.device_order)
     last = pp if point.interleave > 1 else pp - 1  # whether the last stage feeds the first
@@ -198,7 +198,7 @@ def placed_hops(network: Network, point: Point) -> Hops:
 def axis_groups(
     devices: IntArray, point: Point, axis: str, instances: int = 1
 ) -> tuple[IntArray, IntArray]:
-    """Groups (groups, members) of an axis, and the stage that each belongs to.
+    """Return groups (groups, members) of an axis, and the stage that each belongs to.
 
     Parameters
     ----------

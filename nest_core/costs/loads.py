@@ -215,7 +215,7 @@ class _Counter:
         self._walked.append((source, target, routes))
 
     def touched(self, busy: FloatArray) -> FloatArray:
-        """The busiest link on the way of any flow of a device, shape (devices,)."""
+        """Return the busiest link on the way of any flow of a device, shape (devices,)."""
         result = np.zeros(self.problem.network.devices)
         for source, target, routes in self._walked:
             worst = np.zeros(len(source))
@@ -232,7 +232,7 @@ def _ways(
     sent: tuple[Protocol, ...],
     dispatch: Dispatch | None,
 ) -> Iterator[tuple[list[Phase], tuple[Protocol, ...]]]:
-    """The algorithms that a collective chooses from, as `nest_core.costs.links` prices them.
+    """Return the algorithms that a collective chooses from, as `nest_core.costs.links` prices them.
 
     Each with the protocols that run it.
     """
@@ -259,7 +259,7 @@ def _layers(virtual_stages: tuple[tuple[int, int], ...]) -> IntArray:
 
 
 def _count_calls(counter: _Counter, report: Report, point: Point, mine: list[int]) -> None:
-    """Collectives inside layers, per micro-batch."""
+    """Return collectives inside layers, per micro-batch."""
     table, m = _table(counter.problem, point), point.micro_batches(counter.problem.batch)
     for axis in AXES_OF_CALLS:
         if axis not in table.calls or getattr(point, axis) == 1:
@@ -350,7 +350,7 @@ def _count_hops(counter: _Counter, report: Report, point: Point, mine: list[int]
 
 
 def _count_tied(counter: _Counter, plan: Plan) -> None:
-    """The two copies of a tied embedding, once per iteration."""
+    """Return the two copies of a tied embedding, once per iteration."""
     problem, point = counter.problem, plan.stage_point(0)
     size = _table(problem, point).tied_parameters * problem.state.gradients
     size *= counter.links(point).tied_share

@@ -80,7 +80,7 @@ class Flags:
 
 
 def read_flags(text: str, layers: int, devices: int) -> Flags:
-    """The plan behind a launch command, and what else it says.
+    """Return the plan behind a launch command, and what else it says.
 
     Parameters
     ----------
@@ -132,7 +132,9 @@ def read_flags(text: str, layers: int, devices: int) -> Flags:
 def _told(
     words: Sequence[str],
 ) -> tuple[dict[str, Any], dict[str, tuple[str, ...]], list[str]]:
-    """What the plan's flags say, by our names, the values of all others, and unset variables."""
+    """Return what the plan's flags say, by our names, the values of all others, and unset
+    variables.
+    """
     settings: dict[str, Any] = {}
     others: dict[str, tuple[str, ...]] = {}
     unset: list[str] = []
@@ -225,7 +227,9 @@ def _recomputation(settings: Mapping[str, Any], modules: tuple[str, ...], flags:
 def _by_method(
     settings: Mapping[str, Any], fields: dict[str, Any], virtual_stages: Sequence[int], layers: int
 ) -> None:
-    """What full recomputation does by which method; all layers of a stage are no more than all."""
+    """Return what full recomputation does by which method; all layers of a stage are no more than
+    all.
+    """
     if fields.get("recompute") != "full":
         return
     parts = fields.get("pp", 1) * fields.get("interleave", 1)

@@ -171,7 +171,7 @@ class JobFlags:
 
 
 def read_job(words: Words, *, is_complete: bool) -> JobFlags:
-    """What the flags that say nothing about a plan say about the job.
+    """Return what the flags that say nothing about a plan say about the job.
 
     Parameters
     ----------

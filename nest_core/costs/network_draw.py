@@ -15,7 +15,7 @@ FIRST_UPLINKS = 2
 
 
 def drawn(problem: Problem, draw: NetworkDraw) -> Problem:
-    """The problem in one state of the world."""
+    """Return the problem in one state of the world."""
     transport = draw.spread.of_curve(problem.software.between)
     return under(problem, draw.parameters(transport, routing_of(problem.network)))
 
@@ -26,7 +26,7 @@ def routing_of(network: Network) -> str:
 
 
 def under(problem: Problem, parameters: NetworkParameters) -> Problem:
-    """The problem with every factor applied; at `CENTRE` the same object.
+    """Return the problem with every factor applied; at `CENTRE` the same object.
 
     Examples
     --------

@@ -23,7 +23,7 @@ __all__ = ["NO_OFFLOAD", "Offload", "exposed_seconds", "offloaded"]
 
 
 def offloaded(problem: Problem, offload: Offload) -> Problem:
-    """The problem of a plan that offloads; itself where that is done already.
+    """Return the problem of a plan that offloads; itself where that is done already.
 
     Raises
     ------

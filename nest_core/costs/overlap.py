@@ -91,7 +91,7 @@ IDEAL_OVERLAP = Overlap("ideal", 1.0, 1.0, 1.0)
 
 
 def cost(seconds: npt.ArrayLike, cover: npt.ArrayLike, saved: float | FloatArray) -> FloatArray:
-    """What communication costs: ``seconds`` less what it saves behind its cover."""
+    """Return what communication costs: ``seconds`` less what it saves behind its cover."""
     seconds = np.asarray(seconds, dtype=np.float64)
     if isinstance(saved, float) and saved == 0.0:
         return seconds

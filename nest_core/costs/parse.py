@@ -70,7 +70,7 @@ class Pasted:
 
 
 def read_plan(text: str, layers: int, devices: int, *, whole_experts: bool = False) -> Plan:
-    """A plan from a file's name, ``key=value`` pairs or Megatron-LM flags.
+    """Return a plan from a file's name, ``key=value`` pairs or Megatron-LM flags.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def read_plan(text: str, layers: int, devices: int, *, whole_experts: bool = Fal
 
 
 def read_given(text: str, layers: int, devices: int, *, whole_experts: bool = False) -> Pasted:
-    """A plan from a file's name or from text; a file holds JSON or a Megatron-LM command.
+    """Return a plan from a file's name or from text; a file holds JSON or a Megatron-LM command.
 
     Parameters and errors as of `read_pasted`.
     """
@@ -103,7 +103,7 @@ def read_given(text: str, layers: int, devices: int, *, whole_experts: bool = Fa
 
 
 def read_pasted(text: str, layers: int, devices: int, *, whole_experts: bool = False) -> Pasted:
-    """A plan from text alone: ``key=value`` pairs, a JSON object, or a Megatron-LM command.
+    """Return a plan from text alone: ``key=value`` pairs, a JSON object, or a Megatron-LM command.
 
     Pairs are divided by commas, semicolons or white space; files are never opened.
 
@@ -134,7 +134,7 @@ def read_pasted(text: str, layers: int, devices: int, *, whole_experts: bool = F
 
 
 def parse_plan(fields: Mapping[str, Any], layers: int, *, whole_experts: bool = False) -> Plan:
-    """A plan from the fields that ``nest-studio plan`` prints.
+    """Return a plan from the fields that ``nest-studio plan`` prints.
 
     Parameters
     ----------
@@ -245,7 +245,7 @@ def _recompute(fields: Mapping[str, Any], pp: int) -> tuple[str, ...]:
 
 
 def _device_order(value: Any) -> DeviceOrder:
-    """A named order, or the devices of ranks 0, 1, 2, … one after another."""
+    """Return a named order, or the devices of ranks 0, 1, 2, … one after another."""
     if isinstance(value, (list, tuple)):
         return tuple(_whole("device_order", device, least=0) for device in value)
     seating = isinstance(value, str) and SEATING.fullmatch(value) is not None
@@ -262,7 +262,7 @@ def _device_order(value: Any) -> DeviceOrder:
 
 
 def _strategies(fields: Mapping[str, Any]) -> tuple[StageStrategy, ...]:
-    """What stages do where they differ; what one leaves out is as in the point."""
+    """Return what stages do where they differ; what one leaves out is as in the point."""
     strategies = []
     for entry in _sequence(fields, "stage_strategies"):
         require(
@@ -306,7 +306,7 @@ def _zero_group(value: Any, sharers: int) -> int:
 
 
 def _sequence(fields: Mapping[str, Any], name: str) -> tuple[Any, ...]:
-    """A list of the fields; empty where it is left out."""
+    """Return a list of the fields; empty where it is left out."""
     value = fields.get(name, ())
     require(
         isinstance(value, (list, tuple)),

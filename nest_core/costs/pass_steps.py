@@ -112,7 +112,7 @@ def pass_steps(problem: Problem, played: Timeline) -> PassSteps:
 
 
 def _moments(ends: FloatArray, duration: float) -> list[float]:
-    """Ends of passes, and of all, without those that rounding sets apart."""
+    """Return ends of passes, and of all, without those that rounding sets apart."""
     moments: list[float] = []
     for moment in sorted({*ends.reshape(-1).tolist(), duration}):
         if moments and moment - moments[-1] <= _SAME * duration:
@@ -123,7 +123,9 @@ def _moments(ends: FloatArray, duration: float) -> list[float]:
 
 
 def _boundaries(problem: Problem, played: Timeline) -> dict[int, float]:
-    """What a rank sends over the end of every virtual stage but the last, in the layers' order."""
+    """Return what a rank sends over the end of every virtual stage but the last, in the layers'
+    order.
+    """
     at = played.report.plan.point
     table = problem.table(at.tp, at.sp, at.micro_batch, at.cp, at.ep, at.etp)
     spans = sorted(span for stage in played.report.stages for span in stage.virtual_stages)

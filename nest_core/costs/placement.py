@@ -78,7 +78,7 @@ class RankMapping:
         ]
 
     def to_csv(self) -> str:
-        """The rows with a header; cells of idle devices are empty."""
+        """Return the rows with a header; cells of idle devices are empty."""
         return csv_text(COLUMNS, (list(row.values()) for row in self.rows()))
 
 
@@ -135,7 +135,7 @@ def _parts(plan: Plan) -> dict[str, IntArray]:
 
 
 def read_placement(text: str, plan: Plan, devices: int, name: str = "placement") -> tuple[int, ...]:
-    """A device for every rank of a plan: its device order, as a person wrote it.
+    """Return a device for every rank of a plan: its device order, as a person wrote it.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ def _rank_of_coordinates(plan: Plan) -> dict[tuple[int, ...], int]:
 def _rank(
     row: Mapping[str, Any], plan: Plan, rank_mapping: Mapping[tuple[int, ...], int], at: str
 ) -> int | None:
-    """The rank that a row places; None for an idle device."""
+    """Return the rank that a row places; None for an idle device."""
     stated = {name: value for name, value in row.items() if value not in (None, "")}
     if "rank" in row:
         return _whole(row["rank"], f"{at}, rank") if "rank" in stated else None

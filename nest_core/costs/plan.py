@@ -165,7 +165,8 @@ def micro_batches(batch: int, dp: Whole, micro_batch: Whole) -> Whole:
 
 
 def acting_zero(zero: Whole, pp: Whole, sharded: bool) -> Whole:
-    """The ZeRO stage whose traffic and memory a named one has in a pipeline of ``pp`` stages.
+    """Return the ZeRO stage whose traffic and memory a named one has in a pipeline of ``pp``
+    stages.
 
     Under a pipeline 2 is 1, where gradients are added up whole and reduced once, after the last
     micro-batch. Software that reduces them after each (``sharded``) has 2 there too
@@ -206,11 +207,11 @@ class StageStrategy:
 
     @classmethod
     def of(cls, point: Point) -> StageStrategy:
-        """What a point has all stages do."""
+        """Return what a point has all stages do."""
         return cls(point.tp, point.sp, point.cp, point.ep, point.zero, point.etp, point.zero_group)
 
     def within(self, point: Point) -> Point:
-        """The point at which all stages do this."""
+        """Return the point at which all stages do this."""
         return replace(point, **asdict(self))
 
 
@@ -239,7 +240,7 @@ class Plan:
     offload: Offload = NO_OFFLOAD
 
     def stage_point(self, stage: int) -> Point:
-        """The point at which every stage does what this one does; it is priced there."""
+        """Return the point at which every stage does what this one does; it is priced there."""
         return self.strategies[stage].within(self.point) if self.strategies else self.point
 
     @property
@@ -303,7 +304,7 @@ class Plan:
         return tuple((self.cuts[c], self.cuts[c + 1]) for c in numbers)
 
     def to_json(self) -> dict[str, object]:
-        """The fields of the command line's ``plan``."""
+        """Return the fields of the command line's ``plan``."""
         point = self.point
         fields: dict[str, object] = {
             "dp": point.dp,

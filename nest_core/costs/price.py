@@ -260,7 +260,7 @@ def _over(layers: FloatArray, virtual_stages: tuple[tuple[int, int], ...]) -> fl
 def _over_rows(
     values: FloatArray, rows: IntArray, virtual_stages: tuple[tuple[int, int], ...]
 ) -> float:
-    """The same of figures (R, L) whose row differs from layer to layer."""
+    """Return the same of figures (R, L) whose row differs from layer to layer."""
     layers = [layer for i, j in virtual_stages for layer in range(i, j)]
     ends = np.cumsum([j - i for i, j in virtual_stages])[:-1]
     return float(sum(part.sum() for part in np.split(values[rows, layers], ends)))

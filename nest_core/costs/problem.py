@@ -127,13 +127,15 @@ class LayerTable:
         return int(self.compute_s.shape[0])
 
     def size_bytes(self) -> int:
-        """What its arrays take in memory, about: columns, and four rows per recomputation."""
+        """Return what its arrays take in memory, about: columns, and four rows per
+        recomputation.
+        """
         rows = len(self.replay_s)
         return 8 * self.layers * (13 + 4 * rows + (2 + 2 * rows) * len(self.calls))
 
 
 def with_methods(table: LayerTable, recomputations: Sequence[str]) -> LayerTable:
-    """The table with a row for each of the recomputations; it has those that are no methods.
+    """Return the table with a row for each of the recomputations; it has those that are no methods.
 
     What a layer does under a method depends on where its stage begins (`StageMemory.passes`,
     `Problem.heads`). Its row is what a layer takes and holds at least: under ``block`` the seconds
@@ -353,11 +355,11 @@ class Problem:
         return self.batch % (dp * micro_batch) == 0
 
     def acting_zero(self, point: Point) -> int:
-        """The ZeRO stage whose traffic and memory a point has."""
+        """Return the ZeRO stage whose traffic and memory a point has."""
         return acting_zero(point.zero, point.pp, self.sharded_gradients)
 
     def row(self, recompute: str) -> int:
-        """The row of tables that a recomputation has."""
+        """Return the row of tables that a recomputation has."""
         return self.recomputations.index(recompute)
 
     def rows(self, allowed: Collection[str]) -> IntArray:
@@ -366,13 +368,17 @@ class Problem:
         return np.array(matching, dtype=np.int64)
 
     def bounding(self, allowed: IntArray) -> IntArray:
-        """Allowed rows, and that of full where layers of a stage may do either that or nothing."""
+        """Return allowed rows, and that of full where layers of a stage may do either that or
+        nothing.
+        """
         last = len(self.recomputations) - 1
         some = self.heads[allowed, 0].any() and last not in allowed
         return np.append(allowed, last) if some else allowed
 
     def layer_rows(self, recompute: str, virtual_stages: Iterable[tuple[int, int]]) -> IntArray:
-        """The row that tells what every layer of a stage runs, one virtual stage after another."""
+        """Return the row that tells what every layer of a stage runs, one virtual stage after
+        another.
+        """
         row = self.row(recompute)
         parts = []
         for i, j in virtual_stages:

@@ -145,7 +145,7 @@ def paces(point: Point, loads: FloatArray) -> FloatArray:
 def iteration_seconds(
     point: Point, micro_batches: int, loads: FloatArray, spared: FloatArray, syncs: FloatArray
 ) -> float:
-    """An iteration: ``m max(t) + fill + max(e)``, shapes (pp,)."""
+    """Return an iteration: ``m max(t) + fill + max(e)``, shapes (pp,)."""
     steady = micro_batches * float(loads.max())
     return steady + fill_seconds(point, micro_batches, loads, spared) + float(syncs.max())
 
@@ -166,7 +166,7 @@ class PassOrder:
 
     @classmethod
     def of(cls, point: Point, micro_batches: int, *, is_paired: bool = False) -> PassOrder:
-        """The order of a point's schedule; ``is_paired``: as where passes are `paired`."""
+        """Return the order of a point's schedule; ``is_paired``: as where passes are `paired`."""
         if point.schedule in DELAYS:
             return cls(*_delayed(point, micro_batches))
         v, pp = point.interleave, point.pp
@@ -216,7 +216,7 @@ class PassOrder:
 
 
 def fullest_order(point: Point, micro_batches: int, *, is_paired: bool = False) -> PassOrder:
-    """Passes of an interleaved point up to where every stage has been at its fullest.
+    """Return passes of an interleaved point up to where every stage has been at its fullest.
 
     A stage is ahead by two groups of ``pp`` micro-batches at most, and after them holds the same
     virtual stages again with every group.
@@ -243,7 +243,7 @@ def replayed_seconds(
 
 
 def _delayed(point: Point, m: int) -> tuple[IntArray, IntArray, IntArray]:
-    """Passes of zero-bubble schedules: sorted by the round in which a pass runs, F, B, W."""
+    """Return passes of zero-bubble schedules: sorted by the round in which a pass runs, F, B, W."""
     number = np.arange(m)
     ways, which = np.repeat([0, 1, 2], m), np.tile(number, 3)
     orders = []

@@ -48,7 +48,7 @@ Measured = Mapping[tuple[str, str], Mapping[PlanShape, int]]
 
 
 def shape_of(plan: Plan) -> PlanShape:
-    """The shape of a plan; of stages that recompute differently that of the most.
+    """Return the shape of a plan; of stages that recompute differently that of the most.
 
     Examples
     --------

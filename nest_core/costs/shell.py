@@ -29,7 +29,8 @@ def has_flags(text: str) -> bool:
 
 
 def script_words(text: str) -> tuple[list[str], list[str]]:
-    """The shell's words, variables and arrays that the text sets put in; flags between if and fi.
+    """Return the shell's words, variables and arrays that the text sets put in; flags between if
+    and fi.
 
     Comments are left out.
     """
@@ -69,7 +70,7 @@ def _split(text: str, *, comments: bool) -> list[str]:
 
 
 def _opened(word: str, variables: Mapping[str, str]) -> list[str]:
-    """A word with what its variables hold: several words where that is flags."""
+    """Return a word with what its variables hold: several words where that is flags."""
     array = re.fullmatch(r"\$\{(\w+)\[[@*]\]\}", word)
     if array and array[1] in variables:
         return []

@@ -190,7 +190,7 @@ class Software:
 
 
 def most_nodes(network: Network, groups: IntArray) -> int:
-    """The most nodes that any of the groups spans; a torus has no nodes to leave."""
+    """Return the most nodes that any of the groups spans; a torus has no nodes to leave."""
     if network.torus is not None:
         return 1
     node = network.node[groups]
@@ -203,7 +203,7 @@ LINKS_ALONE = Software()
 
 
 def _reach(curve: Curve | None) -> float:
-    """The largest part of the bandwidth that any regime reaches for any group.
+    """Return the largest part of the bandwidth that any regime reaches for any group.
 
     An in-network regime moves ``1 + 1/n`` of a message where a ring moves ``2 (n - 1)/n``.
     """
@@ -216,7 +216,7 @@ def _reach(curve: Curve | None) -> float:
 
 
 def software_of(accelerator: Accelerator) -> Software:
-    """What the accelerator's communication library makes of the links."""
+    """Return what the accelerator's communication library makes of the links."""
     inside = _curve(accelerator.links, "nvlink")
     between = _curve(accelerator.network, "network")
     return Software(
@@ -227,7 +227,7 @@ def software_of(accelerator: Accelerator) -> Software:
 
 @kept_per_edition(64)
 def _curve(name: str | Curve, link: str) -> Curve | None:
-    """The fitted curve of a name, or the measured one; None without one."""
+    """Return the fitted curve of a name, or the measured one; None without one."""
     if isinstance(name, Curve):
         return name
     field = f"accelerator.collectives.{'links' if link == 'nvlink' else 'network'}"

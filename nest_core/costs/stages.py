@@ -94,7 +94,7 @@ def layer_seconds(
     table: LayerTable,
     paired_share: FloatArray | None = None,
 ) -> LayerSeconds:
-    """What the layers of a point take, pipeline transfers left out.
+    """Return what the layers of a point take, pipeline transfers left out.
 
     Parameters
     ----------
@@ -298,7 +298,7 @@ class StageCosts(StageMemory):
 
 
 def stage_memory(problem: Problem, point: Point) -> StageMemory:
-    """What all stages of a point hold; no link is asked."""
+    """Return what all stages of a point hold; no link is asked."""
     table = problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep, point.etp)
     state, zero = problem.state, problem.acting_zero(point)
     dense, experts = held(table, point.pp), table.expert_parameters

@@ -272,7 +272,7 @@ def _table(
 
 
 def _shared(table: LayerTable, sequences: int) -> LayerTable:
-    """A sequence's part of what a micro-batch takes, its calls and launches left whole."""
+    """Return a sequence's part of what a micro-batch takes, its calls and launches left whole."""
     if sequences == 1:
         return table
     parts = ("compute_s", "forward_s", "weight_s", "replay_s")
@@ -351,12 +351,12 @@ def call_kind(axis: str, strategy: Strategy) -> Kind:
 
 
 def _parts(call: Collective) -> int:
-    """An all-reduce is a reduce-scatter and an all-gather."""
+    """Return how many calls one makes: an all-reduce is a reduce-scatter and an all-gather."""
     return 2 if call.op == "all_reduce" else 1
 
 
 def _calls(layer: Layer, axis: str) -> list[tuple[float, float]]:
-    """Number and bytes of an axis's calls, both passes."""
+    """Return number and bytes of an axis's calls, both passes."""
     calls = []
     for call in layer.collectives:
         if call.axis == axis:
@@ -368,7 +368,7 @@ def _calls(layer: Layer, axis: str) -> list[tuple[float, float]]:
 def _replayed(
     layer: Layer, axis: str, recomputations: tuple[str, ...], which: int
 ) -> tuple[float, ...]:
-    """Number (0) or bytes (1) of the calls that each recomputation repeats."""
+    """Return number (0) or bytes (1) of the calls that each recomputation repeats."""
     calls = []
     for name in recomputations:
         once = 0.0

@@ -83,7 +83,7 @@ class Traffic:
 
 
 def with_tables(problem: Problem, change: Callable[[LayerTable], LayerTable]) -> Problem:
-    """The problem with other per-layer figures."""
+    """Return the problem with other per-layer figures."""
 
     def table(tp: int, sp: bool, micro_batch: int, cp: int, ep: int, etp: int) -> LayerTable:
         return change(problem.table(tp, sp, micro_batch, cp, ep, etp))
@@ -92,7 +92,7 @@ def with_tables(problem: Problem, change: Callable[[LayerTable], LayerTable]) ->
 
 
 def wider(network: Network) -> tuple[tuple[str, Network], ...]:
-    """The network with one level's bandwidth 1 % wider, level by level; a torus has one."""
+    """Return the network with one level's bandwidth 1 % wider, level by level; a torus has one."""
     if network.torus is not None:
         return (("links", network.faster(0, 1 + STEP)),)
     return tuple(
@@ -102,7 +102,7 @@ def wider(network: Network) -> tuple[tuple[str, Network], ...]:
 
 
 def traffic_of(problem: Problem, plan: Plan) -> tuple[Traffic, ...]:
-    """The classes that a plan has, costliest over all stages first.
+    """Return the classes that a plan has, costliest over all stages first.
 
     Their seconds add up to ``communication_s`` of every stage.
     """
@@ -231,7 +231,7 @@ def iteration_parts(problem: Problem, report: Report) -> tuple[IterationPart, ..
 
 
 def report_parts(report: Report) -> tuple[IterationPart, ...]:
-    """The same with communication as a whole, from a price alone."""
+    """Return the same with communication as a whole, from a price alone."""
     stage = report.stages[_slowest(report)]
     return (
         IterationPart("compute", stage.compute_s + stage.recompute_s),
@@ -241,7 +241,8 @@ def report_parts(report: Report) -> tuple[IterationPart, ...]:
 
 
 def lost(report: Report, parts: tuple[IterationPart, ...]) -> tuple[tuple[str, float], ...]:
-    """What takes the utilisation from 1 to the report's, share by share; they sum to the gap.
+    """Return what takes the utilisation from 1 to the report's, share by share; they sum to the
+    gap.
 
     Parameters
     ----------

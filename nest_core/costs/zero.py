@@ -46,7 +46,7 @@ class ZeroTraffic:
 
 
 def traffic(zero: int, state: StateBytes) -> ZeroTraffic:
-    """What a ZeRO stage sends: all-reduce at 0, and from 1 on reduce-scatter and all-gather.
+    """Return what a ZeRO stage sends: all-reduce at 0, and from 1 on reduce-scatter and all-gather.
 
     Stage 2 keeps no full gradient between micro-batches, so it reduces after each; stage 3
     also gathers the weights before the forward and the backward pass.

@@ -85,7 +85,7 @@ Places = dict[str, tuple[float, float]]
 
 
 def arranged(drawing: Mapping[str, Any]) -> dict[str, Any]:
-    """The drawing with every element's ``x`` and ``y`` set anew, y downwards."""
+    """Return the drawing with every element's ``x`` and ``y`` set anew, y downwards."""
     graph: nx.Graph[Any] = nx.Graph()
     graph.add_nodes_from(entry["id"] for entry in drawing["element"])
     graph.add_edges_from(

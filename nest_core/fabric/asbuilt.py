@@ -62,7 +62,7 @@ def as_built(fabric: ClosPlan) -> AsBuilt:
 
 
 def without_failed(fabric: ClosPlan) -> AsBuilt:
-    """The fabric without its failed elements.
+    """Return the fabric without its failed elements.
 
     Raises
     ------

@@ -111,7 +111,7 @@ class Clos(ClosPlan):
 
     @classmethod
     def from_file(cls, file: FabricFile, clos: ClosTable, inside: IntraNodeTable) -> Clos:
-        """The fabric of a file's ``[clos]`` and ``[intra_node]``."""
+        """Return the fabric of a file's ``[clos]`` and ``[intra_node]``."""
         kind = file.kind
         if kind not in ("leaf_spine", "fat_tree", "rail_optimised", "rail_only"):
             raise InputError("kind", "must be one of a Clos", kind, "change it")
@@ -205,7 +205,9 @@ class Clos(ClosPlan):
         )
 
     def without_switch(self, tier: str) -> tuple[tuple[str, ...], ...]:
-        """The first switch in place; of a leaf, else, the nodes that only it joined as well."""
+        """Return the first switch in place; of a leaf, else, the nodes that only it joined as
+        well.
+        """
         number = 0
         while f"{tier} {number}" in self.missing:
             number += 1
@@ -218,7 +220,7 @@ class Clos(ClosPlan):
         return ((switch,), (switch, *(node for node in nodes if node not in self.missing)))
 
     def arrangement(self) -> str:
-        """What its community calls it, ratios and planes."""
+        """Return what its community calls it, ratios and planes."""
         return f"{_CALLED[self.kind]}{self.ratio_words()}{self._in_planes()}"
 
     def _in_planes(self) -> str:
@@ -311,7 +313,8 @@ class Clos(ClosPlan):
         return dict(zip(self.tier_names, self.as_built.links, strict=True))
 
     def explicit(self) -> nx.Graph[Any]:
-        """The link graph; a group's switches of one tier are drawn as one, with their ``count``.
+        """Return the link graph; a group's switches of one tier are drawn as one, with their
+        ``count``.
 
         Devices are integers; every device hangs on its node's switch (or on the others of its
         node, where links join them directly) and on the NIC that serves it: its own, one that

@@ -133,7 +133,7 @@ class Dragonfly(Fabric):
     def from_file(
         cls, file: FabricFile, table: DragonflyTable, node: IntraNodeTable | None
     ) -> Dragonfly:
-        """The fabric of a file's ``[dragonfly]`` and, for larger nodes, ``[intra_node]``."""
+        """Return the fabric of a file's ``[dragonfly]`` and, for larger nodes, ``[intra_node]``."""
         require(
             node is not None or table.devices_per_node <= 1,
             "intra_node",
@@ -189,17 +189,17 @@ class Dragonfly(Fabric):
         return (SwitchPorts("router", self.routers, self.radix, down, up, None),)
 
     def barred(self, source: int, target: int) -> list[Any]:
-        """The routers of all groups but the two."""
+        """Return the routers of all groups but the two."""
         group = self.group_of()[[source, target]].tolist()
         size = self.routers_per_group
         return [("router", n) for n in range(self.routers) if n // size not in group]
 
     def extent(self) -> str:
-        """Groups and their routers."""
+        """Return groups and their routers."""
         return f"{self.groups:,} groups of {self.routers_per_group} routers"
 
     def contents(self) -> str:
-        """Groups, routers, nodes and links."""
+        """Return groups, routers, nodes and links."""
         return (
             f"{self.extent()} of radix {self.radix}, {self.nodes_per_router} nodes each; "
             f"local links of {humanise_rate(self.local_bandwidth_Bps)}, global ones of "
@@ -268,7 +268,7 @@ class Dragonfly(Fabric):
         return self.router_of() // self.routers_per_group
 
     def gateway(self, group: Any, target: Any, link: Any = 0) -> Any:
-        """The router, counted within ``group``, that owns a global link to ``target``.
+        """Return the router, counted within ``group``, that owns a global link to ``target``.
 
         Parameters
         ----------
@@ -282,7 +282,7 @@ class Dragonfly(Fabric):
         return int(router) if np.ndim(router) == 0 else router
 
     def explicit(self) -> nx.Graph[Any]:
-        """The link graph: devices are integers, routers ``("router", number)``.
+        """Return the link graph: devices are integers, routers ``("router", number)``.
 
         Edges carry ``bandwidth_Bps`` (one link, one direction), ``count`` and ``latency_s``.
 

@@ -61,7 +61,7 @@ Passed = dict[tuple[str, str], tuple[int, int]]
 
 
 def empty_drawing(name: str = "My fabric") -> Drawing:
-    """A drawing with nothing on it."""
+    """Return a drawing with nothing on it."""
     return {"schema": 1, "name": name, "kind": "graph", "element": [], "link": []}
 
 
@@ -125,7 +125,8 @@ def drawing_of(fabric: Fabric, nesting: Sequence[IntArray]) -> Drawing:
 
 
 def edited(drawing: Drawing, elements: Iterable[Any], links: Iterable[Any]) -> Drawing:
-    """The drawing with other elements and links; keys that a drawing does not have are left out.
+    """Return the drawing with other elements and links; keys that a drawing does not have are left
+    out.
 
     Raises
     ------
@@ -155,7 +156,7 @@ def edited(drawing: Drawing, elements: Iterable[Any], links: Iterable[Any]) -> D
 
 
 def duplicated(drawing: Drawing, ids: Collection[str]) -> tuple[Drawing, tuple[str, ...]]:
-    """The drawing with a copy of some elements at their right, and the copies' ids.
+    """Return the drawing with a copy of some elements at their right, and the copies' ids.
 
     Copies are linked to one another as the originals are, and to everything else that the
     originals are linked to: a second rack hangs on the same spines.
@@ -222,7 +223,7 @@ def _room_beside(
 def tabled(
     drawing: Drawing, table: Literal["element", "link"], edits: Mapping[str, Any]
 ) -> Drawing:
-    """The drawing after edits of the rows of one table.
+    """Return the drawing after edits of the rows of one table.
 
     Links follow an element that is renamed, and go with one that is deleted. Rows that are added
     get what a new switch or a new link has where nothing was filled in.
@@ -270,7 +271,7 @@ def tabled(
 
 
 def named(drawing: Drawing) -> Drawing:
-    """The drawing, if every element has a name and a role and every link its ends.
+    """Return the drawing, if every element has a name and a role and every link its ends.
 
     Raises
     ------
@@ -317,7 +318,7 @@ def _only(entry: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
 
 
 def element_names(graph: nx.Graph[Any], fabric: Fabric) -> dict[Any, str]:
-    """What the elements of a fabric's link graph are called: gpu 3, nic 0.1, leaf 2."""
+    """Return what the elements of a fabric's link graph are called: gpu 3, nic 0.1, leaf 2."""
     devices = fabric.device_ids
     return {
         node: devices[node] if isinstance(node, int) else node_name(node, " ") for node in graph
@@ -327,7 +328,9 @@ def element_names(graph: nx.Graph[Any], fabric: Fabric) -> dict[Any, str]:
 def _groups(
     graph: nx.Graph[Any], nesting: Sequence[IntArray], names: Sequence[str]
 ) -> dict[Any, str]:
-    """The group of every element: of a device as nested, of others what their devices share."""
+    """Return the group of every element: of a device as nested, of others what their devices
+    share.
+    """
     used = [
         (name, np.unique(blocks, return_inverse=True)[1].tolist())
         for name, blocks in zip(names, nesting, strict=False)
@@ -351,7 +354,7 @@ def _common(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
 
 
 def _free(name: str, taken: Collection[str], passed: Passed) -> str:
-    """The name with its last number raised, or one added, until nobody has it.
+    """Return the name with its last number raised, or one added, until nobody has it.
 
     ``passed`` remembers the numbers that the last search for such names went through: many
     copies do not start over.
@@ -368,7 +371,7 @@ def _free(name: str, taken: Collection[str], passed: Passed) -> str:
 
 
 def _copied_groups(drawing: Drawing, chosen: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """New paths for groups that are copied whole; parts of a group stay inside it."""
+    """Return new paths for groups that are copied whole; parts of a group stay inside it."""
     members: dict[str, int] = {}
     picked: dict[str, int] = {}
     for entries, counts in ((drawing["element"], members), (chosen, picked)):

@@ -99,14 +99,17 @@ class Fabric(ABC):
 
     @abstractmethod
     def explicit(self) -> nx.Graph[Any]:
-        """The link graph: devices are integers, other elements strings or tuples with a name.
+        """Return the link graph: devices are integers, other elements strings or tuples with a
+        name.
 
         Nodes carry ``role`` (device, nic, switch) and, where stated, ``radix`` and ``count``;
         edges ``bandwidth_Bps`` (one link, one direction), ``count`` and ``latency_s``.
         """
 
     def _devices_alone(self) -> nx.Graph[Any]:
-        """The link graph before anything joins the devices; refused where they are too many."""
+        """Return the link graph before anything joins the devices; refused where they are too
+        many.
+        """
         check_explicit_size(self.devices)
         graph: nx.Graph[Any] = nx.Graph(name=self.name)
         graph.add_nodes_from(range(self.devices), role="device")
@@ -114,10 +117,10 @@ class Fabric(ABC):
 
     @abstractmethod
     def tables(self) -> Document:
-        """The tables of its file, by name."""
+        """Return the tables of its file, by name."""
 
     def document(self) -> Document:
-        """What `nest_core.fabric.files.build_fabric` reads back as the same fabric."""
+        """Return what `nest_core.fabric.files.build_fabric` reads back as the same fabric."""
         stated = {
             "devices_per_host": self.devices_per_host,
             "kind": self.kind,
@@ -170,7 +173,9 @@ class Fabric(ABC):
         return ()
 
     def realised_ratios(self) -> tuple[str, ...]:
-        """What each oversubscription becomes, innermost first: whole ports, or divided uplinks."""
+        """Return what each oversubscription becomes, innermost first: whole ports, or divided
+        uplinks.
+        """
         return ()
 
     def switch_ports(self) -> tuple[SwitchPorts, ...]:
@@ -178,7 +183,7 @@ class Fabric(ABC):
         return ()
 
     def without_switch(self, tier: str) -> tuple[tuple[str, ...], ...]:
-        """What to add to ``missing`` for one switch of a tier to fail, the least first."""
+        """Return what to add to ``missing`` for one switch of a tier to fail, the least first."""
         return ()
 
     def barred(self, source: int, target: int) -> Sequence[Any]:
@@ -195,11 +200,11 @@ class Fabric(ABC):
         return f" {ratios}" if ratios else ""
 
     def extent(self) -> str:
-        """What it counts, in a few words."""
+        """Return what it counts, in a few words."""
         return self.arrangement()
 
     def contents(self) -> str:
-        """What it is made of, in one sentence."""
+        """Return what it is made of, in one sentence."""
         return f"{self.extent()} of {self.devices:,} devices."
 
     @property
@@ -213,7 +218,7 @@ class Fabric(ABC):
         return ("node", "rack", "pod", "hall")
 
     def drawn_groups(self) -> Mapping[str, str]:
-        """The group of every element by its id, where a person drew it."""
+        """Return the group of every element by its id, where a person drew it."""
         return {}
 
     def drawn_places(self) -> Sequence[tuple[float, float]]:

@@ -75,7 +75,7 @@ def register(name: str, kind: Kind, tables: Mapping[str, type[BaseModel]]) -> No
 
 
 def build_fabric(file: FabricFile) -> Fabric:
-    """The fabric that a file describes.
+    """Return the fabric that a file describes.
 
     Raises
     ------

@@ -101,7 +101,7 @@ class GraphFabric(Fabric):
     def from_file(
         cls, file: FabricFile, elements: list[ElementTable], links: list[LinkTable] | None
     ) -> GraphFabric:
-        """The fabric of a file's elements and links."""
+        """Return the fabric of a file's elements and links."""
         return cls(
             file.name,
             tuple(
@@ -160,7 +160,7 @@ class GraphFabric(Fabric):
         return {"element": elements} | ({"link": links} if links else {})
 
     def arrangement(self) -> str:
-        """That somebody drew it."""
+        """Return that somebody drew it."""
         return "drawn"
 
     def extent(self) -> str:
@@ -181,7 +181,7 @@ class GraphFabric(Fabric):
         return f"Drawn: {', '.join(parts)}."
 
     def drawn_groups(self) -> dict[str, str]:
-        """What every element is drawn inside."""
+        """Return what every element is drawn inside."""
         return {element.id: element.group for element in self.elements}
 
     @property
@@ -195,7 +195,7 @@ class GraphFabric(Fabric):
         return tuple(element.id for element in self.elements if element.role == "device")
 
     def explicit(self) -> nx.Graph[Any]:
-        """The link graph: devices are integers, other elements their ids.
+        """Return the link graph: devices are integers, other elements their ids.
 
         Elements carry ``role`` and, where stated, ``radix`` and ``count``; edges carry
         ``bandwidth_Bps`` (one link, one direction), ``count`` and ``latency_s``.

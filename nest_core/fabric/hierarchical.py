@@ -78,7 +78,7 @@ class Tier:
 
     @classmethod
     def from_table(cls, index: int, level: LevelTable) -> Tier:
-        """The tier of one ``[[level]]``."""
+        """Return the tier of one ``[[level]]``."""
         if (level.group_size is None) == (level.group_sizes is None):
             both = level.group_size is not None
             raise InputError(
@@ -105,7 +105,7 @@ class Tier:
         return self.bandwidth_Bps / self.oversubscription
 
     def table(self) -> Document:
-        """The inverse of `from_table`."""
+        """Return the inverse of `from_table`."""
         sizes = list(self.group_sizes)
         return {
             "name": self.name,
@@ -176,7 +176,7 @@ class Hierarchical(Fabric):
 
     @classmethod
     def from_file(cls, file: FabricFile, levels: list[LevelTable]) -> Hierarchical:
-        """The fabric of a file's levels."""
+        """Return the fabric of a file's levels."""
         tiers = tuple(Tier.from_table(index, level) for index, level in enumerate(levels))
         return cls(file.name, tiers, tuple(file.missing), file.devices_per_host or 0, file.routing)
 
@@ -190,7 +190,7 @@ class Hierarchical(Fabric):
         return tuple(tier.oversubscription for tier in self.tiers[1:])
 
     def realised_ratios(self) -> tuple[str, ...]:
-        """The divided uplink of every level above the innermost."""
+        """Return the divided uplink of every level above the innermost."""
         return tuple(
             f"{humanise_rate(tier.bandwidth_Bps / tier.oversubscription)} per "
             + ("device" if tier.uplink_per == "device" else f"{below.name} uplink")
@@ -239,7 +239,7 @@ class Hierarchical(Fabric):
         return group
 
     def place_of(self) -> IntArray:
-        """Number of every device as if nothing had failed, shape (devices,)."""
+        """Return number of every device as if nothing had failed, shape (devices,)."""
         return _present(self)
 
     def host_of(self) -> IntArray:
@@ -267,7 +267,7 @@ class Hierarchical(Fabric):
         )
 
     def explicit(self) -> nx.Graph[Any]:
-        """The link graph: devices are integers, switches ``(level, tier name, number)``.
+        """Return the link graph: devices are integers, switches ``(level, tier name, number)``.
 
         Above the innermost level the uplinks that a device owns hang on a NIC of its own, one for
         all levels; the uplink of a whole node on a NIC of the node; further out an uplink of a
@@ -313,7 +313,9 @@ class Hierarchical(Fabric):
         return graph
 
     def _card(self, graph: nx.Graph[Any], level: int, owner: Any) -> Any:
-        """The NIC of a device or of a node's switch, which carries all uplinks of its owner."""
+        """Return the NIC of a device or of a node's switch, which carries all uplinks of its
+        owner.
+        """
         levels = [
             index for index, tier in enumerate(self.tiers) if index and tier.uplink_per == "device"
         ]

@@ -71,14 +71,14 @@ class Lattice:
 
 
 def torus_of(fabric: Fabric) -> Torus | None:
-    """The torus that a fabric is, drawn or not; None where it is none."""
+    """Return the torus that a fabric is, drawn or not; None where it is none."""
     lattice = lattice_of(fabric)
     return None if lattice is None else lattice.torus
 
 
 @singledispatch
 def lattice_of(fabric: Fabric) -> Lattice | None:
-    """The torus or mesh that a fabric is, drawn or not; None where it is none.
+    """Return the torus or mesh that a fabric is, drawn or not; None where it is none.
 
     Of several that a graph is (a torus of 4 x 4 is a mesh of 2 x 2 rings of four), the one in whose
     order the devices are listed, else the first found.

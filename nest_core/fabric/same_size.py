@@ -118,7 +118,7 @@ _FULL_BISECTION = FabricShape()
 
 @singledispatch
 def size_of(fabric: Fabric) -> Size:
-    """What of a fabric is the same in any topology.
+    """Return what of a fabric is the same in any topology.
 
     Raises
     ------
@@ -164,7 +164,7 @@ def _(fabric: Dragonfly) -> Size:
 
 
 def same_size(of: Fabric | Size, kind: str, shape: FabricShape = _FULL_BISECTION) -> Fabric:
-    """A fabric of a size.
+    """Return a fabric of a size.
 
     Parameters
     ----------
@@ -195,7 +195,8 @@ def same_size(of: Fabric | Size, kind: str, shape: FabricShape = _FULL_BISECTION
 
 
 def with_scale_up(size: Size, devices_per_node: int) -> Size:
-    """The same devices, NICs and rates in nodes of another number of devices (8, 72, 144, 576).
+    """Return the same devices, NICs and rates in nodes of another number of devices (8, 72, 144,
+    576).
 
     Raises
     ------
@@ -286,7 +287,7 @@ def _torus(size: Size) -> Torus:
 
 
 def _dragonfly(size: Size) -> Dragonfly:
-    """The fewest routers among those that come nearest to full bisection in whole ports."""
+    """Return the fewest routers among those that come nearest to full bisection in whole ports."""
     best: tuple[tuple[float, bool, int], tuple[int, int, int, int]] | None = None
     for nodes in _divisors(size.nodes):
         ports, routers = nodes * size.nics_per_node, size.nodes // nodes

@@ -221,7 +221,7 @@ def down_ports(demand: Demand, tier: int) -> int:
 
 
 def _up_ports(demand: Demand, tier: int, down: int) -> int:
-    """The whole number of uplinks nearest to ``down / ratio``, at least one.
+    """Return the whole number of uplinks nearest to ``down / ratio``, at least one.
 
     A switch that divides its ports anew and has all its downlinks uses all the others, but not
     more than it has down.
@@ -232,7 +232,7 @@ def _up_ports(demand: Demand, tier: int, down: int) -> int:
 
 
 def _spread(up: int, least: int) -> int:
-    """The fewest switches, at least ``least``, that share a leaf's uplinks evenly."""
+    """Return the fewest switches, at least ``least``, that share a leaf's uplinks evenly."""
     return next(count for count in range(least, up + 1) if up % count == 0)
 
 

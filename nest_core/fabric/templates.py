@@ -69,7 +69,7 @@ TEMPLATES: Mapping[str, tuple[str, Kind, int]] = {
 
 
 def added(drawing: Drawing, part: TemplatePart) -> Drawing:
-    """The drawing with copies of a part at its right.
+    """Return the drawing with copies of a part at its right.
 
     Raises
     ------
@@ -129,7 +129,7 @@ def added(drawing: Drawing, part: TemplatePart) -> Drawing:
 def with_spines(
     drawing: Drawing, switches: int, ratio: float, link_GBps: float, word: str = "spine"
 ) -> Drawing:
-    """The drawing with spines over every switch that nothing is above.
+    """Return the drawing with spines over every switch that nothing is above.
 
     Parameters
     ----------

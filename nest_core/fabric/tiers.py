@@ -113,7 +113,7 @@ def open_switches(drawing: Drawing) -> dict[str, float]:
 
 
 def oversubscribed(drawing: Drawing, switches: Collection[str], ratio: float) -> Drawing:
-    """The drawing with as many links up from some switches as a ratio asks, in whole links.
+    """Return the drawing with as many links up from some switches as a ratio asks, in whole links.
 
     Links go from a switch to those above it as they did, as evenly as before; a switch keeps one
     link at least. `tiers_of` says what the ratio became.
@@ -167,7 +167,7 @@ def _shared(total: int, before: Sequence[int]) -> list[int]:
 
 
 def _check_ports(drawing: Drawing, switches: Collection[str]) -> None:
-    """That neither the switches nor those above them have more links than ports."""
+    """Return that neither the switches nor those above them have more links than ports."""
     used: defaultdict[str, int] = defaultdict(int)
     touched = set(switches)
     for link in drawing["link"]:

@@ -162,7 +162,7 @@ class Torus(Fabric):
 
     @classmethod
     def from_file(cls, file: FabricFile, table: TorusTable) -> Torus:
-        """The fabric of a file's ``[torus]``."""
+        """Return the fabric of a file's ``[torus]``."""
         return cls(
             file.name,
             tuple(table.shape),
@@ -268,7 +268,7 @@ class Torus(Fabric):
         return links * self.link_bandwidth_Bps
 
     def explicit(self) -> nx.Graph[Any]:
-        """The link graph; devices are integers and forward one another's traffic.
+        """Return the link graph; devices are integers and forward one another's traffic.
 
         Where a device failed stands its router, ``("router", place)``.
 

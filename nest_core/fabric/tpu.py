@@ -45,7 +45,7 @@ def tpu_slice(
     missing: tuple[str, ...] = (),
     routing: Routing = "adaptive",
 ) -> Torus:
-    """The torus of a slice.
+    """Return the torus of a slice.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def tpu_slice(
 
 
 def slice_from_file(file: FabricFile, table: TpuSliceTable) -> Torus:
-    """The torus of a file's ``[tpu_slice]``."""
+    """Return the torus of a file's ``[tpu_slice]``."""
     rate = table.link_bandwidth_GBps
     return tpu_slice(
         file.name,

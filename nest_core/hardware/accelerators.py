@@ -101,13 +101,13 @@ class Accelerator:
 
 
 def load_accelerator(name: str) -> Accelerator:
-    """An accelerator preset."""
+    """Return an accelerator preset."""
     entry = load_toml(named_file("accelerators", name, None, field="accelerator"))
     return accelerator_of(checked(AcceleratorFile, entry, "accelerator."))
 
 
 def accelerator_of(file: AcceleratorFile, folder: Path | None = None) -> Accelerator:
-    """An accelerator as its checked file describes it.
+    """Return an accelerator as its checked file describes it.
 
     Parameters
     ----------

@@ -99,7 +99,7 @@ def seconds(
 
 
 def least_seconds(kernel: Kernel, accelerator: Accelerator, precision: str) -> float:
-    """What a kernel takes at least, for each time its rows are repeated.
+    """Return what a kernel takes at least, for each time its rows are repeated.
 
     Whole tiles, waves and operands that all rows share are left out: a micro-batch of ``b``
     sequences takes at least ``b`` times this. Not for devices with a profile.
@@ -188,7 +188,9 @@ def bound(kernel: Kernel, accelerator: Accelerator, precision: str) -> Bound:
 
 
 def compute_precision(kernel: Kernel, accelerator: Accelerator, precision: str) -> str:
-    """The precision whose peak a kernel is held against: 8 and 4 bits are for weights' products."""
+    """Return the precision whose peak a kernel is held against: 8 and 4 bits are for weights'
+    products.
+    """
     if precision not in NARROW or kernel.unit == "gemm":
         return precision
     return next((name for name in _SIXTEEN_BITS if name in accelerator.precisions), precision)

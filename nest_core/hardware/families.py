@@ -93,7 +93,7 @@ class Family:
 
 @kept_per_edition(64)
 def load_family(name: str) -> Family:
-    """The parameters of a family from ``presets/estimators``.
+    """Return the parameters of a family from ``presets/estimators``.
 
     Raises
     ------
@@ -153,7 +153,7 @@ NARROW = {
 
 
 def narrow_product(unit: str, precision: str) -> Narrow | None:
-    """The narrow precision that a kernel of a unit runs in, if it does.
+    """Return the narrow precision that a kernel of a unit runs in, if it does.
 
     Examples
     --------

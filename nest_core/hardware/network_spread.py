@@ -103,7 +103,7 @@ class TransportSpread:
         return NetworkDraw(self, int(rng.integers(2**62)))
 
     def transport(self, name: str) -> Transport:
-        """The transport of a name.
+        """Return the transport of a name.
 
         Raises
         ------
@@ -120,7 +120,7 @@ class TransportSpread:
         return transports[name]
 
     def of_curve(self, curve: Curve | None) -> Transport:
-        """The transport that a curve between nodes is of."""
+        """Return the transport that a curve between nodes is of."""
         for entry in self.transports:
             if curve is not None and curve.name in entry.curves:
                 return entry
@@ -141,7 +141,7 @@ class NetworkDraw:
     seed: int
 
     def factor(self, name: str, spread: float) -> float:
-        """A log-normal factor; equal names get equal factors from one draw."""
+        """Return a log-normal factor; equal names get equal factors from one draw."""
         rng = np.random.default_rng((self.seed, crc32(name.encode())))
         return math.exp(spread * float(rng.standard_normal()))
 
@@ -175,7 +175,7 @@ class NetworkDraw:
 
 @kept_per_edition(1)
 def load_spread() -> TransportSpread:
-    """The catalogue of ``presets/network/spread.toml``."""
+    """Return the catalogue of ``presets/network/spread.toml``."""
     document = load_toml(preset_path("network", "spread.toml"))
     transports = tuple(
         Transport(name, entry["share"], entry["spread"], tuple(entry["curves"]))

@@ -144,7 +144,7 @@ class Posterior:
         return sum(n for *whose, n in self.measured if whose == [family, stack])
 
     def of(self, family: str, framework: str, stack: str) -> Knowledge:
-        """What is known of a family under a stack of a framework."""
+        """Return what is known of a family under a stack of a framework."""
         chosen = np.array(
             [
                 [
@@ -176,7 +176,7 @@ class Posterior:
 
 
 def adjusted(accelerator: Accelerator, factors: Mapping[str, float]) -> Accelerator:
-    """An accelerator whose family's figures and network are multiplied by factors.
+    """Return an accelerator whose family's figures and network are multiplied by factors.
 
     Shares stay at most 1. `RUN_FACTOR` slows all that an accelerator has a figure for: kernels,
     host, links and ports, so that plans keep their order. Latencies and the constants of
@@ -206,7 +206,7 @@ def adjusted(accelerator: Accelerator, factors: Mapping[str, float]) -> Accelera
 
 @kept_per_edition(1)
 def load_posterior() -> Posterior:
-    """The shipped posterior."""
+    """Return the shipped posterior."""
     document = load_toml(preset_path("validation", "posterior.toml"))
     effects = tuple(
         Effect(

@@ -63,7 +63,7 @@ class ProfileCase:
 
 
 def cases(model: Model, strategies: Iterable[Strategy]) -> tuple[ProfileCase, ...]:
-    """The distinct kernels of a model's layers under strategies."""
+    """Return the distinct kernels of a model's layers under strategies."""
     result: dict[tuple[Signature, str], ProfileCase] = {}
     for strategy in strategies:
         at = sizes(model, strategy.micro_batch, strategy.sequence)
@@ -126,5 +126,5 @@ def check_affordable(profiled: Sequence[ProfileCase], device: str) -> None:
 
 
 def _lengths(shape: Iterable[Dim], node: Node, at: Sizes) -> Shape:
-    """A tensor's lengths on this rank, shares of an element rounded up."""
+    """Return a tensor's lengths on this rank, shares of an element rounded up."""
     return tuple(math.ceil(extent(dim, at, node.split)) for dim in shape)

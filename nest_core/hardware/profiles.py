@@ -189,7 +189,7 @@ class Profile:
 
 
 def signature(op: str, direction: Direction, kernel: Kernel) -> Signature:
-    """The signature of an operator's kernel.
+    """Return the signature of an operator's kernel.
 
     Examples
     --------
@@ -203,7 +203,7 @@ def signature(op: str, direction: Direction, kernel: Kernel) -> Signature:
 
 
 def load_profile(choice: str, folder: Path | None = None) -> Profile:
-    """The profile that somebody names.
+    """Return the profile that somebody names.
 
     Parameters
     ----------
@@ -229,7 +229,7 @@ def load_profile(choice: str, folder: Path | None = None) -> Profile:
 
 
 def read_profile(text: str) -> Profile:
-    """The profile of a JSON text.
+    """Return the profile of a JSON text.
 
     Raises
     ------
@@ -260,7 +260,7 @@ def read_profile(text: str) -> Profile:
 
 
 def write_profile(profile: Profile) -> str:
-    """The profile as JSON, one kernel a line; `read_profile` gives it back."""
+    """Return the profile as JSON, one kernel a line; `read_profile` gives it back."""
     head = {name: getattr(profile, name) for name in _HEAD}
     lines = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in head.items()]
     for key, entries in (("kernels", profile.measured), ("skipped", profile.skipped)):

@@ -84,7 +84,7 @@ def check_device(device: str) -> None:
 
 
 def device_name(device: str) -> str:
-    """What the device is called."""
+    """Return what the device is called."""
     if device == "cuda":
         return torch.cuda.get_device_name()
     try:
@@ -224,7 +224,9 @@ def _product(case: ProfileCase, operands: _Operands, *, eight: bool) -> tuple[Ru
 
 
 def _eight_bits(first: Tensor, second: Tensor, loose: Tensor) -> tuple[Run, str]:
-    """What must be cast first, and the product; one after the other where there are several."""
+    """Return what must be cast first, and the product; one after the other where there are
+    several.
+    """
     unit = torch.ones((), device=first.device)
     pairs = [
         (a.to(torch.float8_e4m3fn), b.to(torch.float8_e4m3fn).t())
@@ -326,7 +328,7 @@ def _copy(case: ProfileCase, operands: _Operands) -> tuple[Run, str]:
 def _either(
     case: ProfileCase, forward: Callable[[], Tensor], operands: tuple[Tensor, ...], how: str
 ) -> tuple[Run, str]:
-    """The forward pass, or the gradient of one that ran before."""
+    """Return the forward pass, or the gradient of one that ran before."""
     if case.signature.direction == "forward":
         return forward, how
     written = forward()
@@ -339,7 +341,9 @@ def _either(
 
 
 def timer(device: str) -> Timer:
-    """A function ``(run, repeats) -> seconds of each`` that empties the caches before each."""
+    """Return a function ``(run, repeats) -> seconds of each`` that empties the caches before
+    each.
+    """
     size = _FLUSH_BYTES[device]
     if device == "cuda":
         size = min(size, torch.cuda.get_device_properties("cuda").total_memory // 8)

@@ -145,7 +145,7 @@ class Stack:
 
 
 def load_stack(name: str, folder: Path | None = None) -> Stack:
-    """A stack preset, or a file of one's own.
+    """Return a stack preset, or a file of one's own.
 
     Raises
     ------
@@ -168,7 +168,7 @@ def _read(path: Path) -> Stack:
 
 
 def stack_of_table(table: StackFile) -> Stack:
-    """A stack that stands in a scenario itself.
+    """Return a stack that stands in a scenario itself.
 
     Raises
     ------
@@ -205,7 +205,7 @@ def _stack(name: str, file: StackFile) -> Stack:
 
 
 def _curves(documents: Sequence[Mapping[str, Any]]) -> tuple[Curve, ...]:
-    """A stack's own: one of each link at most.
+    """Return a stack's own: one of each link at most.
 
     Raises
     ------
@@ -225,7 +225,7 @@ def _curves(documents: Sequence[Mapping[str, Any]]) -> tuple[Curve, ...]:
 
 
 def _covariance(rows: Sequence[Sequence[float]]) -> tuple[tuple[float, ...], ...]:
-    """A stack's own, which may be absent.
+    """Return a stack's own, which may be absent.
 
     Raises
     ------
@@ -260,7 +260,7 @@ def all_stacks() -> tuple[Stack, ...]:
 
 
 def stacks_of(family: str) -> tuple[Stack, ...]:
-    """The shipped stacks that run on a family of accelerators, newest first."""
+    """Return the shipped stacks that run on a family of accelerators, newest first."""
     return tuple(stack for stack in all_stacks() if family in stack.families)
 
 
@@ -285,7 +285,7 @@ def validated(family: str, stack: Stack) -> bool:
 
 
 def known_of(accelerator: Accelerator, stack: Stack) -> Knowledge:
-    """What is known of an accelerator's parameters under a stack.
+    """Return what is known of an accelerator's parameters under a stack.
 
     A person's own stack knows its cluster: nothing is left between sources but what its factor on
     whole runs is not sure of. Of a network whose curve was measured there, what runs said of the
@@ -319,7 +319,7 @@ def under(
     precision: str,
     factors: Mapping[str, float] | None = None,
 ) -> Accelerator:
-    """An accelerator as it is under a stack: what its kernels reach, and what overlaps.
+    """Return an accelerator as it is under a stack: what its kernels reach, and what overlaps.
 
     Parameters
     ----------

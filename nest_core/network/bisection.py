@@ -73,7 +73,7 @@ def knows_nodes(network: Network) -> bool:
 
 
 def full_bisection_Bps(network: Network) -> float:
-    """What the smaller half could send if nothing above the nodes were a bottleneck.
+    """Return what the smaller half could send if nothing above the nodes were a bottleneck.
 
     Every device with its share of what leaves its node, on a torus with all of its links.
     """

@@ -26,7 +26,7 @@ class _Wait:
 
 
 def describe(network: Network, stages: list[list[Phase]], size_bytes: float) -> tuple[str, str]:
-    """A phrase and the level's name. Cost: one look at the routes of every phase."""
+    """Return a phrase and the level's name. Cost: one look at the routes of every phase."""
     waits = [_wait(network, phase) for stage in stages for phase in stage if len(phase.source)]
     if not waits:
         return "nothing to send", network.levels[0].name

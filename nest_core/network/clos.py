@@ -64,7 +64,7 @@ def node_link_map(fabric: Clos) -> ScaleUpLinkMap | None:
 
 
 def _nic_tier(fabric: Clos, node: IntArray) -> TreeTier:
-    """The NICs that serve every device, and the leaves that they reach.
+    """Return the NICs that serve every device, and the leaves that they reach.
 
     A device has its own where there are enough, else several share one; where neither number
     divides the other, several share several.
@@ -117,7 +117,9 @@ def _rank(child: IntArray) -> IntArray:
 
 
 def _relays(fabric: Clos, node: IntArray) -> IntArray:
-    """The device of its own node that forwards for each device to each rail; -1 where none can."""
+    """Return the device of its own node that forwards for each device to each rail; -1 where none
+    can.
+    """
     slot, rails = fabric.slot_of(), fabric.rails
     alive = fabric.leaf_links()[fabric.group_of(1)] > 0
     at = np.full((int(node.max()) + 1, fabric.devices_per_node), -1, dtype=np.int64)
@@ -128,7 +130,9 @@ def _relays(fabric: Clos, node: IntArray) -> IntArray:
 
 
 def _egress(fabric: Clos, node: IntArray) -> IntArray | None:
-    """The device through which each one leaves its node; None where all have their own way."""
+    """Return the device through which each one leaves its node; None where all have their own
+    way.
+    """
     alive = fabric.leaf_links()[fabric.group_of(1)] > 0
     if alive.all():
         return None
@@ -140,7 +144,7 @@ def _egress(fabric: Clos, node: IntArray) -> IntArray | None:
 
 
 def _any_of_rail(at: IntArray, rails: int) -> IntArray:
-    """A device of every node on every rail, shape (nodes, rails)."""
+    """Return a device of every node on every rail, shape (nodes, rails)."""
     by_rail = at.reshape(len(at), -1, rails)
     return np.asarray(by_rail.max(axis=1))
 

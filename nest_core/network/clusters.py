@@ -71,7 +71,7 @@ Without NICs and switches so many are taken as one node, if two links join any t
 
 
 def meshed_nodes(links: Links) -> tuple[ScaleUpLinkMap, IntArray] | None:
-    """The insides of a graph's nodes, and the arc of each of their links.
+    """Return the insides of a graph's nodes, and the arc of each of their links.
 
     None unless all nodes are of devices alone, alike, with direct links and of one latency.
     Arcs are listed as `ScaleUpLinkMap` numbers links: node by node.
@@ -139,7 +139,7 @@ def graph_network(
     routing: Literal["adaptive", "shortest_path", "ecmp"] = "adaptive",
     seed: int = 0,
 ) -> Network:
-    """The network of a link graph: levels to read, and its links to price.
+    """Return the network of a link graph: levels to read, and its links to price.
 
     Parameters
     ----------
@@ -307,7 +307,7 @@ def _latencies(links: Links, link_map: GraphLinkMap, levels: int) -> FloatArray:
 def _level(
     links: Links, use: _Use, nesting: tuple[IntArray, ...], k: int, latency_s: float
 ) -> Level:
-    """What people read of a level: its largest group and its worst child."""
+    """Return what people read of a level: its largest group and its worst child."""
     inside = use.inside(k - 1)
     beyond = (inside[links.tail] < 0) & (inside[links.head] < 0)
     climbs = (use.arc_level <= k) | (beyond & (use.arc_level < len(nesting)))
@@ -337,7 +337,9 @@ def _level(
 
 
 def _name(links: Links, use: _Use, nesting: tuple[IntArray, ...], k: int) -> str:
-    """The word that the names of all switches new at a level share; else the level's number."""
+    """Return the word that the names of all switches new at a level share; else the level's
+    number.
+    """
     words: set[str] = set()
     name = ""
     for within in use.owner[: k + 1]:
@@ -356,7 +358,7 @@ def _name(links: Links, use: _Use, nesting: tuple[IntArray, ...], k: int) -> str
 
 
 def _words(element: object) -> list[str]:
-    """The words in a name: IBLEAF in A09-P1-IBLEAF-04; initials and numbers are none."""
+    """Return the words in a name: IBLEAF in A09-P1-IBLEAF-04; initials and numbers are none."""
     if isinstance(element, tuple):
         return [part for part in element if isinstance(part, str)][:1]
     return re.findall(r"[^\W\d_]{3,}", str(element))

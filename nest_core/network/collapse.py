@@ -25,7 +25,7 @@ __all__ = ["collapse", "is_counted"]
 
 @singledispatch
 def collapse(fabric: Fabric) -> Network:
-    """The level-wise network of a fabric.
+    """Return the level-wise network of a fabric.
 
     A kind that knows its levels registers its own arithmetic; of any other they are found by
     cuts of its link graph.

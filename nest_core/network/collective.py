@@ -189,7 +189,7 @@ def _by_library(
     groups: IntArray,
     protocols: tuple[Protocol, ...],
 ) -> CollectiveAnswer:
-    """What plans are priced by."""
+    """Return what plans are priced by."""
     kind, parts = KINDS[op]
     names, (count, size) = algorithms(network, kind), groups.shape
     listed = kind != "all_to_all" or count * size * (size - 1) <= MOST_FLOWS
@@ -214,7 +214,7 @@ def _by_library(
 
 
 def _named(op: str, algorithm: str, in_network: bool) -> list[str]:
-    """The algorithms that a name stands for."""
+    """Return the algorithms that a name stands for."""
     algorithms = list(ALGORITHMS[op])
     if algorithm in ("fastest", "library"):
         return [name for name in algorithms if in_network or name not in IN_NETWORK]
@@ -226,7 +226,7 @@ def _named(op: str, algorithm: str, in_network: bool) -> list[str]:
 def member_groups(
     devices: int, size: int, *, stride: int = 1, concurrent: Concurrent = "one"
 ) -> IntArray:
-    """Groups {s, s + stride, ...}: the first, or all that tile the devices from 0 on.
+    """Return groups {s, s + stride, ...}: the first, or all that tile the devices from 0 on.
 
     Returns
     -------

@@ -167,7 +167,8 @@ class _Flows:
 
 
 def separate(cuts: Cuts) -> IntArray | None:
-    """Groups of children that hold together better than with one another; None if there are none.
+    """Return groups of children that hold together better than with one another; None if there are
+    none.
 
     Returns
     -------
@@ -196,7 +197,7 @@ def separate(cuts: Cuts) -> IntArray | None:
 
 
 def _by_value(values: IntArray) -> list[IntArray]:
-    """Indices with equal values, in order of the values."""
+    """Return indices with equal values, in order of the values."""
     order = np.argsort(values, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(values[order])) + 1)
 

@@ -52,11 +52,12 @@ class Dispatch:
     by_host: bool = False
 
     def blocks(self, network: Network) -> IntArray:
-        """What a token enters once, of every device; on a torus the device itself."""
+        """Return what a token enters once, of every device; on a torus the device itself."""
         return network.host if self.by_host or network.torus is not None else network.node
 
     def copies(self, ranks: int, size: int) -> float:
-        """Expected copies of a token in a block of ``ranks`` of the ``size`` that share experts,
+        """Return expected copies of a token in a block of ``ranks`` of the ``size`` that share
+        experts,
         per expert that it chose.
 
         Examples
@@ -74,7 +75,7 @@ class Dispatch:
 
 @lru_cache(maxsize=4096)
 def _reached(dispatch: Dispatch, block: float) -> float:
-    """The probability that a token chose any of a block of neighbouring experts."""
+    """Return the probability that a token chose any of a block of neighbouring experts."""
     group_experts = dispatch.experts // dispatch.groups
     full_groups, rest = divmod(block, group_experts)
     parts, others = int(rest > 0), dispatch.groups - int(full_groups) - int(rest > 0)
@@ -93,7 +94,7 @@ def _reached(dispatch: Dispatch, block: float) -> float:
 
 
 def _passed_by(experts: int, block: float, chosen: int) -> float:
-    """The probability that none of ``chosen`` of the experts is in a block."""
+    """Return the probability that none of ``chosen`` of the experts is in a block."""
     free = experts - np.arange(chosen, dtype=np.float64)
     return float(np.prod(np.maximum(free - block, 0.0) / free))
 

@@ -126,12 +126,12 @@ class DragonflyLinkMap(LinkMap):
         return ECMP_DRAWS if self.fabric.routing == "ecmp" else 1
 
     def egress_Bps(self, block: int, *, alike: bool = False) -> float:
-        """A node's port, which all of its devices share."""
+        """Return a node's port, which all of its devices share."""
         del alike
         return self.rates_Bps[1] if block == 0 else float("inf")
 
     def faster(self, tier: int, factor: float) -> DragonflyLinkMap:
-        """The same dragonfly with the links of one tier wider."""
+        """Return the same dragonfly with the links of one tier wider."""
         a, b, c, d = (
             speed * factor if tier_of == tier else speed
             for tier_of, speed in zip(self.tiers, self.speed, strict=True)
@@ -228,7 +228,8 @@ class DragonflyLinkMap(LinkMap):
 
 
 def without_detours(fabric: Fabric) -> str:
-    """What minimal routes cost a dragonfly; empty for others, and where a link carries a node.
+    """Return what minimal routes cost a dragonfly; empty for others, and where a link carries a
+    node.
 
     Rings join neighbours, and two routers of a group share one link: per device an all-reduce of
     nodes with eight NICs gets an eighth of a leaf's, which Valiant's or adaptive detours would

@@ -38,7 +38,7 @@ REMOTE_HOPS = 3
 
 
 def levels_only(network: Network) -> Network:
-    """The network as its levels say: a tree with one uplink group per child.
+    """Return the network as its levels say: a tree with one uplink group per child.
 
     A block of the nesting is priced by its level, on fabrics whose levels do not nest by the
     level at which its farthest devices meet; there an uplink is what its devices have of the
@@ -68,7 +68,7 @@ def levels_only(network: Network) -> Network:
 
 
 def block_levels(network: Network) -> tuple[int, ...]:
-    """The level of every block of the nesting: its own, or where its farthest devices meet.
+    """Return the level of every block of the nesting: its own, or where its farthest devices meet.
 
     On a torus that is `REMOTE_HOPS` at most: who is far from somebody there is near to others, and
     rings, which most traffic is, go from neighbour to neighbour.

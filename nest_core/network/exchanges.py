@@ -56,7 +56,7 @@ def counts_leaving(network: Network) -> bool:
 def least_all_to_all(
     network: Network, groups: IntArray, protocols: tuple[Protocol, ...], team: IntArray
 ) -> MessageTime:
-    """What `all_to_all` takes at least, team by team, without a list of flows, on trees.
+    """Return what `all_to_all` takes at least, team by team, without a list of flows, on trees.
 
     Whatever links a team's flows take, among all that leave a block one is as busy as
     they are on average, and flows of other teams only add to that.

@@ -136,7 +136,7 @@ class GraphLinkMap(LinkMap):
         return float(self.latency_s(*_neighbours(self.links).T).min())
 
     def faster(self, tier: int, factor: float) -> GraphLinkMap:
-        """The same links with those of one tier wider; the routes stay."""
+        """Return the same links with those of one tier wider; the routes stay."""
         speed = np.ones(len(self.arc_level)) if self.speed is None else self.speed
         return replace(self, speed=np.where(self.arc_level == tier, speed * factor, speed))
 
@@ -199,7 +199,7 @@ class GraphLinkMap(LinkMap):
             yield table, np.flatnonzero(table.column[target] >= 0)
 
     def _table_of_all(self) -> NextHops | None:
-        """The table that serves all targets, where it fits."""
+        """Return the table that serves all targets, where it fits."""
         if self.links.devices > max(1, TABLE // len(self.links.elements)):
             return None
         if "all" not in self._tabled:

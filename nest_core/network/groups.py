@@ -81,7 +81,7 @@ class BlockRing:
     shard: FloatArray
 
     def phase(self, *, volume: FloatArray | float, steps: FloatArray | float) -> Phase:
-        """These neighbours as one phase."""
+        """Return these neighbours as one phase."""
         every = np.ones(self.source.shape)
         return Phase(self.source, self.target, self.owner, every * volume, every * steps)
 

@@ -31,7 +31,7 @@ links, rank : (tiers, devices)
 
 @compiled
 def slowest(of_owners: FloatArray, team: IntArray, teams: int) -> FloatArray:
-    """The largest value among a team's owners, shape (protocols, teams)."""
+    """Return the largest value among a team's owners, shape (protocols, teams)."""
     result = np.zeros((of_owners.shape[0], teams))
     for protocol in range(of_owners.shape[0]):
         for owner in range(len(team)):
@@ -100,7 +100,9 @@ def longest(
 
 @compiled
 def meets(group: IntArray, source: IntArray, target: IntArray) -> IntArray:
-    """The innermost tier at which devices share a group; -1 for a device and itself, (flows,)."""
+    """Return the innermost tier at which devices share a group; -1 for a device and itself,
+    (flows,).
+    """
     met = np.full(len(source), -1, dtype=np.int64)
     for flow in range(len(source)):
         a, b = source[flow], target[flow]

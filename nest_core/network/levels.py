@@ -194,7 +194,7 @@ class Network:
         )
 
     def faster(self, level: int, factor: float) -> Network:
-        """The same network with the uplinks into one level wider; on a torus all links."""
+        """Return the same network with the uplinks into one level wider; on a torus all links."""
         levels = tuple(
             replace(entry, link_bandwidth_Bps=entry.link_bandwidth_Bps * factor)
             if index == level or self.torus is not None

@@ -91,7 +91,7 @@ class Links:
 
 
 def read_links(graph: nx.Graph[Any]) -> Links:
-    """The arrays of a link graph.
+    """Return the arrays of a link graph.
 
     Parameters
     ----------

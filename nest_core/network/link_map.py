@@ -109,7 +109,7 @@ class LinkMap(ABC):
 
     @abstractmethod
     def faster(self, tier: int, factor: float) -> LinkMap:
-        """The same link map with the bandwidth of one tier multiplied."""
+        """Return the same link map with the bandwidth of one tier multiplied."""
 
     def egress_Bps(self, block: int, *, alike: bool = False) -> float:
         """Most that leaves one block of the nesting at once; infinite where that is not known.
@@ -158,7 +158,7 @@ def joined(
 
 
 def hashed(source: IntArray, target: IntArray, seed: int | IntArray) -> IntArray:
-    """A fixed pseudo-random number per (source, target, seed), as a switch's hash gives.
+    """Return a fixed pseudo-random number per (source, target, seed), as a switch's hash gives.
 
     Seeds that are an array are broadcast with the others.
 

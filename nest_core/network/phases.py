@@ -113,7 +113,7 @@ class MessageTime:
         return np.asarray((alpha + beta * size).min(axis=0))
 
     def along(self, axes: int) -> MessageTime:
-        """The same members with trailing axes of length one, to broadcast against sizes."""
+        """Return the same members with trailing axes of length one, to broadcast against sizes."""
         shape = (*self.alpha_s.shape, *(1,) * axes)
         return MessageTime(self.alpha_s.reshape(shape), self.beta_s_per_byte.reshape(shape))
 
@@ -125,7 +125,7 @@ class MessageTime:
         )
 
     def split(self, sizes: list[int]) -> list[MessageTime]:
-        """The regimes in consecutive parts."""
+        """Return the regimes in consecutive parts."""
         edges = np.cumsum([0, *sizes])
         return [
             MessageTime(self.alpha_s[a:b], self.beta_s_per_byte[a:b])
@@ -133,7 +133,7 @@ class MessageTime:
         ]
 
     def fastest(self, *others: MessageTime) -> MessageTime:
-        """The choice between several ways to do the same."""
+        """Return the choice between several ways to do the same."""
         every = (self, *others)
         return MessageTime(
             np.concatenate([entry.alpha_s for entry in every]),

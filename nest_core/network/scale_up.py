@@ -53,7 +53,7 @@ class ScaleUpLinkMap:
         return float(leaves.max())
 
     def faster(self, factor: float) -> ScaleUpLinkMap:
-        """The same links, wider."""
+        """Return the same links, wider."""
         return replace(self, capacity_Bps=self.capacity_Bps * factor)
 
     def hops(self, source: IntArray, target: IntArray) -> IntArray:

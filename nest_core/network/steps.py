@@ -138,7 +138,7 @@ def steps(
 
 
 def _repeats(phase: Phase) -> int:
-    """Steps of a phase; none where it only waits."""
+    """Return steps of a phase; none where it only waits."""
     return max(1, int(np.ceil(phase.steps.max(initial=0)))) if phase.volume.any() else 0
 
 

@@ -157,7 +157,7 @@ class TorusLinkMap(LinkMap):
         return self.hop_latency_s
 
     def faster(self, tier: int, factor: float) -> TorusLinkMap:
-        """The same torus with faster links, whatever the tier."""
+        """Return the same torus with faster links, whatever the tier."""
         del tier
         return replace(self, link_bandwidth_Bps=self.link_bandwidth_Bps * factor)
 

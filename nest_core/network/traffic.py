@@ -104,7 +104,7 @@ def collectives_by(
     libraries: list[tuple[Protocol, ...]],
     team: IntArray | None = None,
 ) -> list[MessageTime]:
-    """The same once per set of protocols, for one count of the links.
+    """Return the same once per set of protocols, for one count of the links.
 
     Protocols with trees run them after all others.
     """
@@ -151,7 +151,7 @@ def _same(way: list[Phase], other: list[Phase]) -> bool:
 def _of_one_group(
     network: Network, members: tuple[int, ...], libraries: tuple[tuple[Protocol, ...], ...]
 ) -> tuple[MessageTime, ...]:
-    """What `collectives_by` finds for one group."""
+    """Return what `collectives_by` finds for one group."""
     return tuple(collectives_by(network, np.array([members]), list(libraries)))
 
 
@@ -178,7 +178,7 @@ def message_time(
 def by_algorithm(
     network: Network, kind: Kind, groups: IntArray, protocols: tuple[Protocol, ...] = IDEAL
 ) -> dict[str, MessageTime]:
-    """What `message_time` chooses from, by the name of the algorithm."""
+    """Return what `message_time` chooses from, by the name of the algorithm."""
     names = algorithms(network, kind)
     sizes = [len(protocols)] * len(names)
     if along := trees(network, protocols):
@@ -205,7 +205,7 @@ def _passed_round(
 
 
 def reduce_scatters(network: Network) -> dict[str, Callable[[Network, IntArray], list[Phase]]]:
-    """The reduce-scatters that libraries choose from, by name.
+    """Return the reduce-scatters that libraries choose from, by name.
 
     Raises
     ------

@@ -197,7 +197,7 @@ class TreeLinkMap(LinkMap):
         return block + 1 < len(self.tiers) and (block == 0 or _nest(self.tiers))
 
     def leaving_Bps(self, block: int) -> FloatArray:
-        """What leaves each group of a tier at most, (groups,)."""
+        """Return what leaves each group of a tier at most, (groups,)."""
         group = self.tiers[block].group
         total = np.zeros(int(group.max()) + 1)
         for index, entry in enumerate(self.tiers[block + 1 :]):
@@ -228,7 +228,7 @@ class TreeLinkMap(LinkMap):
         return min(entry.latency_s for entry in self.tiers)
 
     def faster(self, tier: int, factor: float) -> TreeLinkMap:
-        """The same link map with one tier's bandwidth multiplied."""
+        """Return the same link map with one tier's bandwidth multiplied."""
         entry = self.tiers[tier]
         wider = replace(
             entry,
@@ -246,7 +246,7 @@ class TreeLinkMap(LinkMap):
         return self._met(*self._ends(*np.broadcast_arrays(source, target)))
 
     def _met(self, first: IntArray, last: IntArray) -> IntArray:
-        """The same where flows leave and enter the rails."""
+        """Return the same where flows leave and enter the rails."""
         return meets(self._ways.group, np.ascontiguousarray(first), np.ascontiguousarray(last))
 
     def routes(self, source: IntArray, target: IntArray, variant: int = 0) -> Routes:

@@ -335,7 +335,7 @@ class PlacedBounds:
         return self._gradients(1, "data", columns, [])
 
     def experts(self, columns: PointTable) -> FloatArray:
-        """The same of those that share experts; their own groups only, see `Point`."""
+        """Return the same of those that share experts; their own groups only, see `Point`."""
         rows = self._points.rows
         wide = (rows.column("ep") * rows.column("etp"))[columns.row]
         return self._gradients(2, "expert_data", columns, [wide])
@@ -390,7 +390,9 @@ class PlacedBounds:
         further: _Keys,
         of: Callable[[int], tuple[float, ...]],
     ) -> FloatArray:
-        """A figure of one point of each layout, and of what else it depends on, (points, ...)."""
+        """Return a figure of one point of each layout, and of what else it depends on, (points,
+        ...).
+        """
         rows, row = self._points.rows, columns.row
         degrees = [rows.column("tp")[row], rows.column("cp")[row], rows.dp[row], rows.pp[row]]
         keys = np.stack([*degrees, *self._points.orders(columns), *further]).astype(np.float64)

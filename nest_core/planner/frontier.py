@@ -128,7 +128,8 @@ class Frontier:
         return len(self.points)
 
     def eased(self, problem: Problem, factor: float) -> Frontier:
-        """The same points of a problem with more of something, bounded by what is known here.
+        """Return the same points of a problem with more of something, bounded by what is known
+        here.
 
         Of the same workload, on which nothing takes less than ``1 / factor`` of its time here.
         """
@@ -150,7 +151,7 @@ class Frontier:
         self._placed, self._placings = PlacedBounds(self.points, self.solver), 0
 
     def open(self, rows: IntArray, cutoff: float) -> Opened:
-        """The points of rows that may come in under the cutoff, or fit at all."""
+        """Return the points of rows that may come in under the cutoff, or fit at all."""
         points = int((self.points.first[rows + 1] - self.points.first[rows]).sum())
         pairs, entry = np.unique(self._pair[rows], return_inverse=True)
         entries_of_pairs, bounds_by_pair = self._pairs(
@@ -171,7 +172,8 @@ class Frontier:
         return Opened.sorted(columns.chosen(fits), limits.chosen(fits), ROUGH, points, misfit)
 
     def refine(self, opened: Opened, first: int, cutoff: float) -> tuple[Opened, int]:
-        """Some opened points under bounds that know the longest stage, and how many those were.
+        """Return some opened points under bounds that know the longest stage, and how many those
+        were.
 
         Of the points from ``first`` on; those that cannot come in under the cutoff are left out.
         """
@@ -197,7 +199,7 @@ class Frontier:
         return refined, len(near)
 
     def place(self, opened: Opened, first: int, cutoff: float) -> tuple[Opened, int]:
-        """The same of refined points under bounds that know where their ranks sit.
+        """Return the same of refined points under bounds that know where their ranks sit.
 
         More at once the more there were: few are placed in vain where few are needed.
         """
@@ -304,7 +306,7 @@ class Frontier:
         return not any(self.solver.solve(candidate, float("inf"))[1] for candidate in prepared)
 
     def bound_of(self, number: int) -> float:
-        """The bound that a point had by itself."""
+        """Return the bound that a point had by itself."""
         row = np.array([int(np.searchsorted(self.points.first, number, side="right")) - 1])
         columns = self.points.columns(row)
         columns = columns.chosen(columns.number == number)
@@ -520,7 +522,7 @@ class Frontier:
     def _states(
         self, sharers: IntArray, owners: IntArray, shared: BoolArray
     ) -> Iterator[tuple[int, tuple[int, ...], IntArray | slice]]:
-        """Groups of ZeRO's, the stages that go with each, and which of some rows have it."""
+        """Return groups of ZeRO's, the stages that go with each, and which of some rows have it."""
         space, every = self.space, slice(None)
         if 0 in space.zero_groups:
             yield 0, space.zero, every

@@ -26,7 +26,7 @@ Found = tuple[float, tuple[int, ...], IntArray]
 def solve_interleaved(
     point: Point, choices: Choices, layers: int, cutoff: float, layouts: str
 ) -> Found:
-    """The best plan of an interleaved point, if it takes at most ``cutoff`` seconds.
+    """Return the best plan of an interleaved point, if it takes at most ``cutoff`` seconds.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class _VirtualStages:
     saved: float
 
     def sync(self, pace: float) -> FloatArray:
-        """Synchronisation where a micro-batch takes the slowest stage ``pace`` seconds."""
+        """Return synchronisation where a micro-batch takes the slowest stage ``pace`` seconds."""
         cover = np.maximum(pace - self.taken, 0.0)
         return np.asarray(self.once - self.saved * np.minimum(self.hiding, cover))
 
@@ -155,7 +155,7 @@ def _undominated(passes: FloatArray, sync: FloatArray, usable: BoolArray) -> lis
 def _of_virtual_stages(
     point: Point, choices: Choices, cuts: IntArray, order: PassOrder | None = None
 ) -> _VirtualStages:
-    """What virtual stages between cuts take; ``order``: in which uneven ones are run."""
+    """Return what virtual stages between cuts take; ``order``: in which uneven ones are run."""
     pp, v = point.pp, point.interleave
     costs = choices.costs[0]
     place = np.arange(pp)

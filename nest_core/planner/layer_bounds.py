@@ -59,7 +59,7 @@ class BlockBounds:
     def seconds(
         self, axis: str, kind: Kind, width: tuple[int, int], size: FloatArray
     ) -> FloatArray:
-        """The least seconds of one call in blocks of ``width`` (tp, cp), by bytes.
+        """Return the least seconds of one call in blocks of ``width`` (tp, cp), by bytes.
 
         0 where nothing is known: on other fabrics, of blocks wider than the fabric, and of experts.
         """
@@ -132,7 +132,9 @@ class LayerBounds:
     backward: FloatArray
 
     def of(self, which: IntArray, parts: FloatArray) -> LayerBounds:
-        """Some entries, whose experts are divided among ``parts`` times as many ranks each."""
+        """Return some entries, whose experts are divided among ``parts`` times as many ranks
+        each.
+        """
         chosen = {field.name: getattr(self, field.name)[which] for field in fields(self)}
         return LayerBounds(**{**chosen, "experts": chosen["experts"] / parts[:, None]})
 

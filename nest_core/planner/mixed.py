@@ -48,7 +48,7 @@ class MixedFrontier:
         return len(self.points)
 
     def open(self, rows: IntArray, cutoff: float) -> Opened:
-        """The points of rows that may come in under the cutoff."""
+        """Return the points of rows that may come in under the cutoff."""
         columns = self.points.columns(rows)
         if self.space.replaces_gpipe:
             columns = columns.chosen(~(columns.stashing & (self.rows.pp[columns.row] > 1)))
@@ -73,7 +73,7 @@ class MixedFrontier:
         return self.prepared(int(opened.columns.number[index]))
 
     def prepared(self, number: int) -> Prepared:
-        """The same of any point."""
+        """Return the same of any point."""
         point = self.points.point(number)
         return self.solver.prepare(point, self._strategies(point))
 
@@ -82,7 +82,7 @@ class MixedFrontier:
         return True
 
     def bound_of(self, number: int) -> float:
-        """The bound that a point had by itself."""
+        """Return the bound that a point had by itself."""
         row = np.array([int(np.searchsorted(self.points.first, number, side="right")) - 1])
         columns: PointTable = self.points.columns(row)
         which = columns.number == number

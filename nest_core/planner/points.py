@@ -64,11 +64,13 @@ class PointTable:
         return len(self.number)
 
     def instances(self, sharers: IntArray) -> IntArray:
-        """Copies of what ZeRO shards where so many ranks hold the same weights, (points,)."""
+        """Return copies of what ZeRO shards where so many ranks hold the same weights,
+        (points,).
+        """
         return np.where(self.group > 0, sharers // np.maximum(self.group, 1), 1)
 
     def chosen(self, which: IntArray | BoolArray | slice) -> PointTable:
-        """Some of them."""
+        """Return some of them."""
         return PointTable(*(getattr(self, field.name)[which] for field in fields(self)))
 
 
@@ -105,7 +107,7 @@ class Points:
         return int(self.first[-1])
 
     def deepest(self) -> FloatArray:
-        """The most `rounds` that each row allows; 1 without interleaving or zero-bubble."""
+        """Return the most `rounds` that each row allows; 1 without interleaving or zero-bubble."""
         most = [max(self._rounds(schedules), default=1.0) for schedules in self._schedules]
         return np.asarray(np.array(most)[self._kind])
 
@@ -216,7 +218,8 @@ class Points:
 
 
 def rounds(interleave: IntArray | int, delay: IntArray | int) -> FloatArray:
-    """What divides the fill of 1F1B at most: virtual stages, or what delayed W takes from it.
+    """Return what divides the fill of 1F1B at most: virtual stages, or what delayed W takes from
+    it.
 
     W takes a third of a micro-batch at most, so that ``t - (1 + c) W``, for which every other
     stage makes the slowest wait, is at least ``(2 - c) / 3`` of ``t``.
@@ -231,7 +234,7 @@ def rounds(interleave: IntArray | int, delay: IntArray | int) -> FloatArray:
 
 
 def _padded(ragged: Sequence[Sequence[float]], dtype: type = np.int64) -> Any:
-    """Lists of different lengths as one array, filled with zeros."""
+    """Return lists of different lengths as one array, filled with zeros."""
     table: Any = np.zeros((len(ragged), max(map(len, ragged), default=1) or 1), dtype=dtype)
     for place, entries in enumerate(ragged):
         table[place, : len(entries)] = entries
@@ -242,7 +245,7 @@ _States = tuple[tuple[int, int], ...]
 
 
 def _distinct_states(space: SearchSpace, rows: Rows) -> tuple[list[_States], IntArray]:
-    """Lists of ZeRO stages with their groups, and which of them every row has."""
+    """Return lists of ZeRO stages with their groups, and which of them every row has."""
     sharers, owners, piped = rows.dp * rows.column("cp"), rows.owners, rows.pp > 1
     if space.zero_groups == (0,):  # then all that share weights are alike
         several = [space.states(pp, 2, 2) for pp in (1, 2)]
@@ -328,12 +331,14 @@ class PointQueue:
         return self._least
 
     def left(self, cutoff: float) -> IntArray:
-        """The rows not taken yet that could hold the best."""
+        """Return the rows not taken yet that could hold the best."""
         remaining = np.arange(len(self.low)) if self._left is None else self._left
         return np.asarray(remaining[self.low[remaining] <= cutoff])
 
     def take(self, size: int, cutoff: float) -> IntArray:
-        """The next rows that could hold the best, at most ``size``; empty when none is left."""
+        """Return the next rows that could hold the best, at most ``size``; empty when none is
+        left.
+        """
         if self._left is None:  # the first few need no sorting of all
             size = min(size, len(self.low))
             nearest = np.argpartition(self.low, size - 1)[:size]
@@ -351,5 +356,5 @@ class PointQueue:
         return np.asarray(taken[self.low[taken] <= cutoff])
 
     def _keep(self, remaining: IntArray) -> None:
-        """What is left to take."""
+        """Return what is left to take."""
         self._left, self._least = remaining, float(self.low[remaining].min(initial=np.inf))

@@ -87,7 +87,7 @@ class Choices:
         return np.ascontiguousarray(stacked[self.strategy, self.recompute])
 
     def stacked(self, name: str) -> FloatArray:
-        """A field of every strategy, shape (strategies, ...)."""
+        """Return a field of every strategy, shape (strategies, ...)."""
         return np.stack([getattr(entry, name) for entry in self.costs])
 
     def ends(self, name: str) -> FloatArray:
@@ -102,7 +102,7 @@ class Choices:
 def solve_point(
     choices: Choices, sum_bound: float, sync_bound: float, cutoff: float
 ) -> tuple[float, IntArray, IntArray]:
-    """The best cuts and choices of one point, if any takes at most ``cutoff`` seconds.
+    """Return the best cuts and choices of one point, if any takes at most ``cutoff`` seconds.
 
     Parameters
     ----------

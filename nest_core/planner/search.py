@@ -127,7 +127,7 @@ def search(
     progress: Callable[[Progress], None] | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> SearchResult:
-    """The best plan of a problem over a space.
+    """Return the best plan of a problem over a space.
 
     Parameters
     ----------
@@ -283,7 +283,7 @@ def _of_all_offloads(
 
 
 def _reports(result: SearchResult) -> tuple[Report, ...]:
-    """The best plan and its alternatives."""
+    """Return the best plan and its alternatives."""
     return (result.best, *result.alternatives) if result.best else ()
 
 
@@ -447,7 +447,8 @@ def _sample(frontier: Frontier | MixedFrontier, leading: _Leading) -> None:
 def _cut_short(
     best: _Found, frontier: Frontier | MixedFrontier, waiting: list[_Waiting], cutoff: float
 ) -> _Found:
-    """What a search leaves that ends before its time: how many points, and their least bound.
+    """Return what a search leaves that ends before its time: how many points, and their least
+    bound.
 
     An entry that is prepared waits for itself alone, others for all that were opened after them.
     """
@@ -540,7 +541,7 @@ def _frontier(problem: Problem, space: SearchSpace) -> Frontier | MixedFrontier:
 def _audit_all(
     problem: Problem, space: SearchSpace, result: SearchResult, count: int, seed: int
 ) -> Audit:
-    """The audit offload by offload, numbered as `_of_all_offloads` numbers their points."""
+    """Return the audit offload by offload, numbered as `_of_all_offloads` numbers their points."""
     parts, first = [], 0
     count_per_offload = -(-count // len(space.offload))
     for offload in sorted(space.offload):

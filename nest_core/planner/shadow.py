@@ -42,7 +42,7 @@ class HeadRoom:
     proven: bool
 
     def to_json(self, iteration_s: float) -> dict[str, object]:
-        """What it takes, beside the time of the plan that it is compared with."""
+        """Return what it takes, beside the time of the plan that it is compared with."""
         seconds = self.best.iteration_s if self.best and self.proven else None
         return {
             "certainty": self.certainty,
@@ -100,7 +100,7 @@ def head_room_steps(
     plans: Sequence[Report],
     time_limit_s: float = float("inf"),
 ) -> tuple[HeadRoom, ...]:
-    """What the best plan takes as it must fit more or less surely.
+    """Return what the best plan takes as it must fit more or less surely.
 
     Parameters
     ----------

@@ -161,7 +161,7 @@ class Solver:
         return Prepared(point, choices, strategies, total, sync, lower_bound)
 
     def solve(self, prepared: Prepared, cutoff: float) -> tuple[float, Plan | None]:
-        """The best plan of a point, if it takes at most ``cutoff`` seconds."""
+        """Return the best plan of a point, if it takes at most ``cutoff`` seconds."""
         point, choices = prepared.point, prepared.choices
         if point.interleave > 1:
             seconds, cuts, chosen = solve_interleaved(

@@ -126,7 +126,7 @@ class SearchSpace:
             )
 
     def offloading(self, offload: Offload) -> SearchSpace:
-        """The plans that offload so; activations only where nothing is recomputed."""
+        """Return the plans that offload so; activations only where nothing is recomputed."""
         with_offload = replace(self, offload=(offload,))
         if not offload.activations:
             return with_offload
@@ -134,7 +134,7 @@ class SearchSpace:
         return replace(with_offload, recompute=recompute, schedules=schedules)
 
     def seated_on(self, network: Network) -> SearchSpace:
-        """The same space with a fabric's seatings among its device orders.
+        """Return the same space with a fabric's seatings among its device orders.
 
         They are seatings of the natural order, and added where that is allowed.
         """
@@ -167,7 +167,7 @@ class SearchSpace:
         )
 
     def groups_among(self, sharers: int, owners: int) -> tuple[int, ...]:
-        """Groups that ZeRO may shard over among ``sharers`` of dense weights, 0 for all.
+        """Return groups that ZeRO may shard over among ``sharers`` of dense weights, 0 for all.
 
         A group of one is ZeRO 0. There are as many copies of experts, which have ``owners``, as of
         dense weights: Megatron-LM's and torchtitan's rule.
@@ -337,7 +337,7 @@ def enumerate_rows(problem: Problem, space: SearchSpace) -> Rows:
 
 
 def _nearest(problem: Problem, space: SearchSpace) -> str:
-    """Changes of one axis that leave a row, each as near as there is to what was asked."""
+    """Return changes of one axis that leave a row, each as near as there is to what was asked."""
     devices, batch = problem.network.devices, problem.batch
     sizes = range(1, batch + 1)
     axes = {

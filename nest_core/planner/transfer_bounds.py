@@ -353,7 +353,7 @@ def call_bound(
     size: FloatArray,
     natural: bool,
 ) -> FloatArray:
-    """The least seconds of one call among ``n`` ranks at least ``stride`` apart, by bytes.
+    """Return the least seconds of one call among ``n`` ranks at least ``stride`` apart, by bytes.
 
     ``natural``: ranks are placed on devices in their own order.
 

@@ -45,7 +45,7 @@ _GRADIENTS = {
 
 
 def number(value: float) -> str:
-    """A count in full; with six digits where it is not whole.
+    """Return a count in full; with six digits where it is not whole.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def elementwise_flops(node: Node, sizes: Sizes, inputs: Iterable[Node] = ()) -> 
 
 
 def dims_in_words(dims: Iterable[Dim], split: Iterable[Split]) -> str:
-    """A product of dimensions in symbols, with what a rank holds of each.
+    """Return a product of dimensions in symbols, with what a rank holds of each.
 
     Examples
     --------
@@ -145,7 +145,7 @@ def kernel_in_words(
 
 
 def gradients_in_words(kernels: tuple[Kernel, ...], node: Node) -> tuple[str, ...]:
-    """What each kernel of a backward pass makes."""
+    """Return what each kernel of a backward pass makes."""
     if node.function == SORTED:
         return (
             "the same copy of gradients",
@@ -160,7 +160,7 @@ def gradients_in_words(kernels: tuple[Kernel, ...], node: Node) -> tuple[str, ..
 
 
 def kept_in_words(operator: Operator) -> str:
-    """The tensors that backward reads again."""
+    """Return the tensors that backward reads again."""
     if not operator.kept:
         return "keeps nothing for backward"
     tensors = ", ".join(

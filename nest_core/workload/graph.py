@@ -177,7 +177,7 @@ class Graph:
     _index: dict[str, Node] = field(default_factory=dict, repr=False, compare=False, hash=False)
 
     def __getitem__(self, name: str) -> Node:
-        """The node of a name; KeyError if there is none."""
+        """Return the node of a name; KeyError if there is none."""
         if not self._index:
             self._index.update((node.name, node) for node in self.nodes)
         return self._index[name]
@@ -188,7 +188,7 @@ class Graph:
         return self.nodes[-1]
 
     def inputs(self, node: Node) -> list[Node]:
-        """The nodes that a node reads."""
+        """Return the nodes that a node reads."""
         return [self[name] for name in node.inputs]
 
     def source(self, node: Node) -> Node:
@@ -242,7 +242,7 @@ def families() -> tuple[str, ...]:
 
 @kept_per_edition(64)
 def load_trace(family: str) -> dict[str, Graph]:
-    """The graphs of a family by kind of layer.
+    """Return the graphs of a family by kind of layer.
 
     Raises
     ------
@@ -261,7 +261,7 @@ def load_trace(family: str) -> dict[str, Graph]:
 
 
 def graph_of(kind: str, nodes: Iterable[Mapping[str, Any]]) -> Graph:
-    """A graph from the entries of a trace file."""
+    """Return a graph from the entries of a trace file."""
     return Graph(kind, tuple(map(_node, nodes)))
 
 

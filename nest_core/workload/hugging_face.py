@@ -22,7 +22,7 @@ _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]{0,90}/[\w.-]{1,90}", re.ASCII)
 
 
 def read_config(text: str | bytes, name: str) -> Model:
-    """The model that a ``config.json`` describes.
+    """Return the model that a ``config.json`` describes.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def read_config(text: str | bytes, name: str) -> Model:
 
 
 def renamed(error: InputError, name: Callable[[str], str]) -> InputError:
-    """An error about fields of `Model` with the names that a person wrote.
+    """Return an error about fields of `Model` with the names that a person wrote.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def renamed(error: InputError, name: Callable[[str], str]) -> InputError:
 
 
 def _document(text: str | bytes) -> dict[str, Any]:
-    """The JSON object of a text."""
+    """Return the JSON object of a text."""
     require(
         len(text) <= MAX_FILE_BYTES,
         "config.json",
@@ -118,7 +118,7 @@ def _document(text: str | bytes) -> dict[str, Any]:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose keys occur once: which of two values counts, nobody can know."""
+    """Return an object whose keys occur once: which of two values counts, nobody can know."""
     table = dict(pairs)
     if len(table) < len(pairs):
         times = Counter(key for key, _ in pairs)
@@ -149,7 +149,7 @@ def _check_fixed(config: Mapping[str, Any], key: str, allowed: tuple[Any, ...], 
 
 
 def _spelling(config: Mapping[str, Any], key: Key) -> str:
-    """The key's name in this file, empty where it is missing."""
+    """Return the key's name in this file, empty where it is missing."""
     spellings = [name for name in key.names if name in config]
     for other in spellings[1:]:
         require(
@@ -165,7 +165,7 @@ def _spelling(config: Mapping[str, Any], key: Key) -> str:
 def _size(
     config: Mapping[str, Any], name: str, key: Key, field: str, sizes: Found, kind: str
 ) -> int:
-    """The value of one key, or what its absence means."""
+    """Return the value of one key, or what its absence means."""
     value = config.get(name) if name else None
     if value is None:
         default = key.missing if not name or key.null is None else key.null
@@ -195,7 +195,7 @@ def _tied(config: Mapping[str, Any], reading: Reading, kind: str) -> bool:
 
 
 def _name(config: Mapping[str, Any], name: str) -> str:
-    """The repository that the file names, where it is one, or the name given."""
+    """Return the repository that the file names, where it is one, or the name given."""
     repository = config.get("_name_or_path")
     return (
         repository

@@ -41,7 +41,7 @@ __all__ = [
 
 
 def gradient_bytes(graph: Graph, sizes: Sizes, width: float) -> float:
-    """The most that gradients of activations hold at once while a layer's backward runs.
+    """Return the most that gradients of activations hold at once while a layer's backward runs.
 
     An operator reads the gradient of its output and writes those of its inputs; what other
     operators made was read and freed. A sum hands its gradient on, views share their tensor, and
@@ -221,7 +221,7 @@ class Chain:
 
 
 def chain(model: Model, strategy: Strategy) -> Chain:
-    """The layers of a model under a strategy.
+    """Return the layers of a model under a strategy.
 
     Raises
     ------
@@ -264,14 +264,16 @@ def check_modules(model: Model, recomputations: Iterable[str], field: str) -> No
 
 
 def layer_graph(model: Model, kind: str, strategy: Strategy) -> Graph:
-    """What one rank runs of a kind of layer, as a graph with its collectives."""
+    """Return what one rank runs of a kind of layer, as a graph with its collectives."""
     # Rewrites do not depend on how many sequences a micro-batch holds.
     shape = replace(_read(kind, strategy), micro_batch=1, width=2.0)
     return _rewritten(model, kind, shape, tuple(STRATEGIES.values()))
 
 
 def _read(kind: str, strategy: Strategy) -> Strategy:
-    """What a kind of layer reads of a strategy: without experts, not how those are divided."""
+    """Return what a kind of layer reads of a strategy: without experts, not how those are
+    divided.
+    """
     return strategy if kind == "moe_block" else replace(strategy, ep=1, etp=strategy.tp)
 
 
@@ -279,7 +281,9 @@ def _read(kind: str, strategy: Strategy) -> Strategy:
 def _rewritten(
     model: Model, kind: str, strategy: Strategy, registered: tuple[Rewrite, ...]
 ) -> Graph:
-    """What `rewritten` makes of a layer; strategies that begin alike share the steps there."""
+    """Return what `rewritten` makes of a layer; strategies that begin alike share the steps
+    there.
+    """
     if not registered:
         return model.trace[kind]
     *earlier, last = registered
@@ -351,7 +355,7 @@ def _by_operator(
 
 
 def _narrow(operator: Operator, share: float) -> Operator:
-    """A projection of 16-bit activations with its input kept narrow, a tensor of its own."""
+    """Return a projection of 16-bit activations with its input kept narrow, a tensor of its own."""
     if operator.op not in ("linear", "grouped_linear"):
         return operator
     tensors = tuple((f"{name}:narrow", size * share) for name, size in operator.kept)
@@ -359,7 +363,7 @@ def _narrow(operator: Operator, share: float) -> Operator:
 
 
 def collectives_of(graph: Graph, evaluated: tuple[Operator, ...]) -> tuple[Collective, ...]:
-    """Calls of a layer, equal ones together."""
+    """Return calls of a layer, equal ones together."""
     calls: dict[tuple[str, str, float], list[int]] = {}
     for operator in evaluated:
         if operator.op != "collective":

@@ -40,7 +40,7 @@ ModelFile = create_model(
 
 
 def load_model(choice: str | Mapping[str, Any], folder: Path | None = None) -> Model:
-    """The model that somebody names.
+    """Return the model that somebody names.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def _file(name: str, folder: Path | None, field: str) -> Path:
 
 
 def model_of(table: Mapping[str, Any], where: str = "model") -> Model:
-    """The model of a table.
+    """Return the model of a table.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def model_of(table: Mapping[str, Any], where: str = "model") -> Model:
 
 
 def model_table(model: Model) -> dict[str, Any]:
-    """The table of a model: what differs from the defaults, in the order of `Model`."""
+    """Return the table of a model: what differs from the defaults, in the order of `Model`."""
     return {
         field.name: value
         for field in fields(model)

@@ -300,7 +300,7 @@ class Model:
 
 
 def sizes(model: Model, micro_batch: int, sequence: int) -> dict[str, float]:
-    """What the symbols stand for in a model with micro-batches of so many sequences."""
+    """Return what the symbols stand for in a model with micro-batches of so many sequences."""
     return {
         "micro_batch": micro_batch,
         "sequence": sequence,

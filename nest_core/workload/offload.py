@@ -60,7 +60,7 @@ NO_OFFLOAD = Offload()
 
 
 def offloading(value: Any, field: str = "offload") -> Offload:
-    """What a plan or a file offloads: none, ``optimizer:1``, or a table of shares.
+    """Return what a plan or a file offloads: none, ``optimizer:1``, or a table of shares.
 
     Raises
     ------

@@ -301,7 +301,7 @@ def _keys_seen(keys: float, window: float, *, causal: bool) -> float:
 
 
 def _kept(graph: Graph, node: Node, sizes: Sizes, width: float) -> list[tuple[str, float]]:
-    """What backward reads again: tensors by the name of who made them."""
+    """Return what backward reads again: tensors by the name of who made them."""
     tensors: list[tuple[str, float]] = []
 
     def save(entry: Node) -> None:

@@ -80,7 +80,7 @@ _UP_PROJECTIONS = frozenset(
 
 
 def spelled(modules: Iterable[str], field: str = "recompute") -> str:
-    """The spelling of a set of modules; what a layer of experts holds goes without saying.
+    """Return the spelling of a set of modules; what a layer of experts holds goes without saying.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def spelled(modules: Iterable[str], field: str = "recompute") -> str:
 
 
 def by_method(method: str, layers: Any, field: str = "recompute") -> str:
-    """The spelling of full recomputation by a method of `METHODS`.
+    """Return the spelling of full recomputation by a method of `METHODS`.
 
     Raises
     ------
@@ -138,7 +138,7 @@ def by_method(method: str, layers: Any, field: str = "recompute") -> str:
 
 
 def recomputation(value: Any, field: str = "recompute") -> str:
-    """A recomputation as a plan or a file states it.
+    """Return a recomputation as a plan or a file states it.
 
     A word, modules joined by ``+``, ``block:4``, or a table: ``{"modules": [...]}``,
     ``{"uniform": 2}``, ``{"block": 4}``.
@@ -184,7 +184,7 @@ def ordered(recomputations: Iterable[str]) -> tuple[str, ...]:
 
 
 def modules_of(recompute: str) -> tuple[str, ...]:
-    """The modules of a recomputation; none of full, which runs all of a layer again."""
+    """Return the modules of a recomputation; none of full, which runs all of a layer again."""
     if recompute == "selective":
         return ("core_attn",)
     is_method = recompute in RECOMPUTE or method_of(recompute)[1]
@@ -192,7 +192,7 @@ def modules_of(recompute: str) -> tuple[str, ...]:
 
 
 def method_of(recompute: str) -> tuple[str, int]:
-    """Method and number of layers of full recomputation by a method; else nothing and 0.
+    """Return method and number of layers of full recomputation by a method; else nothing and 0.
 
     Examples
     --------

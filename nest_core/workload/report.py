@@ -30,7 +30,7 @@ _DTYPES = {1.0: "fp8", 2.0: "bf16", 4.0: "fp32"}
 
 
 def read_strategy(text: str, **defaults: Any) -> Strategy:
-    """The strategy of ``tp=8,sp=true,sequence=4096``.
+    """Return the strategy of ``tp=8,sp=true,sequence=4096``.
 
     Parameters
     ----------

@@ -60,7 +60,7 @@ def is_trace(text: str) -> bool:
 
 
 def traced_model(text: str, name: str, changes: Mapping[str, Any] | None = None) -> Model:
-    """The model of a trace file.
+    """Return the model of a trace file.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def traced_model(text: str, name: str, changes: Mapping[str, Any] | None = None)
 
 
 def _graph(where: str, kind: str, entries: list[_TracedEntry]) -> Graph:
-    """A layer's graph, whose symbols are known and whose nodes read earlier ones."""
+    """Return a layer's graph, whose symbols are known and whose nodes read earlier ones."""
     earlier: set[str] = set()
     for entry in entries:
         for name in entry.inputs:

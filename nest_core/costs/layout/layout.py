@@ -125,7 +125,7 @@ DeviceOrder = str | tuple[int, ...]
 
 
 def seatings_among(orders: Sequence[str]) -> tuple[str, ...]:
-    """The device orders that leave gaps where a fabric has holes."""
+    """Return the device orders that leave gaps where a fabric has holes."""
     return tuple(order for order in orders if SEATING.fullmatch(order))
 
 
@@ -190,7 +190,7 @@ def device_order(network: Network, order: DeviceOrder) -> IntArray:
 
 
 def _own(order: tuple[int, ...], devices: int) -> IntArray:
-    """A person's own order, completed by the devices that it leaves out."""
+    """Return a person's own order, completed by the devices that it leaves out."""
     taken: dict[int, int] = {}
     for rank, device in enumerate(order):
         if not 0 <= device < devices:

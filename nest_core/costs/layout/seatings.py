@@ -69,7 +69,7 @@ def seatings(network: Network) -> tuple[str, ...]:
 
 @lru_cache(maxsize=128)
 def seated(network: Network, name: str) -> Seated:
-    """The device order of a seating, and how many devices it does not leave out.
+    """Return the device order of a seating, and how many devices it does not leave out.
 
     Raises
     ------
@@ -98,7 +98,7 @@ def seated(network: Network, name: str) -> Seated:
 
 
 def _level_names(network: Network) -> tuple[str, ...]:
-    """What blocks are called, level by level but for the last, which is the whole fabric."""
+    """Return what blocks are called, level by level but for the last, which is the whole fabric."""
     inner = len(network.nesting) - 1
     if network.torus is not None:
         return ("row", "plane")[:inner]

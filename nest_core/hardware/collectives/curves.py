@@ -134,7 +134,7 @@ class Curve:
     def terms(
         self, op: str, devices: int, *, nodes: int = 1, in_network: bool = True
     ) -> tuple[Term, ...]:
-        """The regimes open to a collective, for a planner to take the minimum over.
+        """Return the regimes open to a collective, for a planner to take the minimum over.
 
         Parameters
         ----------
@@ -185,7 +185,7 @@ class Curve:
         return max(max(regime.efficiency) for regime in rings)
 
     def reaching(self, factor: float, all_to_all: float = 1.0, in_network: float = 1.0) -> Curve:
-        """The same curve where links carry ``factor`` of what they did, at most all of it.
+        """Return the same curve where links carry ``factor`` of what they did, at most all of it.
 
         Of that, all-to-alls and switches that reduce reach such a part again.
         """
@@ -203,7 +203,7 @@ class Curve:
         return replace(self, regimes=tuple(map(scaled, self.regimes)))
 
     def without_reduction(self) -> Curve:
-        """The curve of switches that do not reduce."""
+        """Return the curve of switches that do not reduce."""
         rings = tuple(regime for regime in self.regimes if regime.algorithm == "ring")
         return replace(self, regimes=rings, in_network_from=None)
 
@@ -274,7 +274,9 @@ class Curve:
     def inside(
         self, op: str, devices: int, nodes: int, bandwidth_Bps: float
     ) -> tuple[float, float]:
-        """What a collective over several nodes takes inside them: seconds, seconds per byte."""
+        """Return what a collective over several nodes takes inside them: seconds, seconds per
+        byte.
+        """
         if devices == nodes:
             return 0.0, 0.0
         count, _ = steps(op, devices, nodes)
@@ -285,7 +287,7 @@ class Curve:
 
 
 def steps(op: str, devices: int, nodes: int = 1) -> tuple[int, int]:
-    """Steps inside nodes and between them.
+    """Return steps inside nodes and between them.
 
     A ring takes 2(n-1) for all-reduce and n-1 for all-gather and reduce-scatter; a direct
     all-to-all sends to all at once. Between nodes all-reduce runs along trees of depth

@@ -59,7 +59,7 @@ class Library:
         return next(curve for curve in self.curves if curve.name == name)
 
     def replaced(self, curve: Curve) -> Library:
-        """The library with a curve in place of the one of its name."""
+        """Return the library with a curve in place of the one of its name."""
         curves = (curve if old.name == curve.name else old for old in self.curves)
         return Library(tuple(curves))
 
@@ -100,7 +100,7 @@ def load_curve(name: str) -> Curve:
 
 
 def curve_from(document: Mapping[str, Any], name: str) -> Curve:
-    """A curve from a TOML document.
+    """Return a curve from a TOML document.
 
     Raises
     ------
@@ -163,7 +163,7 @@ def curve_from(document: Mapping[str, Any], name: str) -> Curve:
 
 
 def curve_document(curve: Curve) -> dict[str, Any]:
-    """A curve as a document, in the digits that presets keep; `curve_from` reads it back."""
+    """Return a curve as a document, in the digits that presets keep; `curve_from` reads it back."""
     facts: dict[str, Any] = {
         "link": curve.link,
         "latency_us": _digits(curve.latency_s, MICROSECOND),

@@ -169,7 +169,7 @@ def algorithm_stages(op: str, algorithm: str, network: Network, groups: IntArray
 
 
 def algorithm_phases(op: str, algorithm: str, network: Network, groups: IntArray) -> list[Phase]:
-    """The same as phases that follow one another, ready for `price_phases`.
+    """Return the same as phases that follow one another, ready for `price_phases`.
 
     Examples
     --------

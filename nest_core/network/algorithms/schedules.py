@@ -180,7 +180,7 @@ def tree_edges(n: int) -> tuple[IntArray, IntArray]:
 
 
 def _two_trees(n: int) -> list[tuple[IntArray, IntArray]]:
-    """The tree and its complement: mirrored where ``n`` is even, else shifted by one."""
+    """Return the tree and its complement: mirrored where ``n`` is even, else shifted by one."""
     child, parent = tree_edges(n)
     if n % 2 == 0:
         return [(child, parent), (n - 1 - child, n - 1 - parent)]
@@ -226,7 +226,7 @@ def _step(
 
 
 def together(parts: list[ScheduleStep]) -> ScheduleStep:
-    """Steps that run at once, as one."""
+    """Return steps that run at once, as one."""
     return ScheduleStep(
         np.concatenate([part.source for part in parts]),
         np.concatenate([part.target for part in parts]),

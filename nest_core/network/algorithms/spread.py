@@ -97,7 +97,7 @@ def columns(groups: IntArray, nesting: tuple[IntArray, ...]) -> Iterator[list[Me
 
 
 def flat(groups: IntArray, schedule: Schedule) -> Stage:
-    """A schedule among all members of every group, in the order given."""
+    """Return a schedule among all members of every group, in the order given."""
     count, size = groups.shape
     even = MemberColumns(groups, np.arange(count), np.ones(count), np.ones(groups.shape))
     return on_columns([even], schedule, scattered=True) if size > 1 else []
@@ -106,7 +106,7 @@ def flat(groups: IntArray, schedule: Schedule) -> Stage:
 def level_by_level(
     groups: IntArray, nesting: tuple[IntArray, ...], schedule: Schedule, *, scattered: bool = True
 ) -> list[Stage]:
-    """A schedule among the members of columns, one stage per level, innermost first.
+    """Return a schedule among the members of columns, one stage per level, innermost first.
 
     ``scattered``: every level works on the shard that those inside have left; otherwise on as
     much as every member holds, as an all-to-all does.
@@ -116,7 +116,7 @@ def level_by_level(
 
 
 def on_columns(level: list[MemberColumns], schedule: Schedule, *, scattered: bool) -> Stage:
-    """A schedule among the members of every column of one level."""
+    """Return a schedule among the members of every column of one level."""
     parts = [_placed(entry, schedule(entry.members.shape[1]), scattered) for entry in level]
     return [
         merged([phase for phase in together if phase is not None])
@@ -125,7 +125,7 @@ def on_columns(level: list[MemberColumns], schedule: Schedule, *, scattered: boo
 
 
 def backwards(stage: Stage, *, turned: bool) -> Stage:
-    """The phases in reverse order: an all-gather for a reduce-scatter.
+    """Return the phases in reverse order: an all-gather for a reduce-scatter.
 
     ``turned``: messages go the other way too, as where an exchange is undone; rings turn on.
     """
@@ -148,7 +148,7 @@ def merged(phases: list[Phase]) -> Phase:
 
 
 def latency_only(phase: Phase, steps: npt.ArrayLike) -> Phase:
-    """Steps whose bytes another phase carries."""
+    """Return steps whose bytes another phase carries."""
     shape = phase.source.shape
     return replace(
         phase,

@@ -58,7 +58,7 @@ Strategy = Callable[[Network, IntArray], list[Stage]]
 
 
 def everyone(schedule: Schedule) -> Strategy:
-    """A schedule among all members in the order given, wherever they sit."""
+    """Return a schedule among all members in the order given, wherever they sit."""
 
     def strategy(network: Network, groups: IntArray) -> list[Stage]:
         return [flat(groups, schedule)]
@@ -76,7 +76,7 @@ def hierarchical(schedule: Schedule) -> Strategy:
 
 
 def hierarchical_exchange(schedule: Schedule) -> Strategy:
-    """An all-to-all level by level; every level exchanges all that a member holds."""
+    """Return an all-to-all level by level; every level exchanges all that a member holds."""
 
     def strategy(network: Network, groups: IntArray) -> list[Stage]:
         return level_by_level(groups, network.nesting, schedule, scattered=False)
@@ -123,7 +123,7 @@ def one_by_one(network: Network, groups: IntArray) -> list[Stage]:
 
 
 def hierarchical_at_once(network: Network, groups: IntArray) -> list[Stage]:
-    """An all-to-all level by level, at each with all peers at once."""
+    """Return an all-to-all level by level, at each with all peers at once."""
     stages = level_by_level(groups, network.nesting, direct, scattered=False)
     return [[_nearest_first(network, phase) for phase in stage] for stage in stages]
 
@@ -312,7 +312,7 @@ def _rails(network: Network, groups: IntArray, volume: float, *, closed: bool) -
 
 
 def _spread(source: IntArray, target: IntArray, volume: float, steps: float) -> Phase:
-    """A phase of flows, shape (groups, ...), that are alike."""
+    """Return a phase of flows, shape (groups, ...), that are alike."""
     flows = source.size
     owner = np.repeat(np.arange(len(source)), flows // len(source))
     return Phase(

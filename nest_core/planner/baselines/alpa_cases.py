@@ -108,7 +108,7 @@ class AlpaCases:
         return [self._points.point(int(number)) for number in self._numbers]
 
     def point(self, case: int) -> Point:
-        """The point of a case."""
+        """Return the point of a case."""
         return self._points.point(int(self._numbers[self.number[case]]))
 
     def _columns(self, columns: PointTable, family: IntArray) -> tuple[FloatArray, BoolArray]:
@@ -150,7 +150,7 @@ class AlpaCases:
         return bound, fits
 
     def _family(self, point: Point) -> _Family:
-        """Sums over the layers of a sharding.
+        """Return sums over the layers of a sharding.
 
         Every stage's groups look alike on the mesh, so one stage with as few replicas as expert
         parallelism needs tells what layers take; ZeRO and transfers between stages only add.
@@ -193,7 +193,7 @@ class AlpaCases:
 
 
 def _narrowed(space: SearchSpace) -> SearchSpace:
-    """What Alpa has of a space; GPipe takes as long as 1F1B and holds no less."""
+    """Return what Alpa has of a space; GPipe takes as long as 1F1B and holds no less."""
     stashing = "gpipe" if space.plain == "1f1b" else ""
     return replace(
         space,

@@ -59,7 +59,7 @@ __all__ = ["find"]
 
 
 def find(problem: Problem, space: SearchSpace) -> Found:
-    """The first setting, by the latency of its best plan on the mesh, that fits.
+    """Return the first setting, by the latency of its best plan on the mesh, that fits.
 
     Raises
     ------
@@ -87,7 +87,7 @@ class _Bounded:
 
 
 def _by_latency(prices: PlanPrices, cases: AlpaCases, wanted: BoolArray) -> Iterator[Plan]:
-    """The fastest plan of each wanted setting, settings by their fastest.
+    """Return the fastest plan of each wanted setting, settings by their fastest.
 
     Best first: a case waits with its rough bound, then with a closer one, then with its latency.
     What leaves the queue with its latency is the fastest of its setting, unless a plan of that

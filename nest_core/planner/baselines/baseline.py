@@ -125,7 +125,7 @@ class Baseline:
 
 
 def fastest(baselines: Iterable[Baseline]) -> Baseline | None:
-    """The feasible one with the shortest iteration, the first of equals; None where none is.
+    """Return the feasible one with the shortest iteration, the first of equals; None where none is.
 
     NEST's program is no rival: it is a planner of this product, beside the exact search.
     """
@@ -154,7 +154,7 @@ _ITS_OWN: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
 
 
 def paper_space(name: str, space: SearchSpace) -> SearchSpace:
-    """The part of a space that a method searches in the paper.
+    """Return the part of a space that a method searches in the paper.
 
     An axis of which the scenario allows none of a method's values stays as the scenario has it.
 

@@ -22,7 +22,7 @@ __all__ = ["flat", "mesh", "rank_mappings", "row_length"]
 
 
 def flat(problem: Problem) -> Problem:
-    """The same problem on one switch to which every device has a link of its own.
+    """Return the same problem on one switch to which every device has a link of its own.
 
     Notes
     -----
@@ -41,7 +41,7 @@ def flat(problem: Problem) -> Problem:
 
 
 def mesh(problem: Problem) -> Problem:
-    """The same problem on a mesh of ``devices / M`` rows by ``M`` columns.
+    """Return the same problem on a mesh of ``devices / M`` rows by ``M`` columns.
 
     A row is a node, with the innermost level's bandwidth between its devices; rows are joined by
     what one device gets of the level just outside the node, however far apart they are. On a torus
@@ -63,7 +63,9 @@ def row_length(network: Network) -> int:
 
 
 def rank_mappings(space: SearchSpace, plan: Plan) -> tuple[Plan, ...]:
-    """A plan under every axis and device order that is allowed and places its ranks differently."""
+    """Return a plan under every axis and device order that is allowed and places its ranks
+    differently.
+    """
     point = plan.point
     wide = {axis for axis in ("tp", "cp", "dp", "pp") if getattr(point, axis) > 1}
     return tuple(

@@ -22,7 +22,7 @@ def default_order(space: SearchSpace) -> tuple[str, ...]:
 
 
 def natural(space: SearchSpace) -> str:
-    """The fabric's own device order, or the first of those that are allowed."""
+    """Return the fabric's own device order, or the first of those that are allowed."""
     return "natural" if "natural" in space.device_orders else space.device_orders[0]
 
 
@@ -57,7 +57,8 @@ def valid(problem: Problem, space: SearchSpace, point: Point) -> bool:
 
 
 def canonical(space: SearchSpace, point: Point) -> Point:
-    """The name that a point has where others stand for the same: ZeRO of a single copy of the
+    """Return the name that a point has where others stand for the same: ZeRO of a single copy of
+    the
     weights, ZeRO 1 and 2 of a pipeline, schedules of a single stage.
     """
     if not point.shared:
@@ -70,7 +71,8 @@ def canonical(space: SearchSpace, point: Point) -> Point:
 
 
 def grouped(space: SearchSpace, point: Point) -> Point:
-    """The point in its own group of ZeRO's if it may have that, else over all or the largest.
+    """Return the point in its own group of ZeRO's if it may have that, else over all or the
+    largest.
 
     Where no group divides its ranks it is left to ZeRO 0, if that is allowed.
     """

@@ -112,7 +112,7 @@ class CostMatrices:
 
 
 def cost_matrices(problem: Problem, plan: Plan) -> CostMatrices:
-    """The matrices that the level-wise program read when it chose a plan.
+    """Return the matrices that the level-wise program read when it chose a plan.
 
     Parameters
     ----------
@@ -181,7 +181,9 @@ def _ranks(point: Point, name: str) -> int:
 
 
 def _read(view: Problem, plan: Plan, point: Point) -> PlanLinks:
-    """What the program read for stages of a point; a single stage it prices where it sits."""
+    """Return what the program read for stages of a point; a single stage it prices where it
+    sits.
+    """
     placed_slots = slots(view.network, point.order, point.dp, point.tp * point.cp)
     if point.pp == 1 or placed_slots is None:
         return links(view, point)
@@ -260,12 +262,12 @@ def _shared(
 
 
 def _first(time: MessageTime, members: int) -> MessageTime:
-    """The first member, which is as slow as all, for each of so many."""
+    """Return the first member, which is as slow as all, for each of so many."""
     return MessageTime(time.alpha_s[:, :1], time.beta_s_per_byte[:, :1]).repeated(members)
 
 
 def _kind(view: Problem, point: Point, name: str) -> Kind | None:
-    """What a class calls; None where layers send nothing of it."""
+    """Return what a class calls; None where layers send nothing of it."""
     if name == "tied":
         return "all_reduce"
     if name in ("dp", "edp"):
@@ -276,7 +278,8 @@ def _kind(view: Problem, point: Point, name: str) -> Kind | None:
 
 
 def _spread(network: Network, size: int, level: int) -> IntArray | None:
-    """Groups spread evenly over whole blocks of a level, shape (groups, size); None: too large.
+    """Return groups spread evenly over whole blocks of a level, shape (groups, size); None: too
+    large.
 
     Examples
     --------
@@ -339,7 +342,7 @@ def _longest(
 
 
 def _levels(network: Network) -> tuple[LevelOf, ...]:
-    """The levels of a fabric as the program reads them.
+    """Return the levels of a fabric as the program reads them.
 
     Where several blocks meet at one of the fabric's levels the largest has its name, and the
     others say how large they are.
@@ -356,7 +359,9 @@ def _levels(network: Network) -> tuple[LevelOf, ...]:
 
 
 def matrix_finding(matrices: CostMatrices) -> str:
-    """The class that a level further out would cost most, else the one that takes longest."""
+    """Return the class that a level further out would cost most, else the one that takes
+    longest.
+    """
     best, sentence = 0.0, ""
     for row, name in enumerate(matrices.ranks):
         outer = int(np.flatnonzero(matrices.own[row]).max())

@@ -26,7 +26,7 @@ def evaluate_baselines(
     ours_s: float | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> tuple[Baseline, ...]:
-    """What the named methods choose, priced on the true costs.
+    """Return what the named methods choose, priced on the true costs.
 
     Parameters
     ----------

@@ -71,7 +71,7 @@ _PAPER_FILE = {
 
 
 def find(problem: Problem, space: SearchSpace, model: Model) -> Found:
-    """The faster of the rules' plan and, where there is one, the published placement.
+    """Return the faster of the rules' plan and, where there is one, the published placement.
 
     Where neither fits, the plan that comes closest to fitting.
     """
@@ -90,7 +90,7 @@ def find(problem: Problem, space: SearchSpace, model: Model) -> Found:
 
 
 def _by_rules(prices: PlanPrices, space: SearchSpace) -> Found:
-    """The first degrees, from the least model parallelism up, at which something fits."""
+    """Return the first degrees, from the least model parallelism up, at which something fits."""
     closest: list[Plan] = []
     for degrees in steps(prices.problem, space):
         plans = _trials(prices.problem, space, degrees)
@@ -117,7 +117,9 @@ def steps(problem: Problem, space: SearchSpace) -> Iterator[Degrees]:
 
 
 def _by_print(prices: PlanPrices, space: SearchSpace, model: Model) -> Found | None:
-    """The published depth and width; None unless this model was published on so many devices."""
+    """Return the published depth and width; None unless this model was published on so many
+    devices.
+    """
     printed = published_degrees(model, prices.problem.network.devices)
     if printed is None or printed[0] not in space.pp or printed[1] not in space.tp:
         return None
@@ -182,7 +184,7 @@ def _trials(problem: Problem, space: SearchSpace, degrees: Degrees) -> list[Plan
 
 
 def _largest_dp(problem: Problem, space: SearchSpace, degrees: Degrees, micro: int) -> int:
-    """The most replicas that devices and batch allow; 0 if none."""
+    """Return the most replicas that devices and batch allow; 0 if none."""
     width = degrees[0] * degrees[1] * degrees[2]
     devices = problem.network.devices
     fitting = [
@@ -197,7 +199,9 @@ def _largest_dp(problem: Problem, space: SearchSpace, degrees: Degrees, micro: i
 def _experts_per_node(
     problem: Problem, space: SearchSpace, etp: int, ranks: int
 ) -> tuple[int, ...]:
-    """The largest expert parallelism that shares a node with its tensor parallelism, if any."""
+    """Return the largest expert parallelism that shares a node with its tensor parallelism, if
+    any.
+    """
     dividing = [ep for ep in space.ep if ranks % (ep * etp) == 0]
     inside = [ep for ep in dividing if ep * etp <= row_length(problem.network)]
     return (max(inside),) if inside else tuple(sorted(dividing)[:1])
@@ -215,7 +219,7 @@ def _schedules(problem: Problem, space: SearchSpace, pp: int) -> list[tuple[str,
 
 
 def middle_interleave(dividing: list[int]) -> int:
-    """The middle one of rising numbers of virtual stages, the lower of two.
+    """Return the middle one of rising numbers of virtual stages, the lower of two.
 
     Examples
     --------

@@ -58,7 +58,7 @@ _TRIES = 200
 
 
 def find(problem: Problem, space: SearchSpace, seed: int, budget: int = PRICES) -> Found:
-    """The best plan that any chain met.
+    """Return the best plan that any chain met.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def find(problem: Problem, space: SearchSpace, seed: int, budget: int = PRICES) 
 
 
 def neighbour(problem: Problem, space: SearchSpace, plan: Plan, dice: random.Random) -> Plan | None:
-    """A plan of the space that differs on one axis; None if none was met."""
+    """Return a plan of the space that differs on one axis; None if none was met."""
     axes = _axes(space)
     for _ in range(_TRIES):
         axis = dice.randrange(len(axes) + 2)
@@ -146,7 +146,7 @@ def _axes(space: SearchSpace) -> tuple[_MoveAxis, ...]:
 
 
 def _start(problem: Problem, space: SearchSpace, point: Point, dice: random.Random) -> Plan:
-    """A valid point with as many replicas as go with it, cut evenly."""
+    """Return a valid point with as many replicas as go with it, cut evenly."""
     filled = _refilled(problem, space, point) or point
     return Plan(
         filled, even_choices(problem, filled)[0], (dice.choice(space.recompute),) * filled.pp
@@ -154,7 +154,7 @@ def _start(problem: Problem, space: SearchSpace, point: Point, dice: random.Rand
 
 
 def _refilled(problem: Problem, space: SearchSpace, point: Point) -> Point | None:
-    """The point with the most replicas with which it is valid."""
+    """Return the point with the most replicas with which it is valid."""
     width = point.devices_used // point.dp
     for dp in sorted(space.dp, reverse=True):
         if width * dp <= problem.network.devices:  # else no valid point, and need not be made
@@ -167,7 +167,7 @@ def _refilled(problem: Problem, space: SearchSpace, point: Point) -> Point | Non
 def _moved(
     problem: Problem, space: SearchSpace, plan: Plan, axis: _MoveAxis, dice: random.Random
 ) -> Plan | None:
-    """The plan with another value on one axis, if there is such a point."""
+    """Return the plan with another value on one axis, if there is such a point."""
     before, (fields, choices) = plan.point, axis
     changes = dict(zip(fields, dice.choice(choices), strict=True))
     point: Point | None = replace(before, **changes)  # type: ignore[arg-type]  # field by field

@@ -39,7 +39,7 @@ __all__ = ["find", "own_space"]
 
 
 def find(problem: Problem, space: SearchSpace, time_limit_s: float = float("inf")) -> Found:
-    """The best mixed plan on the flat network, placed as suits it best on the fabric.
+    """Return the best mixed plan on the flat network, placed as suits it best on the fabric.
 
     Raises
     ------
@@ -51,7 +51,7 @@ def find(problem: Problem, space: SearchSpace, time_limit_s: float = float("inf"
 
 
 def own_space(space: SearchSpace) -> SearchSpace:
-    """The part of a space that Mist searches."""
+    """Return the part of a space that Mist searches."""
     return replace(
         space,
         cp=(min(space.cp),),

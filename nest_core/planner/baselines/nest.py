@@ -36,12 +36,12 @@ TOP = 4
 
 
 def on_levels(problem: Problem) -> Problem:
-    """The same problem on its fabric's levels alone."""
+    """Return the same problem on its fabric's levels alone."""
     return replace(problem, network=levels_only(problem.network))
 
 
 def find(problem: Problem, space: SearchSpace, time_limit_s: float = float("inf")) -> Found:
-    """The program's plan, and what it promised.
+    """Return the program's plan, and what it promised.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def waterfall(
     ours_s: float | None = None,
     time_limit_s: float = float("inf"),
 ) -> Waterfall | None:
-    """What makes the program's plan slower than the exact search's; None without either.
+    """Return what makes the program's plan slower than the exact search's; None without either.
 
     Unequal widths, which the exact search has not, are taken away first. Then restrictions are
     lifted one after another: the memory rule (the program without it, at its plan's data-parallel
@@ -116,7 +116,9 @@ def waterfall(
 
 
 def _placed(plan: Plan, view: Problem) -> Plan:
-    """The plan on its devices by number: levels may call a seating otherwise than the fabric."""
+    """Return the plan on its devices by number: levels may call a seating otherwise than the
+    fabric.
+    """
     devices = device_order(view.network, plan.point.device_order)[: plan.devices_used]
     return replace(plan, point=replace(plan.point, device_order=tuple(devices.tolist())))
 

@@ -34,7 +34,7 @@ __all__ = ["best_rank_mapping", "find", "search_blind"]
 
 
 def find(problem: Problem, space: SearchSpace, time_limit_s: float = float("inf")) -> Found:
-    """The plan that is fastest on the flat network, placed as suits it best on the fabric.
+    """Return the fastest plan of the flat network, placed as suits it best on the fabric.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def find(problem: Problem, space: SearchSpace, time_limit_s: float = float("inf"
 
 
 def search_blind(problem: Problem, space: SearchSpace, scope: str, time_limit_s: float) -> Found:
-    """The exact optimum of a space on the flat network; orders are chosen on the fabric."""
+    """Return the exact optimum of a space on the flat network; orders are chosen on the fabric."""
     blind = flat(problem)
     narrowed = replace(space, orders=space.orders[:1], device_orders=("natural",))
     result = search(blind, narrowed, time_limit_s=time_limit_s)

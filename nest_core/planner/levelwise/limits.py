@@ -229,7 +229,9 @@ def _attempt(
     most: int,
     plan: IntArray,
 ) -> tuple[int, float, float]:
-    """Number of stages of a plan under caps on load and synchronisation; both as they come out."""
+    """Return number of stages of a plan under caps on load and synchronisation; both as they come
+    out.
+    """
     _longest_in_time(t, p, caps[0], caps[1], first)
     end = reach(first, p, table, target, most)
     if end[0] == 0:
@@ -243,7 +245,7 @@ def _attempt(
 
 
 def attempts(t: CostTables, p: Places, width: IntArray, memory: IntArray, most: int) -> Attempt:
-    """Attempts at plans of up to ``most`` stages; ``memory`` as in `Longest`."""
+    """Return attempts at plans of up to ``most`` stages; ``memory`` as in `Longest`."""
     ends = t.arrive.shape[1]
     time = np.zeros((len(t.strategy), ends, ends, memory.shape[2]), dtype=np.int64)
     first, table = Longest(memory, time, t.group, width), suffixes(most, p, ends)

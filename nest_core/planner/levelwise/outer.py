@@ -166,6 +166,6 @@ class OuterPoints:
         return min(float(load.sum()) for load in loads), min(float(load.max()) for load in loads)
 
     def _least_of(self, width: int, dp: int) -> FloatArray:
-        """The same layer by layer, shape (L,)."""
+        """Return the same layer by layer, shape (L,)."""
         loads = [self.light(strategy) for strategy in self.strategies(width, dp)]
         return np.min(loads, axis=0) if loads else np.full(self._problem.layers, np.inf)

@@ -105,7 +105,7 @@ def levelwise(
     time_limit_s: float = float("inf"),
     clock: Callable[[], float] = time.perf_counter,
 ) -> Promises:
-    """The plans that the level-wise program promises most of.
+    """Return the plans that the level-wise program promises most of.
 
     Parameters
     ----------
@@ -173,7 +173,9 @@ class _Program:
         self._alike: dict[Point, PlanLinks] = {}  # of a single stage
 
     def solve(self, outer: Outer, cutoff: float) -> tuple[Promise | None, bool]:
-        """The best promise of an outer point under a cutoff, and whether time sufficed for it."""
+        """Return the best promise of an outer point under a cutoff, and whether time sufficed for
+        it.
+        """
         alone = self._alone(outer, cutoff) if len(outer.widths) == 1 else None
         deep, done = self._deep(outer, alone.seconds if alone else cutoff)
         return deep or alone, done
@@ -184,7 +186,7 @@ class _Program:
         return as_raised(self.space.states(pp, point.sharers, point.expert_sharers))
 
     def _alone(self, outer: Outer, cutoff: float) -> Promise | None:
-        """The best plan of a single stage."""
+        """Return the best plan of a single stage."""
         best: Promise | None = None
         if not self.points.allowed(outer, 1):
             return None
@@ -222,7 +224,7 @@ class _Program:
         return best
 
     def _deep(self, outer: Outer, cutoff: float) -> tuple[Promise | None, bool]:
-        """The best plan of two stages or more."""
+        """Return the best plan of two stages or more."""
         problem = self.problem
         m = micro_batches(problem.batch, outer.dp, outer.micro_batch)
         line = None
@@ -268,7 +270,7 @@ class _Program:
     def _plan(
         self, outer: Outer, choices: list[LevelChoice], line: Stretch | None, state: IntArray
     ) -> Plan:
-        """What the recurrence found; see `nest_core.planner.levelwise.recurrence.trace`."""
+        """Return what the recurrence found; see `nest_core.planner.levelwise.recurrence.trace`."""
         rows, problem = len(self.rows), self.problem
         options, taken = state[1, :-1].tolist(), state[2, :-1]
         used = [replace(choices[o // rows].point, pp=len(options)) for o in options]
@@ -371,12 +373,12 @@ class _Program:
 
 
 def _placed(point: Point) -> Point:
-    """A point without what does not place ranks."""
+    """Return a point without what does not place ranks."""
     return replace(point, sp=False, micro_batch=1, zero=0, zero_group=0, ep=1, etp=1)
 
 
 def _work(t: CostTables, p: Places) -> int:
-    """Steps of the recurrence under one cap, about."""
+    """Return steps of the recurrence under one cap, about."""
     (widths, places), hops, layers = p.ends.shape, t.arrive.shape[1], t.static.shape[1]
     steps = len(t.strategy) * layers // 4 + widths * places
     return int(min(places, layers) * hops**2 * steps)

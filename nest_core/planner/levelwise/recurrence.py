@@ -159,7 +159,9 @@ def reach(
 
 @compiled
 def _state(down: int, x: int, widths: int) -> tuple[int, int]:
-    """The consumer's width, and its own end of the hop, by that of a producer of width ``x``."""
+    """Return the consumer's width, and its own end of the hop, by that of a producer of width
+    ``x``.
+    """
     if down == 0:
         return 0, 0
     level, other = (down - 1) // widths, (down - 1) % widths

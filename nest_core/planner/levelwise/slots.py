@@ -96,7 +96,7 @@ def _named(ranks: IntArray) -> DeviceOrder:
 
 
 def stretch(network: Network, dp: int, widths: tuple[int, ...]) -> Stretch:
-    """The devices of a network whose blocks nest, replica by replica.
+    """Return the devices of a network whose blocks nest, replica by replica.
 
     Examples
     --------

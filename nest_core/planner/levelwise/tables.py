@@ -112,7 +112,7 @@ def unequal_hops(problem: Problem, line: Stretch, x: int, y: int) -> MessageTime
 
 
 def _most(sides: list[FloatArray], none: float) -> FloatArray | float:
-    """The largest value of every regime over all members; ``none`` without any."""
+    """Return the largest value of every regime over all members; ``none`` without any."""
     maxima = [side.max(axis=1) for side in sides if side.shape[1]]
     return np.max(maxima, axis=0) if maxima else none
 

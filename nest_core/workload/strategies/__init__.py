@@ -70,14 +70,14 @@ def register(name: str, rewrite: Rewrite) -> None:
 
 
 def rewritten(graph: Graph, strategy: Strategy, sizes: Sizes) -> Graph:
-    """What one rank runs of a layer: all registered strategies, one after another."""
+    """Return what one rank runs of a layer: all registered strategies, one after another."""
     for rewrite in STRATEGIES.values():
         graph = rewrite(graph, strategy, sizes)
     return graph
 
 
 def without_experts(rewrite: Rewrite, strategy: Strategy) -> Strategy:
-    """What those that `rewritten` applies before ``rewrite`` read of a strategy.
+    """Return what those that `rewritten` applies before ``rewrite`` read of a strategy.
 
     Of how experts are divided only whether that is as tensor parallelism divides; and not even
     ``ep`` before the rewrite that says so.

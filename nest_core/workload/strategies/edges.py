@@ -35,7 +35,7 @@ def _shares_tokens(node: Node, axis: str) -> bool:
 
 
 def connected(graph: Graph, context: str = "ring") -> Graph:
-    """The graph with the collectives that its splits need, and no others.
+    """Return the graph with the collectives that its splits need, and no others.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def _entered(
     sequence_parallel: bool,
     context: str,
 ) -> str:
-    """The name under which a node reads one of its inputs, collectives inserted."""
+    """Return the name under which a node reads one of its inputs, collectives inserted."""
     tensor = done[name]
     origin = done[node.inputs[number]]
     if origin.is_tokens:

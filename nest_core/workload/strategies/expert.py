@@ -89,7 +89,7 @@ def expert_tensor_parallel(graph: Graph, strategy: Strategy, sizes: Sizes) -> Gr
 
 
 def _ends(graph: Graph) -> tuple[str, ...]:
-    """The first projection of experts that reads tokens, and that which makes them again."""
+    """Return the first projection of experts that reads tokens, and that which makes them again."""
     products = [node for node in graph.nodes if node.op == "grouped_linear"]
     first = next(node for node in products if "hidden" in node.weights[0][-1])
     last = next(node for node in products if "hidden" in node.weights[0][-2])

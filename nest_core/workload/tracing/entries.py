@@ -45,7 +45,7 @@ class TraceEntry:
 
 
 def tidied(entries: Mapping[str, TraceEntry], output: str) -> list[TraceEntry]:
-    """What the output needs, and the first input, in order and under their final names.
+    """Return what the output needs, and the first input, in order and under their final names.
 
     A view of a view is one view. The output comes last.
     """
@@ -65,7 +65,7 @@ def tidied(entries: Mapping[str, TraceEntry], output: str) -> list[TraceEntry]:
 
 
 def free_name(name: str, taken: Collection[str]) -> str:
-    """The name, or with the lowest number that makes it unique."""
+    """Return the name, or with the lowest number that makes it unique."""
     candidate, number = name, 2
     while candidate in taken:
         candidate, number = f"{name}_{number}", number + 1
@@ -84,7 +84,7 @@ def _renamed(entries: list[TraceEntry]) -> list[TraceEntry]:
 
 
 def as_node(entry: TraceEntry, symbols: Mapping[str, int]) -> dict[str, Any]:
-    """The entry as a trace file has it; empty fields are left out."""
+    """Return the entry as a trace file has it; empty fields are left out."""
 
     def symbolic(shape: Shape) -> list[list[str | int]]:
         return [symbolise(length, symbols) for length in shape]
@@ -124,7 +124,7 @@ class FusedGroup:
 
 
 def fused_groups(root: nn.Module, graph: fx.Graph) -> dict[fx.Node, FusedGroup]:
-    """The group of every operator that runs in a module with ``fused = True``.
+    """Return the group of every operator that runs in a module with ``fused = True``.
 
     Raises
     ------

@@ -301,7 +301,9 @@ FAMILIES: Mapping[str, Mapping[str, Build]] = {
 
 
 def example(kind: str, sizes: Sizes) -> tuple[Tensor, ...]:
-    """Inputs of a layer of a kind: tokens, or the residual stream, the head's with targets."""
+    """Return inputs of a layer of a kind: tokens, or the residual stream, the head's with
+    targets.
+    """
     tokens = torch.zeros(sizes.micro_batch, sizes.sequence, dtype=torch.long)
     if kind == "embedding":
         return (tokens,)

@@ -156,13 +156,15 @@ _PERMUTATIONS = frozenset(
 
 
 def base_name(target: Any) -> str:
-    """An operator's name without namespace and overload: ``add`` for ``aten.add_.Tensor``."""
+    """Return an operator's name without namespace and overload: ``add`` for
+    ``aten.add_.Tensor``.
+    """
     name = str(target._schema.name).rpartition("::")[2] if _known(target) else str(target)
     return name.rstrip("_") or name
 
 
 def arguments(node: fx.Node) -> dict[str, Any]:
-    """A call's arguments by the names that the operator's schema gives them."""
+    """Return a call's arguments by the names that the operator's schema gives them."""
     target: Any = node.target
     names = [argument.name for argument in target._schema.arguments]
     return {**dict(zip(names, node.args, strict=False)), **node.kwargs}

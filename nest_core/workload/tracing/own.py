@@ -171,7 +171,7 @@ def _first_on_path(folder: Path) -> Iterator[None]:
 
 
 def _built(build: Callable[[], Any], target: str) -> Any:
-    """What build() returns: without memory where it can, in memory where it must."""
+    """Return what build() returns: without memory where it can, in memory where it must."""
     try:
         with torch.device("meta"):
             return build()
@@ -278,7 +278,7 @@ SOURCE = "nest_core.workload.tracing.modules"
 
 
 def trace_family(family: str) -> dict[str, list[dict[str, Any]]]:
-    """The nodes of a family's distinct layers by kind, traced afresh.
+    """Return the nodes of a family's distinct layers by kind, traced afresh.
 
     Parameters
     ----------
@@ -299,7 +299,7 @@ def as_document(
     layers: Mapping[str, list[dict[str, Any]]],
     model: Mapping[str, int] | None = None,
 ) -> str:
-    """A trace file's text, one node per line.
+    """Return a trace file's text, one node per line.
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ _MOST_FACTOR = 8
 
 
 def symbolise(length: int, symbols: Mapping[str, int]) -> list[str | int]:
-    """A dimension as a product of symbols and, rarely, a whole number.
+    """Return a dimension as a product of symbols and, rarely, a whole number.
 
     Exact products win, of as few symbols as possible, earlier symbols first; then products
     times a factor of at most 8, as in a projection to queries, keys and values at once. A

@@ -49,7 +49,7 @@ __all__ = ["export", "trace"]
 
 
 def export(module: nn.Module, inputs: Sequence[Any]) -> torch.export.ExportedProgram:
-    """The exported program of a module, which is left as it was.
+    """Return the exported program of a module, which is left as it was.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def export(module: nn.Module, inputs: Sequence[Any]) -> torch.export.ExportedPro
 
 @contextmanager
 def _on_meta(module: nn.Module) -> Iterator[None]:
-    """The module's tensors without memory, and as they were afterwards."""
+    """Return the module's tensors without memory, and as they were afterwards."""
     originals: list[tuple[dict[str, Any], str, Any]] = []
     replaced: dict[int, Any] = {}
     for part in module.modules():
@@ -117,7 +117,7 @@ class _Value:
 def trace(
     module: nn.Module, inputs: Sequence[Any], symbols: Mapping[str, int] | None = None
 ) -> list[dict[str, Any]]:
-    """The operators of a module, in the form of a trace file's layers.
+    """Return the operators of a module, in the form of a trace file's layers.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ class _Reader:
         self.parameters: dict[str, Shape] = {}
 
     def read(self) -> list[TraceEntry]:
-        """The entries of the whole graph, tidied."""
+        """Return the entries of the whole graph, tidied."""
         for node in self.graph.nodes:
             if node.op == "placeholder":
                 self._placeholder(node)
@@ -219,7 +219,9 @@ class _Reader:
         return _Value(entry.name, shape=entry.shape)
 
     def _overwrite(self, node: fx.Node, entry: TraceEntry) -> _Value:
-        """What is written into a view changes all of the tensor for those who read it later."""
+        """Return what is written into a view changes all of the tensor for those who read it
+        later.
+        """
         base = node.args[0]
         while isinstance(base, fx.Node) and is_view(base.target):
             base = base.args[0]
@@ -275,7 +277,7 @@ class _Reader:
         return values
 
     def _detail(self, node: fx.Node, entry: TraceEntry) -> None:
-        """What an operator's arguments say beyond its tensors."""
+        """Return what an operator's arguments say beyond its tensors."""
         if entry.op == "matmul":
             self._product(node, entry)
         elif entry.op == "attention":
@@ -312,7 +314,7 @@ class _Reader:
         return [self.values[source] for source in node.all_input_nodes]
 
     def _title(self, node: fx.Node, plain: str) -> str:
-        """A leaf module's path, or its parent's with what the operator does."""
+        """Return a leaf module's path, or its parent's with what the operator does."""
         path = module_path(node)
         if path and not any(True for _ in self.module.get_submodule(path).children()):
             return path
@@ -340,7 +342,7 @@ def _shape_of(node: fx.Node) -> Shape:
 
 
 def _squeezed(shape: Shape, rank: int) -> Shape:
-    """A bias without the axes of length 1 that broadcasting asked for."""
+    """Return a bias without the axes of length 1 that broadcasting asked for."""
     lengths = list(shape)
     while len(lengths) > rank and 1 in lengths:
         lengths.remove(1)
