@@ -196,7 +196,8 @@ def graph_bundles(fabric: GraphFabric, prices: Prices) -> Iterator[Bundle]:
         tier = link.tier  # downlinks are met before uplinks
         return link.height, tier.rate_Gbps, tier.lower, tier.upper, link.roles
 
-    for (*_, roles), group in groupby(sorted(drawn_links(fabric, prices), key=kind), kind):
+    _, _, links = drawn_links(fabric, prices)
+    for (*_, roles), group in groupby(sorted(links, key=kind), kind):
         tier = list(group)
         metres = np.repeat([link.metres for link in tier], [link.count for link in tier])
         low, high = (

@@ -38,9 +38,12 @@ class _Network:
     """What of a graph is outside its nodes.
 
     ``height`` counts links between a switch and the nearest NIC (without NICs: the nearest device
-    or switch inside a node); ``span`` are the first and last node below an element.
+    or switch inside a node); ``span`` are the first and last node below an element; ``names`` those
+    of the tiers by height.
     """
 
+    elements: dict[str, Element]
+    names: dict[int, str]
     height: dict[str, int]
     links: list[Link]
     span: dict[str, tuple[int, int]]
@@ -65,10 +68,8 @@ class DrawnTiers:
 
 def drawn_tiers(fabric: GraphFabric) -> DrawnTiers:
     """Tier by tier what `graph_parts` counts together."""
-    elements = {element.id: element for element in fabric.elements}
-    network = _network(fabric, elements)
-    names = _tier_names(elements, network.height)
-    height = network.height
+    network = _network(fabric)
+    elements, names, height = network.elements, network.names, network.height
     linked = {end for link in network.links for end in (link.a, link.b)}
     return DrawnTiers(
         {
@@ -111,21 +112,11 @@ class DrawnLinks:
     metres: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _DrawnParts:
-    elements: dict[str, Element]
-    network: _Network
-    hall: Hall
-    names: dict[int, str]
-
-
-def drawn_links(fabric: GraphFabric, prices: Prices) -> list[DrawnLinks]:
-    """The links outside nodes, in the order that they were drawn."""
-    return _links(fabric, _drawn(fabric, prices))
-
-
-def _links(fabric: GraphFabric, drawn: _DrawnParts) -> list[DrawnLinks]:
-    elements, network, hall, names = drawn.elements, drawn.network, drawn.hall, drawn.names
+def drawn_links(fabric: GraphFabric, prices: Prices) -> tuple[_Network, Hall, list[DrawnLinks]]:
+    """Return the network outside nodes, its floor, and its links in the order of the drawing."""
+    network = _network(fabric)
+    elements, names = network.elements, network.names
+    hall = node_hall(prices, network.nodes, -(-fabric.devices // network.nodes), fabric.name)
     cards = any(element.role == "nic" for element in fabric.elements)
     runs: dict[tuple[tuple[int, int], tuple[int, int]], int] = {}
     tiers: dict[tuple[int, float, str, str], LinkCount] = {}
@@ -156,26 +147,18 @@ def _links(fabric: GraphFabric, drawn: _DrawnParts) -> list[DrawnLinks]:
                 runs[places],
             )
         )
-    return counts
-
-
-def _drawn(fabric: GraphFabric, prices: Prices) -> _DrawnParts:
-    elements = {element.id: element for element in fabric.elements}
-    network = _network(fabric, elements)
-    hall = node_hall(prices, network.nodes, -(-fabric.devices // network.nodes), fabric.name)
-    return _DrawnParts(elements, network, hall, _tier_names(elements, network.height))
+    return network, hall, counts
 
 
 def graph_parts(fabric: GraphFabric, prices: Prices) -> Inventory:
     """What was drawn, switches by how many links they are from cards or devices."""
-    drawn = _drawn(fabric, prices)
-    network, hall = drawn.network, drawn.hall
+    network, hall, links = drawn_links(fabric, prices)
     cards = [element for element in fabric.elements if element.role == "nic"]
     tiers: dict[tuple[int, LinkCount], Counter[int]] = {}
     used: Counter[str] = Counter()
     fastest: dict[str, float] = {}
     carried: dict[str, float] = {}
-    for link in _links(fabric, drawn):
+    for link in links:
         rate = link.tier.rate_Gbps
         key = link.height, link.tier
         tiers.setdefault(key, Counter())[link.metres] += link.count
@@ -199,16 +182,17 @@ def graph_parts(fabric: GraphFabric, prices: Prices) -> Inventory:
         network.nodes,
         sum(card.count for card in cards),
         max(rates, default=0.0),
-        _switches(prices, drawn, used, fastest),
+        _switches(prices, network, used, fastest),
         tuple(
             replace(tier, metres=tuple(sorted(metres.items())))
             for (_, tier), metres in sorted(tiers.items(), key=order)
         ),
-        () if cards else (floor, *((_NO_NICS,) if drawn.names else ())),
+        () if cards else (floor, *((_NO_NICS,) if network.names else ())),
     )
 
 
-def _network(fabric: GraphFabric, elements: dict[str, Element]) -> _Network:
+def _network(fabric: GraphFabric) -> _Network:
+    elements = {element.id: element for element in fabric.elements}
     inside = _inside(fabric, elements)
     neighbours: dict[str, list[str]] = {name: [] for name in elements}
     for link in fabric.links:
@@ -252,7 +236,7 @@ def _network(fabric: GraphFabric, elements: dict[str, Element]) -> _Network:
         if name in inside:
             below.append((node[inside[name]],) * 2)
         span[name] = (min((a for a, _ in below), default=0), max((b for _, b in below), default=0))
-    return _Network(height, links, span, len(node))
+    return _Network(elements, _tier_names(elements, height), height, links, span, len(node))
 
 
 def _inside(fabric: GraphFabric, elements: dict[str, Element]) -> dict[str, int]:
@@ -339,12 +323,12 @@ def _unknown(hall: Hall) -> int:
 
 
 def _switches(
-    prices: Prices, drawn: _DrawnParts, used: Counter[str], fastest: dict[str, float]
+    prices: Prices, network: _Network, used: Counter[str], fastest: dict[str, float]
 ) -> tuple[SwitchCount, ...]:
     boxes: Counter[tuple[int, int, float]] = Counter()
     ports: Counter[tuple[int, int, float]] = Counter()
     for name, count in used.items():
-        element, height = drawn.elements[name], drawn.network.height[name]
+        element, height = network.elements[name], network.height[name]
         if element.role == "switch" and height:
             port_count = -(-count // element.count)
             radix = element.radix or _listed(prices, port_count, fastest[name])
@@ -352,7 +336,11 @@ def _switches(
             ports[height, radix, fastest[name]] += count
     return tuple(
         SwitchCount(
-            drawn.names[height], boxes[height, radix, rate], radix, rate, ports[height, radix, rate]
+            network.names[height],
+            boxes[height, radix, rate],
+            radix,
+            rate,
+            ports[height, radix, rate],
         )
         for height, radix, rate in sorted(boxes)
     )

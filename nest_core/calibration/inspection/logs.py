@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 
 from nest_core.calibration.collectives.nccl_log import NcclRun, complete_run, is_log
-from nest_core.costs.shell import script_words
+from nest_core.calibration.logs.launch import launch_words
 from nest_core.documents import InputError, require, shortened
 from nest_core.interop.formats import Assumed, format_of
 from nest_core.interop.formats.nvidia_topo import NodeTopology, is_nvidia_topo, read_nvidia_topo
@@ -104,10 +104,7 @@ def read_launch(command: str) -> Launch:
 
 def _options(command: str) -> dict[str, int]:
     """Return counts by option, spelled with hyphens; of an option given twice the last."""
-    try:
-        words, _ = script_words(command)
-    except InputError as error:
-        raise InputError(FIELD, error.rule, error.value, error.remedy) from error
+    words = launch_words(command)
     counts: dict[str, int] = {}
     by_mpi = any(PurePath(word).name in ("mpirun", "mpiexec") for word in words)
     for place, word in enumerate(

@@ -16,7 +16,7 @@ from typing import Any
 from nest_core.costs.shell import ends_values, script_words
 from nest_core.documents import InputError, parsed_json
 
-__all__ = ["said_in"]
+__all__ = ["launch_words", "settings_in"]
 
 _SETTING = re.compile(
     r"""^\s*(?:export\s+|:\s*"?\$\{|-\s+)?([A-Za-z_][\w.]*)\s*(?::=|=|:)\s*"""
@@ -28,8 +28,8 @@ _LISTS = ("recompute_modules",)
 _MODEL = ("model", "model.name", "model_recipe_name", "module")
 
 
-def said_in(text: str) -> dict[str, str]:
-    """Settings in a text, in lower case with underscores, without the groups before their names.
+def settings_in(text: str) -> dict[str, str]:
+    """Return a text's settings, in lower case with underscores, without groups before names.
 
     Raises
     ------
@@ -38,7 +38,7 @@ def said_in(text: str) -> dict[str, str]:
 
     Examples
     --------
-    >>> said_in("torchrun train.py --training.seq-len=8192 --sequence-parallel --num-layers 4")
+    >>> settings_in("torchrun train.py --training.seq-len=8192 --sequence-parallel --num-layers 4")
     {'seq_len': '8192', 'sequence_parallel': 'True', 'num_layers': '4'}
     """
     if text.lstrip().startswith("{"):
@@ -46,17 +46,21 @@ def said_in(text: str) -> dict[str, str]:
         return dict(_flat(document, ""))
     pairs = (*_OVERRIDE.findall(text), *_SETTING.findall(text))
     settings = {_name(key): value for key, value in pairs}
-    try:
-        words, _ = script_words(text)
-    except InputError as error:
-        raise InputError("--launch", error.rule, error.value, error.remedy) from error
-    settings |= dict(_flags(words))
+    settings |= dict(_flags(launch_words(text)))
     model = " ".join(
         settings[name] for name in (*_MODEL, "flavor", "model_size") if name in settings
     )
     return {name: value for name, value in settings.items() if name not in _MODEL} | (
         {"model": model} if model else {}
     )
+
+
+def launch_words(command: str) -> list[str]:
+    """Return the words of a command; errors are of the option that it was given with."""
+    try:
+        return script_words(command)[0]
+    except InputError as error:
+        raise InputError("--launch", error.rule, error.value, error.remedy) from error
 
 
 def _flags(words: list[str]) -> Iterator[tuple[str, str]]:

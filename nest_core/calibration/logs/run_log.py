@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nest_core.calibration.logs.deepspeed import DeepspeedReader
-from nest_core.calibration.logs.launch import said_in
+from nest_core.calibration.logs.launch import settings_in
 from nest_core.calibration.logs.megatron import BridgeReader, MegatronReader, NemoReader
 from nest_core.calibration.logs.mllog import MllogReader
 from nest_core.calibration.logs.report import LogReader, Steady, steady_of
@@ -300,7 +300,7 @@ def _settings(
         If log and command contradict each other.
     """
     printed = columns_of(report.settings)
-    command = said_in(given.launch) if given.launch.strip() else {}
+    command = settings_in(given.launch) if given.launch.strip() else {}
     launched = columns_of(command)
     for column, value in launched.items():
         # a vocabulary is padded, and notes add up

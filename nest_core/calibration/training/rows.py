@@ -68,6 +68,12 @@ class Unusable(ValueError):
     """A row that states too little or contradicts itself."""
 
 
+def _require(holds: object, words: str) -> None:
+    """Refuse a row for what the words say of it, where a rule does not hold."""
+    if not holds:
+        raise Unusable(words)
+
+
 class _Cells:
     """The cells of one row, read by rule; notes which defaults were needed."""
 
@@ -80,14 +86,13 @@ class _Cells:
 
     def size(self, column: str, max_value: int = 10**9, default: int | None = None) -> int:
         value = self._read(column, lambda text: positive_integer(text, max_value))
-        if value is None and default is None:
-            raise Unusable(f"states no {column}")
+        _require(value is not None or default is not None, f"states no {column}")
         return self._or(column, value, default if default is not None else 0)
 
     def rate(self, column: str) -> float:
         value = self._read(column, figure)
-        if value is not None and value <= 0:
-            raise Unusable(f"states {column} as {self.text(column)}, which is not positive")
+        words = f"states {column} as {self.text(column)}, which is not positive"
+        _require(value is None or value > 0, words)
         return self._or(column, value, 0.0) * GB
 
     def yes(self, column: str, default: bool) -> bool:
@@ -127,8 +132,10 @@ def run_of(cells: Mapping[str, str], identity: str) -> Run:
     precision = decide(PRECISIONS, row.text("precision"))
     if precision is None:
         raise Unusable(f"states precision as {row.text('precision')!r}, which is none known")
-    if precision == "fp8" and decide(ROWWISE, f"{row.text('precision')} {notes}"):
-        raise Unusable("states fp8 products scaled row by row, whose kernels and casts are unknown")
+    _require(
+        precision != "fp8" or not decide(ROWWISE, f"{row.text('precision')} {notes}"),
+        "states fp8 products scaled row by row, whose kernels and casts are unknown",
+    )
     hidden, heads = row.size("hidden"), row.size("heads")
     ffn = row.size("ffn_hidden", default=4 * hidden)
     experts, top_k = _experts(row)
@@ -238,8 +245,7 @@ def _experts(row: _Cells) -> tuple[int, int]:
     if not row.text("experts") or row.text("experts").lower() == "nan":
         return 1, 1
     experts, top_k = row.size("experts"), row.size("topk")
-    if top_k > experts:
-        raise Unusable(f"routes to {top_k} of {experts} experts")
+    _require(top_k <= experts, f"routes to {top_k} of {experts} experts")
     return experts, top_k
 
 
@@ -281,8 +287,9 @@ def _order(row: _Cells, notes: str) -> tuple[str, ...]:
     """Return along which axes ranks are numbered; Megatron-LM's where nothing is stated."""
     stated_order = row.text("rank_order")
     order = decide(ORDERS, f"rank order {stated_order}" if stated_order else notes)
-    if order is None and stated_order:
-        raise Unusable(f"states rank_order as {stated_order!r}, which is none known")
+    _require(
+        order or not stated_order, f"states rank_order as {stated_order!r}, which is none known"
+    )
     return tuple(order.split()) if order else MEGATRON_ORDER
 
 

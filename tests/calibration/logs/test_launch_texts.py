@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from nest_core.calibration.logs.launch import said_in
+from nest_core.calibration.logs.launch import settings_in
 from nest_core.calibration.logs.settings import columns_of, preset_of
 from nest_core.documents.errors import InputError
 
@@ -32,7 +32,7 @@ SAME = {
 
 @pytest.mark.parametrize("form", SAME)
 def test_every_form_says_the_same(form):
-    columns = columns_of(said_in(SAME[form]))
+    columns = columns_of(settings_in(SAME[form]))
     wanted = {"gpus": "32", "tp": "4", "pp": "2", "seq_len": "4096", "global_batch_seqs": "64"}
     assert wanted.items() <= columns.items()
 
@@ -46,7 +46,7 @@ def test_json_of_deepspeed_keeps_its_groups():
         "bf16": {"enabled": True},
         "tensor_parallel": {"autotp_size": 4},
     }
-    columns = columns_of(said_in(json.dumps(document)))
+    columns = columns_of(settings_in(json.dumps(document)))
     assert columns == {
         "global_batch_seqs": "64",
         "dist_opt_or_zero": "zero2",
@@ -56,7 +56,9 @@ def test_json_of_deepspeed_keeps_its_groups():
 
 
 def test_replicas_and_shards_make_the_data_parallel_degree():
-    columns = columns_of(said_in("data_parallel_replicate_degree=2 data_parallel_shard_degree=8"))
+    columns = columns_of(
+        settings_in("data_parallel_replicate_degree=2 data_parallel_shard_degree=8")
+    )
     assert columns == {"dp": "16", "dist_opt_or_zero": "fsdp2(zero3)"}
 
 
@@ -80,4 +82,4 @@ def test_names_of_models_lead_to_presets(name, preset):
 @pytest.mark.parametrize("text", ['{"train_batch_size": ', "--data-path 'unclosed"])
 def test_what_cannot_be_read_is_said(text):
     with pytest.raises(InputError, match="--launch"):
-        said_in(text)
+        settings_in(text)
