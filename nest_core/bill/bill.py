@@ -86,7 +86,7 @@ class Bill:
 
     @property
     def estimated_share(self) -> float:
-        """Share of the typical price that rests on estimates; 0 where nothing is to be bought."""
+        """Return the typical price's share that rests on estimates; 0 where nothing is bought."""
         estimated = sum(line.price_usd.typical for line in self.lines if line.estimate)
         return estimated / self.price_usd.typical if self.price_usd.typical else 0.0
 

@@ -95,7 +95,7 @@ class Bundle:
 
 
 def numbered(word: str) -> Callable[[int], str]:
-    """Names as ``missing`` has them: leaf 3.
+    """Return names as ``missing`` has them: leaf 3.
 
     Examples
     --------
@@ -112,7 +112,7 @@ AXES = "xyz"
 def torus_bundles(
     fabric: Fabric, lattice: Lattice, parts: Inventory, prices: Prices
 ) -> Iterator[Bundle]:
-    """Cables of a fabric that is a torus, dimension by dimension.
+    """Return cables of a fabric that is a torus, dimension by dimension.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def _cubes(
 
 
 def graph_bundles(fabric: GraphFabric, prices: Prices) -> Iterator[Bundle]:
-    """Cables outside nodes, tier by tier."""
+    """Return cables outside nodes, tier by tier."""
     given: defaultdict[str, int] = defaultdict(int)
 
     def kind(link: DrawnLinks) -> tuple[int, float, str, str, tuple[str, str]]:
@@ -230,7 +230,7 @@ def _side(ends: Sequence[tuple[Element, int]], given: defaultdict[str, int], rol
 
 
 def clos_bundles(fabric: Clos, parts: Inventory) -> Iterator[Bundle]:
-    """Cables of NICs, then of leaves, then of spines, without those of failed elements."""
+    """Return cables of NICs, then of leaves, then of spines, without those of failed elements."""
     places = clos_places(fabric, parts.hall)
     yield _to_leaves(fabric, parts, places[0])
     if fabric.tiers > 1:
@@ -328,14 +328,14 @@ def _to_cores(fabric: Clos, parts: Inventory, places: list[IntArray]) -> Bundle:
 def _switch(
     counts: IntArray, planes: int, group: IntArray, plane: IntArray, index: IntArray
 ) -> IntArray:
-    """Numbers of switches: group by group, within a group plane by plane."""
+    """Return numbers of switches: group by group, within a group plane by plane."""
     first = (np.cumsum(counts) - counts) * planes
     number: IntArray = first[group] + plane * counts[group] + index
     return number
 
 
 def dragonfly_bundles(fabric: Dragonfly, parts: Inventory) -> Iterator[Bundle]:
-    """Cables of nodes, then inside groups, then between groups, group by group."""
+    """Return cables of nodes, then inside groups, then between groups, group by group."""
     hall = parts.hall
     a, p, groups = fabric.routers_per_group, fabric.nodes_per_router, fabric.groups
     first = np.arange(groups) * a * p
@@ -365,7 +365,7 @@ def dragonfly_bundles(fabric: Dragonfly, parts: Inventory) -> Iterator[Bundle]:
 def _between_groups(
     fabric: Dragonfly, parts: Inventory, hall: Hall, place: IntArray, group: int
 ) -> Bundle:
-    """From one group to all of higher numbers."""
+    """Return the cables from one group to all of higher numbers."""
     target, link = _product(fabric.groups - group - 1, fabric.links_per_pair)
     target = target + group + 1
     source, sink = np.full_like(target, group), target
@@ -385,5 +385,5 @@ def _global(fabric: Dragonfly, group: IntArray, target: IntArray, link: IntArray
 
 
 def _product(*sizes: int) -> tuple[IntArray, ...]:
-    """Indices of all combinations, the last one fastest."""
+    """Return indices of all combinations, the last one fastest."""
     return tuple(at.reshape(-1) for at in np.indices(sizes))

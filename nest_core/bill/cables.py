@@ -115,7 +115,7 @@ class Cable:
     b_module: str
 
     def cells(self) -> tuple[str | int, ...]:
-        """By `COLUMNS`."""
+        """Return the cells by `COLUMNS`."""
         return _CELLS(self)
 
 
@@ -142,7 +142,7 @@ class Schedule:
 
 
 def cable_schedule(fabric: Fabric, prices: Prices) -> Schedule:
-    """Every cable of a fabric, as the bill counts them.
+    """Return every cable of a fabric, as the bill counts them.
 
     Raises
     ------
@@ -175,7 +175,7 @@ def cable_schedule(fabric: Fabric, prices: Prices) -> Schedule:
 
 
 def csv_lines(cables: Iterable[Cable], style: Format) -> Iterator[str]:
-    """The schedule as CSV, many lines at a time, with a header.
+    """Return the schedule as CSV, many lines at a time, with a header.
 
     Parameters
     ----------

@@ -45,22 +45,22 @@ class Ends:
 
     @property
     def item(self) -> str:
-        """What to order."""
+        """Return what to order."""
         return f"one link of {self.module.name}" if self.alone else self.module.name
 
     @property
     def links(self) -> int:
-        """Links that one module carries."""
+        """Return links that one module carries."""
         return 1 if self.alone else self.module.ports
 
     @property
     def share(self) -> float:
-        """Of the listed module's price and power, per module."""
+        """Return the share of the listed module's price and power, per module."""
         return self.factor / self.module.ports if self.alone else self.factor
 
     @property
     def price_usd(self) -> PriceRange:
-        """One link end: a module's price over the links that it carries; nothing if unknown."""
+        """Return one link end's: a module's price over the links that it carries, or nothing."""
         price = self.module.price_usd
         return NONE if price is None else (self.factor / self.module.ports) * price.range
 
@@ -87,20 +87,20 @@ class MediaChoice:
 
     @property
     def stretched(self) -> bool:
-        """Whether the link is faster than what is listed."""
+        """Return whether the link is faster than what is listed."""
         ends = [end.factor for end in (self.lower, self.upper) if end]
         return max(self.factor, *ends, 1.0) > 1 + _SAME
 
     @property
     def estimate(self) -> bool:
-        """Whether the cable's own price is one."""
+        """Return whether the cable's own price is one."""
         return abs(self.factor - 1) > _SAME or "estimate" in (
             self.cable.price_usd.kind,
             self.cable.price_usd_per_m.kind,
         )
 
     def price_usd(self, metres: int) -> PriceRange:
-        """One cable, without transceivers."""
+        """Return one cable, without transceivers."""
         cable = self.cable
         return self.factor * (cable.price_usd.range + metres * cable.price_usd_per_m.range)
 
@@ -116,7 +116,7 @@ class MediaChoice:
 
 
 def choose(prices: Prices, link: LinkCount, metres: int, named_media: str = "") -> MediaChoice:
-    """The cheapest cable that reaches, or, if none does, the one that reaches furthest.
+    """Return the cheapest cable that reaches, or, if none does, the one that reaches furthest.
 
     Ties go to the first listed. ``named_media`` is what the tier asks for, if it does.
     """
@@ -165,7 +165,7 @@ def _allowed(cable: CablePrice, media: str) -> bool:
 
 
 def ends_for(prices: Prices, optics: str, rate_Gbps: float, place: str) -> Ends:
-    """The transceiver for one end of a fibre.
+    """Return the transceiver for one end of a fibre.
 
     Parameters
     ----------

@@ -59,7 +59,7 @@ def clos_parts(fabric: Clos, prices: Prices) -> Inventory:
 
 
 def clos_places(fabric: Clos, hall: Hall) -> list[IntArray]:
-    """Rack of every group of switches, per height."""
+    """Return rack of every group of switches, per height."""
     sizing = fabric.sizing
     unit = np.arange(sizing.units * sizing.rails) // sizing.rails
     first = unit * sizing.nodes_per_unit
@@ -101,7 +101,7 @@ def _idle_spines(fabric: Clos) -> tuple[str, ...]:
 
 
 def hierarchical_parts(fabric: Hierarchical, prices: Prices) -> Inventory:
-    """Cables by what climbs into each level, and the fewest switches that hold them."""
+    """Return cables by what climbs into each level, and the fewest switches that hold them."""
     node = fabric.group_of(0)
     places = fabric.groups[0]
     hall = node_hall(prices, places, fabric.tiers[0].group_size, fabric.name)
@@ -158,7 +158,7 @@ def _cables(
 def _ends(
     group: IntArray, first: IntArray, last: IntArray, groups: int
 ) -> tuple[IntArray, IntArray]:
-    """The least of the firsts and the greatest of the lasts of every group."""
+    """Return the least of the firsts and the greatest of the lasts of every group."""
     begin = np.full(groups, int(last.max()))
     end = np.zeros(groups, dtype=np.int64)
     np.minimum.at(begin, group, first)
@@ -169,7 +169,7 @@ def _ends(
 def _hierarchical_switches(
     prices: Prices, tiers: list[tuple[str, float, IntArray, IntArray]]
 ) -> tuple[SwitchCount, ...]:
-    """The fewest listed switches per group whose ports hold the cables below and above."""
+    """Return the fewest listed switches per group whose ports hold the cables below and above."""
     counts = []
     for index, (name, rate, count, parent) in enumerate(tiers):
         groups = len(tiers[index + 1][2]) if index + 1 < len(tiers) else 1
@@ -189,7 +189,7 @@ def _hierarchical_switches(
 
 
 def dragonfly_parts(fabric: Dragonfly, prices: Prices) -> Inventory:
-    """The routers of a group stand together amid its nodes."""
+    """Count a dragonfly, whose routers stand together amid the nodes of their group."""
     hall = node_hall(prices, fabric.nodes, fabric.devices_per_node, fabric.name)
     a, p, groups = fabric.routers_per_group, fabric.nodes_per_router, fabric.groups
     per_group = a * p
@@ -232,7 +232,7 @@ def dragonfly_parts(fabric: Dragonfly, prices: Prices) -> Inventory:
 
 
 def torus_parts(fabric: Torus, prices: Prices) -> Inventory:
-    """Links between chips, or between NICs; whole cubes behind optical switches."""
+    """Return links between chips, or between NICs; whole cubes behind optical switches."""
     rate = fabric.link_bandwidth_Bps * BITS
     if fabric.nics_per_device:
         return _of_nics(fabric, prices, rate)
@@ -273,7 +273,7 @@ def _of_nics(fabric: Torus, prices: Prices, rate: float) -> Inventory:
 
 
 def _runs(fabric: Torus, hall: Hall, per_node: int) -> tuple[Counter[int], Counter[int]]:
-    """Links by length, those between neighbours and those that close a dimension."""
+    """Return links by length, those between neighbours and those that close a dimension."""
     near: Counter[int] = Counter()
     far: Counter[int] = Counter()
     for a, b, _, closes in fabric.link_places():

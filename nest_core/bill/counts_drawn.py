@@ -67,7 +67,7 @@ class DrawnTiers:
 
 
 def drawn_tiers(fabric: GraphFabric) -> DrawnTiers:
-    """Tier by tier what `graph_parts` counts together."""
+    """Return tier by tier what `graph_parts` counts together."""
     network = _network(fabric)
     elements, names, height = network.elements, network.names, network.height
     linked = {end for link in network.links for end in (link.a, link.b)}
@@ -151,7 +151,7 @@ def drawn_links(fabric: GraphFabric, prices: Prices) -> tuple[_Network, Hall, li
 
 
 def graph_parts(fabric: GraphFabric, prices: Prices) -> Inventory:
-    """What was drawn, switches by how many links they are from cards or devices."""
+    """Return what was drawn, switches by how many links they are from cards or devices."""
     network, hall, links = drawn_links(fabric, prices)
     cards = [element for element in fabric.elements if element.role == "nic"]
     tiers: dict[tuple[int, LinkCount], Counter[int]] = {}
@@ -240,7 +240,7 @@ def _network(fabric: GraphFabric) -> _Network:
 
 
 def _inside(fabric: GraphFabric, elements: dict[str, Element]) -> dict[str, int]:
-    """Number of the node that a device, or a switch inside a node, belongs to."""
+    """Return number of the node that a device, or a switch inside a node, belongs to."""
     homes = _homes(fabric, elements)
     number = {group: at for at, group in enumerate(dict.fromkeys(homes.values()))}
     node_of = {name: number[group] for name, group in homes.items()}
@@ -274,7 +274,7 @@ def _inside(fabric: GraphFabric, elements: dict[str, Element]) -> dict[str, int]
 
 
 def _homes(fabric: GraphFabric, elements: dict[str, Element]) -> dict[str, str]:
-    """The group of devices, and of the switches among them, that is called a node."""
+    """Return the group of devices, and of the switches among them, that is called a node."""
     groups = {elements[name].group for name in fabric.device_ids} - {""}
     cards = any(element.role == "nic" for element in elements.values())
     called = {
@@ -296,7 +296,7 @@ def _last(group: str) -> str:
 
 
 def _tier_names(elements: dict[str, Element], height: dict[str, int]) -> dict[int, str]:
-    """The word that all switches of a tier share in their names, else the tier's number."""
+    """Return the word that all switches of a tier share in their names, else the tier's number."""
     words: dict[int, list[str]] = {}
     for name, at in height.items():
         if at:

@@ -70,16 +70,16 @@ class Hall:
 
     @property
     def racks(self) -> int:
-        """Racks with nodes."""
+        """Return racks with nodes."""
         return -(-self.nodes // self.per_rack)
 
     @property
     def rack_power_kW(self) -> float:
-        """A full rack of nodes."""
+        """Return a full rack of nodes."""
         return self.per_rack * self.node_power_kW.typical
 
     def rack_of(self, node: IntArray) -> IntArray:
-        """Rack of each node."""
+        """Return rack of each node."""
         return node // self.per_rack
 
     def middle(self, first: IntArray, last: IntArray) -> IntArray:
@@ -99,14 +99,14 @@ class Hall:
         return racks
 
     def lengths_m(self, a: IntArray, b: IntArray) -> IntArray:
-        """Metres of a cable between racks, whole, element by element."""
+        """Return metres of a cable between racks, whole, element by element."""
         columns = int(self.floor.racks_per_row.typical)
         across = np.abs(a % columns - b % columns)
         down = np.abs(a // columns - b // columns)
         return self.runs_m(across, down)
 
     def runs_m(self, across: IntArray, down: IntArray) -> IntArray:
-        """Metres of a cable between racks so many columns and rows apart."""
+        """Return metres of a cable between racks so many columns and rows apart."""
         floor = self.floor
         run = (
             floor.rise_m.typical
@@ -119,7 +119,7 @@ class Hall:
         return np.maximum(1, np.ceil(metres - 1e-9)).astype(np.int64)
 
     def spread_m(self, racks: IntArray) -> Counter[int]:
-        """How many pairs of switches are how many metres apart, by autocorrelation.
+        """Return how many pairs of switches are how many metres apart, by autocorrelation.
 
         Parameters
         ----------
@@ -146,7 +146,7 @@ class Hall:
 
 
 def node_hall(prices: Prices, nodes: int, devices_per_node: int, fabric: str = "") -> Hall:
-    """Racks of servers.
+    """Return racks of servers.
 
     Of the listed servers that have as many devices as a node it is ``[floor] server``, else the
     one whose accelerator the fabric's name gives (B300 in DGX B300), else the first; if none has,
@@ -166,7 +166,7 @@ def node_hall(prices: Prices, nodes: int, devices_per_node: int, fabric: str = "
 
 
 def chip_hall(prices: Prices, chips: int) -> Hall:
-    """Racks of chips that are joined directly, without servers of their own."""
+    """Return racks of chips that are joined directly, without servers of their own."""
     floor = prices.floor
     per_rack = int(floor.chips_per_rack.typical)
     return Hall(
@@ -268,12 +268,12 @@ class LinkCount:
 
     @property
     def count(self) -> int:
-        """Links."""
+        """Return how many links there are."""
         return sum(count for _, count in self.metres)
 
     @property
     def longest_m(self) -> int:
-        """Metres of the longest; 0 if there is none."""
+        """Return metres of the longest; 0 if there is none."""
         return max((metres for metres, _ in self.metres), default=0)
 
 
@@ -305,7 +305,7 @@ class Inventory:
 
 
 def by_metres(lengths: IntArray, counts: IntArray) -> tuple[tuple[int, int], ...]:
-    """Links by whole metres, those that there are none of left out."""
+    """Return links by whole metres, those that there are none of left out."""
     metres, place = np.unique(lengths, return_inverse=True)
     total = np.bincount(place, counts, minlength=len(metres)).astype(np.int64)
     return tuple((m, n) for m, n in zip(metres.tolist(), total.tolist(), strict=True) if n)

@@ -74,7 +74,7 @@ class BillLine:
 
     @property
     def unit_usd(self) -> PriceRange:
-        """One of them, on average."""
+        """Return the price of one of them, on average."""
         return (1 / self.count) * self.price_usd if self.count else NONE
 
 
@@ -227,7 +227,7 @@ class Wired:
 
 
 def priced_links(prices: Prices, link: LinkCount, media: str = "") -> Wired:
-    """A tier's cables; ``media`` is the kind that the tier asks for, if it does."""
+    """Return a tier's cables; ``media`` is the kind that the tier asks for, if it does."""
     by_cable: dict[str, list[tuple[int, int, MediaChoice]]] = defaultdict(list)
     checks: list[str] = []
     for metres, count in link.metres:

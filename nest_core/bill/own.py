@@ -42,7 +42,7 @@ class OwnPrice:
         return f"ownership.{self.name}.typical"
 
     def listed(self, accelerator: str = "", devices_per_node: int = 0) -> tuple[str, str]:
-        """The figure of the shipped list as one would type it, and its source; empty if none is."""
+        """Return the listed figure as one would type it, and its source; empty if none is."""
         prices = _shipped()
         figure: PriceFigure | None = getattr(prices.ownership, self.name)
         share = 1.0
@@ -57,7 +57,7 @@ class OwnPrice:
         return text, f"{figure.kind}, {figure.date}: {figure.source}"
 
     def read(self, text: str) -> dict[str, float]:
-        """What a typed text changes of the list, by dotted key; nothing where it is blank.
+        """Return what a typed text changes of the list, by dotted key; nothing where it is blank.
 
         Raises
         ------
@@ -89,7 +89,7 @@ class OwnPrice:
 
 
 def typed_number(title: str, text: str) -> float:
-    """A number as people write it: ``$30,000``, ``30 k``, ``95 %``.
+    """Return a number as people write it: ``$30,000``, ``30 k``, ``95 %``.
 
     Raises
     ------

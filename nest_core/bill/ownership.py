@@ -102,7 +102,7 @@ class Owned:
 
     @property
     def total_usd(self) -> PriceRange:
-        """What has a source, bought and kept for all years."""
+        """Return what has a source, bought and kept for all years."""
         return sum((line.usd for line in self.lines if line.usd), NONE)
 
     @property
@@ -112,12 +112,12 @@ class Owned:
 
     @property
     def power_W(self) -> PriceRange:
-        """The most that nodes and network draw."""
+        """Return the most that nodes and network draw."""
         return sum((line.power_W for line in self.lines if line.power_W), NONE)
 
     @property
     def device_usd(self) -> PriceRange | None:
-        """An accelerator with its share of the server; None without a source."""
+        """Return an accelerator with its share of the server; None without a source."""
         nodes = self.of(_NODES)
         price = nodes[0].usd if nodes else None
         return None if price is None else (1 / self.devices) * price
@@ -129,12 +129,12 @@ class Owned:
 
     @property
     def yearly_usd(self) -> PriceRange:
-        """What a year costs."""
+        """Return what a year costs."""
         return (1 / self.years) * self._together(yearly=True)
 
     @property
     def usd_per_device_hour(self) -> PriceRange | None:
-        """At the share of the hours that is sold; None where accelerators have no price."""
+        """Return the price at the share of hours that is sold; None without one of accelerators."""
         if self.device_usd is None:
             return None
         share = self.sold_share or 1.0
@@ -151,19 +151,19 @@ class Owned:
         return sum((line.usd for line in parts if line.yearly == yearly and line.usd), NONE)
 
     def of(self, part: str) -> tuple[OwnedLine, ...]:
-        """The lines of a part."""
+        """Return the lines of a part."""
         return tuple(line for line in self.lines if line.part == part)
 
 
 def server_of(accelerator: str, devices_per_node: int, prices: Prices) -> Server | None:
-    """The listed server of an accelerator: a word of both names, and as many devices."""
+    """Return the listed server of an accelerator: a word of both names, and as many devices."""
     words = set(accelerator.replace(",", " ").split())
     fitting = (server for server in prices.server if words & set(server.name.split()))
     return next((server for server in fitting if server.devices == devices_per_node), None)
 
 
 def with_server(prices: Prices, accelerator: str, devices_per_node: int) -> Prices:
-    """The list with an accelerator's listed server on its floor, if it has one."""
+    """Return the list with an accelerator's listed server on its floor, if it has one."""
     server = server_of(accelerator, devices_per_node, prices)
     if server is None or prices.floor.server:
         return prices
@@ -172,7 +172,7 @@ def with_server(prices: Prices, accelerator: str, devices_per_node: int) -> Pric
 
 
 def owned(fabric: Fabric, prices: Prices, accelerator: str = "") -> Owned:
-    """The whole bill of a cluster.
+    """Return the whole bill of a cluster.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ def owned(fabric: Fabric, prices: Prices, accelerator: str = "") -> Owned:
 
 
 def _server(network: Bill, prices: Prices, accelerator: str, per_node: int) -> Server | None:
-    """The listed server that nodes are; none where the accelerator is another's."""
+    """Return the listed server that nodes are; none where the accelerator is another's."""
     listed = next((server for server in prices.server if server.name == network.server), None)
     if listed is None or not accelerator or listed.name == prices.floor.server:
         return listed
@@ -226,7 +226,7 @@ def _server(network: Bill, prices: Prices, accelerator: str, per_node: int) -> S
 def _node_price(
     device: PriceFigure | None, server: Server | None, per_node: int
 ) -> PriceFigure | None:
-    """Of one node: a person's own price of an accelerator, else that of a listed server."""
+    """Return a node's: a person's own price of an accelerator, else that of a listed server."""
     if device is None:
         return server.price_usd if server else None
     ends = (server.devices if server else per_node) * device.range
@@ -288,7 +288,7 @@ def _spares(
 
 
 def _bought(line: BillLine) -> OwnedLine:
-    """A line of the network's bill."""
+    """Return a line of the network's bill."""
     price = line.price_usd if line.priced else None
     return OwnedLine(
         f"network, {line.place}" if line.part != "nic" else "network, node",
@@ -305,7 +305,7 @@ def _bought(line: BillLine) -> OwnedLine:
 
 
 def _kept(fabric: Fabric, prices: Prices, power: PriceRange) -> list[OwnedLine]:
-    """Storage, hall, energy and staff."""
+    """Return storage, hall, energy and staff."""
     keep = prices.ownership
     years = keep.years.typical
     kW = math.ceil(power.typical / 1e3 - 1e-9)
@@ -337,7 +337,7 @@ def _flat(part: str, name: str, count: int, unit: str, figure: PriceFigure | Non
 
 
 def _energy(prices: Prices, power: PriceRange) -> OwnedLine:
-    """At the mean draw if it is known, else at the most; without a PUE no site is known."""
+    """Return energy at the mean draw, else at the most; without a PUE no site is known."""
     keep = prices.ownership
     name = f"energy of {keep.years.typical:g} years"
     if keep.price_usd_per_kWh is None or keep.pue is None:

@@ -303,7 +303,7 @@ class Prices(_PriceTable):
 
     @property
     def media(self) -> tuple[str, ...]:
-        """What ``[cabling]`` and a fabric's ``[optics]`` may name."""
+        """Return what ``[cabling]`` and a fabric's ``[optics]`` may name."""
         optics = [cable.optics for cable in self.cable if cable.optics]
         kinds = [cable.kind for cable in self.cable]
         return ("optical", "cheapest", *dict.fromkeys((*kinds, *optics)))
@@ -312,7 +312,7 @@ class Prices(_PriceTable):
 def load_prices(
     name: str = DEFAULT, settings: Sequence[str] = (), folder: Path | None = None
 ) -> Prices:
-    """A price list by its name, or a file of one's own.
+    """Return a price list by its name, or a file of one's own.
 
     Parameters
     ----------
@@ -341,7 +341,7 @@ def prices_of(
     changes: Mapping[str, Any] | None = None,
     folder: Path | None = None,
 ) -> Prices:
-    """The price list that a scenario's ``prices`` means.
+    """Return the price list that a scenario's ``prices`` means.
 
     Parameters
     ----------
@@ -393,7 +393,7 @@ def _document(name: str, folder: Path | None, field: str = "prices") -> dict[str
 
 
 def _merged(base: Any, change: Any) -> Any:
-    """Tables key by key; lists of named entries by name, new ones in front; the rest replaced."""
+    """Merge tables key by key, lists of named entries by name, new ones first; replace the rest."""
     if isinstance(base, dict) and isinstance(change, dict):
         # A figure's ends belong to its typical value: a new one starts without them.
         if "typical" in change:
@@ -424,7 +424,7 @@ def _named(value: Any) -> bool:
 
 
 def _check(prices: Prices) -> None:
-    """Rules between figures that pydantic's types do not state."""
+    """Check rules between figures that pydantic's types do not state."""
     for kind in ("switch", "nic", "transceiver", "cable", "server"):
         names = [entry.name for entry in getattr(prices, kind)]
         if len(set(names)) < len(names):

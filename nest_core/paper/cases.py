@@ -46,7 +46,7 @@ class Cell:
 
     @property
     def key(self) -> tuple[str, int, int]:
-        """What identifies it within a figure."""
+        """Return what identifies it within a figure."""
         return self.model, self.devices, self.micro_batch
 
 
@@ -190,7 +190,7 @@ FIGURES = {
 
 @cache
 def instance_of(cell: Cell) -> Instance | None:
-    """The artifact's instance of a cell; None where it ships none."""
+    """Return the artifact's instance of a cell; None where it ships none."""
     name = cell.model
     if cell.micro_batch > 1:
         name += f"-mb{cell.micro_batch}"
@@ -203,7 +203,7 @@ def instance_of(cell: Cell) -> Instance | None:
 
 
 def shipped_instance(cell: Cell) -> Instance:
-    """The artifact's instance of a cell that it is known to ship."""
+    """Return the artifact's instance of a cell that it is known to ship."""
     instance = instance_of(cell)
     if instance is None:
         raise RuntimeError(f"the presets lost the graph of {cell}")

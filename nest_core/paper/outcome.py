@@ -34,7 +34,7 @@ _NO_INSTANCE = (
 
 
 def outcome_of(costs: Costs, cell: Cell, planners: tuple[str, ...]) -> Outcome:
-    """The outcome of a case under the chosen costs."""
+    """Return the outcome of a case under the chosen costs."""
     if costs == "published":
         return _artifact_outcome(cell, planners)
     from nest_core.paper.own import own_outcome  # the planner is not for every start
@@ -93,7 +93,7 @@ def _rival(instance: Instance, baseline: ArtifactBaseline | None) -> Rival:
 
 
 def _even_division(instance: Instance, solution: Solution) -> float | None:
-    """The optimum's own work, recomputation included, over all devices at once."""
+    """Return the optimum's own work, recomputation included, over all devices at once."""
     if solution.tensor_parallel is None:
         return None
     layers = next(

@@ -77,7 +77,7 @@ _REVERSED = (
 def own_document(
     setup: str, model: str, devices: int, micro_batch: int, batch: int = BATCH
 ) -> dict[str, Any]:
-    """The scenario document that stands for a case.
+    """Return the scenario document that stands for a case.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def own_document(
 
 
 def one_node(devices: int) -> dict[str, Any]:
-    """The fabric document of H100 on NVSwitches alone, however many."""
+    """Return the fabric document of H100 on NVSwitches alone, however many."""
     cluster = settings()["cluster"]["h100_node"]
     level = {**cluster["node"], "group_size": devices}
     return {"schema": 1, "name": cluster["name"], "kind": "hierarchical", "level": [level]}
@@ -125,12 +125,12 @@ def own_scenario(
     overrides: Mapping[str, Any] | None = None,
     batch: int = BATCH,
 ) -> ScenarioValues:
-    """The scenario of a case, with overrides by dotted key."""
+    """Return the scenario of a case, with overrides by dotted key."""
     return Scenario(own_document(setup, model, devices, micro_batch, batch), overrides or {}).values
 
 
 def own_result(scenario: ScenarioValues) -> SearchResult:
-    """The planner's answer."""
+    """Return the planner's answer."""
     return search(scenario.problem(), scenario.space, time_limit_s=scenario.time_limit_s)
 
 
@@ -153,7 +153,7 @@ def own_outcome(cell: Cell, planners: tuple[str, ...]) -> Outcome:
 
 
 def degrees(plan: Plan) -> dict[str, Any]:
-    """A plan's degrees in the paper's letters, with what the paper's letters leave out.
+    """Return a plan's degrees in the paper's letters, with what the paper's letters leave out.
 
     The paper's p, d, t, e and c multiply to the devices used: its d is the part of data
     parallelism that experts do not share (``dp / ep``; no case here has ep beyond dp), and its s

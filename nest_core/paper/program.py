@@ -50,7 +50,7 @@ _LEVELS = (
 
 
 def algorithm1(costs: Costs) -> Reproduction:
-    """What the program promised, what its plan takes, and what the exact search's takes."""
+    """Return what the program promised, what its plan takes, and what the exact search's takes."""
     rows = tuple(algorithm1_row(costs, cell) for cell in CELLS)
     return Reproduction(
         "algorithm1",
@@ -138,7 +138,7 @@ def _degrees(plan: Plan) -> Row:
 
 
 def algorithm1_paragraph(costs: Costs, rows: Sequence[Row]) -> tuple[str, ...]:
-    """Where both planners agree, where not and why, and how good the promises are."""
+    """Return where both planners agree, where not and why, and how good the promises are."""
     if costs == "published":
         return (
             "Under the artifact's costs a fabric is its levels, so nothing is lost between them "
@@ -173,7 +173,7 @@ def _sentences(every: Sequence[Row]) -> Iterator[str]:
 
 
 def _kept(rows: Sequence[Row]) -> str:
-    """How far plans are from what was promised."""
+    """Return how far plans are from what was promised."""
     far = max(rows, key=lambda row: abs(_beyond(row)))
     if abs(_beyond(far)) <= ALIKE:
         return "On the fabric its plans take what it promised on levels."

@@ -51,23 +51,23 @@ __all__ = [
 
 @cache
 def settings() -> dict[str, Any]:
-    """The whole document; do not change it."""
+    """Return the whole document; do not change it."""
     return load_toml(preset_path("paper", "own.toml"))
 
 
 def cluster_name(setup: str) -> str:
-    """A cluster's name for people."""
+    """Return a cluster's name for people."""
     return str(settings()["cluster"][setup]["name"])
 
 
 def model_name(model: str) -> str:
-    """A model's name for people."""
+    """Return a model's name for people."""
     return str(settings()["model"][model]["name"])
 
 
 @cache
 def printed() -> dict[str, Any]:
-    """The whole document; do not change it."""
+    """Return the whole document; do not change it."""
     return load_toml(preset_path("paper", "printed.toml"))
 
 
@@ -145,11 +145,11 @@ class Reproduction:
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        """Of the figure or table itself."""
+        """Return the rows of the figure or table itself."""
         return self.tables[0].rows
 
     def to_json(self) -> dict[str, Any]:
-        """The fields of the command line's ``paper``."""
+        """Return the fields of the command line's ``paper``."""
         return {
             "name": self.name,
             "title": self.title,
@@ -161,7 +161,7 @@ class Reproduction:
 
 
 def geometric_mean(values: Iterable[float]) -> float | None:
-    """Of positive values; None of none.
+    """Return the mean of positive values; None of none.
 
     Examples
     --------
@@ -173,12 +173,12 @@ def geometric_mean(values: Iterable[float]) -> float | None:
 
 
 def ratio(value: float | None, digits: int = 2) -> str:
-    """A relative throughput or gain; a dash where there is none."""
+    """Return a relative throughput or gain; a dash where there is none."""
     return NOTHING if value is None else f"{value:,.{digits}f}"
 
 
 def plan_words(plan: Mapping[str, Any] | None) -> str:
-    """A plan's degrees in the paper's letters; what is 1 or none is left out beyond p, d and t.
+    """Return degrees in the paper's letters, without what is 1 or none beyond p, d and t.
 
     Examples
     --------

@@ -42,7 +42,7 @@ _ORDERS = ("as_published", "right_order")
 
 
 def throughput(name: str, costs: Costs) -> Reproduction:
-    """A throughput figure with its averages and search times."""
+    """Return a throughput figure with its averages and search times."""
     figure = FIGURES[name]
     rows = throughput_rows(name, costs)
     gains = average_gains(name, rows)
@@ -86,7 +86,7 @@ def throughput(name: str, costs: Costs) -> Reproduction:
 
 
 def throughput_rows(name: str, costs: Costs) -> tuple[Row, ...]:
-    """Rows of a figure.
+    """Return rows of a figure.
 
     Returns
     -------
@@ -115,7 +115,7 @@ def throughput_rows(name: str, costs: Costs) -> tuple[Row, ...]:
 def _units(
     figure: ThroughputFigure, outcomes: dict[Cell, Outcome], order: str
 ) -> dict[tuple[str, int], float]:
-    """The throughput that counts as 1, by group."""
+    """Return the throughput that counts as 1, by group."""
     units: dict[tuple[str, int], float] = {}
     for ours in (False, True):
         for cell, outcome in outcomes.items():
@@ -203,7 +203,7 @@ def _gain(planner: str, text: float | None, rows: Sequence[Row]) -> Row:
 
 
 def search_times(name: str, rows: Sequence[Row]) -> tuple[Row, ...]:
-    """What searches took: NEST's and others' as printed, ours and the baselines' as run here.
+    """Return what searches took: NEST's and others' as printed, ours and baselines' as run here.
 
     Returns
     -------

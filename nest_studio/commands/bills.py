@@ -158,7 +158,7 @@ def bill(
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """The whole bill of a scenario or a fabric, line by line, and its break-evens."""
+    """Bill a scenario or a fabric as a whole, line by line, with its break-evens."""
     from nest_core.scenario import scenario_or_fabric
     from nest_core.studies.break_evens import ordered, with_break_evens
     from nest_core.studies.designs import whole_bills

@@ -181,7 +181,7 @@ def traffic(
     directions: Annotated[str, typer.Option(help="fwd, or fwdbwd: both ways at once.")] = "fwd",
     as_json: JsonFlag = False,
 ) -> None:
-    """Time of data- or pipeline-parallel traffic, with contention and without."""
+    """Time data- or pipeline-parallel traffic, with contention and without."""
     from nest_core.network import collapse
     from nest_core.network.patterns import Direction, Pattern
     from nest_core.network.patterns import traffic as count

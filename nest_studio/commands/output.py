@@ -64,7 +64,7 @@ def emit_parts(parts: Iterable[str]) -> None:
 
 
 def unprinted(reason: object) -> InputError:
-    """That standard output does not take what a command prints."""
+    """Return the error that standard output does not take what a command prints."""
     return InputError(
         "standard output", "must take what is printed", reason, "print to a file that has room"
     )
@@ -82,7 +82,7 @@ class Printable(Protocol):
     """What the API answers with."""
 
     def to_json(self) -> Mapping[str, object]:
-        """Its fields."""
+        """Return its fields."""
 
 
 def show(result: Printable, as_json: bool) -> None:

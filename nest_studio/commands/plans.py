@@ -214,7 +214,7 @@ def memory(
     sets: Sets = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Memory of a plan on a scenario: bytes per stage and component."""
+    """Show the memory of a plan on a scenario: bytes per stage and component."""
     from nest_core.api.fields import memory_json
     from nest_core.costs import price
     from nest_core.costs.parse import read_plan

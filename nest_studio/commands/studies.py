@@ -138,7 +138,7 @@ def shared_event() -> Any:
 
 @contextmanager
 def progress(name: str) -> Iterator[Callable[[int, int], None]]:
-    """Who is told how far it is: a bar on the terminal with the time to its end."""
+    """Yield who is told how far it is: a bar on the terminal with the time to its end."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -175,7 +175,7 @@ def design(
     dask: DaskOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """The fabrics of a design study that no other beats in price, power and days, proven."""
+    """Find the fabrics of a design study that no other beats in price, power and days, proven."""
     from nest_core.studies.design_growth import ways_to_grow
     from nest_core.studies.design_search import search_designs
     from nest_core.studies.sensitivity import choose_design
@@ -270,7 +270,7 @@ def _design_text(fields: Mapping[str, Any]) -> str:
 
 
 def _grown(ways: Sequence[Mapping[str, Any]]) -> str:
-    """Every way to grow, a line each."""
+    """Return every way to grow, a line each."""
     rows = [
         (
             way["design"],

@@ -148,7 +148,7 @@ def brought_again(names: set[str]) -> None:
 
 
 def kept_names() -> tuple[str, ...]:
-    """Names of the kept sets.
+    """Return names of the kept sets.
 
     Raises
     ------

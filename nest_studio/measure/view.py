@@ -60,7 +60,7 @@ PROGRAMS = "Megatron-LM, Megatron-Bridge, NeMo, torchtitan, DeepSpeed, MLPerf's 
 
 
 def heading(measurements: Measurements, fit: FitAnswer | None, scenario: Scenario) -> None:
-    """What the measurements come to, and the ways to keep them and take them along."""
+    """Show what the measurements come to, and the ways to keep them and take them along."""
     title_column, tools = st.columns([9, 8], vertical_alignment="bottom")
     with title_column:
         facts(f"Measurements: {measurements.name}", kind="nest-scenario")
@@ -80,7 +80,7 @@ def heading(measurements: Measurements, fit: FitAnswer | None, scenario: Scenari
 
 
 def bring_controls(scenario: Scenario) -> None:
-    """Where logs and commands come in; what cannot be read is said beside its field."""
+    """Show where logs and commands come in; what cannot be read is said beside its field."""
     for key, options in ((MODEL, preset_names("models")), (DEVICE, preset_names("accelerators"))):
         settle(key, OneOf((AS_PRINTED, *options)))
     settle(OURS, OneOf((False, True)))
@@ -141,7 +141,7 @@ def _read(place: Any, source: tuple[bytes, str, Beside, Scenario | None], key: s
 
 
 def no_measurements() -> None:
-    """What the page is for, where nothing was brought yet."""
+    """Show what the page is for, where nothing was brought yet."""
     facts(
         "Drop what your jobs printed, some 30 steps each, under plans that differ; or paste a "
         "launch command. Plan, time and memory are read from it and stand beside what is "
@@ -153,7 +153,7 @@ def no_measurements() -> None:
 
 
 def runs_part(measurements: Measurements) -> FitAnswer | None:
-    """Runs as read, what was assumed, and what could not be used; the fit, once it is there."""
+    """Show runs as read, what was assumed or left out; return the fit, once it is there."""
     text = json.dumps(measurements.to_json(), sort_keys=True)
     fit: FitAnswer | None = panel(
         submitted(fit_measured, text, place="measure-fit"), "Fitting the stack", key="measure-fit"
@@ -181,7 +181,7 @@ def runs_part(measurements: Measurements) -> FitAnswer | None:
 
 
 def _assumed(measurements: Measurements) -> None:
-    """Sentences on what logs do not say, each with the runs that it is of."""
+    """Show sentences on what logs do not say, each with the runs that it is of."""
     sentences: dict[str, list[str]] = {}
     for entry in measurements.entries:
         for sentence in entry.assumed:
@@ -207,7 +207,7 @@ def stack_part(fit: FitAnswer) -> None:
 
 
 def plan_part(fit: FitAnswer, scenario: Scenario) -> None:
-    """What Plan's figures of the scenario at the left become under the fitted stack."""
+    """Show what Plan's figures of the scenario at the left become under the fitted stack."""
     usual = {key: value for key, value in scenario.overrides.items() if key != "stack"}
     stacks = {"old": None, "new": fit.stack}
     try:
@@ -237,7 +237,7 @@ def _answer(scenario: Scenario, name: str) -> Answer | None:
 
 
 def next_part(fit: FitAnswer, scenario: Scenario) -> None:
-    """The next runs worth making, as a job of Slurm's; computed when it is opened."""
+    """Show the next runs worth making, as a job of Slurm's; computed when it is opened."""
     settle(RUNS, Number(1, MOST_NEXT))
     box = st.expander("Which runs to make next", key="measure-next", on_change="rerun")
     if not box.open:

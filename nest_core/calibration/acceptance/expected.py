@@ -148,7 +148,7 @@ def _of_level(
 
 
 def _rails(fabric: Clos, network: Network, units: IntArray) -> Iterator[Scope]:
-    """One device of every node of a unit, rail by rail, and where hosts are smaller by device."""
+    """Yield one device of every node of a unit, rail by rail, or by device of smaller hosts."""
     sizes = np.bincount(units)
     largest = np.flatnonzero(sizes == sizes.max())
     members = np.flatnonzero(units == largest[0])
@@ -164,7 +164,7 @@ def _rails(fabric: Clos, network: Network, units: IntArray) -> Iterator[Scope]:
 
 
 def _scope(network: Network, tier: str, op: str, devices: IntArray, times: int) -> Scope | None:
-    """None where hosts hold unequal numbers of ranks, which nccl-tests do not run on."""
+    """Return a scope; None where hosts hold unequal numbers of ranks, on which no test runs."""
     _, ranks = np.unique(network.host[devices], return_counts=True)
     if len(devices) < 2 or len(np.unique(ranks)) > 1:
         return None

@@ -291,8 +291,9 @@ def _base(report: LogReader) -> str:
 def _settings(
     report: LogReader, given: RunFacts, name: str
 ) -> tuple[dict[str, str], Collection[str]]:
-    """Columns of the configuration, each from the surest of those who say it; and which of them
-    log, command or a model's name say.
+    """Return columns of the configuration, and those that the log states.
+
+    Each is from the surest of those who say it; stated is also what log, command or a model's name say.
 
     Raises
     ------

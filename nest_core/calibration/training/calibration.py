@@ -280,9 +280,9 @@ def _far(predicted: float, measured: float) -> str:
 def _most_probable(
     predicted: Callable[[Array], Array], measured: Array, prior: Array, noise: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """The point, errors there, Jacobians at the start and there; steps that make it worse are
-    halved.
+    """Return the point, errors there, and Jacobians at the start and there.
 
+    Steps that make it worse are halved.
     A point is ``prior @ pull``, so that ``pull @ point`` is what the prior holds against it.
     """
     at = pull = np.zeros(len(prior))

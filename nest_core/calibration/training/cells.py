@@ -199,7 +199,7 @@ def figure(text: str) -> float | None:
 
 
 def positive_integer(text: str, max_value: int = 10**9) -> int | None:
-    """A positive whole number, however it is written (``8``, ``8.0``); None for an empty cell.
+    """Return a positive whole number (``8``, ``8.0``); None for an empty cell.
 
     Raises
     ------

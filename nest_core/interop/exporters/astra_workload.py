@@ -141,7 +141,7 @@ class TraceStep:
 
 
 def workload(problem: Problem, plan: Plan) -> list[list[TraceStep]]:
-    """Steps of every stage in one iteration of a plan whose stages all divide layers alike."""
+    """Return every stage's steps in one iteration, of a plan that divides all layers alike."""
     builder = _Builder(problem, plan)
     return [builder.stage(stage) for stage in range(plan.point.pp)]
 
@@ -237,7 +237,7 @@ class _Builder:
         forward: bool,
         name: str,
     ) -> list[TraceStep]:
-        """Half of an axis's bytes belong to either pass, what is replayed to the backward one.
+        """Return steps of one axis: half of its bytes for either pass, the replayed for backward.
 
         ``again``: rows and layers of tables.
         """
@@ -265,7 +265,7 @@ class _Builder:
     def _sharing(
         self, op: int, per_parameter: float, span: slice, name: str, *, between: bool = False
     ) -> list[TraceStep]:
-        """A collective over the ranks that share dense weights, and those that share experts.
+        """Return a collective over the ranks that share dense weights, and one over experts'.
 
         ``between`` those that hold the same shard of them.
         """

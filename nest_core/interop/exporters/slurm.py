@@ -335,7 +335,7 @@ def export_uplinks(
 def _directives(
     mappings: Sequence[HostMapping], *, name: str, array: str, output: str, more: Sequence[str] = ()
 ) -> str:
-    """The first lines of a job array whose tasks have nodes to themselves, one after the other."""
+    """Return the first lines of a job array whose tasks run one after the other, on whole nodes."""
     options = (
         f"--job-name={name}",
         f"--array={array}",

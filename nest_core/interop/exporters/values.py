@@ -67,7 +67,7 @@ class HostMapping:
 
     @property
     def ranks(self) -> int:
-        """Number of ranks."""
+        """Return number of ranks."""
         return len(self.devices)
 
     @property

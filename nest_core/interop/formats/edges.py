@@ -112,7 +112,7 @@ def write_edges(fabric: Fabric) -> FabricText:
 
 
 def _in_order(graph: GraphFabric) -> list[tuple[str, str, Link]]:
-    """Ends and links so that rows name devices in the order of their numbers, if that can be.
+    """Return ends and links so that rows name devices in the order of their numbers.
 
     It cannot where a device is linked to later ones only.
     """

@@ -289,7 +289,7 @@ def write_slurm_tree(fabric: Fabric) -> FabricText:
 
 
 def write_slurm_block(fabric: Fabric) -> FabricText:
-    """The fabric as blocks: hosts under one leaf, and sizes that gather equal numbers of blocks.
+    """Return the fabric as blocks: hosts under one leaf, and sizes that gather as many blocks.
 
     Raises
     ------

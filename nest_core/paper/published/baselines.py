@@ -68,7 +68,7 @@ class Evaluation:
 
 
 def partition(baseline: ArtifactBaseline, layer_count: int) -> tuple[tuple[int, int], ...]:
-    """Layers ``[first, last)`` of each stage, first to last; a stage may come out empty.
+    """Return layers ``[first, last)`` of each stage, first to last; a stage may come out empty.
 
     Even splits give ceil(layers / p) layers to a stage until the counted layers are gone;
     what is not counted goes to the last stage.

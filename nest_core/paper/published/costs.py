@@ -69,17 +69,17 @@ _EXTRA_STATES = {"SGD": 0.0, "Adam": 6.0}
 
 
 def exceeds(need_bytes: FloatArray | float, limit_bytes: float) -> NDArray[np.bool_]:
-    """Whether memory does not suffice, beyond the rounding of sums."""
+    """Return whether memory does not suffice, beyond the rounding of sums."""
     return np.asarray(need_bytes) > limit_bytes * (1 + _ROUNDING)
 
 
 def group_sizes(instance: Instance) -> IntArray:
-    """Devices in one group of each level, innermost first; the last entry is D."""
+    """Return devices in one group of each level, innermost first; the last entry is D."""
     return np.cumprod(np.array(instance.devices_per_level, dtype=np.int64))
 
 
 def boundary_levels(instance: Instance, stage_devices: int, stages: int) -> list[int]:
-    """Level between neighbouring stages, by position from the end.
+    """Return the level between neighbouring stages, by position from the end.
 
     Stages sit on consecutive devices, the last one on devices 0 .. a-1, so position k
     (1 is the last stage) starts at device (k-1) a.
@@ -106,13 +106,13 @@ def boundary_levels(instance: Instance, stage_devices: int, stages: int) -> list
 
 
 def synchronisation_levels(instance: Instance, degrees: IntArray, stride: IntArray) -> IntArray:
-    """Smallest number of levels whose group holds devices 0, stride, .., (d-1) stride."""
+    """Return smallest number of levels whose group holds devices 0, stride, .., (d-1) stride."""
     farthest = (degrees - 1) * stride
     return np.searchsorted(group_sizes(instance), farthest, side="right") + 1
 
 
 def synchronisation_terms(instance: Instance, halvings: int, levels: int) -> tuple[float, float]:
-    """The all-reduce of P bytes as ``fixed + per_byte * P``.
+    """Return the all-reduce of P bytes as ``fixed + per_byte * P``.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def time_per_batch(
     stride: int,
     parameters: float,
 ) -> float:
-    """Time per batch of a placed pipeline.
+    """Return the time per batch of a placed pipeline.
 
     ``max load * (ceil(B / d) + s - 1) + sync``, the latter for `parameters` bytes over
     `data_parallel` replicas whose first devices lie `stride` apart.
@@ -225,7 +225,7 @@ class StageTables:
         self._tables: dict[tuple[_Kind, int], FloatArray] = {}
 
     def span(self, memory: float = np.inf, load: float = np.inf) -> int:
-        """Longest stage whose layers alone respect both limits, whatever crosses its borders."""
+        """Return the longest stage whose layers alone respect both limits."""
         longest = self.count
         # The slack keeps a limit that is met exactly, up to rounding, inside.
         for sums, limit in ((self._resident, memory), (self._work, load)):
@@ -235,7 +235,7 @@ class StageTables:
         return longest
 
     def loads(self, position: int, span: int, producer: int, consumer: int) -> FloatArray:
-        """Load (forward + backward of one micro-batch) of all stages of up to `span` layers.
+        """Return load (forward + backward of one micro-batch) of all stages of up to `span` layers.
 
         Parameters
         ----------
@@ -250,7 +250,7 @@ class StageTables:
         return self._table("forward", producer, span) + self._table(backward, consumer, span)
 
     def memory(self, position: int, span: int) -> FloatArray:
-        """Bytes of all stages of up to `span` layers, ``2P + O + A + (s - 1) S``."""
+        """Return bytes of all stages of up to `span` layers, ``2P + O + A + (s - 1) S``."""
         resident = self._table("resident", 0, span)
         if position == 1:
             return resident

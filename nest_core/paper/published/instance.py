@@ -166,7 +166,7 @@ class Instance:
     baselines: tuple[ArtifactBaseline, ...]
 
     def stage_devices(self, width: int) -> int:
-        """Devices of one stage, t * ep * cp, for a tensor-parallel width t."""
+        """Return devices of one stage, t * ep * cp, for a tensor-parallel width t."""
         return width * self.expert_parallel * self.context_parallel
 
 

@@ -117,7 +117,7 @@ class Solution:
 
     @property
     def devices_used(self) -> int:
-        """Devices that all replicas hold together."""
+        """Return devices that all replicas hold together."""
         return (self.data_parallel or 0) * sum(stage.devices for stage in self.stages)
 
     def to_json(self) -> dict[str, object]:
@@ -174,7 +174,7 @@ class _Degrees:
         )
 
     def up_to(self, most: int) -> IntArray:
-        """Indices of the best degree <= `most` of every class: the one with the fewest slots."""
+        """Return every class's index of the best degree <= `most`: that with the fewest slots."""
         allowed = int(np.searchsorted(self.degree, most, side="right"))
         latest = np.full(len(self.fixed), -1, dtype=np.int64)
         # Of repeated indices the last assignment stays: degrees ascend, slots descend.
@@ -287,7 +287,7 @@ class _InstanceSearch:
         return best
 
     def _largest_loads(self, position: int, span: int, behind: FloatArray) -> FloatArray:
-        """Largest load of stage [w-1, i] at `position` and the best stages behind it."""
+        """Return largest load of stage [w-1, i] at `position` and the best stages behind it."""
         tables, levels = self._tables, self._levels
         loads = tables.loads(position, span, levels[position], levels[position - 1])
         largest: FloatArray = np.maximum(loads, tables.following(behind, span))
