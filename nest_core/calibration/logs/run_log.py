@@ -293,7 +293,8 @@ def _settings(
 ) -> tuple[dict[str, str], Collection[str]]:
     """Return columns of the configuration, and those that the log states.
 
-    Each is from the surest of those who say it; stated is also what log, command or a model's name say.
+    Each is from the surest of those who say it; stated is also what log, command or
+    a model's name say.
 
     Raises
     ------
