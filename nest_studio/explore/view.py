@@ -128,27 +128,26 @@ def axes_of(turned: Sequence[Parameter]) -> list[tuple[str, tuple[Value, ...]]]:
 
 
 def questions(found: Sequence[Parameter]) -> dict[str, tuple[str, str]]:
-    """Ready-made questions and the parameters that they turn, as labels."""
+    """Return ready-made questions and the parameters that they turn, as labels."""
     label = {parameter.name: parameter.label for parameter in found}
-    ratios = [
-        parameter.name for parameter in found if parameter.name.startswith("oversubscription.")
+    ratios = [name for name in label if name.startswith("oversubscription.")]
+    speeds = [name for name in label if name.startswith("speed.")]
+    fastest = "speed.nic" if "speed.nic" in speeds else (speeds or [""])[-1]
+    ready = [
+        *((capital(label[name]), name, "") for name in ratios),
+        *([("Two tiers at once", *ratios[-2:])] if len(ratios) > 1 else []),
+        (_PLANE, "zero", "micro_batch"),
+        ("Scaling", "devices", ""),
+        ("Memory per device", "memory", ""),
+        ("Sequence length × recomputation", "sequence", "recompute"),
+        (capital(label.get(fastest, "")), fastest, ""),
+        ("Node size", "node", ""),
     ]
-    speeds = [parameter.name for parameter in found if parameter.name.startswith("speed.")]
-    ready = {capital(label[key]): (label[key], NOTHING_ELSE) for key in ratios}
-    if len(ratios) > 1:
-        first, second = ratios[-2:]
-        ready["Two tiers at once"] = (label[first], label[second])
-    ready[_PLANE] = (label["zero"], label["micro_batch"])
-    if "devices" in label:
-        ready["Scaling"] = (label["devices"], NOTHING_ELSE)
-    ready["Memory per device"] = (label["memory"], NOTHING_ELSE)
-    ready["Sequence length × recomputation"] = (label["sequence"], label["recompute"])
-    if speeds:
-        fastest = "speed.nic" if "speed.nic" in label else speeds[-1]
-        ready[capital(label[fastest])] = (label[fastest], NOTHING_ELSE)
-    if "node" in label:
-        ready["Node size"] = (label["node"], NOTHING_ELSE)
-    return ready
+    return {
+        title: (label[first], label.get(second, NOTHING_ELSE))
+        for title, first, second in ready
+        if first in label
+    }
 
 
 def openings(found: Sequence[Parameter]) -> dict[str, tuple[str, str]]:
