@@ -100,7 +100,7 @@ def test_value_for_money_is_that_of_the_commands(capsys, name):
     tokens = plan["samples_per_s"] * found.scenario.sequence
     assert found.tokens_per_s == pytest.approx(tokens, rel=1e-9)
     assert found.tokens_per_s_per_W == pytest.approx(tokens / bom["power_w"], rel=1e-9)
-    assert found.usd_per_device * found.scenario.fabric.devices == pytest.approx(bom["price_usd"])
+    assert found.bill.price_usd.typical == pytest.approx(bom["price_usd"])
     watts = bom["power_w"] + 700.0 * found.scenario.fabric.devices  # an H100 SXM draws 700 W
     assert found.all_power_W == pytest.approx(watts)
 
