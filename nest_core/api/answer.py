@@ -286,7 +286,7 @@ def answer(
 
 
 def with_draws(
-    found: Answer,
+    planned: Answer,
     problem: Problem,
     draws: int,
     *,
@@ -303,20 +303,20 @@ def with_draws(
     draws, pool, progress, stop
         See `nest_core.studies.recommended.recommend`.
     """
-    best = found.best
+    best = planned.best
     if best is None or not draws:
-        return found
+        return planned
     recommended = recommend(
-        found.scenario,
+        planned.scenario,
         problem,
         best.plan,
         draws,
-        seed=found.scenario.seed,
+        seed=planned.scenario.seed,
         pool=pool,
         progress=progress,
         stop=stop,
     )
-    return replace(found, recommended=recommended)
+    return replace(planned, recommended=recommended)
 
 
 def plan(

@@ -134,17 +134,17 @@ def export(
     return ExportedPlan(values, to, report, tuple(written.notes), files=written.files)
 
 
-def _priced(asked: ScenarioValues, plan: Given | None, placement: str | Path | None) -> Report:
+def _priced(scenario: ScenarioValues, plan: Given | None, placement: str | Path | None) -> Report:
     """Return the given plan, or the best one, with its price."""
-    problem = asked.problem()
+    problem = scenario.problem()
     if plan is not None:
-        given = given_plan(asked, problem, plan, placement).plan
-        return price(asked.problem(given.recompute), given)
+        given = given_plan(scenario, problem, plan, placement).plan
+        return price(scenario.problem(given.recompute), given)
     if placement is not None:
         raise InputError(
             "plan", "must be given beside a placement", "absent", "name the plan that is placed"
         )
-    result = search(problem, asked.space, time_limit_s=asked.time_limit_s)
+    result = search(problem, scenario.space, time_limit_s=scenario.time_limit_s)
     if result.best is None:
         raise InputError(
             "plan",

@@ -67,13 +67,13 @@ def stack_json(scenario: ScenarioValues) -> dict[str, Any]:
     }
 
 
-def validity_json(found: Validity | None) -> dict[str, Any]:
+def validity_json(validity: Validity | None) -> dict[str, Any]:
     """Return the error band of the measured runs that a priced plan is like, and both in words."""
-    if found is None:
+    if validity is None:
         return {"error_band": None, "validity": None}
     return {
-        "error_band": found.band.to_json() if found.band else None,
-        "validity": found.in_words,
+        "error_band": validity.band.to_json() if validity.band else None,
+        "validity": validity.in_words,
     }
 
 
@@ -152,8 +152,8 @@ def profile_json(scenario: ScenarioValues, best: Report | None) -> dict[str, Any
     }
 
 
-def baseline_json(entry: Baseline, found: Validity | None) -> dict[str, Any]:
-    """A baseline; ``found`` is what its report stands on, None where it has none that fits."""
+def baseline_json(entry: Baseline, validity: Validity | None) -> dict[str, Any]:
+    """A baseline; ``validity`` is what its report stands on, None where it has none that fits."""
     report = entry.report
     runs = report if entry.feasible else None
     fields = {
@@ -164,7 +164,7 @@ def baseline_json(entry: Baseline, found: Validity | None) -> dict[str, Any]:
         "plan": report.plan.to_json() if report else None,
         "stages": [stage_json(stage) for stage in report.stages] if report else [],
         "iteration_time_s": runs.iteration_s if runs else None,
-        **validity_json(found),
+        **validity_json(validity),
         "search_seconds": entry.search_seconds,
     }
     if entry.name == "nest":

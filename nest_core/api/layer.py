@@ -53,7 +53,7 @@ class LayerRequest:
     capacity: float = 0.0
 
 
-def layer(asked: LayerRequest) -> tuple[Anatomy, Anatomy]:
+def layer(request: LayerRequest) -> tuple[Anatomy, Anatomy]:
     """Return the layer undivided and on a rank of the strategy.
 
     Raises
@@ -61,34 +61,36 @@ def layer(asked: LayerRequest) -> tuple[Anatomy, Anatomy]:
     InputError
         If there is no such model, accelerator or layer, or the strategy does not divide it.
     """
-    job = layer_job(asked)
+    job = layer_job(request)
     model, device = job.model, job.accelerator
-    if asked.kind not in dict(model.runs):
+    if request.kind not in dict(model.runs):
         kinds = ", ".join(kind for kind, _ in model.runs)
-        raise InputError("kind", "must be a layer of the model", asked.kind, f"pick {kinds}")
-    etp = asked.tp if asked.expert_tensor else 1
-    strategy = job.strategy(asked.tp, asked.sp, asked.micro_batch, asked.cp, asked.ep, etp)
-    after = anatomy(model, asked.kind, strategy, device, asked.precision, asked.recompute)
+        raise InputError("kind", "must be a layer of the model", request.kind, f"pick {kinds}")
+    etp = request.tp if request.expert_tensor else 1
+    strategy = job.strategy(
+        request.tp, request.sp, request.micro_batch, request.cp, request.ep, etp
+    )
+    after = anatomy(model, request.kind, strategy, device, request.precision, request.recompute)
     one_rank = undivided(strategy)
-    before = anatomy(model, asked.kind, one_rank, device, asked.precision, asked.recompute)
+    before = anatomy(model, request.kind, one_rank, device, request.precision, request.recompute)
     return before, after
 
 
-def layer_job(asked: LayerRequest) -> Job:
+def layer_job(request: LayerRequest) -> Job:
     """Return one sequence of the layer's model on its device, under the family's usual stack."""
-    device = load_accelerator(asked.accelerator)
+    device = load_accelerator(request.accelerator)
     stack = default_stack(device.family.name)
-    attention = stack.attention if asked.attention == "stack" else asked.attention
+    attention = stack.attention if request.attention == "stack" else request.attention
     return Job(
-        under(device, stack, asked.precision),
+        under(device, stack, request.precision),
         stack,
-        load_model(asked.model),
-        asked.sequence,
+        load_model(request.model),
+        request.sequence,
         1,
-        asked.precision,
+        request.precision,
         "adam",
         attention="unfused" if attention == "unfused" else "flash",
-        context="all_gather" if asked.context == "all_gather" else "ring",
-        imbalance=asked.imbalance,
-        capacity=asked.capacity,
+        context="all_gather" if request.context == "all_gather" else "ring",
+        imbalance=request.imbalance,
+        capacity=request.capacity,
     )

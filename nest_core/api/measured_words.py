@@ -61,10 +61,10 @@ def signed(value: float) -> str:
     return _together(signed_percent(value, digits))
 
 
-def run_table(found: Fitted) -> Table:
+def run_table(fitted: Fitted) -> Table:
     """Return every run as it was read, beside what is predicted of it under the shipped stack."""
-    rows = [_run_row(prediction, interval) for prediction, interval in found.predicted]
-    measured = sum(prediction.outcome.seconds is not None for prediction, _ in found.predicted)
+    rows = [_run_row(prediction, interval) for prediction, interval in fitted.predicted]
+    measured = sum(prediction.outcome.seconds is not None for prediction, _ in fitted.predicted)
     commands = len(rows) - measured
     parts = [
         plural(count, noun)
@@ -107,9 +107,9 @@ def _together(text: str) -> str:
     return text.replace(" ", "\u00a0")
 
 
-def errors_in_words(own: OwnStack) -> str:
+def errors_in_words(stack: OwnStack) -> str:
     """Return error and bias before and after, and how well runs that were left out are met."""
-    fields = own.to_json()
+    fields = stack.to_json()
     before, after, left_out = fields["before"], fields["after"], fields["left_one_out"]
     words = (
         f"Mean error {percent(before['mape'])} before, {percent(after['mape'])} after; bias "
@@ -120,9 +120,9 @@ def errors_in_words(own: OwnStack) -> str:
     return f"{words}; each run predicted from all others: {percent(left_out['mape'])}."
 
 
-def parameter_table(own: OwnStack) -> Table:
+def parameter_table(stack: OwnStack) -> Table:
     """Every figure of the stack as shipped and as fitted, and of links' curves where any were."""
-    parameters = own.calibration.parameters
+    parameters = stack.calibration.parameters
     moved = max(parameters, key=lambda fit: abs(math.log(fit.value / fit.prior)), default=None)
     rows = [
         {
@@ -143,13 +143,13 @@ def parameter_table(own: OwnStack) -> Table:
             "moved": signed(curve["rate"][1] / curve["rate"][0] - 1),
             _INTERVAL: NOTHING,
         }
-        for curve in own.to_json()["curves"]
+        for curve in stack.to_json()["curves"]
     ]
     title = "No figure of the stack moves"
     if moved is not None and abs(moved.value / moved.prior - 1) >= 0.0005:
         name = PARAMETER_WORDS.get(moved.name, moved.name).partition(",")[0]
         title = f"{capital(name)} moves most: {signed(moved.value / moved.prior - 1)}"
-    return Table(title, f"{own.calibration.stack} on {own.calibration.family}", tuple(rows))
+    return Table(title, f"{stack.calibration.stack} on {stack.calibration.family}", tuple(rows))
 
 
 def moved_table(before: Answer, after: Answer) -> Table:
@@ -208,9 +208,9 @@ def _moved(
     }
 
 
-def next_table(found: Next, scenario: ScenarioValues) -> Table:
+def next_table(choice: Next, scenario: ScenarioValues) -> Table:
     """Return the next runs, the most telling first."""
-    result = found.found
+    result = choice.found
     rows = [
         {
             "run": f"{place}",

@@ -209,7 +209,7 @@ def price(
 
 
 def given_plan(
-    asked: ScenarioValues, problem: Problem, plan: Given, placement: str | Path | None = None
+    scenario: ScenarioValues, problem: Problem, plan: Given, placement: str | Path | None = None
 ) -> Pasted:
     """Return the plan that somebody gives, its ranks where a placement file puts them.
 
@@ -219,12 +219,12 @@ def given_plan(
         If it is no plan of this scenario.
     """
     devices = problem.network.devices
-    given = _read(plan, problem.layers, devices, whole_experts=not asked.expert_tensor)
-    check_job(asked, given.settings)
-    check_heads(asked.model, given.plan)
+    given = _read(plan, problem.layers, devices, whole_experts=not scenario.expert_tensor)
+    check_job(scenario, given.settings)
+    check_heads(scenario.model, given.plan)
     if placement is None:
         return given
-    problem = asked.problem(given.plan.recompute)
+    problem = scenario.problem(given.plan.recompute)
     if not isinstance(placement, str | Path):
         raise InputError("placement", "must be a path", placement, "name a CSV or JSON file")
     check_plan(problem, given.plan)

@@ -89,80 +89,80 @@ class StudyResult(Result, Generic[Found]):
         return str(Table(textwrap.fill(self.title, _WIDTH), "", self.cells))
 
 
-def sweep_result(found: Sweep) -> StudyResult[Sweep]:
+def sweep_result(result: Sweep) -> StudyResult[Sweep]:
     """Return a sweep to be read: a scenario at every value of one or two parameters."""
     from nest_core.report.figures.sweep import pictures
 
     cells = [
         {
             axis.title: axis.words(value)
-            for axis, value in zip(found.axes, point.values, strict=True)
+            for axis, value in zip(result.axes, point.values, strict=True)
         }
         | {
             "iteration, s": f"{point.iteration_s:.4g}" if point.iteration_s else "–",
             "plan or reason": plan_words(point.plan) if point.plan else point.reason,
         }
-        for point in found.points
+        for point in result.points
     ]
-    return StudyResult(found, found.scenario, found.rows(), cells, lambda: pictures(found))
+    return StudyResult(result, result.scenario, result.rows(), cells, lambda: pictures(result))
 
 
-def comparison_result(found: Comparison) -> StudyResult[Comparison]:
+def comparison_result(result: Comparison) -> StudyResult[Comparison]:
     """Return a comparison to be read, the first scenario being what others are read against."""
     from nest_core.report.figures.comparison import pictures
 
-    names = [candidate.name for candidate in found.candidates]
+    names = [candidate.name for candidate in result.candidates]
     cells = [
-        {"": line.figure} | dict(zip(names, line.texts, strict=True)) for line in found.lines()
+        {"": line.figure} | dict(zip(names, line.texts, strict=True)) for line in result.lines()
     ]
     title = f"{len(names)} scenarios, read against {names[0]}"
-    return StudyResult(found, title, found.rows(), cells, lambda: pictures(found))
+    return StudyResult(result, title, result.rows(), cells, lambda: pictures(result))
 
 
-def ratios_result(found: Ratios) -> StudyResult[Ratios]:
+def ratios_result(result: Ratios) -> StudyResult[Ratios]:
     """Return the highest oversubscription of every tier that a mix of models bears."""
     from nest_core.report.figures.study import ratio_rows, ratios_finding, ratios_picture
 
-    title = f"{found.scenario}. {ratios_finding(found)}"
+    title = f"{result.scenario}. {ratios_finding(result)}"
     return StudyResult(
-        found, title, found.rows(), ratio_rows(found), lambda: (ratios_picture(found),)
+        result, title, result.rows(), ratio_rows(result), lambda: (ratios_picture(result),)
     )
 
 
-def study_result(found: Study, points: Rows) -> StudyResult[Study]:
+def study_result(study: Study, points: Rows) -> StudyResult[Study]:
     """Return a study with the rows of its points: values, status, metrics and plan, in order."""
     from nest_core.report.figures.study import study_picture
 
-    first = found.metrics[0]
+    first = study.metrics[0]
     cells = [
-        {axis.name: str(row[axis.name]) for axis in found.axes}
+        {axis.name: str(row[axis.name]) for axis in study.axes}
         | {first: f"{row[first]:.4g}" if row[first] is not None else "–"}
         | {"plan or reason": row["plan"] or row["reason"]}
         for row in points
     ]
 
     def draw() -> tuple[Picture, ...]:
-        return tuple(study_picture(found, points, name) for name in found.metrics)
+        return tuple(study_picture(study, points, name) for name in study.metrics)
 
-    return StudyResult(found, found.name, points, cells, draw)
+    return StudyResult(study, study.name, points, cells, draw)
 
 
-def design_result(name: str, found: DesignAnswer) -> StudyResult[DesignAnswer]:
+def design_result(name: str, answer: DesignAnswer) -> StudyResult[DesignAnswer]:
     """Return the fabrics of a study that no other beats, in the order of its goal."""
     from nest_core.report.figures.designs import choice_rows, designs_picture, tornado_picture
 
-    choice, first, rows = found.choice, found.choice.contenders[0], choice_rows(found.choice)
+    choice, first, rows = answer.choice, answer.choice.contenders[0], choice_rows(answer.choice)
     cells = [
         {"rank": str(row["rank"]), "design": row["design"], "days": f"{row['days']:.4g}"}
         for row in rows
     ]
 
     def draw() -> tuple[Picture, ...]:
-        drawn = designs_picture(found.searched, choice)
-        return (drawn, tornado_picture(found.sensitivity)) if found.sensitivity else (drawn,)
+        drawn = designs_picture(answer.searched, choice)
+        return (drawn, tornado_picture(answer.sensitivity)) if answer.sensitivity else (drawn,)
 
     title = f"{name}: {first.name}, {in_words(choice.goal, first.value)}"
-    return StudyResult(found, title, rows, cells, draw)
+    return StudyResult(answer, title, rows, cells, draw)
 
 
 def sweep(scenario: Scenario | Named, **values: Iterable[float | str]) -> StudyResult[Sweep]:

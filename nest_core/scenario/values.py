@@ -350,12 +350,12 @@ def _scenario(file: ScenarioFile, folder: Path | None) -> ScenarioValues:
     )
 
 
-def _stack(named: str | StackFile | None, accelerator: Accelerator, folder: Path | None) -> Stack:
-    """Return the stack that is named, else the accelerator's default."""
+def _stack(given: str | StackFile | None, accelerator: Accelerator, folder: Path | None) -> Stack:
+    """Return the stack that is given, else the accelerator's default."""
     family = accelerator.family.name
-    if named is None:
+    if given is None:
         return default_stack(family)
-    stack = load_stack(named, folder) if isinstance(named, str) else stack_of_table(named)
+    stack = load_stack(given, folder) if isinstance(given, str) else stack_of_table(given)
     if family not in (*stack.families, UNCALIBRATED):
         raise InputError(
             "stack",

@@ -361,23 +361,23 @@ def ordered(bills: Sequence[WholeBill], by: str = "price") -> tuple[OrderedDesig
     return tuple(rows)
 
 
-def _value(one: WholeBill, by: str, planned: bool) -> float | None:
+def _value(bill: WholeBill, by: str, planned: bool) -> float | None:
     if by == "days":
-        return one.training.days if one.training else None
+        return bill.training.days if bill.training else None
     if by == "failure":
-        return one.worst_loss[0] if one.worst_loss else None
-    rate, owned = one.tokens_per_s, one.owned
+        return bill.worst_loss[0] if bill.worst_loss else None
+    rate, owned = bill.tokens_per_s, bill.owned
     if not planned or rate is None:
         return None if planned else owned.total_usd.typical
     hours = owned.years * 8766.0 * (owned.sold_share or 1.0)  # what has no source has it nowhere
     return owned.total_usd.typical * 1e6 / (rate * 3600.0 * hours)
 
 
-def _order_tie(one: WholeBill, other: WholeBill, by: str, values: tuple[float, float]) -> bool:
+def _order_tie(bill: WholeBill, other: WholeBill, by: str, values: tuple[float, float]) -> bool:
     mine, theirs = values
-    if one.sureness is None or other.sureness is None:
+    if bill.sureness is None or other.sureness is None:
         return math.isclose(mine, theirs, rel_tol=_SAME)
-    width = WIDTH * paired_sd(one.sureness, other.sureness)
+    width = WIDTH * paired_sd(bill.sureness, other.sureness)
     if by == "failure":  # of what is left of each one's own throughput
         mine, theirs = 1.0 - mine, 1.0 - theirs
         if mine <= 0 or theirs <= 0:

@@ -270,15 +270,15 @@ def _owned(values: ScenarioValues, prices: Prices) -> Owned:
     return owned(values.fabric, prices, values.accelerator.name)
 
 
-def _budget(asked: Mapping[str, Any] | None, first: Bill) -> Budget | None:
-    if asked is None:
+def _budget(budget: Mapping[str, Any] | None, first: Bill) -> Budget | None:
+    if budget is None:
         return None
-    if not isinstance(asked, Mapping) or asked.get("kind") not in BUDGET_OF:
-        raise InputError("budget.kind", "must be price or power", asked, "pick one")
-    value = asked.get("value")
+    if not isinstance(budget, Mapping) or budget.get("kind") not in BUDGET_OF:
+        raise InputError("budget.kind", "must be price or power", budget, "pick one")
+    value = budget.get("value")
     if value is None:
-        return Budget(asked["kind"], spent(first, asked["kind"]))
-    return Budget(asked["kind"], BUDGET_OF[asked["kind"]].checked(value, "budget.value"))
+        return Budget(budget["kind"], spent(first, budget["kind"]))
+    return Budget(budget["kind"], BUDGET_OF[budget["kind"]].checked(value, "budget.value"))
 
 
 _LEFT_OUT = ("schema", "name", "description", "source")
@@ -329,19 +329,19 @@ def differing(every: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
     )
 
 
-def _flatten(path: str, value: Any, found: dict[str, str]) -> None:
+def _flatten(path: str, value: Any, settings: dict[str, str]) -> None:
     if isinstance(value, dict) and set(value) != {"min", "max"}:
         for key, inner in value.items():
             if key not in _LEFT_OUT:
-                _flatten(f"{path}.{key}" if path else key, inner, found)
+                _flatten(f"{path}.{key}" if path else key, inner, settings)
     elif isinstance(value, list) and value and isinstance(value[0], dict | float):
         if isinstance(value[0], dict) and len(value) > _LISTED:
-            found[path] = f"{len(value):,} entries"
+            settings[path] = f"{len(value):,} entries"
             return
         for index, inner in enumerate(value):
-            _flatten(f"{path}.{index}", inner, found)
+            _flatten(f"{path}.{index}", inner, settings)
     else:
-        found[path] = _text(value)
+        settings[path] = _text(value)
 
 
 def _text(value: Any) -> str:

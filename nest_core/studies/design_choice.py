@@ -146,7 +146,7 @@ def weigh(study: Study, searched: Designed, pool: WorkerPool | None = None) -> D
             bills,
             0,
             value_of(goal, planned, bills[0]),
-            _span(bills, weights, tokens, planned.days),
+            _span(bills, weights, tokens),
             (),
         )
         for planned, bills in pairs
@@ -155,18 +155,20 @@ def weigh(study: Study, searched: Designed, pool: WorkerPool | None = None) -> D
     return _ordered(goal, contenders, costs, _log_sd([bills for _, bills in pairs], weights))
 
 
-def cost_of(goal: Goal, one: Planned) -> float:
+def cost_of(goal: Goal, planned: Planned) -> float:
     """Return what the goal makes least: days, or dollars or watts over what is trained."""
     if goal == "days":
-        return one.days
-    return one.days * (one.design.power_W if goal == "tokens_per_W" else one.design.price_usd)
+        return planned.days
+    return planned.days * (
+        planned.design.power_W if goal == "tokens_per_W" else planned.design.price_usd
+    )
 
 
-def value_of(goal: Goal, one: Planned, bill: WholeBill) -> float:
+def value_of(goal: Goal, planned: Planned, bill: WholeBill) -> float:
     """Return the goal's figure; see `Contender`."""
     if goal == "days":
-        return one.days
-    rate = one.tokens_per_s * one.days / cost_of(goal, one)
+        return planned.days
+    rate = planned.tokens_per_s * planned.days / cost_of(goal, planned)
     owned = bill.owned
     sold_s = owned.years * HOURS_PER_YEAR * 3600.0 * (owned.sold_share or 1.0)
     return rate * sold_s if goal == "tokens_per_usd" else rate
@@ -245,9 +247,7 @@ def _log_sd(rows: Sequence[Sequence[WholeBill]], weights: FloatArray) -> FloatAr
     return sd
 
 
-def _span(
-    bills: Sequence[WholeBill], weights: FloatArray, tokens: float, days: float
-) -> tuple[float, float]:
+def _span(bills: Sequence[WholeBill], weights: FloatArray, tokens: float) -> tuple[float, float]:
     """Return the ends of every model's interval, as if they came together."""
     ends = np.zeros(2)
     for bill, weight in zip(bills, weights, strict=True):

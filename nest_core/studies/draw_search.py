@@ -89,7 +89,7 @@ def checked_draws(count: object, name: str = "draws") -> int:
 def search_draws(
     scenario: ScenarioValues,
     problem: Problem,
-    known: Plan,
+    optimum: Plan,
     numbers: Sequence[int],
     *,
     seed: int = 0,
@@ -102,7 +102,7 @@ def search_draws(
     ----------
     problem : Problem
         The scenario's.
-    known : Plan
+    optimum : Plan
         The optimum at the centre: what it takes under a draw shortens the search.
     numbers : sequence of int
         Which draws of the seed, from 0.
@@ -115,7 +115,7 @@ def search_draws(
     for place, number in enumerate(numbers):
         progress(place / len(numbers), f"draw {place + 1} of {len(numbers)}")
         drawn = draws[number].problem(scenario, problem.network)
-        report = price(drawn, known)
+        report = price(drawn, optimum)
         known_s = report.iteration_s if report.feasible else float("inf")
         result = search(
             drawn,
@@ -131,7 +131,7 @@ def search_draws(
             won.append(DrawResult(number, best.plan, best.iteration_s, known_s, proven))
         else:
             won.append(
-                DrawResult(number, known if report.feasible else None, known_s, known_s, proven)
+                DrawResult(number, optimum if report.feasible else None, known_s, known_s, proven)
             )
     return tuple(won)
 
@@ -139,7 +139,7 @@ def search_draws(
 def search_in_pool(
     pool: Executor,
     scenario: ScenarioValues,
-    known: Plan,
+    optimum: Plan,
     draws: int,
     *,
     seed: int = 0,
@@ -149,7 +149,7 @@ def search_in_pool(
     """Return the first draws, searched by the processes of a pool; see `search_draws`."""
     # In runs of a few, so that none waits long for the last.
     runs = [range(first, min(first + _AT_ONCE, draws)) for first in range(0, draws, _AT_ONCE)]
-    futures = [pool.submit(_searched_run, scenario, known, run, seed) for run in runs]
+    futures = [pool.submit(_searched_run, scenario, optimum, run, seed) for run in runs]
     pending = set(futures)
     while pending and not stop():
         progress(1 - len(pending) / len(futures), f"draws searched in {len(futures)} parts")
@@ -162,9 +162,9 @@ def search_in_pool(
 
 
 def _searched_run(
-    scenario: ScenarioValues, known: Plan, numbers: range, seed: int
+    scenario: ScenarioValues, optimum: Plan, numbers: range, seed: int
 ) -> tuple[DrawResult, ...]:
-    return search_draws(scenario, cached_problem(scenario), known, numbers, seed=seed)
+    return search_draws(scenario, cached_problem(scenario), optimum, numbers, seed=seed)
 
 
 @lru_cache(maxsize=1)

@@ -254,14 +254,14 @@ def _speed(key: str, path: str, present: float, per: str, label: str = "") -> Pa
     )
 
 
-def _node(path: str, present: int, most: float, note: str, changes: Changes) -> Parameter:
-    sizes = [size for size in _whole(present * factor for factor in FACTORS) if size <= most]
+def _node(path: str, present: int, max_size: float, note: str, changes: Changes) -> Parameter:
+    sizes = [size for size in _whole(present * factor for factor in FACTORS) if size <= max_size]
     return _swept(path, sizes, present, changes, key="node", doubling=True, fabric=True, note=note)
 
 
-def _devices(least: int, present: int, note: str, changes: Changes | None) -> Parameter:
+def _devices(min_size: int, present: int, note: str, changes: Changes | None) -> Parameter:
     sizes = [present / 2**power for power in range(-1, 5)]
-    worth = [size for size in _whole(sizes) if size % least == 0 and size <= LARGEST_DEFAULT]
+    worth = [size for size in _whole(sizes) if size % min_size == 0 and size <= LARGEST_DEFAULT]
     return _swept(
         "fabric.clos.devices",
         worth,

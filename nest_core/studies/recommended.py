@@ -169,7 +169,7 @@ class Recommended:
 def recommend(
     scenario: ScenarioValues,
     problem: Problem,
-    known: Plan,
+    optimum: Plan,
     draws: int,
     *,
     seed: int = 0,
@@ -181,7 +181,7 @@ def recommend(
 
     Parameters
     ----------
-    known : Plan
+    optimum : Plan
         The optimum at the centre.
     draws : int
         To be searched.
@@ -192,13 +192,15 @@ def recommend(
     """
     if pool is None:
         results = search_draws(
-            scenario, problem, known, range(draws), seed=seed, progress=progress, stop=stop
+            scenario, problem, optimum, range(draws), seed=seed, progress=progress, stop=stop
         )
     else:
         results = search_in_pool(
-            pool, scenario, known, draws, seed=seed, progress=progress, stop=stop
+            pool, scenario, optimum, draws, seed=seed, progress=progress, stop=stop
         )
-    return recommended(scenario, problem, known, results, seed=seed, pool=pool) if results else None
+    return (
+        recommended(scenario, problem, optimum, results, seed=seed, pool=pool) if results else None
+    )
 
 
 def _local(scenario: ScenarioValues, plan: Plan) -> LocalPrice:
@@ -209,7 +211,7 @@ def _local(scenario: ScenarioValues, plan: Plan) -> LocalPrice:
 def recommended(
     scenario: ScenarioValues,
     problem: Problem,
-    known: Plan,
+    optimum: Plan,
     won: Sequence[DrawResult],
     *,
     seed: int = 0,
@@ -221,7 +223,7 @@ def recommended(
     ----------
     problem : Problem
         The scenario's.
-    known : Plan
+    optimum : Plan
         The optimum; of equal plans it is taken.
     won : sequence of DrawResult
         At least one draw.
@@ -230,7 +232,7 @@ def recommended(
     """
     spread = spread_of(scenario, problem)
     winners = [result.plan for result in won]
-    plans = list(dict.fromkeys((known, *(plan for plan in winners if plan is not None))))
+    plans = list(dict.fromkeys((optimum, *(plan for plan in winners if plan is not None))))
     reports = [price(problem, plan) for plan in plans]
     local = (
         [local_price(scenario, plan, spread, problem.network) for plan in plans]

@@ -123,9 +123,9 @@ def information(
     return regret, tuple(wins.tolist()), tuple(rows)
 
 
-def _worth(known: Sequence[FloatArray], weights: FloatArray, now: float) -> float:
+def _worth(outcomes: Sequence[FloatArray], weights: FloatArray, now: float) -> float:
     """Return the share of the cost that is saved where the choice may follow what is known."""
-    expected = np.array([costs.mean(axis=0) for costs in known])
+    expected = np.array([costs.mean(axis=0) for costs in outcomes])
     without = float((weights @ expected).min())
     return float(without - weights @ expected.min(axis=1)) / now
 

@@ -260,7 +260,7 @@ def _parameter(name: str, member: Member, field: str) -> Parameter:
     return parameter_named(sweep_parameters(member.scenario), name, field)
 
 
-def _of_range(table: RangeTable, whole: bool, field: str) -> list[Value]:
+def _of_range(table: RangeTable, is_whole: bool, field: str) -> list[Value]:
     """Return both ends and what lies between; whole numbers where all are and the parameter is."""
     if table.factor:
         steps = math.log(table.stop / table.start, table.factor)
@@ -276,7 +276,7 @@ def _of_range(table: RangeTable, whole: bool, field: str) -> list[Value]:
         for n in range(count)
     ]
     rounded = [round(value, 9) for value in values]
-    return [int(number) if whole and number.is_integer() else number for number in rounded]
+    return [int(number) if is_whole and number.is_integer() else number for number in rounded]
 
 
 def _digest(paths: Iterable[Path]) -> str:

@@ -314,9 +314,10 @@ def paired_sd(first: Sureness | None, second: Sureness | None) -> float:
     return float(np.sqrt(variance + 2 * REPEATED_SD**2))
 
 
-def _by_name(one: Sureness) -> dict[str, float]:
+def _by_name(sureness: Sureness) -> dict[str, float]:
     """Return how far a standard deviation of every network parameter moves the time."""
-    along = one.along[len(one.spread.kernels) :].tolist()
+    along = sureness.along[len(sureness.spread.kernels) :].tolist()
     return {
-        name: slope * sd for (_, name, sd), slope in zip(one.spread.network, along, strict=True)
+        name: slope * sd
+        for (_, name, sd), slope in zip(sureness.spread.network, along, strict=True)
     }

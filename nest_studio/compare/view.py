@@ -217,12 +217,12 @@ def answer(comparison: Comparison, inputs: Mapping[str, Any], typed: TypedPrices
         _figures(weighing, bills)
 
 
-def _figures(found: Weighing, bills: Sequence[WholeBill]) -> None:
+def _figures(weighing: Weighing, bills: Sequence[WholeBill]) -> None:
     """Two by two, and one below another where the window is narrow."""
     charts: Mapping[str, Callable[[float], Drawn]] = {
-        "curve": lambda px: curve_chart(found, px, 224.0),
-        "speed": lambda px: throughput_chart(found, bills, px),
-        "bill": lambda px: bill_chart(found, bills, px),
+        "curve": lambda px: curve_chart(weighing, px, 224.0),
+        "speed": lambda px: throughput_chart(weighing, bills, px),
+        "bill": lambda px: bill_chart(weighing, bills, px),
     }
     *places, last = *st.columns(2, gap="medium"), *st.columns(2, gap="medium")
     for place, (key, chart) in zip(places, charts.items(), strict=True):
@@ -230,19 +230,19 @@ def _figures(found: Weighing, bills: Sequence[WholeBill]) -> None:
             _figure(key, [chart(px) for px in (_NARROW_PX, _WIDE_PX)])
     with last:
         _head(
-            differences_title(found, bills),
-            f"Differences to {found.choice.name} before each figure; inside the paired interval "
+            differences_title(weighing, bills),
+            f"Differences to {weighing.choice.name} before each figure; inside the paired interval "
             "they are ties",
         )
-        st.html(differences_html(found, bills, differences(found, bills)))
+        st.html(differences_html(weighing, bills, differences(weighing, bills)))
 
 
-def _in_order(found: Weighing, order: str) -> list[WholeBill]:
-    others = [bill for bill in found.bills if bill is not found.choice]
+def _in_order(weighing: Weighing, order: str) -> list[WholeBill]:
+    others = [bill for bill in weighing.bills if bill is not weighing.choice]
     if order:
-        places = {row.name: place for place, row in enumerate(ordered(found.bills, order))}
+        places = {row.name: place for place, row in enumerate(ordered(weighing.bills, order))}
         others.sort(key=lambda bill: places[bill.name])
-    return [found.choice, *others]
+    return [weighing.choice, *others]
 
 
 def _pictures(bills: Sequence[WholeBill]) -> None:
@@ -264,20 +264,20 @@ def _pictures(bills: Sequence[WholeBill]) -> None:
                 _picture(planned[place], pictures[place] if pictures else None, first=place == 0)
 
 
-def _picture(one: WholeBill, drawn: Drawn | None, *, first: bool) -> None:
+def _picture(bill: WholeBill, drawn: Drawn | None, *, first: bool) -> None:
     """Draw a fabric by its upper tiers and its ratio, over its plan in a line."""
     ours = ' style="color: var(--accentink, #0072B2)"' if first else ""
-    name = f"<b{ours}>{html.escape(one.name)}</b>"
-    if drawn is None or one.scenario is None:
+    name = f"<b{ours}>{html.escape(bill.name)}</b>"
+    if drawn is None or bill.scenario is None:
         st.html(f'<div class="nest-design">{name}</div>')
     else:
         parts = [label.head for label in drawn.labels[:_HEADS] if label.head]
-        ratio = one.scenario.fabric.ratio_words().strip()
+        ratio = bill.scenario.fabric.ratio_words().strip()
         words = ", ".join([*parts, f"{ratio} down : up"] if ratio else parts)
         st.html(f'<div class="nest-design">{name}{html.escape(words)}</div>')
-        show_svg(f'<div class="nest-silhouette">{to_svg(drawn)}</div>', key=f"picture-{one.name}")
-    gap = f"; up to {percent(one.gap)} from the best" if one.gap else ""
-    plan = f"Best plan: {one.report.plan.words}{gap}" if one.report else f"No plan: {one.reason}"
+        show_svg(f'<div class="nest-silhouette">{to_svg(drawn)}</div>', key=f"picture-{bill.name}")
+    gap = f"; up to {percent(bill.gap)} from the best" if bill.gap else ""
+    plan = f"Best plan: {bill.report.plan.words}{gap}" if bill.report else f"No plan: {bill.reason}"
     st.html(f'<div class="nest-plan-line">{html.escape(plan)}</div>')
 
 

@@ -74,32 +74,32 @@ def bill_section(scenario: Scenario, answer: FabricAnswer) -> None:
     _price_list()
 
 
-def _bill(found: Bill, answer: FabricAnswer) -> None:
+def _bill(bill: Bill, answer: FabricAnswer) -> None:
     narrow, wide = st.columns([2, 3], gap="medium")
     with narrow:
-        show_picture(bill_figure(found), "bill")
-        racks = "1 rack" if found.racks == 1 else f"{found.racks:,} racks"
+        show_picture(bill_figure(bill), "bill")
+        racks = "1 rack" if bill.racks == 1 else f"{bill.racks:,} racks"
         facts(
-            f"{racks} of {found.nodes_per_rack} nodes at {watts(found.rack_power_W)} "
-            f"({found.server}: {watts(found.node_power_W)}), {found.network_racks:,} of switches. "
+            f"{racks} of {bill.nodes_per_rack} nodes at {watts(bill.rack_power_W)} "
+            f"({bill.server}: {watts(bill.node_power_W)}), {bill.network_racks:,} of switches. "
             "Accelerators and servers are not in the price; low and high ends add up as if all "
             "came together.",
             kind="nest-quiet",
         )
-        for check in found.checks:
+        for check in bill.checks:
             facts(f"⚠ {check}")
     with wide:
         if answer.ports:
             st.html(answer.ports.to_html())
-        longest = max((run.longest_m for total in found.links for run in total.runs), default=0)
-        finding = f"{found.cables:,} cables, the longest {longest} m"
-        st.html(Table(finding, "Cables by tier and reach", link_rows(found)).to_html())
+        longest = max((run.longest_m for total in bill.links for run in total.runs), default=0)
+        finding = f"{bill.cables:,} cables, the longest {longest} m"
+        st.html(Table(finding, "Cables by tier and reach", link_rows(bill)).to_html())
     with st.expander("Every line of the bill, with its source"):
         st.html(
             Table(
-                f"{100 * found.estimated_share:.0f} % of the price rests on estimates",
-                f"{answer.title}; figures gathered for {found.prices}",
-                bill_rows(found),
+                f"{100 * bill.estimated_share:.0f} % of the price rests on estimates",
+                f"{answer.title}; figures gathered for {bill.prices}",
+                bill_rows(bill),
             ).to_html()
         )
 

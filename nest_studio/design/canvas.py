@@ -162,10 +162,10 @@ def _draw_preset(scenario: Scenario, answer: FabricAnswer) -> None:
     own_from(json.loads(answer.drawing), about)
 
 
-def _show(drawing: Drawing, shown: int, *, editable: bool) -> None:
+def _show(drawing: Drawing, revision: int, *, editable: bool) -> None:
     canvas(
         {
-            "revision": shown,
+            "revision": revision,
             "name": drawing["name"],
             "elements": [
                 {

@@ -273,16 +273,16 @@ def _fit_algorithm() -> None:
         st.session_state["collective.algorithm"] = LIBRARY
 
 
-def _measured_of(name: str, found: CollectiveSweep, library: str) -> Measured | None:
+def _measured_of(name: str, sweep: CollectiveSweep, library: str) -> Measured | None:
     """Measured runs of the chosen family, or of the accelerator that the fabric's name gives."""
-    if found.nodes != 1:
+    if sweep.nodes != 1:
         return None
     if not library:
         curves = load_library().local(name)
         if curves is None:
             return None
         library = curves[0].name
-    return load_measured(library, found.op, found.devices)
+    return load_measured(library, sweep.op, sweep.devices)
 
 
 def _library_note(library: str) -> str:

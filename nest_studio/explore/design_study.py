@@ -95,30 +95,30 @@ def _rests_on(rests_on: Sensitivity) -> None:
             )
 
 
-def _contender(study: Study, choice: DesignChoice, one: Contender) -> None:
-    worst = one.worst_loss
-    design = one.planned.design
+def _contender(study: Study, choice: DesignChoice, contender: Contender) -> None:
+    worst = contender.worst_loss
+    design = contender.planned.design
     facts(
-        "" if choice.goal == "days" else f"{in_words(choice.goal, one.value)}.",
-        f"{one.planned.days:.3g} days ({one.span[0]:.3g} to {one.span[1]:.3g}).",
+        "" if choice.goal == "days" else f"{in_words(choice.goal, contender.value)}.",
+        f"{contender.planned.days:.3g} days ({contender.span[0]:.3g} to {contender.span[1]:.3g}).",
         f"${design.price_usd / 1e6:,.4g} M, {design.power_W / 1e3:,.4g} kW.",
         f"{percent(worst[0])} of the throughput is lost to {worst[1]}." if worst else "",
-        f"Plan: {one.planned.plan}",
-        f"Ties with {len(one.ties)} others." if one.ties else "",
+        f"Plan: {contender.planned.plan}",
+        f"Ties with {len(contender.ties)} others." if contender.ties else "",
         f"In no price for want of a source: {', '.join(design.owned.missing)}."
         if design.owned.missing
         else "",
     )
     member = study.members[0]
-    others = [other for other in choice.contenders if other.rank == 1 and other is not one]
-    bills = [other.bills[0] for other in (one, *others[: _MOST_ON_SHEET - 1])]
+    others = [other for other in choice.contenders if other.rank == 1 and other is not contender]
+    bills = [other.bills[0] for other in (contender, *others[: _MOST_ON_SHEET - 1])]
     row = st.container(horizontal=True)
     row.button(
         "Open in Plan",
         key="design-open",
         disabled=member.name not in preset_names("scenarios"),
         on_click=open_plan,
-        args=(Scenario(member.scenario.document, design.changes), one.name),
+        args=(Scenario(member.scenario.document, design.changes), contender.name),
         help="Sets the form to this design and shows its plan; of a mix, that of its first model.",
     )
     row.download_button(

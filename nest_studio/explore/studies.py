@@ -140,12 +140,12 @@ def _delete(name: str) -> None:
     st.session_state.pop(NAME, None)
 
 
-def _heading(study: Study, kept: str) -> None:
+def _heading(study: Study, date: str) -> None:
     base = ", ".join(f"{member.name} ({member.weight:.0%})" for member in study.members)
     axes = "; ".join(f"{axis.title}: {len(axis.values):,} values" for axis in study.axes)
     what = f"{len(study):,} points. {axes}" if not study.design else "Fabrics under a budget"
     facts(study.name, kind="nest-scenario")
-    dated = f" Kept {local_time(kept)}." if kept else ""
+    dated = f" Kept {local_time(date)}." if date else ""
     facts(study.question, f"Base: {base}. {what}.{dated}", kind="nest-quiet")
 
 

@@ -127,9 +127,9 @@ def axes_of(turned: Sequence[Parameter]) -> list[tuple[str, tuple[Value, ...]]]:
     return [(parameter.name, parameter.values) for parameter in turned]
 
 
-def questions(found: Sequence[Parameter]) -> dict[str, tuple[str, str]]:
+def questions(parameters: Sequence[Parameter]) -> dict[str, tuple[str, str]]:
     """Return ready-made questions and the parameters that they turn, as labels."""
-    label = {parameter.name: parameter.label for parameter in found}
+    label = {parameter.name: parameter.label for parameter in parameters}
     ratios = [name for name in label if name.startswith("oversubscription.")]
     speeds = [name for name in label if name.startswith("speed.")]
     fastest = "speed.nic" if "speed.nic" in speeds else (speeds or [""])[-1]
@@ -150,20 +150,20 @@ def questions(found: Sequence[Parameter]) -> dict[str, tuple[str, str]]:
     }
 
 
-def openings(found: Sequence[Parameter]) -> dict[str, tuple[str, str]]:
+def openings(parameters: Sequence[Parameter]) -> dict[str, tuple[str, str]]:
     """The questions that the page opens with, the first where nothing else is asked, and the
     parameters that they turn, as labels."""
-    ready = questions(found)
+    ready = questions(parameters)
     first = next(iter(ready))
     first_question = {} if first == _PLANE else {WHICH_RATIO: ready[first]}
     return first_question | {WHICH_ZERO: ready[_PLANE]}
 
 
 def opening_controls(
-    found: Sequence[Parameter], labels: tuple[str, str]
+    parameters: Sequence[Parameter], labels: tuple[str, str]
 ) -> list[tuple[Parameter, str]]:
     """An opening question's parameters, and the text of their values."""
-    by_label = {parameter.label: parameter for parameter in found}
+    by_label = {parameter.label: parameter for parameter in parameters}
     texts = []
     for label, column in zip(labels, st.columns(2, gap="small"), strict=True):
         if label in by_label:
@@ -172,10 +172,10 @@ def opening_controls(
     return texts
 
 
-def turn_controls(found: Sequence[Parameter]) -> list[tuple[Parameter, str]]:
+def turn_controls(parameters: Sequence[Parameter]) -> list[tuple[Parameter, str]]:
     """The question, its parameters, and the text of their values."""
-    ready = questions(found)
-    by_label = {parameter.label: parameter for parameter in found}
+    ready = questions(parameters)
+    by_label = {parameter.label: parameter for parameter in parameters}
     options = (*ready, OWN_QUESTION)
     first, second, third = st.columns([2.4, 2.4, 3.2], gap="small")
     picked = widget(
@@ -375,26 +375,26 @@ def mix_controls(scenario: Scenario) -> tuple[list[dict[str, Any]], float]:
     return [{"model": name, "share": shares[name]} for name in models], loss / 100
 
 
-def show_ratios(found: Ratios, inputs: dict[str, Any], pins: Any) -> None:
+def show_ratios(ratios: Ratios, inputs: dict[str, Any], pins: Any) -> None:
     """What every tier bears, as a table and as a figure; ``pins`` as in `show_sweep`."""
-    if not found.tiers:
+    if not ratios.tiers:
         facts("No tier was tried to its end before it was cancelled.")
         return
     with pins:
-        title = ratios_finding(found)
+        title = ratios_finding(ratios)
         pin_button(
             "ratios",
             title,
             inputs,
             key="ratios",
-            output=lambda: output_of(studies.ratios_result(found)),
+            output=lambda: output_of(studies.ratios_result(ratios)),
         )
     subtitle = "One tier at a time, the others as in the form"
-    st.html(Table(ratios_finding(found), subtitle, ratio_rows(found)).to_html())
-    show_picture(ratios_picture(found), "explore-ratios")
+    st.html(Table(ratios_finding(ratios), subtitle, ratio_rows(ratios)).to_html())
+    show_picture(ratios_picture(ratios), "explore-ratios")
     with st.expander("Every ratio that was tried"):
-        rows_table(found.rows())
-        download_rows("↓ Ratios (CSV)", found.rows(), "ratios.csv")
+        rows_table(ratios.rows())
+        download_rows("↓ Ratios (CSV)", ratios.rows(), "ratios.csv")
 
 
 def reopens(inputs: Mapping[str, Any]) -> bool:
