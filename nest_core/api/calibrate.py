@@ -61,7 +61,7 @@ class OwnStack:
         return stack_toml(self.calibration, self.name)
 
     def to_json(self) -> dict[str, Any]:
-        """The fields of ``nest-studio calibrate --json`` but ``next_runs`` and ``output``."""
+        """Return the fields of ``calibrate --json`` but ``next_runs`` and ``output``."""
         runs = self.calibration.runs
         several = len(runs) > 1
         return {
@@ -244,7 +244,7 @@ def _given(scenario: Scenario | None, accelerator: str, model: str) -> RunFacts:
 
 
 def given_by(scenario: ScenarioValues) -> RunFacts:
-    """What a scenario says of runs on it: accelerator, sizes of the model, nodes, devices."""
+    """Return what a scenario says of runs on it: accelerator, model's sizes, nodes, devices."""
     job = {"accelerator": scenario.accelerator.name, **sizes_of(scenario.model)}
     columns = job | _fabric_columns(scenario.fabric)
     return RunFacts(columns=columns, devices=scenario.fabric.devices)

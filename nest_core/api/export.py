@@ -126,30 +126,22 @@ def export(
     if not isinstance(to, str) or to not in TARGETS:
         raise InputError("to", "must be a known target", to, "pick " + ", ".join(TARGETS))
     values = load(scenario).values
-    report = _priced(values, plan, placement)
+    problem = values.problem()
+    if plan is None and placement is not None:
+        raise InputError(
+            "plan", "must be given beside a placement", "absent", "name the plan that is placed"
+        )
+    if plan is not None:
+        given = given_plan(values, problem, plan, placement).plan
+        report = price(values.problem(given.recompute), given)
+    else:
+        result = search(problem, values.space, time_limit_s=values.time_limit_s)
+        if result.best is None:
+            rule = f"must be given, since {result.reason}"
+            raise InputError("plan", rule, "absent", "name one, or change the scenario")
+        report = result.best
     try:
         written = export_plan(to, values, report)
     except ExportRefused as error:
         return ExportedPlan(values, to, report, refused=str(error))
     return ExportedPlan(values, to, report, tuple(written.notes), files=written.files)
-
-
-def _priced(scenario: ScenarioValues, plan: Given | None, placement: str | Path | None) -> Report:
-    """Return the given plan, or the best one, with its price."""
-    problem = scenario.problem()
-    if plan is not None:
-        given = given_plan(scenario, problem, plan, placement).plan
-        return price(scenario.problem(given.recompute), given)
-    if placement is not None:
-        raise InputError(
-            "plan", "must be given beside a placement", "absent", "name the plan that is placed"
-        )
-    result = search(problem, scenario.space, time_limit_s=scenario.time_limit_s)
-    if result.best is None:
-        raise InputError(
-            "plan",
-            f"must be given, since {result.reason}",
-            "absent",
-            "name one, or change the scenario",
-        )
-    return result.best

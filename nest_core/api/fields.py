@@ -40,7 +40,7 @@ __all__ = [
 
 
 def assumptions_json(scenario: ScenarioValues, overlap: Overlap) -> dict[str, Any]:
-    """What hides behind compute, whether the device's estimator was fitted, how FLOP count."""
+    """Return what hides behind compute, whether the estimator was fitted, how FLOP count."""
     family = scenario.accelerator.family
     return {
         "overlap": overlap.name,
@@ -153,7 +153,7 @@ def profile_json(scenario: ScenarioValues, best: Report | None) -> dict[str, Any
 
 
 def baseline_json(entry: Baseline, validity: Validity | None) -> dict[str, Any]:
-    """A baseline; ``validity`` is what its report stands on, None where it has none that fits."""
+    """Return a baseline; ``validity`` is what its report stands on, None where none fits."""
     report = entry.report
     runs = report if entry.feasible else None
     fields = {
@@ -253,7 +253,7 @@ def interval_line(fields: Mapping[str, Any]) -> str:
 
 
 def head_room_line(fields: Mapping[str, Any]) -> str:
-    """What plans take that fit into memory more or less surely, if that was asked and proven."""
+    """Return what plans take that fit more or less surely, if that was asked and proven."""
     steps = [
         f"{entry['iteration_time_s']:.4g} s ({entry['difference']:+z.2%}) "
         f"to fit with {entry['certainty']:.0%} certainty"
@@ -293,7 +293,7 @@ def _recommended(fields: Mapping[str, Any]) -> str:
 
 
 def _promise(entry: Mapping[str, Any]) -> str:
-    """What NEST's program promised, and the largest cause of what it loses to the exact search."""
+    """Return what NEST's program promised, and the largest cause of what it loses."""
     if entry.get("promised_s") is None:
         return ""
     words = f"; promised {entry['promised_s']:.4g} s"
@@ -305,7 +305,7 @@ def _promise(entry: Mapping[str, Any]) -> str:
 
 
 def _span(entry: Mapping[str, Any], fields: Mapping[str, Any]) -> str:
-    """The interval of a method's plan: as wide as that of ours, of which it shares the software."""
+    """Return the interval of a method's plan: as wide as ours, whose software it shares."""
     interval = fields["interval"]
     low, high = (
         entry["iteration_time_s"] * interval[end] / interval["centre_s"]

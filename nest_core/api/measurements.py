@@ -134,13 +134,13 @@ class Measurements:
         return tuple(entry for entry in self.entries if entry.kind == "run")
 
     def with_entries(self, entries: Sequence[MeasuredEntry]) -> Measurements:
-        """These with more; one of the same name and kind takes the earlier one's place."""
+        """Return these with more; one of the same name and kind takes the earlier one's place."""
         new = {(entry.name, entry.kind): entry for entry in entries}
         others = [entry for entry in self.entries if (entry.name, entry.kind) not in new]
         return replace(self, entries=(*others, *new.values()))
 
     def without(self, name: str) -> Measurements:
-        """These but for the entries of a name."""
+        """Return these but for the entries of a name."""
         return replace(self, entries=tuple(entry for entry in self.entries if entry.name != name))
 
     def to_csv(self) -> str:

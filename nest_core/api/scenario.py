@@ -71,7 +71,7 @@ def load(scenario: Scenario | Named, overrides: Mapping[str, Any] | None = None)
 
 
 def load_fabric(fabric: Named) -> Fabric:
-    """A fabric: a preset, a file in any format that can be imported, or a fabric file's table.
+    """Return a fabric: a preset, a file in a format that can be imported, or a file's table.
 
     Raises
     ------

@@ -245,7 +245,7 @@ def ratios(
     mix: Mapping[str, float] | Iterable[Mapping[str, Any]],
     loss: float = 0.02,
 ) -> StudyResult[Ratios]:
-    """The highest oversubscription of every tier that costs a mix of models less than a limit.
+    """Return the highest ratio of every tier that costs a mix of models less than a limit.
 
     Parameters
     ----------

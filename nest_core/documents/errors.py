@@ -61,14 +61,14 @@ def require(holds: object, field: str, rule: str, value: object, remedy: str) ->
 
 
 def _shown(value: object) -> str:
-    """A value's text; `reprlib` bounds depth and length, and very long numbers have none."""
+    """Return a value's text; `reprlib` bounds depth and length, and very long numbers have none."""
     if isinstance(value, int) and value.bit_length() > 256:
         return f"a number of {value.bit_length()} bits"
     return repr(value[:240]) if isinstance(value, str) else _BOUNDED.repr(value)
 
 
 def shortened(text: str, most: int) -> str:
-    """A text as at most so many characters of one line, none of which steers a terminal.
+    """Return a text as at most so many characters of one line, none of which steers a terminal.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def shortened(text: str, most: int) -> str:
 
 
 def printable(text: str) -> str:
-    """A text whose control characters are escaped, all but line feed and tab.
+    """Return a text whose control characters are escaped, all but line feed and tab.
 
     Those are the ones that move a terminal's cursor, change its colours or turn the direction of
     writing, and halves of characters, which no terminal can be sent.

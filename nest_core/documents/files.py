@@ -106,7 +106,7 @@ def _opened(path: Path) -> Iterator[io.BufferedReader]:
 
 
 def content_lines(content: bytes, name: str) -> Iterator[str]:
-    """The lines of a log's content, as `log_lines` has those of a file; same errors."""
+    """Yield the lines of a log's content, as `log_lines` has those of a file; same errors."""
     _check_log(content[:4096], len(content), name)
     yield from _lines_of(io.BytesIO(content))
 
@@ -134,7 +134,7 @@ def _check_log(start: bytes, size: int, name: str) -> None:
 
 
 def decoded(content: bytes, name: str) -> str:
-    """The text of a file's content, read or uploaded; a byte order mark is left out.
+    """Return the text of a file's content, read or uploaded; a byte order mark is left out.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def _check_packed(content: bytes, name: str) -> None:
 
 
 def parsed_json(text: str, name: str, remedy: str) -> Any:
-    """What a JSON text holds.
+    """Return what a JSON text holds.
 
     Raises
     ------

@@ -92,7 +92,7 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def toml_document(document: Mapping[str, Any]) -> str:
-    """A document: plain keys first, then tables and lists of tables in their order.
+    """Return a document: plain keys first, then tables and lists of tables in their order.
 
     Examples
     --------
@@ -122,12 +122,12 @@ def toml_pairs(table: Mapping[str, Any]) -> str:
 
 
 def toml_key(key: str) -> str:
-    """A key, quoted where it has to be."""
+    """Return a key, quoted where it has to be."""
     return key if _BARE_KEY.fullmatch(key) else _text(key)
 
 
 def toml_value(value: Any) -> str:
-    """A value on one line.
+    """Return a value on one line.
 
     Examples
     --------

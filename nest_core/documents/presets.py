@@ -169,7 +169,7 @@ def named_file(
     table: bool = False,
     is_path: Callable[[str, Path], bool] | None = None,
 ) -> Path:
-    """The file that a name leads to: the one place where that is decided.
+    """Return the file that a name leads to: the one place where that is decided.
 
     Parameters
     ----------
@@ -247,7 +247,7 @@ def _preset(path: Path) -> dict[str, Any]:
 
 
 def parse_toml(text: str, name: str) -> dict[str, Any]:
-    """The document of a TOML text.
+    """Return the document of a TOML text.
 
     Parameters
     ----------

@@ -45,12 +45,12 @@ def as_markdown(words: object) -> str:
 
 
 def _started(matches: re.Match[str]) -> str:
-    """A list's number keeps its digits; its full stop is what is quoted."""
+    """Quote what begins a line; of a list's number the full stop, so that its digits stay."""
     return matches[0] + "\\" if matches[0].isdigit() else "\\" + matches[0]
 
 
 def as_plot(value: Any) -> Any:
-    """A figure's plain values with every tag quoted that our own labels do not use.
+    """Return a figure's plain values with every tag quoted that our own labels do not use.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def as_plot(value: Any) -> Any:
 
 
 def as_cell(value: Any) -> Any:
-    """A value as a cell of a CSV file: before what a spreadsheet would compute goes an apostrophe.
+    """Return a value as a cell of CSV, with an apostrophe before what a spreadsheet would compute.
 
     Numbers stay numbers, also those that are written as text.
 
@@ -86,7 +86,7 @@ def as_cell(value: Any) -> Any:
 
 
 def of_cell(text: str) -> str:
-    """The text that `as_cell` made a cell of, as spreadsheets too read it.
+    """Return the text that `as_cell` made a cell of, as spreadsheets too read it.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def of_cell(text: str) -> str:
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A header and rows of cells as CSV; empty cells for None, line feeds for all line ends."""
+    """Return a header and rows as CSV; empty cells for None, line feeds for all line ends."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     for row in (columns, *rows):

@@ -17,7 +17,7 @@ _NARROWEST = 8
 
 
 def plain(value: object) -> Any:
-    """A value in JSON's terms: tuples as arrays, numpy as Python, NaN and infinity as null.
+    """Return a value in JSON's terms: tuples as arrays, numpy as Python, NaN and infinity as null.
 
     Raises
     ------

@@ -65,7 +65,7 @@ NOTHING = "–"
 
 
 def capital(text: str) -> str:
-    """A text with a capital first, as at the beginning of a sentence."""
+    """Return a text with a capital first, as at the beginning of a sentence."""
     return f"{text[:1].upper()}{text[1:]}"
 
 
@@ -107,13 +107,13 @@ def _three_digits(value: float) -> str:
 
 
 def humanise(value: float, unit: str = "") -> str:
-    """A figure with three significant digits and a decimal prefix: ``12.3 k`` + unit."""
+    """Return a figure with three significant digits and a decimal prefix: ``12.3 k`` + unit."""
     scaled = _scaled(value, _DECIMAL) or f"{value:.3g} "
     return f"{scaled}{unit}".rstrip()
 
 
 def _scaled(value: float, scales: Sequence[tuple[float, str]]) -> str:
-    """A figure in the first unit that it reaches; empty where it reaches none."""
+    """Return a figure in the first unit that it reaches; empty where it reaches none."""
     return next(
         (f"{_three_digits(value / scale)} {unit}" for scale, unit in scales if abs(value) >= scale),
         "",
@@ -242,7 +242,7 @@ def signed(value: float, words: Callable[[float], str]) -> str:
 
 
 def signed_percent(share: float, digits: int = 1) -> str:
-    """A relative difference with its sign; what rounds to nothing has none.
+    """Return a relative difference with its sign; what rounds to nothing has none.
 
     Examples
     --------

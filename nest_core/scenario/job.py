@@ -129,7 +129,7 @@ class Job:
         return replace(overlap_of(self.overlap, self.accelerator), experts=experts)
 
     def lower_bound(self, tp: int, sp: bool, cp: int, ep: int, etp: int) -> LayerTable:
-        """What one sequence takes and holds at least, whatever the micro-batch; see `Problem`."""
+        """Return what one sequence takes and holds at least, at any micro-batch; see `Problem`."""
         strategy = self.strategy(tp, sp, 1, cp, ep, etp)
         check_experts(self.model, strategy)
         return lower_bound_table(
@@ -189,7 +189,7 @@ class Job:
 
 
 def overlap_of(name: str, accelerator: Accelerator) -> Overlap:
-    """What hides behind compute: nothing, everything that can, or what the family reaches."""
+    """Return what hides behind compute: nothing, all that can, or what the family reaches."""
     if name != "fitted":
         return IDEAL_OVERLAP if name == "ideal" else NO_OVERLAP
     family = accelerator.family

@@ -146,7 +146,7 @@ def expanded(
     overrides: Mapping[str, Any] | None = None,
     folder: Path | None = None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A scenario's document with its fabric and accelerator in it, and what is to be changed there.
+    """Return a scenario's document with fabric and accelerator in it, and what is to be changed.
 
     Parameters
     ----------

@@ -106,7 +106,7 @@ class Comparison:
         ]
 
     def to_csv(self) -> str:
-        """The table as CSV with plain numbers: part, figure, unit, then a column per candidate."""
+        """Return the table as CSV with plain numbers: part, figure, unit, then the candidates."""
         names = [candidate.name for candidate in self.candidates]
         return csv_text(
             ["part", "figure", "unit", *names],

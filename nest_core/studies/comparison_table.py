@@ -169,7 +169,7 @@ def _result(every: Sequence[Candidate]) -> list[ComparisonLine]:
 
 
 def _level_wise(every: Sequence[Candidate]) -> list[ComparisonLine]:
-    """What NEST's program promised, takes, and loses by; nothing where it was not asked for."""
+    """Return what NEST's program promised, takes and loses by; nothing where not asked for."""
     if all(baseline.nest is None for baseline in every):
         return []
     part = NAMES["nest"]

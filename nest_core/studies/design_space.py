@@ -177,7 +177,7 @@ def design_space(study: Study) -> tuple[list[Design], list[Refused]]:
 
 
 def non_blocking(size: Size) -> Fabric:
-    """What no fabric of a size is faster than: one switch that every node reaches at full rate.
+    """Return what no fabric of a size beats: one switch that every node reaches at full rate.
 
     A node's NICs are one link, whichever of its devices send.
     """

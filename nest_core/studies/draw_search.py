@@ -169,7 +169,7 @@ def _searched_run(
 
 @lru_cache(maxsize=1)
 def cached_problem(scenario: ScenarioValues) -> Problem:
-    """That of the scenario a process last worked on."""
+    """Return that of the scenario a process last worked on."""
     return scenario.problem()
 
 

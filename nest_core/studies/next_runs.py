@@ -333,7 +333,7 @@ def check_leaves(fabric: Fabric) -> tuple[Clos, int]:
 
 
 def uplinks_off(scenario: ScenarioValues, report: Report) -> UplinksOff:
-    """What a plan is predicted to take for every number of uplinks that a leaf may have left.
+    """Return what a plan is predicted to take by the number of uplinks that a leaf has left.
 
     Parameters
     ----------

@@ -61,7 +61,7 @@ def parameter_named(
 
 
 def renamed(swept: Any) -> Any:
-    """What a sweep varies under the name it has now; notebooks written before call it a knob."""
+    """Return what a sweep varies by its present name; notebooks written before say knob."""
     if isinstance(swept, Mapping) and swept.keys() == {"knob", "values"}:
         return {"parameter": swept["knob"], "values": swept["values"]}
     return swept

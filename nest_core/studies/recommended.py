@@ -217,7 +217,7 @@ def recommended(
     seed: int = 0,
     pool: Executor | None = None,
 ) -> Recommended:
-    """The plan of least expected time among the winners of draws and the optimum at the centre.
+    """Return the plan of least expected time among winners of draws and the centre's optimum.
 
     Parameters
     ----------

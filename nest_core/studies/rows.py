@@ -257,7 +257,7 @@ MOST_BYTES = 200_000_000
 
 
 def to_parquet(study: Study, rows: Sequence[Mapping[str, Any]], version: str) -> bytes:
-    """A file that pandas, DuckDB and `rows_from` read; ``version`` is that of Nest Studio."""
+    """Return a file that pandas, DuckDB and `rows_from` read; ``version`` is Nest Studio's."""
     import pandas as pd
 
     frame = pd.DataFrame(rows)

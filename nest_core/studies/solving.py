@@ -257,7 +257,7 @@ def _priced(
 
 
 def _cut_batch(scenario: ScenarioValues, report: Report, loss: SwitchLoss) -> int:
-    """The batch of as many of the old plan's replicas as are left; the same where none idles."""
+    """Return the batch of the old plan's replicas that are left; the same where none idles."""
     point = report.plan.point
     replicas = loss.devices * point.dp // report.plan.devices_used
     if not loss.idle or replicas >= point.dp:

@@ -36,7 +36,7 @@ _MEASURED = {
 
 
 def parameter_in_words(name: str, device: str = "") -> str:
-    """A parameter to be read; of kernels with their device.
+    """Return a parameter to be read; of kernels with their device.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def parameter_in_words(name: str, device: str = "") -> str:
 
 
 def how_measured(name: str) -> str:
-    """What to run to know a parameter.
+    """Return what to run to know a parameter.
 
     Examples
     --------

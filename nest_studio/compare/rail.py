@@ -52,7 +52,7 @@ _ADD = "compare-add-as"
 
 
 def compared_list(drawn: Sequence[CompareEntry]) -> None:
-    """The list, how to take a change back, and one click for another topology of the same size.
+    """Draw the list, how to take a change back, and a click for another topology of its size.
 
     Parameters
     ----------

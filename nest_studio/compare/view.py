@@ -85,7 +85,7 @@ _STYLE = """
 
 @st.cache_resource(max_entries=KEPT, show_spinner=False)
 def _drawn(key: str, _comparison: Comparison) -> tuple[Picture, ...]:
-    """The pictures of a comparison, by the key of its job and its prices."""
+    """Return the pictures of a comparison, by the key of its job and its prices."""
     return pictures(_comparison)
 
 
@@ -246,7 +246,7 @@ def _in_order(weighing: Weighing, order: str) -> list[WholeBill]:
 
 
 def _pictures(bills: Sequence[WholeBill]) -> None:
-    """The fabrics abreast, each with its plan in a line."""
+    """Draw the fabrics abreast, each with its plan in a line."""
     planned = [bill for bill in bills if bill.scenario is not None]
     designs = tuple(
         (bill.scenario.fabric, bill.report.plan if bill.report else None)
@@ -282,7 +282,7 @@ def _picture(bill: WholeBill, drawn: Drawn | None, *, first: bool) -> None:
 
 
 def _figure(key: str, drawn: Sequence[Drawn]) -> None:
-    """A chart for narrow windows and one for wide ones, so that words keep their size."""
+    """Draw a chart for narrow windows and one for wide ones, so that words keep their size."""
     _head(drawn[0].title, drawn[0].subtitle)
     parts = zip(("narrow", "wide"), drawn, strict=True)
     show_svg(

@@ -59,7 +59,7 @@ COLUMNS = {
 
 
 def price_settings() -> tuple[str, ...]:
-    """What the session changed in the price list, as settings over it."""
+    """Return what the session changed in the price list, as settings over it."""
     return tuple(f"{key}={json.dumps(value)}" for key, value in design_page().prices.items())
 
 
@@ -105,7 +105,7 @@ def _bill(bill: Bill, answer: FabricAnswer) -> None:
 
 
 def _price_list() -> None:
-    """The price list to be edited; changes hold for this session and every fabric in it."""
+    """Draw the price list to be edited; changes hold for this session and every fabric in it."""
     with st.expander("Price list"):
         facts(
             "Type over a figure: it replaces the listed one with its range. Sources stand at the "
@@ -162,7 +162,7 @@ def _edits() -> Edits:
 
 
 def _price_rows(settings: dict[str, Any]) -> list[dict[str, Any]]:
-    """The price list with these settings over it."""
+    """Return the price list with these settings over it."""
     prices = load_prices()
     rows = []
     for name in LISTS:

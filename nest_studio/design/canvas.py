@@ -87,7 +87,7 @@ def own_from(document: dict[str, Any], about: tuple[str, ...] = ()) -> None:
 
 
 def drawing_section(answer: FabricAnswer | None, *, own: bool) -> None:
-    """The canvas with the chosen fabric, and its tables where it can be edited.
+    """Draw the canvas with the chosen fabric, and its tables where it can be edited.
 
     Parameters
     ----------

@@ -56,7 +56,7 @@ def bring_controls() -> None:
 
 
 def what_was_read(answer: FabricAnswer, *, own: bool) -> None:
-    """What was assumed or left out in reading the person's fabric, and what its prices miss."""
+    """Draw what was assumed or left out in reading a fabric, and what its prices miss."""
     about = own_fabric().notes
     if own and about:
         facts("As read: " + " ".join(_sentence(note) for note in about), kind="nest-quiet")
@@ -65,7 +65,7 @@ def what_was_read(answer: FabricAnswer, *, own: bool) -> None:
 
 
 def take_along(scenario: Scenario, answer: FabricAnswer) -> None:
-    """Downloads in every format, with what each cannot hold."""
+    """Draw downloads in every format, with what each cannot hold."""
     with st.popover("Export"):
         names = [name for name, entry in FORMATS.items() if entry.writes]
         format_ = st.selectbox(
@@ -159,7 +159,7 @@ _SAVE, _PICK, _RENAME = "library.save", "library.pick", "library.rename"
 
 
 def library_controls(scenario: Scenario) -> None:
-    """A box with the library; what was refused stands below it."""
+    """Draw a box with the library; what was refused stands below it."""
     design_page().library_scenario = scenario
     with st.popover("Library", width="stretch"):
         facts("Fabrics kept by name, to be chosen on Plan and Compare too.", kind="nest-quiet")

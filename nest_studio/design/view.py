@@ -86,7 +86,7 @@ def fabric_form(ratio_notes: list[Any], bring: Callable[[], None]) -> Scenario:
 
 
 def heading(scenario: Scenario, answer: FabricAnswer, lacking: str = "") -> None:
-    """What fabric this is, and what it is made of; or why the figures are earlier ones."""
+    """Draw what fabric this is, and what it is made of; or why the figures are earlier ones."""
     words = changes_in_words(scenario.overrides)
     facts(answer.title, kind="nest-scenario")
     if lacking:
@@ -99,7 +99,7 @@ def heading(scenario: Scenario, answer: FabricAnswer, lacking: str = "") -> None
 
 
 def no_heading(lacking: str) -> None:
-    """The same places while a drawing is not a fabric yet, so that the canvas stays put."""
+    """Draw the same places while a drawing is not a fabric yet, so that the canvas stays put."""
     facts(OWN, kind="nest-scenario")
     facts(f"Not a fabric yet: {lacking}", kind="nest-quiet")
     names = ("Devices", "Levels", "Bisection", "Of full bisection", "Collapse error")
@@ -107,7 +107,7 @@ def no_heading(lacking: str) -> None:
 
 
 def levels(answer: FabricAnswer) -> None:
-    """The levels as a table, and as a map of who meets whom where."""
+    """Draw the levels as a table, and as a map of who meets whom where."""
     wide, narrow = st.columns([3, 2], gap="medium")
     wide.html(answer.levels.to_html())
     show_picture(answer.map, "fabric-levels", narrow)
@@ -120,7 +120,7 @@ def pin_output(answer: FabricAnswer) -> PinOutput:
 
 @st.fragment
 def fabric_picture(scenario: Scenario) -> None:
-    """The fabric by its kind's rule, beside the cost matrix of the job that was planned last."""
+    """Draw the fabric by its kind's rule, and the cost matrix of the job planned last."""
     job = submitted(fabric_drawn, scenario, shown_width(FABRIC), place="fabric-drawn")
     with st.container(key="waiting-drawn"):
         picture = panel(job, "Drawing the fabric", key="fabric-drawn")
@@ -160,7 +160,7 @@ def _matrices_job(scenario: Scenario) -> WorkerJob:
 
 
 def explorer(scenario: Scenario, answer: FabricAnswer) -> None:
-    """What a collective costs: controls, time and bus bandwidth, what it waits for."""
+    """Draw what a collective costs: controls, time and bus bandwidth, what it waits for."""
     st.subheader("Collective explorer")
     request = _controls()
     with st.container(key="charts"):

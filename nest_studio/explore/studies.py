@@ -71,7 +71,7 @@ def studies_part(scenario: Scenario, turned: Sequence[Parameter], problem: Any, 
 
 
 def _pin_output(study: Study, run: StudyRun | None) -> PinOutput | None:
-    """What there is of a study's answer; None before it was run."""
+    """Return what there is of a study's answer; None before it was run."""
     if study.design:
         done = run is not None and run.ended and run.result is not None
         return output_of(design_result(study.name, run.result)) if run and done else None
@@ -80,7 +80,7 @@ def _pin_output(study: Study, run: StudyRun | None) -> PinOutput | None:
 
 
 def _text(scenario: Scenario, turned: Sequence[Parameter]) -> str:
-    """The study that is open, as its file has it: picked, made of the form, or edited."""
+    """Return the study that is open, as its file has it: picked, made of the form, or edited."""
     names = kept_studies().names()
     options = (*preset_names("studies"), *names, MINE)
     first, second = st.columns([3, 4], vertical_alignment="bottom", gap="small")
@@ -167,7 +167,7 @@ def _run(study: Study, key: str, run: StudyRun | None) -> None:
 
 
 def _label(study: Study, run: StudyRun | None) -> str:
-    """What the button that begins it says; empty where nothing is left to do."""
+    """Return what the button that begins it says; empty where nothing is left to do."""
     if study.design:
         is_done = run is not None and run.error is None and not run.cancelled
         return "" if is_done else "Go on" if run else "Run"
@@ -176,7 +176,7 @@ def _label(study: Study, run: StudyRun | None) -> str:
 
 
 def _work(study: Study) -> Any:
-    """What a study computes, as `study_runs.begin` takes it."""
+    """Return what a study computes, as `study_runs.begin` takes it."""
     if not study.design:
         return swept(study)
 
@@ -210,7 +210,7 @@ def _watch(run: StudyRun) -> None:
 
 
 def _rows(study: Study, run: StudyRun | None) -> list[dict[str, Any]]:
-    """The rows that there are; where some were missing they are read again, but not at once."""
+    """Return the rows that there are; where some were missing, read again after a while."""
     members = tuple(study.key(member, {}) for member in study.members)
     key = members, study.axes, study.metrics, str(study.constraints)
     cached_key, rows, until = st.session_state.get("study rows", (None, [], 0.0))
@@ -261,7 +261,7 @@ def _result(study: Study, run: StudyRun | None) -> None:
 
 
 def _filtered(study: Study, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows that are asked for; axes after the third stand at their first value."""
+    """Return the rows that are asked for; axes after the third stand at their first value."""
     filtered = list(rows)
     with st.expander("Filter"):
         if study.constraints and st.toggle("Meets the constraints", key="study.meets"):

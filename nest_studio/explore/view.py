@@ -118,7 +118,7 @@ def title_of(scenario: Scenario) -> str:
 
 
 def inputs_of(scenario: Scenario) -> dict[str, Any]:
-    """A scenario as the plain values that studies take."""
+    """Return a scenario as the plain values that studies take."""
     return {"document": scenario.document, "overrides": scenario.overrides}
 
 
@@ -151,8 +151,10 @@ def questions(parameters: Sequence[Parameter]) -> dict[str, tuple[str, str]]:
 
 
 def openings(parameters: Sequence[Parameter]) -> dict[str, tuple[str, str]]:
-    """The questions that the page opens with, the first where nothing else is asked, and the
-    parameters that they turn, as labels."""
+    """Return the questions that the page opens with, and the parameters they turn, as labels.
+
+    The first is asked where nothing else is.
+    """
     ready = questions(parameters)
     first = next(iter(ready))
     first_question = {} if first == _PLANE else {WHICH_RATIO: ready[first]}
@@ -162,7 +164,7 @@ def openings(parameters: Sequence[Parameter]) -> dict[str, tuple[str, str]]:
 def opening_controls(
     parameters: Sequence[Parameter], labels: tuple[str, str]
 ) -> list[tuple[Parameter, str]]:
-    """An opening question's parameters, and the text of their values."""
+    """Return an opening question's parameters, and the text of their values."""
     by_label = {parameter.label: parameter for parameter in parameters}
     texts = []
     for label, column in zip(labels, st.columns(2, gap="small"), strict=True):
@@ -173,7 +175,7 @@ def opening_controls(
 
 
 def turn_controls(parameters: Sequence[Parameter]) -> list[tuple[Parameter, str]]:
-    """The question, its parameters, and the text of their values."""
+    """Return the question, its parameters, and the text of their values."""
     ready = questions(parameters)
     by_label = {parameter.label: parameter for parameter in parameters}
     options = (*ready, OWN_QUESTION)
@@ -211,12 +213,12 @@ def turn_controls(parameters: Sequence[Parameter]) -> list[tuple[Parameter, str]
 
 
 def values_of(turned: list[tuple[Parameter, str]]) -> list[Parameter]:
-    """The values that the texts give; InputError where one gives none."""
+    """Return the values that the texts give; InputError where one gives none."""
     return [replace(parameter, values=parse_values(parameter, text)) for parameter, text in turned]
 
 
 def _values_text(parameter: Parameter) -> str:
-    """The values to try; a parameter's own where nothing else was written."""
+    """Return the values to try; a parameter's own where nothing else was written."""
     key = values_key(parameter)
     usual = values_text(parameter.values)
     seen = st.session_state.get(DEFAULTS, {})
@@ -230,7 +232,7 @@ def _values_text(parameter: Parameter) -> str:
 
 
 def values_key(parameter: Parameter) -> str:
-    """The key of the field with a parameter's values."""
+    """Return the key of the field with a parameter's values."""
     return f"explore.{parameter.name}"
 
 
@@ -240,7 +242,7 @@ def values_text(values: Sequence[Value]) -> str:
 
 
 def share_key(model: str) -> str:
-    """The key of the field with a model's parts of a mix."""
+    """Return the key of the field with a model's parts of a mix."""
     return f"explore.share.{model}"
 
 
@@ -346,7 +348,7 @@ def download_rows(label: str, rows: Sequence[Mapping[str, Any]], name: str) -> N
 
 
 def mix_controls(scenario: Scenario) -> tuple[list[dict[str, Any]], float]:
-    """The models, their shares of the time, and what may be lost."""
+    """Return the models, their shares of the time, and what may be lost."""
     model = str(scenario.overrides.get("workload.model", scenario.document["workload"]["model"]))
     names = preset_names("models")
     wide, narrow = st.columns([5, 1.4], gap="small")
@@ -376,7 +378,7 @@ def mix_controls(scenario: Scenario) -> tuple[list[dict[str, Any]], float]:
 
 
 def show_ratios(ratios: Ratios, inputs: dict[str, Any], pins: Any) -> None:
-    """What every tier bears, as a table and as a figure; ``pins`` as in `show_sweep`."""
+    """Draw what every tier bears, as a table and as a figure; ``pins`` as in `show_sweep`."""
     if not ratios.tiers:
         facts("No tier was tried to its end before it was cancelled.")
         return

@@ -137,7 +137,7 @@ def fabric_group(form: DrawnForm, notes: list[Any]) -> dict[str, Any]:
 
 
 def say_realised(notes: list[Any], fabric: Fabric) -> None:
-    """What a fabric's ratios become in whole ports, in the places that `fabric_group` took."""
+    """Draw what a fabric's ratios become in whole ports, in the places that `fabric_group` took."""
     for note, realised in zip(notes, fabric.realised_ratios(), strict=True):
         note.caption(as_markdown(f"realised {realised}"))
 
@@ -170,7 +170,7 @@ def fabric_choices() -> tuple[str, ...]:
 
 
 def own_names() -> tuple[str, ...]:
-    """What the fabrics are called that a person drew or brought: the present one, the library's."""
+    """Return the names of a person's own fabrics: the present one, then the library's."""
     return (*((OWN,) if own_document() is not None else ()), *kept_names())
 
 
@@ -216,7 +216,7 @@ def fabric_standards(fabric: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def fabric_document(name: str) -> dict[str, Any]:
-    """The document of a fabric preset, or of the person's own fabric."""
+    """Return the document of a fabric preset, or of the person's own fabric."""
     if name == OWN:
         return forget_places(own_document() or {})
     if name not in preset_names("fabrics") and (document := open_kept(name)) is not None:

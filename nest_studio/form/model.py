@@ -127,8 +127,8 @@ def own_controls(table: Mapping[str, Any], on_change: Callable[[], None]) -> Non
         st.text_area(
             "Paste a config.json",
             key=_TEXT,
-            on_change=_paste,
-            args=(on_change,),
+            on_change=_read,
+            args=(_TEXT, on_change),
             height=120,
             help="A Hugging Face configuration; nothing is downloaded.",
         )
@@ -136,8 +136,8 @@ def own_controls(table: Mapping[str, Any], on_change: Callable[[], None]) -> Non
             "Or upload one",
             type=["json"],
             key=_FILE,
-            on_change=_upload,
-            args=(on_change,),
+            on_change=_read,
+            args=(_FILE, on_change),
             help="At most 5 MB. The file stays on this machine.",
         )
         _form(table, on_change)
@@ -208,19 +208,13 @@ def _use_sizes(
     _take(lambda: model_of(before if same else table), on_change)
 
 
-def _paste(on_change: Callable[[], None]) -> None:
-    text = st.session_state.get(_TEXT) or ""
-    _read(text if text.strip() else None, on_change)
-
-
-def _upload(on_change: Callable[[], None]) -> None:
-    file = upload(st.session_state.get(_FILE))
-    _read(file.getvalue() if file else None, on_change)
-
-
-def _read(config: str | bytes | None, on_change: Callable[[], None]) -> None:
+def _read(key: str, on_change: Callable[[], None]) -> None:
+    """Read the configuration that a text field or an uploader has; nothing where it is empty."""
+    value = st.session_state.get(key)
+    file = upload(value)
+    config = file.getvalue() if file else value if isinstance(value, str) else ""
     session_value(OwnModel).problem = ""
-    if config is not None:
+    if config.strip():
         _take(lambda: read_config(config, OWN_MODEL), on_change)
 
 

@@ -83,22 +83,22 @@ class Pin(Widget):
     def draw(self, place: Any, label: str, standard: Any, **look: Any) -> Any:
         """Draw the pin; a text without a meaning is said below it and changes nothing."""
         raw = st.session_state.get(self.key)
-        text, problem = self._read(raw, standard)
+        text, problem = self._read(standard if raw is None else raw, standard)
         if raw is not None and text != raw:
             st.session_state[self.key] = text
         options = tuple(dict.fromkeys((*_options(self.key), text, standard)))
         chosen = place.selectbox(
             label, options, options.index(standard), accept_new_options=True, **look
         )
-        text, unread = self._read(chosen, standard)  # only the widget sees what an address says
+        text, unread = self._read(
+            chosen or standard, standard
+        )  # only the widget sees what an address says
         if problem or unread:
             place.caption(f":red[{as_markdown(problem or unread)}]")
         return text
 
     def _read(self, raw: object, standard: str) -> tuple[str, str]:
         """Return a text in its one spelling, or the standard and why the text means nothing."""
-        if raw is None:
-            return standard, ""
         try:
             return pin_words(self.key, pinned_value(self.key, str(raw))) or standard, ""
         except InputError as error:

@@ -105,7 +105,7 @@ def checked(kind: type[_T], document: dict[str, Any], where: str = "") -> _T:
 def sentence(
     kind: type[BaseModel], error: ValidationError, document: Any, where: str
 ) -> InputError:
-    """What pydantic found, as one sentence; ``where`` is the prefix of the field's name."""
+    """Return what pydantic found, as one sentence; ``where`` is the prefix of the field's name."""
     # Every alternative of a union reports; the deepest finding is about the one that was meant.
     findings = sorted(
         error.errors(include_url=False), key=lambda finding: -len(_written(finding, document))
@@ -161,13 +161,13 @@ _RULES = {
 
 
 def _rule(finding: ErrorDetails) -> str:
-    """What pydantic asks for, in the words of the other messages."""
+    """Return what pydantic asks for, in the words of the other messages."""
     kind, message = finding["type"], finding["msg"].removeprefix("Input should be ")
     return _RULES[kind].format(**finding.get("ctx", {})) if kind in _RULES else message
 
 
 def _written(finding: ErrorDetails, document: Any) -> tuple[int | str, ...]:
-    """The part of a finding's location that a person wrote; union tags are pydantic's own."""
+    """Return the part of a finding's location that a person wrote, without tags of unions."""
     path: list[int | str] = []
     for part in finding["loc"]:
         in_table = isinstance(document, dict) and part in document
@@ -194,7 +194,7 @@ def _known(kind: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
 
 
 def inside(field: FieldInfo, part: int | str) -> FieldInfo | None:
-    """The field under a key of a table, or of a list's entries; None where there is none."""
+    """Return the field under a key of a table, or of a list's entries; None where there is none."""
     for alternative in alternatives(field):
         if get_origin(alternative.annotation) is list and str(part).isdecimal():
             return FieldInfo.from_annotation(get_args(alternative.annotation)[0])
@@ -206,7 +206,7 @@ def inside(field: FieldInfo, part: int | str) -> FieldInfo | None:
 
 
 def alternatives(field: FieldInfo) -> list[FieldInfo]:
-    """What a field may hold, in order, but for nothing."""
+    """Return what a field may hold, in order, but for nothing."""
     if get_origin(field.annotation) not in (Union, UnionType):
         return [field]
     kinds = [kind for kind in get_args(field.annotation) if kind is not NoneType]
@@ -224,8 +224,10 @@ Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 def label(
     title: str, text: str = "", unit: str = "", usual: float | None = None, short: str = ""
 ) -> Any:
-    """What people read of a field: its label and help, a unit that its key does not say, up to
-    where a slider reaches, and a shorter name than its key's.
+    """Return what people read of a field.
+
+    Its label and help, a unit that its key does not say, up to where a slider reaches, and a
+    shorter name than its key's.
     """
     more: Any = {"unit": unit, "usual": usual, "short": short}
     return Field(title=title, description=text, json_schema_extra=more)

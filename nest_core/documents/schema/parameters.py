@@ -155,7 +155,7 @@ class Parameter:
         return f"{self.label} {words}" if plain else f"{self.label} {words} {self.unit}"
 
     def checked(self, value: object, field: str = "") -> Any:
-        """The value, as a file's would be read; ``field`` is what messages call it instead.
+        """Return the value, as a file's would be read; ``field`` is what messages call it instead.
 
         Raises
         ------
@@ -171,7 +171,7 @@ class Parameter:
             raise sentence(ScenarioFile, cause, value, field) from error
 
     def _of_files(self, value: object) -> ValidationError | None:
-        """What is wrong with it in a file, where lists and tables may stand too."""
+        """Return what is wrong with it in a file, where lists and tables may stand too."""
         try:
             self._file.validate_python(value)
         except ValidationError as error:
@@ -179,7 +179,7 @@ class Parameter:
         return None
 
     def read(self, text: str, field: str = "") -> Any:
-        """The value that a text means, likewise; what is no number stays the text that it is."""
+        """Return the value that a text means; what is no number stays the text that it is."""
         value: Any = {"true": True, "false": False}.get(text, text) if self.kind is bool else text
         if self.kind in (int, float):
             with contextlib.suppress(ValueError):
@@ -190,7 +190,7 @@ class Parameter:
 
 @lru_cache(maxsize=1024)
 def parameter(key: str, table: type[BaseModel] = ScenarioFile) -> Parameter:
-    """A parameter by its key; entries of lists are numbered.
+    """Return a parameter by its key; entries of lists are numbered.
 
     What people read may stand on a table that the key leads through, as of a price its figure.
 
@@ -251,7 +251,7 @@ def parameter(key: str, table: type[BaseModel] = ScenarioFile) -> Parameter:
 
 
 def names_of(table: type[BaseModel]) -> Iterator[tuple[str, str]]:
-    """What the fields of a table may be called, with their keys: whole, without unit, in short."""
+    """Yield names of a table's fields with their keys: whole, without unit, in short."""
     for key, info in table.model_fields.items():
         more: Any = info.json_schema_extra or {}
         for name in dict.fromkeys((key, _without_unit(key), more.get("short") or key)):
