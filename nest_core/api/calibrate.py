@@ -20,7 +20,7 @@ from nest_core.calibration.training.calibration import (
 )
 from nest_core.calibration.training.runs import MeasuredRow, Unread
 from nest_core.costs.interval import Interval
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.files import read_text
 from nest_core.documents.text import plain, table
 from nest_core.documents.units import GB
@@ -196,10 +196,13 @@ def own_stack(
 def _rows(
     files: Sequence[Path], launch: Sequence[str], given: RunFacts
 ) -> tuple[list[MeasuredRow], list[Unread]]:
-    if len(launch) > 1 and len(launch) != len(files):
-        raise InputError(
-            "--launch", "must be given once, or once for each log", len(launch), "add or drop some"
-        )
+    require(
+        len(launch) <= 1 or len(launch) == len(files),
+        "--launch",
+        "must be given once, or once for each log",
+        len(launch),
+        "add or drop some",
+    )
     commands = [_text(command) for command in launch or [""]]
     commands = commands * len(files) if len(commands) == 1 else commands
     rows: list[MeasuredRow] = []

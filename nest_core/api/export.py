@@ -11,7 +11,7 @@ from typing import Any
 from nest_core.api.price import Given, given_plan
 from nest_core.api.scenario import Named, load
 from nest_core.costs import Report, price
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.files import write_file
 from nest_core.interop.exporters import TARGETS, ExportRefused, export_plan
 from nest_core.planner import search
@@ -127,10 +127,13 @@ def export(
         raise InputError("to", "must be a known target", to, "pick " + ", ".join(TARGETS))
     values = load(scenario).values
     problem = values.problem()
-    if plan is None and placement is not None:
-        raise InputError(
-            "plan", "must be given beside a placement", "absent", "name the plan that is placed"
-        )
+    require(
+        plan is not None or placement is None,
+        "plan",
+        "must be given beside a placement",
+        "absent",
+        "name the plan that is placed",
+    )
     if plan is not None:
         given = given_plan(values, problem, plan, placement).plan
         report = price(values.problem(given.recompute), given)

@@ -24,7 +24,7 @@ from nest_core.calibration.training.reading import is_training, read_cells, row_
 from nest_core.calibration.training.rows import DEFAULTS, Unusable
 from nest_core.calibration.training.runs import MeasuredRow
 from nest_core.costs.interval import Interval
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.files import content_lines, decoded
 from nest_core.documents.quoting import csv_text
 from nest_core.documents.schema import check_plain
@@ -118,15 +118,20 @@ class Measurements:
         if not 1 <= len(name) <= LONGEST_NAME or not name.isprintable() or name != name.strip():
             rule = f"must be one line of 1 to {LONGEST_NAME} characters"
             raise InputError("name", rule, name, "choose another")
-        if set(name) & set('/\\:*?"<>|') or name.startswith("."):
-            raise InputError("name", "must be a plain name", name, "use letters, digits and dashes")
-        if len(self.entries) > MOST_ENTRIES:
-            raise InputError(
-                "measurements",
-                f"must be at most {MOST_ENTRIES}",
-                len(self.entries),
-                "keep some under another name",
-            )
+        require(
+            not (set(name) & set('/\\:*?"<>|')) and not name.startswith("."),
+            "name",
+            "must be a plain name",
+            name,
+            "use letters, digits and dashes",
+        )
+        require(
+            len(self.entries) <= MOST_ENTRIES,
+            "measurements",
+            f"must be at most {MOST_ENTRIES}",
+            len(self.entries),
+            "keep some under another name",
+        )
 
     @property
     def runs(self) -> tuple[MeasuredEntry, ...]:
@@ -199,8 +204,13 @@ def read_entries(content: bytes, name: str, given: RunFacts) -> tuple[MeasuredEn
         return (MeasuredEntry(name, "nccl", {}, text),)
     if is_training(head.partition("\n")[0].split(",")):
         rows = list(itertools.islice(read_cells(decoded(content, name), name), MOST_ENTRIES + 1))
-        if len(rows) > MOST_ENTRIES:
-            raise InputError(name, f"must have at most {MOST_ENTRIES} rows", "more", "split it")
+        require(
+            len(rows) <= MOST_ENTRIES,
+            name,
+            f"must have at most {MOST_ENTRIES} rows",
+            "more",
+            "split it",
+        )
         # An empty cell is not stated, and the name stands apart.
         stated = [{key: cell for key, cell in row.items() if cell and key != "id"} for row in rows]
         return tuple(

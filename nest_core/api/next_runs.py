@@ -8,7 +8,7 @@ from typing import Any
 from nest_core.api.export import WrittenFiles
 from nest_core.api.scenario import Named, load
 from nest_core.costs import Report
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.text import table
 from nest_core.documents.units import format_ratio
 from nest_core.interop.exporters import ExportRefused, export_plan
@@ -173,8 +173,7 @@ def experiment(scenario: Scenario | Named, *, to: str = "") -> Experiment:
 
 
 def _check_target(to: str) -> None:
-    if to not in ("", "slurm"):
-        raise InputError("to", "must be slurm", to, "leave it out, or give --to slurm")
+    require(to in ("", "slurm"), "to", "must be slurm", to, "leave it out, or give --to slurm")
 
 
 def next_runs(scenario: Scenario | Named, runs: int = 6, *, to: str = "", seed: int = 0) -> Next:

@@ -25,7 +25,7 @@ from nest_core.costs.parse import Pasted, parse_plan, read_given
 from nest_core.costs.placement import RankMapping, rank_mapping_of, read_placement
 from nest_core.costs.plan import Plan
 from nest_core.costs.problem import Problem
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.files import read_text
 from nest_core.documents.text import plain, table
 from nest_core.planner import search
@@ -359,8 +359,13 @@ def place(
     InputError
         If it is no plan of this scenario.
     """
-    if placement is not None and plan is None:
-        raise InputError("placement", "must come with a plan", str(placement), "give the plan")
+    require(
+        placement is None or plan is not None,
+        "placement",
+        "must come with a plan",
+        str(placement),
+        "give the plan",
+    )
     values = load(scenario).values
     problem = values.problem()
     if plan is not None:

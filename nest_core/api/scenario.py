@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from nest_core.documents import presets
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.schema import AcceleratorFile, FabricFile, checked
 from nest_core.fabric import Fabric
 from nest_core.fabric.files import build_fabric
@@ -119,8 +119,7 @@ def list_presets(kind: str = "scenarios") -> tuple[str, ...]:
     InputError
         If there is no such kind.
     """
-    if kind not in _KINDS:
-        raise InputError("kind", "must be a kind of presets", kind, "pick " + ", ".join(_KINDS))
+    require(kind in _KINDS, "kind", "must be a kind of presets", kind, "pick " + ", ".join(_KINDS))
     return presets.preset_names(kind)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from nest_core.api.results import Result
 from nest_core.api.scenario import Named, load
 from nest_core.costs.plan_words import plan_words
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario, as_written
 from nest_core.studies import comparison, sweeps
@@ -186,8 +186,9 @@ def sweep(scenario: Scenario | Named, **values: Iterable[float | str]) -> StudyR
     [True, True]
     """
     base = load(scenario)
-    if not 1 <= len(values) <= 2:
-        raise InputError("sweep", "must have one or two parameters", list(values), "name them")
+    require(
+        1 <= len(values) <= 2, "sweep", "must have one or two parameters", list(values), "name them"
+    )
     axes = [(name, _listed(name, listed)) for name, listed in values.items()]
     return sweep_result(sweeps.sweep(base, axes))
 
@@ -222,8 +223,7 @@ def compare(
         For scenarios or a budget that are none.
     """
     for name, given in (("failures", failures), ("level_wise", level_wise)):
-        if not isinstance(given, bool):
-            raise InputError(name, "must be True or False", given, "give one of them")
+        require(isinstance(given, bool), name, "must be True or False", given, "give one of them")
     entries = (
         {name: load(scenario) for name, scenario in scenarios.items()}
         if isinstance(scenarios, Mapping)
@@ -303,8 +303,7 @@ def study(
     ['solved', 'solved']
     """
     read, cache = _read(asked), RowCache()
-    if read.design is not None:
-        raise InputError("study", "must have axes", read.name, "use design for a [design]")
+    require(read.design is None, "study", "must have axes", read.name, "use design for a [design]")
     run(read.points(), cache, WorkerPool.of(executor, workers))
     return study_result(read, list(rows_of(read, cache)))
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 
 __all__ = [
     "MAX_FILE_BYTES",
@@ -120,17 +120,17 @@ def _lines_of(file: io.BufferedIOBase) -> Iterator[str]:
 
 def _check_log(start: bytes, size: int, name: str) -> None:
     _check_packed(start, name)
-    if not start:
-        raise InputError(name, "must hold a log", "empty", "name the file that the job wrote")
-    if b"\0" in start:
-        raise InputError(name, "must be text", "binary", "name the file that the job printed to")
-    if size > MAX_LOG_BYTES:
-        raise InputError(
-            name,
-            f"must hold at most {MAX_LOG_BYTES:,} bytes",
-            f"{size:,}",
-            "cut it after some steps",
-        )
+    require(start, name, "must hold a log", "empty", "name the file that the job wrote")
+    require(
+        b"\0" not in start, name, "must be text", "binary", "name the file that the job printed to"
+    )
+    require(
+        size <= MAX_LOG_BYTES,
+        name,
+        f"must hold at most {MAX_LOG_BYTES:,} bytes",
+        f"{size:,}",
+        "cut it after some steps",
+    )
 
 
 def decoded(content: bytes, name: str) -> str:
@@ -147,13 +147,13 @@ def decoded(content: bytes, name: str) -> str:
         If it is longer than `MAX_FILE_BYTES`, packed, or not UTF-8.
     """
     _check_packed(content, name)
-    if len(content) > MAX_FILE_BYTES:
-        raise InputError(
-            name,
-            f"must hold at most {MAX_FILE_BYTES:,} bytes",
-            "larger",
-            "split the file or name a generated fabric instead of listing it",
-        )
+    require(
+        len(content) <= MAX_FILE_BYTES,
+        name,
+        f"must hold at most {MAX_FILE_BYTES:,} bytes",
+        "larger",
+        "split the file or name a generated fabric instead of listing it",
+    )
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -167,13 +167,13 @@ def decoded(content: bytes, name: str) -> str:
 
 def _check_packed(content: bytes, name: str) -> None:
     for start, packer, ending in _PACKED:
-        if content.startswith(start):
-            raise InputError(
-                name,
-                "must be plain text",
-                f"packed with {packer}",
-                f"unpack it and name the file without {ending}",
-            )
+        require(
+            not content.startswith(start),
+            name,
+            "must be plain text",
+            f"packed with {packer}",
+            f"unpack it and name the file without {ending}",
+        )
 
 
 def parsed_json(text: str, name: str, remedy: str) -> Any:
@@ -240,5 +240,4 @@ def _open_at_once(path: str, flags: int) -> int:
 def _check_regular(name: str, mode: int) -> None:
     """Refuse what is neither a file nor a folder, which the system itself refuses to open."""
     kind = next((words for is_kind, words in _KINDS if is_kind(mode)), None)
-    if kind is not None:
-        raise InputError(name, "must be a regular file", kind, "name a file on disk")
+    require(kind is None, name, "must be a regular file", kind, "name a file on disk")

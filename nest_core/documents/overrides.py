@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.presets import MAX_KEY_PARTS
 
 __all__ = [
@@ -35,12 +35,16 @@ MAX_SETTING = 8192
 def setting(text: str, option: str = "--set") -> tuple[str, Any]:
     """Key and value of one ``--set KEY=VALUE``, or of another option; the value is TOML."""
     key, equals, value = (part.strip() for part in text.partition("="))
-    if not equals or not key:
-        raise InputError(option, "must read KEY=VALUE", text, "give a dotted key and a TOML value")
-    if len(text) > MAX_SETTING:
-        raise InputError(
-            option, f"must hold at most {MAX_SETTING:,} characters", text, "write a scenario file"
-        )
+    require(
+        equals and key, option, "must read KEY=VALUE", text, "give a dotted key and a TOML value"
+    )
+    require(
+        len(text) <= MAX_SETTING,
+        option,
+        f"must hold at most {MAX_SETTING:,} characters",
+        text,
+        "write a scenario file",
+    )
     malformed = InputError(
         f"{option} {key}", "must be a TOML value", value, "put text in double quotes"
     )
@@ -67,10 +71,13 @@ def assign(document: dict[str, Any], key: str, value: Any) -> None:
     """Set a dotted key; numbers index lists; missing tables are made."""
     place: Any = document
     *tables, last = key.split(".")
-    if len(tables) >= MAX_KEY_PARTS:
-        raise InputError(
-            "override", f"must have keys of at most {MAX_KEY_PARTS} parts", key, "shorten the key"
-        )
+    require(
+        len(tables) < MAX_KEY_PARTS,
+        "override",
+        f"must have keys of at most {MAX_KEY_PARTS} parts",
+        key,
+        "shorten the key",
+    )
     for part in tables:
         place = _entry(place, part, key)
     _entry(place, last, key)

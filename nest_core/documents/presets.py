@@ -23,7 +23,7 @@ from functools import lru_cache, wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.files import is_packed, read_text
 
 __all__ = [
@@ -86,13 +86,13 @@ def preset_path(*parts: str) -> Path:
     'bert.toml'
     """
     for part in parts:
-        if not _PLAIN_NAME.fullmatch(part):
-            raise InputError(
-                "preset name",
-                "must consist of letters, digits and . _ + -",
-                part,
-                "give the name of a preset as it is listed",
-            )
+        require(
+            _PLAIN_NAME.fullmatch(part),
+            "preset name",
+            "must consist of letters, digits and . _ + -",
+            part,
+            "give the name of a preset as it is listed",
+        )
     return _root().joinpath(*parts)
 
 

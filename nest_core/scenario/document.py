@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.overrides import assign, settings
 from nest_core.documents.presets import edition, load_toml, looks_like_path, preset_names
 from nest_core.documents.schema import FabricFile, ScenarioFile, check_plain, checked, names_of
@@ -228,13 +228,13 @@ def scenario_or_fabric(name: str, overrides: Mapping[str, Any], folder: Path | N
         document, inside = scenario_document(name, folder)
         return Scenario(document, overrides, inside)
     for key in overrides:
-        if key != "prices" and not key.startswith(("fabric.", OF_PRICES)):
-            raise InputError(
-                "--set",
-                "must name a key of the fabric or of the prices, where there is no scenario",
-                key,
-                "start it with fabric. or prices.",
-            )
+        require(
+            key == "prices" or key.startswith(("fabric.", OF_PRICES)),
+            "--set",
+            "must name a key of the fabric or of the prices, where there is no scenario",
+            key,
+            "start it with fabric. or prices.",
+        )
     return Scenario({"fabric": fabric_document(name, folder)}, overrides, folder)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from nest_core.costs import USUAL_SCHEDULES
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.schema import Range, SearchTable, WorkloadTable
 from nest_core.fabric import Fabric
 from nest_core.fabric.lattice import torus_of
@@ -117,13 +117,13 @@ def search_space(
 def _zero_groups(search: SearchTable) -> tuple[int, ...]:
     """Return sizes of groups, 0 for all."""
     groups = tuple(0 if group == "all" else group for group in _listed(search.zero_group, ("all",)))
-    if 0 not in groups and set(_listed(search.zero, (1,))) == {0}:
-        raise InputError(
-            "search.zero_group",
-            "must hold all where search.zero is 0, which shards nothing",
-            search.zero_group,
-            "leave it out, or allow a ZeRO stage",
-        )
+    require(
+        0 in groups or set(_listed(search.zero, (1,))) != {0},
+        "search.zero_group",
+        "must hold all where search.zero is 0, which shards nothing",
+        search.zero_group,
+        "leave it out, or allow a ZeRO stage",
+    )
     return groups
 
 
@@ -152,14 +152,14 @@ def _schedules(value: Any, virtual_stages: tuple[int, ...]) -> tuple[str, ...]:
     """Those listed that go with the virtual stages: one without, several with interleaving."""
     listed = _listed(value, USUAL_SCHEDULES)
     schedules = tuple(name for name in listed if name == "interleaved" or 1 in virtual_stages)
-    if not schedules or (schedules == ("interleaved",) and max(virtual_stages) == 1):
-        raise InputError(
-            "search.schedule",
-            f"must go with interleave = {list(virtual_stages)[:6]}",
-            list(listed),
-            "add interleaved for two virtual stages per stage and more, or interleave = 1 for "
-            "the others",
-        )
+    require(
+        schedules and (schedules != ("interleaved",) or max(virtual_stages) != 1),
+        "search.schedule",
+        f"must go with interleave = {list(virtual_stages)[:6]}",
+        list(listed),
+        "add interleaved for two virtual stages per stage and more, or interleave = 1 for "
+        "the others",
+    )
     return schedules
 
 
@@ -180,13 +180,13 @@ def _device_orders(value: Any, torus: bool) -> tuple[str, ...]:
     """Return those of the listed orders that the fabric has a meaning for."""
     listed = _listed(value, ("natural",))
     orders = tuple(order for order in listed if torus or order not in ("snake", "hilbert"))
-    if not orders:
-        raise InputError(
-            "search.device_order",
-            "must be natural, rail or rack unless the fabric is a torus",
-            value,
-            "pick natural",
-        )
+    require(
+        orders,
+        "search.device_order",
+        "must be natural, rail or rack unless the fabric is a torus",
+        value,
+        "pick natural",
+    )
     return orders
 
 
@@ -196,10 +196,13 @@ def _chosen(
     if value is None:
         return tuple(valid)
     if isinstance(value, Range):
-        if value.min > value.max:
-            raise InputError(
-                f"search.{name}", "must have a min of at most its max", _bounds(value), "swap them"
-            )
+        require(
+            value.min <= value.max,
+            f"search.{name}",
+            "must have a min of at most its max",
+            _bounds(value),
+            "swap them",
+        )
         chosen = [entry for entry in valid if value.min <= entry <= value.max]
     else:
         listed = value if isinstance(value, list) else [value]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from nest_core.costs import Problem
-from nest_core.documents.errors import InputError, printable
+from nest_core.documents.errors import InputError, printable, require
 from nest_core.documents.files import read_text
 from nest_core.documents.overrides import assign
 from nest_core.documents.presets import load_toml, looks_like_path, named_file, preset_names
@@ -276,24 +276,27 @@ def _scenario(file: ScenarioFile, folder: Path | None) -> ScenarioValues:
     model = load_model(file.workload.model, folder)
     work = file.workload
     names = file.baselines.names
-    if len(set(names)) < len(names):
-        raise InputError(
-            "baselines.names", "must name every baseline once", names, "drop what stands twice"
-        )
-    if work.precision not in accelerator.precisions:
-        raise InputError(
-            "workload.precision",
-            f"must be one that {accelerator.name} computes in",
-            work.precision,
-            "pick " + ", ".join(accelerator.precisions),
-        )
-    if work.precision in NARROW and "bf16" not in accelerator.precisions:
-        raise InputError(
-            "accelerator.peak_TFLOPs",
-            f"must give bf16 beside {work.precision}, which speeds projections only",
-            list(accelerator.precisions),
-            "add bf16",
-        )
+    require(
+        len(set(names)) >= len(names),
+        "baselines.names",
+        "must name every baseline once",
+        names,
+        "drop what stands twice",
+    )
+    require(
+        work.precision in accelerator.precisions,
+        "workload.precision",
+        f"must be one that {accelerator.name} computes in",
+        work.precision,
+        "pick " + ", ".join(accelerator.precisions),
+    )
+    require(
+        work.precision not in NARROW or "bf16" in accelerator.precisions,
+        "accelerator.peak_TFLOPs",
+        f"must give bf16 beside {work.precision}, which speeds projections only",
+        list(accelerator.precisions),
+        "add bf16",
+    )
     profile = accelerator.profile
     if profile is not None and profile.precision != work.precision:
         raise InputError(
@@ -302,20 +305,20 @@ def _scenario(file: ScenarioFile, folder: Path | None) -> ScenarioValues:
             profile.precision,
             "measure it with --precision, or leave it out",
         )
-    if accelerator.reserved_bytes >= accelerator.memory_bytes:
-        raise InputError(
-            "accelerator.memory_GiB",
-            f"must exceed accelerator.reserved_GiB = {to_gib(accelerator.reserved_bytes):g}",
-            to_gib(accelerator.memory_bytes),
-            "raise it",
-        )
-    if model.positions and work.sequence_length_tokens > model.positions:
-        raise InputError(
-            "workload.sequence_length_tokens",
-            f"must not exceed the {model.positions} positions that {model.name} has learned",
-            work.sequence_length_tokens,
-            "shorten the sequence",
-        )
+    require(
+        accelerator.reserved_bytes < accelerator.memory_bytes,
+        "accelerator.memory_GiB",
+        f"must exceed accelerator.reserved_GiB = {to_gib(accelerator.reserved_bytes):g}",
+        to_gib(accelerator.memory_bytes),
+        "raise it",
+    )
+    require(
+        not model.positions or work.sequence_length_tokens <= model.positions,
+        "workload.sequence_length_tokens",
+        f"must not exceed the {model.positions} positions that {model.name} has learned",
+        work.sequence_length_tokens,
+        "shorten the sequence",
+    )
     return ScenarioValues(
         name=file.name,
         description=file.description,

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nest_core.bill.prices import PriceRange
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.documents.units import format_days, format_money, percent
 from nest_core.hardware.posterior import SHARE, WIDTH
 from nest_core.studies.uncertainty import paired_sd
@@ -335,8 +335,7 @@ def ordered(bills: Sequence[WholeBill], by: str = "price") -> tuple[OrderedDesig
     InputError
         For another order.
     """
-    if by not in ORDERS:
-        raise InputError("order", "must be price, days or failure", by, "pick one")
+    require(by in ORDERS, "order", "must be price, days or failure", by, "pick one")
     planned = all(bill.report is not None for bill in bills)
     values = [_value(bill, by, planned) for bill in bills]
     places = sorted(

@@ -16,7 +16,7 @@ from typing import Any
 from nest_core.bill.bill import Bill
 from nest_core.bill.ownership import Owned, owned
 from nest_core.bill.prices import Prices, prices_of
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.overrides import assign
 from nest_core.documents.quoting import csv_text
 from nest_core.documents.schema import ScenarioFile, StudyTable, checked, parameter
@@ -251,8 +251,13 @@ def _check_names(names: Sequence[str]) -> None:
         rule = f"must list {FEWEST} to {MOST} scenarios"
         raise InputError("entries", rule, len(names), "add or remove some")
     for number, name in enumerate(names):
-        if name in names[:number]:
-            raise InputError("entries.name", "must name each scenario once", name, "rename one")
+        require(
+            name not in names[:number],
+            "entries.name",
+            "must name each scenario once",
+            name,
+            "rename one",
+        )
         if not 0 < len(name.strip()) <= LONGEST_NAME:
             rule = f"must be text of 1 to {LONGEST_NAME} characters"
             raise InputError(f"entries[{number}].name", rule, name, "rename it")

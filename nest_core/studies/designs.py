@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from nest_core.bill.ownership import owned
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.units import parse_ratio
 from nest_core.fabric import Clos, Fabric
 from nest_core.fabric.same_size import KINDS, same_size, size_of, with_scale_up
@@ -56,8 +56,13 @@ def whole_bills(
     if len(names) > MAX_DESIGNS:
         rule = f"must name at most {MAX_DESIGNS} designs"
         raise InputError("--compare", rule, len(names), "drop some")
-    if len(set(names)) < len(names):
-        raise InputError("--compare", "must name every design once", list(names), "drop one")
+    require(
+        len(set(names)) >= len(names),
+        "--compare",
+        "must name every design once",
+        list(names),
+        "drop one",
+    )
     designs = {name: _built(scenario, name) for name in names} or {"": scenario}
     if "workload" in scenario.document:
         usual = str(scenario.document.get("name", ""))
@@ -65,8 +70,7 @@ def whole_bills(
             bill_of_scenario(name or usual, design, tokens=tokens, failures=failures, stop=stop)
             for name, design in designs.items()
         ]
-    if tokens is not None:
-        raise InputError("--tokens", "must be left out for a fabric", tokens, "name a scenario")
+    require(tokens is None, "--tokens", "must be left out for a fabric", tokens, "name a scenario")
     return [
         WholeBill(name or design.fabric.name, owned(design.fabric, scenario_prices(design)))
         for name, design in designs.items()
@@ -109,10 +113,9 @@ def _change(scenario: Scenario, fabric: Fabric, name: str) -> dict[str, Any]:
     ratio = parse_ratio(name)
     if ratio is not None:
         ratios = list(getattr(fabric, "oversubscription", ()))
-        if not ratios:
-            raise InputError(
-                "--compare", "must name ratios of a fabric that has tiers", name, "name fabrics"
-            )
+        require(
+            ratios, "--compare", "must name ratios of a fabric that has tiers", name, "name fabrics"
+        )
         return {"fabric.clos.oversubscription": [ratio, *ratios[1:]]}
     if optics := _OPTICS.fullmatch(name):
         return {f"fabric.optics.{optics[1]}": optics[2]}

@@ -34,7 +34,7 @@ import numpy as np
 
 from nest_core.costs import Report, price
 from nest_core.costs.interval import Interval
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.units import plural
 from nest_core.fabric import Clos, Fabric
 from nest_core.hardware.posterior import WIDTH
@@ -205,8 +205,13 @@ def next_runs(
     InputError
         If the number is out of bounds, or no plan fits.
     """
-    if not 1 <= count <= MOST_RUNS:
-        raise InputError("runs", f"must lie between 1 and {MOST_RUNS}", count, "give another")
+    require(
+        1 <= count <= MOST_RUNS,
+        "runs",
+        f"must lie between 1 and {MOST_RUNS}",
+        count,
+        "give another",
+    )
     problem = scenario.problem()
     spread = spread_of(scenario, problem)
     result = search(problem, scenario.space, top=BEST, time_limit_s=scenario.time_limit_s)

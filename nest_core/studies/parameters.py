@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.schema import Parameter, parameter
 from nest_core.documents.units import GB, to_gib
 from nest_core.fabric.clos_plan import TIER_NAMES
@@ -89,8 +89,13 @@ def parse_values(parameter: Parameter, text: str) -> tuple[Value, ...]:
 
 def distinct(parameter: Parameter, values: Sequence[object], field: str) -> tuple[Value, ...]:
     """Return values checked and in order, each once."""
-    if not 1 <= len(values) <= MAX_VALUES:
-        raise InputError(field, f"must have 1 to {MAX_VALUES} values", len(values), "write 1, 2, 4")
+    require(
+        1 <= len(values) <= MAX_VALUES,
+        field,
+        f"must have 1 to {MAX_VALUES} values",
+        len(values),
+        "write 1, 2, 4",
+    )
     listed = dict.fromkeys(parameter.checked(value) for value in values)
     if parameter.choices:
         return tuple(choice for choice in parameter.choices if choice in listed)
@@ -277,8 +282,7 @@ def _in_groups(size: int, changes: Changes) -> Changes:
     """Return the changes of a number of devices by those of its groups of a size."""
 
     def grown(value: int) -> dict[str, Any]:
-        if value % size:
-            raise InputError("devices", f"must be a multiple of {size}", value, "round it")
+        require(not (value % size), "devices", f"must be a multiple of {size}", value, "round it")
         return changes(value // size)
 
     return grown
@@ -289,13 +293,13 @@ def _clos_parameters(table: dict[str, Any]) -> list[Parameter]:
     per_node, nics = clos["devices_per_node"], clos["nics_per_node"]
 
     def sized(value: int) -> dict[str, Any]:
-        if value * nics % per_node:
-            raise InputError(
-                "node size",
-                f"must keep whole NICs at {nics} per {per_node} devices",
-                value,
-                f"use multiples of {per_node // math.gcd(nics, per_node)}",
-            )
+        require(
+            not (value * nics % per_node),
+            "node size",
+            f"must keep whole NICs at {nics} per {per_node} devices",
+            value,
+            f"use multiples of {per_node // math.gcd(nics, per_node)}",
+        )
         return {
             f"{path}.devices_per_node": value,
             f"{path}.nics_per_node": value * nics // per_node,
@@ -332,13 +336,13 @@ def _hierarchy_sizes(sizes: list[int]) -> list[Parameter]:
     pair, below, last = sizes[0] * sizes[1], math.prod(sizes[:-1]), len(sizes) - 1
 
     def sized(value: int) -> dict[str, Any]:
-        if pair % value:
-            raise InputError(
-                "node size",
-                f"must divide the {pair} devices of a group of nodes",
-                value,
-                "use a divisor",
-            )
+        require(
+            not (pair % value),
+            "node size",
+            f"must divide the {pair} devices of a group of nodes",
+            value,
+            "use a divisor",
+        )
         return {"fabric.level.0.group_size": value, "fabric.level.1.group_size": pair // value}
 
     note = "uplinks of a node and the number of devices stay"

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.schema import Parameter, StudyTable, parameter
 from nest_core.scenario import Scenario
 from nest_core.studies.engine import run
@@ -248,8 +248,13 @@ def _climb(
         rows = [cache.rows[point.key] for point in points]
         bad = next((n for n, row in enumerate(rows) if not row.feasible), None)
         why = "" if bad is None else f"{models[bad][0]}: {rows[bad].reason.rstrip('.')}"
-        if why and not reference:
-            raise InputError("mix", "must hold models that fit", why, "raise the memory, or drop")
+        require(
+            not why or reference,
+            "mix",
+            "must hold models that fit",
+            why,
+            "raise the memory, or drop",
+        )
         rates = [row.samples_per_s or 0.0 for row in rows]
         reference = reference or rates
         losses = tuple(1 - rate / least for rate, least in zip(rates, reference, strict=True))
@@ -264,8 +269,13 @@ def _climb(
 
 def _mix(listed: Sequence[Mapping[str, Any]], folder: Path | None) -> list[MixModel]:
     """Return the models with shares that sum to 1."""
-    if not 1 <= len(listed) <= MAX_MODELS:
-        raise InputError("mix", f"must list 1 to {MAX_MODELS} models", listed, "name the models")
+    require(
+        1 <= len(listed) <= MAX_MODELS,
+        "mix",
+        f"must list 1 to {MAX_MODELS} models",
+        listed,
+        "name the models",
+    )
     models: list[MixModel] = []
     for number, entry in enumerate(listed):
         if not isinstance(entry, Mapping) or not isinstance(entry.get("model"), str | Mapping):

@@ -16,7 +16,7 @@ from nest_core.bill.bill import bill
 from nest_core.bill.prices import Prices
 from nest_core.costs.interval import Interval, Span
 from nest_core.costs.problem import Problem
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.units import to_gib
 from nest_core.planner import SearchResult
 from nest_core.report.explain.summary import fullest, plan_in_words
@@ -277,10 +277,13 @@ def rows_from(study: Study, data: bytes, version: str) -> list[dict[str, Any]]:
     """
     import pandas as pd
 
-    if len(data) > MOST_BYTES:
-        raise InputError(
-            "result", f"must have at most {MOST_BYTES:,} bytes", len(data), "take points out"
-        )
+    require(
+        len(data) <= MOST_BYTES,
+        "result",
+        f"must have at most {MOST_BYTES:,} bytes",
+        len(data),
+        "take points out",
+    )
     try:
         frame = pd.read_parquet(io.BytesIO(data))
         written, name, content = (frame.attrs[key] for key in ("version", "name", "study"))
@@ -291,13 +294,13 @@ def rows_from(study: Study, data: bytes, version: str) -> list[dict[str, Any]]:
             f"another ({type(error).__name__})",
             "run the study again",
         ) from error
-    if content != _content(study):
-        raise InputError(
-            "result",
-            f"must be of this study and of version {version} with its presets",
-            f"of {name}, version {written}",
-            "run the study again, or open the one that it is of",
-        )
+    require(
+        content == _content(study),
+        "result",
+        f"must be of this study and of version {version} with its presets",
+        f"of {name}, version {written}",
+        "run the study again, or open the one that it is of",
+    )
     plain = frame.astype(object)
     rows: list[dict[str, Any]] = plain.where(plain.notna(), None).to_dict("records")
     return rows

@@ -22,7 +22,7 @@ import numpy as np
 
 from nest_core.costs.price import Report, price
 from nest_core.costs.problem import Problem
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.units import plural
 from nest_core.fabric import Fabric
 from nest_core.planner import search
@@ -205,8 +205,7 @@ def lose_one(
     """Let the first switch of one tier of a Clos fail; parameters as of `losses`."""
     fabric, overrides = scenario.values.fabric, scenario.overrides
     ways = fabric.without_switch(tier)
-    if not ways:
-        raise InputError("fabric", "must be a Clos", fabric.name, "describe its switch tiers")
+    require(ways, "fabric", "must be a Clos", fabric.name, "describe its switch tiers")
     refusal = ""
     for gone in ways:
         missing = {**overrides, "fabric.missing": [*fabric.missing, *gone]}

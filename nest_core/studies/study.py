@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.documents.presets import load_toml, named_file, preset_path
 from nest_core.documents.schema import (
     Parameter,
@@ -211,10 +211,13 @@ def study_of(document: Mapping[str, Any], folder: Path | None = None) -> Study:
     )
     keys = [axis.name for axis in axes]
     for number, key in enumerate(keys):
-        if key in keys[:number]:
-            raise InputError(
-                f"axes[{number}].parameter", "must stand once", key, "take it out of one axis"
-            )
+        require(
+            key not in keys[:number],
+            f"axes[{number}].parameter",
+            "must stand once",
+            key,
+            "take it out of one axis",
+        )
     study = Study(
         file.name,
         file.question,
@@ -224,16 +227,24 @@ def study_of(document: Mapping[str, Any], folder: Path | None = None) -> Study:
         {name: _bound(name, bound) for name, bound in file.constraints.items()},
         file.design,
     )
-    if len(study) > MOST_POINTS:
-        raise InputError(
-            "axes", f"must make at most {MOST_POINTS:,} points", len(study), "take values out"
-        )
+    require(
+        len(study) <= MOST_POINTS,
+        "axes",
+        f"must make at most {MOST_POINTS:,} points",
+        len(study),
+        "take values out",
+    )
     return study
 
 
 def _bound(name: str, table: BoundTable) -> tuple[float | None, float | None]:
-    if table.least is None and table.most is None:
-        raise InputError(f"constraints.{name}", "must have min or max", "neither", "write one")
+    require(
+        table.least is not None or table.most is not None,
+        f"constraints.{name}",
+        "must have min or max",
+        "neither",
+        "write one",
+    )
     return table.least, table.most
 
 
@@ -267,10 +278,13 @@ def _of_range(table: RangeTable, is_whole: bool, field: str) -> list[Value]:
     else:
         steps = (table.stop - table.start) / (table.step or 1.0)
     count = math.floor(steps + 1e-9) + 1
-    if count > MOST_VALUES:
-        raise InputError(
-            field, f"must have at most {MOST_VALUES:,} values", count, "widen the step"
-        )
+    require(
+        count <= MOST_VALUES,
+        field,
+        f"must have at most {MOST_VALUES:,} values",
+        count,
+        "widen the step",
+    )
     values = [
         table.start * table.factor**n if table.factor else table.start + n * (table.step or 1.0)
         for n in range(count)

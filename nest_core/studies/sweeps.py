@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.schema import Parameter
 from nest_core.documents.units import to_gib
 from nest_core.scenario import Scenario
@@ -143,14 +143,24 @@ def sweep(
     by_name: dict[str, Parameter] = {}
     for name, values in axes:
         parameter = parameter_named(available, name, name)
-        if parameter.name in by_name:
-            raise InputError(name, "must be swept once", parameter.name, "pick another")
+        require(
+            parameter.name not in by_name,
+            name,
+            "must be swept once",
+            parameter.name,
+            "pick another",
+        )
         by_name[parameter.name] = replace(parameter, values=distinct(parameter, values, name))
     turned = tuple(by_name.values())
     places = [place[::-1] for place in itertools.product(*(axis.values for axis in turned[::-1]))]
     total = len(places)
-    if total > MAX_POINTS:
-        raise InputError("values", f"must make at most {MAX_POINTS} points", total, "take some out")
+    require(
+        total <= MAX_POINTS,
+        "values",
+        f"must make at most {MAX_POINTS} points",
+        total,
+        "take some out",
+    )
     member, rows, points = Member(title, scenario), RowCache(), []
     for number, place in enumerate(places):
         try:

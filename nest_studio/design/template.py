@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.quoting import as_markdown
 from nest_core.documents.units import format_ratio
 from nest_core.fabric.drawing import Drawing, named
@@ -165,8 +165,13 @@ def _oversubscribe(key: str, name: str, at: int, group: str) -> None:
 
     def make(drawing: Drawing) -> Drawing:
         tiers = tiers_of(drawing)
-        if at >= len(tiers) or tiers[at].name != name:
-            raise InputError("ratio", "must be of a tier of the drawing", name, "choose again")
+        require(
+            at < len(tiers) and tiers[at].name == name,
+            "ratio",
+            "must be of a tier of the drawing",
+            name,
+            "choose again",
+        )
         groups = {e["id"]: (e.get("group") or "").split("/")[0] for e in drawing["element"]}
         chosen = [name for name in tiers[at].switches if group in (EVERY, groups[name])]
         return oversubscribed(drawing, chosen, ratio)

@@ -10,7 +10,7 @@ from typing import Any
 import streamlit as st
 
 from nest_core.api import studies
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.presets import preset_names
 from nest_core.documents.quoting import as_markdown, csv_text
 from nest_core.documents.schema import Parameter, StudyTable, parameter
@@ -361,8 +361,7 @@ def mix_controls(scenario: Scenario) -> tuple[list[dict[str, Any]], float]:
         help=f"1 to {MAX_MODELS}; each trains with the form's batch and sequence length.",
     )
     loss = parameter_field(PERCENT, 2.0, step=0.5, key=LOSS, place=narrow, format="%.1f")
-    if not models:
-        raise InputError("models of the mix", "must name one at least", "none", "pick a model")
+    require(models, "models of the mix", "must name one at least", "none", "pick a model")
     shares = {models[0]: 1.0}
     if len(models) > 1:
         for column, name in zip(st.columns(MAX_MODELS), models, strict=False):
@@ -447,12 +446,12 @@ def _widgets_of_mix(inputs: Mapping[str, Any]) -> dict[str, Any]:
     several = mix if len(mix) > 1 else ()
     parts = {share_key(member["model"]): float(member["share"]) for member in several}
     askable = MIX.fit(models) and field_of(PERCENT).fit(loss)
-    if not (askable and all(map(field_of(PARTS).fit, parts.values()))):
-        raise InputError(
-            "the mix",
-            f"must be of different presets, {PARTS.allowed} parts each, and lose "
-            f"{PERCENT.allowed} % for the form",
-            parts or models,
-            "open its scenario and ask anew",
-        )
+    require(
+        askable and all(map(field_of(PARTS).fit, parts.values())),
+        "the mix",
+        f"must be of different presets, {PARTS.allowed} parts each, and lose "
+        f"{PERCENT.allowed} % for the form",
+        parts or models,
+        "open its scenario and ask anew",
+    )
     return {ASKS: RATIOS, MODELS: models, LOSS: float(loss), **parts}

@@ -15,7 +15,7 @@ import streamlit as st
 
 from nest_core.bill.own import OWN_PRICES, SOLD, OwnPrice, typed_number
 from nest_core.bill.prices import load_prices
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.quoting import as_markdown
 from nest_core.scenario import ScenarioValues
 from nest_studio.form.fields import OneOf, Text, fold, widget
@@ -145,8 +145,7 @@ def _number(label: str, text: str, low: float, high: float, bounds: str) -> floa
     if not text.strip():
         return None
     number = typed_number(label, text)
-    if not low <= number <= high:
-        raise InputError(label, f"must be from {bounds}", text.strip(), "change it")
+    require(low <= number <= high, label, f"must be from {bounds}", text.strip(), "change it")
     return number
 
 
