@@ -110,9 +110,11 @@ class Levels(Result):
         from nest_core.report.figures.levels import level_figure
         from nest_core.report.figures.levelwise import cost_matrices_figure
 
-        if self.program and self.program.matrices:
-            return (cost_matrices_figure(self.program.matrices),)
-        return (level_figure(self.network),)
+        return (
+            (cost_matrices_figure(self.program.matrices),)
+            if self.program and self.program.matrices
+            else (level_figure(self.network),)
+        )
 
     def __str__(self) -> str:
         return _text(plain(self.to_json()))

@@ -57,8 +57,7 @@ _INTERVAL = f"{100 * SHARE:.0f} % interval"
 
 def signed(value: float) -> str:
     """Return a relative difference in per cent, with its sign: ``+4.2 %``."""
-    digits = 1 if abs(value) < 0.0995 else 0
-    return _together(signed_percent(value, digits))
+    return _together(signed_percent(value, 1 if abs(value) < 0.0995 else 0))
 
 
 def run_table(fitted: Fitted) -> Table:

@@ -152,8 +152,7 @@ def experiment(scenario: Scenario | Named, *, to: str = "") -> Experiment:
     _check_target(to)
     values = load(scenario).values
     check_leaves(values.fabric)
-    problem = values.problem()
-    result = search(problem, values.space, top=TOP, time_limit_s=values.time_limit_s)
+    result = search(values.problem(), values.space, top=TOP, time_limit_s=values.time_limit_s)
     if result.best is None:
         raise InputError("scenario", "must have a plan", result.reason, "change it")
     if not to:

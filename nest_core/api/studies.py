@@ -332,9 +332,7 @@ def design(
 
 
 def _read(asked: str | Path | Mapping[str, Any]) -> Study:
-    if isinstance(asked, Mapping):
-        return study_of(asked, Path())
-    return load_study(str(asked), Path())
+    return study_of(asked, Path()) if isinstance(asked, Mapping) else load_study(str(asked), Path())
 
 
 def _named(scenarios: Sequence[Scenario]) -> dict[str, Scenario]:

@@ -236,9 +236,11 @@ def load_toml(path: Path) -> dict[str, Any]:
         If the file cannot be read, is too large, is not UTF-8, is not TOML or is
         nested too deeply.
     """
-    if path.parent.parent == _root():
-        return copy.deepcopy(_preset(path))
-    return parse_toml(read_text(path), str(path))
+    return (
+        copy.deepcopy(_preset(path))
+        if path.parent.parent == _root()
+        else parse_toml(read_text(path), str(path))
+    )
 
 
 @kept_per_edition(128)

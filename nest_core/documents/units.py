@@ -108,8 +108,7 @@ def _three_digits(value: float) -> str:
 
 def humanise(value: float, unit: str = "") -> str:
     """Return a figure with three significant digits and a decimal prefix: ``12.3 k`` + unit."""
-    scaled = _scaled(value, _DECIMAL) or f"{value:.3g} "
-    return f"{scaled}{unit}".rstrip()
+    return ((_scaled(value, _DECIMAL) or f"{value:.3g} ") + unit).rstrip()
 
 
 def _scaled(value: float, scales: Sequence[tuple[float, str]]) -> str:

@@ -242,9 +242,12 @@ def _is_scenario(name: str, folder: Path | None) -> bool:
     if folder is None or name in preset_names("fabrics"):
         return False
     path = folder / name
-    if not looks_like_path(name, path) or path.suffix != ".toml" or not path.is_file():
-        return False
-    return "workload" in load_toml(path)
+    return (
+        looks_like_path(name, path)
+        and path.suffix == ".toml"
+        and path.is_file()
+        and "workload" in load_toml(path)
+    )
 
 
 @lru_cache(maxsize=32)

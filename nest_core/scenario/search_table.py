@@ -205,8 +205,7 @@ def _chosen(
         )
         chosen = [entry for entry in valid if value.min <= entry <= value.max]
     else:
-        listed = value if isinstance(value, list) else [value]
-        chosen = sorted(set(listed) & set(valid))
+        chosen = sorted(set(value if isinstance(value, list) else [value]) & set(valid))
     if not chosen:
         bounds = _bounds(value) if isinstance(value, Range) else value
         nearest = ", ".join(str(entry) for entry in valid[:12])

@@ -86,8 +86,7 @@ def with_break_evens(bills: Sequence[WholeBill]) -> list[BreakEven]:
     first, *others = bills
     if not others:
         return of_design(first)
-    device_usd = device_usd_of(bills)
-    return [row for other in others for row in between(first, other, device_usd)]
+    return [row for other in others for row in between(first, other, device_usd_of(bills))]
 
 
 def speeds_tie(first: WholeBill, second: WholeBill) -> bool:

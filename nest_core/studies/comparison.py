@@ -368,6 +368,8 @@ def _text(value: Any) -> str:
             if most == 10_000_000
             else (f"{value.get('min', 1)} to {most}")
         )
-    if isinstance(value, list):
-        return ", ".join(_text(entry) for entry in value) or "none"
-    return str(value)
+    return (
+        ", ".join(_text(entry) for entry in value) or "none"
+        if isinstance(value, list)
+        else str(value)
+    )

@@ -89,8 +89,7 @@ def ways_to_grow(study: Study, designs: Sequence[Design]) -> tuple[GrowthPath, .
     table = study.design
     if table is None or len(table.phases) < 2:
         return ()
-    member = study.members[0]
-    prices = scenario_prices(member.scenario)
+    prices = scenario_prices(study.members[0].scenario)
     ways = [way for design in designs for way in _ways(design, table.phases, prices)]
     least = min((way.phases[0].paid_usd for way in ways), default=0.0)
     return tuple(replace(way, regret_usd=way.phases[0].paid_usd - least) for way in ways)

@@ -293,6 +293,8 @@ def _beats(planned: Planned, design: Design, days: float) -> bool:
 
 def tokens_of(study: Study) -> float:
     """Of the training run: as asked, else 20 for each parameter of the mix's first model."""
-    if study.design and study.design.tokens_T:
-        return study.design.tokens_T * 1e12
-    return usual_tokens(study.members[0].scenario.values)
+    return (
+        study.design.tokens_T * 1e12
+        if study.design and study.design.tokens_T
+        else usual_tokens(study.members[0].scenario.values)
+    )

@@ -109,8 +109,7 @@ def search_draws(
     progress, stop : callable, optional
         As studies take them; once stopped, the draws that were searched are returned.
     """
-    spread = spread_of(scenario, problem)
-    draws = spread.draws(max(numbers) + 1, seed)
+    draws = spread_of(scenario, problem).draws(max(numbers) + 1, seed)
     won: list[DrawResult] = []
     for place, number in enumerate(numbers):
         progress(place / len(numbers), f"draw {place + 1} of {len(numbers)}")

@@ -293,8 +293,7 @@ def _rest(
     """Yield what a task that was cut short leaves; the point that it was at, if it came to none."""
     rest = task.points[len(rows) :]
     if not rows:
-        slow = StudyRow("failed", "it takes longer than a task may here")
-        keep(_Task(rest[:1]), [slow])
+        keep(_Task(rest[:1]), [StudyRow("failed", "it takes longer than a task may here")])
         rest = rest[1:]
     if rest:
         yield _Task(rest)

@@ -320,9 +320,11 @@ class UplinksOff:
         """Return how many links of a leaf to every spine stay on, in words."""
         per_spine, more = divmod(left, self.spines)
         links = plural(per_spine + bool(more), "link")
-        if not more:
-            return f"{links} to every spine"
-        return f"{links} to {more} of {self.spines} spines, {per_spine or 'none'} to the others"
+        return (
+            f"{links} to {more} of {self.spines} spines, {per_spine or 'none'} to the others"
+            if more
+            else f"{links} to every spine"
+        )
 
 
 def check_leaves(fabric: Fabric) -> tuple[Clos, int]:

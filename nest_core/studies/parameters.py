@@ -97,9 +97,11 @@ def distinct(parameter: Parameter, values: Sequence[object], field: str) -> tupl
         "write 1, 2, 4",
     )
     listed = dict.fromkeys(parameter.checked(value) for value in values)
-    if parameter.choices:
-        return tuple(choice for choice in parameter.choices if choice in listed)
-    return tuple(sorted(listed))
+    return (
+        tuple(choice for choice in parameter.choices if choice in listed)
+        if parameter.choices
+        else tuple(sorted(listed))
+    )
 
 
 def with_values(

@@ -109,9 +109,11 @@ class StudyRow:
     @property
     def span(self) -> Span | None:
         """Between which throughputs it will lie, tokens/s."""
-        if self.interval is None or self.tokens_per_s is None:
-            return None
-        return self.interval.around(self.tokens_per_s)
+        return (
+            None
+            if self.interval is None or self.tokens_per_s is None
+            else self.interval.around(self.tokens_per_s)
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as plain values; `from_json` reads them back without loss."""

@@ -95,8 +95,7 @@ def information(
         return model.cost((model.seconds_per_token * np.exp(logs)) @ model.weights, price)
 
     everything = costs(theta, paid)
-    expected = everything.mean(axis=0)
-    now = float(expected.min())
+    now = float(everything.mean(axis=0).min())
     regret = 1.0 - float(everything.min(axis=1).mean()) / now
     wins = np.bincount(everything.argmin(axis=1), minlength=len(model.names)) / DRAWS
     nodes, weights = np.polynomial.hermite_e.hermegauss(QUADRATURE)
@@ -358,8 +357,7 @@ def _swing(model: DecisionModel, factor: _Factor) -> Swing:
     """Move one thing from end to end."""
 
     def chosen(at: float) -> int:
-        prices = factor.prices(at).tolist()
-        places = list(zip(prices, model.worst_losses, strict=True))
+        places = list(zip(factor.prices(at).tolist(), model.worst_losses, strict=True))
         return choose(factor.costs(at), model.log_sd, places)
 
     ends = factor.low, factor.high

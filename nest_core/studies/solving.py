@@ -259,9 +259,11 @@ def _cut_batch(scenario: ScenarioValues, report: Report, loss: SwitchLoss) -> in
     """Return the batch of the old plan's replicas that are left; the same where none idles."""
     point = report.plan.point
     replicas = loss.devices * point.dp // report.plan.devices_used
-    if not loss.idle or replicas >= point.dp:
-        return scenario.batch
-    return max(1, scenario.batch * replicas // point.dp)
+    return (
+        max(1, scenario.batch * replicas // point.dp)
+        if loss.idle and replicas < point.dp
+        else scenario.batch
+    )
 
 
 def _attributed(

@@ -89,9 +89,11 @@ class WholeBill:
     @property
     def tokens_per_s(self) -> float | None:
         """Of the whole cluster."""
-        if self.report is None or self.scenario is None:
-            return None
-        return self.report.samples_per_s * self.scenario.sequence
+        return (
+            None
+            if self.report is None or self.scenario is None
+            else self.report.samples_per_s * self.scenario.sequence
+        )
 
     @property
     def caveat(self) -> str:
@@ -116,9 +118,11 @@ class WholeBill:
     def usd_per_million_tokens(self) -> PriceRange | None:
         """At the share of the hours that is sold; None without a plan or a price."""
         hourly, rate = self.owned.usd_per_device_hour, self.tokens_per_s
-        if hourly is None or rate is None:
-            return None
-        return (self.owned.devices * 1e6 / (3600.0 * rate)) * hourly
+        return (
+            None
+            if hourly is None or rate is None
+            else (self.owned.devices * 1e6 / (3600.0 * rate)) * hourly
+        )
 
     @property
     def tokens_per_kWh(self) -> float | None:
@@ -133,9 +137,11 @@ class WholeBill:
     def training_usd(self) -> PriceRange | None:
         """Of the training run: its hours of every accelerator."""
         hourly = self.owned.usd_per_device_hour
-        if hourly is None or self.training is None:
-            return None
-        return (24.0 * self.training.device_days) * hourly
+        return (
+            None
+            if hourly is None or self.training is None
+            else (24.0 * self.training.device_days) * hourly
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return fields of the command line."""

@@ -81,8 +81,7 @@ def fabric_form(ratio_notes: list[Any], bring: Callable[[], None]) -> Scenario:
     form = DrawnForm({}, {"fabric": DEFAULT_FABRIC})
     fabric_group(form, ratio_notes)
     bring()
-    choice = form.values.pop("fabric")
-    return fabric_scenario(choice, form.overrides)
+    return fabric_scenario(form.values.pop("fabric"), form.overrides)
 
 
 def heading(scenario: Scenario, answer: FabricAnswer, lacking: str = "") -> None:

@@ -157,8 +157,7 @@ def openings(parameters: Sequence[Parameter]) -> dict[str, tuple[str, str]]:
     """
     ready = questions(parameters)
     first = next(iter(ready))
-    first_question = {} if first == _PLANE else {WHICH_RATIO: ready[first]}
-    return first_question | {WHICH_ZERO: ready[_PLANE]}
+    return ({} if first == _PLANE else {WHICH_RATIO: ready[first]}) | {WHICH_ZERO: ready[_PLANE]}
 
 
 def opening_controls(

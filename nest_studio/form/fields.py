@@ -400,8 +400,7 @@ def _short(value: Any) -> str:
         return "empty"
     if isinstance(value, list):
         return "all" if len(value) > 2 else ", ".join(map(str, value))
-    text = f"{value:g}" if isinstance(value, float) else str(value)
-    return truncated(text, _LONGEST)
+    return truncated(f"{value:g}" if isinstance(value, float) else str(value), _LONGEST)
 
 
 @contextmanager

@@ -322,8 +322,7 @@ def _standards(document: Mapping[str, Any]) -> dict[str, Any]:
     for key, takes in FORM.items():
         if key not in standards and key not in (KEPT_AS, "scenario", *RUN):
             given = Scenario(document).setting(key)
-            is_unsaid = given is None and key != "search.order"
-            value = parameter(key).default if is_unsaid else given
+            value = parameter(key).default if given is None and key != "search.order" else given
             (standards[key],) = takes.shown(value) or (ANY,)
     return standards
 

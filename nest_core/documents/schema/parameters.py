@@ -106,16 +106,20 @@ class Parameter:
     @property
     def options(self) -> tuple[Any, ...]:
         """Every value that there is, where they are few."""
-        if self.kind is bool:
-            return False, True
-        return self.choices or tuple(range(int(self.low or 0), int(self.high or 0) + 1))
+        return (
+            (False, True)
+            if self.kind is bool
+            else self.choices or tuple(range(int(self.low or 0), int(self.high or 0) + 1))
+        )
 
     @property
     def allowed(self) -> str:
         """The choices or the range in words."""
-        if self.choices:
-            return " or ".join(map(str, self.choices))
-        return f"{self.low:,.12g} to {self.high:,.12g}"
+        return (
+            " or ".join(map(str, self.choices))
+            if self.choices
+            else f"{self.low:,.12g} to {self.high:,.12g}"
+        )
 
     def scaled(self, factor: float, unit: str) -> Parameter:
         """For widgets: the same counted in another unit, ``factor`` of which are one of its own."""
