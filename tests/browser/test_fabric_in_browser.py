@@ -98,7 +98,8 @@ def test_the_fabric_goes_along_to_the_plan(watched):
 @pytest.mark.parametrize(
     ("fabric", "width", "scheme"),
     [
-        ("tpu-v5p-16x16x24", 1280, "dark"),
+        ("drawn-8", 1280, "dark"),
+        pytest.param("tpu-v5p-16x16x24", 1280, "dark", marks=pytest.mark.check),
         pytest.param("drawn-8", 1920, "light", marks=pytest.mark.check),
         pytest.param("dgx-superpod-b200", 1280, "light", marks=pytest.mark.check),
         pytest.param("meta-3tier-7to1", 1920, "dark", marks=pytest.mark.check),

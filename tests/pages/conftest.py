@@ -100,14 +100,23 @@ def no_baselines(request, monkeypatch):
 
 
 @pytest.fixture
-def at_once(monkeypatch):
-    """Jobs are done where they are asked for, once per key: a fuzzer's pages wait for no worker.
+def usual_default():
+    """Who asks for nothing in particular gets what visitors get."""
 
-    Who asks for nothing in particular gets a small fabric.
+
+@pytest.fixture(autouse=True)
+def at_once(request, monkeypatch):
+    """Jobs are done where they are asked for, once per key: pages wait for no worker.
+
+    Who asks for nothing in particular gets a small fabric. Tests that are about workers are
+    marked so, those about the default ask for `usual_default`.
     """
+    if request.node.get_closest_marker("workers"):
+        return
     monkeypatch.setattr(jobs.JobQueue, "ask", _done)
-    for module in (forms, compare_state, plan_state):
-        monkeypatch.setattr(module, "DEFAULT_SCENARIO", "llama2-7b-64-h100")
+    if "usual_default" not in request.fixturenames:
+        for module in (forms, compare_state, plan_state):
+            monkeypatch.setattr(module, "DEFAULT_SCENARIO", "llama2-7b-64-h100")
 
 
 _DONE: dict[str, jobs.WorkerJob] = {}

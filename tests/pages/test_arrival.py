@@ -23,7 +23,7 @@ SMALL = {"scenario": "llama2-7b-64-h100", "tour": "off"}
         ("workload.sequence_lenght", "4096", "none has that name"),
     ],
 )
-def test_what_a_page_does_not_take_is_said(plan_page, key, text, instead):
+def test_what_a_page_does_not_take_is_said(usual_default, plan_page, key, text, instead):
     page = plan_page(**(SMALL | {key: text}))
     assert not page.exception
     (said,) = (entry.value for entry in page.warning)

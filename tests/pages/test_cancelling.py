@@ -13,6 +13,8 @@ from nest_studio.jobs import waiting as jobs
 from nest_studio.jobs.tasks.requests import best_plan
 from nest_studio.plan import state as plan_state
 
+pytestmark = pytest.mark.workers
+
 HELD = {"scenario": "llama2-7b-64-h100", "workload.global_batch_sequences": "896"}
 PATIENCE_S = 60.0
 

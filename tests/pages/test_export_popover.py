@@ -51,7 +51,6 @@ def test_an_archive_has_the_same_bytes_and_scripts_that_run():
     assert modes == [0o755, 0o644]
 
 
-@pytest.mark.usefixtures("at_once")
 def test_the_popover_offers_them(request_of):
     def page(text, best):
         from nest_studio.plan.export import framework_exports

@@ -19,6 +19,8 @@ from nest_studio.jobs.workers import GIB, Limits
 from nest_studio.session.own_fabric import OWN
 from nest_studio.session.stored import links
 
+pytestmark = pytest.mark.workers
+
 
 @pytest.fixture
 def light_page(not_made_here, fabric_page):

@@ -329,7 +329,7 @@ def compare(root, listed) -> None:
         (TORUS, {"fabric.clos.oversubscription.0": 2.0, "fabric.clos": None}),
     ],
 )
-def test_a_fabric_without_its_table_is_not_opened_on_plan(at_once, root, store, name, asked):
+def test_a_fabric_without_its_table_is_not_opened_on_plan(root, store, name, asked):
     compare(root, [["a", name, asked], ["b", SMALL, {}]])
 
 
@@ -366,31 +366,31 @@ ODD_VALUES = [
     ids=str,
 )
 @pytest.mark.sampled(2)
-def test_a_comparison_of_odd_overrides_opens_and_stays_usable(at_once, root, store, overrides):
+def test_a_comparison_of_odd_overrides_opens_and_stays_usable(root, store, overrides):
     compare(root, [["a", SMALL, overrides], ["b", SMALL, {}]])
 
 
 @pytest.mark.parametrize("several", [ODD_VALUES[:4], ODD_VALUES[4:]], ids=["read", "large"])
 @pytest.mark.sampled(2)
-def test_odd_overrides_side_by_side_open_and_stay_usable(at_once, root, store, several):
+def test_odd_overrides_side_by_side_open_and_stay_usable(root, store, several):
     compare(root, [["b", SMALL, {}], *(["a", SMALL, overrides] for overrides in several)])
 
 
 @pytest.mark.check
-def test_comparisons_of_any_shape_break_no_page(at_once, root, store):
+def test_comparisons_of_any_shape_break_no_page(root, store):
     for seed in range(2):
         compare(root, entries_of(seed))
 
 
 @pytest.mark.check
 @pytest.mark.parametrize("seed", range(300))
-def test_comparisons_of_any_shape_break_no_page_at_length(at_once, root, store, seed):
+def test_comparisons_of_any_shape_break_no_page_at_length(root, store, seed):
     compare(root, entries_of(100 + seed))
 
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("page", ["plan", "design", "compare", "explore", "workload"])
-def test_a_comparisons_key_is_no_fabric(at_once, root, store, page):
+def test_a_comparisons_key_is_no_fabric(root, store, page):
     key = StoredLinks(store).put({"compare": json.dumps([["a", SMALL, {}]])})
     shown = opened(
         page,
@@ -402,7 +402,7 @@ def test_a_comparisons_key_is_no_fabric(at_once, root, store, page):
         assert any("is not in this studio's store" in one.value for one in shown.info)
 
 
-def test_a_fabrics_key_is_no_comparison(at_once, root, store):
+def test_a_fabrics_key_is_no_comparison(root, store):
     key = StoredLinks(store).put({"document": {"schema": 1}, "notes": []})
     page = opened(
         "compare", {"compare": f"kept.{key}"}, str(root / "nest_studio" / "server" / "script.py")
@@ -448,7 +448,7 @@ MIXES = [
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("mix", MIXES, ids=range(len(MIXES)))
-def test_a_notebook_with_an_odd_mix_opens(at_once, root, store, mix):
+def test_a_notebook_with_an_odd_mix_opens(root, store, mix):
     notebook(root, store, notebook_with("ratios", mix=mix, loss=0.9))
 
 
@@ -457,16 +457,16 @@ def test_a_notebook_with_an_odd_mix_opens(at_once, root, store, mix):
     "budget", [{"kind": "pieces"}, {"kind": "price", "value": 5e14}, {"value": 1.0}, {}]
 )
 @pytest.mark.sampled(2)
-def test_a_notebook_with_an_odd_budget_opens(at_once, root, store, budget):
+def test_a_notebook_with_an_odd_budget_opens(root, store, budget):
     notebook(root, store, notebook_with("comparison", budget=budget))
 
 
 @pytest.mark.parametrize("overrides", [{"accelerator.memory_GiB": "x"}, {"search.tp": []}])
-def test_a_notebook_with_odd_overrides_opens(at_once, root, store, overrides):
+def test_a_notebook_with_odd_overrides_opens(root, store, overrides):
     notebook(root, store, notebook_with("plan", overrides=overrides))
 
 
-def test_a_stored_notebook_that_is_none_leaves_the_shelf(at_once, root, store):
+def test_a_stored_notebook_that_is_none_leaves_the_shelf(root, store):
     Notebooks(store).save("Sound", new_notebook(pin_cells("note", "N", "words", {})))
     page = opened(
         "notebook", {"notebook": "Sound"}, str(root / "nest_studio" / "server" / "script.py")
@@ -481,5 +481,5 @@ def test_a_stored_notebook_that_is_none_leaves_the_shelf(at_once, root, store):
 
 @pytest.mark.check
 @pytest.mark.parametrize("seed", range(200))
-def test_notebooks_of_any_shape_open_at_length(at_once, root, store, seed):
+def test_notebooks_of_any_shape_open_at_length(root, store, seed):
     notebook(root, store, spoiled(NOTEBOOK, random.Random(seed)))

@@ -184,7 +184,7 @@ def check(root, name: str, seed: int) -> None:
         ),
     ],
 )
-def test_a_number_without_end_is_said_and_the_rest_of_the_link_taken(at_once, plan_page, key, text):
+def test_a_number_without_end_is_said_and_the_rest_of_the_link_taken(plan_page, key, text):
     page = plan_page(**({"scenario": SMALL, "tour": "off"} | {key: text}))
     assert not page.exception
     assert page.selectbox(key="scenario").value == SMALL
@@ -208,7 +208,7 @@ def test_a_number_without_end_is_said_and_the_rest_of_the_link_taken(at_once, pl
     ],
 )
 @pytest.mark.sampled(2)
-def test_a_choice_that_a_link_leaves_empty_is_the_usual_one(at_once, root, name, key):
+def test_a_choice_that_a_link_leaves_empty_is_the_usual_one(root, name, key):
     usual = opened(name, BASES.get(name, {}), str(root / "nest_studio" / "server" / "script.py"))
     page = opened(
         name, {**BASES.get(name, {}), key: ""}, str(root / "nest_studio" / "server" / "script.py")
@@ -217,7 +217,7 @@ def test_a_choice_that_a_link_leaves_empty_is_the_usual_one(at_once, root, name,
     assert [one.value for one in page.markdown] == [one.value for one in usual.markdown]
 
 
-def test_a_word_for_a_number_without_end_may_stand_in_a_field_of_text(at_once, root):
+def test_a_word_for_a_number_without_end_may_stand_in_a_field_of_text(root):
     page = opened(
         "explore", {"scenario": SMALL}, str(root / "nest_studio" / "server" / "script.py")
     )
@@ -232,12 +232,12 @@ def test_a_word_for_a_number_without_end_may_stand_in_a_field_of_text(at_once, r
 
 @pytest.mark.parametrize("name", KEYS)
 @pytest.mark.sampled(2)
-def test_hostile_links_break_no_page(at_once, root, name):
+def test_hostile_links_break_no_page(root, name):
     check(root, name, 0)
 
 
 @pytest.mark.check
 @pytest.mark.parametrize("seed", range(60))
 @pytest.mark.parametrize("name", KEYS)
-def test_hostile_links_break_no_page_at_length(at_once, root, name, seed):
+def test_hostile_links_break_no_page_at_length(root, name, seed):
     check(root, name, 1000 + seed)

@@ -28,8 +28,6 @@ PINNED = {
 LOG = text(megatron([9.0, 8.0, 7.0, *[5.4] * 5]))
 COMMAND = "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 2"
 
-pytestmark = pytest.mark.usefixtures("at_once")
-
 
 @pytest.fixture
 def measure_page(root):

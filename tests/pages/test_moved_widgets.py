@@ -26,7 +26,7 @@ SLOW = ("explore-run", "start", "add-plan", "again-")
 
 
 @pytest.fixture
-def quick(at_once, monkeypatch):
+def quick(monkeypatch):
     """Only fabrics and plans of small scenarios are computed; other work stays on its way."""
     done = jobs.JobQueue.ask
 

@@ -81,7 +81,7 @@ def test_a_picture_without_printed_numbers_says_so() -> None:
 
 
 @pytest.fixture
-def page(root: Path, at_once: None) -> AppTest:
+def page(root: Path) -> AppTest:
     return AppTest.from_file(str(root / "pages" / "paper.py"), default_timeout=120)
 
 

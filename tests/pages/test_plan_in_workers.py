@@ -19,6 +19,8 @@ from nest_studio.jobs.workers import GIB, Limits
 from nest_studio.session.own_fabric import OWN
 from nest_studio.session.stored import links
 
+pytestmark = pytest.mark.workers
+
 SMALL = {
     "scenario": "llama2-7b-64-h100",
     "search.tp": "exactly 2",

@@ -95,7 +95,7 @@ def test_every_preset_shows_its_answer(plan_page, name):
     assert "Overlap: fitted" in shown
 
 
-def test_the_first_visit_shows_the_default_scenario(plan_page):
+def test_the_first_visit_shows_the_default_scenario(usual_default, plan_page):
     page = plan_page()
     assert widget(page, "scenario").value == "llama3-70b-1024-h100"
     assert values(page)[0] != "–"
@@ -269,7 +269,7 @@ def test_a_training_run_costs_what_a_person_says(plan_page):
     assert page.session_state["PlanPage"].scenario.overrides == {}
 
 
-def test_a_preset_sets_everything_anew(plan_page):
+def test_a_preset_sets_everything_anew(usual_default, plan_page):
     page = plan_page()
     widget(page, "accelerator.memory_GiB").set_value(40.0)
     widget(page, "search.zero").set_value("exactly 0")
