@@ -30,7 +30,7 @@ def test_every_preset_says_what_its_figures_stand_on(plan_page, name):
     shown = text_of(page)
     stands = found.validity_of(found.result.best)
     assert stands.in_words in shown
-    assert overlap_in_words(found.overlap, found.scenario.accelerator) in shown
+    assert overlap_in_words(found.scenario.hidden, found.scenario.accelerator) in shown
     assert calibration_in_words(found.scenario) in shown
     assert memory_in_words(found.scenario) in shown
     for line in found.headlines():

@@ -166,11 +166,11 @@ def test_teachers_notes_are_closed_and_complete(learn_page, shown):
     assert not notes.proto.expanded
     told = shown.brief().notes
     inside = html.unescape(" ".join(part.proto.body for part in notes.get("html")))
-    assert f"About {told.minutes} minutes" in inside
+    assert f"About {shown.minutes} minutes" in inside
     assert told.expected in inside
-    for wrong, why in told.mistakes:
-        assert wrong in inside
-        assert why in inside
+    for mistake in told.mistakes:
+        assert mistake.answer in inside
+        assert mistake.overlooks in inside
 
 
 @pytest.fixture
