@@ -97,7 +97,11 @@ def paper_pictures(reproduction: Reproduction, model: str = "") -> tuple[Picture
         )
     drawn: dict[str, Callable[[Sequence[Row]], tuple[Picture, ...]]] = {
         "figure2": lambda rows: (strategies_picture(rows),),
-        "figure8": _topologies,
+        "figure8": lambda rows: tuple(
+            replace(picture, title=f"{fabric}: {picture.title}")
+            for fabric in dict.fromkeys(row["fabric"] for row in rows)
+            for picture in (level_figure(network_of(fabric)),)
+        ),
         "figure9": lambda rows: (_affinity(rows),),
         "figure10": lambda rows: (iterations_picture(rows),),
     }
@@ -439,13 +443,6 @@ def iterations_picture(rows: Sequence[Row]) -> Picture:
             yaxis=value_axis(f"forward and backward, {unit}"),
         ),
     )
-
-
-def _topologies(rows: Sequence[Row]) -> tuple[Picture, ...]:
-    """Draw the level at which devices meet, for every fabric of figure 8."""
-    fabrics = dict.fromkeys(row["fabric"] for row in rows)
-    drawn = ((fabric, level_figure(network_of(fabric))) for fabric in fabrics)
-    return tuple(replace(picture, title=f"{fabric}: {picture.title}") for fabric, picture in drawn)
 
 
 def _affinity(rows: Sequence[Row]) -> Picture:

@@ -59,9 +59,10 @@ def title(structure: Structure) -> str:
     rate = rate_words(full)
     part = f"{worst / full * float(rate.split()[0]):.3g}"  # in the unit of the full rate
     is_full = worst >= full * 0.999
-    if faults := _faults(structure):
+    if gone := sorted(fabric.missing):
+        faults = f"{len(gone)} elements" if len(gone) > 2 else ", ".join(gone)
         less = rate if is_full else f"{part} of their {rate}"
-        return f"With {faults}, devices keep {less} at the worst"
+        return f"With {faults} down, devices keep {less} at the worst"
     if fabric.kind == "rail_only":
         inside = "NVLink in a node" if fabric.devices_per_node > 1 else "nothing"
         if fabric.interconnect != "switch":
@@ -92,13 +93,6 @@ def title(structure: Structure) -> str:
         return f"{format_ratio(high[0])} above the pod: {keeps} from pod to pod"
     where = fabric.tier_names[0] + (" switch" if fabric.kind == "fat_tree" else "")
     return f"{format_ratio(low)}: above the {where} {keeps}"
-
-
-def _faults(structure: Structure) -> str:
-    """Say what has failed, in a few words; empty if nothing."""
-    gone = sorted(structure.fabric.missing)
-    names = f"{len(gone)} elements" if len(gone) > 2 else ", ".join(gone)
-    return f"{names} down" if gone else ""
 
 
 @dataclass(frozen=True)

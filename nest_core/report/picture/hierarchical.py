@@ -48,6 +48,7 @@ __all__ = ["hierarchical_drawn"]
 _MAX_COLUMNS = 64
 _SAME = 0.01
 _OVER = 1.1
+_SUBTITLE = "devices, given as levels. Width is capacity: in at the foot, out at the head"
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -60,7 +61,7 @@ def hierarchical_drawn(fabric: Hierarchical, options: DrawOptions) -> Drawn:
     row = row_of(full.groups[at], frame.start, frame.end, max_boxes=_MAX_COLUMNS)
     stages, paint = paint_of(options, full.devices, fabric.place_of())
     drawing = _Hierarchy(fabric, full, options, frame, row, paint)
-    marks, words = drawing.marks(stages), (_title(full), _subtitle(fabric))
+    marks, words = drawing.marks(stages), (_title(full), f"{fabric.devices:,} {_SUBTITLE}")
     labels = drawing.labels(node_words(marks))
     return framed_plan(options, words, marks, labels, _legend(fabric), drawing.busiest)
 
@@ -339,11 +340,6 @@ def _title(full: Hierarchical) -> str:
         if level == 1 or rates[level] != rates[level - 1]
     ]
     return f"A device has {', '.join(parts)}"
-
-
-def _subtitle(fabric: Hierarchical) -> str:
-    width = "Width is capacity: in at the foot, out at the head"
-    return f"{fabric.devices:,} devices, given as levels. {width}"
 
 
 def _legend(fabric: Hierarchical) -> list[Swatch]:

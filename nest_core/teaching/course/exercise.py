@@ -205,9 +205,11 @@ def gift(lesson: Lesson, seed: int, sheets: Sequence[Asked]) -> str:
     width = len(str(len(sheets)))
     parts = [f"$CATEGORY: Nest Studio/{_line(lesson.short).replace('/', ' ')}, seed {seed}"]
     for student, question in enumerate(sheets, start=1):
-        name = _quoted(f"{lesson.short} {student:0{width}}")
+        name, text = _quoted(f"{lesson.short} {student:0{width}}"), question.text
+        if question.unit not in text:
+            text += f" (in {question.unit})"
         parts.append(
-            f"::{name}::[plain]{_quoted(_question(question))} "
+            f"::{name}::[plain]{_quoted(text)} "
             f"{{#{question.answer:.10g}:{question.tolerance:.4g}####{_quoted(question.solution)}}}"
         )
     return "\n\n".join(parts) + "\n"
@@ -233,13 +235,6 @@ def markdown(lesson: Lesson, seed: int, sheets: Sequence[Asked]) -> str:
         )
     title = f"# {as_markdown(lesson.title)}: exercises, seed {seed}"
     return "\n\n".join([title, *questions, "# Answers", "\n".join(answers)]) + "\n"
-
-
-def _question(question: Asked) -> str:
-    """Return the question, with the unit where it does not say it."""
-    if not question.unit or question.unit in question.text:
-        return question.text
-    return f"{question.text} (in {question.unit})"
 
 
 def _line(text: str) -> str:

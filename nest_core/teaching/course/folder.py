@@ -212,7 +212,11 @@ def _figure(kind: str, file: LessonFile) -> LessonFigure:
         kind,
         controls,
         lambda settings: _reveal(result_of(settings)),
-        row=lambda _: _row(result_of(starts)),
+        row=lambda _: {
+            name: value
+            for name, value in result_of(starts).rows()[0].items()
+            if isinstance(value, int | float | str)
+        },
         slow=True,
     )
 
@@ -243,12 +247,6 @@ def _start(values: list[Value] | None, start: Value | None, where: str) -> Value
     start = values[0] if start is None else start
     check_offered(f"{where}.start", "must be one of its values", start, values)
     return start
-
-
-def _row(result: Answer | StudyResult[Any]) -> Mapping[str, Value]:
-    """Return the figures of the first row, by their names."""
-    first = result.rows()[0]
-    return {name: value for name, value in first.items() if isinstance(value, int | float | str)}
 
 
 def _reveal(result: Answer | StudyResult[Any]) -> Reveal:

@@ -68,12 +68,10 @@ FIGURES: dict[str, LessonFigure] = {
 """What a lesson's file can name."""
 
 
-def _shipped(key: str) -> Lesson:
-    text = read_text(preset_path("lessons", f"{key}.toml"))
-    return read_lesson(text, key, among(FIGURES), own=False)
-
-
-LESSONS = tuple(map(_shipped, FIGURES))
+LESSONS = tuple(
+    read_lesson(read_text(preset_path("lessons", f"{key}.toml")), key, among(FIGURES), own=False)
+    for key in FIGURES
+)
 """In the order in which they are taught."""
 
 
