@@ -146,23 +146,20 @@ class _Groups:
     def columns_drawn(self) -> list[Mark]:
         """Draw groups, the links of their nodes, and these."""
         fabric, columns, marks = self.fabric, self.columns, list[Mark]()
-        nics = fabric.routers_per_group * fabric.nodes_per_router * fabric.nics_per_node
+        routers = fabric.routers_per_group
+        nics = routers * fabric.nodes_per_router * fabric.nics_per_node
         for column, (first, count) in enumerate(zip(self.row.first, self.row.counts, strict=True)):
             text = str(first) if count == 1 else f"{count:,}"
-            marks += columns.switches(1, column, (text,), self._holds(count))
+            holds = (
+                ("router", count * routers),
+                ("links local", count * routers * (routers - 1) // 2),
+                ("links global", count * (count - 1) // 2 * fabric.links_per_pair),
+            )
+            stands = tuple(entry for entry in holds if entry[1])
+            marks += columns.switches(1, column, (text,), stands)
             marks += columns.links(1, column, "links node", (count * nics, 0))
             marks += columns.nodes(column)
         return marks
-
-    def _holds(self, groups: int) -> tuple[tuple[str, int], ...]:
-        """Routers of some groups, and the links among them."""
-        routers = self.fabric.routers_per_group
-        holds = (
-            ("router", groups * routers),
-            ("links local", groups * routers * (routers - 1) // 2),
-            ("links global", groups * (groups - 1) // 2 * self.fabric.links_per_pair),
-        )
-        return tuple(entry for entry in holds if entry[1])
 
     def transfers(self, stages: PlanOnDevices) -> list[Mark]:
         """Light the first replica's way from stage to stage, where it leaves a group."""

@@ -70,7 +70,13 @@ def graph_drawn(fabric: GraphFabric, options: DrawOptions) -> Drawn:
     if stages is not None:
         marks += stages.outlines(marks)
     labels = rows.labels(options.parts.nodes)
-    return framed_plan(options, rows.words, marks, labels, _legend(fabric), busiest)
+    is_joined = any(element.role != "device" for element in fabric.elements)
+    legend = [
+        Swatch("box", "device", "device"),
+        *([Swatch("box", "switch", "switch or NIC")] if is_joined else []),
+        Swatch("line", "link", "links"),
+    ]
+    return framed_plan(options, rows.words, marks, labels, legend, busiest)
 
 
 @dataclass(frozen=True)
@@ -298,13 +304,6 @@ def _names(members: Sequence[Element]) -> list[str]:
         return [f"{word or role} x {count:,}", f"x {count:,}"]
     last = members[0].id.rpartition(" ")[2]
     return [word, last if last.isdigit() else ""]
-
-
-def _legend(fabric: GraphFabric) -> list[Swatch]:
-    entries = [Swatch("box", "device", "device"), Swatch("line", "link", "links")]
-    if any(element.role != "device" for element in fabric.elements):
-        entries.insert(1, Swatch("box", "switch", "switch or NIC"))
-    return entries
 
 
 @dataclass(frozen=True, slots=True)

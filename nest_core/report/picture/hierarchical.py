@@ -63,7 +63,14 @@ def hierarchical_drawn(fabric: Hierarchical, options: DrawOptions) -> Drawn:
     drawing = _Hierarchy(fabric, full, options, frame, row, paint)
     marks, words = drawing.marks(stages), (_title(full), f"{fabric.devices:,} {_SUBTITLE}")
     labels = drawing.labels(node_words(marks))
-    return framed_plan(options, words, marks, labels, _legend(fabric), drawing.busiest)
+    is_deep, failed = len(fabric.tiers) > 2, Swatch("box", "device gone", "crossed: failed")
+    legend = [
+        *([Swatch("funnel", "switch", "switches of a level")] if is_deep else []),
+        Swatch("box", "device", "devices"),
+        Swatch("box", "bundle", "links"),
+        *([failed] if fabric.missing else []),
+    ]
+    return framed_plan(options, words, marks, labels, legend, drawing.busiest)
 
 
 @dataclass(frozen=True)
@@ -340,12 +347,3 @@ def _title(full: Hierarchical) -> str:
         if level == 1 or rates[level] != rates[level - 1]
     ]
     return f"A device has {', '.join(parts)}"
-
-
-def _legend(fabric: Hierarchical) -> list[Swatch]:
-    entries = [Swatch("box", "device", "devices"), Swatch("box", "bundle", "links")]
-    if len(fabric.tiers) > 2:
-        entries.insert(0, Swatch("funnel", "switch", "switches of a level"))
-    if fabric.missing:
-        entries.append(Swatch("box", "device gone", "crossed: failed"))
-    return entries

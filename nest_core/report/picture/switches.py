@@ -300,8 +300,13 @@ class Mesh:
         return mesh_form(*limits, self.unit, bottom - top)
 
     def marks(self) -> list[Mark]:
-        """Draw all links, those in trouble on top."""
-        return [*(self._hatched() if self.form == "mesh" else self._lines()), *self._troubled()]
+        """Draw all links, failed ones on top and at least a pixel wide."""
+        lost, width = self.total - self.sound, max(1.0, line_width(1, self.unit))
+        failed = [
+            self._link((low, high), "link gone", 0.5, width, int(lost[low, high]), 0.8)
+            for low, high in np.argwhere(lost > 0).tolist()
+        ]
+        return [*(self._hatched() if self.form == "mesh" else self._lines()), *failed]
 
     def _ends(self, low: int, high: int, share: float = 0.5) -> tuple[Point, Point]:
         """Where links of a pair leave the lower box and enter the upper one."""
@@ -346,15 +351,6 @@ class Mesh:
         ends = self.lower[pair[0]].key, self.upper[pair[1]].key
         stands = ((self.of, count),) if count else ()
         return Line(between(*ends), look, self._ends(*pair, share), width, ends, stands, grey)
-
-    def _troubled(self) -> list[Mark]:
-        """Draw failed links, at least a pixel wide."""
-        lost = self.total - self.sound
-        width = max(1.0, line_width(1, self.unit))
-        return [
-            self._link((low, high), "link gone", 0.5, width, int(lost[low, high]), 0.8)
-            for low, high in np.argwhere(lost > 0).tolist()
-        ]
 
     def _hatched(self) -> list[Mark]:
         """Draw one area between stubs of every switch, with its words on a plate."""
