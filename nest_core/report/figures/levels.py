@@ -279,17 +279,15 @@ def link_group_name(network: Network, link_group: int) -> str:
 
 
 def _of_tree(link_map: TreeLinkMap, link_group: int) -> str:
-    at = link_group
-    if link_map.scale_up is not None:
-        inside = len(link_map.scale_up.capacity_Bps)
-        if at < inside:
-            return f"a link inside node {at // link_map.scale_up.links_per_node:,}"
-        at -= inside
-    for tier in link_map.tiers:
-        link_groups = 2 * tier.group_links * len(tier.capacity_Bps)
-        if at < link_groups:
-            break
-        at -= link_groups
+    inside = link_map.scale_up
+    sizes = [0 if inside is None else len(inside.capacity_Bps)]
+    sizes += [2 * tier.group_links * len(tier.capacity_Bps) for tier in link_map.tiers]
+    starts = np.cumsum([0, *sizes])
+    part = int(np.searchsorted(starts, link_group, side="right")) - 1
+    at = link_group - int(starts[part])
+    if inside is not None and part == 0:
+        return f"a link inside node {at // inside.links_per_node:,}"
+    tier = link_map.tiers[part - 1]
     number, down = divmod(at, 2)
     child, one_link = divmod(number, tier.group_links)
     way = "down to" if down else "up from"

@@ -305,7 +305,11 @@ class _Grid:
             look = paint(np.flatnonzero(blocks.of == block).tolist())
             look = "device gone" if not present else f"{look} part" if lost else look
             count = present or lost
-            stands = (("device", count), ("node", count), *self._links_inside(block))
+            inside, cubes = int(blocks.inside[block]), int(blocks.places[block]) // CUBE**3
+            within = min(inside, 144 * max(1, cubes)) if self._has_cubes else 0
+            beyond = "links between cubes" if self._has_cubes else "links neighbour"
+            links = (("links cube", within), (beyond, inside - within))
+            stands = (("device", count), ("node", count), *(entry for entry in links if entry[1]))
             place = (x - size / 2, y - size / 2, size, size)
             box = Box(self.key(block), look, *place, stands=stands, radius=1.5)
             marks.append(box)
@@ -314,18 +318,6 @@ class _Grid:
                 gone: Stands = (("device", lost), ("node", lost))
                 marks += [replace(first, stands=gone if present else ()), *others]
         return marks
-
-    def _links_inside(self, block: int) -> Stands:
-        inside, places = int(self.blocks.inside[block]), int(self.blocks.places[block])
-        within = min(inside, 144 * max(1, places // CUBE**3)) if self._has_cubes else 0
-        entries = (
-            ("links cube", within),
-            (
-                "links between cubes" if self._has_cubes else "links neighbour",
-                inside - within,
-            ),
-        )
-        return tuple(entry for entry in entries if entry[1])
 
     def letters(self) -> list[Mark]:
         """Name the axes where they end, and the layers above them."""

@@ -113,7 +113,16 @@ def _check(lesson: Lesson, text: str, size: int) -> None:
 
 def _document(lesson: Lesson, question: Question) -> dict[str, Any]:
     parts, words = Parts(), Parts()
-    controls = _narrowed(lesson)
+    controls = tuple(
+        replace(
+            control,
+            values=lesson.exported[control.key],
+            names=tuple(control.name(value) for value in lesson.exported[control.key]),
+        )
+        if control.key in lesson.exported
+        else control
+        for control in lesson.controls
+    )
     states = {}
     for values in _all_settings(lesson, controls):
         reveal = lesson.reveal(values)
@@ -133,20 +142,6 @@ def _document(lesson: Lesson, question: Question) -> dict[str, Any]:
             "verdicts": {key: question.verdict(key) for key in question.choices},
         },
     }
-
-
-def _narrowed(lesson: Lesson) -> tuple[Control, ...]:
-    """Return the controls with the values that the file holds."""
-    return tuple(
-        replace(
-            control,
-            values=lesson.exported[control.key],
-            names=tuple(control.name(value) for value in lesson.exported[control.key]),
-        )
-        if control.key in lesson.exported
-        else control
-        for control in lesson.controls
-    )
 
 
 def _all_settings(lesson: Lesson, narrowed: tuple[Control, ...]) -> list[dict[str, Value]]:

@@ -319,8 +319,9 @@ def _clock(pen: Pen, walk: Walk, top: float, end: float, width: float) -> float:
     last = f"{humanise_seconds(total)}, step {len(states)}"
     words = end + 30
     marks = [(x, humanise_seconds(now) if walk.step else "0", True)]
-    half = _half(walk)
-    if half:
+    # Steps after which every part is added up somewhere.
+    half = math.ceil(len(states) / 2)
+    if walk.steps.op == "all_reduce" and walk.steps.algorithm != "double_binary_tree":
         turn = _GUTTER + room * states[half - 1].seconds / total
         pen.line((turn, turn), (top - 8, end + 10), "currentColor", 1, dashed=True)
         marks.append((turn, "sums done", False))
@@ -342,13 +343,6 @@ def _clock(pen: Pen, walk: Walk, top: float, end: float, width: float) -> float:
             quiet=not bold,
         )
     return words + 8
-
-
-def _half(walk: Walk) -> int:
-    """Return steps after which every part is added up somewhere; 0 where there is no such turn."""
-    count = len(walk.steps.states)
-    rings = walk.steps.op == "all_reduce" and walk.steps.algorithm != "double_binary_tree"
-    return math.ceil(count / 2) if rings else 0
 
 
 def _most_sent(walk: Walk) -> list[float]:
