@@ -1,46 +1,43 @@
 """The parts of the lessons page: predict, reveal, explain, and the teacher's notes.
 
 Answers and controls are widgets bound to the address, so a link opens a lesson as it stands.
+Below stand the index of a course, files that are no lessons, and a way to keep a lesson.
 """
 
 from __future__ import annotations
 
 import html
 from collections.abc import Mapping
+from concurrent.futures import TimeoutError as Late
 from typing import Any, Final
 
 import streamlit as st
 
+from nest_core.documents.errors import InputError
 from nest_core.documents.schema.lesson import FormulaTable
 from nest_core.report.notebook import PinOutput, table_output
 from nest_core.report.tables import Table
-from nest_core.teaching.course.folder import work_brief, work_reveal
+from nest_core.teaching.course.folder import offered, work_brief, work_page, work_reveal
 from nest_core.teaching.drawings import LessonDrawing, lesson_drawing, lesson_pictures
-from nest_core.teaching.lessons import (
-    Brief,
-    Control,
-    Lesson,
-    Question,
-    Reveal,
-    Value,
-)
+from nest_core.teaching.lessons import Brief, Control, Lesson, Question, Reveal, Value
 from nest_studio.components.browser.keys import listen
 from nest_studio.components.browser.svg import show_svg
 from nest_studio.components.show import download, facts, show_picture, told
 from nest_studio.form.fields import OneOf, hold, one_of, settle, widget_value
-from nest_studio.jobs.waiting import panel, submitted
-from nest_studio.learn.course import course_foot, lessons
+from nest_studio.jobs.waiting import Stopped, WorkerCrash, panel, submitted
 from nest_studio.notebook.pins import pin_button
 
 __all__ = [
     "ADDRESS",
     "KEYS",
     "asked",
+    "course_foot",
     "drawing",
     "found_by",
     "learn_style",
     "lesson_bar",
     "lesson_controls",
+    "lessons",
     "pressed",
     "show_lesson",
     "stepped",
@@ -390,3 +387,55 @@ def _neighbours(lessons: tuple[Lesson, ...], number: int) -> None:
                 on_click=hold,
                 args=(LESSON, lessons[place].key if exists else ""),
             )
+
+
+PATIENCE_S = 300.0
+
+
+def lessons() -> tuple[Lesson, ...]:
+    """All that are offered, in order."""
+    return offered().lessons
+
+
+def course_foot(shown: Lesson) -> None:
+    """Below a lesson: a way to keep it, and the index of all."""
+    index = offered()
+    minutes = sum(lesson.minutes for lesson in index.lessons)
+    with st.expander(f"All lessons: {len(index.lessons)}, {minutes} minutes", key="lesson-index"):
+        rows = [
+            {
+                "lesson": lesson.title,
+                "minutes": str(lesson.minutes),
+                "aims: afterwards people can": "; ".join(lesson.aims) or "–",
+            }
+            for lesson in index.lessons
+        ]
+        st.html(Table("Lessons in their order", "", rows).to_html())
+        if index.troubles:
+            facts("Files that are no lessons yet", kind="learn-step")
+            facts(*(f"{name}: {reason}" for name, reason in index.troubles), kind="learn-text")
+    download(
+        "↓ This lesson (HTML)",
+        lambda: _page(shown),
+        f"{shown.key}.html",
+        "text/html",
+        key=f"{shown.key}.html",
+        help="One file with all states of the controls, which runs without a network.",
+    )
+
+
+def _page(lesson: Lesson) -> str:
+    """Return the lesson's file, or one that says why there is none."""
+    # Without a place: a file is asked for outside of the session, which would count as gone.
+    job = submitted(work_page, lesson.key, lesson.text, urgent=False)
+    try:
+        page: str = job.result(PATIENCE_S).text
+    except InputError as error:
+        return _no_page(str(error))
+    except (Late, Stopped, WorkerCrash):
+        return _no_page("It was not computed in time: write it with nest-studio lesson.")
+    return page
+
+
+def _no_page(reason: str) -> str:
+    return f'<!doctype html><meta charset="utf-8"><title>No lesson</title>{html.escape(reason)}'
