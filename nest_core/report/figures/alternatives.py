@@ -10,6 +10,7 @@ import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from nest_core.costs import Plan
 from nest_core.costs.interval import Interval
 from nest_core.costs.plan_words import schedule_words
 from nest_core.costs.traffic import report_parts
@@ -99,19 +100,13 @@ def alternatives_table(
 
 def _plans(rows: Sequence[MethodRow], sequence: int) -> list[_Plan]:
     """Return rows of the same plan as one, under the first's name."""
-    plans: list[_Plan] = []
-    for entry in rows:
+    plans: dict[Plan | int, _Plan] = {}
+    for number, entry in enumerate(rows):
         report = entry.report if entry.feasible else None
-        twin = None
-        if report and not entry.stale:
-            same = (p for p in plans if p.entry.report and p.entry.report.plan == report.plan)
-            twin = next(same, None)
-        if twin is not None:
-            twin.names.append(entry.name)
-        else:
-            rate = report.samples_per_s * sequence if report else None
-            plans.append(_Plan(entry, [entry.name], rate))
-    return plans
+        rate = report.samples_per_s * sequence if report else None
+        same = report.plan if report and not entry.stale else number
+        plans.setdefault(same, _Plan(entry, [], rate)).names.append(entry.name)
+    return list(plans.values())
 
 
 def _plan_cells(entry: MethodRow) -> tuple[str, str]:
