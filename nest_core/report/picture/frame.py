@@ -26,6 +26,7 @@ from nest_core.report.picture.marks import (
     text_width,
     wrapped,
 )
+from nest_core.report.scale import spread
 
 __all__ = ["TEXT", "Frame", "frame_of", "framed", "stacked_edges", "untitled"]
 
@@ -220,15 +221,11 @@ def _gutter(frame: Frame, labels: Sequence[TierLabel]) -> list[Mark]:
             break
         longest.pop()
         blocks = [block for block in blocks if block[1] or block[2]]
-    # Down from the top, then up from the bottom: what is pushed keeps its order.
-    tops = []
-    for middle, heads, texts in blocks:
-        tops.append(max(middle - _high([*heads, *texts]) / 2, top))
-        top = tops[-1] + _high([*heads, *texts]) + gap
+    heights = [_high([*heads, *texts]) for _, heads, texts in blocks]
+    wanted = [middle - high / 2 for (middle, *_), high in zip(blocks, heights, strict=True)]
+    tops = spread(wanted, [high + gap for high in heights], top, bottom + gap)
     marks: list[Mark] = []
-    for (_, heads, texts), highest in zip(reversed(blocks), reversed(tops), strict=True):
-        y = min(highest, bottom - _high([*heads, *texts]))
-        bottom = y - gap
+    for (_, heads, texts), y in zip(reversed(blocks), reversed(tops), strict=True):
         for height, part in (*heads, *texts):
             marks += [_raised(mark, -y) for mark in part]
             y += height

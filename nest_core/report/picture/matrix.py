@@ -28,6 +28,7 @@ from nest_core.planner.baselines.cost_matrices import (
 )
 from nest_core.report.picture.frame import TEXT
 from nest_core.report.picture.marks import Box, Drawn, Mark, TierLabel, Words, wrapped
+from nest_core.report.scale import spread
 
 __all__ = ["Pointing", "cell_key", "crossed", "lights", "matrix_picture", "pointing"]
 
@@ -190,18 +191,14 @@ def _heights(levels: Sequence[LevelOf], labels: Sequence[TierLabel], height: flo
     parts = [label for label in labels if label.bottom > label.top]
     top = min((label.top for label in parts), default=0.0)
     bottom = max((label.bottom for label in parts), default=height)
-    count, downwards = len(levels), list[float]()
-    y = max(top, _HEADS) + _CELL / 2
-    for number in range(count - 1, -1, -1):
-        even = bottom - (number + 0.5) * (bottom - top) / count
-        downwards.append(max(tiers.get(levels[number].name, even), y))
-        y = downwards[-1] + _ROW
-    y = max(height - 2, _HEADS + (count - 1) * _ROW + _CELL) - _CELL / 2
-    upwards = []
-    for wanted in reversed(downwards):
-        upwards.append(min(wanted, y))
-        y = upwards[-1] - _ROW
-    return upwards
+    count, step = len(levels), (bottom - top) / len(levels)
+    wanted = [
+        tiers.get(levels[number].name, bottom - (number + 0.5) * step)
+        for number in reversed(range(count))
+    ]
+    low = max(top, _HEADS) + _CELL / 2
+    high = max(height - 2, _HEADS + (count - 1) * _ROW + _CELL) - _CELL / 2 + _ROW
+    return spread(wanted, [_ROW] * count, low, high)[::-1]
 
 
 @dataclass(frozen=True, slots=True)

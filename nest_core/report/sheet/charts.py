@@ -17,7 +17,7 @@ from typing import NamedTuple
 from nest_core.documents.units import format_money, percent, signed_percent
 from nest_core.hardware.posterior import SHARE
 from nest_core.report.picture.marks import Band, Box, Drawn, Line, Mark, Point, Words, text_width
-from nest_core.report.scale import Scale
+from nest_core.report.scale import Scale, spread
 from nest_core.report.sheet.weighing import (
     DearnessCurve,
     Moved,
@@ -169,13 +169,9 @@ def _names(axes: _Axes, lines: Sequence[DearnessCurve], choice: str) -> list[Mar
         beyond = "" if axes.y.holds(last) else f" {signed_percent(last, 0)}"
         ends.append((axes.y(last), line.name + beyond, "bold"))
     ends.sort(key=lambda end: end[0])
-    places: list[float] = []
-    for y, _, _ in ends:
-        places.append(max(y + 4, places[-1] + _LINE_PX if places else axes.y.end))
-    lowest = axes.y.start + 4
-    for number in reversed(range(len(places))):
-        places[number] = min(places[number], lowest)
-        lowest = places[number] - _LINE_PX
+    room = [_LINE_PX] * len(ends)
+    bottom = axes.y.start + 4 + _LINE_PX
+    places = spread([y + 4 for y, _, _ in ends], room, axes.y.end, bottom)
     return [
         Words(name, look, axes.x.end + 6, y)
         for (_, name, look), y in zip(ends, places, strict=True)
