@@ -27,8 +27,7 @@ from nest_core.documents.units import (
     humanise_seconds,
     to_gib,
 )
-from nest_core.report.explain.summary import quantity
-from nest_core.report.explain.training import Training
+from nest_core.report.explain import Training, quantity
 from nest_core.report.scale import round_ticks
 
 __all__ = [

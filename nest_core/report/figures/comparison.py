@@ -15,8 +15,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from nest_core.calibration.fabric import UNMEASURED_RATIO
-from nest_core.documents.text import truncated
-from nest_core.documents.units import format_money, humanise, humanise_seconds, percent
+from nest_core.documents import format_money, humanise, humanise_seconds, percent, truncated
 from nest_core.hardware.posterior import SHARE
 from nest_core.report.explain import bottleneck, quantity
 from nest_core.report.figures.bill import watts

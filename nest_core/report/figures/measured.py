@@ -11,8 +11,7 @@ from typing import Any
 from nest_core.calibration.acceptance.expected import RAIL, Expected
 from nest_core.calibration.acceptance.verdict import CommandOutcome, Verdict
 from nest_core.calibration.training.calibration import Calibrated
-from nest_core.documents.text import truncated
-from nest_core.documents.units import GB, NOTHING, humanise_seconds, percent, signed_percent
+from nest_core.documents import GB, NOTHING, humanise_seconds, percent, signed_percent, truncated
 from nest_core.hardware.posterior import SHARE, WIDTH
 from nest_core.report.figures.style import (
     ACCENT,

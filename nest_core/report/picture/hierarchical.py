@@ -14,9 +14,8 @@ import numpy.typing as npt
 
 from nest_core.bill.inventory import BITS
 from nest_core.documents.units import format_ratio
-from nest_core.fabric import Hierarchical
+from nest_core.fabric import Hierarchical, Tier
 from nest_core.fabric.checks import BoolArray, IntArray
-from nest_core.fabric.hierarchical import Tier
 from nest_core.report.picture.aggregate import BoxRow, row_of, tile_words
 from nest_core.report.picture.frame import TEXT, Frame, frame_of, stacked_edges
 from nest_core.report.picture.marks import (

@@ -16,8 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nest_core.fabric import Torus
-from nest_core.fabric.checks import IntArray
+from nest_core.fabric import IntArray, Torus
 from nest_core.network.torus import TorusShape
 
 __all__ = ["AXES", "CUBE", "Joint", "LatticeBlocks", "blocks_of"]

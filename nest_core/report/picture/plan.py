@@ -20,8 +20,7 @@ from nest_core.bill.prices import load_prices
 from nest_core.costs.loads import Loads
 from nest_core.costs.placement import rank_mapping_of
 from nest_core.documents.units import percent
-from nest_core.fabric import Fabric
-from nest_core.fabric.checks import IntArray
+from nest_core.fabric import Fabric, IntArray
 from nest_core.network import Network
 from nest_core.report.picture.frame import frame_of, framed
 from nest_core.report.picture.marks import (

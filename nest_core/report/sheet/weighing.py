@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from nest_core.bill.prices import PriceRange
-from nest_core.documents.errors import InputError
-from nest_core.documents.units import format_money, signed_percent
+from nest_core.documents import InputError, format_money, signed_percent
 from nest_core.hardware.posterior import WIDTH
 from nest_core.studies.break_evens import BreakEven, between, ordered, speeds_tie
 from nest_core.studies.uncertainty import paired_sd

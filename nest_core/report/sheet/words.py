@@ -12,9 +12,9 @@ from nest_core.calibration.acceptance.expected import (
     library_alone,
     lowest_of_tiers,
 )
-from nest_core.documents.errors import InputError
-from nest_core.documents.units import (
+from nest_core.documents import (
     GB,
+    InputError,
     format_days,
     format_money,
     humanise,

@@ -22,8 +22,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.quoting import as_markdown
+from nest_core.documents import InputError, as_markdown, require
 from nest_core.teaching.lessons.lesson import Asked, Exercise, Lesson, Value
 from nest_core.teaching.lessons.quantity import readings
 

@@ -19,11 +19,8 @@ from typing import Any
 
 from nest_core.api.answer import Answer, answer
 from nest_core.api.studies import StudyResult, comparison_result, ratios_result, sweep_result
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.files import read_text
-from nest_core.documents.overrides import toml_document
+from nest_core.documents import NOTHING, InputError, read_text, require, toml_document
 from nest_core.documents.schema.lesson import FormulaTable, LessonFile
-from nest_core.documents.units import NOTHING
 from nest_core.report.notebook.inputs import SCENARIO_KINDS, checked_inputs
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario

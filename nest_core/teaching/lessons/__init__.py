@@ -13,8 +13,7 @@ Examples
 
 from __future__ import annotations
 
-from nest_core.documents.files import read_text
-from nest_core.documents.presets import preset_path
+from nest_core.documents import preset_path, read_text
 from nest_core.teaching.lessons.figure import LessonFigure
 from nest_core.teaching.lessons.files import among, read_lesson
 from nest_core.teaching.lessons.groups import COLLECTIVES, EXPERTS, OVERSUBSCRIPTION, TENSOR

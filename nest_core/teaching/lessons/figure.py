@@ -17,8 +17,7 @@ import numpy as np
 from nest_core.calibration.collectives.sweep import CollectiveSweep
 from nest_core.costs import LayerTable, Problem, Report, StateBytes
 from nest_core.costs.timeline import Timeline
-from nest_core.documents.errors import require
-from nest_core.documents.units import from_gbps_bytes, from_microseconds
+from nest_core.documents import from_gbps_bytes, from_microseconds, require
 from nest_core.fabric import Hierarchical, Tier
 from nest_core.hardware import load_accelerator
 from nest_core.hardware.stacks import default_stack, under

@@ -14,8 +14,7 @@ from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel
 
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.presets import parse_toml
+from nest_core.documents import InputError, parse_toml, require
 from nest_core.documents.schema import checked
 from nest_core.documents.schema.lesson import (
     ControlTable,

@@ -13,11 +13,10 @@ from nest_core.costs import (
     in_flight,
     price,
     state_shares,
+    traffic,
 )
 from nest_core.costs.timeline import Timeline, timeline
-from nest_core.costs.zero import traffic
-from nest_core.documents.errors import require
-from nest_core.documents.units import from_gib
+from nest_core.documents import from_gib, require
 from nest_core.fabric import Hierarchical, Tier
 from nest_core.network import collapse
 from nest_core.teaching.lessons.figure import (

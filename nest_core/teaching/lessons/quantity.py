@@ -12,8 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.units import humanise_bytes, humanise_seconds, percent
+from nest_core.documents import InputError, humanise_bytes, humanise_seconds, percent, require
 from nest_core.teaching.lessons.lesson import Value
 
 __all__ = ["FORMS", "UNITS", "fill", "names_in", "readings", "scale", "told"]
