@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Scale", "round_ticks", "spread"]
+__all__ = ["Scale", "round_ticks"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,23 +56,3 @@ def round_ticks(low: float, high: float, max_ticks: int = 5) -> list[float]:
     )
     first = math.ceil(low / step - 1e-9)
     return [round(n * step, 12) for n in range(first, math.floor(high / step + 1e-9) + 1)]
-
-
-def spread(wanted: Sequence[float], sizes: Sequence[float], low: float, high: float) -> list[float]:
-    """Return where things of some sizes stand: near where they should, none upon another.
-
-    Down from the low end, then up from the high one: what is pushed keeps its order.
-
-    Examples
-    --------
-    >>> spread([0.0, 1.0, 9.0], [4.0, 4.0, 4.0], 0.0, 12.0)
-    [0.0, 4.0, 8.0]
-    """
-    places, at = list[float](), low
-    for place, size in zip(wanted, sizes, strict=True):
-        places.append(max(place, at))
-        at = places[-1] + size
-    for number in reversed(range(len(places))):
-        high = min(places[number], high - sizes[number])
-        places[number] = high
-    return places

@@ -24,6 +24,7 @@ __all__ = [
     "mesh_form",
     "opacity",
     "row_of",
+    "spread",
     "tile_words",
     "tiles",
 ]
@@ -196,3 +197,23 @@ def line_width(links: int, unit: float) -> float:
 def opacity(area: float, lines: int, width: float, length: float) -> float:
     """Return the opacity that gives all meshes one grey; ``length`` is the mean of their lines."""
     return min(0.85, max(0.14, 0.55 * area / (lines * width * length)))
+
+
+def spread(wanted: Sequence[float], sizes: Sequence[float], low: float, high: float) -> list[float]:
+    """Return where things of some sizes stand: near where they should, none upon another.
+
+    Down from the low end, then up from the high one: what is pushed keeps its order.
+
+    Examples
+    --------
+    >>> spread([0.0, 1.0, 9.0], [4.0, 4.0, 4.0], 0.0, 12.0)
+    [0.0, 4.0, 8.0]
+    """
+    places, at = list[float](), low
+    for place, size in zip(wanted, sizes, strict=True):
+        places.append(max(place, at))
+        at = places[-1] + size
+    for number in reversed(range(len(places))):
+        high = min(places[number], high - sizes[number])
+        places[number] = high
+    return places

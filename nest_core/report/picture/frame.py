@@ -13,6 +13,7 @@ from itertools import accumulate, pairwise
 from typing import Literal
 
 from nest_core.documents.units import format_ratio
+from nest_core.report.picture.aggregate import spread
 from nest_core.report.picture.marks import (
     Band,
     Box,
@@ -26,7 +27,6 @@ from nest_core.report.picture.marks import (
     text_width,
     wrapped,
 )
-from nest_core.report.scale import spread
 
 __all__ = ["TEXT", "Frame", "frame_of", "framed", "stacked_edges", "untitled"]
 

@@ -26,9 +26,9 @@ from nest_core.planner.baselines.cost_matrices import (
     LevelOf,
     matrix_finding,
 )
+from nest_core.report.picture.aggregate import spread
 from nest_core.report.picture.frame import TEXT
 from nest_core.report.picture.marks import Box, Drawn, Mark, TierLabel, Words, wrapped
-from nest_core.report.scale import spread
 
 __all__ = ["Pointing", "cell_key", "crossed", "lights", "matrix_picture", "pointing"]
 

@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 from nest_core.documents.units import format_money, percent, signed_percent
 from nest_core.hardware.posterior import SHARE
+from nest_core.report.picture.aggregate import spread
 from nest_core.report.picture.marks import Band, Box, Drawn, Line, Mark, Point, Words, text_width
-from nest_core.report.scale import Scale, spread
+from nest_core.report.scale import Scale
 from nest_core.report.sheet.weighing import (
     DearnessCurve,
     Moved,
