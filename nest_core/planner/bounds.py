@@ -119,6 +119,9 @@ def bounds(
     sharers, divided = ranks.dp * ranks.cp, bool((instances > 1).any())
     if divided:
         sharers, owners = sharers // instances, owners // instances
+    # A reduce-scatter among n ranks moves (1 - 1/n) of the buffer past each device's own ports,
+    # and what leaves a block past its egress. Both hold of every algorithm that prices know, so
+    # the larger of the two does (docs/method.md, "What exact means").
     spread = np.maximum((1.0 - 1.0 / sharers) / port, points.leaving[0])
     spread_experts = np.maximum((1.0 - 1.0 / owners) / port, points.leaving[1])
     first = transfer_bounds.starts(zero, sharers)
@@ -149,6 +152,9 @@ def bounds(
             (per_step * spread_experts)[often],
         )
     total = total + (1.0 - problem.overlap.transfer) * points.transfer_s
+    # max(t) >= sum(t) / pp, as the largest of pp loads is no less than their mean; and layers do
+    # not divide, so some stage holds the longest one whole and is no shorter (docs/method.md, "The
+    # program", "Bounds").
     bottleneck = np.maximum(total / pp, tallest)
 
     once = np.array([sum(traffic.sync) for traffic in sends])[zero]
@@ -156,6 +162,9 @@ def bounds(
     latency, latency_experts = number * first, number * first_experts
     sending, sending_experts = once * spread, once * spread_experts
     if divided:
+        # Instances of shards exchange the gradients of a shard: an all-reduce, twice the bytes of
+        # a reduce-scatter and twice its latency, each over the 1/sharers that one rank holds of
+        # them.
         between = (
             2.0 * state.gradients * np.maximum((1.0 - 1.0 / instances) / port, points.leaving[2])
         )
@@ -184,9 +193,16 @@ def bounds(
     exposed = exposed + np.where(
         rounds == 1, problem.overlap.data * np.maximum(0.0, sent - backward), 0
     )
+    # max(e) for the same two reasons as max(t): the mean over stages, and the layer that sends
+    # most. Both leave out tied copies, which only the ends of the chain exchange.
     sync = np.maximum(exposed / pp, largest)
+    # The iteration is sum(t) / v + (m - 1/v) max(t) + max(e). As m >= 1/v every coefficient is
+    # positive, so three lower bounds of the three terms give one of the whole.
     seconds = total / rounds + (points.micro_batches - 1.0 / rounds) * bottleneck + sync
-    # A slower pace hides more, but costs more than that.
+    # A slower pace hides more, but costs more than that: at a pace of T stages hide on average no
+    # more than max(T, backward / pp) of what they send once. A second more of pace adds
+    # m - 1/v >= 1 seconds above and saves `overlap.data` <= 1 here, so the least pace,
+    # `bottleneck`, bounds the sum (docs/method.md, "The program", "Bounds").
     paced = problem.overlap.data * np.maximum(
         0.0, sent / pp - np.maximum(bottleneck, backward / pp)
     )
@@ -247,6 +263,9 @@ def _loaded(
             sent = _sent(shared, routed, starts[p], starts_experts[p], spread[p], spread_experts[p])
             least = np.inf
             for c in range(device.shape[2]):
+                # Traffic hides behind its own layer alone, so layers add up; the launches of the
+                # host run beside both. `cover` is the most that there may be to hide behind: more
+                # hides, never less.
                 busy = device[e, k, c] + sent - saved * min(sent, cover[e, k, c])
                 least = min(least, max(busy, host[e, k, c]))
             total[p] += count[e, k] * least
@@ -287,6 +306,8 @@ def _synchronised(
                 continue
             shared, routed = dense[e, k], experts[e, k]
             sent = _sent(shared, routed, starts[p], starts_experts[p], spread[p], spread_experts[p])
+            # What is sent once may hide behind any backward pass of the stage, so no layer on its
+            # own says how much does: only the part that never hides is certain of one layer.
             least = exposed * sent + shared * update[p] + routed * update_experts[p]
             traffic[p] += count[e, k] * sent
             total[p] += count[e, k] * least
@@ -359,7 +380,8 @@ class PlacedBounds:
             groups, stage = self._solver.links(point).groups("ep")
             sending = problem.software.of_groups(problem.network, "all_to_all", groups)
             time = least_all_to_all(problem.network, groups, sending, stage)
-            # The least over the stages of each regime.
+            # Latency and seconds per byte are minima over stages on their own: a line through both
+            # is under that of every stage, whatever bytes are sent.
             self.exchanges.append(
                 MessageTime(
                     time.alpha_s.min(axis=1, keepdims=True),
@@ -394,6 +416,8 @@ class PlacedBounds:
         ...).
         """
         rows, row = self._points.rows, columns.row
+        # Links know neither micro-batch nor schedule: points that agree on degrees, orders and
+        # `further` share every figure of their layout, so one of them is placed for all.
         degrees = [rows.column("tp")[row], rows.column("cp")[row], rows.dp[row], rows.pp[row]]
         keys = np.stack([*degrees, *self._points.orders(columns), *further]).astype(np.float64)
         distinct, first, alike = np.unique(keys, axis=1, return_index=True, return_inverse=True)

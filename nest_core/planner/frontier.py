@@ -407,6 +407,7 @@ class Frontier:
         bounding = self.problem.bounding(self.allowed)
         bounds_of_plain = layer_bounds(plain, cases, bounding, exact=exact)
         every = np.arange(len(plain) * len(micros)).reshape(len(plain), -1)[which].reshape(-1)
+        # Without division a rank holds all experts; divided, it holds, sends and updates a part.
         experts_per_rank = plain.ep * plain.etp
         parts = (families.ep * families.etp) / experts_per_rank[which]
         return bounds_of_plain.of(every, np.repeat(parts, len(micros)))
@@ -437,6 +438,8 @@ class Frontier:
     ) -> tuple[FamilyTable, LayerBounds]:
         """Bound by the family's lower bounds; ``exact``: by the table of the micro-batch itself."""
         family, micro = divmod(pair, len(self._micros))
+        # One table for all micro-batches is cheap and loose; the exact one needs the graph split
+        # and priced for its sequences, so only rows that could win ask for it.
         families, times = self.rows.families, float(self._micros[micro])
         if exact or self.problem.lower_bound is None:
             table, times = self._table(family, int(times)), 1.0
@@ -487,6 +490,8 @@ class Frontier:
             self.screen.hops(bounds_by_pair.boundary[entry], rows, outer, parted, natural)[1]
             for outer, parted in outers
         ]
+        # A row holds points of all axis orders: the least over orders bounds them all. Forward and
+        # backward are the same hops, so one of them counts twice.
         transfers = 2 * np.min(hops, axis=0)
         deepest, least = self._deepest[rows], np.full(len(rows), np.inf)
         for group, stages, at in self._states(dp * cp, owners, shared):
@@ -562,6 +567,8 @@ class Frontier:
             bounds_by_pair.boundary[entry], row, columns.outer, columns.parted, columns.natural
         )
         v = columns.interleave
+        # v times along the pipeline, and between two rounds once from the last stage to the first:
+        # any transfer at best, as nothing says how far those two are apart.
         transfers = 2 * (v * forward + (v - 1) * hops.near)
         if placed is not None:
             transfers = np.maximum(transfers, placed[0])
@@ -606,6 +613,9 @@ class Frontier:
         """Seconds that a stage may take at most where a plan comes in under the cutoff."""
         if cutoff == float("inf"):
             return np.full(len(m), np.inf)
+        # From sum(t) / v + (m - 1/v) max(t) + max(e) <= cutoff, solved for max(t) with the bounds
+        # of the sum and of synchronisation in place of themselves; m - 1/v = 0 leaves the sum
+        # alone.
         room, share = cutoff - limits.sync, 1.0 / columns.rounds
         times = np.where(m > share, m - share, 1.0)
         cap = np.where(m > share, (room - limits.total * share) / times, room)

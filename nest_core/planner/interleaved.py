@@ -102,6 +102,8 @@ def _even(point: Point, work: _VirtualStages, cutoff: float) -> Iterator[tuple[f
             seconds = iteration_seconds(point, m, loads, np.zeros_like(loads), syncs)
             cutoff = min(cutoff, seconds)
             yield seconds, chosen
+            # The stage that synchronises longest must choose otherwise, if a plan is still to be
+            # better.
             cap = float(np.nextafter(sync[places, chosen].max(), 0.0))
 
 
@@ -120,6 +122,8 @@ def _replayed(
         return
     passes = _passes(point.pp, choices, cuts)
     slowest = np.argwhere(np.isfinite(load) & (load >= least))
+    # Slowest stages in the order of their loads, so that the first to need m pace seconds above
+    # the cutoff ends the search: all that follow need as many.
     for s, k in slowest[np.argsort(load[tuple(slowest.T)], kind="stable")].tolist():
         pace = float(load[s, k])
         if m * pace >= cutoff * (1 + 1e-12):
@@ -145,6 +149,8 @@ def _undominated(passes: FloatArray, sync: FloatArray, usable: BoolArray) -> lis
     """Usable choices of a stage than which none is as good in everything, but for rounding."""
     front: list[int] = []
     measures = np.column_stack([passes.reshape(len(passes), -1), sync])
+    # Choices that differ by rounding alone are one: without the slack both would be tried, and so
+    # would every product with the choices of other stages.
     most = measures * (1.0 + 1e-12)
     for k in np.flatnonzero(usable).tolist():
         if not any((measures[j] <= most[k]).all() for j in front):
@@ -185,6 +191,8 @@ def _of_virtual_stages(
     arrive, retire = choices.stacked("arrive"), choices.stacked("retire")
     hops = (arrive[:, place, starts] + retire[:, place, ends]).sum(axis=1).T[:, choices.strategy]
     load = time + hops - costs.transfer_saved * np.minimum(hops, free)
+    # What is sent once hides behind backward passes only: forward passes, transfers and whatever
+    # else communicates hide none of it.
     taken = hops + (time - free) + added(choices.stacked("forward")).T[:, choices.strategy]
     hiding = added(choices.stacked("once"))[:, place, place].T[:, choices.strategy]
     once = added(choices.stacked("sync"))[:, place, place] + choices.stacked("sync_base")

@@ -217,6 +217,8 @@ def _entries(families: Families, case: BestCase, allowed: IntArray, *, exact: bo
     def known(values: FloatArray) -> FloatArray:
         return values if exact else np.full_like(values, np.inf)
 
+    # What is free to hide behind is a difference, so the bound of a longer layer is no bound of
+    # it: under tables of lower bounds `known` says infinity, and everything hides.
     free = np.maximum(case.device, table.launch_s) - case.sent
     return LayerBounds(
         within=lightest.sum(axis=1),
@@ -257,6 +259,11 @@ def best_case(
     ``blocks`` knows more where all stages have the family's degrees; ``exchange``: what
     the all-to-all of experts takes at least where ranks sit.
     """
+    # Under every plan of the family: kernels and launches are the table's own, and each call takes
+    # the largest of its lower bounds. Where communication overlaps, the seconds of a layer grow
+    # with what it sends, so sending less bounds sending more. Tables of lower bounds (`scale` of
+    # several sequences) leave out tiles and waves, which only lengthen kernels (docs/method.md,
+    # "The program", "Bounds").
     brief, times = condensed(table)
     compute = brief.compute_s + brief.replay_s
     natural = set(space.device_orders) == {"natural"}
@@ -275,6 +282,8 @@ def best_case(
             ):
                 if not number.any():
                     continue
+                # Calls of a layer are counted, not listed: one of mean size stands for each, as in
+                # prices.
                 mean_bytes = np.divide(total, number, out=np.zeros_like(total), where=number > 0)
                 size = mean_bytes * scale[:, None, None]
                 least = call_bound(

@@ -206,11 +206,14 @@ def _solve(
     trial_cuts = np.zeros(pp + 1, dtype=np.int64)
     while True:
         # Smallest g = sum(t - w) + max((m - 1) t + w) under the cap on e.
+        # Every plan synchronises for at least `sync_bound`, so the rest of the time is all that g
+        # may take to be an improvement.
         room = min(best_s, cutoff) - sync_bound
         least = np.inf
         least_sync = np.inf
         load_cap = np.inf
         if m > 1 and room < np.inf:
+            # With m = 1 the largest load has no term of its own, and no cap on it can help.
             load_cap = (room - sum_bound) * (1.0 + 1e-12)
         while True:
             total = _smallest_sum(t, m, load_cap, sync_cap, best, step, pick)

@@ -160,6 +160,11 @@ def _covered(tables: RelaxedTables, cases: RelaxedPoints, p: int, cap: float) ->
     t, pp, m = cases.table[p], cases.pp[p], cases.micro_batches[p]
     dense, experts = tables.dense[t], tables.experts[t]
     kept_bytes, time = tables.kept[t], tables.time[t]
+    # Greedy from the last stage: `first` is the earliest layer at which a stage that ends at j may
+    # begin. Bytes and load only grow with the stage, so if any cut covers the chain, the greedy
+    # one does: by induction its stage s begins no later than that of any cut. One layer stays for
+    # each stage before (docs/method.md, "What exact means": screening packs greedily from the last
+    # stage).
     j = layers
     retire = 0.0
     for s in range(pp - 1, -1, -1):
@@ -237,6 +242,8 @@ def longest(
             above = 2.0 * below
             while above < np.inf and not _covered(tables, cases, p, above):
                 below, above = above, 2.0 * above
+        # The bound is `below`, which was shown to be impossible: bisection that stops early is
+        # loose, never wrong.
         while above - below > _NEAR * above:
             middle = 0.5 * (below + above)
             if _covered(tables, cases, p, middle):
@@ -315,6 +322,8 @@ def evens(tables: RelaxedTables, cases: RelaxedPoints, sync: FloatArray) -> Floa
                 total += lightest
                 most = max(most, lightest)
             if total < np.inf:
+                # sum(t) / v + (m - 1/v) max(t), written with what the other stages add. Each stage
+                # takes its own lightest choice: loads of stages do not depend on one another.
                 least[p] = min(least[p], m * most + (total - most) / v + sync[p])
     return least
 
@@ -337,6 +346,8 @@ def _fits(
     last = layouts.cuts[at, (v - 1) * stages + s + 1] - 1
     if last == tables.dense.shape[1] - 2:
         elements += tables.tied[t]
+    # The largest of all layers would be dearer to find; two of them can only say too little, and a
+    # stage that is let through here is priced in full later.
     high = _runs(tables, cases, p, c, layouts.cuts[at, s])
     high = max(high, _runs(tables, cases, p, c, last))
     used = _used(cases, p, elements, routed, activations + high)

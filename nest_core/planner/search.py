@@ -172,6 +172,8 @@ def search(
     leading = _Leading(top, within_s)
     plain = replace(space, mixed=False, layouts="even")
     if plain != space and top == 1 and not space.as_needed:
+        # Half of the time: what the plain space finds is a time to beat for the whole, not its
+        # answer.
         # Plans with equal stages are among those with mixed ones, even layouts among all.
         with suppress(InputError):  # there may be no even ones
             uniform = search(
@@ -314,6 +316,8 @@ class _Leading:
         self.found.append((seconds, plan))
         self.found.sort(key=lambda pair: pair[0])
         best = self.found[0][0]
+        # Sums of floats in other orders differ in their last digits: without ties the plan would
+        # depend on the order in which points are solved.
         tied = [pair for pair in self.found if pair[0] <= best * (1 + _TIE)]
         tied.sort(key=lambda pair: _preference(pair[1]))
         self.found[: len(tied)] = tied
@@ -397,6 +401,8 @@ def _best_first(
             outcome.waiting -= looked_at - len(bounded)
             add(opened, index + looked_at)
             if bounded.stage < PLACED or looked_at == 1 or not len(bounded):
+                # The heap holds one entry for each group of points that were bounded together, its
+                # best; the next of a group enters when that one leaves, so the heap stays small.
                 add(bounded, 0)
                 continue
             # The first of many is tried at once: a better time to beat excludes more.

@@ -144,8 +144,13 @@ class Solver:
             [np.diff(entry.time[:, bounding], axis=2).min(axis=(0, 1)) for entry in costs],
             axis=0,
         )
+        # Of transfers 1 - saved per second never hides. A position's own links count here, where
+        # `nest_core.planner.bounds` took the best case of the fabric.
         ends = [_hop_bounds(entry) for entry in costs]
         exposed = (1.0 - costs[0].transfer_saved) * float(np.min(ends, axis=0).sum())
+        # sum(t) under every cut: each layer at the cheapest strategy, recomputation and position
+        # that it has anywhere, beside each position's cheapest transfers (docs/method.md, "The
+        # program"). A bound that is known already may be higher, and both hold.
         total = max(total, float(lightest.sum()) + exposed)
         sync = max(sync, lower_sync_bound(costs, bounding, hidden=point.interleave > 1))
         bottleneck = max(total / pp, float(lightest.max()))
@@ -154,6 +159,9 @@ class Solver:
             v = np.inf
         lower_bound = total / v + (m - 1.0 / v) * bottleneck + sync
         if point.schedule in DELAYS:
+            # The iteration is sum(t - w) + max((m - 1) t + w). As w >= 0 that is at least the sum
+            # and (m - 1) max(t); as the slowest stage's own t - w is part of the sum, it is at
+            # least m max(t).
             fill = max(0.0, total - spared(costs))
             lower_bound = max(fill + (m - 1) * bottleneck, m * bottleneck) + sync
         if v > 1:  # a slower pace hides more, but costs more than that
@@ -206,6 +214,10 @@ def lower_sync_bound(costs: Sequence[StageCosts], allowed: IntArray, *, hidden: 
     least = _cheapest(exposed)
     if not hidden:
         least = max(least, _cheapest(seconds) - saved * cover)
+    # max(e) is no less than the mean of e over stages: all layers at their cheapest over pp, and
+    # the mean of what positions pay whatever they hold. Where passes hide what is sent once, they
+    # hide no more than `cover`, all that the backward passes of the chain leave free; the larger
+    # of both ways to say so holds (docs/method.md, "The program", "Bounds").
     base = min(float(entry.sync_base.mean()) for entry in costs)
     return least / len(costs[0].sync_base) + base
 
@@ -214,6 +226,8 @@ def _paced_bound(costs: Sequence[StageCosts], pace: float) -> float:
     """`lower_sync_bound` of interleaved stages at a pace."""
     pp = len(costs[0].sync_base)
     forward = _cheapest([np.diff(entry.forward)[None] for entry in costs])
+    # pp stages at this pace leave pace pp - forward seconds of backward passes in all to hide
+    # behind.
     hidden = costs[0].once_saved * max(0.0, pace * pp - forward)
     cheapest = _cheapest([np.diff(entry.sync, axis=1) for entry in costs]) - hidden
     return cheapest / pp + min(float(entry.sync_base.mean()) for entry in costs)

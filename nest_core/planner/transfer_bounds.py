@@ -126,6 +126,10 @@ def beyond_blocks(problem: Problem, ranks: RankColumns) -> tuple[FloatArray, Flo
     if network.torus is not None:
         return dense, experts
     sharers = dp * cp
+    # Admissible where it says anything: a block's egress is shared by all flows that leave it, so
+    # what groups must send out of a block, added up, over its bytes per second is under the price
+    # of any algorithm (docs/method.md, "The program", "Bounds"). Of seatings, tori and fabrics
+    # with unequal blocks nothing is said: a 0 excludes no plan.
     period = tp * cp * np.where(ranks.dp_outside, pp, 1)
     regular = ranks.natural & network.regular & ((cp == 1) | ~ranks.cp_outside)
     even = regular & _lie_evenly(network, ranks, tp)
@@ -273,9 +277,12 @@ def _even_groups_bound(
     ring, levels = np.zeros(len(members)), (1 - 1 / members) * port
     for (block, rate), at_most in zip(egress_rates, in_block, strict=True):
         inside = np.minimum(at_most, members)
+        # block / inside groups have a rank here; a ring crosses the border of each at least once,
+        # with all but 1/n of its buffer. A ring of one flow is no faster than that flow's link.
         out = (1 - 1 / members) * np.maximum(block / (inside * rate), one_link)
         ring = np.maximum(ring, np.where(members > inside, out, 0.0))
         levels = np.maximum(levels, (1 / inside - 1 / members) * block / rate)
+    # The price takes the faster of the two algorithms, so only the lesser bound is certain.
     return np.minimum(ring, levels)
 
 
@@ -340,6 +347,9 @@ def _uneven_groups_bound(
         part = part + (1.0 - 1.0 / fan) / inside
         inner = size
     groups = np.where(block >= stride, stride // width, block / max_in_place)
+    # `part` adds the phases level by level: a phase among `fan` places sends 1 - 1/fan of the
+    # buffer over the `inside` members that have divided it before. As above the lesser of that and
+    # of a ring in every group, as prices may take either.
     return np.minimum(block * part, groups * (1.0 - 1.0 / (members * width)))
 
 
@@ -365,6 +375,10 @@ def call_bound(
     """
     network, software = problem.network, problem.software
     dispatch = problem.dispatch if kind == "all_to_all" else None
+    # Three things happen whatever the algorithm, so the largest bounds it: a rank's own bytes
+    # through its own ports, after the least latency; one flow through the one link by which it
+    # leaves a node; a block's bytes through its egress (docs/method.md, "The program", "Bounds").
+    # Contention with other groups, tiles of hops and the rest of the route only add to each.
     share = 1.0 - 1.0 / n if dispatch is None else (n - 1) * dispatch.copies(1, n)
     inside = natural and axis in ("tp", "etp") and network.node_size % n == 0 < network.node_size
     if axis in ("tp", "etp"):
@@ -413,6 +427,10 @@ def hop_seconds(
     """
     network = problem.network
     start = network.link_map.least_latency_s
+    # `near` bounds any transfer, `far[b]` one that leaves its block of kind b; `together` says at
+    # which positions that happens in at least one copy of the chain. A position waits for its
+    # slowest copy, so `far` counts there as soon as one copy crosses; the largest kind of block
+    # that is crossed decides (docs/method.md, "The program", "Bounds": transfers between stages).
     near = start_bound_s(problem) + boundary / port_Bps(problem)
     blocks: list[tuple[int, float, float]] = []
     if network.torus is None and network.node_size:
@@ -432,6 +450,9 @@ def hop_seconds(
         together[index] = np.where(shared, block // levels, 0)
     slowest, forward = near, (pp - 1) * near
     for stages, seconds in zip(together, far, strict=True):  # blocks nest
+        # Copy k begins k pp stages on, hence at one of stages / gcd(pp, stages) offsets in a
+        # block. Each offset has its own positions of crossing, (pp - 1) // stages of them at
+        # least: positions of different offsets differ, so they add up.
         classes = np.minimum(copies, stages // np.gcd(pp, stages))
         crossing = classes * np.where(stages > 0, (pp - 1) // np.maximum(stages, 1), 0)
         higher = np.where(crossing > 0, np.maximum(slowest, seconds), slowest)
