@@ -173,24 +173,23 @@ def _told(
 
 
 def _tell(settings: dict[str, Any], name: str, value: Any, flag: str) -> None:
-    if settings.setdefault(name, value) != value:
-        raise InputError(
-            flag,
-            f"must agree with {_SPELLED[name]} {settings[name]} before it",
-            value,
-            "drop one of the two",
-        )
+    require(
+        settings.setdefault(name, value) == value,
+        flag,
+        f"must agree with {_SPELLED[name]} {settings[name]} before it",
+        value,
+        "drop one of the two",
+    )
 
 
 def _number(flag: str, text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and int(text[:9]) > 0 and len(text) < 9):
-        unset = "$" in text
-        raise InputError(
-            flag,
-            "must be a whole number from 1",
-            text,
-            "write the number in place of the variable" if unset else "correct it",
-        )
+    require(
+        text.isascii() and text.isdecimal() and int(text[:9]) > 0 and len(text) < 9,
+        flag,
+        "must be a whole number from 1",
+        text,
+        "write the number in place of the variable" if "$" in text else "correct it",
+    )
     return int(text)
 
 
@@ -207,10 +206,13 @@ def _recomputation(settings: Mapping[str, Any], modules: tuple[str, ...], flags:
     )
     if granularity == "selective" and "method" in settings:
         raise _contradiction("--recompute-method", "selective recomputation")
-    if settings.get("method") not in (None, "uniform", "block"):
-        raise InputError(
-            "--recompute-method", "must be uniform or block", settings["method"], "pick one"
-        )
+    require(
+        settings.get("method") in (None, "uniform", "block"),
+        "--recompute-method",
+        "must be uniform or block",
+        settings.get("method"),
+        "pick one",
+    )
     if "method" in settings and granularity is None:
         flags.notes.append("--recompute-method does nothing without --recompute-granularity full.")
     if modules and granularity == "selective":
@@ -260,13 +262,13 @@ def _sharding(settings: Mapping[str, Any], flags: Flags) -> None:
         raise _contradiction("--use-torch-fsdp2", "--use-distributed-optimizer")
     if settings.get("fsdp") and max(settings.get("pp", 1), settings.get("ep", 1)) > 1:
         flags.notes.append("Megatron-LM refuses --use-torch-fsdp2 with pipeline or expert stages.")
-    if "sharding" in settings and settings["sharding"] not in SHARDING:
-        raise InputError(
-            "--data-parallel-sharding-strategy",
-            "must be one of Megatron-LM's",
-            settings["sharding"],
-            "pick " + ", ".join(SHARDING),
-        )
+    require(
+        settings.get("sharding") in (None, *SHARDING),
+        "--data-parallel-sharding-strategy",
+        "must be one of Megatron-LM's",
+        settings.get("sharding"),
+        "pick " + ", ".join(SHARDING),
+    )
     zero = 3 if settings.get("fsdp") else 1 if settings.get("distributed") else 0
     zero = max(zero, SHARDING.index(settings.get("sharding", "no_shard")))
     if zero:
@@ -339,13 +341,13 @@ def _virtual_stages(settings: Mapping[str, Any], pp: int, layers: int) -> list[i
         parts = total // size
     else:
         parts = pp * settings.get("interleave", 1)
-        if total % parts:
-            raise InputError(
-                _SPELLED[counted[0]],
-                f"must make {parts} stages divide the counted layers",
-                total,
-                "choose another pipeline size",
-            )
+        require(
+            total % parts == 0,
+            _SPELLED[counted[0]],
+            f"must make {parts} stages divide the counted layers",
+            total,
+            "choose another pipeline size",
+        )
     virtual_stages = [total // parts] * parts
     virtual_stages[0] += "count_embedding" not in settings
     virtual_stages[-1] += "count_loss" not in settings

@@ -186,7 +186,7 @@ def parse_plan(fields: Mapping[str, Any], layers: int, *, whole_experts: bool = 
         virtual_stages,
         "lower it",
     )
-    zero = _whole("zero", fields.get("zero", 0), least=0)
+    zero = _whole("zero", fields.get("zero", 0), lowest=0)
     etp = _whole("etp", fields.get("etp", degrees["tp"]))
     point = Point(
         sp=sp,
@@ -198,7 +198,7 @@ def parse_plan(fields: Mapping[str, Any], layers: int, *, whole_experts: bool = 
         zero_group=_zero_group(fields.get("zero_group", "all"), degrees["dp"] * degrees["cp"]),
         **degrees,
     )
-    cuts = tuple(_whole("cuts", cut, least=0) for cut in _sequence(fields, "cuts"))
+    cuts = tuple(_whole("cuts", cut, lowest=0) for cut in _sequence(fields, "cuts"))
     return Plan(
         point,
         cuts or even_cuts(layers, pp * virtual_stages),
@@ -247,7 +247,7 @@ def _recompute(fields: Mapping[str, Any], pp: int) -> tuple[str, ...]:
 def _device_order(value: Any) -> DeviceOrder:
     """Return a named order, or the devices of ranks 0, 1, 2, … one after another."""
     if isinstance(value, (list, tuple)):
-        return tuple(_whole("device_order", device, least=0) for device in value)
+        return tuple(_whole("device_order", device, lowest=0) for device in value)
     seating = isinstance(value, str) and SEATING.fullmatch(value) is not None
     require(
         value in DEVICE_ORDERS or seating,
@@ -283,7 +283,7 @@ def _strategies(fields: Mapping[str, Any]) -> tuple[StageStrategy, ...]:
         tp, cp, ep = (
             _whole(name, entry.get(name, fields.get(name, 1))) for name in ("tp", "cp", "ep")
         )
-        zero = _whole("zero", entry.get("zero", fields.get("zero", 0)), least=0)
+        zero = _whole("zero", entry.get("zero", fields.get("zero", 0)), lowest=0)
         etp = _whole("etp", entry.get("etp", fields.get("etp", tp)))
         group = entry.get("zero_group", fields.get("zero_group", "all"))
         sharers = _whole("dp", fields.get("dp", 1)) * cp
@@ -318,15 +318,15 @@ def _sequence(fields: Mapping[str, Any], name: str) -> tuple[Any, ...]:
     return tuple(value)
 
 
-def _whole(name: str, value: Any, *, least: int = 1) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 10**7:
-        raise InputError(
-            f"plan.{name}",
-            f"must be a whole number from {least} to 10,000,000",
-            value,
-            "correct it",
-        )
-    return value
+def _whole(name: str, value: Any, *, lowest: int = 1) -> int:
+    require(
+        isinstance(value, int) and not isinstance(value, bool) and lowest <= value <= 10**7,
+        f"plan.{name}",
+        f"must be a whole number from {lowest} to 10,000,000",
+        value,
+        "correct it",
+    )
+    return int(value)
 
 
 def _pairs(text: str) -> dict[str, Any]:

@@ -165,28 +165,28 @@ def read_placement(text: str, plan: Plan, devices: int, name: str = "placement")
         if rank is None:
             continue
         device = _whole(row.get("device"), f"{at}, device")
-        if not 0 <= rank < len(rank_mapping):
-            raise InputError(
-                f"{at}, rank", f"must lie between 0 and {len(rank_mapping) - 1}", rank, "correct it"
+        for name, value, count in (("rank", rank, len(rank_mapping)), ("device", device, devices)):
+            require(
+                0 <= value < count,
+                f"{at}, {name}",
+                f"must lie between 0 and {count - 1}",
+                value,
+                "correct it",
             )
-        if not 0 <= device < devices:
-            raise InputError(
-                f"{at}, device", f"must lie between 0 and {devices - 1}", device, "correct it"
-            )
-        if rank in device_of:
-            raise InputError(
-                at,
-                "must not place a rank that has a device already",
-                f"rank {rank}",
-                "give every rank one device",
-            )
-        if device in holder:
-            raise InputError(
-                f"{at}, device",
-                f"must differ from that of rank {holder[device]}",
-                device,
-                "give every rank a device of its own",
-            )
+        require(
+            rank not in device_of,
+            at,
+            "must not place a rank that has a device already",
+            f"rank {rank}",
+            "give every rank one device",
+        )
+        require(
+            device not in holder,
+            f"{at}, device",
+            f"must differ from that of rank {holder.get(device)}",
+            device,
+            "give every rank a device of its own",
+        )
         device_of[rank], holder[device] = device, rank
     missing = next((rank for rank in range(len(rank_mapping)) if rank not in device_of), None)
     require(
@@ -222,13 +222,13 @@ def _rank(
     place = []
     for axis in _COORDINATES:
         degrees = {getattr(plan.stage_point(s), axis) for s in range(plan.point.pp)}
-        if axis not in stated and max(degrees) > 1:
-            raise InputError(
-                f"{at}, {axis}",
-                f"must be given, since {axis} is {max(degrees)}",
-                None,
-                "add a column",
-            )
+        require(
+            axis in stated or max(degrees) == 1,
+            f"{at}, {axis}",
+            f"must be given, since {axis} is {max(degrees)}",
+            None,
+            "add a column",
+        )
         place.append(_whole(stated.get(axis, 0), f"{at}, {axis}"))
     if tuple(place) not in rank_mapping:
         words = ", ".join(f"{axis} {at}" for axis, at in zip(_COORDINATES, place, strict=True))
@@ -239,9 +239,8 @@ def _rank(
 def _whole(value: Any, field: str) -> int:
     if isinstance(value, str) and value.strip().isascii() and value.strip().isdecimal():
         value = int(value) if len(value) < 10 else value
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise InputError(field, "must be a whole number from 0", value, "correct it")
-    return value
+    require(type(value) is int, field, "must be a whole number from 0", value, "correct it")
+    return int(value)
 
 
 def _csv_rows(text: str, name: str) -> Iterable[Mapping[str, Any]]:
@@ -254,13 +253,13 @@ def _csv_rows(text: str, name: str) -> Iterable[Mapping[str, Any]]:
     except csv.Error as error:
         raise InputError(name, "must be valid CSV", str(error), "correct the file") from error
     for number, row in enumerate(rows, start=1):
-        if None in row:
-            raise InputError(
-                f"{name} row {number}",
-                "must have as many cells as the header",
-                row[None],
-                "correct it",
-            )
+        require(
+            None not in row,
+            f"{name} row {number}",
+            "must have as many cells as the header",
+            row.get(None),
+            "correct it",
+        )
     return rows
 
 

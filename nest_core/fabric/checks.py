@@ -46,10 +46,10 @@ def positive(field: str, value: float, *, zero: bool = False) -> None:
         raise InputError(field, rule, value, "correct the figure")
 
 
-def whole(field: str, value: int, *, least: int = 1) -> None:
-    """Refuse counts below ``least``."""
+def whole(field: str, value: int, *, lowest: int = 1) -> None:
+    """Refuse counts below ``lowest``."""
     require(
-        value >= least, field, f"must be a whole number of at least {least}", value, "correct it"
+        value >= lowest, field, f"must be a whole number of at least {lowest}", value, "correct it"
     )
 
 
@@ -107,7 +107,7 @@ def check_routing(routing: str, ecmp_seed: int) -> None:
         routing,
         "pick one of them",
     )
-    whole("ecmp_seed", ecmp_seed, least=0)
+    whole("ecmp_seed", ecmp_seed, lowest=0)
     require(
         not ecmp_seed or routing == "ecmp",
         "ecmp_seed",

@@ -175,8 +175,8 @@ def _check_figures(fabric: ClosPlan) -> None:
     """Refuse figures that are out of range on their own."""
     for field in ("devices", "devices_per_node", "nics_per_node", "planes"):
         whole(f"clos.{field}", getattr(fabric, field))
-    whole("clos.radix", fabric.radix, least=2)
-    whole("clos.rails", fabric.rails, least=0)
+    whole("clos.radix", fabric.radix, lowest=2)
+    whole("clos.rails", fabric.rails, lowest=0)
     check_devices("clos.devices", fabric.slots)
     check_routing(fabric.routing, fabric.ecmp_seed)
     positive("clos.nic_bandwidth_GBps", fabric.nic_bandwidth_Bps)

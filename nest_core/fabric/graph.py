@@ -241,7 +241,7 @@ class GraphFabric(Fabric):
                     element.role,
                     "pick one of them",
                 )
-            whole(f"element[{index}].radix", element.radix, least=0)
+            whole(f"element[{index}].radix", element.radix, lowest=0)
             whole(f"element[{index}].count", element.count)
             if element.role == "device" and element.count > 1:
                 raise InputError(

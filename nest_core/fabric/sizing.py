@@ -231,9 +231,9 @@ def _up_ports(demand: Demand, tier: int, down: int) -> int:
     return max(1, math.floor(down / demand.oversubscription[tier] + 0.5))
 
 
-def _spread(up: int, least: int) -> int:
-    """Return the fewest switches, at least ``least``, that share a leaf's uplinks evenly."""
-    return next(count for count in range(least, up + 1) if up % count == 0)
+def _spread(up: int, lowest: int) -> int:
+    """Return the fewest switches, at least ``lowest``, that share a leaf's uplinks evenly."""
+    return next(count for count in range(lowest, up + 1) if up % count == 0)
 
 
 def _plain(numbers: IntArray) -> tuple[int, ...]:

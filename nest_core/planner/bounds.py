@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -361,16 +360,13 @@ class PlacedBounds:
         wide = (rows.column("ep") * rows.column("etp"))[columns.row]
         return self._gradients(2, "expert_data", columns, [wide])
 
-    @cached_property
-    def _listed(self) -> bool:
-        """Whether the price of an all-to-all needs a list of its flows that a bound spares."""
-        return counts_leaving(self._solver.problem.network)
-
     def exchange(self, columns: PointTable) -> IntArray:
         """Which of ``exchanges`` all-to-alls of experts take at least, (points,); 0: unknown."""
         problem, rows = self._solver.problem, self._points.rows
         ep = rows.column("ep")[columns.row]
-        if not (ep > 1).any() or problem.dispatch is not None or not self._listed:
+        # A bound pays only where the price needs a list of all flows, which the bound spares.
+        known = problem.dispatch is None and counts_leaving(problem.network)
+        if not known or not (ep > 1).any():
             return np.zeros(len(columns), dtype=np.int64)
 
         def least(which: int) -> tuple[int]:

@@ -193,20 +193,20 @@ def _own(order: tuple[int, ...], devices: int) -> IntArray:
     """Return a person's own order, completed by the devices that it leaves out."""
     taken: dict[int, int] = {}
     for rank, device in enumerate(order):
-        if not 0 <= device < devices:
-            raise InputError(
-                f"device_order[{rank}]",
-                f"must be one of the devices 0 to {devices - 1}",
-                device,
-                "correct it",
-            )
-        if device in taken:
-            raise InputError(
-                f"device_order[{rank}]",
-                f"must differ from that of rank {taken[device]}",
-                device,
-                "give every rank a device of its own",
-            )
+        require(
+            0 <= device < devices,
+            f"device_order[{rank}]",
+            f"must be one of the devices 0 to {devices - 1}",
+            device,
+            "correct it",
+        )
+        require(
+            device not in taken,
+            f"device_order[{rank}]",
+            f"must differ from that of rank {taken.get(device)}",
+            device,
+            "give every rank a device of its own",
+        )
         taken[device] = rank
     idle = np.setdiff1d(np.arange(devices), np.array(order, dtype=np.int64))
     return np.concatenate([np.array(order, dtype=np.int64), idle])

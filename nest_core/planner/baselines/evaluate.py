@@ -52,12 +52,12 @@ def evaluate_baselines(
     even = replace(space, layouts="even")
     seated = even.seated_on(problem.network)
     methods: dict[str, Callable[[SearchSpace], Found]] = {
-        "nest": lambda own: nest.find(problem, own, time_limit_s),
-        "manual": lambda own: manual.find(problem, own, model),
-        "mcmc": lambda own: mcmc.find(problem, own, seed),
-        "phaze": lambda own: phaze.find(problem, own, time_limit_s),
-        "alpa_e": lambda own: alpa_e.find(problem, own),
-        "mist": lambda own: mist.find(problem, own, time_limit_s),
+        "nest": lambda searched: nest.find(problem, searched, time_limit_s),
+        "manual": lambda searched: manual.find(problem, searched, model),
+        "mcmc": lambda searched: mcmc.find(problem, searched, seed),
+        "phaze": lambda searched: phaze.find(problem, searched, time_limit_s),
+        "alpa_e": lambda searched: alpa_e.find(problem, searched),
+        "mist": lambda searched: mist.find(problem, searched, time_limit_s),
     }
     results = (
         _evaluate(

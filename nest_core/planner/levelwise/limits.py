@@ -226,14 +226,14 @@ def _attempt(
     table: Suffixes,
     caps: tuple[float, float],
     target: int,
-    most: int,
+    max_stages: int,
     plan: IntArray,
 ) -> tuple[int, float, float]:
     """Return number of stages of a plan under caps on load and synchronisation; both as they come
     out.
     """
     _longest_in_time(t, p, caps[0], caps[1], first)
-    end = reach(first, p, table, target, most)
+    end = reach(first, p, table, target, max_stages)
     if end[0] == 0:
         return 0, np.inf, np.inf
     trace(table, end, plan)
@@ -244,15 +244,19 @@ def _attempt(
     return end[0], worst, late
 
 
-def attempts(t: CostTables, p: Places, width: IntArray, memory: IntArray, most: int) -> Attempt:
-    """Return attempts at plans of up to ``most`` stages; ``memory`` as in `Longest`."""
+def attempts(
+    t: CostTables, p: Places, width: IntArray, memory: IntArray, max_stages: int
+) -> Attempt:
+    """Return attempts at plans of up to ``max_stages`` stages; ``memory`` as in `Longest`."""
     ends = t.arrive.shape[1]
     time = np.zeros((len(t.strategy), ends, ends, memory.shape[2]), dtype=np.int64)
-    first, table = Longest(memory, time, t.group, width), suffixes(most, p, ends)
-    trial = np.zeros((5, most + 1), dtype=np.int64)
+    first, table = Longest(memory, time, t.group, width), suffixes(max_stages, p, ends)
+    trial = np.zeros((5, max_stages + 1), dtype=np.int64)
 
     def attempt(cap: float, sync_cap: float, target: int) -> tuple[IntArray, float, float]:
-        stages, worst, late = _attempt(t, p, first, table, (cap, sync_cap), target, most, trial)
+        stages, worst, late = _attempt(
+            t, p, first, table, (cap, sync_cap), target, max_stages, trial
+        )
         return trial[:, : stages + 1].copy(), worst, late
 
     return attempt

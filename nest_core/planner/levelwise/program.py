@@ -156,7 +156,7 @@ def _nearest_first(outers: list[Outer], best: list[Promise]) -> list[Outer]:
     """Those that the best promises are of come first, best first."""
     points = [promise.plan.point for promise in best]
     near = {(point.dp, point.micro_batch): -n for n, point in enumerate(reversed(points), start=1)}
-    return sorted(outers, key=lambda one: near.get((one.dp, one.micro_batch), 0))
+    return sorted(outers, key=lambda outer: near.get((outer.dp, outer.micro_batch), 0))
 
 
 class _Program:
@@ -286,14 +286,14 @@ class _Program:
         )
 
     def _choices(
-        self, outer: Outer, x: int, m: int, most: int, cutoff: float
+        self, outer: Outer, x: int, m: int, max_depth: int, cutoff: float
     ) -> Iterator[LevelChoice]:
         """Strategies of a width by ZeRO stage.
 
         Of equal widths those are left out that no number of stages makes fast enough; none is
         made when the time is over.
         """
-        depths = np.arange(1, most + 1)
+        depths = np.arange(1, max_depth + 1)
         levels = len(self.problem.network.nesting)
         for strategy in self._offered(outer, x):
             if self.late():

@@ -125,7 +125,7 @@ def _best(
 
 @compiled
 def reach(
-    first: Longest, p: Places, table: Suffixes, target: int, most: int
+    first: Longest, p: Places, table: Suffixes, target: int, max_stages: int
 ) -> tuple[int, int, int, int]:
     """Least number of stages that hold all layers, 0 if none; its last place, class and choice.
 
@@ -133,7 +133,7 @@ def reach(
     """
     layer, hops, width = table.layer, first.time.shape[1], first.time.shape[3]
     widths, places = p.ends.shape
-    stages = target if target else most
+    stages = target if target else max_stages
     best = np.empty((widths, hops, hops, width), dtype=np.int64)
     pick = np.empty((widths, hops, hops, width), dtype=np.int64)
     layer[0] = _NEVER
