@@ -61,6 +61,7 @@ def test_runs_that_cannot_be_run_are_not_chosen(shape):
 
 def test_a_scenario_has_its_optimum_among_the_candidates(monkeypatch):
     monkeypatch.setattr("nest_core.studies.next_runs.DRAWS", 3)
+    monkeypatch.setattr("nest_core.studies.next_runs.DRAWS_S", 600.0)  # however busy the machine
     scenario = load_scenario(
         "llama2-7b-64-h100",
         ("search.pp=[1]", "search.tp=[1, 2, 4]", "search.micro_batch_sequences=[1, 2]"),
