@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from nest_core.api.answer import Answer
-from nest_core.costs.traffic import IterationPart
+from nest_core.costs.communication import IterationPart
 from nest_core.documents.errors import InputError
 from nest_core.documents.quoting import as_markdown
 from nest_core.report.figures import entries, pending_entries

@@ -6,10 +6,15 @@ Imports inside functions and those for types alone count like all others.
 from __future__ import annotations
 
 import ast
+import importlib
+import pkgutil
 from pathlib import Path
+from types import ModuleType
 
 import networkx as nx
 import pytest
+
+import nest_core
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -235,3 +240,15 @@ def test_pages_do_not_import_the_command_line(imports):
         and not source.startswith((*command_line, "nest_studio.__main__"))
     ]
     assert not wrong
+
+
+def test_no_module_hides_a_name_of_its_package():
+    """Importing a module ``costs.traffic`` would put it where the function `costs.traffic` was."""
+    hidden = []
+    for module in pkgutil.walk_packages(nest_core.__path__, "nest_core."):
+        package, _, name = module.name.rpartition(".")
+        if name in getattr(importlib.import_module(package), "__all__", ()):
+            importlib.import_module(module.name)
+            if isinstance(getattr(importlib.import_module(package), name), ModuleType):
+                hidden.append(module.name)
+    assert not hidden

@@ -20,10 +20,10 @@ from functools import cache, partial
 import numpy as np
 
 from nest_core.costs import LayerTable, Plan, Point, Problem, Report
+from nest_core.costs.communication import CLASSES
 from nest_core.costs.problem import AXES_OF_CALLS
 from nest_core.costs.ragged import plan_links
 from nest_core.costs.stages import BETWEEN, buckets
-from nest_core.costs.traffic import CLASSES
 from nest_core.costs.zero import traffic
 from nest_core.network import (
     Dispatch,

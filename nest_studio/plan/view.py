@@ -8,9 +8,9 @@ from dataclasses import replace
 import streamlit as st
 
 from nest_core.api.answer import Answer
+from nest_core.costs.communication import IterationPart, lost
 from nest_core.costs.head_room import spread_of
 from nest_core.costs.tables import mfu_convention
-from nest_core.costs.traffic import IterationPart, lost
 from nest_core.documents.quoting import as_markdown
 from nest_core.documents.units import ceil_gib
 from nest_core.planner.baselines import NAMES, Baseline

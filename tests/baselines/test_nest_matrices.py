@@ -6,7 +6,7 @@ import pytest
 from small_problems import small_problem
 
 from nest_core.costs import price
-from nest_core.costs.traffic import traffic_of
+from nest_core.costs.communication import traffic_of
 from nest_core.network import collapse
 from nest_core.planner.baselines.cost_matrices import _levels, cost_matrices
 from nest_core.planner.baselines.nest import find, on_levels

@@ -9,8 +9,8 @@ import pytest
 from why_cases import DENSE, LARGE, PLANS, priced, problem
 
 from nest_core.costs import RECOMPUTE, price
+from nest_core.costs.communication import wider, with_tables
 from nest_core.costs.parse import read_plan
-from nest_core.costs.traffic import wider, with_tables
 from nest_core.report.explain import CLASSES, bindings, gains, traffic_of
 from nest_core.report.explain.words import binding_table
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
+from nest_core.costs.communication import iteration_parts, lost, report_parts
 from nest_core.costs.head_room import MemorySpread
 from nest_core.costs.interval import Interval
-from nest_core.costs.traffic import iteration_parts, lost, report_parts
 from nest_core.planner import Certificate, search
 from nest_core.report.explain.training import Training
 from nest_core.report.figures import MethodRow

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from nest_core.costs import price
+from nest_core.costs.communication import CLASSES
 from nest_core.costs.loads import link_loads
 from nest_core.costs.parse import read_plan
-from nest_core.costs.traffic import CLASSES
 from nest_core.documents.units import humanise_bytes, percent
 from nest_core.report.figures.levels import link_group_name, linkload_figure
 from nest_core.scenario import load_scenario

@@ -20,12 +20,12 @@ from functools import partial
 import numpy as np
 
 from nest_core.costs import LayerTable, Plan, Point, Problem, links, stage_costs
+from nest_core.costs.communication import with_tables
 from nest_core.costs.links import PlanLinks, group_times
 from nest_core.costs.overlap import NO_OVERLAP
 from nest_core.costs.ragged import plan_links
 from nest_core.costs.software import most_nodes
 from nest_core.costs.stages import BETWEEN
-from nest_core.costs.traffic import with_tables
 from nest_core.documents.units import capital, humanise_seconds
 from nest_core.network import BoolArray, FloatArray, IntArray, Kind, MessageTime, Network, transfers
 from nest_core.network.error import REMOTE_HOPS, block_levels

@@ -4,7 +4,7 @@ Everything here asks `nest_core.costs.price` and `nest_core.planner.search` abou
 spaces that differ in one respect; nothing here knows how they answer.
 """
 
-from nest_core.costs.traffic import CLASSES, Traffic, traffic_of
+from nest_core.costs.communication import CLASSES, Traffic, traffic_of
 from nest_core.report.explain.axes import AXES, NextBest, next_best
 from nest_core.report.explain.binding import Constraint, Gain, StageBinding, bindings, gains
 from nest_core.report.explain.equations import Equation, equations

@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from nest_core.costs import LayerTable, Plan, Problem, Report, Stage, price
+from nest_core.costs.communication import STEP, Traffic, traffic_of, wider, with_tables
 from nest_core.costs.schedules import DELAYS
-from nest_core.costs.traffic import STEP, Traffic, traffic_of, wider, with_tables
 from nest_core.documents.units import humanise_bytes, humanise_seconds, percent
 from nest_core.report.explain.summary import DUST
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from nest_core.costs import Problem, Report, price
+from nest_core.costs.communication import traffic_of
 from nest_core.costs.schedules import DELAYS
-from nest_core.costs.traffic import traffic_of
 from nest_core.documents.units import humanise, humanise_bytes, humanise_seconds, percent
 
 __all__ = ["Equation", "equations"]

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nest_core.costs import Plan
+from nest_core.costs.communication import report_parts
 from nest_core.costs.interval import Interval
 from nest_core.costs.plan_words import schedule_words
-from nest_core.costs.traffic import report_parts
 from nest_core.documents.units import humanise_seconds, percent
 from nest_core.planner import Certificate
 from nest_core.report.figures.cards import TIE, bar, figure, rule, words

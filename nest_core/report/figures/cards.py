@@ -15,10 +15,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from nest_core.costs import Report
+from nest_core.costs.communication import IterationPart
 from nest_core.costs.head_room import MemorySpread, fits_chance
 from nest_core.costs.interval import Interval, Span, span_in_words
 from nest_core.costs.plan_words import plan_fields
-from nest_core.costs.traffic import IterationPart
 from nest_core.documents.units import (
     TERA,
     format_days,

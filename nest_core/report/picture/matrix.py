@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nest_core.costs.communication import CLASSES
 from nest_core.costs.loads import Loads
-from nest_core.costs.traffic import CLASSES
 from nest_core.documents.units import GB, humanise, humanise_seconds, percent
 from nest_core.fabric.checks import IntArray
 from nest_core.planner.baselines.cost_matrices import (

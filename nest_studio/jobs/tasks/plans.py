@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nest_core.costs.communication import IterationPart, iteration_parts
 from nest_core.costs.loads import link_loads
 from nest_core.costs.placement import RankMapping, rank_mapping_of
 from nest_core.costs.plan import Plan
 from nest_core.costs.price import Report
 from nest_core.costs.timeline import timeline
-from nest_core.costs.traffic import IterationPart, iteration_parts
 from nest_core.documents.errors import InputError
 from nest_core.fabric import Fabric
 from nest_core.planner.baselines import Baseline, evaluate_baselines, nest

@@ -10,7 +10,7 @@ Seconds are per iteration, of one rank of each stage.
 
 One iteration of the slowest stage, part by part, and where the peak rate goes.
 
-A stage's iteration is compute, communication by class (`nest_core.costs.traffic`) and idling;
+A stage's iteration is compute, communication by class (`nest_core.costs.communication`) and idling;
 the parts add up to the iteration. Model FLOP utilisation is what model FLOP alone would take at the
 device's peak over the iteration, so 100 % less every part's share: what compute takes beyond that
 is lost in kernels, to recomputation, in uneven stages or on idle devices.
