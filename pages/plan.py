@@ -32,7 +32,7 @@ from nest_studio.plan.view import Cards, heading, middle, parts_of, plan_line
 from nest_studio.session.own_fabric import follow_address
 from nest_studio.session.training_run import TrainingRun, training_run
 
-LOOK_EVERY_S = 1.0
+LOOK_EVERY_S = 0.3
 """Whether other methods have ended."""
 
 
@@ -86,7 +86,7 @@ def show_answer(scenario: Scenario, run: TrainingRun, before: Scenario | None) -
     show_methods(answer, scenario, run, before, cards, parts)
 
 
-@st.fragment
+@st.fragment(key="methods")
 def show_methods(
     answer: Answer,
     scenario: Scenario,
@@ -99,12 +99,12 @@ def show_methods(
     submit_ahead(scenario, before)
     others = OtherPlans(scenario, answer)
     wait_a_moment(others.pending)
-    pending = bool(others.pending)
+    pending = others.pending
     methods = methods_of(answer, others)
     cards.draw(answer, run, parts, methods.baselines)
     tabs(replace(answer, baselines=methods.baselines or ()), scenario, run, methods)
     if pending:
-        run_again(LOOK_EVERY_S, key="other-methods")
+        run_again("methods", pending, every_s=LOOK_EVERY_S, key="other-methods")
 
 
 def methods_of(answer: Answer, others: OtherPlans) -> Methods:

@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 POLL_S = 0.25
-MOMENT_S = 0.4
+MOMENT_S = 0.6
 """What takes no longer shows no progress: so long a run waits, deaf to whatever comes meanwhile."""
 MOST_CANCELLED = 8
 """So many cancelled jobs a session keeps."""

@@ -1,14 +1,16 @@
-"""A part of a page that runs again after a while, as a Streamlit component.
+"""A part of a page that runs again once a job has ended, as a Streamlit component.
 
-A fragment that runs by Streamlit's clock (`run_every`) does so until the whole page runs again. One
-that draws this runs again until it draws it no more, and the page around it stands.
+A fragment that runs by Streamlit's clock (`run_every`) may have the whole page run again, but no
+other fragment: only callbacks may, and this component brings one.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
+from concurrent.futures import Future
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
@@ -26,16 +28,25 @@ def _component() -> ComponentRenderer:
     return st.components.v2.component("nest-studio.again", js="again.js")
 
 
-def run_again(after_s: float, *, key: str) -> None:
-    """Have the fragment that calls this run again after a while.
+@st.fragment
+def run_again(fragment: str, jobs: Sequence[Future[Any]], *, every_s: float, key: str) -> None:
+    """Have a fragment run again once one of some jobs has ended; the page around it stands.
 
     Parameters
     ----------
-    after_s : float
-        Seconds from when the browser has drawn it.
+    fragment : str
+        Its key; this is called within it.
+    jobs : sequence of Future
+    every_s : float
+        Seconds after which they are looked at, again and again.
     key : str
         Names the place within the session.
     """
+
+    def look() -> None:
+        if any(job.done() for job in jobs):
+            st.rerun(fragment)
+
     # The browser calls a component anew when its data are others.
-    data = {"after_ms": 1e3 * after_s, "call": next(_calls)}
-    _component()(key=key, data=data, height=1, on_due_change=lambda: None)
+    data = {"after_ms": 1e3 * every_s, "call": next(_calls)}
+    _component()(key=key, data=data, height=1, on_due_change=look)

@@ -1,4 +1,4 @@
-// Has parts of the page run again, until Python draws this no more.
+// Has Python look whether a part of the page is to run again, until it draws this no more.
 
 export default function again({ data, parentElement, setTriggerValue }) {
   // Streamlit may call this anew before it has cleaned up after the call before.
