@@ -165,10 +165,10 @@ def read_placement(text: str, plan: Plan, devices: int, name: str = "placement")
         if rank is None:
             continue
         device = _whole(row.get("device"), f"{at}, device")
-        for name, value, count in (("rank", rank, len(rank_mapping)), ("device", device, devices)):
+        for field, value, count in (("rank", rank, len(rank_mapping)), ("device", device, devices)):
             require(
                 0 <= value < count,
-                f"{at}, {name}",
+                f"{at}, {field}",
                 f"must lie between 0 and {count - 1}",
                 value,
                 "correct it",

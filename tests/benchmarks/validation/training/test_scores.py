@@ -22,7 +22,11 @@ def made(one):
     """``made((predicted, measured), ...)``: predictions of one configuration."""
 
     def make(*pairs, **changes):
-        run = replace(one().run, **changes)
+        run = one().run
+        degrees = {
+            key: changes.pop(key) for key in ("dp", "tp", "pp", "micro_batch") & changes.keys()
+        }
+        run = replace(run, point=replace(run.point, **degrees), **changes)
         return [
             Prediction(run, MeasuredOutcome(measured), predicted, 1e9, True)
             for predicted, measured in pairs
