@@ -5,7 +5,7 @@ from nest_core.fabric.clos import Clos, SwitchTier
 from nest_core.fabric.dragonfly import Dragonfly
 from nest_core.fabric.fabric import Fabric
 from nest_core.fabric.files import build_fabric
-from nest_core.fabric.graph import MAX_LINKS, Element, GraphFabric, Link, as_graph
+from nest_core.fabric.graph import MAX_LINKS, Element, GraphFabric, Link, as_graph, node_name
 from nest_core.fabric.hierarchical import Hierarchical, Tier
 from nest_core.fabric.scale_up import ScaleUp
 from nest_core.fabric.torus import Torus
@@ -29,5 +29,6 @@ __all__ = [
     "Torus",
     "as_graph",
     "build_fabric",
+    "node_name",
     "tpu_slice",
 ]

@@ -18,9 +18,10 @@ from pydantic import BaseModel, ConfigDict
 
 from nest_core.bill.bill import bill
 from nest_core.bill.prices import load_prices
+from nest_core.costs.loads import link_loads
 from nest_core.documents.errors import InputError
 from nest_core.documents.schema import FabricFile, ScenarioFile, checked
-from nest_core.fabric import Fabric, Hierarchical, Tier
+from nest_core.fabric import Fabric, Hierarchical, Tier, as_graph
 from nest_core.fabric.drawing import drawing_of
 from nest_core.fabric.fabric import Document
 from nest_core.fabric.files import KINDS, Kind, build_fabric, register
@@ -32,7 +33,7 @@ from nest_core.network.collective import collective
 from nest_core.planner import search
 from nest_core.report.explain.headlines import fabric_headlines
 from nest_core.report.figures.levels import level_figure
-from nest_core.report.picture import picture
+from nest_core.report.picture import picture, to_svg
 from nest_core.scenario import Scenario, scenario_document
 from nest_core.scenario.titles import fabric_title, scenario_title
 
@@ -167,9 +168,14 @@ def test_it_has_a_title_and_a_summary(hyperx):
     assert (first.value, first.note) == ("24", "HyperX")
 
 
-def test_without_a_picture_of_its_own_it_is_refused_in_a_sentence(hyperx):
-    with pytest.raises(InputError, match="kind must be one that has a picture, but is"):
-        picture(hyperx)
+def test_without_a_rule_of_its_own_its_picture_is_that_of_its_links(hyperx):
+    """A failure: Plan ends in an error for a kind that files, levels and prices know."""
+    problem, best = planned()
+    assert "24 devices" in picture(hyperx).title
+    plain, coloured = picture(hyperx, best.plan), picture(as_graph(hyperx), best.plan)
+    assert to_svg(plain) == to_svg(coloured)
+    busy = picture(hyperx, best.plan, loads=link_loads(problem, best))
+    assert to_svg(busy) != to_svg(plain)
 
 
 def test_it_is_drawn_and_exported(hyperx):
@@ -186,15 +192,19 @@ def test_it_is_drawn_and_exported(hyperx):
         write_fabric(hyperx, "astrasim")
 
 
-def test_it_is_planned_on(hyperx):
+def planned():
+    """Return the problem of a job on 24 of its devices and the best plan's report."""
     document, _ = scenario_document("llama2-7b-64-h100")
     pinned = {"tp": DEVICES, "cp": 1, "pp": [1, 2], "micro_batch_sequences": 1, "zero": 1}
     small = document["workload"] | {"global_batch_sequences": 48}
-    asked = document | {"fabric": DOCUMENT, "search": pinned, "workload": small}
-    scenario = Scenario(asked).values
+    scenario = Scenario(document | {"fabric": DOCUMENT, "search": pinned, "workload": small}).values
     assert scenario_title(scenario).startswith("Llama 2 7B on 24 H100 SXM 80 GB, HyperX, batch")
     problem = scenario.problem()
-    best = search(problem, scenario.space, time_limit_s=60).best
+    return problem, search(problem, scenario.space, time_limit_s=60).best
+
+
+def test_it_is_planned_on(hyperx):
+    _, best = planned()
     assert best is not None
     assert best.feasible
     assert best.plan.point.devices_used <= hyperx.devices

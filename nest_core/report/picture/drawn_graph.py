@@ -22,7 +22,7 @@ import numpy as np
 
 from nest_core.bill.counts_drawn import DrawnTiers, drawn_tiers
 from nest_core.costs.loads import Loads
-from nest_core.fabric import Element, GraphFabric
+from nest_core.fabric import Element, GraphFabric, node_name
 from nest_core.fabric.arrange import heights, inner_switches
 from nest_core.fabric.lattice import lattice_of
 from nest_core.network import GraphLinkMap
@@ -122,7 +122,10 @@ class _Rows:
         links = link_map.links
         copies = links.count if link_map.routing == "ecmp" else np.ones_like(links.count)
         shares = np.maximum.reduceat(self.loads.busy, np.cumsum([0, *copies[:-1]]))
-        names = [self.fabric.device_ids[n] if isinstance(n, int) else n for n in links.elements]
+        names = [  # those of other kinds as `as_graph` names them
+            self.fabric.device_ids[n] if isinstance(n, int) else node_name(n)
+            for n in links.elements
+        ]
         busy: dict[tuple[int, int], float] = defaultdict(float)
         for a, b, share in zip(links.tail, links.head, shares.tolist(), strict=True):
             pair = self._pair(names[a], names[b])

@@ -12,7 +12,7 @@ from typing import Any
 from nest_core.costs import Plan
 from nest_core.costs.loads import Loads
 from nest_core.documents.errors import require
-from nest_core.fabric import Clos, Dragonfly, Fabric, GraphFabric, Hierarchical, Torus
+from nest_core.fabric import Clos, Dragonfly, Fabric, GraphFabric, Hierarchical, Torus, as_graph
 from nest_core.network import collapse
 from nest_core.report.picture.clos import clos_drawn
 from nest_core.report.picture.dragonfly import dragonfly_drawn
@@ -35,7 +35,7 @@ _KINDS: Mapping[type[Fabric], Callable[[Any, DrawOptions], Drawn]] = {
     Hierarchical: hierarchical_drawn,
     Torus: torus_drawn,
 }
-"""How each kind of fabric is drawn."""
+"""How each kind of fabric is drawn; others are as their elements and links."""
 
 
 def picture(
@@ -60,7 +60,7 @@ def picture(
     Raises
     ------
     InputError
-        For a width out of range, and for a kind of fabric that nothing here draws.
+        For a width out of range, and for over 16,384 devices of a kind without a rule of its own.
     """
     require(
         _MIN_WIDTH <= width <= _MAX_WIDTH,
@@ -69,17 +69,11 @@ def picture(
         width,
         "change it",
     )
-    require(
-        isinstance(fabric, tuple(_KINDS)),
-        "kind",
-        "must be one that has a picture",
-        fabric.kind,
-        "draw its links",
-    )
     stages = (
         None
         if plan is None
         else plan_on_devices(loads.network if loads else collapse(fabric), plan)
     )
-    draw = next(draw for kind, draw in _KINDS.items() if isinstance(fabric, kind))
-    return draw(fabric, DrawOptions(width, parts_of(fabric), stages, loads))
+    shape = fabric if isinstance(fabric, tuple(_KINDS)) else as_graph(fabric)
+    draw = next(draw for kind, draw in _KINDS.items() if isinstance(shape, kind))
+    return draw(shape, DrawOptions(width, parts_of(shape), stages, loads))
