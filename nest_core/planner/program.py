@@ -160,12 +160,14 @@ def cost_tables(choices: Choices) -> CostTables:
 @compiled
 def _inside(t: CostTables, s: int, c: int, i: int, j: int) -> tuple[float, float]:
     """Return the seconds of a stage without transfers, and those in which nothing is sent."""
+    # The first layers, if any, are run again as under full recomputation. No branch says so:
+    # numba counts references to all arrays of a tuple around a branch that is the last to read it,
+    # which makes the level-wise program 50 times slower.
     head, g = min(j, t.heads[c, i]), t.strategy[c]
     within = t.time[s, c, j] - t.time[s, c, head]
     idle = t.free[s, c, j] - t.free[s, c, head]
-    if head > i:  # its first layers are run again as under full recomputation
-        within += t.whole_time[s, g, head] - t.whole_time[s, g, i]
-        idle += t.whole_free[s, g, head] - t.whole_free[s, g, i]
+    within += t.whole_time[s, g, head] - t.whole_time[s, g, i]
+    idle += t.whole_free[s, g, head] - t.whole_free[s, g, i]
     return within, idle
 
 

@@ -176,9 +176,10 @@ def _load(t: CostTables, o: int, i: int, j: int, up: int, down: int) -> tuple[fl
     # All positions are alike here, whose links are priced on levels: the first stands for them.
     load, hidden = stage_load(t, 0, o, i, j, up, down)
     g = t.strategy[o]
-    exposed = t.sync[g, 0, j] - t.sync[g, 0, i]
+    # Read before the branch: see `_inside` of the exact program.
+    exposed, tied = t.sync[g, 0, j] - t.sync[g, 0, i], t.sync_base[g, 0]
     if up == 0 or down == 0:  # an end of the pipeline, which holds tied weights
-        exposed += t.sync_base[g, 0]
+        exposed += tied
     return load, exposed - hidden
 
 
