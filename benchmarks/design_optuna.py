@@ -36,7 +36,7 @@ from nest_core.documents.errors import InputError
 from nest_core.documents.schema import Parameter
 from nest_core.report.explain.training import DAY_S
 from nest_core.report.figures.designs import designs_picture
-from nest_core.report.figures.style import Picture
+from nest_core.report.figures.style import Chart
 from nest_core.studies.design_choice import weigh
 from nest_core.studies.design_search import Planned, pareto, search_designs, tokens_of
 from nest_core.studies.design_space import Design, design_space
@@ -153,7 +153,7 @@ def optimise(
     return asked
 
 
-def draw(picture: Picture, file: Path) -> None:
+def draw(picture: Chart, file: Path) -> None:
     """Write a plot as SVG whose greys can be read on light and dark pages."""
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if browser is None:

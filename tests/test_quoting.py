@@ -25,7 +25,7 @@ from markdown_it import MarkdownIt
 from nest_core.documents.quoting import as_cell, as_markdown, as_plot, csv_text, of_cell
 from nest_core.fabric import Element, GraphFabric, Link
 from nest_core.interop.formats import read_fabric, write_fabric
-from nest_core.report.figures import Picture
+from nest_core.report.figures import Chart
 from nest_core.report.notebook import pin_cells
 from nest_core.report.notebook.words import note_html, note_markdown
 from nest_core.scenario import load_fabric
@@ -157,7 +157,7 @@ def test_names_in_plots_are_text(words):
         ),
         layout={"annotations": [{"text": words}], "xaxis": {"title": {"text": words}}},
     )
-    shown = Picture(words, words, "", figure)
+    shown = Chart(words, words, "", figure)
     for drawn in (shown.drawn(), shown.titled()):
         for text in texts(json.loads(drawn.to_json())):
             for tag, attributes in Parts(text).tags:

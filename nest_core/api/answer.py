@@ -52,7 +52,7 @@ from nest_core.studies.uncertainty import interval_of
 if TYPE_CHECKING:
     import pandas as pd
 
-    from nest_core.report.figures import Picture
+    from nest_core.report.figures import Chart
 
 __all__ = ["Answer", "answer", "plan", "with_draws"]
 
@@ -201,7 +201,7 @@ class Answer(Result):
             [{key: row.get(key) for key in columns} | (row["plan"] or {}) for row in rows]
         )
 
-    def pictures(self) -> tuple[Picture, ...]:
+    def pictures(self) -> tuple[Chart, ...]:
         """Throughput, stage balance and memory of our plan and the baselines."""
         from nest_core.report.figures import (
             balance_figure,

@@ -22,7 +22,7 @@ from nest_core.report.tables import Table
 from nest_core.scenario import Scenario
 
 if TYPE_CHECKING:
-    from nest_core.report.figures import Picture
+    from nest_core.report.figures import Chart
 
 __all__ = ["Levels", "LevelwisePlan", "levels"]
 
@@ -105,7 +105,7 @@ class Levels(Result):
         """Return a row per level, in SI units."""
         return list(self.to_json()["levels"])
 
-    def pictures(self) -> tuple[Picture, ...]:
+    def pictures(self) -> tuple[Chart, ...]:
         """Return which pairs of devices communicate on which level, or cost matrices."""
         from nest_core.report.figures.levels import level_figure
         from nest_core.report.figures.levelwise import cost_matrices_figure

@@ -48,7 +48,7 @@ from nest_core.studies.uncertainty import interval_of
 if TYPE_CHECKING:
     import pandas as pd
 
-    from nest_core.report.figures import Picture
+    from nest_core.report.figures import Chart
 
 __all__ = [
     "Given",
@@ -134,7 +134,7 @@ class Priced(Result):
         rows = _differences(self.best, self.report)["term_differences"]
         return rows or [{"name": name, "this_s": seconds} for name, seconds in self.report.terms]
 
-    def pictures(self) -> tuple[Picture, ...]:
+    def pictures(self) -> tuple[Chart, ...]:
         """Return the time of every stage, beside the best plan's."""
         from nest_core.report.figures import balance_figure
         from nest_core.report.figures.entries import OURS, MethodRow

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
 
-    from nest_core.report.figures import Picture
+    from nest_core.report.figures import Chart
 
 __all__ = ["Result"]
 
@@ -29,7 +29,7 @@ class Result(ABC):
     def tables(self) -> tuple[Table, ...]:
         """Return what Jupyter shows."""
 
-    def pictures(self) -> tuple[Picture, ...]:
+    def pictures(self) -> tuple[Chart, ...]:
         """Return every picture, the one of `plot` first."""
         return ()
 

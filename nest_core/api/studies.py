@@ -28,7 +28,7 @@ from nest_core.studies.study import Study, load_study, study_of
 from nest_core.studies.sweeps import Sweep
 
 if TYPE_CHECKING:
-    from nest_core.report.figures import Picture
+    from nest_core.report.figures import Chart
 
 __all__ = [
     "StudyResult",
@@ -64,14 +64,14 @@ class StudyResult(Result, Generic[Found]):
         Its rows, none rounded; units stand in the names.
     cells : sequence of mapping
         The table that is printed.
-    draw : callable () -> tuple of Picture
+    draw : callable () -> tuple of Chart
     """
 
     found: Found
     title: str
     values: Rows
     cells: Sequence[dict[str, str]]
-    draw: Callable[[], tuple[Picture, ...]]
+    draw: Callable[[], tuple[Chart, ...]]
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a row each of text and figures, none rounded; units stand in the names."""
@@ -81,7 +81,7 @@ class StudyResult(Result, Generic[Found]):
         """Return the table that is printed."""
         return (Table(self.title, "", self.cells),)
 
-    def pictures(self) -> tuple[Picture, ...]:
+    def pictures(self) -> tuple[Chart, ...]:
         """Return every picture, the one of `plot` first."""
         return self.draw()
 
@@ -141,7 +141,7 @@ def study_result(study: Study, points: Rows) -> StudyResult[Study]:
         for row in points
     ]
 
-    def draw() -> tuple[Picture, ...]:
+    def draw() -> tuple[Chart, ...]:
         return tuple(study_picture(study, points, name) for name in study.metrics)
 
     return StudyResult(study, study.name, points, cells, draw)
@@ -157,7 +157,7 @@ def design_result(name: str, answer: DesignAnswer) -> StudyResult[DesignAnswer]:
         for row in rows
     ]
 
-    def draw() -> tuple[Picture, ...]:
+    def draw() -> tuple[Chart, ...]:
         drawn = designs_picture(answer.searched, choice)
         return (drawn, tornado_picture(answer.sensitivity)) if answer.sensitivity else (drawn,)
 

@@ -13,7 +13,7 @@ from nest_core.api.studies import comparison_result
 from nest_core.documents.errors import InputError
 from nest_core.documents.quoting import as_markdown
 from nest_core.documents.units import percent
-from nest_core.report.figures import Picture
+from nest_core.report.figures import Chart
 from nest_core.report.figures.comparison import SCENARIO_COLOURS, pictures, unlike
 from nest_core.report.notebook import output_of
 from nest_core.report.picture import Drawn, to_svg
@@ -84,7 +84,7 @@ _STYLE = """
 
 
 @st.cache_resource(max_entries=KEPT, show_spinner=False)
-def _drawn(key: str, _comparison: Comparison) -> tuple[Picture, ...]:
+def _drawn(key: str, _comparison: Comparison) -> tuple[Chart, ...]:
     """Return the pictures of a comparison, by the key of its job and its prices."""
     return pictures(_comparison)
 

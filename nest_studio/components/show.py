@@ -14,7 +14,7 @@ import streamlit as st
 from nest_core.documents.errors import InputError
 from nest_core.documents.quoting import as_markdown
 from nest_core.report.explain.summary import Headline
-from nest_core.report.figures import Picture
+from nest_core.report.figures import Chart
 from nest_studio.form.fields import OneOf, one_of, settle
 
 __all__ = [
@@ -90,13 +90,13 @@ def headline_row(headlines: tuple[Headline, ...], *, spans: bool = False) -> Non
 
 
 def show_picture(
-    picture: Picture, key: str, place: Any = st, on_pick: Callable[[int], None] | None = None
+    picture: Chart, key: str, place: Any = st, on_pick: Callable[[int], None] | None = None
 ) -> None:
     """Show a picture: its finding above, below its reading help and ways to save it.
 
     Parameters
     ----------
-    picture : Picture
+    picture : Chart
     key : str
         Tells the pictures of a page apart; the chart's key is ``plot-{key}``.
     place : container, optional
@@ -148,7 +148,7 @@ def _pick(key: str, on_pick: Callable[[int], None]) -> None:
             on_pick(int(number))
 
 
-def _plot_config(shown: Picture, kind: str) -> dict[str, Any]:
+def _plot_config(shown: Chart, kind: str) -> dict[str, Any]:
     """Return a camera alone, where the plot is pointed at."""
     return {
         "displaylogo": False,
@@ -174,7 +174,7 @@ def _formula(headline: Headline) -> str:
     return _lines(headline.formula or (headline.note,), "nest-facts")
 
 
-def _head(shown: Picture) -> str:
+def _head(shown: Chart) -> str:
     legend = "".join(
         f'<span><i style="background: {colour}"></i>{html.escape(name)}</span>'
         for name, colour in shown.legend

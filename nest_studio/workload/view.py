@@ -29,7 +29,7 @@ from nest_core.report.explain.layer_summary import (
     operator_rows,
 )
 from nest_core.report.explain.summary import accelerator_in_words, model_in_words
-from nest_core.report.figures import Picture
+from nest_core.report.figures import Chart
 from nest_core.report.figures.operators import graph_figure
 from nest_core.report.figures.roofline import roofline_figure
 from nest_core.report.notebook import PinOutput, table_output
@@ -157,7 +157,7 @@ def times_of(request: LayerRequest, scenario: Scenario) -> tuple[str, tuple[Exch
 
 
 @_cached
-def _pictures_of(request: LayerRequest, ink: str) -> tuple[Picture, Picture]:
+def _pictures_of(request: LayerRequest, ink: str) -> tuple[Chart, Chart]:
     before, after = layers_of(request)
     return graph_figure(before, after, ink), roofline_figure(after)
 

@@ -12,7 +12,7 @@ import pytest
 
 from nest_core.costs.timeline import timeline
 from nest_core.report.figures import (
-    Picture,
+    Chart,
     balance_figure,
     entries,
     level_figure,
@@ -24,7 +24,7 @@ from nest_core.report.figures.timeline import timeline_figure
 
 
 def picture(*traces):
-    return Picture("A title: 12.5 % <b>more</b>", "s", "words", go.Figure(data=list(traces)))
+    return Chart("A title: 12.5 % <b>more</b>", "s", "words", go.Figure(data=list(traces)))
 
 
 def test_bars_are_rows_with_their_labels():
@@ -113,8 +113,8 @@ def test_the_file_has_a_header_and_the_rows():
 
 def test_the_title_names_the_file():
     assert picture().file_name == "a-title-12.5-b-more-b"
-    assert Picture("—", "", "", go.Figure()).file_name == "figure"
-    assert len(Picture("word " * 40, "", "", go.Figure()).file_name) <= 60
+    assert Chart("—", "", "", go.Figure()).file_name == "figure"
+    assert len(Chart("word " * 40, "", "", go.Figure()).file_name) <= 60
 
 
 def test_a_notebook_shows_the_plot_with_its_words():
@@ -161,7 +161,7 @@ def test_rows_of_a_comparison_say_whose_bar_it_is(answered):
 def test_no_cell_of_a_figures_data_computes(name):
     """A failure: a name in a figure is a formula to whoever opens its data."""
     plot = go.Figure(go.Bar(x=[name, "b"], y=[-1.5, 2], name=name))
-    head, *rows = csv.reader(io.StringIO(Picture("", "", "", plot).to_csv()))
+    head, *rows = csv.reader(io.StringIO(Chart("", "", "", plot).to_csv()))
     assert [float(row[head.index("y")]) for row in rows] == [-1.5, 2.0]
     for row in rows:
         for column, cell in zip(head, row, strict=True):

@@ -24,7 +24,7 @@ from nest_core.documents.files import decoded
 from nest_core.documents.overrides import toml_document
 from nest_core.documents.presets import load_toml, preset_names
 from nest_core.interop.formats import read_fabric
-from nest_core.report.figures import Picture
+from nest_core.report.figures import Chart
 from nest_core.report.notebook import (
     PinOutput,
     new_notebook,
@@ -95,7 +95,7 @@ OLD_NOTEBOOK = {
         for kind, inputs in PINS.items()
     ],
 }  # fmt: skip
-OUTPUT = PinOutput("words", "<b>words</b>", (Picture("T", "S", "R", go.Figure(go.Bar(y=[1]))),))
+OUTPUT = PinOutput("words", "<b>words</b>", (Chart("T", "S", "R", go.Figure(go.Bar(y=[1]))),))
 NOTEBOOK = json.loads(write_notebook(new_notebook([
     cell for kind, inputs in PINS.items() for cell in pin_cells(kind, "P", "note", inputs, OUTPUT)
 ])))  # fmt: skip

@@ -3,12 +3,12 @@
 from nest_core.report.figures.entries import MethodRow, entries, pending_entries, throughput_figure
 from nest_core.report.figures.levels import level_figure, linkload_figure
 from nest_core.report.figures.stages import balance_figure, memory_figure
-from nest_core.report.figures.style import Picture
+from nest_core.report.figures.style import Chart
 from nest_core.report.figures.timeline import timeline_figure
 
 __all__ = [
+    "Chart",
     "MethodRow",
-    "Picture",
     "balance_figure",
     "entries",
     "level_figure",

@@ -10,7 +10,7 @@ from nest_core.fabric import Fabric
 from nest_core.report.figures.style import (
     FAINT,
     SILENT,
-    Picture,
+    Chart,
     axis_unit,
     bars,
     dots,
@@ -136,7 +136,7 @@ def ports_table(fabric: Fabric) -> Table | None:
     return Table(finding, "Whole ports of the fullest switch", rows)
 
 
-def bill_figure(bill: Bill) -> Picture:
+def bill_figure(bill: Bill) -> Chart:
     """Draw cost by role and tier, one bar each, stacked by part; whiskers from low to high."""
     places = list(dict.fromkeys(line.place for line in bill.lines))
     zero = PriceRange(0.0, 0.0, 0.0)
@@ -181,7 +181,7 @@ def bill_figure(bill: Bill) -> Picture:
     }
     totals = [total.typical / scale for total in sums]
     data.append(dots(totals, rows, {"size": 1, "color": FAINT}, error_x=whiskers, **SILENT))
-    return Picture(
+    return Chart(
         _finding(bill),
         f"Price of the network by role and tier, {unit}; {percent(bill.estimated_share)} of it is "
         "estimated",

@@ -14,8 +14,8 @@ from nest_core.report.figures.style import (
     ACCENT,
     LIMIT,
     TIME_COLOURS,
+    Chart,
     Legend,
-    Picture,
     Trace,
     curve,
     dots,
@@ -42,7 +42,7 @@ _ENDS = [np.log10(2.0**12) - 0.05, np.log10(2.0**32) + 0.05]
 _TEXT = "%{text}<extra></extra>"
 
 
-def time_figure(sweep: CollectiveSweep, measured: Measured | None = None) -> Picture:
+def time_figure(sweep: CollectiveSweep, measured: Measured | None = None) -> Chart:
     """Draw seconds against bytes, both logarithmic."""
     traces = [_bound(sweep.size_bytes, sweep.bound_s), _curve(sweep, sweep.seconds)]
     drawn = [sweep.seconds, sweep.bound_s[sweep.bound_s > sweep.seconds.min() / 4]]
@@ -51,7 +51,7 @@ def time_figure(sweep: CollectiveSweep, measured: Measured | None = None) -> Pic
         drawn.append(measured.seconds)
     seconds = np.concatenate(drawn)
     lowest, highest = float(seconds.min()), float(seconds.max())
-    return Picture(
+    return Chart(
         _time_finding(sweep, measured),
         f"Time of {_what(sweep)}, both axes logarithmic",
         "Flat: latency sets the time; parallel to the dashed line: bandwidth does.",
@@ -66,7 +66,7 @@ def time_figure(sweep: CollectiveSweep, measured: Measured | None = None) -> Pic
     )
 
 
-def bandwidth_figure(sweep: CollectiveSweep, measured: Measured | None = None) -> Picture:
+def bandwidth_figure(sweep: CollectiveSweep, measured: Measured | None = None) -> Chart:
     """Draw bus bandwidth against bytes, linear against logarithmic."""
     bus, bound = sweep.bus_Bps / GB, sweep.bound_Bps / GB
     traces = [_bound(sweep.size_bytes[[0, -1]], np.array([bound, bound])), _curve(sweep, bus)]
@@ -83,7 +83,7 @@ def bandwidth_figure(sweep: CollectiveSweep, measured: Measured | None = None) -
         yanchor="bottom",
         font={"color": LIMIT, "size": 12},
     )
-    return Picture(
+    return Chart(
         _bandwidth_finding(sweep),
         f"Bus bandwidth of {_what(sweep)}, one way per device",
         "Bus bandwidth is what every device moves, so it can be held against its port; the "

@@ -26,7 +26,7 @@ from nest_core.report.figures.style import (
     MUTED,
     SILENT,
     TIME_COLOURS,
-    Picture,
+    Chart,
     Trace,
     axis_names,
     axis_unit,
@@ -71,7 +71,7 @@ class _Panel:
     ends: Sequence[tuple[float, float] | None] = ()
 
 
-def pictures(comparison: Comparison) -> tuple[Picture, ...]:
+def pictures(comparison: Comparison) -> tuple[Chart, ...]:
     """Return all figures of a comparison.
 
     Throughput; at equal budget, without one switch, and NEST's program, where asked for; stage
@@ -88,7 +88,7 @@ def pictures(comparison: Comparison) -> tuple[Picture, ...]:
     return (*drawn, _balance(every), levels_picture(every))
 
 
-def _throughput(every: Sequence[Candidate]) -> Picture:
+def _throughput(every: Sequence[Candidate]) -> Chart:
     rates = [candidate.tokens_per_s for candidate in every]
     spans = [candidate.tokens_per_s_span for candidate in every]
     scale, unit = axis_unit(
@@ -114,10 +114,10 @@ def _throughput(every: Sequence[Candidate]) -> Picture:
         if candidate.report is None
     }
     figure.add_traces(pointed_rows(reasons, figure.layout.xaxis.range[1]))
-    return Picture(finding, f"Training throughput, {unit}", reading, figure)
+    return Chart(finding, f"Training throughput, {unit}", reading, figure)
 
 
-def _level_wise(every: Sequence[Candidate]) -> Picture:
+def _level_wise(every: Sequence[Candidate]) -> Chart:
     """Draw iterations under both planners, and what NEST's promised; one scale for all."""
     runs = [c.nest if c.nest and c.nest.feasible else None for c in every]
     exact = [candidate.report.iteration_s if candidate.report else None for candidate in every]
@@ -148,7 +148,7 @@ def _level_wise(every: Sequence[Candidate]) -> Picture:
     elif ratios:
         way = "slower" if ratio > 0 else "faster"
         finding = f"NEST's level-wise program is up to {percent(abs(ratio))} {way} ({name})"
-    return Picture(
+    return Chart(
         finding,
         f"Iteration under the exact search and NEST, level-wise program (paper), {unit}",
         "Shorter is better. What makes the difference stands in the table, cause by cause.",
@@ -156,7 +156,7 @@ def _level_wise(every: Sequence[Candidate]) -> Picture:
     )
 
 
-def _equal_budget(comparison: Comparison) -> Picture:
+def _equal_budget(comparison: Comparison) -> Chart:
     every, budget = comparison.candidates, comparison.budget
     designs = [candidate.at_budget for candidate in every]
     rates = [design.tokens_per_s if design else None for design in designs]
@@ -174,7 +174,7 @@ def _equal_budget(comparison: Comparison) -> Picture:
         _Panel("devices", counts, [f"{count or 0:,.0f}" for count in counts]),
     ]
     nothing = f"No scenario has a plan on a network of {words}"
-    return Picture(
+    return Chart(
         _most(every, rates, f"trains fastest on a network of {words}", nothing),
         f"The same designs with as many nodes as a network of {words} joins, planned anew",
         "Radix, ratios, rates and tiers stay, the job and its batch too; the accelerators "
@@ -234,7 +234,7 @@ def _framed(
     return plot(data, 50 + row * len(every), margin, barmode="overlay", yaxis=names, **axes)
 
 
-def _losses(every: Sequence[Candidate]) -> Picture:
+def _losses(every: Sequence[Candidate]) -> Chart:
     """Draw what one failed switch costs, with the plan as it is and planned anew."""
     tiers = range(max(len(candidate.losses) for candidate in every))
     panels = [[c.losses[t] if len(c.losses) > t else None for c in every] for t in tiers]
@@ -254,7 +254,7 @@ def _losses(every: Sequence[Candidate]) -> Picture:
         if any(loss and loss.by_batch for loss in losses):
             traces.append(_batch_bars(every, losses))
         data += [trace | {"xaxis": axis_names(place)[0]} for trace in traces]
-    return Picture(
+    return Chart(
         _worst_loss(every, panels),
         "Throughput lost with one switch, % of that of the whole fabric",
         "Pale: the plan stays as it is; full: planned anew on what is left. A missing pale bar: "
@@ -359,7 +359,7 @@ def _loss_label(
     return "cannot run" if same_plan else "no feasible plan"
 
 
-def _balance(every: Sequence[Candidate]) -> Picture:
+def _balance(every: Sequence[Candidate]) -> Chart:
     rows = [
         MethodRow(
             f'<span style="color:{colour}">■</span> {plain(candidate.name)}',
@@ -369,7 +369,7 @@ def _balance(every: Sequence[Candidate]) -> Picture:
         for candidate, colour in zip(every, SCENARIO_COLOURS, strict=False)
     ]
     parts = time_parts(rows)
-    return Picture(
+    return Chart(
         _balance_finding(every),
         f"Stage balance: {parts.axis}",
         "A stage's bar is one iteration long: grey is waiting for other stages, orange is what "

@@ -12,7 +12,7 @@ from nest_core.report.figures.style import (
     LIMIT,
     MUTED,
     SILENT,
-    Picture,
+    Chart,
     Trace,
     axis_unit,
     bars,
@@ -43,7 +43,7 @@ _LOW_END = "#56B4E9"
 
 def designs_picture(
     designed: Designed, choice: DesignChoice, every: Sequence[Planned] = ()
-) -> Picture:
+) -> Chart:
     """Draw planned designs by price and days, the set that none beats, and what ties for the best.
 
     Names stand below the dots, where no design is: each at the foot of its dot's line, the
@@ -90,7 +90,7 @@ def designs_picture(
         data.append(trace | {"customdata": [order.index(member.name) for member in members]})
     paid = "price of the network" if choice.goal == "tokens_per_network_usd" else "whole bill"
     hollow = "; hollow: left out by a bound" if bounded else ""
-    return Picture(
+    return Chart(
         _finding(capital(short[best.name]), len(tied), len(unbeaten)),
         f"Days against price of {len(drawn):,} designs; {currency}",
         _reading(designed, bounded),
@@ -127,7 +127,7 @@ def designs_picture(
     )
 
 
-def tornado_picture(sensitivity: Sensitivity) -> Picture:
+def tornado_picture(sensitivity: Sensitivity) -> Chart:
     """Draw how far what is uncertain moves the cost of the goal, and where the choice changes."""
     swings = sensitivity.swings[:_MAX_BARS]
     drawn = []
@@ -141,7 +141,7 @@ def tornado_picture(sensitivity: Sensitivity) -> Picture:
         )
         x, y = [100 * change for change in changes], [swing.name for swing in swings]
         drawn.append(bars(x, y, {"color": colours}, **texts))
-    return Picture(
+    return Chart(
         sensitivity.sentences[0],
         "The choice's cost with one thing at either end of what is known, all else at its centre",
         "Prices to their ends, parameters to the ends of their 80 % intervals.",

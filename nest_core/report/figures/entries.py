@@ -18,7 +18,7 @@ from nest_core.report.figures.style import (
     HATCH,
     MUTED,
     STALE_OPACITY,
-    Picture,
+    Chart,
     axis_unit,
     bars,
     plot,
@@ -123,7 +123,7 @@ _BAND_OFFSET = 0.42
 
 def throughput_figure(
     entries: Sequence[MethodRow], tokens: int, interval: Interval | None = None
-) -> Picture:
+) -> Chart:
     """Draw one bar per method; infeasible plans are hatched and say why.
 
     Parameters
@@ -174,7 +174,7 @@ def throughput_figure(
     reading = "Longer is better; every method is priced by the same costs on the same devices."
     if any(spans):
         reading += f" The line below a bar is its {SHARE:.0%} interval."
-    return Picture(
+    return Chart(
         _finding(entries),
         f"Training throughput, {unit}",
         reading,

@@ -29,7 +29,7 @@ from nest_core.network.torus import TorusLinkMap
 from nest_core.report.explain import CLASSES
 from nest_core.report.figures.style import (
     TIME_COLOURS,
-    Picture,
+    Chart,
     Trace,
     axis_names,
     axis_title,
@@ -96,7 +96,7 @@ def level_figure(
     height: int = _HEIGHT,
     ways: Sequence[Sequence[str]] | None = None,
     limit: int = MAX_BLOCKS,
-) -> Picture:
+) -> Chart:
     """Draw the matrix, coloured by level; hovering names the level, its bandwidth and latency.
 
     Parameters
@@ -135,7 +135,7 @@ def level_figure(
         cells["customdata"] = [[f"<br>{way}" if way else "" for way in row] for row in ways]
     axis = bare_axis(title=axis_title("device", 4), constrain="domain", nticks=6)
     blocked = f", blocks of {blocks.size} devices" if blocks.size > 1 else ""
-    return Picture(
+    return Chart(
         _finding(network),
         f"Level at which two devices meet{blocked}; bandwidth of one device, one way",
         "A square is a group whose devices meet at that level: the lighter, the closer."
@@ -170,7 +170,7 @@ def _finding(network: Network) -> str:
     return f"Bandwidth per device {change}-fold, {inner.name} to {outer.name}"
 
 
-def levels_picture(every: Sequence[Candidate]) -> Picture:
+def levels_picture(every: Sequence[Candidate]) -> Chart:
     """Draw one matrix per candidate in their order, three in a row."""
     columns = min(_PER_ROW, len(every))
     rows = math.ceil(len(every) / columns)
@@ -187,7 +187,7 @@ def levels_picture(every: Sequence[Candidate]) -> Picture:
         ends = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom"}
         titles.append(note(plain(short), x[0], y[1], **ends))
     rates = [level.bandwidth_Bps for candidate in every for level in candidate.levels]
-    return Picture(
+    return Chart(
         _levels_finding(every),
         "Bandwidth of one device to another, one way; device numbers on both axes",
         "A square is a group whose devices meet at that level; one colour scale for all. The "
@@ -345,7 +345,7 @@ _LOAD_ROW, _LOAD_MARGIN = 46, (148, 8, 36, 8)
 _MIN_SHARE = 5e-6  # of an iteration; less is shown as nothing
 
 
-def linkload_figure(loads: Loads | None) -> Picture:
+def linkload_figure(loads: Loads | None) -> Chart:
     """Draw the busiest link of every tier and the mean of all, outermost tier at the top.
 
     Parameters
@@ -388,7 +388,7 @@ def linkload_figure(loads: Loads | None) -> Picture:
         "hovertemplate": "%{x}: %{text} of the iteration<br>%{customdata}<extra></extra>",
     }
     ecmp = " Static ECMP: one draw of the hash." if loads.network.link_map.variants > 1 else ""
-    return Picture(
+    return Chart(
         _load_finding(loads),
         "Load per link: share of the iteration that a link is busy at its full rate, by traffic",
         "Bytes over the links' rate; a tier's links lead up to it and down from it, each way on "

@@ -17,7 +17,7 @@ from nest_core.report.figures.style import (
     ACCENT,
     LIMIT,
     MUTED,
-    Picture,
+    Chart,
     Trace,
     axis_unit,
     bare_axis,
@@ -52,7 +52,7 @@ _SAME = 5e-4
 _MIN_AXIS = 0.01  # of an iteration; differences below it are drawn to this scale
 
 
-def cost_matrices_figure(matrices: CostMatrices | None, reason: str = "") -> Picture:
+def cost_matrices_figure(matrices: CostMatrices | None, reason: str = "") -> Chart:
     """Draw seconds of an iteration by class and level, outermost level at the top.
 
     Parameters
@@ -93,7 +93,7 @@ def cost_matrices_figure(matrices: CostMatrices | None, reason: str = "") -> Pic
         f"{a} {getattr(point, a)}" for a in ("dp", "tp", "cp", "ep", "pp") if getattr(point, a) > 1
     ]
     plan = ", ".join([*degrees, f"micro-batch {point.micro_batch}"])
-    return Picture(
+    return Chart(
         matrix_finding(matrices),
         f"{_MATRICES}: {unit} of an iteration if a class reaches up to a level",
         f"Outlined: the program's own plan, {plan}. –: no group of that size ends there. "
@@ -169,7 +169,7 @@ def _table(matrices: CostMatrices) -> list[dict[str, Any]]:
     ]
 
 
-def waterfall_figure(nest: Baseline | None, exact_s: float | None, why: str = "") -> Picture:
+def waterfall_figure(nest: Baseline | None, exact_s: float | None, why: str = "") -> Chart:
     """Draw seconds beyond the exact search's iteration, cause by cause.
 
     Parameters
@@ -194,7 +194,7 @@ def waterfall_figure(nest: Baseline | None, exact_s: float | None, why: str = ""
 
 def fall_figure(
     taken_s: float, exact_s: float, promised_s: float, falls: Mapping[str, float], origin: str
-) -> Picture:
+) -> Chart:
     """Draw the same where both have a plan, from what was stored of them.
 
     Parameters
@@ -239,7 +239,7 @@ def fall_figure(
         **pointed(f"{name}: {text}" for name, text in zip(names, texts, strict=True)),
     )
     upright = {"type": "line", "x0": 0, "x1": 0, "y0": -0.5, "y1": len(rows) - 0.5}
-    return Picture(
+    return Chart(
         _finding(taken_s / exact_s - 1.0, falls),
         f"{_WATERFALL}: {unit} of an iteration beyond ours",
         "Blue line: the exact search's iteration. From it, cause by cause, to what the program's "

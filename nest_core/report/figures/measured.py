@@ -16,7 +16,7 @@ from nest_core.hardware.posterior import SHARE, WIDTH
 from nest_core.report.figures.style import (
     ACCENT,
     MUTED,
-    Picture,
+    Chart,
     Trace,
     broken,
     curve,
@@ -41,7 +41,7 @@ _MAX_RUNS = 40
 """Runs that are drawn: the first."""
 
 
-def errors_picture(runs: Sequence[Calibrated]) -> Picture:
+def errors_picture(runs: Sequence[Calibrated]) -> Chart:
     """Draw a row per run: its error before and after, each with the interval of the prediction.
 
     Parameters
@@ -72,7 +72,7 @@ def errors_picture(runs: Sequence[Calibrated]) -> Picture:
         ]
     room = 0.04 * (max(reach) - min(reach))
     more = f" The first {_MAX_RUNS} of {len(runs)} runs." if len(runs) > _MAX_RUNS else ""
-    return Picture(
+    return Chart(
         _finding(rows),
         f"Error of the predicted iteration time, %, and its {100 * SHARE:.0f} % interval",
         f"A line that crosses zero holds what was measured.{more}",

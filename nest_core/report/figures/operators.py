@@ -21,8 +21,8 @@ from nest_core.report.figures.style import (
     MUTED,
     SILENT,
     TIME_COLOURS,
+    Chart,
     Legend,
-    Picture,
     Trace,
     broken,
     curve,
@@ -85,7 +85,7 @@ class _Side:
     axis: str = "x"
 
 
-def graph_figure(before: Anatomy, after: Anatomy, ink: str = "") -> Picture:
+def graph_figure(before: Anatomy, after: Anatomy, ink: str = "") -> Chart:
     """Draw operators from the top down, before at the left, after at the right.
 
     Both sides have the same places; a collective of the right side is a line at the left. A
@@ -120,7 +120,7 @@ def graph_figure(before: Anatomy, after: Anatomy, ink: str = "") -> Picture:
     inked = {"size": LABEL_PX} | ({"color": ink} if ink else {})
     legend = _legend([side.anatomy for side in sides])
     batch = f"{after.strategy.micro_batch:,} × {after.strategy.sequence:,} tokens"
-    return Picture(
+    return Chart(
         layer_finding(after),
         f"{capital(LAYER_WORDS[after.kind])} of {after.model.name}, {batch}, "
         f"{after.accelerator.name}, {after.precision}: time of each operator, both passes",

@@ -27,7 +27,7 @@ from nest_core.report.figures.style import (
     LIMIT,
     MUTED,
     TIME_COLOURS,
-    Picture,
+    Chart,
     Trace,
     axis_unit,
     bare_axis,
@@ -72,7 +72,7 @@ def models_of(reproduction: Reproduction) -> tuple[str, ...]:
     return tuple(dict.fromkeys(cell.model for cell in figure.cells))
 
 
-def paper_pictures(reproduction: Reproduction, model: str = "") -> tuple[Picture, ...]:
+def paper_pictures(reproduction: Reproduction, model: str = "") -> tuple[Chart, ...]:
     """Return the pictures of a reproduction; none for tables, and where nothing can be computed.
 
     Parameters
@@ -95,7 +95,7 @@ def paper_pictures(reproduction: Reproduction, model: str = "") -> tuple[Picture
         return tuple(
             _fall(row) for row in rows if row["model"] == model and row["ratio"] is not None
         )
-    drawn: dict[str, Callable[[Sequence[Row]], tuple[Picture, ...]]] = {
+    drawn: dict[str, Callable[[Sequence[Row]], tuple[Chart, ...]]] = {
         "figure2": lambda rows: (strategies_picture(rows),),
         "figure8": lambda rows: tuple(
             replace(picture, title=f"{fabric}: {picture.title}")
@@ -108,7 +108,7 @@ def paper_pictures(reproduction: Reproduction, model: str = "") -> tuple[Picture
     return drawn[name](rows) if name in drawn else ()
 
 
-def _fall(row: Row) -> Picture:
+def _fall(row: Row) -> Chart:
     nest = row["nest"]
     picture = fall_figure(
         nest["iteration_time_s"],
@@ -135,7 +135,7 @@ def _category_axis(rows: Sequence[Row], axis: str) -> tuple[list[str], dict[str,
     }
 
 
-def _relative(is_published: bool, rows: Sequence[Row], axis: str) -> Picture:
+def _relative(is_published: bool, rows: Sequence[Row], axis: str) -> Chart:
     """Draw relative throughputs, in print and here, on one axis."""
     ticks, x_axis = _category_axis(rows, axis)
     figure = make_subplots(
@@ -209,7 +209,7 @@ def _relative(is_published: bool, rows: Sequence[Row], axis: str) -> Picture:
     )
     figure.update_yaxes(title_text="relative throughput", col=1)
     figure.update_xaxes(**x_axis, showgrid=False, range=[-0.5, len(ticks) - 0.5])
-    return Picture(
+    return Chart(
         _relative_finding(is_published, rows),
         "throughput, 1 is the first feasible manual run; the axis is logarithmic",
         "A planner without a mark has no plan that fits there, or none is printed.",
@@ -243,7 +243,7 @@ def _relative_finding(is_published: bool, rows: Sequence[Row]) -> str:
     return f"The optimum is {', '.join(parts)}"
 
 
-def _shares(is_published: bool, rows: Sequence[Row], axis: str) -> Picture:
+def _shares(is_published: bool, rows: Sequence[Row], axis: str) -> Chart:
     """Draw every planner's throughput as a share of the optimum, in print and priced here."""
     names = tuple(rows[0]["baselines"])
     ticks, x_axis = _category_axis(rows, axis)
@@ -303,7 +303,7 @@ def _shares(is_published: bool, rows: Sequence[Row], axis: str) -> Picture:
     turned = {"title_text": "", "tickangle": -90} if is_tall else {"tickangle": 0}
     figure.update_xaxes(**(x_axis | turned))
     kind = "the artifact's own costs" if is_published else "own costs"
-    return Picture(
+    return Chart(
         _share_finding(is_published, rows),
         f"throughput under {kind}, % of the proven optimum (blue line); printed: % of NEST's",
         "X: no plan fits, in print or here. Nothing: neither printed nor to be priced.",
@@ -347,7 +347,7 @@ _PARTS = {
 }
 
 
-def strategies_picture(rows: Sequence[Row]) -> Picture:
+def strategies_picture(rows: Sequence[Row]) -> Chart:
     """Draw parts of an iteration, % of the model's shortest, by tensor width and recomputation."""
     feasible = [row for row in rows if row["iteration_time_s"] is not None]
     shortest: dict[str, float] = {}
@@ -373,7 +373,7 @@ def strategies_picture(rows: Sequence[Row]) -> Picture:
         for part, (label, colour) in _PARTS.items()
     ]
     shares = [row["communication_share"] for row in rows if row["communication_share"] is not None]
-    return Picture(
+    return Chart(
         f"Communication takes {100 * min(shares):.0f} to {100 * max(shares):.0f} % of an "
         "iteration, depending on model and strategy",
         "parts of an iteration, mean over stages, % of the model's shortest; the best "
@@ -393,7 +393,7 @@ def strategies_picture(rows: Sequence[Row]) -> Picture:
     )
 
 
-def iterations_picture(rows: Sequence[Row]) -> Picture:
+def iterations_picture(rows: Sequence[Row]) -> Chart:
     """Draw forward and backward with predicted and with measured collectives."""
     scale, unit = axis_unit(max(row["iteration_time_s"] for row in rows), "s")
     ticks = [
@@ -428,7 +428,7 @@ def iterations_picture(rows: Sequence[Row]) -> Picture:
             },
         ]
     worst = max(abs(row["difference"]) for row in rows)
-    return Picture(
+    return Chart(
         f"Predicted iterations are within {100 * worst:.1f} % of those with measured collectives",
         f"forward and backward of one batch of {model_name(rows[0]['model'])}, {unit}",
         "Each pair has the same compute; hatched are NCCL's measured all-reduces.",
@@ -445,7 +445,7 @@ def iterations_picture(rows: Sequence[Row]) -> Picture:
     )
 
 
-def _affinity(rows: Sequence[Row]) -> Picture:
+def _affinity(rows: Sequence[Row]) -> Chart:
     """Draw devices by their hops from the one in the middle, a panel per fabric."""
     fabrics = list(dict.fromkeys(row["fabric"] for row in rows))
     farthest = max(row["hops"] for row in rows)
@@ -481,7 +481,7 @@ def _affinity(rows: Sequence[Row]) -> Picture:
     )
     figure.update_xaxes(**bare_axis(constrain="domain"))
     figure.update_yaxes(**bare_axis(constrain="domain"))
-    return Picture(
+    return Chart(
         f"Beyond two hops lie {' and '.join(remote)} of the devices",
         "hops from the device in the middle (white), by position",
         "A colour is a level; the paper takes all beyond two hops for one.",

@@ -19,7 +19,7 @@ from nest_core.report.figures.style import (
     LIMIT,
     MUTED,
     SILENT,
-    Picture,
+    Chart,
     Trace,
     curve,
     dots,
@@ -39,7 +39,7 @@ _LEFTMOST = 0.05
 _NAMED, _NAMED_FROM = 7, 0.02
 
 
-def roofline_figure(anatomy: Anatomy) -> Picture:
+def roofline_figure(anatomy: Anatomy) -> Chart:
     """Draw every operator under the roofs of its accelerator, both axes logarithmic.
 
     Solid are the data sheet's roofs, dashed what the family's large products and copies reach,
@@ -84,7 +84,7 @@ def roofline_figure(anatomy: Anatomy) -> Picture:
         *_names(parts, math.log10(high / low)),
     ]
     legend = bound_legend(parts)
-    return Picture(
+    return Chart(
         _finding(anatomy, parts),
         f"Roofline of {device.name} in {anatomy.precision}: rate over intensity, both "
         "axes logarithmic",

@@ -31,7 +31,7 @@ from nest_core.report.figures.style import (
     STALE_OPACITY,
     STASH_OUTLINE,
     TIME_COLOURS,
-    Picture,
+    Chart,
     Trace,
     axis_names,
     axis_title,
@@ -266,10 +266,10 @@ def time_parts(entries: Sequence[MethodRow]) -> StackedParts:
     )
 
 
-def balance_figure(entries: Sequence[MethodRow]) -> Picture:
+def balance_figure(entries: Sequence[MethodRow]) -> Chart:
     """Draw compute, recomputation, communication and idle time of every stage of every method."""
     parts = replace(time_parts(entries), marked=slowest)
-    return Picture(
+    return Chart(
         _balance_finding(entries),
         f"Stage balance: {parts.axis}",
         "A stage's bar is one iteration long: grey is waiting for other stages, orange is what "
@@ -292,7 +292,7 @@ def _balance_finding(entries: Sequence[MethodRow]) -> str:
     return f"Stage {number + 1} is the bottleneck, {percent(excess)} above the mean"
 
 
-def memory_figure(entries: Sequence[MethodRow], limit_bytes: float) -> Picture:
+def memory_figure(entries: Sequence[MethodRow], limit_bytes: float) -> Chart:
     """Draw weights, gradients, optimizer, activations, stash and buffers of every stage.
 
     Parameters
@@ -329,7 +329,7 @@ def memory_figure(entries: Sequence[MethodRow], limit_bytes: float) -> Picture:
         yshift=1,
         font={"color": LIMIT, "size": 12},
     )
-    return Picture(
+    return Chart(
         _memory_finding(entries, limit_bytes),
         f"Memory per stage: need of one device, {unit}",
         "A stage fits while its bar stays under the dashed line; early stages stash the "

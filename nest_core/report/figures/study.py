@@ -12,7 +12,7 @@ from nest_core.documents.units import NOTHING, capital, format_money, format_rat
 from nest_core.report.explain import quantity
 from nest_core.report.figures.style import (
     LIMIT,
-    Picture,
+    Chart,
     Trace,
     axis_names,
     axis_title,
@@ -68,7 +68,7 @@ def is_better_low(metric: str) -> bool:
     return not metric.startswith(("tokens_per_s", "mfu"))
 
 
-def study_picture(study: Study, rows: Sequence[Row], metric: str) -> Picture:
+def study_picture(study: Study, rows: Sequence[Row], metric: str) -> Chart:
     """Draw rows of a study as lines, panels for a third axis; those beyond must be filtered before.
 
     Points carry the number of their point as ``customdata``.
@@ -116,7 +116,7 @@ def study_picture(study: Study, rows: Sequence[Row], metric: str) -> Picture:
         reading += f" The first {_MAX_PANELS} values of {panels.label} are drawn."
     if len(study.axes) > 3:
         reading += " Filter the axes that are not drawn to one value each."
-    return Picture(
+    return Chart(
         _finding(study, valued, metric),
         capital(words),
         reading,
@@ -205,7 +205,7 @@ def _finding(study: Study, rows: Sequence[Row], metric: str) -> str:
     return f"{verb} {name}: {_figure(metric, best[metric])} at {where}"
 
 
-def ratios_picture(ratios: Ratios) -> Picture:
+def ratios_picture(ratios: Ratios) -> Chart:
     """Draw loss against ratio, one line per tier, each up to the first ratio that costs too much.
 
     Needs one tier at least.
@@ -215,7 +215,7 @@ def ratios_picture(ratios: Ratios) -> Picture:
     top = 100 * max([ratios.limit * 1.5, *losses])
     low = min([100 * loss for loss in losses] + [0.0])
     looks = list(zip(ratios.tiers, itertools.cycle(_TIERS)))
-    return Picture(
+    return Chart(
         capital(
             "; ".join(
                 f"{tier.label} reaches the limit at {format_ratio(tier.beyond.ratio)}"

@@ -35,9 +35,9 @@ __all__ = [
     "STALE_OPACITY",
     "STASH_OUTLINE",
     "TIME_COLOURS",
+    "Chart",
     "Legend",
     "Margin",
-    "Picture",
     "Trace",
     "axis_names",
     "axis_title",
@@ -118,7 +118,7 @@ _UNITS: Mapping[str, tuple[tuple[float, str], ...]] = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Picture:
+class Chart:
     """A plot with the words around it.
 
     Parameters
@@ -150,7 +150,7 @@ class Picture:
 
         Examples
         --------
-        >>> Picture("Stage 4 is slow, 12 % above", "time, s", "", go.Figure()).file_name
+        >>> Chart("Stage 4 is slow, 12 % above", "time, s", "", go.Figure()).file_name
         'stage-4-is-slow-12-above'
         """
         words = re.findall(r"[a-z0-9.]+", self.title.lower())
@@ -306,10 +306,10 @@ def hidden_axis() -> dict[str, Any]:
     return {"visible": False, "fixedrange": True}
 
 
-def empty(title: str, subtitle: str, height: int, margin: Margin) -> Picture:
+def empty(title: str, subtitle: str, height: int, margin: Margin) -> Chart:
     """Return a picture of nothing: the title says why."""
     axes = {"xaxis": hidden_axis(), "yaxis": hidden_axis()}
-    return Picture(title, subtitle, "", plot((), height, margin, **axes))
+    return Chart(title, subtitle, "", plot((), height, margin, **axes))
 
 
 def plain(name: str) -> str:

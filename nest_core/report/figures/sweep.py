@@ -17,7 +17,7 @@ from nest_core.report.figures.style import (
     LIMIT,
     MUTED,
     SILENT,
-    Picture,
+    Chart,
     Trace,
     axis_title,
     axis_unit,
@@ -57,7 +57,7 @@ _POINTS = {"size": 8, "color": ACCENT}
 _DASHED: Trace = {"hoverinfo": "skip", "line": {"dash": "dash"}}
 
 
-def pictures(sweep: Sweep) -> tuple[Picture, ...]:
+def pictures(sweep: Sweep) -> tuple[Chart, ...]:
     """Return all figures that a sweep has something for; the first is the one to point at.
 
     Its points carry their place in ``sweep.points`` as ``customdata``.
@@ -71,7 +71,7 @@ def pictures(sweep: Sweep) -> tuple[Picture, ...]:
     return tuple(replace(picture, table=sweep.rows) for picture in drawn if picture is not None)
 
 
-def _throughput(sweep: Sweep) -> Picture:
+def _throughput(sweep: Sweep) -> Chart:
     """Draw throughput against one parameter, with the points where the plan changes."""
     scale, unit = rate_unit(sweep)
     every = places(sweep.x)
@@ -146,10 +146,10 @@ def _throughput(sweep: Sweep) -> Picture:
         annotations=notes,
     )
     subtitle = f"Training throughput against {sweep.x.title}; {unit}"
-    return Picture(_finding(sweep, len(turns)), subtitle, reading, figure)
+    return Chart(_finding(sweep, len(turns)), subtitle, reading, figure)
 
 
-def _memory(sweep: Sweep) -> Picture:
+def _memory(sweep: Sweep) -> Chart:
     """Draw memory of the fullest stage against one parameter, beside what a device has."""
     limits = [point.limit_bytes for point in sweep.points]
     fullest = [point.memory_bytes for point in sweep.points]
@@ -174,7 +174,7 @@ def _memory(sweep: Sweep) -> Picture:
         dots(at, needed, needs, name="enough for some plan", showlegend=any(needed), **texts),
     ]
     enough = "; circle: enough for some plan" if any(needed) else ""
-    return Picture(
+    return Chart(
         _memory_finding(sweep),
         f"Memory of the fullest stage, {unit}",
         "The search takes what memory there is where that makes it faster.",
@@ -189,7 +189,7 @@ def _memory(sweep: Sweep) -> Picture:
     )
 
 
-def _scaling(sweep: Sweep) -> Picture | None:
+def _scaling(sweep: Sweep) -> Chart | None:
     """Draw throughput against ideal scaling from the smallest fabric with a plan.
 
     None unless the one parameter is the number of devices, and two of them have a plan.
@@ -236,7 +236,7 @@ def _scaling(sweep: Sweep) -> Picture | None:
             for place, rate, part in zip(x, rates, parts, strict=True)
         ],
     )
-    return Picture(
+    return Chart(
         f"From {first.devices:,} to {last.devices:,} devices throughput grows "
         f"{rates[-1] / rates[0]:.3g}-fold: {percent(parts[-1])} of ideal",
         f"Throughput against ideal scaling from {first.devices:,} devices; {unit}",
@@ -256,7 +256,7 @@ def pareto_set(points: list[StudyRow]) -> list[StudyRow]:
     return unbeaten
 
 
-def _pareto(sweep: Sweep) -> Picture | None:
+def _pareto(sweep: Sweep) -> Chart | None:
     """Draw throughput against the network's price.
 
     None unless a parameter changes the price alone: fabrics of different sizes do different work
@@ -298,7 +298,7 @@ def _pareto(sweep: Sweep) -> Picture | None:
             for p in labelled
         ],
     )
-    return Picture(
+    return Chart(
         _pareto_finding(sweep, unbeaten),
         f"Throughput against the price of the network; {unit}, {currency}",
         "Blue points are the Pareto set: none is both cheaper and faster. Axes do not start at 0.",

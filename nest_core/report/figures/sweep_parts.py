@@ -21,7 +21,7 @@ from nest_core.report.figures.style import (
     LIMIT,
     MUTED,
     SILENT,
-    Picture,
+    Chart,
     Trace,
     axis_title,
     axis_unit,
@@ -186,7 +186,7 @@ _WITH_DEGREES = 7
 Cells = dict[tuple[int, int], StudyRow]
 
 
-def plane_picture(sweep: Sweep) -> Picture:
+def plane_picture(sweep: Sweep) -> Chart:
     """Draw a heat map with the out-of-memory frontier and the borders between plans.
 
     Points that can be clicked lie over the cells, with their place in ``sweep.points`` as
@@ -248,7 +248,7 @@ def plane_picture(sweep: Sweep) -> Picture:
     if any(point.status == "memory" for point in sweep.points):
         legend.append(("memory ends", LIMIT))
     columns, rows = [float(i) for i in range(wide)], [float(j) for j in range(high)]
-    return Picture(
+    return Chart(
         _finding(sweep),
         f"Training throughput over {sweep.x.label} and {sweep.y.label}; {unit}, and memory of the "
         "fullest device",

@@ -22,7 +22,7 @@ from nest_core.report.figures.stages import slowest as pace
 from nest_core.report.figures.style import (
     MARK,
     TIME_COLOURS,
-    Picture,
+    Chart,
     Trace,
     axis_title,
     axis_unit,
@@ -49,9 +49,7 @@ _ROUNDING = 1e-9  # of an iteration
 _AGREES = 5e-4  # relative; less is the same to three digits
 
 
-def timeline_figure(
-    timeline: Timeline | None, why: str = "There is no plan to play back"
-) -> Picture:
+def timeline_figure(timeline: Timeline | None, why: str = "There is no plan to play back") -> Chart:
     """Draw when every stage computes, communicates and waits.
 
     Parameters
@@ -77,7 +75,7 @@ def timeline_figure(
     legend = tuple(TIME_COLOURS.items())
     point = timeline.report.plan.point
     ticks = sorted({*range(1, rows + 1, math.ceil(rows / _TICKS)), *([slowest] if slowest else [])})
-    return Picture(
+    return Chart(
         _finding(timeline, slowest),
         f"Pipeline timeline of one replica, {unit}: {plural(rows, 'stage')}, "
         f"{plural(timeline.micro_batches, 'micro-batch', 'micro-batches')}, "

@@ -20,7 +20,7 @@ from nest_core.api.studies import StudyResult
 from nest_core.documents.errors import InputError
 from nest_core.documents.overrides import assign
 from nest_core.documents.quoting import as_markdown
-from nest_core.report.figures import Picture
+from nest_core.report.figures import Chart
 from nest_core.report.notebook.words import note_markdown
 from nest_core.report.tables import Table
 
@@ -104,14 +104,14 @@ class PinOutput:
     text : str
     html : str
         The same for Jupyter; empty: the text alone.
-    pictures : tuple of Picture
+    pictures : tuple of Chart
     figures : tuple of str
         Names of the figures of its first row, which a lesson may quote.
     """
 
     text: str
     html: str = ""
-    pictures: tuple[Picture, ...] = ()
+    pictures: tuple[Chart, ...] = ()
     figures: tuple[str, ...] = ()
 
 
@@ -121,7 +121,7 @@ def output_of(result: Answer | StudyResult[Any]) -> PinOutput:
     return PinOutput(str(result), result._repr_html_(), result.pictures(), names)
 
 
-def table_output(table: Table, pictures: tuple[Picture, ...] = ()) -> PinOutput:
+def table_output(table: Table, pictures: tuple[Chart, ...] = ()) -> PinOutput:
     """Return what a table shows in a notebook, with pictures below it."""
     return PinOutput(str(table), table._repr_html_(), pictures)
 

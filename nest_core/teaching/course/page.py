@@ -21,7 +21,7 @@ from typing import Any
 
 from nest_core.documents.errors import InputError, require
 from nest_core.report.documents import html_document
-from nest_core.report.figures import Picture
+from nest_core.report.figures import Chart
 from nest_core.teaching.drawings import lesson_drawing, lesson_pictures
 from nest_core.teaching.lessons.lesson import Brief, Control, Lesson, Question, Reveal, Value
 
@@ -183,7 +183,7 @@ def _control(control: Control) -> dict[str, Any]:
     }
 
 
-def _picture(picture: Picture) -> dict[str, Any]:
+def _picture(picture: Chart) -> dict[str, Any]:
     plot = json.loads(picture.drawn().to_json())
     legend = "".join(
         f'<span><i style="background: {html.escape(colour)}"></i>{html.escape(label)}</span>'

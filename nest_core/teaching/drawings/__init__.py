@@ -12,8 +12,8 @@ from nest_core.costs.plan_words import schedule_words
 from nest_core.documents.units import humanise_bytes, humanise_seconds
 from nest_core.paper.cases import PLANNERS
 from nest_core.report.figures import (
+    Chart,
     MethodRow,
-    Picture,
     balance_figure,
     memory_figure,
     throughput_figure,
@@ -72,7 +72,7 @@ _HOLDERS = {
 }
 
 
-def lesson_pictures(content: object) -> tuple[Picture, ...]:
+def lesson_pictures(content: object) -> tuple[Chart, ...]:
     """Return the figures of a lesson's `Reveal.content`, side by side or one above the other.
 
     What a pin computed is pictures already.
@@ -102,7 +102,7 @@ def lesson_drawing(content: object, width: float, *, wall: bool) -> LessonDrawin
     return None if draw is None else draw(content, width, wall=wall)
 
 
-def projected(picture: Picture, height: float) -> Picture:
+def projected(picture: Chart, height: float) -> Chart:
     """Return the picture for a wall: text of 16 pixels and more, no higher than there is room."""
     document = picture.plot.to_plotly_json()
     layout = _grown(document["layout"], PROJECTOR)
@@ -133,7 +133,7 @@ def _grown(part: Any, factor: float) -> Any:
     return grown
 
 
-def plan_pictures(plans: Plans) -> tuple[Picture, ...]:
+def plan_pictures(plans: Plans) -> tuple[Chart, ...]:
     """Return the views of plans, each with a finding over all of them."""
     reports = {name: report for name, report in plans.reports.items() if report is not None}
     needs = {
@@ -171,7 +171,7 @@ def plan_pictures(plans: Plans) -> tuple[Picture, ...]:
     return tuple(pictures[view]() for view in plans.views)
 
 
-def timeline_pictures(playbacks: Timelines) -> tuple[Picture, ...]:
+def timeline_pictures(playbacks: Timelines) -> tuple[Chart, ...]:
     """Return a timeline per schedule."""
     return tuple(
         replace(picture, title=f"{schedule_words(point.schedule, 1)}: {picture.title}")
@@ -180,7 +180,7 @@ def timeline_pictures(playbacks: Timelines) -> tuple[Picture, ...]:
     )
 
 
-def sweep_pictures(sweeps: Sweeps) -> tuple[Picture, ...]:
+def sweep_pictures(sweeps: Sweeps) -> tuple[Chart, ...]:
     """Return the times of each algorithm."""
     return tuple(
         replace(picture, title=f"{sweep.algorithms[0].replace('_', ' ')}: {picture.title}")
@@ -198,12 +198,12 @@ _LOOKS = (
 )
 
 
-def leads_picture(cell: Leads) -> Picture:
+def leads_picture(cell: Leads) -> Chart:
     """Draw grouped bars: planners, and in each group the readings."""
     traces = [_lead_bars(cell, place) for place in range(len(READINGS))]
     ratios = [ratio for row in cell.leads.values() for ratio in row if ratio is not None]
     label = note("equally fast", 1, 1, xref="paper", xshift=6, xanchor="left", font=_LIMITED)
-    return Picture(
+    return Chart(
         _leads_finding(cell),
         f"NEST's throughput over that of other planners, {cell.model} on {cell.devices:,} "
         "devices; ratio",
@@ -264,7 +264,7 @@ def _leads_finding(cell: Leads) -> str:
     return f"The lead over {name} goes from {before:.3g} to {after:.3g} in the right order"
 
 
-_PICTURES: dict[type[Any], Callable[[Any], tuple[Picture, ...]]] = {
+_PICTURES: dict[type[Any], Callable[[Any], tuple[Chart, ...]]] = {
     Plans: plan_pictures,
     Timelines: timeline_pictures,
     Sweeps: sweep_pictures,

@@ -49,7 +49,7 @@ Anchor = Literal["start", "middle", "end"]
 
 @dataclass(frozen=True, slots=True)
 class LessonDrawing:
-    """An SVG with the words around it; see `nest_core.report.figures.style.Picture`.
+    """An SVG with the words around it; see `nest_core.report.figures.style.Chart`.
 
     Parameters
     ----------

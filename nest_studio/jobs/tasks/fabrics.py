@@ -30,7 +30,7 @@ from nest_core.network.groups import level_blocks
 from nest_core.network.link_graph import shortest_paths
 from nest_core.report.explain.headlines import fabric_headlines, levels_table
 from nest_core.report.explain.summary import Headline
-from nest_core.report.figures import Picture
+from nest_core.report.figures import Chart
 from nest_core.report.figures.bill import ports_table
 from nest_core.report.figures.levels import level_figure, ways
 from nest_core.report.picture import Drawn, picture, untitled
@@ -73,7 +73,7 @@ class FabricAnswer:
     levels : Table
     ports : Table or None
         None where a kind has no switches.
-    map : Picture
+    map : Chart
         Who meets whom where.
     caveats : tuple of str
         What its prices do not know about it.
@@ -88,7 +88,7 @@ class FabricAnswer:
     headlines: tuple[Headline, ...]
     levels: Table
     ports: Table | None
-    map: Picture
+    map: Chart
     caveats: tuple[str, ...]
     drawing: str
 

@@ -15,7 +15,7 @@ from nest_core.api.measured_words import errors_in_words, next_table, parameter_
 from nest_core.api.measurements import MeasuredEntry, Measurements, fitted, read_entries
 from nest_core.api.next_runs import next_runs
 from nest_core.calibration.logs import RunFacts
-from nest_core.report.figures import Picture
+from nest_core.report.figures import Chart
 from nest_core.report.figures.measured import errors_picture
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario
@@ -78,7 +78,7 @@ class FitAnswer:
         The stack's file.
     words : str
         Errors before and after.
-    errors : Picture or None
+    errors : Chart or None
         The same, run by run.
     parameters : Table or None
     """
@@ -89,7 +89,7 @@ class FitAnswer:
     stack: Mapping[str, Any] | None = None
     toml: str = ""
     words: str = ""
-    errors: Picture | None = None
+    errors: Chart | None = None
     parameters: Table | None = None
 
 

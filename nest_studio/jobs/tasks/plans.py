@@ -20,7 +20,7 @@ from nest_core.fabric import Fabric
 from nest_core.planner.baselines import Baseline, evaluate_baselines, nest
 from nest_core.planner.baselines.cost_matrices import CostMatrices, cost_matrices
 from nest_core.report.explain import Equation, Mine, StageBinding, bindings, equations, price_pasted
-from nest_core.report.figures import Picture, level_figure, timeline_figure
+from nest_core.report.figures import Chart, level_figure, timeline_figure
 from nest_core.report.figures.levels import linkload_figure
 from nest_core.report.figures.levelwise import cost_matrices_figure, waterfall_figure
 from nest_core.report.picture import Drawn, picture, untitled
@@ -58,14 +58,14 @@ class PlanPictures:
 
     Parameters
     ----------
-    timeline : Picture
+    timeline : Chart
         One iteration, pass by pass.
-    beside : Picture
+    beside : Chart
         The level matrix, or the load on links where that is what is asked for.
     """
 
-    timeline: Picture
-    beside: Picture
+    timeline: Chart
+    beside: Chart
 
 
 def plan_pictures(
@@ -138,15 +138,15 @@ class Levelwise:
     Parameters
     ----------
     baseline : Baseline
-    matrices : Picture
+    matrices : Chart
         What the program read.
-    waterfall : Picture
+    waterfall : Chart
         What it promised, takes, and loses by.
     """
 
     baseline: Baseline
-    matrices: Picture
-    waterfall: Picture
+    matrices: Chart
+    waterfall: Chart
 
 
 @announced("running NEST's level-wise program")
@@ -202,7 +202,7 @@ def priced_mine(scenario: Scenario, pasted: str, placement: str) -> Mine:
     return price_pasted(scenario.values, pasted, placement)
 
 
-def _played(scenario: Scenario, best: Report) -> Picture:
+def _played(scenario: Scenario, best: Report) -> Chart:
     try:
         return timeline_figure(timeline(problem_of(scenario), best))
     except InputError as error:
