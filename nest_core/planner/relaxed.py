@@ -122,17 +122,16 @@ def _hop(hops: HopBounds, p: int, pp: int, to: int) -> float:
 @compiled
 def _runs(tables: RelaxedTables, cases: RelaxedPoints, p: int, c: int, layer: int) -> float:
     """Bytes that live only while a layer runs."""
-    t = cases.table[p]
-    wide = tables.dense[t, layer + 1] - tables.dense[t, layer]
-    if layer == tables.dense.shape[1] - 2:
-        wide += tables.tied[t]
+    # Without branches that read tables last: see `_inside` of the exact program.
+    t, before = cases.table[p], max(layer - 1, 0)
+    is_last = layer == tables.dense.shape[1] - 2
+    wide = tables.dense[t, layer + 1] - tables.dense[t, layer] + is_last * tables.tied[t]
     working = tables.working[t, c, layer] + cases.gathered_bytes[0, p] * wide
     working += cases.gathered_bytes[1, p] * (
         tables.experts[t, layer + 1] - tables.experts[t, layer]
     )
-    if layer > 0:
-        working += cases.fetched[0, p] * (tables.dense[t, layer] - tables.dense[t, layer - 1])
-        working += cases.fetched[1, p] * (tables.experts[t, layer] - tables.experts[t, layer - 1])
+    working += cases.fetched[0, p] * (tables.dense[t, layer] - tables.dense[t, before])
+    working += cases.fetched[1, p] * (tables.experts[t, layer] - tables.experts[t, before])
     return float(working)
 
 
