@@ -32,6 +32,11 @@ def clos(devices: int, radix: int, tiers: int, *ratios: float, **changes: Any) -
     )
 
 
+def link_counts(fabric: Clos) -> dict[str, int]:
+    """Links in place between a tier and what is below it, by name of the upper tier."""
+    return dict(zip(fabric.tier_names, fabric.as_built.links, strict=True))
+
+
 def counts(fabric: Clos) -> tuple[list[int], list[int]]:
     """Switches of every tier, and links into every tier, innermost first."""
-    return list(fabric.switch_counts().values()), list(fabric.link_counts().values())
+    return list(fabric.switch_counts().values()), list(link_counts(fabric).values())

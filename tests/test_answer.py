@@ -95,8 +95,11 @@ def test_the_order_in_which_schedules_are_listed_changes_nothing(more):
 
 
 def test_a_time_limit_is_a_reason_without_advice():
-    """More memory would not help a search that had no time."""
-    found = answered([SMALL], "search.time_limit_s=1e-9")
+    """More memory would not help a search that had no time, nor a method to ask instead."""
+    with_methods = answered([SMALL], "search.time_limit_s=1e-9")
+    chosen = min(entry.report.iteration_s for entry in with_methods.baselines if entry.feasible)
+    assert with_methods.result.best.iteration_s == chosen
+    found = answered([SMALL], "search.time_limit_s=1e-9", "baselines.names=[]")
     assert found.result.best is None
     assert found.result.reason == (
         "the time limit was over before any plan was found: raise time_limit_s"

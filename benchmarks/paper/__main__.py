@@ -8,6 +8,7 @@ lists the rows that moved.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Annotated
@@ -20,7 +21,7 @@ from nest_core.documents.overrides import toml_document
 from nest_core.documents.presets import load_toml, preset_path
 from nest_core.paper import reproduce
 from nest_core.paper.cases import FIGURES
-from nest_core.paper.reproduction import STORED, Costs, Reproduction, result_document
+from nest_core.paper.reproduction import STORED, Costs, Reproduction
 from nest_studio.cli import console, execute
 
 __all__ = ["compute", "run", "sentences"]
@@ -50,6 +51,22 @@ def compute(name: str, costs: Costs) -> Reproduction:
     """Return a figure or table, computed now."""
     result: Reproduction = getattr(import_module(f"benchmarks.paper.{MODULES[name]}"), name)(costs)
     return result
+
+
+def result_document(result: Reproduction) -> str:
+    """Return the text of a result's file, which `nest_core.paper.reproduction.stored` reads."""
+    document = {
+        "source": "NEST, MLSys 2026, and its artifact scai-tech/Nest (MIT), as printed.toml says",
+        "command": f"python -m benchmarks.paper {result.name}",
+        "title": result.title,
+        "printed": result.printed,
+        "tables": [
+            {"key": table.key, "title": table.title, "rows": table.rows, "words": table.words}
+            for table in result.tables
+        ],
+        "paragraph": result.paragraph,
+    }
+    return json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
 
 def sentences(name: str, costs: Costs) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nest_core.api.fields import (
@@ -261,24 +262,30 @@ def answer(
         As `search` takes them.
     """
     problem = problem or scenario.problem()
+    choices = partial(
+        evaluate_baselines,
+        problem,
+        scenario.space,
+        scenario.model,
+        seed=scenario.seed,
+        as_in_paper=scenario.baseline_space == "paper",
+        time_limit_s=scenario.time_limit_s,
+    )
+    rivals = choices(tuple(name for name in scenario.baselines if name != "nest"))
     result = search(
         problem,
         scenario.space,
         top=scenario.top,
         time_limit_s=scenario.time_limit_s,
+        known=[entry.report.plan for entry in rivals if entry.report and entry.feasible],
         progress=progress,
         stop=stop,
     )
     result = name_stack_for_search(scenario, result)
-    baselines = evaluate_baselines(
-        problem,
-        scenario.space,
-        scenario.model,
-        scenario.baselines,
-        seed=scenario.seed,
-        as_in_paper=scenario.baseline_space == "paper",
-        time_limit_s=scenario.time_limit_s,
-        ours_s=result.best.iteration_s if result.best else None,
+    ours_s = result.best.iteration_s if result.best else None
+    program = choices(tuple(set(scenario.baselines) & {"nest"}), ours_s=ours_s)
+    baselines = tuple(
+        sorted((*program, *rivals), key=lambda entry: scenario.baselines.index(entry.name))
     )
     best = result.best
     interval = interval_of(scenario, problem, best) if best else None

@@ -308,10 +308,6 @@ class Clos(ClosPlan):
         """Physical switches in place, by tier name."""
         return dict(zip(self.tier_names, self.as_built.switches, strict=True))
 
-    def link_counts(self) -> dict[str, int]:
-        """Links in place between a tier and what is below it, by name of the upper tier."""
-        return dict(zip(self.tier_names, self.as_built.links, strict=True))
-
     def explicit(self) -> nx.Graph[Any]:
         """Return the link graph; a group's switches of one tier are drawn as one, with their
         ``count``.

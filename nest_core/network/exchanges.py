@@ -16,7 +16,7 @@ from nest_core.network.kernels import slowest
 from nest_core.network.levels import Network
 from nest_core.network.link_map import FloatArray, IntArray
 from nest_core.network.phases import MessageTime, Protocol, price_phases, sent, started
-from nest_core.network.tree import TreeLinkMap, TreeTier
+from nest_core.network.tree import TreeLinkMap, TreeTier, leaving_Bps
 
 __all__ = ["all_to_all", "counts_leaving", "least_all_to_all"]
 
@@ -78,7 +78,7 @@ def _leaving(tree: TreeLinkMap, groups: IntArray, team: IntArray) -> FloatArray:
     for tier in range(len(tree.tiers) - 1):
         if not tree.leaves_wholly(tier):
             continue
-        rates = tree.leaving_Bps(tier)
+        rates = leaving_Bps(tree.tiers, tier)
         block = tree.tiers[tier].group[groups]
         sent_out = (size - _peers(tree.tiers[tier].group, groups)) / size
         place = (team[:, None] * len(rates) + block).reshape(-1)

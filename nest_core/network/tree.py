@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -190,21 +191,11 @@ class TreeLinkMap(LinkMap):
         """
         if not self.leaves_wholly(block) or (alike and not self._leave_alike(block)):
             return float("inf")
-        return float(self.leaving_Bps(block).max())
+        return float(leaving_Bps(self.tiers, block).max())
 
     def leaves_wholly(self, block: int) -> bool:
         """Whether all that leaves a group of a tier goes through the ports of `leaving_Bps`."""
         return block + 1 < len(self.tiers) and (block == 0 or _nest(self.tiers))
-
-    def leaving_Bps(self, block: int) -> FloatArray:
-        """Return what leaves each group of a tier at most, (groups,)."""
-        group = self.tiers[block].group
-        total = np.zeros(int(group.max()) + 1)
-        for index, entry in enumerate(self.tiers[block + 1 :]):
-            if index == 0 or entry.direct:
-                pair = np.unique(np.stack([group, entry.child]), axis=1)
-                total += np.bincount(pair[0], entry.capacity_Bps[pair[1]], minlength=len(total))
-        return total
 
     def _leave_alike(self, block: int) -> bool:
         """Whether the busiest uplink of a group is all of it, or as busy as every device's own.
@@ -336,6 +327,19 @@ class TreeLinkMap(LinkMap):
         return climbs(self._ways, source, target, met, lowest, up, down)
 
 
+@lru_cache(maxsize=64)
+def leaving_Bps(tiers: tuple[TreeTier, ...], block: int) -> FloatArray:
+    """Return what leaves each group of a tier at most, (groups,)."""
+    group = tiers[block].group
+    total = np.zeros(int(group.max()) + 1)
+    for index, entry in enumerate(tiers[block + 1 :]):
+        if index == 0 or entry.direct:
+            pair = np.unique(np.stack([group, entry.child]), axis=1)
+            total += np.bincount(pair[0], entry.capacity_Bps[pair[1]], minlength=len(total))
+    return total
+
+
+@lru_cache(maxsize=64)
 def _nest(tiers: tuple[TreeTier, ...]) -> bool:
     """Whether every group lies in one group of the next tier."""
     return all(

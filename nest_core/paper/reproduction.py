@@ -42,7 +42,6 @@ __all__ = [
     "printed",
     "printed_rows",
     "ratio",
-    "result_document",
     "settings",
     "stored",
     "stored_paragraph",
@@ -244,19 +243,3 @@ def stored_paragraph(name: str, costs: Costs) -> tuple[str, ...]:
 
 def _again(name: str) -> str:
     return f"Stored; computed again by `python -m benchmarks.paper {name}`."
-
-
-def result_document(result: Reproduction) -> str:
-    """Return the text of a result's file, which `stored` reads."""
-    document = {
-        "source": "NEST, MLSys 2026, and its artifact scai-tech/Nest (MIT), as printed.toml says",
-        "command": f"python -m benchmarks.paper {result.name}",
-        "title": result.title,
-        "printed": result.printed,
-        "tables": [
-            {"key": table.key, "title": table.title, "rows": table.rows, "words": table.words}
-            for table in result.tables
-        ],
-        "paragraph": result.paragraph,
-    }
-    return json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1) + "\n"

@@ -357,7 +357,7 @@ class PlacedBounds:
     def experts(self, columns: PointTable) -> FloatArray:
         """Return the same of those that share experts; their own groups only, see `Point`."""
         rows = self._points.rows
-        wide = (rows.column("ep") * rows.column("etp"))[columns.row]
+        wide = rows.column("ep")[columns.row] * rows.column("etp")[columns.row]
         return self._gradients(2, "expert_data", columns, [wide])
 
     def exchange(self, columns: PointTable) -> IntArray:

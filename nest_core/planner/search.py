@@ -11,7 +11,7 @@ everything left is bounded and the plan is proven.
 import heapq
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 
@@ -122,6 +122,7 @@ def search(
     top: int = 1,
     time_limit_s: float = float("inf"),
     within_s: float = float("inf"),
+    known: Sequence[Plan] = (),
     frontier: Frontier | None = None,
     clock: Callable[[], float] = time.perf_counter,
     progress: Callable[[Progress], None] | None = None,
@@ -137,6 +138,9 @@ def search(
         When it is over, the best plan so far is returned with its gap.
     within_s : float
         Plans that take longer are of no interest; knowing a plan's time shortens the search.
+    known : sequence of Plan
+        Plans at hand, as of other methods: a search that does not end is not behind those of its
+        space that fit.
     frontier : Frontier, optional
         Of the problem and the space, unused yet, where one is at hand; not for mixed stages.
     clock : callable
@@ -159,6 +163,7 @@ def search(
             top=top,
             ends=began + time_limit_s,
             within_s=within_s,
+            known=known,
             clock=clock,
             progress=progress,
             stop=stop,
@@ -170,6 +175,11 @@ def search(
         return clock() - began > time_limit_s or (stop is not None and stop())
 
     leading = _Leading(top, within_s)
+    for plan in known:
+        if space.seated_on(problem.network).holds(plan):
+            report = price(problem, plan)
+            if report.feasible and report.iteration_s <= leading.cutoff:
+                leading.offer(report.iteration_s, plan)
     plain = replace(space, mixed=False, layouts="even")
     if plain != space and top == 1 and not space.as_needed:
         # Half of the time: what the plain space finds is a time to beat for the whole, not its
@@ -182,6 +192,7 @@ def search(
                 time_limit_s=time_limit_s / 2,
                 clock=clock,
                 within_s=within_s,
+                known=known,
                 stop=stop,
             )
             if uniform.best is not None:
@@ -223,6 +234,7 @@ def _of_all_offloads(
     top: int,
     ends: float,
     within_s: float,
+    known: Sequence[Plan],
     clock: Callable[[], float],
     progress: Callable[[Progress], None] | None,
     stop: Callable[[], bool] | None,
@@ -245,6 +257,7 @@ def _of_all_offloads(
             top=top,
             time_limit_s=(ends - clock()) / (len(options) - index),
             within_s=min(within_s, *cutoffs, float("inf")),
+            known=known,
             clock=clock,
             progress=progress,
             stop=stop,
@@ -312,7 +325,12 @@ class _Leading:
         return self.found[0][0] if self.found else float("inf")
 
     def offer(self, seconds: float, plan: Plan) -> None:
-        """Take a plan into account."""
+        """Take a plan into account, of each point the fastest."""
+        self.found = [
+            pair
+            for pair in self.found
+            if pair[1].point != plan.point or pair[0] < seconds * (1 - _TIE)
+        ]
         self.found.append((seconds, plan))
         self.found.sort(key=lambda pair: pair[0])
         best = self.found[0][0]

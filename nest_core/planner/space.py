@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from nest_core.costs import NO_OFFLOAD, Offload, Problem, acting_zero, micro_batches
+from nest_core.costs import NO_OFFLOAD, Offload, Plan, Problem, acting_zero, micro_batches
 from nest_core.costs.checks import check_offload
 from nest_core.costs.layout import AXES, seatings
 from nest_core.costs.plan import Whole
@@ -145,6 +145,26 @@ class SearchSpace:
             self,
             device_orders=tuple(dict.fromkeys((*self.device_orders, *added))),
             seating="consecutive",
+        )
+
+    def holds(self, plan: Plan) -> bool:
+        """Whether a plan of equal stages is one of the space, whatever its cuts.
+
+        As needed none is: whether its memory is needed only the search can say.
+        """
+        point = plan.point
+        axes = ("tp", "sp", "dp", "pp", "micro_batch", "zero", "cp", "ep")
+        return (
+            not (self.as_needed or self.mixed or plan.strategies)
+            and all(getattr(point, axis) in getattr(self, axis) for axis in axes)
+            and point.etp in self.expert_tensor(point.tp, point.sp)
+            and (not point.zero or point.zero_group in self.zero_groups)
+            and point.order in self.orders
+            and point.device_order in self.device_orders
+            and point.schedule in self.schedules
+            and point.interleave in (1, *self.interleave)
+            and set(plan.recompute) <= set(self.recompute)
+            and plan.offload in self.offload
         )
 
     def expert_tensor(self, tp: int, sp: bool) -> tuple[int, ...]:
@@ -312,7 +332,7 @@ class Rows:
         tp, ep, etp = (self.column(name) for name in ("tp", "ep", "etp"))
         return np.where(ep * etp % tp == 0, ep * etp // tp, 0)
 
-    @property
+    @cached_property
     def shared(self) -> BoolArray:
         """Whether more than one rank holds any weights, (rows,)."""
         return np.asarray(np.maximum(self.dp * self.column("cp"), self.owners) > 1)

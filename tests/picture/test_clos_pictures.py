@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
-from clos_specs import clos
+from clos_specs import clos, link_counts
 from properties import bill_counts, drawn_counts, everything_wrong, moved
 
 from nest_core.documents.errors import InputError
@@ -116,7 +116,7 @@ def _row(drawn, name):
 )
 def test_widths_are_capacities(fabric, width):
     drawn = picture(fabric, width=width)
-    below, above = fabric.link_counts().values()
+    below, above = link_counts(fabric).values()
     feet, heads = _row(drawn, "leaf")
     assert heads == pytest.approx(feet * above / below, abs=1.0)
     assert _row(drawn, "spine")[0] == pytest.approx(heads, abs=1.0)

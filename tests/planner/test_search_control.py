@@ -69,6 +69,34 @@ def test_a_search_cancelled_before_any_plan_says_so(asked):
     )
 
 
+def test_a_search_is_never_behind_known_plans_of_its_space(asked, whole):
+    """Even one that is stopped at once; plans that the space does not hold are passed over."""
+    problem, space = asked
+    plan = whole.best.plan
+    stopped = search(problem, space, known=[plan], stop=lambda: True)
+    assert stopped.best == whole.best
+    assert not stopped.certificate.proven
+    others = replace(space, pp=tuple(pp for pp in space.pp if pp != plan.point.pp))
+    assert search(problem, others, known=[plan], stop=lambda: True).best is None
+    everything = replace(plan, recompute=("full",) * plan.point.pp)
+    behind = search(problem, space, known=[everything], stop=lambda: True).best
+    assert behind.plan == everything
+    assert behind.iteration_s > whole.best.iteration_s
+
+
+def test_known_plans_change_nothing_in_a_search_that_ends(asked):
+    plain = search(*asked, top=3)
+    known = [report.plan for report in (plain.best, *plain.alternatives)]
+    worse = replace(known[1], recompute=("full",) * known[1].point.pp)
+    again = search(*asked, top=3, known=[*known, worse])
+    assert again.best.iteration_s == pytest.approx(plain.best.iteration_s, rel=1e-11)
+    assert again.certificate.proven
+    points = [report.plan.point for report in (again.best, *again.alternatives)]
+    assert len(set(points)) == 3
+    for before, after in zip(plain.alternatives, again.alternatives, strict=True):
+        assert after.iteration_s == pytest.approx(before.iteration_s, rel=1e-11)
+
+
 def test_the_time_limit_shows_as_a_gap(asked, whole):
     """A clock that jumps late in the search."""
     read = itertools.count()

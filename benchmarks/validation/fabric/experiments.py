@@ -343,6 +343,12 @@ def _message(entry: Mapping[str, Any], network: Network) -> Message:
     return Message(network, software, op, size, group, stride, concurrent)
 
 
+def _without_reduction(curve: Curve) -> Curve:
+    """Return the curve of switches that do not reduce."""
+    rings = tuple(regime for regime in curve.regimes if regime.algorithm == "ring")
+    return replace(curve, regimes=rings, in_network_from=None)
+
+
 def _library(entry: Mapping[str, Any], side: str, software: Software) -> Software:
     """The device's library on this network: a transport has a curve, switches reduce or do not."""
     reduces, named = _text(entry, f"in_network_{side}"), _text(entry, f"transport_{side}")
@@ -353,7 +359,7 @@ def _library(entry: Mapping[str, Any], side: str, software: Software) -> Softwar
         raise Unusable(f"states in_network_{side} as {reduces!r}, which is neither yes nor no")
     if reduces == "no":
         inside, between = (
-            None if curve is None else curve.without_reduction() for curve in (inside, between)
+            None if curve is None else _without_reduction(curve) for curve in (inside, between)
         )
     elif reduces == "yes" and between is not None and between.name in REDUCING:
         between = load_curve(REDUCING[between.name])

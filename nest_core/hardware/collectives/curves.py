@@ -202,11 +202,6 @@ class Curve:
 
         return replace(self, regimes=tuple(map(scaled, self.regimes)))
 
-    def without_reduction(self) -> Curve:
-        """Return the curve of switches that do not reduce."""
-        rings = tuple(regime for regime in self.regimes if regime.algorithm == "ring")
-        return replace(self, regimes=rings, in_network_from=None)
-
     def seconds(
         self,
         op: str,

@@ -46,8 +46,8 @@ def evaluate_baselines(
 
     Notes
     -----
-    No method sees our plan, another's, or the certificate; ours sees none of theirs. Uneven
-    layouts are not among what they choose from.
+    No method sees our plan, another's, or the certificate. Uneven layouts are not among what they
+    choose from.
     """
     even = replace(space, layouts="even")
     seated = even.seated_on(problem.network)

@@ -46,8 +46,12 @@ def find(problem: Problem, space: SearchSpace, time_limit_s: float = float("inf"
     InputError
         If the space holds no valid point.
     """
-    scope = "plans with ZeRO and recomputation stage by stage"
-    return search_blind(problem, own_space(space), scope, time_limit_s)
+    return search_blind(
+        problem,
+        own_space(space),
+        "plans with ZeRO and recomputation stage by stage",
+        time_limit_s,
+    )
 
 
 def own_space(space: SearchSpace) -> SearchSpace:

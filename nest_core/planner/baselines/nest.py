@@ -48,14 +48,20 @@ def find(problem: Problem, space: SearchSpace, time_limit_s: float = float("inf"
     InputError
         If the limits leave it no schedule.
     """
-    _check(space)
+    require(
+        "1f1b" in space.schedules,
+        "search.schedule",
+        "must allow 1f1b for NEST's level-wise program",
+        list(space.schedules),
+        "add 1f1b, or leave nest out of the baselines",
+    )
     result = levelwise(on_levels(problem), space, top=TOP, time_limit_s=time_limit_s)
     origin = "level-wise program of the paper"
     if not result.best:
         late = "the time limit was over before any plan was found: raise time_limit_s"
         none = "no plan fits into memory under 1F1B"
         return Found(None, origin, none if result.proven else late)
-    chosen = min(result.best, key=lambda promise: _seconds(problem, promise.plan))
+    chosen = min(result.best, key=lambda promise: price(problem, promise.plan).iteration_s)
     if not result.proven:
         gap = 1.0 - result.lower_bound_s / chosen.seconds
         origin += f", searched in part: none is promised in over {gap:.1%} less"
@@ -87,14 +93,14 @@ def waterfall(
         equal = levelwise(view, space, unequal=False, top=TOP, time_limit_s=time_limit_s)
         if not equal.best:
             return None
-        chosen = min(equal.best, key=lambda promise: _seconds(problem, promise.plan))
+        chosen = min(equal.best, key=lambda promise: price(problem, promise.plan).iteration_s)
         plan, within = chosen.plan, chosen.seconds
-        alike = _seconds(problem, plan)
+        alike = price(problem, plan).iteration_s
     here = replace(space, dp=(plan.point.dp,), micro_batch=(plan.point.micro_batch,))
     free = levelwise(
         view, here, rule=False, unequal=False, within_s=within, time_limit_s=time_limit_s
     )
-    lifted = min([alike, *(_seconds(problem, promise.plan) for promise in free.best)])
+    lifted = min([alike, *(price(problem, promise.plan).iteration_s for promise in free.best)])
     # Curves along a torus mean nothing on levels.
     orders = space.device_orders if problem.network.torus is None else ("natural",)
     seen = replace(plain, device_orders=orders)
@@ -105,7 +111,7 @@ def waterfall(
         ours_s = best.iteration_s if best else None
     if on_view is None or on_links is None or ours_s is None:
         return None
-    by_levels = _seconds(problem, _placed(on_view.plan, view))
+    by_levels = price(problem, _placed(on_view.plan, view)).iteration_s
     return Waterfall(
         schedule=on_links.iteration_s - ours_s,
         memory_rule=alike - lifted,
@@ -121,17 +127,3 @@ def _placed(plan: Plan, view: Problem) -> Plan:
     """
     devices = device_order(view.network, plan.point.device_order)[: plan.devices_used]
     return replace(plan, point=replace(plan.point, device_order=tuple(devices.tolist())))
-
-
-def _seconds(problem: Problem, plan: Plan) -> float:
-    return price(problem, plan).iteration_s
-
-
-def _check(space: SearchSpace) -> None:
-    require(
-        "1f1b" in space.schedules,
-        "search.schedule",
-        "must allow 1f1b for NEST's level-wise program",
-        list(space.schedules),
-        "add 1f1b, or leave nest out of the baselines",
-    )

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from benchmarks.paper.__main__ import COSTS, MODULES, compute, run, sentences
+from benchmarks.paper.__main__ import COSTS, MODULES, compute, result_document, run, sentences
 from nest_core.documents.presets import preset_path
 from nest_core.paper.cases import FIGURES
-from nest_core.paper.reproduction import STORED, result_document, stored, stored_paragraph
+from nest_core.paper.reproduction import STORED, stored, stored_paragraph
 
 QUICK = ("figure3", "figure8", "figure9", "figure10", "table1", "table3", "table6", "table7")
 TIMED = ("table4", "table5")
