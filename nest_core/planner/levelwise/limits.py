@@ -67,40 +67,32 @@ def least_objective(
     best, sync_cap = cutoff, np.inf
     while True:
         least, least_sync, top, stages = np.inf, np.inf, np.inf, 2
-        low, high = 0.0, np.inf  # of this number of stages: a cap too low, the bottleneck found
         while stages <= most:
             if not allowed[stages]:
-                stages, high = stages + 1, np.inf
+                stages += 1
                 continue
             limit = min(top, (best - sync_bound) / (m + stages - 1))
             bound = max(total / stages, heaviest) * (1.0 - 1e-12)
             if limit < bound:
                 if heaviest > limit or heaviest * stages > total:
                     break
-                stages, high = stages + 1, np.inf
+                stages += 1
                 continue
             if late():
                 return (best if plan.size else np.inf), plan, False
-            low = max(low, bound) if high < np.inf else bound
-            cap = limit
-            if high < np.inf and limit > low * (1.0 + 1e-3):
-                cap = 0.5 * (low + limit)
-            trial, worst, sync = attempt(cap, sync_cap, stages if pinned else 0)
+            # Each attempt that succeeds names the bottleneck that the next must beat, which took
+            # fewer attempts than halving what lies between it and its bound.
+            trial, worst, sync = attempt(limit, sync_cap, stages if pinned else 0)
             number = trial.shape[1] - 1
             value = (m + number - 1) * worst
             if value + sync < best:
                 best, plan = value + sync, trial
             if number == 0 or number > stages:
-                if cap < limit:
-                    low = cap
-                elif pinned:
-                    stages, high = stages + 1, np.inf
-                elif number == 0:
+                if number == 0 and not pinned:
                     break
-                else:
-                    stages, high = number, np.inf
+                stages = stages + 1 if pinned else number
                 continue
-            high, top = worst, float(np.nextafter(min(worst, cap), 0.0))
+            top = float(np.nextafter(min(worst, limit), 0.0))
             if value < least:
                 least, least_sync = value, sync
         if least == np.inf or least + sync_bound >= best or least_sync <= 0.0:
