@@ -271,23 +271,38 @@ def answer(
         as_in_paper=scenario.baseline_space == "paper",
         time_limit_s=scenario.time_limit_s,
     )
-    rivals = choices(tuple(name for name in scenario.baselines if name != "nest"))
-    result = search(
+    searched = partial(
+        search,
         problem,
         scenario.space,
         top=scenario.top,
         time_limit_s=scenario.time_limit_s,
-        known=[entry.report.plan for entry in rivals if entry.report and entry.feasible],
         progress=progress,
         stop=stop,
     )
+    result = searched()
+    rivals = choices(tuple(name for name in scenario.baselines if name != "nest"))
+    rival = fastest(
+        entry
+        for entry in rivals
+        if entry.report and scenario.space.seated_on(problem.network).holds(entry.report.plan)
+    )
+    if (
+        rival
+        and rival.report
+        and not result.certificate.proven
+        and (not result.best or rival.report.iteration_s < result.best.iteration_s)
+    ):  # once more, from what is faster: an answer is not behind a plan that it shows
+        result = searched(known=[rival.report.plan])
     result = name_stack_for_search(scenario, result)
-    ours_s = result.best.iteration_s if result.best else None
-    program = choices(tuple(set(scenario.baselines) & {"nest"}), ours_s=ours_s)
+    best = result.best
+    program = choices(
+        tuple({"nest"}.intersection(scenario.baselines)),
+        ours_s=best.iteration_s if best else None,
+    )
     baselines = tuple(
         sorted((*program, *rivals), key=lambda entry: scenario.baselines.index(entry.name))
     )
-    best = result.best
     interval = interval_of(scenario, problem, best) if best else None
     return Answer(scenario, problem.network, result, baselines, interval)
 

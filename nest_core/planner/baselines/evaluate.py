@@ -50,7 +50,6 @@ def evaluate_baselines(
     choose from.
     """
     even = replace(space, layouts="even")
-    seated = even.seated_on(problem.network)
     methods: dict[str, Callable[[SearchSpace], Found]] = {
         "nest": lambda searched: nest.find(problem, searched, time_limit_s),
         "manual": lambda searched: manual.find(problem, searched, model),
@@ -62,7 +61,7 @@ def evaluate_baselines(
     results = (
         _evaluate(
             problem,
-            paper_space(name, even) if as_in_paper else seated,
+            paper_space(name, even) if as_in_paper else even.seated_on(problem.network),
             name,
             methods.get(name),
             clock,

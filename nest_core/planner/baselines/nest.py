@@ -58,9 +58,13 @@ def find(problem: Problem, space: SearchSpace, time_limit_s: float = float("inf"
     result = levelwise(on_levels(problem), space, top=TOP, time_limit_s=time_limit_s)
     origin = "level-wise program of the paper"
     if not result.best:
-        late = "the time limit was over before any plan was found: raise time_limit_s"
-        none = "no plan fits into memory under 1F1B"
-        return Found(None, origin, none if result.proven else late)
+        return Found(
+            None,
+            origin,
+            "no plan fits into memory under 1F1B"
+            if result.proven
+            else "the time limit was over before any plan was found: raise time_limit_s",
+        )
     chosen = min(result.best, key=lambda promise: price(problem, promise.plan).iteration_s)
     if not result.proven:
         gap = 1.0 - result.lower_bound_s / chosen.seconds
