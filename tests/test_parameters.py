@@ -29,7 +29,7 @@ from nest_core.documents.schema.checking import alternatives
 from nest_core.report.notebook.inputs import checked_inputs
 from nest_core.scenario import Scenario, expanded, load_scenario, scenario_document
 from nest_core.studies.parameters import distinct, parse_values, sweep_parameters
-from nest_studio.form.fabric import fabric_fields
+from nest_studio.form.fabric import fabric_fields, fabric_words
 from nest_studio.form.pinning import PINS, pin_words, pinned_value
 from nest_studio.form.scenario import FORM
 from nest_studio.server.arrival import refused
@@ -204,3 +204,17 @@ def test_names_are_keys_with_and_without_their_unit_and_in_short():
     assert {name for name, of in names.items() if of == key} == {key, "global_batch", "batch"}
     assert parameter(f"workload.{key}").name == "batch"
     assert parameter("accelerator.memory_GiB").name == "memory"
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("fat_tree", "fat-tree"),
+        ("tpu_slice", "torus"),
+        ("hierarchical", "levels"),
+        ("star", "star"),
+    ],
+)
+def test_the_form_calls_a_fabric_by_its_kind(kind, words):
+    """One that the library does not have by its own key, not by another kind's name."""
+    assert fabric_words({"kind": kind}, {}) == words

@@ -62,9 +62,13 @@ _CHOICE = "fabric"
 DEVICES = "fabric.clos.devices"
 MEANING = "fabric.clos.oversubscribe"
 FAILED = "own fabric is lost"
-_KINDS = {"leaf_spine": "spine-leaf", "fat_tree": "fat-tree"} | {
-    name: name.replace("_", "-") for name in ("rail_optimised", "rail_only", "dual_plane")
+_KINDS = {
+    "leaf_spine": "spine-leaf",
+    "tpu_slice": "torus",
+    "hierarchical": "levels",
+    "graph": "drawn",
 }
+"""Kinds that are not called by their key."""
 _MEANINGS = {"removes uplinks": "remove_uplinks", "splits the ports anew": "split_radix"}
 MEANINGS = OneOf(tuple(_MEANINGS), meanings=_MEANINGS)
 
@@ -155,13 +159,9 @@ def fabric_fields(fabric: Mapping[str, Any]) -> dict[str, Widget]:
 
 def fabric_words(fabric: Mapping[str, Any], chosen: Mapping[str, Any]) -> str:
     """Return a fabric's kind and what its ratios are set to."""
-    kind = next((name for name in ("clos", "torus", "dragonfly") if name in fabric), "")
-    if kind == "clos":
-        kind = _KINDS.get(str(fabric.get("kind")), "switched")
-    elif not kind:
-        kind = "drawn" if is_drawing(fabric) else "levels"
+    kind = str(fabric["kind"])
     ratios = [format_ratio(chosen[r.key]) for r in ratio_parameters(fabric) if r.key in chosen]
-    return " ".join([kind, *ratios])
+    return " ".join([_KINDS.get(kind, kind.replace("_", "-")), *ratios])
 
 
 def fabric_choices() -> tuple[str, ...]:
