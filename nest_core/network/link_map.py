@@ -98,6 +98,11 @@ class LinkMap(ABC):
         return self.port_Bps
 
     @property
+    def outlet_Bps(self) -> float:
+        """Most that one device sends out of its node at once; infinite where that is not known."""
+        return float("inf")
+
+    @property
     @abstractmethod
     def least_latency_s(self) -> float:
         """Between the two nearest devices."""

@@ -164,6 +164,14 @@ class TreeLinkMap(LinkMap):
         inside = inner.capacity_Bps.max() if self.scale_up is None else self.scale_up.port_Bps
         return float(inside + sum(entry.capacity_Bps.max() for entry in further if entry.direct))
 
+    @property
+    def outlet_Bps(self) -> float:
+        """Its uplink out of the node, and ports of its own further out."""
+        if self.rail is not None or self.egress is not None or len(self.tiers) == 1:
+            return float("inf")
+        beyond = [entry.capacity_Bps.max() for entry in self.tiers[2:] if entry.direct]
+        return float(self.tiers[1].capacity_Bps.max() + sum(beyond))
+
     def apart(self, groups: IntArray) -> bool:
         """Whether groups stay in their nodes and share nothing there: equal ports of their own."""
         inside = self.tiers[0]

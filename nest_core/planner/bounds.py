@@ -7,8 +7,8 @@ micro-batch of a family takes at best-case communication.
 
 What communication takes at least where the ranks of points sit, each layout placed once.
 
-`nest_core.planner.transfer_bounds` knows little of tori, dragonflies, drawn graphs, hashed routes
-and seatings. Here links are counted as prices count them, for points that nothing else excludes:
+`nest_core.planner.transfer_bounds` knows little of tori, dragonflies, drawn graphs and hashed
+routes. Here links are counted as prices count them, for points that nothing else excludes:
 many share a layout, whatever their micro-batch, ZeRO stage and schedule.
 
 Notes

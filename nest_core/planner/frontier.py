@@ -24,6 +24,7 @@ from nest_core.planner.transfer_bounds import (
     TransferBounds,
     beyond_blocks,
     beyond_instances,
+    node_ranks,
 )
 
 __all__ = ["PLACED", "REFINED", "ROUGH", "Frontier", "Opened", "lower_bounds"]
@@ -349,6 +350,7 @@ class Frontier:
             outer=ones == 1,
             parted=ones == 1,
             natural=ones == 1,
+            most=0 * ones,
         )
         m = self._micro_batches(row)
 
@@ -479,6 +481,8 @@ class Frontier:
         reach, owners, shared = table.reach[rows], table.owners[rows], table.shared[rows]
         m = self._micro_batches(rows)
         natural = np.full(len(rows), set(self.space.device_orders) == {"natural"})
+        _, most_ranks = node_ranks(self.problem.network, self.space.device_orders)
+        most = np.full(len(rows), most_ranks)
         ways = {
             (axes.index("dp") > axes.index("pp"), axes.index("cp") > axes.index("pp"))
             for axes in self.space.orders
@@ -487,7 +491,7 @@ class Frontier:
             (np.full(len(rows), dp_out), np.full(len(rows), cp_out)) for dp_out, cp_out in ways
         ]
         hops = [
-            self.screen.hops(bounds_by_pair.boundary[entry], rows, outer, parted, natural)[1]
+            self.screen.hops(bounds_by_pair.boundary[entry], rows, outer, parted, natural, most)[1]
             for outer, parted in outers
         ]
         # A row holds points of all axis orders: the least over orders bounds them all. Forward and
@@ -499,7 +503,15 @@ class Frontier:
             dense = experts = between = np.zeros(len(instances))
             by_order = [
                 RankColumns(
-                    tp[at], cp[at], reach[at], dp[at], pp[at], outer[at], parted[at], natural[at]
+                    tp[at],
+                    cp[at],
+                    reach[at],
+                    dp[at],
+                    pp[at],
+                    outer[at],
+                    parted[at],
+                    natural[at],
+                    most[at],
                 )
                 for outer, parted in outers
             ]
@@ -560,11 +572,26 @@ class Frontier:
         tp, cp = (table.column(name)[row] for name in ("tp", "cp"))
         reach, owners = table.reach[row], table.owners[row]
         instances = columns.instances(dp * cp)
-        ranks = RankColumns(tp, cp, reach, dp, pp, columns.outer, columns.parted, columns.natural)
+        ranks = RankColumns(
+            tp,
+            cp,
+            reach,
+            dp,
+            pp,
+            columns.outer,
+            columns.parted,
+            columns.natural,
+            columns.most,
+        )
         leaving = beyond_instances(self.problem, ranks, instances)
         m = self._micro_batches(row)
         hops, forward = self.screen.hops(
-            bounds_by_pair.boundary[entry], row, columns.outer, columns.parted, columns.natural
+            bounds_by_pair.boundary[entry],
+            row,
+            columns.outer,
+            columns.parted,
+            columns.natural,
+            columns.most,
         )
         v = columns.interleave
         # v times along the pipeline, and between two rounds once from the last stage to the first:

@@ -266,7 +266,6 @@ def best_case(
     # "The program", "Bounds").
     brief, times = condensed(table)
     compute = brief.compute_s + brief.replay_s
-    natural = set(space.device_orders) == {"natural"}
     width = (int(families.tp[family]), int(families.cp[family]))
     inside = np.zeros((len(scale), *compute.shape))
     experts = np.zeros_like(inside)
@@ -287,7 +286,7 @@ def best_case(
                 mean_bytes = np.divide(total, number, out=np.zeros_like(total), where=number > 0)
                 size = mean_bytes * scale[:, None, None]
                 least = call_bound(
-                    problem, transfer_bounds, axis, calls.kind, n, stride, size, natural
+                    problem, transfer_bounds, axis, calls.kind, n, stride, size, space.device_orders
                 )
                 if axis == "ep" and exchange is not None:
                     placed = exchange.along(size.ndim).seconds(size[None])[0]

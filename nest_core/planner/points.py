@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from nest_core.costs import Point, Problem, micro_batches
-from nest_core.costs.layout import AXES, device_order, seatings_among
+from nest_core.costs.layout import AXES, device_order, places, ranks_in_nodes, seatings_among
 from nest_core.costs.schedules import DELAYS
 from nest_core.network import BoolArray, FloatArray, IntArray, Network
 from nest_core.planner.space import PLAIN, Rows, SearchSpace
@@ -46,6 +46,8 @@ class PointTable:
     outer, parted, natural : (points,)
         Whether ``dp``, and whether ``cp``, lies outside ``pp``; whether ranks sit in the fabric's
         own order.
+    most : (points,)
+        Ranks in a row that a node has at most, see `ranks_in_nodes`.
     """
 
     number: IntArray
@@ -59,6 +61,7 @@ class PointTable:
     outer: BoolArray
     parted: BoolArray
     natural: BoolArray
+    most: IntArray
 
     def __len__(self) -> int:
         return len(self.number)
@@ -82,6 +85,7 @@ class Points:
 
     def __init__(self, problem: Problem, space: SearchSpace, rows: Rows) -> None:
         self.space, self.rows = space, rows
+        self.network = problem.network
         self.batch, self.layers = problem.batch, problem.layers
         self._states, self._held = _distinct_states(space, rows)
         divides_stages = micro_batches(self.batch, rows.dp, rows.micro_batch) % rows.pp == 0
@@ -152,6 +156,12 @@ class Points:
         natural = _padded(
             [[device_order == "natural" for _, device_order in entries] for entries in self._orders]
         )
+        most = _padded(
+            [
+                [ranks_in_nodes(self.network, name)[1] for _, name in entries]
+                for entries in self._orders
+            ]
+        )
         zero = _padded([[zero for zero, _ in entries] for entries in self._states])
         group = _padded([[group for _, group in entries] for entries in self._states])
         return PointTable(
@@ -166,6 +176,7 @@ class Points:
             outer=outer[alike, order].astype(bool),
             parted=parted[alike, order].astype(bool),
             natural=natural[alike, order].astype(bool),
+            most=most[alike, order],
         )
 
     def orders(self, columns: PointTable) -> tuple[IntArray, IntArray]:
@@ -283,16 +294,17 @@ def _distinct_orders(
 
 
 def _distinct_placements(network: Network, space: SearchSpace, used: int) -> tuple[str, ...]:
-    """Device orders of plans that use so many devices; of seatings those that place ranks on
-    other devices than any before. Ranks beyond a seating sit on what it leaves out."""
+    """Device orders of plans that use so many devices; of seatings those that have a place for
+    every rank, and put ranks on other devices than any before."""
+    seatings = seatings_among(space.device_orders)
+    fitting = [order for order in space.device_orders if places(network, order) >= used]
     distinct: list[str] = []
     met: set[bytes] = set()
-    seatings = seatings_among(space.device_orders)
-    for order in space.device_orders:
-        places = device_order(network, order)[:used].tobytes() if seatings else b""
-        if order not in seatings or places not in met:
+    for order in fitting or space.device_orders:
+        devices = device_order(network, order)[:used].tobytes() if seatings else b""
+        if order not in seatings or devices not in met:
             distinct.append(order)
-            met.add(places)
+            met.add(devices)
     return tuple(distinct)
 
 

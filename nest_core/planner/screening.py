@@ -73,6 +73,7 @@ class Screen:
         outer: BoolArray,
         parted: BoolArray,
         natural: BoolArray,
+        most: IntArray,
     ) -> tuple[HopBounds, FloatArray]:
         """Seconds that pipeline transfers of points take at least; see `hop_seconds`."""
         rows = self._rows
@@ -85,6 +86,7 @@ class Screen:
             cp * dp // inside,
             rows.pp[row],
             natural,
+            most,
         )
 
     def fits(
@@ -170,7 +172,14 @@ class Screen:
         """Return what screens read of some points."""
         entry, columns, micro_batches = entry[at], columns.chosen(at), micro_batches[at]
         boundary = np.array([pair.boundary for pair in entries])[entry]
-        hops, _ = self.hops(boundary, columns.row, columns.outer, columns.parted, columns.natural)
+        hops, _ = self.hops(
+            boundary,
+            columns.row,
+            columns.outer,
+            columns.parted,
+            columns.natural,
+            columns.most,
+        )
         static, stepping, gathered_bytes, fetched = self._per_element(columns)
         return RelaxedPoints(
             entry,

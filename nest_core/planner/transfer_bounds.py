@@ -21,7 +21,16 @@ from functools import cache
 import numpy as np
 
 from nest_core.costs import Problem
-from nest_core.network import BoolArray, FloatArray, IntArray, Kind, Network, TreeLinkMap
+from nest_core.costs.layout import ranks_in_nodes
+from nest_core.network import (
+    BoolArray,
+    Dispatch,
+    FloatArray,
+    IntArray,
+    Kind,
+    Network,
+    TreeLinkMap,
+)
 from nest_core.planner.points import each
 from nest_core.planner.relaxed import HopBounds
 
@@ -53,6 +62,8 @@ class RankColumns:
         Whether replicas, and context-parallel ranks, are numbered outside pipeline stages.
     natural : bool array
         Whether ranks sit on devices in their own order.
+    most : int array
+        Ranks in a row that a node has at most, see `ranks_in_nodes`; 0 where nothing is known.
     """
 
     tp: IntArray
@@ -63,6 +74,7 @@ class RankColumns:
     dp_outside: BoolArray
     cp_outside: BoolArray
     natural: BoolArray
+    most: IntArray
 
 
 class TransferBounds:
@@ -114,8 +126,9 @@ def beyond_blocks(problem: Problem, ranks: RankColumns) -> tuple[FloatArray, Flo
 
     Notes
     -----
-    Where the groups lie alike in every block, a block's egress carries what all of its groups
-    send out (`_even_groups_bound`). Groups that lie unevenly exchange different parts in every
+    Whatever sits where, nodes bound what their members send (`_beyond_nodes`). Where the groups lie
+    alike in every block, a block's egress carries what all of its groups send out
+    (`_even_groups_bound`). Groups that lie unevenly exchange different parts in every
     phase: where replicas follow one another the least part counts that any group sends in a phase
     (`_uneven_groups_bound`), else nothing.
     """
@@ -126,12 +139,18 @@ def beyond_blocks(problem: Problem, ranks: RankColumns) -> tuple[FloatArray, Flo
     if network.torus is not None:
         return dense, experts
     sharers = dp * cp
+    dense_beyond, experts_beyond = (
+        _beyond_nodes(problem, ranks, stride, members)
+        for stride, members in ((tp, sharers), (tp * ep, sharers // ep))
+    )
+    if not network.regular:
+        return dense_beyond, np.where(has_experts, experts_beyond, 0.0)
     # Admissible where it says anything: a block's egress is shared by all flows that leave it, so
     # what groups must send out of a block, added up, over its bytes per second is under the price
-    # of any algorithm (docs/method.md, "The program", "Bounds"). Of seatings, tori and fabrics
-    # with unequal blocks nothing is said: a 0 excludes no plan.
+    # of any algorithm (docs/method.md, "The program", "Bounds"). Of tori nothing is said: a 0
+    # excludes no plan.
     period = tp * cp * np.where(ranks.dp_outside, pp, 1)
-    regular = ranks.natural & network.regular & ((cp == 1) | ~ranks.cp_outside)
+    regular = ranks.natural & ((cp == 1) | ~ranks.cp_outside)
     even = regular & _lie_evenly(network, ranks, tp)
     same_groups = not (ep > 1).any()  # then experts are shared as dense weights are
     even_experts = (
@@ -170,7 +189,49 @@ def beyond_blocks(problem: Problem, ranks: RankColumns) -> tuple[FloatArray, Flo
             if same_groups:
                 alike = np.where(leaves & (cp == 1), seconds, 0.0)
                 np.maximum(experts, alike, out=experts)
-    return dense, np.where(has_experts, experts, 0.0)
+    experts = np.where(has_experts, np.maximum(experts, experts_beyond), 0.0)
+    return np.maximum(dense, dense_beyond), experts
+
+
+def _beyond_nodes(
+    problem: Problem, ranks: RankColumns, stride: IntArray, members: IntArray
+) -> FloatArray:
+    """Return seconds per byte that collectives of gradients take at least to leave their nodes.
+
+    Parameters
+    ----------
+    stride, members : (points,)
+        A group has ``members`` of the ranks of a stage, of which every ``stride``-th is one.
+
+    Notes
+    -----
+    A node has ``most`` ranks in a row, and so of a stage those of the runs that it meets. No group
+    that has more members than fit stays inside, and each is in at least ``n / inside`` nodes. Rings
+    carry all but ``1/n`` of the buffer out of each, through one link. Level by level those beyond
+    nodes exchange ``1 - 1/nodes`` of what the nodes leave to each member, which is no less than an
+    ``inside``-th, or in sum the buffer. Other groups may exchange theirs in other phases, so that
+    nothing is said of links that they share.
+    """
+    run = (
+        ranks.tp * np.where(ranks.cp_outside, 1, ranks.cp) * np.where(ranks.dp_outside, 1, ranks.dp)
+    )
+    runs = np.maximum(ranks.most + run - 2, 0) // (run * ranks.pp) + 1
+    inside = np.maximum(-(-np.minimum(ranks.most, runs * run) // stride), 1)
+    nodes = -(-members // inside)
+    out = (1.0 - 1.0 / nodes) * _alone_outside(problem, inside)
+    return np.where((ranks.most > 0) & (members > inside), out, 0.0)
+
+
+def _alone_outside(problem: Problem, inside: IntArray) -> FloatArray:
+    """Return seconds per byte of a buffer that so many of a node send out of it, part by part."""
+    return np.maximum(alone_outside(problem) / inside, 1.0 / _node_egress_Bps(problem))
+
+
+def _node_egress_Bps(problem: Problem) -> float:
+    """Return the most that leaves a node at once; infinite where that is not known."""
+    network = problem.network
+    egress_Bps = dict(network.alike_egress).get(network.node_size, float("inf"))
+    return egress_Bps * problem.software.reach_outside
 
 
 def beyond_instances(
@@ -361,11 +422,9 @@ def call_bound(
     n: int,
     stride: int,
     size: FloatArray,
-    natural: bool,
+    device_orders: tuple[str, ...],
 ) -> FloatArray:
     """Return the least seconds of one call among ``n`` ranks at least ``stride`` apart, by bytes.
-
-    ``natural``: ranks are placed on devices in their own order.
 
     Each rank sends ``1 - 1/n`` of the buffer, to a neighbour in a ring and inside a node through
     one port, else through all of its ports, from which no protocol gets more than its reach;
@@ -379,6 +438,8 @@ def call_bound(
     # through its own ports, after the least latency; one flow through the one link by which it
     # leaves a node; a block's bytes through its egress (docs/method.md, "The program", "Bounds").
     # Contention with other groups, tiles of hops and the rest of the route only add to each.
+    natural = set(device_orders) == {"natural"}
+    fewest, most = node_ranks(network, device_orders)
     share = 1.0 - 1.0 / n if dispatch is None else (n - 1) * dispatch.copies(1, n)
     inside = natural and axis in ("tp", "etp") and network.node_size % n == 0 < network.node_size
     if axis in ("tp", "etp"):
@@ -389,9 +450,21 @@ def call_bound(
     else:
         port = port_Bps(problem) if kind == "ring" else all_ports_Bps(problem)
         seconds = start_bound_s(problem) + share * size / port
-    if network.torus is None and natural:
-        if kind == "ring" and 0 < network.node_size < n * stride:  # a neighbour is outside
-            seconds = np.maximum(seconds, share * size * alone_outside(problem))
+    if network.torus is not None:
+        return np.asarray(seconds)
+    if most and n > (together := -(-most // stride)):
+        if kind == "ring":  # a neighbour is outside
+            out = share * alone_outside(problem)
+        elif kind == "all_to_all":
+            alone = 1.0 / (network.link_map.outlet_Bps * software.reach_outside)
+            out = max(alone, fewest / _node_egress_Bps(problem))
+            out *= _share_outside(dispatch, n, together)
+        else:  # as `_beyond_nodes`
+            out = (1.0 - 1.0 / -(-n // together)) * float(
+                _alone_outside(problem, np.array(together))
+            )
+        seconds = np.maximum(seconds, out * size)
+    if natural:
         phased = kind in ("all_reduce", "reduce_scatter")
         for block, egress_Bps in network.alike_egress:
             if phased and block % stride:
@@ -399,14 +472,23 @@ def call_bound(
             together = -(-block // stride)
             if n > together and n * stride >= block:
                 senders = block if kind == "all_to_all" else block / together
-                sent_share = 1 - together / n
-                if dispatch is not None:  # what enters, of each of the block's members
-                    sent_share = min(
-                        (n - g) * dispatch.copies(g, n) / g for g in range(1, together + 1)
-                    )
-                out = senders * sent_share / (egress_Bps * software.reach_outside)
-                seconds = np.maximum(seconds, out * size)
+                out = senders * _share_outside(dispatch, n, together)
+                seconds = np.maximum(seconds, out * size / (egress_Bps * software.reach_outside))
     return np.asarray(seconds)
+
+
+def _share_outside(dispatch: Dispatch | None, n: int, together: int) -> float:
+    """Return what leaves a block, or enters it, of each member's buffer; ``together`` are in it."""
+    if dispatch is None:
+        return 1 - together / n
+    return min((n - g) * dispatch.copies(g, n) / g for g in range(1, together + 1))
+
+
+def node_ranks(network: Network, device_orders: tuple[str, ...]) -> tuple[int, int]:
+    """Return `ranks_in_nodes` over several orders; 0 and 0 where nothing is known of one."""
+    ranks = [ranks_in_nodes(network, order) for order in device_orders]
+    fewest = min(entry for entry, _ in ranks)
+    return fewest, max(entry for _, entry in ranks) if fewest else 0
 
 
 def hop_seconds(
@@ -416,12 +498,14 @@ def hop_seconds(
     copies: IntArray,
     pp: IntArray,
     natural: BoolArray,
+    most: IntArray,
 ) -> tuple[HopBounds, FloatArray]:
     """Seconds that pipeline transfers take at least, and all forward ones together, (points,).
 
     ``levels`` ranks of a stage sit side by side, stages one after another, and ``copies`` of the
     chain follow each other. Where the ranks fill whole nodes, or leaves, every transfer leaves its
-    own, and all of its devices send at once. Where several stages share a block, the last of
+    own, and all of its devices send at once; where a node has ``most`` ranks in a row, no more than
+    a stage has, they leave it. Where several stages share a block, the last of
     them sends to another block: as a position waits for its slowest copy, that is every position
     that comes last in any of them.
     """
@@ -440,6 +524,8 @@ def hop_seconds(
         blocks += [
             (block, 1.0 / (egress_Bps * reach), 0.0) for block, egress_Bps in network.egress_rates
         ]
+    leaves = (most > 0) & (levels >= most)
+    near = np.where(leaves, np.maximum(near, start + boundary * alone_outside(problem)), near)
     far = np.zeros((len(blocks), len(levels)))
     together = np.zeros((len(blocks), len(levels)), dtype=np.int64)
     for index, (block, per_device, alone) in enumerate(blocks):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from plain_chain import chain, problem
 
 from nest_core.costs import Point
+from nest_core.costs.layout import places, ranks_in_nodes, seatings
 from nest_core.costs.links import links
 from nest_core.fabric import Clos, Hierarchical, Tier
 from nest_core.network import Dispatch, collapse
@@ -31,6 +33,8 @@ TIERS = (
 )
 FABRIC = collapse(Hierarchical("racks", TIERS))
 
+NODE = np.array([8])
+
 LAYOUTS = [
     (tp, dp, pp, order)
     for order in (("tp", "cp", "dp", "pp"), ("tp", "cp", "pp", "dp"))
@@ -49,7 +53,13 @@ def told(tp: int, dp: int, pp: int, order: tuple[str, ...]) -> tuple[float, floa
     outer = order.index("dp") > order.index("pp")
     apart = np.array([tp if outer else tp * dp])
     hops, forward = hop_seconds(
-        case, np.array([BYTES]), apart, tp * dp // apart, np.array([pp]), np.array([True])
+        case,
+        np.array([BYTES]),
+        apart,
+        tp * dp // apart,
+        np.array([pp]),
+        np.array([True]),
+        NODE,
     )
     return float(hops.near[0]), float(forward[0]), float(placed.min()), float(placed.sum())
 
@@ -82,7 +92,7 @@ def beyond(tp: int, dp: int, pp: int, order: tuple[str, ...], cp: int = 1) -> tu
     placed = links(case, point).time("data", "reduce_scatter").beta_s_per_byte.min(axis=0)
     outer, parted = (np.array([order.index(axis) > order.index("pp")]) for axis in ("dp", "cp"))
     degrees = (np.array([degree]) for degree in (tp, cp, 1, dp, pp))
-    dense, _ = beyond_blocks(case, RankColumns(*degrees, outer, parted, np.array([True])))
+    dense, _ = beyond_blocks(case, RankColumns(*degrees, outer, parted, np.array([True]), NODE))
     return float(dense[0]), float(placed.min())
 
 
@@ -152,7 +162,7 @@ def test_collectives_of_experts_do_not_leave_nodes_faster_than_bounded(tp, ep, d
         outer = np.array([order.index("dp") > order.index("pp")])
         degrees = (np.array([degree]) for degree in (tp, 1, ep, dp, pp))
         _, experts = beyond_blocks(
-            case, RankColumns(*degrees, outer, ~outer & outer, np.array([True]))
+            case, RankColumns(*degrees, outer, ~outer & outer, np.array([True]), NODE)
         )
         assert experts[0] <= placed.min() * (1 + 1e-12)
 
@@ -167,7 +177,7 @@ def test_no_exchange_of_experts_is_faster_than_its_bound(tp, ep, dp, pp):
     )
     placed = links(case, point).time("ep", "all_to_all").seconds(BYTES)
     bound = call_bound(
-        case, TransferBounds(case), "ep", "all_to_all", ep, tp * pp, np.array([BYTES]), natural=True
+        case, TransferBounds(case), "ep", "all_to_all", ep, tp * pp, np.array([BYTES]), ("natural",)
     )
     assert bound[0] <= placed.min() * (1 + 1e-12)
     if tp * pp % 32 == 0:  # every expert in a rack of its own
@@ -190,7 +200,14 @@ def test_no_dispatch_is_faster_than_its_bound(dispatch, order):
         placed = links(case, point).time("ep", "all_to_all").seconds(BYTES)
         stride = tp * pp if order[2] == "pp" else tp
         bound = call_bound(
-            case, TransferBounds(case), "ep", "all_to_all", ep, stride, np.array([BYTES]), True
+            case,
+            TransferBounds(case),
+            "ep",
+            "all_to_all",
+            ep,
+            stride,
+            np.array([BYTES]),
+            ("natural",),
         )
         assert bound[0] <= placed.min() * (1 + 1e-12), (tp, ep, dp, pp)
         tight += bound[0] > 0.99 * placed.max()
@@ -257,6 +274,89 @@ def test_no_stage_is_faster_than_its_bound_where_ways_out_fill_unequally(name):
     )
     placed = links(case, point)
     yes, degrees = np.array([True]), (np.array([degree]) for degree in (tp, 1, ep, dp, pp))
-    bounded = beyond_blocks(case, RankColumns(*degrees, yes, ~yes, yes))
+    _, most = ranks_in_nodes(case.network, "natural")
+    bounded = beyond_blocks(case, RankColumns(*degrees, yes, ~yes, yes, np.array([most])))
     for least, axis in zip(bounded, ("data", "expert_data") if ep > 1 else ("data",), strict=False):
         assert least[0] <= placed.time(axis, "reduce_scatter").beta_s_per_byte.min() * (1 + 1e-12)
+
+
+# Nodes that no power of two fills, leaves that are unequal, nodes with holes.
+SEATED = {
+    "nodes of 6": lambda: Hierarchical(
+        "six", (Tier("node", 6, 4.0, 1e-3), Tier("all", 8, 1.5, 2e-3, "child"))
+    ),
+    "a node with two holes": lambda: Hierarchical(
+        "holes",
+        (Tier("node", 8, 4.0, 1e-3), Tier("rack", 3, 2.0, 2e-3), Tier("all", 3, 1.0, 3e-3)),
+        missing=("device 9", "device 11"),
+    ),
+    "a leaf that is half full": lambda: clos(
+        kind="rail_optimised", devices=60, devices_per_node=6, nics_per_node=6, radix=8, tiers=3,
+        oversubscription=(1.0, 1.0), rails=3,
+    ),
+    "one way out of a node": lambda: clos(
+        kind="leaf_spine", devices=72, devices_per_node=12, nics_per_node=1, radix=8, tiers=2,
+        oversubscription=(1.0,),
+    ),
+    "through other devices": lambda: preset("mi300x-mesh-64", "fabric.missing=['leaf 0']"),
+}  # fmt: skip
+DEGREES = [
+    (tp, cp, ep, dp, pp)
+    for tp in (1, 2, 3, 4, 6, 16)
+    for cp in (1, 2, 3)
+    for ep in (1, 2, 4)
+    for dp in (1, 2, 3, 4, 6, 8)
+    for pp in (1, 2, 3, 5, 7)
+    if cp * dp % ep == 0 and 1 < tp * cp * dp * pp <= 72
+]
+ORDERS = [("tp", *rest) for rest in itertools.permutations(("cp", "dp", "pp"))]
+
+
+@pytest.mark.sampled(6)
+@pytest.mark.parametrize("name", SEATED)
+@pytest.mark.parametrize("axes", ORDERS, ids="-".join)
+def test_nothing_leaves_a_node_faster_than_bounded_wherever_ranks_are_seated(name, axes):
+    """Where a fabric's orders leave gaps, and where its leaves are unequal."""
+    network = collapse(SEATED[name]())
+    said = 0
+    for degrees, seat in itertools.product(DEGREES, ("natural", *seatings(network))):
+        tp, cp, ep, dp, pp = degrees
+        if (tp * cp * dp * pp * 7 + len(seat)) % 5 or tp * cp * dp * pp > places(network, seat):
+            continue
+        case = replace(problem(chain(pp)), network=network)
+        point = Point(
+            tp=tp, sp=True, dp=dp, pp=pp, micro_batch=1, zero=0, order=axes, cp=cp, ep=ep,
+            device_order=seat,
+        )  # fmt: skip
+        placed = links(case, point)
+        columns = (np.array([degree]) for degree in (tp, cp, ep, dp, pp))
+        beyond_stages = (np.array([axes.index(axis) > axes.index("pp")]) for axis in ("dp", "cp"))
+        most = np.array([ranks_in_nodes(network, seat)[1]])
+        natural = np.array([seat == "natural"])
+        bounded = beyond_blocks(case, RankColumns(*columns, *beyond_stages, natural, most))
+        for least, axis in zip(bounded, ("data", "expert_data"), strict=True):
+            actual = placed.time(axis, "reduce_scatter").beta_s_per_byte.min()
+            assert least[0] <= actual * (1 + 1e-12), (axis, point)
+            said += least[0] > 0
+        calls = [("tp", "all_reduce", tp, 1), ("cp", "ring", cp, tp), ("ep", "all_to_all", ep, tp)]
+        for axis, kind, n, stride in calls:
+            if n > 1:
+                least = call_bound(
+                    case, TransferBounds(case), axis, kind, n, stride, np.array([BYTES]), (seat,)
+                )
+                actual = placed.time(axis, kind).seconds(BYTES).min()
+                assert least[0] <= actual * (1 + 1e-12), (axis, point)
+        if pp > 1:
+            inside = tp * (cp if axes.index("cp") < axes.index("pp") else 1)
+            inside *= dp if axes.index("dp") < axes.index("pp") else 1
+            hops, _ = hop_seconds(
+                case,
+                np.array([BYTES]),
+                np.array([inside]),
+                np.array([tp * cp * dp // inside]),
+                np.array([pp]),
+                natural,
+                most,
+            )
+            assert hops.near[0] <= placed.forward.seconds(BYTES)[1:].min() * (1 + 1e-12), point
+    assert said > 10

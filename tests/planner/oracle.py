@@ -655,15 +655,15 @@ class Oracle:
     def _device_orders_of(self, devices: int) -> list[str]:
         """Device orders; where seatings are, each that places ranks on other devices.
 
-        Ranks beyond the seats sit on what is left, as the fabric numbers it.
+        A seating has as many ranks as seats.
         """
         if self.space.seating == "consecutive":
             return list(self.space.device_orders)
         distinct: dict[tuple[int, ...], str] = {}
         for order in (*self.space.device_orders, *self.link_map.seatings):
             seats = self.link_map.seatings.get(order, self.link_map.numbered(order))
-            left = sorted(set(range(self.problem.network.devices)) - set(seats))
-            distinct.setdefault(tuple([*seats, *left][:devices]), order)
+            if devices <= len(seats):
+                distinct.setdefault(tuple(seats[:devices]), order)
         return list(distinct.values())
 
     def choices(self) -> Iterator[Choice]:

@@ -7,8 +7,10 @@ from nest_core.costs.layout.layout import (
     Layout,
     device_order,
     overlaps,
+    places,
     ragged_ranks,
     rank_mapping,
+    ranks_in_nodes,
     seatings_among,
 )
 from nest_core.costs.layout.seatings import SEATING, seated, seatings
@@ -21,8 +23,10 @@ __all__ = [
     "Layout",
     "device_order",
     "overlaps",
+    "places",
     "ragged_ranks",
     "rank_mapping",
+    "ranks_in_nodes",
     "seated",
     "seatings",
     "seatings_among",

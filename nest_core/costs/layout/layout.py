@@ -41,8 +41,10 @@ __all__ = [
     "Layout",
     "device_order",
     "overlaps",
+    "places",
     "ragged_ranks",
     "rank_mapping",
+    "ranks_in_nodes",
     "seatings_among",
 ]
 
@@ -145,6 +147,35 @@ def rank_mapping(network: Network, layout: Layout, order: DeviceOrder) -> IntArr
         "give a device for every rank",
     )
     return np.asarray(device_order(network, order)[layout.devices])
+
+
+@lru_cache(maxsize=128)
+def ranks_in_nodes(network: Network, order: str) -> tuple[int, int]:
+    """Return the fewest and the most ranks that a node has, of those that an order seats.
+
+    0 and 0 where ranks of other nodes come between those of one.
+
+    Examples
+    --------
+    >>> from nest_core.fabric import Hierarchical, Tier
+    >>> from nest_core.network import collapse
+    >>> tiers = (Tier("node", 6, 100e9, 1e-6), Tier("rack", 3, 50e9, 2e-6))
+    >>> network = collapse(Hierarchical("six", tiers))
+    >>> [ranks_in_nodes(network, order) for order in ("natural", "4 per node", "rail")]
+    [(6, 6), (4, 4), (0, 0)]
+    """
+    devices = device_order(network, order)[: places(network, order)]
+    node = network.node[devices]
+    first = np.flatnonzero(np.append(True, node[1:] != node[:-1]))
+    if len(first) > len(np.unique(node)):
+        return 0, 0
+    ranks = np.diff(np.append(first, len(node)))
+    return int(ranks.min()), int(ranks.max())
+
+
+def places(network: Network, order: str) -> int:
+    """Return how many ranks an order has a place for: all, but in a seating what it takes."""
+    return seated(network, order)[1] if SEATING.fullmatch(order) else network.devices
 
 
 @lru_cache(maxsize=64)

@@ -7,6 +7,7 @@ space in which our plan is the best.
 from dataclasses import replace
 
 from nest_core.costs import Point, Problem, acting_zero
+from nest_core.costs.layout import places
 from nest_core.costs.parse import even_cuts
 from nest_core.planner import SearchSpace
 from nest_core.planner.layouts import even_patterns
@@ -27,11 +28,12 @@ def natural(space: SearchSpace) -> str:
 
 
 def fills(problem: Problem, space: SearchSpace, point: Point) -> bool:
-    """Whether a point uses as many devices as it may and must."""
-    devices = problem.network.devices
-    if space.idle_devices:
-        return point.devices_used <= devices
-    return point.devices_used == devices
+    """Whether a point uses as many devices as it may and must, each with a place in its order."""
+    devices, order = problem.network.devices, point.device_order
+    if not space.idle_devices and point.devices_used < devices:
+        return False
+    limit = places(problem.network, order) if isinstance(order, str) else devices
+    return point.devices_used <= limit
 
 
 def valid(problem: Problem, space: SearchSpace, point: Point) -> bool:
