@@ -32,7 +32,7 @@ from nest_core.costs.methods import KEPT, PEAK, grow
 from nest_core.documents.compiled import compiled
 from nest_core.network import FloatArray, IntArray
 
-__all__ = ["Choices", "CostTables", "cost_tables", "solve_point", "stage_load"]
+__all__ = ["Choices", "CostTables", "cost_tables", "inside", "solve_point", "stage_load"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -158,7 +158,7 @@ def cost_tables(choices: Choices) -> CostTables:
 
 
 @compiled
-def _inside(t: CostTables, s: int, c: int, i: int, j: int) -> tuple[float, float]:
+def inside(t: CostTables, s: int, c: int, i: int, j: int) -> tuple[float, float]:
     """Return the seconds of a stage without transfers, and those in which nothing is sent."""
     # The first layers, if any, are run again as under full recomputation. No branch says so:
     # numba counts references to all arrays of a tuple around a branch that is the last to read it,
@@ -180,7 +180,7 @@ def stage_load(
     ``up`` and ``down`` number the hops that it receives and sends over.
     """
     g = t.strategy[c]
-    within, idle = _inside(t, s, c, i, j)
+    within, idle = inside(t, s, c, i, j)
     hops = t.arrive[g, up, i] + t.retire[g, down, j]
     hidden = t.transfer_saved * min(hops, idle)
     back = max(0.0, idle - hidden - (t.forward[g, j] - t.forward[g, i]))
@@ -308,7 +308,7 @@ def _smallest_sum(
                         fits[c] = False  # memory only grows with j
                         continue
                     served = t.group[c]
-                    within, idle = _inside(t, s, c, i, j)
+                    within, idle = inside(t, s, c, i, j)
                     begun = (
                         within + t.arrive[g, s, i] - t.transfer_saved * min(t.arrive[g, s, i], idle)
                     )

@@ -19,12 +19,15 @@ from nest_core.costs import (
     price,
     stage_costs,
 )
+from nest_core.costs.overlap import Overlap
 from nest_core.costs.problem import with_methods
 from nest_core.costs.ragged import plan_links
 from nest_core.fabric import Hierarchical, Tier
 from nest_core.network import collapse
 from nest_core.network.error import levels_only
 from nest_core.planner.levelwise import PAPER_ORDER, levelwise
+from nest_core.planner.levelwise.limits import _first
+from nest_core.planner.program import Choices, cost_tables
 from nest_core.workload.recomputation import ordered
 
 SEEDS = range(28)
@@ -134,6 +137,38 @@ def test_it_finds_the_least_objective_of_all_plans(seed):
     m, depth = problem.batch, len(loads)
     assert promise.seconds == pytest.approx((m + depth - 1) * max(loads) + late, rel=1e-9)
     assert report.iteration_s <= promise.seconds * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 4, 5, 6, 12, 13])
+def test_under_caps_the_longest_stage_is_found(seed):
+    """Where layers send unequally much and traffic hides, a shorter one may be over a cap."""
+    problem, _ = view(seed, by_method=seed % 3 == 0)
+    dice = np.random.default_rng([seed, 5])
+    edge = np.pad(dice.uniform(0.0, 60.0, problem.layers - 1), 1)
+    made = problem.table
+    problem = replace(
+        problem,
+        table=lambda *key: replace(made(*key), boundary_bytes=edge),
+        overlap=Overlap("fitted", 0.4, 0.7, 1.0),
+    )
+    point = Point(1, False, 2, 2, 1, 0, PAPER_ORDER)
+    costs = stage_costs(problem, point, links(problem, point))
+    costs = replace(costs, arrive=costs.arrive[[1, 1]], sync=3 * costs.sync, once=3 * costs.once)
+    t = cost_tables(Choices.of((costs,), problem.rows(problem.recomputations)))
+    least_arrive, late = float(t.arrive[0, 1, 1:-1].min()), 0
+    for c, j in product(range(len(problem.recomputations)), range(2, problem.layers)):
+        spans = [((i, j),) for i in range(1, j)]
+        loads = [costs.load(0, span, c) for span in spans]
+        syncs = [
+            costs.sync_seconds(0, span, c, load) for span, load in zip(spans, loads, strict=True)
+        ]
+        for cap, sync_cap in product(loads, [*syncs, np.inf]):
+            caps = cap * (1 + 1e-9), sync_cap * (1 + 1e-9)
+            under = [load <= caps[0] and e <= caps[1] for load, e in zip(loads, syncs, strict=True)]
+            longest = under.index(True) + 1 if any(under) else j
+            assert _first(t, c, j, (1, 0), least_arrive, caps, (1, j)) == longest
+            late += not all(under[longest - 1 :])
+    assert late  # a shorter one was over a cap
 
 
 def test_gaps_are_left_where_nodes_are_no_multiple_of_a_stage():

@@ -22,7 +22,14 @@ from nest_core.paper.published.costs import (
     synchronisation_terms,
 )
 from nest_core.planner.levelwise.limits import least_objective
-from nest_core.planner.levelwise.recurrence import Longest, Places, reach, suffixes, trace
+from nest_core.planner.levelwise.recurrence import (
+    NEVER,
+    Places,
+    begin,
+    extend,
+    suffixes,
+    trace,
+)
 
 # In no figure of the paper, and so in no preset.
 UNPRINTED = ("h100_spineLeaf_bert_d128_mbs1", "h100_spineLeaf_bert_d1024_mbs1")
@@ -81,16 +88,24 @@ class Published:
         """Plans under caps, with the recurrence."""
         ends = 1 + len(self.instance.bandwidths)
         p = Places(np.arange(1, places + 1)[None], self.between[:places], np.zeros(1, int), False)
-        table, none = suffixes(places, p, ends), np.zeros(1, dtype=np.int64)
-        time = np.empty((1, ends, ends, self.tables.count + 1), dtype=np.int64)
+        table = suffixes(places, p, ends)
+        last = np.arange(self.tables.count + 1)
+        pick = np.zeros((1, ends, ends, len(last)), dtype=np.int64)
 
         def attempt(cap: float, sync_cap: float, target: int):
+            assert target == 0
+            time = np.empty((ends, ends, len(last)), dtype=np.int64)
             for (up, down), loads in self.loads.items():
-                time[0, up, down] = longest(loads <= cap)
-            last = np.arange(self.tables.count + 1)
-            time[0, 0] = np.where((time[0, 0] == 0) & (sync <= sync_cap), 0, last)
-            first = Longest(self.memory[:places], time, none, none)
-            end = reach(first, p, table, target, places)
+                time[up, down] = longest(loads <= cap)
+            time[0] = np.where((time[0] == 0) & (sync <= sync_cap), 0, last)
+            time[1:] = np.maximum(time[1:], 1)  # a stage before it has a layer
+            end = begin(p, table, last[-1])
+            for e in range(1, places + 1):
+                first = np.maximum(time, self.memory[min(e, places) - 1, 0])
+                best = np.where(first < last, first, NEVER)[None]
+                end = extend(p, table, e, 0, best, pick)
+                if end[0] or (table.layer[e] == NEVER).all():
+                    break
             plan = np.zeros((5, end[0] + 1), dtype=np.int64)
             if not end[0]:
                 return plan, np.inf, np.inf

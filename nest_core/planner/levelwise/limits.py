@@ -9,6 +9,7 @@ Caps step strictly below the bottleneck found, so the least ``(m + S - 1) max t 
 where a longer suffix is never worse: where the tensors sent between layers are equally large.
 """
 
+from collections import namedtuple
 from collections.abc import Callable
 
 import numpy as np
@@ -16,8 +17,17 @@ import numpy as np
 from nest_core.costs.methods import KEPT, PEAK, grow
 from nest_core.documents.compiled import compiled
 from nest_core.network import BoolArray, IntArray
-from nest_core.planner.levelwise.recurrence import Longest, Places, Suffixes, reach, suffixes, trace
-from nest_core.planner.program import CostTables, stage_load
+from nest_core.planner.levelwise.recurrence import (
+    NEVER,
+    Places,
+    Suffixes,
+    begin,
+    ends_wanted,
+    extend,
+    suffixes,
+    trace,
+)
+from nest_core.planner.program import CostTables, inside, stage_load
 
 __all__ = [
     "Attempt",
@@ -101,8 +111,24 @@ def least_objective(
     return (best if plan.size else np.inf), plan, True
 
 
+Longest = namedtuple("Longest", "memory width arrive")
+"""What holds of stages under whatever caps.
+
+Attributes
+----------
+memory : (flights, O, L + 1)
+    First layer of the longest stage that ends before a layer and fits into memory beside the
+    micro-batches of so many stages from it to the last, the last entry also of more; that layer
+    where there is none.
+width : (O,)
+    Which of the widths, ascending.
+arrive : (strategies, U)
+    Seconds to receive over an end, wherever a stage starts.
+"""
+
+
 def longest_by_memory(t: CostTables, flights: int) -> IntArray:
-    """Return memory as in `nest_core.planner.levelwise.recurrence.Longest`."""
+    """Return memory as in `Longest`."""
     memory = _longest_in_memory(t, flights)
     for o in np.flatnonzero((t.chunks > 0) | (t.heads[:, 0] > 0)).tolist():
         _longest_by_method(t, o, memory[:, o])
@@ -168,7 +194,7 @@ def _load(t: CostTables, o: int, i: int, j: int, up: int, down: int) -> tuple[fl
     # All positions are alike here, whose links are priced on levels: the first stands for them.
     load, hidden = stage_load(t, 0, o, i, j, up, down)
     g = t.strategy[o]
-    # Read before the branch: see `_inside` of the exact program.
+    # Read before the branch: see `inside` of the exact program.
     exposed, tied = t.sync[g, 0, j] - t.sync[g, 0, i], t.sync_base[g, 0]
     if up == 0 or down == 0:  # an end of the pipeline, which holds tied weights
         exposed += tied
@@ -176,61 +202,140 @@ def _load(t: CostTables, o: int, i: int, j: int, up: int, down: int) -> tuple[fl
 
 
 @compiled
-def _exists(t: CostTables, p: Places, first: Longest, o: int, u: int) -> bool:
-    """Whether a stage can have such an end of a hop."""
-    widths = len(p.inner)
+def _exists(t: CostTables, p: Places, x: int, g: int, u: int) -> bool:
+    """Whether a stage of width ``x`` and strategy ``g`` can have such an end of a hop."""
+    widths, seconds = len(p.inner), t.arrive[g, u, 1]
     if u == 0:
         return True
-    inside = max(p.inner[first.width[o]], p.inner[(u - 1) % widths])
-    return bool(inside <= (u - 1) // widths and t.arrive[t.strategy[o], u, 1] < np.inf)
+    inside = max(p.inner[x], p.inner[(u - 1) % widths])
+    return bool(inside <= (u - 1) // widths and seconds < np.inf)
 
 
 @compiled
-def _longest_in_time(t: CostTables, p: Places, cap: float, sync_cap: float, first: Longest) -> None:
-    """First layer of the longest stage under both caps, shape (O, U, U, L + 1): up, down."""
-    options, hops, layers = len(t.strategy), t.arrive.shape[1], t.static.shape[1] - 1
-    for o in range(options):
-        for up in range(hops):
-            for down in range(hops):
-                if not (_exists(t, p, first, o, up) and _exists(t, p, first, o, down)):
-                    first.time[o, up, down] = layers
+def _first(
+    t: CostTables,
+    o: int,
+    j: int,
+    ends: tuple[int, int],
+    least_arrive: float,
+    caps: tuple[float, float],
+    span: tuple[int, int],
+) -> int:
+    """Return the first layer of the longest stage before ``j`` that is under both caps.
+
+    Parameters
+    ----------
+    ends : tuple of int
+        Towards the producer and the consumer.
+    least_arrive : float
+        Seconds to receive over the first of them, wherever the stage starts.
+    span : tuple of int
+        The layers among which it is, the latter excluded; that one is returned where none is.
+    """
+    low, high = span
+    up, down = ends
+    cap, sync_cap = caps
+    g, saved, once_saved = t.strategy[o], t.transfer_saved, t.once_saved
+    hops = least_arrive + t.retire[g, down, j]
+    tied = t.sync_base[g, 0] if up == 0 or down == 0 else 0.0
+    sync_j, once_j = t.sync[g, 0, j], t.once[g, 0, j]
+    # What only grows with the stage is under the caps from some layer on: the load with the least
+    # to receive, and the synchronisation that may not hide. A stage that starts later may do
+    # better than one from there, as it may receive less and hide less.
+    end, last = high, high - 1
+    while low < end:
+        i = last if end == high else (low + end) // 2
+        within, idle = inside(t, 0, o, i, j)
+        load = within + hops - saved * min(hops, idle)
+        sync = sync_j - t.sync[g, 0, i] + tied - once_saved * (once_j - t.once[g, 0, i])
+        if load <= cap and sync <= sync_cap:
+            end = i
+        else:
+            low = i + 1
+    for i in range(low, high):
+        load, sync = _load(t, o, i, j, up, down)
+        if load <= cap and sync <= sync_cap:
+            return i
+    return high
+
+
+@compiled
+def _best(
+    t: CostTables,
+    p: Places,
+    longest: Longest,
+    caps: tuple[float, float],
+    e: int,
+    target: int,
+    wanted: BoolArray,
+    best: IntArray,
+    pick: IntArray,
+) -> None:
+    """First layer of the longest stage that is wanted, with ``e - 1`` behind it, and its choice.
+
+    Parameters
+    ----------
+    wanted, best, pick : (W, U, L + 1), (W, U, U, L + 1)
+        As of `nest_core.planner.levelwise.recurrence.extend`.
+    """
+    memory, width, least = longest.memory, longest.width, longest.arrive
+    (widths, hops, layers), flights = wanted.shape, len(memory)
+    flight, floor = min(e, flights) - 1, max(1, target - e)
+    served = np.empty(t.group.max() + 1, dtype=np.int64)  # where a choice before it fits
+    for x in range(widths):
+        for down in range(hops):
+            for j in range(1, layers):
+                if not wanted[x, down, j]:
                     continue
-                i = layers
-                for j in range(layers, 0, -1):
-                    i = min(i, j)
-                    while i < j:  # what ended later may have sent less
-                        load, sync = _load(t, o, i, j, up, down)
-                        if load <= cap and sync <= sync_cap:
-                            break
-                        i += 1
-                    while i > min(up, 1):  # the first layer's stage has no producer
-                        load, sync = _load(t, o, i - 1, j, up, down)
-                        if load > cap or sync > sync_cap:
-                            break
-                        i -= 1
-                    first.time[o, up, down, j] = i
+                best[x, :, down, j] = NEVER
+                served[:] = NEVER
+                for o in range(len(width)):
+                    g, group = t.strategy[o], t.group[o]
+                    if width[o] != x:
+                        continue
+                    fits, limit = memory[flight, o, j], min(j, served[group])
+                    served[group] = min(served[group], fits)
+                    if fits >= limit or not _exists(t, p, x, g, down):
+                        continue
+                    for up in range(hops):
+                        low = max(fits, floor) if up > 0 else fits
+                        # Without a producer it starts at the first layer or is of no use.
+                        high = min(limit, best[x, up, down, j], layers if up > 0 else 1)
+                        if low < high and _exists(t, p, x, g, up):
+                            i = _first(t, o, j, (up, down), least[g, up], caps, (low, high))
+                            if i < high:
+                                best[x, up, down, j], pick[x, up, down, j] = i, o
 
 
 @compiled
 def _attempt(
     t: CostTables,
     p: Places,
-    first: Longest,
+    longest: Longest,
     table: Suffixes,
     caps: tuple[float, float],
     target: int,
-    max_stages: int,
     plan: IntArray,
 ) -> tuple[int, float, float]:
     """Return number of stages of a plan under caps on load and synchronisation; both as they come
     out.
     """
-    _longest_in_time(t, p, caps[0], caps[1], first)
-    end = reach(first, p, table, target, max_stages)
-    if end[0] == 0:
-        return 0, np.inf, np.inf
+    hops, layers = t.arrive.shape[1:]
+    widths = len(p.inner)
+    wanted = np.empty((widths, hops, layers), dtype=np.bool_)
+    best = np.empty((widths, hops, hops, layers), dtype=np.int64)
+    pick = np.empty((widths, hops, hops, layers), dtype=np.int64)
+    end = begin(p, table, layers - 1)
+    stages = target if target else len(table.layer) - 1
+    for e in range(1, stages + 1):
+        if not ends_wanted(table, e, wanted):
+            break
+        _best(t, p, longest, caps, e, target, wanted, best, pick)
+        end = extend(p, table, e, target, best, pick)
+        if end[0] > 0:
+            break
+    worst, late = (0.0, 0.0) if end[0] > 0 else (np.inf, np.inf)
     trace(table, end, plan)
-    worst, late = 0.0, 0.0
     for s in range(end[0]):
         load, sync = _load(t, plan[1, s], plan[0, s], plan[0, s + 1], plan[3, s], plan[4, s])
         worst, late = max(worst, load), max(late, sync)
@@ -240,16 +345,17 @@ def _attempt(
 def attempts(
     t: CostTables, p: Places, width: IntArray, memory: IntArray, max_stages: int
 ) -> Attempt:
-    """Return attempts at plans of up to ``max_stages`` stages; ``memory`` as in `Longest`."""
-    ends = t.arrive.shape[1]
-    time = np.zeros((len(t.strategy), ends, ends, memory.shape[2]), dtype=np.int64)
-    first, table = Longest(memory, time, t.group, width), suffixes(max_stages, p, ends)
+    """Return attempts at plans of up to ``max_stages`` stages; ``width``, ``memory`` as in
+    `Longest`.
+    """
+    least_arrive = t.arrive[:, :, 1:-1].min(axis=2, initial=np.inf)
+    least_arrive[:, 0] = 0.0
+    longest = Longest(memory, width, least_arrive)
+    table = suffixes(max_stages, p, t.arrive.shape[1])
     trial = np.zeros((5, max_stages + 1), dtype=np.int64)
 
     def attempt(cap: float, sync_cap: float, target: int) -> tuple[IntArray, float, float]:
-        stages, worst, late = _attempt(
-            t, p, first, table, (cap, sync_cap), target, max_stages, trial
-        )
+        stages, worst, late = _attempt(t, p, longest, table, (cap, sync_cap), target, trial)
         return trial[:, : stages + 1].copy(), worst, late
 
     return attempt

@@ -18,7 +18,7 @@ starts, and inside either. An *end* of a hop is 0 without one, else ``1 + level 
 of the stage at the other end, by its number among ``W`` widths; there are ``U`` ends.
 
 It knows nothing of what stages cost: own costs (`nest_core.planner.levelwise.limits`) and any other
-come as the longest stages that they allow.
+come, before each step, as the longest stages that they allow.
 """
 
 from collections import namedtuple
@@ -26,28 +26,12 @@ from collections import namedtuple
 import numpy as np
 
 from nest_core.documents.compiled import compiled
-from nest_core.network import IntArray
+from nest_core.network import BoolArray, IntArray
 
-__all__ = ["Longest", "Places", "Suffixes", "reach", "suffixes", "trace"]
+__all__ = ["NEVER", "Places", "Suffixes", "begin", "ends_wanted", "extend", "suffixes", "trace"]
 
-_NEVER = 1 << 30
-
-
-Longest = namedtuple("Longest", "memory time group width")
-"""First layer of the longest stage that ends before a layer, that layer where there is none.
-
-Attributes
-----------
-memory : (flights, O, L + 1)
-    That fits into memory beside the micro-batches of so many stages from it to the last, the
-    last entry also of more.
-time : (O, U, U, L + 1)
-    Under both caps, by its ends towards the producer and the consumer.
-group : (O,)
-    Of choices of a group the first that fits into memory is taken.
-width : (O,)
-    Which of the widths, ascending.
-"""
+NEVER = 1 << 30
+"""More than any layer."""
 
 
 Places = namedtuple("Places", "ends between inner gapless")
@@ -81,79 +65,71 @@ def suffixes(stages: int, p: Places, ends: int) -> Suffixes:
 
 
 @compiled
-def _best(
-    first: Longest,
-    e: int,
-    target: int,
-    ahead: IntArray,
-    best: IntArray,
-    pick: IntArray,
-) -> None:
-    """First layer of the longest stage of each width, and its choice, shape (W, U, U, L + 1).
+def begin(p: Places, table: Suffixes, layers: int) -> tuple[int, int, int, int]:
+    """Write down where the suffix without stages is, and return the end of no plan."""
+    table.layer[0] = NEVER
+    table.layer[0, : 1 if p.gapless else len(p.between), 0, 0] = layers
+    return 0, 0, 0, 0
 
-    ``ahead``, of shape (K, W, U), are the layers at which the stages before may end.
+
+@compiled
+def ends_wanted(table: Suffixes, e: int, wanted: BoolArray) -> bool:
+    """Write down before which layers stages end that have ``e - 1`` behind them; whether any does.
+
+    Parameters
+    ----------
+    wanted : (W, U, L + 1)
+        By the stage's width, and its end of the hop to the consumer.
     """
-    memory, time, group = first.memory, first.time, first.group
-    flights, options, width = memory.shape
-    widths, hops = best.shape[:2]
-    flight = min(e, flights) - 1
-    served = np.empty(group.max() + 1, dtype=np.int64)  # where a choice before it fits
-    best[:] = _NEVER
-    wanted = np.zeros((widths, hops, width), dtype=np.bool_)  # by this stage's width
+    ahead, (widths, hops, width) = table.layer[e - 1], wanted.shape
+    wanted[:] = some = False
     for x in range(widths):
         for down in range(hops):
             if (down == 0) == (e == 1):
                 other, end = _state(down, x, widths)
                 for k in range(len(ahead)):
                     if ahead[k, other, end] < width:
-                        wanted[x, down, ahead[k, other, end]] = True
-    for down in range(hops):
-        for j in range(1, width):
-            served[:] = _NEVER
-            for o in range(options):
-                x = first.width[o]
-                if not wanted[x, down, j]:
-                    continue
-                taken, fits = served[group[o]], memory[flight, o, j]
-                for up in range(hops if fits < min(j, taken) else 0):
-                    i = max(fits, time[o, up, down, j], max(1, target - e) if up > 0 else 0)
-                    if i < min(j, taken) and i < best[x, up, down, j]:
-                        best[x, up, down, j] = i
-                        pick[x, up, down, j] = o
-                served[group[o]] = min(taken, fits)
+                        wanted[x, down, ahead[k, other, end]] = some = True
+    return some
 
 
 @compiled
-def reach(
-    first: Longest, p: Places, table: Suffixes, target: int, max_stages: int
+def extend(
+    p: Places, table: Suffixes, e: int, target: int, best: IntArray, pick: IntArray
 ) -> tuple[int, int, int, int]:
-    """Least number of stages that hold all layers, 0 if none; its last place, class and choice.
+    """Put a stage before suffixes of ``e - 1``.
 
-    With a ``target`` above 0 just so many stages, and a layer is left to each that is to come.
+    Parameters
+    ----------
+    target : int
+        Above 0: a plan has just so many stages.
+    best, pick : (W, U, U, L + 1)
+        First layer of the longest stage of a width, and its choice, by its ends towards the
+        producer and the consumer and by the layer that it ends before; read where
+        `ends_wanted` has it.
+
+    Returns
+    -------
+    tuple of int
+        Number of stages if they hold all layers, the first one's place, the hop behind it, and
+        choice; else zeros.
     """
-    layer, hops, width = table.layer, first.time.shape[1], first.time.shape[3]
-    widths, places = p.ends.shape
-    stages = target if target else max_stages
-    best = np.empty((widths, hops, hops, width), dtype=np.int64)
-    pick = np.empty((widths, hops, hops, width), dtype=np.int64)
-    layer[0] = _NEVER
-    layer[0, : 1 if p.gapless else places, 0, 0] = width - 1
-    for e in range(1, stages + 1):
-        _best(first, e, target, layer[e - 1], best, pick)
-        layer[e] = _NEVER
-        for x in range(widths):
-            for down in range(hops):
-                if (down == 0) != (e == 1):
+    layer, (widths, hops) = table.layer, best.shape[:2]
+    places = len(p.between)
+    layer[e] = NEVER
+    for x in range(widths):
+        for down in range(hops):
+            if (down == 0) != (e == 1):
+                continue
+            other, end = _state(down, x, widths)
+            for k in range(places if e >= target else 0):
+                j, last = layer[e - 1, k, other, end], p.ends[x, k]
+                if j == NEVER or last < 0 or (p.gapless and last < places):
                     continue
-                other, end = _state(down, x, widths)
-                for k in range(places if e >= target else 0):
-                    j, last = layer[e - 1, k, other, end], p.ends[x, k]
-                    if j == _NEVER or last < 0 or (p.gapless and last < places):
-                        continue
-                    if best[x, 0, down, j] == 0:
-                        return e, k, other * hops + end, pick[x, 0, down, j]
-            for up in range(1, hops):
-                _spread(p, x, up, e, table, best, pick)
+                if best[x, 0, down, j] == 0:
+                    return e, k, other * hops + end, pick[x, 0, down, j]
+        for up in range(1, hops):
+            _spread(p, x, up, e, table, best, pick)
     return 0, 0, 0, 0
 
 
@@ -184,7 +160,7 @@ def _spread(
     met, inside = (up - 1) // widths, max(p.inner[x], p.inner[(up - 1) % widths])
     if inside > met:
         return
-    value = np.full(places, _NEVER)  # of what ends at a place
+    value = np.full(places, NEVER)  # of what ends at a place
     start, option = np.zeros(places, dtype=np.int64), np.zeros(places, dtype=np.int64)
     for down in range(hops):
         if (down == 0) != (e == 1):
@@ -192,32 +168,32 @@ def _spread(
         other, end = _state(down, x, widths)
         for k in range(places):
             j, last = layer[e - 1, k, other, end], p.ends[x, k]
-            if j == _NEVER or j == 0 or last < 0 or last >= places:
+            if j == NEVER or j == 0 or last < 0 or last >= places:
                 continue
             if best[x, up, down, j] < value[last]:
                 value[last] = best[x, up, down, j]
                 start[last] = (k * widths + other) * hops + end
                 option[last] = pick[x, up, down, j]
-    near, near_from, near_pick = _NEVER, 0, 0  # producers at this place would be at a nearer level
-    far, far_from, far_pick = _NEVER, 0, 0
+    near, near_from, near_pick = NEVER, 0, 0  # producers at this place would be at a nearer level
+    far, far_from, far_pick = NEVER, 0, 0
     for k in range(1, places):
         if p.gapless:
-            near, far = _NEVER, _NEVER
+            near, far = NEVER, NEVER
         if value[k] < near:
             near, near_from, near_pick = value[k], start[k], option[k]
         if p.between[k] > met:
-            near, far = _NEVER, _NEVER
+            near, far = NEVER, NEVER
         elif max(p.between[k], inside) == met:
             if near < far:
                 far, far_from, far_pick = near, near_from, near_pick
-            near = _NEVER
+            near = NEVER
         if far < layer[e, k, x, up]:
             layer[e, k, x, up], came[e, k, x, up], chosen[e, k, x, up] = far, far_from, far_pick
 
 
 @compiled
 def trace(table: Suffixes, end: tuple[int, int, int, int], plan: IntArray) -> None:
-    """Write down what `reach` found, first stage first.
+    """Write down what `extend` found, first stage first.
 
     Parameters
     ----------
