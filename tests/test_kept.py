@@ -26,3 +26,16 @@ def test_what_is_kept_stays_within_both_bounds_and_is_what_was_asked_for_last(as
         used = [one for one in used if one != number] + [number]
         while len(used) > 1 and (len(used) > 5 or sum(1 + one**2 % 7 for one in used) > most):
             used.pop(0)
+
+
+def test_answers_are_those_of_equal_content():
+    """Lists cannot be keys; their elements can."""
+    made = []
+
+    def total(numbers: list[int], times: int = 1) -> int:
+        made.append(numbers)
+        return sum(numbers) * times
+
+    kept = kept_within(5, 40, lambda answer: 1, lambda numbers, times=1: (*numbers, times))(total)
+    assert [kept([1, 2]), kept([1, 2], times=3), kept([1, 2], 3), kept([2, 1])] == [3, 9, 9, 3]
+    assert made == [[1, 2], [1, 2], [2, 1]]

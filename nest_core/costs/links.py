@@ -23,8 +23,11 @@ those ranks, in the order in which they are numbered.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from typing import NamedTuple
+from weakref import ref
 
 import numpy as np
 
@@ -32,6 +35,7 @@ from nest_core.costs.layout import rank_mapping
 from nest_core.costs.plan import Point
 from nest_core.costs.problem import Problem
 from nest_core.costs.software import Software, most_nodes
+from nest_core.documents.kept import kept_within
 from nest_core.network import (
     Dispatch,
     FloatArray,
@@ -47,6 +51,7 @@ from nest_core.network.traffic import collectives_by
 
 __all__ = ["Hops", "PlanLinks", "axis_groups", "group_times", "hop_times", "links"]
 
+_ENTRIES, _MOST_BYTES = 2**15, 2**26
 _REPLICAS = {"replicas": "data", "expert_replicas": "expert_data"}
 
 
@@ -128,6 +133,26 @@ class PlanLinks:
         return group_times(self.network, self.software, kind, groups, stage, self.dispatch)
 
 
+def _content(network: Network, *rest: object) -> Hashable:
+    """Return what times depend on: a fabric, which this does not keep, and who sends to whom."""
+    parts: list[object] = [ref(network)]
+    for entry in rest:
+        if isinstance(entry, np.ndarray):
+            parts += [entry.shape, blake2b(entry.tobytes(), digest_size=16).digest()]
+        else:
+            parts.append(entry)
+    return tuple(parts)
+
+
+def _times_bytes(times: dict[Kind, MessageTime]) -> int:
+    return sum(2 * time.alpha_s.nbytes for time in times.values())
+
+
+def _hops_bytes(hops: tuple[MessageTime, IntArray]) -> int:
+    return 2 * hops[0].alpha_s.nbytes + hops[1].nbytes
+
+
+@kept_within(_ENTRIES, _MOST_BYTES, _times_bytes, _content)
 def group_times(
     network: Network,
     software: Software,
@@ -175,12 +200,23 @@ def links(problem: Problem, point: Point) -> PlanLinks:
 
 def hop_times(problem: Problem, hops: Hops) -> tuple[MessageTime, IntArray]:
     """``forward`` and ``producer_level`` of `PlanLinks`."""
-    network, software = problem.network, problem.software
-    outside = most_nodes(network, np.stack([hops.source, hops.target], axis=1)) > 1
+    return _hop_times(problem.network, problem.software, *hops)
+
+
+@kept_within(_ENTRIES, _MOST_BYTES, _hops_bytes, _content)
+def _hop_times(
+    network: Network,
+    software: Software,
+    source: IntArray,
+    target: IntArray,
+    receiver: IntArray,
+    share: FloatArray,
+) -> tuple[MessageTime, IntArray]:
+    outside = most_nodes(network, np.stack([source, target], axis=1)) > 1
     sending = software.transfers(outside, meshed=network.meshed_nodes)
-    forward = transfers(network, hops.source, hops.target, sending, hops.receiver, hops.share)
-    producer = np.full(int(hops.receiver.max()) + 1, -1, dtype=np.int64)
-    np.maximum.at(producer, hops.receiver, network.level(hops.source, hops.target))
+    forward = transfers(network, source, target, sending, receiver, share)
+    producer = np.full(int(receiver.max()) + 1, -1, dtype=np.int64)
+    np.maximum.at(producer, receiver, network.level(source, target))
     return forward, producer
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
@@ -19,9 +19,12 @@ T = TypeVar("T")
 
 
 def kept_within(
-    entries: int, most_bytes: int, size: Callable[[T], int]
+    entries: int,
+    most_bytes: int,
+    size: Callable[[T], int],
+    content: Callable[..., Hashable] | None = None,
 ) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Keep the last answers of a function of hashable arguments, as far as both bounds allow.
+    """Keep the last answers of a function, as far as both bounds allow.
 
     Parameters
     ----------
@@ -30,17 +33,20 @@ def kept_within(
         Of all answers that are kept; a single one may be larger.
     size : callable (answer) -> int
         What one takes, bytes.
+    content : callable, optional
+        Takes what the function takes, and returns what its answer depends on; where it is left
+        out, the arguments, which are hashable then.
     """
 
     def kept(function: Callable[P, T]) -> Callable[P, T]:
-        cache: OrderedDict[object, tuple[T, int]] = OrderedDict()
+        cache: OrderedDict[Hashable, tuple[T, int]] = OrderedDict()
         total = 0
         lock = threading.Lock()
 
         @wraps(function)
         def answer(*args: P.args, **kwargs: P.kwargs) -> T:
             nonlocal total
-            key = (args, tuple(kwargs.items()))
+            key = content(*args, **kwargs) if content else (args, tuple(kwargs.items()))
             with lock:
                 if key in cache:
                     cache.move_to_end(key)

@@ -27,6 +27,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
+from nest_core.network.kernels import spread
 from nest_core.network.link_graph import NIC, TABLE, Links, NextHops, next_hops
 from nest_core.network.link_map import (
     BoolArray,
@@ -160,7 +161,17 @@ class GraphLinkMap(LinkMap):
         for table, flow in self._tables(target):
             flow = flow[~stays[flow]]
             if self.routing == "adaptive":
-                parts += self._spread(table, flow, source[flow], target[flow])
+                crossing, arc, share = spread(
+                    table.column,
+                    table.start,
+                    table.arc,
+                    self.links.head,
+                    self.capacity_Bps,
+                    len(self.links.elements),
+                    source[flow],
+                    target[flow],
+                )
+                parts.append((flow[crossing], arc, share))
                 latency[flow] = self._along(table, source[flow], target[flow])
                 continue
             for walked, arc, link_group in self._single(
@@ -205,38 +216,6 @@ class GraphLinkMap(LinkMap):
         if "all" not in self._tabled:
             self._tabled["all"] = next_hops(self.links, np.arange(self.links.devices))
         return self._tabled["all"]
-
-    def _spread(
-        self, table: NextHops, flow: IntArray, here: IntArray, target: IntArray
-    ) -> list[tuple[IntArray, IntArray, FloatArray]]:
-        """Every shortest path, in proportion to capacity at each hop."""
-        size = len(self.links.elements)
-        share = np.ones(len(flow))
-        goal = {"flow": flow, "target": target}
-        parts = []
-        going = here != target
-        index = np.arange(len(flow))[going]
-        here, share = here[going], share[going]
-        while len(index):
-            key = table.column[goal["target"][index]] * size + here
-            first, fan = table.start[key], table.start[key + 1] - table.start[key]
-            entry = np.repeat(np.arange(len(index)), fan)
-            arc = table.arc[
-                first[entry] + np.arange(len(entry)) - np.repeat(np.cumsum(fan) - fan, fan)
-            ]
-            rate = self.capacity_Bps[arc]
-            total = np.bincount(entry, rate, minlength=len(index))
-            moved = share[entry] * rate / total[entry]
-            index = index[entry]
-            parts.append((goal["flow"][index], arc, moved))
-            here = self.links.head[arc]
-            going = here != goal["target"][index]
-            index, here, share = index[going], here[going], moved[going]
-            if len(index) and fan.max() > 1:
-                merged, place = np.unique(index * size + here, return_inverse=True)
-                share = np.asarray(np.bincount(place, share), np.float64)
-                index, here = merged // size, merged % size
-        return parts
 
     def _single(
         self, table: NextHops, flow: IntArray, here: IntArray, target: IntArray, variant: int

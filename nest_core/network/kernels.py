@@ -4,15 +4,18 @@ A tree's tiers as arrays that compiled loops read.
 """
 
 from collections import namedtuple
+from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from nest_core.documents.compiled import compiled
 from nest_core.network.link_map import BoolArray, FloatArray, IntArray
 
-__all__ = ["Ways", "busiest", "climbs", "longest", "meets", "slowest"]
+__all__ = ["Ways", "busiest", "climbs", "longest", "meets", "slowest", "spread"]
 
 
+_T = TypeVar("_T", bound=np.generic)
 Ways = namedtuple("Ways", "child group leaves_by offset group_links parallel links rank")
 """Uplinks of every device at every tier; see `TreeTier`.
 
@@ -159,3 +162,80 @@ def climbs(
                 link_groups[draw, at + 1] = ways.offset[tier] + 2 * down + 1
             at += 2
     return flows, link_groups
+
+
+@compiled
+def _longer(array: npt.NDArray[_T], size: int) -> npt.NDArray[_T]:
+    """Return an array with room for more behind it."""
+    result = np.empty(size, array.dtype)
+    result[: len(array)] = array
+    return result
+
+
+@compiled
+def spread(
+    column: IntArray,
+    start: IntArray,
+    arcs: IntArray,
+    head: IntArray,
+    capacity: FloatArray,
+    elements: int,
+    source: IntArray,
+    target: IntArray,
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """Return all shortest paths of flows, divided in proportion to capacity at each hop.
+
+    Parameters
+    ----------
+    column, start, arcs : see `nest_core.network.link_graph.NextHops`
+    head, capacity : (link arcs,)
+    elements : int
+    source, target : (flows,)
+
+    Returns
+    -------
+    flow, arc : int array (crossings,)
+    share : float array (crossings,)
+    """
+    room = 8 * len(source) + 64
+    flow, arc = np.empty(room, np.int64), np.empty(room, np.int64)
+    share = np.empty(room)
+    part = np.zeros(elements)
+    here, ahead = np.empty(elements, np.int64), np.empty(elements, np.int64)
+    count = 0
+    for k in range(len(source)):
+        goal = target[k]
+        here[0], width = source[k], 1
+        part[here[0]] = 1.0
+        if here[0] == goal:
+            width = 0
+        while width:
+            further = 0
+            for place in range(width):
+                at, whole = here[place], part[here[place]]
+                part[at] = 0.0  # paths of one length meet no element at two of their hops
+                key = column[goal] * elements + at
+                total = 0.0
+                for hop in range(start[key], start[key + 1]):
+                    total += capacity[arcs[hop]]
+                if count + start[key + 1] - start[key] > room:
+                    room = 2 * room + elements
+                    flow, arc, share = (
+                        _longer(flow, room),
+                        _longer(arc, room),
+                        _longer(share, room),
+                    )
+                for hop in range(start[key], start[key + 1]):
+                    taken = arcs[hop]
+                    moved = whole * capacity[taken] / total
+                    flow[count], arc[count], share[count] = k, taken, moved
+                    count += 1
+                    onward = head[taken]
+                    if onward != goal:
+                        if part[onward] == 0.0:
+                            ahead[further] = onward
+                            further += 1
+                        part[onward] += moved
+            here, ahead, width = ahead, here, further
+        part[goal] = 0.0
+    return flow[:count], arc[:count], share[:count]

@@ -158,6 +158,8 @@ def joined(
     """Crossings collected part by part, as three arrays."""
     if not parts:
         return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
+    if len(parts) == 1:
+        return parts[0]
     flow, link_group, share = zip(*parts, strict=True)
     return np.concatenate(flow), np.concatenate(link_group), np.concatenate(share)
 

@@ -149,6 +149,54 @@ def test_every_flow_arrives_whole():
     assert np.bincount(routes.flow[last], routes.share[last]) == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_flows_divide_at_every_switch_as_its_widths_do(seed):
+    """Random regular fabrics: paths part and meet again, and cross more links than flows go.
+
+    The oracle walks the distances of networkx; asked again, the answer is the same.
+    """
+    dice = np.random.default_rng(seed)
+    graph = nx.relabel_nodes(
+        nx.random_regular_graph(5, 40, seed=seed), {k: f"s{k}" for k in range(40)}
+    )
+    nx.set_node_attributes(graph, "switch", "role")
+    for a, b in graph.edges:
+        link(graph, a, b, float(dice.integers(1, 4)), count=int(dice.integers(1, 3)))
+    for device in range(12):
+        graph.add_node(device, role="device")
+        link(graph, device, f"s{device * 3}", 100)
+    link_map = graph_network(graph).link_map
+    links = link_map.links
+    source, target = dice.integers(0, 12, (2, 9))
+    expected: dict[tuple[int, object, object], float] = {}
+    for flow, (start, goal) in enumerate(zip(source.tolist(), target.tolist(), strict=True)):
+        switches = graph.subgraph([n for n in graph if isinstance(n, str) or n in (start, goal)])
+        away = nx.shortest_path_length(switches, target=goal)
+        part = {start: 1.0}
+        for distance in range(away[start], 0, -1):
+            for here in [n for n in part if away[n] == distance]:
+                nearer = [n for n in switches[here] if away[n] == distance - 1]
+                widths = [
+                    graph.edges[here, n]["bandwidth_Bps"] * graph.edges[here, n]["count"]
+                    for n in nearer
+                ]
+                for ahead, width in zip(nearer, widths, strict=True):
+                    moved = part[here] * width / sum(widths)
+                    expected[flow, here, ahead] = moved
+                    part[ahead] = part.get(ahead, 0.0) + moved
+    for _ in range(2):
+        routes = link_map.routes(source, target)
+        ends = zip(
+            routes.flow.tolist(),
+            [links.elements[k] for k in links.tail[routes.link_group]],
+            [links.elements[k] for k in links.head[routes.link_group]],
+            strict=True,
+        )
+        found = dict(zip(ends, routes.share.tolist(), strict=True))
+        assert len(found) == len(routes.flow)
+        assert found == pytest.approx(expected, rel=1e-12)
+
+
 def test_devices_forward_only_where_switches_do_not_connect():
     """Two devices with a link to a third, and a long way over switches."""
     graph = drawn(3, ["s0", "s1", "s2"])
