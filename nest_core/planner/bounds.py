@@ -356,14 +356,14 @@ class PlacedBounds:
 
     def experts(self, columns: PointTable) -> FloatArray:
         """Return the same of those that share experts; their own groups only, see `Point`."""
-        rows = self._points.rows
-        wide = rows.column("ep")[columns.row] * rows.column("etp")[columns.row]
+        rows = self._points.rows.chosen(columns.row)
+        wide = rows.column("ep") * rows.column("etp")
         return self._gradients(2, "expert_data", columns, [wide])
 
     def exchange(self, columns: PointTable) -> IntArray:
         """Which of ``exchanges`` all-to-alls of experts take at least, (points,); 0: unknown."""
-        problem, rows = self._solver.problem, self._points.rows
-        ep = rows.column("ep")[columns.row]
+        problem, rows = self._solver.problem, self._points.rows.chosen(columns.row)
+        ep = rows.column("ep")
         # A bound pays only where the price needs a list of all flows, which the bound spares.
         known = problem.dispatch is None and counts_leaving(problem.network)
         if not known or not (ep > 1).any():
@@ -386,7 +386,7 @@ class PlacedBounds:
             )
             return (len(self.exchanges) - 1,)
 
-        wide = [ep, rows.column("etp")[columns.row]]
+        wide = [ep, rows.column("etp")]
         return np.asarray(self._by_layout(3, columns, wide, least)[:, 0], dtype=np.int64)
 
     def _gradients(
@@ -411,10 +411,10 @@ class PlacedBounds:
         """Return a figure of one point of each layout, and of what else it depends on, (points,
         ...).
         """
-        rows, row = self._points.rows, columns.row
+        rows = self._points.rows.chosen(columns.row)
         # Links know neither micro-batch nor schedule: points that agree on degrees, orders and
         # `further` share every figure of their layout, so one of them is placed for all.
-        degrees = [rows.column("tp")[row], rows.column("cp")[row], rows.dp[row], rows.pp[row]]
+        degrees = [rows.column("tp"), rows.column("cp"), rows.dp, rows.pp]
         keys = np.stack([*degrees, *self._points.orders(columns), *further]).astype(np.float64)
         distinct, first, alike = np.unique(keys, axis=1, return_index=True, return_inverse=True)
         columns_of_layout = []

@@ -15,7 +15,7 @@ from nest_core.costs.schedules import DELAYS
 from nest_core.network import BoolArray, FloatArray, IntArray
 from nest_core.planner.bounds import Bounds, PlacedBounds, PointColumns, bounds
 from nest_core.planner.layer_bounds import BlockBounds, LayerBounds, best_case, layer_bounds, untied
-from nest_core.planner.points import PointQueue, Points, PointTable, rounds
+from nest_core.planner.points import PointQueue, Points, PointTable, rounds, slices
 from nest_core.planner.screening import FamilyTable, Screen
 from nest_core.planner.solver import Prepared, Solver
 from nest_core.planner.space import Families, SearchSpace, as_raised, divides, enumerate_rows
@@ -115,15 +115,15 @@ class Frontier:
         )
         self.rows = enumerate_rows(problem, space)
         self.points = Points(problem, space, self.rows)
-        self._micros, which = np.unique(self.rows.micro_batch, return_inverse=True)
-        self._pair = self.rows.family * len(self._micros) + which
-        self._deepest = self.points.deepest()
+        self._micros = np.flatnonzero(np.bincount(self.rows.micro_batch))
         # Tables are made for whole rows at once, but where experts can be divided in many ways.
         without_experts, _ = self.rows.families.without_experts()
         self._exact = problem.lower_bound is None or len(without_experts) == len(self.rows.families)
         self._bound_for(problem)
-        everything = np.arange(len(self.rows))
-        self.queue = PointQueue(self._bound_rows(self._lower_bounds(), self._pair, everything))
+        self._lower: LayerBounds | None = (lower := self._lower_bounds())
+        self.queue = PointQueue(
+            np.concatenate([self._bound_alone(lower, part) for part in slices(len(self.rows))])
+        )
 
     def __len__(self) -> int:
         return len(self.points)
@@ -136,6 +136,7 @@ class Frontier:
         """
         relaxed = copy(self)
         relaxed._bound_for(problem)
+        relaxed._lower = None
         relaxed.queue = PointQueue(self.queue.low / factor)
         return relaxed
 
@@ -154,21 +155,26 @@ class Frontier:
     def open(self, rows: IntArray, cutoff: float) -> Opened:
         """Return the points of rows that may come in under the cutoff, or fit at all."""
         points = int((self.points.first[rows + 1] - self.points.first[rows]).sum())
-        pairs, entry = np.unique(self._pair[rows], return_inverse=True)
+        rows = np.sort(rows)
+        if self._lower is not None:  # exact tables are made for what this leaves alone
+            rows = rows[self._bound_rows(self._lower, self._pair(rows), rows) <= cutoff]
+        if not len(rows):
+            nothing = Bounds(*np.zeros((3, 0)))
+            return Opened(self.points.columns(rows), nothing, ROUGH, points)
+        pairs, entry = np.unique(self._pair(rows), return_inverse=True)
         entries_of_pairs, bounds_by_pair = self._pairs(
             (pair, 0, 0, self._exact) for pair in pairs.tolist()
         )
         near = self._bound_rows(bounds_by_pair, entry, rows) <= cutoff
         rows, entry = rows[near], entry[near]
         columns = self.points.columns(rows)
-        place = np.full(len(self.rows), -1)
-        place[rows] = entry
         if self.space.replaces_gpipe:
             columns = columns.chosen(~(columns.stashing & (self.rows.pp[columns.row] > 1)))
-        limits = self._bound_points(bounds_by_pair, place[columns.row], columns)
+        at = entry[np.searchsorted(rows, columns.row)]
+        limits = self._bound_points(bounds_by_pair, at, columns)
         near = limits.seconds <= cutoff
-        columns, limits = columns.chosen(near), limits.chosen(near)
-        limits, fits = self._covered(entries_of_pairs, place[columns.row], columns, limits, cutoff)
+        columns, limits, at = columns.chosen(near), limits.chosen(near), at[near]
+        limits, fits = self._covered(entries_of_pairs, at, columns, limits, cutoff)
         misfit = int((~fits).sum()) if cutoff == float("inf") else 0
         return Opened.sorted(columns.chosen(fits), limits.chosen(fits), ROUGH, points, misfit)
 
@@ -216,7 +222,7 @@ class Frontier:
         nothing = np.zeros(len(columns))
         placed = nothing, nothing, nothing
         for with_experts in (False, True):
-            experts_apart = self.rows.reach[columns.row] != 1
+            experts_apart = self.rows.chosen(columns.row).reach != 1
             if with_experts and not experts_apart.any():
                 break
             _, bounds_by_pair, entry = self._spread(columns)
@@ -278,7 +284,7 @@ class Frontier:
     ) -> tuple[list[FamilyTable], LayerBounds, IntArray]:
         """Entries of points that know how far apart experts lie, and which is whose."""
         placed = np.zeros_like(columns.row) if exchange is None else exchange
-        keys = np.stack([self._pair[columns.row], self._apart(columns), placed])
+        keys = np.stack([self._pair(columns.row), self._apart(columns), placed])
         keys, entry = np.unique(keys, axis=1, return_inverse=True)
         entries, low = self._pairs((*key, True) for key in keys.T.tolist())
         return entries, low, entry
@@ -311,7 +317,7 @@ class Frontier:
         row = np.array([int(np.searchsorted(self.points.first, number, side="right")) - 1])
         columns = self.points.columns(row)
         columns = columns.chosen(columns.number == number)
-        _, layer_bounds_of_pair = self._entry(int(self._pair[row[0]]), 0, 0, True)
+        _, layer_bounds_of_pair = self._entry(int(self._pair(row)[0]), 0, 0, True)
         limits = self._bound_points(layer_bounds_of_pair, np.zeros(1, dtype=np.int64), columns)
         placed, _ = self.place(Opened(columns, limits, REFINED), 0, float("inf"))
         return max(float(placed.limits.seconds[0]), float(self.queue.low[row[0]]))
@@ -326,10 +332,10 @@ class Frontier:
         if not self.space.plain:
             return 0.0, None
         rows = self._smallest_micro_batches()
-        pairs, entry = np.unique(self._pair[rows], return_inverse=True)
+        pairs, entry = np.unique(self._pair(rows), return_inverse=True)
         entries, _ = self._pairs((pair, 0, 0, True) for pair in pairs.tolist())
-        sharers = self.rows.dp[rows] * self.rows.column("cp")[rows]
-        owners, shared = self.rows.owners[rows], self.rows.shared[rows]
+        part = self.rows.chosen(rows)
+        sharers, owners, shared = part.dp * part.column("cp"), part.owners, part.shared
         states = [
             (np.arange(len(rows))[at], stage, np.where(sharers[at] == group, 0, group))
             for group, stages, at in self._states(sharers, owners, shared)
@@ -414,6 +420,22 @@ class Frontier:
         parts = (families.ep * families.etp) / experts_per_rank[which]
         return bounds_of_plain.of(every, np.repeat(parts, len(micros)))
 
+    def _pair(self, rows: IntArray) -> IntArray:
+        """Family and micro-batch of rows as one number."""
+        micro = np.searchsorted(self._micros, self.rows.micro_batch[rows])
+        return np.asarray(self.rows.family[rows] * len(self._micros) + micro)
+
+    def _bound_alone(self, lower: LayerBounds, part: slice) -> FloatArray:
+        """Bound rows by their layers alone: there may be millions, of which few could be the best.
+
+        It is a part of every other bound: those know what synchronisation and transfers add.
+        """
+        rows = np.arange(len(self.rows))[part]
+        pair, rounds = self._pair(rows), self.points.deepest(self.rows.chosen(part))
+        total = lower.within[pair]
+        longest = np.maximum(total / self.rows.pp[part], lower.tallest[pair])
+        return total / rounds + (self._micro_batches(rows) - 1.0 / rounds) * longest
+
     def _table(self, family: int, micro: int) -> LayerTable:
         tp, sp, cp, ep, etp = self.rows.families.one(family)
         return self.problem.table(tp, sp, micro, cp, ep, etp)
@@ -423,10 +445,10 @@ class Frontier:
 
         0 where that is no further than a family's own; no further than the largest block.
         """
-        table, row = self.rows, columns.row
-        tp, cp, ep, etp = (table.column(name)[row] for name in ("tp", "cp", "ep", "etp"))
+        rows = self.rows.chosen(columns.row)
+        tp, cp, ep, etp = (rows.column(name) for name in ("tp", "cp", "ep", "etp"))
         largest = max((block for block, _ in self.problem.network.egress_rates), default=0)
-        distance = np.minimum(tp * table.pp[row], largest)
+        distance = np.minimum(tp * rows.pp, largest)
         alone = (cp == 1) & (ep > 1) & (etp == tp)
         return np.where(columns.outer & columns.natural & alone, distance, 0)
 
@@ -475,10 +497,9 @@ class Frontier:
         self, bounds_by_pair: LayerBounds, entry: IntArray, rows: IntArray
     ) -> FloatArray:
         """Of every row, whatever its ZeRO stage and group, schedule and order."""
-        table = self.rows
-        dp, pp = table.dp[rows], table.pp[rows]
-        tp, cp = (table.column(name)[rows] for name in ("tp", "cp"))
-        reach, owners, shared = table.reach[rows], table.owners[rows], table.shared[rows]
+        part = self.rows.chosen(rows)
+        tp, cp, dp, pp = part.column("tp"), part.column("cp"), part.dp, part.pp
+        reach, owners, shared = part.reach, part.owners, part.shared
         m = self._micro_batches(rows)
         natural = np.full(len(rows), set(self.space.device_orders) == {"natural"})
         _, most_ranks = node_ranks(self.problem.network, self.space.device_orders)
@@ -497,7 +518,7 @@ class Frontier:
         # A row holds points of all axis orders: the least over orders bounds them all. Forward and
         # backward are the same hops, so one of them counts twice.
         transfers = 2 * np.min(hops, axis=0)
-        deepest, least = self._deepest[rows], np.full(len(rows), np.inf)
+        deepest, least = self.points.deepest(part), np.full(len(rows), np.inf)
         for group, stages, at in self._states(dp * cp, owners, shared):
             instances = dp[at] * cp[at] // group if group else np.ones_like(dp[at])
             dense = experts = between = np.zeros(len(instances))
@@ -567,10 +588,9 @@ class Frontier:
         placed : (points,) each, optional
             `PlacedBounds` of transfers, of dense and of expert gradients.
         """
-        table, row = self.rows, columns.row
-        dp, pp = table.dp[row], table.pp[row]
-        tp, cp = (table.column(name)[row] for name in ("tp", "cp"))
-        reach, owners = table.reach[row], table.owners[row]
+        row, part = columns.row, self.rows.chosen(columns.row)
+        tp, cp, dp, pp = part.column("tp"), part.column("cp"), part.dp, part.pp
+        reach, owners = part.reach, part.owners
         instances = columns.instances(dp * cp)
         ranks = RankColumns(
             tp,

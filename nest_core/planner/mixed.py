@@ -42,7 +42,9 @@ class MixedFrontier:
         self._micros, self._micro = np.unique(self.rows.micro_batch, return_inverse=True)
         self._bounds = self._relaxed()
         self._total, self._tallest = self._lightest()
-        self.queue = PointQueue(self._seconds(np.arange(len(self.rows)), self.points.deepest()))
+        self.queue = PointQueue(
+            self._seconds(np.arange(len(self.rows)), self.points.deepest(self.rows))
+        )
 
     def __len__(self) -> int:
         return len(self.points)

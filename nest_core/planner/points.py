@@ -24,7 +24,7 @@ from nest_core.costs.schedules import DELAYS
 from nest_core.network import BoolArray, FloatArray, IntArray, Network
 from nest_core.planner.space import PLAIN, Rows, SearchSpace
 
-__all__ = ["PointQueue", "PointTable", "Points", "each"]
+__all__ = ["PointQueue", "PointTable", "Points", "each", "slices"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,6 +77,11 @@ class PointTable:
         return PointTable(*(getattr(self, field.name)[which] for field in fields(self)))
 
 
+def slices(rows: int, at_once: int = 1 << 20) -> list[slice]:
+    """Return parts of so many rows whose columns are made together: there may be millions."""
+    return [slice(start, start + at_once) for start in range(0, rows, at_once)]
+
+
 class Points:
     """The points of rows: how many each has, and each of them by its number.
 
@@ -87,33 +92,58 @@ class Points:
         self.space, self.rows = space, rows
         self.network = problem.network
         self.batch, self.layers = problem.batch, problem.layers
-        self._states, self._held = _distinct_states(space, rows)
-        divides_stages = micro_batches(self.batch, rows.dp, rows.micro_batch) % rows.pp == 0
-        depths, depth = np.unique(rows.pp, return_inverse=True)
+        self._depths = np.flatnonzero(np.bincount(rows.pp))
         self._schedules = [
-            self._valid_schedules(int(pp), rounds=rounds)
-            for pp in depths.tolist()
+            self._valid_schedules(pp, rounds=rounds)
+            for pp in self._depths.tolist()
             for rounds in (False, True)
         ]
-        wide = [rows.column("tp") > 1, rows.column("cp") > 1, rows.dp > 1, rows.pp > 1]
-        self._orders, among = _distinct_orders(problem, space, rows)
-        self._alike = np.stack(wide).astype(np.int64).T @ np.array([8, 4, 2, 1]) + among
-        self._kind = 2 * depth + divides_stages
-        per_held = np.array([len(entries) for entries in self._states])
-        per_kind = np.array([len(entries) for entries in self._schedules])
-        per_order = np.array([len(entries) for entries in self._orders])
-        self._per_order = per_order[self._alike]
-        self._per_schedule = per_kind[self._kind]
-        counts = per_held[self._held] * self._per_schedule * self._per_order
-        self.first = np.concatenate([[0], np.cumsum(counts)])
+        parts = slices(len(rows))
+        keys = (np.unique(_state_keys(space, rows.chosen(part))) for part in parts)
+        self._state_keys = np.unique(np.concatenate(list(keys)))
+        self._states = [_states(space, key) for key in self._state_keys.tolist()]
+        # Without seatings all plans have the same device orders, whatever devices they use.
+        self._seated = bool(seatings_among(space.device_orders))
+        used = (np.unique(self._devices_used(rows.chosen(part))) for part in parts)
+        self._used = np.unique(np.concatenate(list(used)))
+        self._orders, self._orders_of_used = _distinct_orders(
+            problem.network, space, self._used.tolist()
+        )
+        counts = [np.prod(self._counts(rows.chosen(part)), axis=0) for part in parts]
+        self.first = np.concatenate([[0], np.cumsum(np.concatenate(counts))])
+
+    def _devices_used(self, part: Rows) -> IntArray:
+        return part.devices_used if self._seated else np.full(len(part), self.network.devices)
+
+    def _kinds(self, part: Rows) -> tuple[IntArray, IntArray, IntArray]:
+        """Which list of states, of schedules and of orders each of some rows has."""
+        state = np.searchsorted(self._state_keys, _state_keys(self.space, part))
+        divides_stages = micro_batches(self.batch, part.dp, part.micro_batch) % part.pp == 0
+        schedule = 2 * np.searchsorted(self._depths, part.pp) + divides_stages
+        wide = [part.column("tp") > 1, part.column("cp") > 1, part.dp > 1, part.pp > 1]
+        order = np.stack(wide).astype(np.int64).T @ np.array([8, 4, 2, 1])
+        order += self._orders_of_used[np.searchsorted(self._used, self._devices_used(part))]
+        return state, schedule, order
+
+    def _counts(self, part: Rows) -> list[IntArray]:
+        """How many states, schedules and orders each of some rows has."""
+        lists: tuple[Sequence[Sequence[object]], ...] = (
+            self._states,
+            self._schedules,
+            self._orders,
+        )
+        return [
+            np.array([len(entries) for entries in options])[kind]
+            for options, kind in zip(lists, self._kinds(part), strict=True)
+        ]
 
     def __len__(self) -> int:
         return int(self.first[-1])
 
-    def deepest(self) -> FloatArray:
+    def deepest(self, part: Rows) -> FloatArray:
         """Return the most `rounds` that each row allows; 1 without interleaving or zero-bubble."""
         most = [max(self._rounds(schedules), default=1.0) for schedules in self._schedules]
-        return np.asarray(np.array(most)[self._kind])
+        return np.asarray(np.array(most)[self._kinds(part)[1]])
 
     def _rounds(self, schedules: Sequence[tuple[str, int]]) -> list[float]:
         """See `rounds`; stages in uneven layouts wait for what the replay alone says."""
@@ -127,12 +157,13 @@ class Points:
     def columns(self, rows: IntArray) -> PointTable:
         """All points of some rows."""
         sizes = self.first[rows + 1] - self.first[rows]
-        row = np.repeat(rows, sizes)
+        row, part = np.repeat(rows, sizes), self.rows.chosen(rows)
         starts = np.cumsum(sizes) - sizes
         local = np.arange(len(row)) - np.repeat(starts, sizes)
-        rest, order = np.divmod(local, self._per_order[row])
-        state, schedule = np.divmod(rest, self._per_schedule[row])
-        kind, alike, state_index = self._kind[row], self._alike[row], self._held[row]
+        state_index, kind, alike = (np.repeat(kinds, sizes) for kinds in self._kinds(part))
+        _, per_schedule, per_order = (np.repeat(counts, sizes) for counts in self._counts(part))
+        rest, order = np.divmod(local, per_order)
+        state, schedule = np.divmod(rest, per_schedule)
         virtual_stages = _padded([[v for _, v in entries] for entries in self._schedules])
         stashing = _padded(
             [[name == "gpipe" for name, _ in entries] for entries in self._schedules]
@@ -181,19 +212,21 @@ class Points:
 
     def orders(self, columns: PointTable) -> tuple[IntArray, IntArray]:
         """Which order places the ranks of points: of which list, and which of it."""
-        local = columns.number - self.first[columns.row]
-        return self._alike[columns.row], local % self._per_order[columns.row]
+        part, local = self.rows.chosen(columns.row), columns.number - self.first[columns.row]
+        return self._kinds(part)[2], local % self._counts(part)[2]
 
     def point(self, number: int) -> Point:
         """One point as a value."""
         row = int(np.searchsorted(self.first, number, side="right")) - 1
-        rest, order = divmod(number - int(self.first[row]), int(self._per_order[row]))
-        state, which = divmod(rest, int(self._per_schedule[row]))
-        zero, group = self._states[int(self._held[row])][state]
         rows, families = self.rows, self.rows.families
+        part = rows.chosen(np.array([row]))
+        state_index, kind, alike = (int(kinds[0]) for kinds in self._kinds(part))
+        rest, order = divmod(number - int(self.first[row]), len(self._orders[alike]))
+        state, which = divmod(rest, len(self._schedules[kind]))
+        zero, group = self._states[state_index][state]
         family = int(rows.family[row])
-        axes, device_order = self._orders[int(self._alike[row])][order]
-        schedule, virtual_stages = self._schedules[int(self._kind[row])][which]
+        axes, device_order = self._orders[alike][order]
+        schedule, virtual_stages = self._schedules[kind][which]
         return Point(
             tp=int(families.tp[family]),
             sp=bool(families.sp[family]),
@@ -252,45 +285,39 @@ def _padded(ragged: Sequence[Sequence[float]], dtype: type = np.int64) -> Any:
     return table
 
 
-_States = tuple[tuple[int, int], ...]
-
-
-def _distinct_states(space: SearchSpace, rows: Rows) -> tuple[list[_States], IntArray]:
-    """Return lists of ZeRO stages with their groups, and which of them every row has."""
-    sharers, owners, piped = rows.dp * rows.column("cp"), rows.owners, rows.pp > 1
+def _state_keys(space: SearchSpace, part: Rows) -> IntArray:
+    """Return what the ZeRO stages of rows, with their groups, depend on; see `_states`."""
+    piped = part.pp > 1
     if space.zero_groups == (0,):  # then all that share weights are alike
-        several = [space.states(pp, 2, 2) for pp in (1, 2)]
-        return [((0, 0),), *several], np.where(rows.shared, 1 + piped, 0)
-    keys = (sharers << 31 | owners) << 1 | piped
-    kinds, which = np.unique(keys, return_inverse=True)
-    states = [
-        space.states(1 + (kind & 1), kind >> 32, kind >> 1 & 2**31 - 1) for kind in kinds.tolist()
-    ]
-    return states, which
+        return np.where(part.shared, 1 + piped, 0)
+    return np.asarray((part.dp * part.column("cp") << 31 | part.owners) << 1 | piped)
+
+
+def _states(space: SearchSpace, key: int) -> tuple[tuple[int, int], ...]:
+    """Return ZeRO stages with their groups of rows with a key."""
+    if space.zero_groups == (0,):
+        return space.states(key, 2, 2) if key else ((0, 0),)
+    return space.states(1 + (key & 1), key >> 32, key >> 1 & 2**31 - 1)
 
 
 _Orders = tuple[tuple[tuple[str, ...], str], ...]
 
 
 def _distinct_orders(
-    problem: Problem, space: SearchSpace, rows: Rows
-) -> tuple[tuple[_Orders, ...], IntArray]:
-    """Orders that place ranks differently, the first of each, by kinds of rows, and every row's
-    first kind, to which `AXES` that are wider than one add as binary digits, the first the highest.
+    network: Network, space: SearchSpace, used: Sequence[int]
+) -> tuple[list[_Orders], IntArray]:
+    """Orders that place ranks differently, the first of each, by kinds of rows, and the first kind
+    of every number of devices, to which `AXES` that are wider than one add as binary digits, the
+    first the highest.
     """
-    if seatings_among(space.device_orders):
-        used, which = np.unique(rows.devices_used, return_inverse=True)
-    else:  # then all may use any number
-        used, which = np.array([problem.network.devices]), np.zeros(len(rows), dtype=np.int64)
-    placed = [_distinct_placements(problem.network, space, count) for count in used.tolist()]
+    placed = [_distinct_placements(network, space, count) for count in used]
     kinds = list(dict.fromkeys(placed))
     orders: list[_Orders] = []
     for kept_orders in kinds:
         for wide in itertools.product((False, True), repeat=len(AXES)):
             wide_axes = {axis for axis, is_wide in zip(AXES, wide, strict=True) if is_wide}
             orders.append(tuple(itertools.product(space.orders_among(wide_axes), kept_orders)))
-    first = np.array([kinds.index(wide_axes) * 2 ** len(AXES) for wide_axes in placed])
-    return tuple(orders), first[which]
+    return orders, np.array([kinds.index(wide_axes) * 2 ** len(AXES) for wide_axes in placed])
 
 
 def _distinct_placements(network: Network, space: SearchSpace, used: int) -> tuple[str, ...]:

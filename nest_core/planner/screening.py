@@ -64,7 +64,7 @@ class Screen:
         # Where stages differ, as many ranks hold the same experts as any of their strategies has.
         families = rows.families
         experts_per_rank = families.tp // np.minimum(families.ep * families.etp, families.tp)
-        self._most = rows.dp * rows.column("cp") * int(experts_per_rank.max())
+        self._most = int(experts_per_rank.max())
 
     def hops(
         self,
@@ -76,15 +76,15 @@ class Screen:
         most: IntArray,
     ) -> tuple[HopBounds, FloatArray]:
         """Seconds that pipeline transfers of points take at least; see `hop_seconds`."""
-        rows = self._rows
-        cp, dp = rows.column("cp")[row], rows.dp[row]
+        rows = self._rows.chosen(row)
+        cp, dp = rows.column("cp"), rows.dp
         inside = np.where(parted, 1, cp) * np.where(outer, 1, dp)
         return hop_seconds(
             self._problem,
             boundary,
-            rows.column("tp")[row] * inside,
+            rows.column("tp") * inside,
             cp * dp // inside,
-            rows.pp[row],
+            rows.pp,
             natural,
             most,
         )
@@ -199,12 +199,12 @@ class Screen:
         self, columns: PointTable
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Bytes per dense and per expert element: held, of the step, whole and fetched."""
-        state, pp = self._problem.state, self._rows.pp[columns.row]
+        rows, state = self._rows.chosen(columns.row), self._problem.state
+        pp, sharers = rows.pp, rows.dp * rows.column("cp")
         sharded = self._problem.sharded_gradients
-        sharers = self._rows.dp[columns.row] * self._rows.column("cp")[columns.row]
-        owners = self._most if self._zeros else self._rows.owners
+        owners = sharers * self._most if self._zeros else rows.owners
         instances = columns.instances(sharers)
-        owners, sharers = owners[columns.row] // instances, sharers // instances
+        owners, sharers = owners // instances, sharers // instances
 
         def shares(part: Callable[[int, int], float]) -> FloatArray:
             def least(zero: int, ranks: int, stages: int) -> float:

@@ -309,6 +309,11 @@ class Rows:
     def __len__(self) -> int:
         return len(self.family)
 
+    def chosen(self, which: IntArray | slice) -> Rows:
+        """Return some of them; there may be millions, so that others have no columns made."""
+        family, micro_batch = self.family[which], self.micro_batch[which]
+        return Rows(self.families, family, micro_batch, self.dp[which], self.pp[which])
+
     @property
     def devices_used(self) -> IntArray:
         """Devices that the plans of every row use."""
