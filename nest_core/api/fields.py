@@ -183,7 +183,7 @@ def certificate_json(certificate: Certificate) -> dict[str, Any]:
         "solved": certificate.solved,
         "bounded": certificate.bounded,
         "infeasible": certificate.infeasible,
-        **({} if certificate.proven else {"open": certificate.open}),
+        **({} if certificate.proven else {"open": certificate.open, "ended": certificate.ended}),
         "axes": axes_of(certificate.space),
         "words": proven_over(certificate),
     }

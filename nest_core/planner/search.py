@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -33,8 +34,17 @@ __all__ = ["Audit", "Certificate", "Progress", "SearchResult", "audit", "search"
 # Times this close are ties, broken by devices, depth and width.
 _TIE = 1e-12
 _FIRST_ROWS, _MOST_ROWS = 128, 4096
+_WORK = 1.2e8
+"""Microseconds of one core, about, that a search may take where no time limit is set: it ends by
+what it did and not by the clock, and finds the same on every machine and under every load."""
+_POINT_OPENED, _POINT_REFINED, _POINT_PLACED, _POINT_PREPARED = 4.0, 200.0, 300.0, 1000.0
+_DEVICE_PLACED, _DEVICE_PREPARED = 0.12, 0.25
+"""Microseconds of a point, and for each device of the fabric, that the steps of a search take."""
 _FAR, _TRIED = 2.0, 8
 """A first plan so many times as slow as its bound is followed by others of many kinds."""
+
+
+Ended = Literal["", "at the time limit", "when cancelled", "after its share of work"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +57,8 @@ class Certificate:
     ----------
     space : SearchSpace
         What the proof is over, the fabric's seatings among its device orders.
+    ended : str
+        Where a search stopped before its proof; empty after it.
     """
 
     lower_bound_s: float
@@ -58,6 +70,7 @@ class Certificate:
     infeasible: int
     space: SearchSpace
     open: int = 0
+    ended: Ended = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +134,7 @@ def search(
     *,
     top: int = 1,
     time_limit_s: float = float("inf"),
+    effort: float = 1.0,
     within_s: float = float("inf"),
     known: Sequence[Plan] = (),
     frontier: Frontier | None = None,
@@ -135,7 +149,10 @@ def search(
     top : int
         How many points to return, the best included.
     time_limit_s : float
-        When it is over, the best plan so far is returned with its gap.
+        When it is over, the best plan so far is returned with its gap. Where it is infinite the
+        search ends by its work, the same everywhere.
+    effort : float
+        Which part of a whole search's work it may do then.
     within_s : float
         Plans that take longer are of no interest; knowing a plan's time shortens the search.
     known : sequence of Plan
@@ -162,6 +179,7 @@ def search(
             space,
             top=top,
             ends=began + time_limit_s,
+            effort=effort,
             within_s=within_s,
             known=known,
             clock=clock,
@@ -171,8 +189,14 @@ def search(
     space = space.offloading(space.offload[0])
     problem = offloaded(problem, space.offload[0])
 
-    def over() -> bool:
-        return clock() - began > time_limit_s or (stop is not None and stop())
+    most_work = effort * _WORK if time_limit_s == float("inf") else float("inf")
+
+    def over(work: float) -> Ended:
+        if clock() - began > time_limit_s:
+            return "at the time limit"
+        if stop is not None and stop():
+            return "when cancelled"
+        return "after its share of work" if work > most_work else ""
 
     leading = _Leading(top, within_s)
     for plan in known:
@@ -190,6 +214,7 @@ def search(
                 problem,
                 plain,
                 time_limit_s=time_limit_s / 2,
+                effort=effort / 2,
                 clock=clock,
                 within_s=within_s,
                 known=known,
@@ -214,14 +239,14 @@ def search(
         infeasible=outcome.misfit,
         open=outcome.open,
         space=points.space,
+        ended=outcome.ended,
     )
     needed, reason = 0.0, ""
     if best is None:
-        cancelled = stop is not None and stop()
         if within_s < float("inf") and certificate.proven:
             reason = f"no plan takes at most {humanise_seconds(within_s)}"
         else:
-            needed, reason = _why_nothing(points, ended=not certificate.proven, cancelled=cancelled)
+            needed, reason = _why_nothing(points, outcome.ended)
     return SearchResult(
         best, reason, needed, reports[1:], certificate, tuple(outcome.solved), clock() - began
     )
@@ -233,6 +258,7 @@ def _of_all_offloads(
     *,
     top: int,
     ends: float,
+    effort: float,
     within_s: float,
     known: Sequence[Plan],
     clock: Callable[[], float],
@@ -256,6 +282,7 @@ def _of_all_offloads(
             replace(space, offload=(offload,)),
             top=top,
             time_limit_s=(ends - clock()) / (len(options) - index),
+            effort=effort / len(options),
             within_s=min(within_s, *cutoffs, float("inf")),
             known=known,
             clock=clock,
@@ -281,6 +308,7 @@ def _of_all_offloads(
         gap=(best.iteration_s - lower) / best.iteration_s if best else 0.0,
         proven=all(part.proven for part in parts),
         space=replace(parts[0].space, offload=space.offload),
+        ended=next((part.ended for part in parts if part.ended), ""),
         **{
             name: sum(getattr(part, name) for part in parts)
             for name in ("points", "solved", "bounded", "infeasible", "open")
@@ -357,7 +385,8 @@ _Waiting = tuple[float, int, Opened, int, Prepared | None]
 class _Found:
     """What became of the points; ``waiting`` of the ``opened`` are not solved or excluded yet.
 
-    ``open`` counts those that a search which was cut short left, in rows opened or not.
+    ``open`` counts those that a search which was cut short left, in rows opened or not; ``ended``
+    says why it was, ``work`` what it did until then.
     """
 
     points: int
@@ -367,12 +396,14 @@ class _Found:
     opened: int = 0
     waiting: int = 0
     open: int = 0
+    work: float = 0.0
+    ended: Ended = ""
 
 
 def _best_first(
     frontier: Frontier | MixedFrontier,
     leading: _Leading,
-    over: Callable[[], bool],
+    over: Callable[[float], Ended],
     progress: Callable[[Progress], None] | None,
 ) -> _Found:
     """Take the point with the least bound, until that cannot be among the best.
@@ -383,7 +414,9 @@ def _best_first(
     one of theirs may be the least.
     """
     outcome = _Found(len(frontier), [], 0, float("inf"))
-    size = _FIRST_ROWS
+    size, devices = _FIRST_ROWS, frontier.problem.network.devices
+    placing = _POINT_PLACED + _DEVICE_PLACED * devices
+    preparing = _POINT_PREPARED + _DEVICE_PREPARED * devices
     order = itertools.count()
     waiting: list[_Waiting] = []
 
@@ -404,19 +437,23 @@ def _best_first(
             outcome.misfit += opened.misfit
             outcome.opened += opened.points
             outcome.waiting += len(opened)
+            outcome.work += _POINT_OPENED * opened.points
             add(opened, 0)
             size = min(2 * size, _MOST_ROWS)
-            if over():
+            outcome.ended = over(outcome.work)
+            if outcome.ended:
                 return _cut_short(outcome, frontier, waiting, leading.cutoff)
         if not waiting or waiting[0][0] > leading.cutoff:
             return outcome
-        if over():
+        outcome.ended = over(outcome.work)
+        if outcome.ended:
             return _cut_short(outcome, frontier, waiting, leading.cutoff)
         bound, _, opened, index, prepared = heapq.heappop(waiting)
         if opened.stage < PLACED:
             nearer = frontier.refine if opened.stage == ROUGH else frontier.place
             bounded, looked_at = nearer(opened, index, leading.cutoff)
             outcome.waiting -= looked_at - len(bounded)
+            outcome.work += looked_at * (_POINT_REFINED if opened.stage == ROUGH else placing)
             add(opened, index + looked_at)
             if bounded.stage < PLACED or looked_at == 1 or not len(bounded):
                 # The heap holds one entry for each group of points that were bounded together, its
@@ -428,6 +465,7 @@ def _best_first(
         if prepared is None:
             add(opened, index + 1)
             prepared = frontier.prepare(opened, index)
+            outcome.work += preparing * max(1, len(prepared.strategies))
             if prepared.lower_bound > leading.cutoff or not frontier.needed(prepared.point):
                 outcome.waiting -= 1
                 continue
@@ -498,14 +536,17 @@ def _progress(best: _Found, leading: _Leading, bound: float) -> Progress:
     )
 
 
-def _why_nothing(
-    frontier: Frontier | MixedFrontier, *, ended: bool, cancelled: bool
-) -> tuple[float, str]:
+def _why_nothing(frontier: Frontier | MixedFrontier, ended: Ended) -> tuple[float, str]:
     """Memory per device that is enough for some point, and the sentence about it."""
-    if cancelled:
+    if ended == "when cancelled":
         return 0.0, "the search was cancelled before any plan was found: let it run longer"
-    if ended:
+    if ended == "at the time limit":
         return 0.0, "the time limit was over before any plan was found: raise time_limit_s"
+    if ended:
+        return 0.0, (
+            "a search's share of work was done before any plan was found: allow fewer choices, or "
+            "set search.time_limit_s to go on for so long"
+        )
     problem = frontier.problem
     tensors, point = frontier.leanest()
     if point is None:

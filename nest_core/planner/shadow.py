@@ -71,14 +71,15 @@ def shadow_prices(
     dict
         ``bandwidth.<level>`` and ``memory``; a torus has one bandwidth for all levels.
     """
-    limit_s = time_limit_s / (len(problem.network.levels) + 1)
+    parts = len(problem.network.levels) + 1
     frontier = _shared(problem, space)
 
     def gain(roomier: Problem, factor: float) -> float | None:
         result = search(
             roomier,
             space,
-            time_limit_s=limit_s,
+            time_limit_s=time_limit_s / parts,
+            effort=1.0 / parts,
             within_s=iteration_s,  # the plan at hand is no slower with more of a resource
             frontier=frontier and frontier.eased(roomier, factor),
         )
@@ -118,7 +119,7 @@ def head_room_steps(
     if not problem.memory_spread:
         return ()
     frontier = _shared(problem, space)
-    limit_s = time_limit_s / (len(CERTAINTIES) - 1)
+    parts = len(CERTAINTIES) - 1
 
     def step(certainty: float) -> HeadRoom:
         eased_problem = replace(problem, certainty=certainty)
@@ -136,7 +137,8 @@ def head_room_steps(
         result = search(
             eased_problem,
             space,
-            time_limit_s=limit_s,
+            time_limit_s=time_limit_s / parts,
+            effort=1.0 / parts,
             within_s=best_known_s,
             frontier=frontier and frontier.eased(eased_problem, 1.0),
         )

@@ -341,7 +341,7 @@ def _scenario(file: ScenarioFile, folder: Path | None) -> ScenarioValues:
             sharded_gradients=stack.sharded_gradients,
         ),
         pad_batch=file.search.pad_batch,
-        time_limit_s=file.search.time_limit_s,
+        time_limit_s=file.search.time_limit_s or float("inf"),
         top=file.search.top,
         baselines=tuple(file.baselines.names),
         seed=file.baselines.seed,

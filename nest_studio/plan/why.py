@@ -64,8 +64,6 @@ FORM_KEYS = (
 EXAMPLE = """dp=16, tp=8, pp=8, micro_batch=1, zero=1, sp=true
 
 or a Megatron-LM command: torchrun … --tensor-model-parallel-size 8 --sequence-parallel …"""
-PATIENCE_S = 30.0
-"""What all searches for one part of the page may take together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,9 +191,8 @@ def _explanations(best: Report, scenario: Scenario) -> None:
         if not box.open:
             continue
         with box:
-            limit = () if part.urgent else (PATIENCE_S,)
             result = panel(
-                submitted(part.task, scenario, best, *limit, place=part.key, urgent=part.urgent),
+                submitted(part.task, scenario, best, place=part.key, urgent=part.urgent),
                 part.what,
                 key=part.key,
             )

@@ -107,6 +107,29 @@ def test_the_time_limit_shows_as_a_gap(asked, whole):
     assert cut.certificate.lower_bound_s <= whole.best.iteration_s <= cut.best.iteration_s
 
 
+@pytest.mark.parametrize("effort", [1e-6, 1e-5, 1e-4, 5e-4])
+def test_a_search_ends_by_its_work_and_not_by_the_clock(asked, effort):
+    """However slowly the clock lets it, it stops at the same plan, gap and certificate."""
+    outcomes = [
+        search(*asked, top=3, effort=effort, clock=itertools.count(step=step).__next__)
+        for step in (1e-9, 1e9)
+    ]
+    one, other = (replace(result, solve_seconds=0.0) for result in outcomes)
+    assert one == other
+    assert one.certificate.ended == "after its share of work"
+    assert one.certificate.open > 0
+
+
+def test_a_search_with_more_work_is_no_worse(asked, whole):
+    results = [search(*asked, effort=10.0**power) for power in range(-6, 1)]
+    bounds = [result.certificate.lower_bound_s for result in results]
+    assert bounds == sorted(bounds)
+    seconds = [result.best.iteration_s for result in results if result.best]
+    assert seconds == sorted(seconds, reverse=True)
+    assert results[-1].certificate.proven
+    assert results[-1].best == whole.best
+
+
 @pytest.fixture(scope="module")
 def mixed():
     """A problem small enough to be proven soon, and its space with stages that differ."""

@@ -171,5 +171,8 @@ class SearchTable(SchemaTable):
             "Joint: chosen with everything else. As needed: raised only where it does not fit.",
         ),
     ] = "joint"
-    time_limit_s: Annotated[Positive, label("time limit")] = 60.0
+    time_limit_s: Annotated[
+        Positive | None,
+        label("time limit", "Empty: ends by work, and finds the same everywhere.", "s"),
+    ] = None
     top: Annotated[int, Field(ge=1, le=100), label("best points that are kept")] = 1

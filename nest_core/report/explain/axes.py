@@ -95,7 +95,7 @@ def next_best(
     """
     space = space.seated_on(problem.network)
     spaces = {axis: without(space, best.plan, axis) for axis in AXES}
-    waiting = sum(map(len, spaces.values()))
+    searches = waiting = sum(map(len, spaces.values()))
     ends = clock() + time_limit_s
     outcomes = []
     for axis, smaller in spaces.items():
@@ -104,7 +104,9 @@ def next_best(
             limit = max(0.0, ends - clock()) / waiting
             waiting -= 1
             try:
-                results.append(search(problem, entry, time_limit_s=limit, clock=clock))
+                results.append(
+                    search(problem, entry, time_limit_s=limit, effort=1 / searches, clock=clock)
+                )
             except InputError as error:
                 refusals.append(str(error))
         if smaller:

@@ -140,11 +140,11 @@ def certificate_line(result: SearchResult) -> str:
     """How the search ended, in one line."""
     counts = result.certificate
     if result.best is None:
-        verdict = "No feasible plan" if counts.proven else "Stopped early"
+        verdict = "No feasible plan" if counts.proven else f"Stopped {counts.ended}"
     elif counts.proven:
         verdict = "Proven optimal"
     else:
-        verdict = f"Within {percent(counts.gap)} of the optimum (stopped early)"
+        verdict = f"Within {percent(counts.gap)} of the optimum (stopped {counts.ended})"
     open_points = f"{counts.open:,} open, " if counts.open else ""
     return (
         f"{verdict}: {counts.points:,} points, {counts.solved:,} solved, "

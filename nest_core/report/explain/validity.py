@@ -282,7 +282,8 @@ def rests_on(validity: Validity | None, result: SearchResult) -> str:
     parts = [] if validity is None else [_runs(validity)]
     certificate = result.certificate
     if not certificate.proven:
-        parts.append(f"Stopped early: within {percent(certificate.gap)} of the optimum.")
+        gap = percent(certificate.gap)
+        parts.append(f"Stopped {certificate.ended}: within {gap} of the optimum.")
     elif result.best is None:
         parts.append(f"None of {certificate.points:,} plans fits.")
     else:

@@ -163,7 +163,8 @@ def _why(entry: MethodRow, ours: MethodRow, certificate: Certificate) -> str:
         return "of the request before"
     if entry.ours:
         if not certificate.proven:
-            return f"search stopped early: within {percent(certificate.gap)} of the optimum"
+            gap = percent(certificate.gap)
+            return f"search stopped {certificate.ended}: within {gap} of the optimum"
         return f"none of {certificate.points:,} plans is faster"
     if ours.report is None:
         return ""

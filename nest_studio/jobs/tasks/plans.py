@@ -28,7 +28,6 @@ from nest_core.report.picture.matrix import Pointing, matrix_picture, pointing
 from nest_core.scenario import Scenario
 from nest_core.scenario.titles import scenario_title
 from nest_studio.jobs.tasks.requests import (
-    LONGEST_BASELINE_S,
     Stop,
     Tell,
     announced,
@@ -159,7 +158,7 @@ def levelwise_program(scenario: Scenario, ours_s: float | None) -> Levelwise:
         values.model,
         ("nest",),
         as_in_paper=values.baseline_space == "paper",
-        time_limit_s=min(values.time_limit_s, LONGEST_BASELINE_S),
+        time_limit_s=values.time_limit_s,
         ours_s=ours_s,
     )
     read = cost_matrices(problem, program.report.plan) if program.report else None
@@ -172,8 +171,7 @@ def levelwise_program(scenario: Scenario, ours_s: float | None) -> Levelwise:
 def level_matrices(scenario: Scenario) -> tuple[str, CostMatrices | None, str]:
     """A scenario's title, the cost matrices of NEST's program on it, and why there are none."""
     values, problem = scenario.values, problem_of(scenario)
-    limit_s = min(values.time_limit_s, LONGEST_BASELINE_S)
-    program = nest.find(problem, values.space.seated_on(problem.network), limit_s)
+    program = nest.find(problem, values.space.seated_on(problem.network), values.time_limit_s)
     read = cost_matrices(problem, program.plan) if program.plan else None
     return scenario_title(values), read, program.reason
 

@@ -33,7 +33,6 @@ from nest_core.scenario import Scenario
 from nest_core.studies.uncertainty import interval_of
 
 __all__ = [
-    "LONGEST_BASELINE_S",
     "announced",
     "best_plan",
     "import_tasks",
@@ -47,8 +46,6 @@ __all__ = [
 
 KEPT = 4
 """Problems that a worker keeps: those of a drawing may be large."""
-LONGEST_BASELINE_S = 60.0
-"""What one baseline may take, whatever a scenario asks for: it does not hear that it should end."""
 
 Tell = Callable[[float, str], None]
 Stop = Callable[[], bool]
@@ -126,7 +123,7 @@ def priced_baselines(
             (name,),
             seed=values.seed,
             as_in_paper=values.baseline_space == "paper",
-            time_limit_s=min(values.time_limit_s, LONGEST_BASELINE_S),
+            time_limit_s=values.time_limit_s,
         )
     return tuple(results)
 
@@ -138,27 +135,24 @@ def paper_result(name: str, costs: Costs) -> Reproduction:
 
 
 @announced("planning without each choice")
-def next_best_choices(scenario: Scenario, best: Report, limit_s: float) -> tuple[NextBest, ...]:
+def next_best_choices(scenario: Scenario, best: Report) -> tuple[NextBest, ...]:
     """Return the next best plan on every axis."""
     values = scenario.values
-    limit = min(limit_s, values.time_limit_s)
-    return next_best(problem_of(scenario), values.space, best, time_limit_s=limit)
+    return next_best(problem_of(scenario), values.space, best, time_limit_s=values.time_limit_s)
 
 
 @announced("planning with 1 % more of each resource")
 def worth_of_more(
-    scenario: Scenario, best: Report, limit_s: float
+    scenario: Scenario, best: Report
 ) -> tuple[dict[str, float | None], dict[str, Gain]]:
     """Shadow prices, and what the plan as it is would gain."""
     values, problem = scenario.values, problem_of(scenario)
-    limit = min(limit_s, values.time_limit_s)
-    prices = shadow_prices(problem, values.space, best.iteration_s, limit)
+    prices = shadow_prices(problem, values.space, best.iteration_s, values.time_limit_s)
     return prices, gains(problem, best.plan)
 
 
 @announced("planning with more and less head-room")
-def worth_of_head_room(scenario: Scenario, best: Report, limit_s: float) -> tuple[HeadRoom, ...]:
+def worth_of_head_room(scenario: Scenario, best: Report) -> tuple[HeadRoom, ...]:
     """Return the best plan at each certainty of fitting."""
     values = scenario.values
-    limit = min(limit_s, values.time_limit_s)
-    return head_room_steps(problem_of(scenario), values.space, (best,), limit)
+    return head_room_steps(problem_of(scenario), values.space, (best,), values.time_limit_s)
