@@ -27,8 +27,8 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from nest_core.network.kernels import spread
-from nest_core.network.link_graph import NIC, TABLE, Links, NextHops, next_hops
+from nest_core.network.kernels import NO_TRUNKS, Trunks, spread, trunks
+from nest_core.network.link_graph import NIC, SWITCH, TABLE, Links, NextHops, next_hops
 from nest_core.network.link_map import (
     BoolArray,
     FloatArray,
@@ -42,6 +42,9 @@ from nest_core.network.link_map import (
 from nest_core.network.scale_up import ScaleUpLinkMap
 
 __all__ = ["GraphLinkMap"]
+
+TRUNKS = 2**21
+"""Crossings that are kept of ways on which flows part and meet again."""
 
 
 # Without slots: bounds that take a while to find are kept by the instance.
@@ -161,13 +164,13 @@ class GraphLinkMap(LinkMap):
         for table, flow in self._tables(target):
             flow = flow[~stays[flow]]
             if self.routing == "adaptive":
+                size = len(self.links.elements)
+                is_tabled = table is self._tabled.get("all") and size * size <= TABLE
                 crossing, arc, share = spread(
-                    table.column,
-                    table.start,
-                    table.arc,
-                    self.links.head,
-                    self.capacity_Bps,
-                    len(self.links.elements),
+                    self._hops(table),
+                    self._trunks if is_tabled else NO_TRUNKS,
+                    table.column[target[flow]] * size,
+                    size,
                     source[flow],
                     target[flow],
                 )
@@ -216,6 +219,16 @@ class GraphLinkMap(LinkMap):
         if "all" not in self._tabled:
             self._tabled["all"] = next_hops(self.links, np.arange(self.links.devices))
         return self._tabled["all"]
+
+    def _hops(self, table: NextHops) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+        return table.start, table.arc, self.links.head, self.capacity_Bps
+
+    @cached_property
+    def _trunks(self) -> Trunks:
+        """Ways on from all switches where flows part, as far as they are few."""
+        links = self.links
+        hops = self._hops(self._tabled["all"])
+        return trunks(hops, links.devices, len(links.elements), links.role == SWITCH, TRUNKS)
 
     def _single(
         self, table: NextHops, flow: IntArray, here: IntArray, target: IntArray, variant: int
