@@ -39,6 +39,7 @@ if [ "$$(cat "$$stamp" 2>/dev/null)" != "$$state" ]; then \
   echo "Installing $(1) into .venv; the first time takes minutes."; \
   $(PIP) install --require-hashes -r $(1); \
   $(PIP) install --no-deps --editable .; \
+  .venv/bin/python -c 'from nest_studio.jobs.kernels import build_kernels; build_kernels()'; \
   echo "$$state" > "$$stamp"; \
 fi
 endef

@@ -5,19 +5,46 @@ What numpy would do in a dozen passes over arrays, or not at all, as one loop ov
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
 
-__all__ = ["compiled"]
+__all__ = ["KERNELS", "are_built", "compiled"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+
+KERNELS: list[Any] = []
+"""The compiled loops of all modules that are imported so far."""
 
 
 def compiled(function: _F) -> _F:
     """numba.njit with its result typed as the function itself.
 
-    It releases the GIL, and divides by zero as numpy does.
+    It releases the GIL, and divides by zero as numpy does. What is on disk is compiled anew when
+    the function's file changes, or what it may read of others: numba looks at its own file alone.
     """
-    return cast(_F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    kernel: Any = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    on_disk = kernel._cache._cache_file
+    read = [on_disk._source_stamp, *map(_stamp, function.__globals__.values())]
+    kernel.kernel_stamp = hashlib.sha256(repr(read).encode()).hexdigest()
+    on_disk._source_stamp = kernel.kernel_stamp
+    KERNELS.append(kernel)
+    return cast(_F, kernel)
+
+
+def _stamp(value: object) -> object:
+    """Return what tells one edition of a module's global from another, if kernels can read it."""
+    if isinstance(value, int | float):
+        return value
+    return getattr(value, "kernel_stamp", getattr(value, "_fields", None))
+
+
+def are_built() -> bool:
+    """Return whether all `KERNELS` are on disk, compiled for this machine's processor."""
+    return all(
+        any(processor == kernel.targetctx.codegen().magic_tuple() for _, processor, _ in entries)
+        for kernel in KERNELS
+        for entries in (kernel._cache._cache_file._load_index(),)
+    )

@@ -138,12 +138,12 @@ class TorusLinkMap(LinkMap):
 
     def __post_init__(self) -> None:
         link_groups = (self.shape.devices * len(self.shape.shape) * 2,)
-        link_Bps = np.broadcast_to(np.float64(self.link_bandwidth_Bps), link_groups)
+        link_Bps = np.full(link_groups, self.link_bandwidth_Bps, dtype=np.float64)
         self._settle(
             capacity_Bps=link_Bps,
             link_Bps=link_Bps,
-            tier=np.broadcast_to(np.int64(0), link_groups),  # all links carry one-hop traffic first
-            outside=np.broadcast_to(np.bool_(False), link_groups),  # a torus has no nodes
+            tier=np.zeros(link_groups, dtype=np.int64),  # all links carry one-hop traffic first
+            outside=np.zeros(link_groups, dtype=np.bool_),  # a torus has no nodes
         )
 
     @property

@@ -154,7 +154,7 @@ class Screen:
             experts=np.stack([entry.experts for entry in entries]),
             tied=np.array([entry.tied for entry in entries]),
             kept=np.stack([entry.kept for entry in entries]),
-            working=np.stack([entry.working for entry in entries]),
+            working=np.ascontiguousarray(np.stack([entry.working for entry in entries])),
             allowed=self._allowed,
             transfer_saved=self._problem.overlap.transfer,
             paired=int(self._problem.overlap.experts),

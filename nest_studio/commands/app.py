@@ -15,6 +15,7 @@ import typer
 
 from nest_core.documents import InputError, require
 from nest_core.teaching.course import LESSONS_VARIABLE
+from nest_studio.jobs.kernels import build_kernels
 from nest_studio.jobs.workers import GIB, MEMORY_VARIABLE, MINUTES_VARIABLE, USUAL
 from nest_studio.paths import app_script
 from nest_studio.server.guard import PUBLIC_VARIABLE, http_address, public_addresses
@@ -76,6 +77,7 @@ def app(
     # The server stops by itself and then hands the signal on, which would end this process before
     # its workers have been put away.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    build_kernels()
     where = http_address(address, chosen, path)
     print(f"Nest Studio: {where} (stop with Ctrl-C)", file=sys.stderr, flush=True)
     sys.argv = [str(app_script())]  # Streamlit reads the settings beside it

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import nest_core as nest
 from nest_core.documents import GIB, InputError, plain, require, settings, table
 from nest_studio.commands.output import JsonFlag, Sets, emit, show
+from nest_studio.jobs.kernels import build_kernels
 
 if TYPE_CHECKING:
     from nest_core.costs import Memory, Stage
+    from nest_core.scenario import Scenario
 
 __all__ = ["export", "memory", "next", "place", "plan", "price"]
 
@@ -30,7 +33,6 @@ def plan(
     as_json: JsonFlag = False,
 ) -> None:
     """Plan a scenario under the studio's own costs."""
-    import nest_core as nest
     from nest_core.api.answer import answer, with_draws
     from nest_core.api.fields import plan_text
     from nest_core.planner import audit as audit_search
@@ -51,6 +53,7 @@ def plan(
     checked_draws(draws, "--draws")
     changes = settings(sets or ()) | ({} if top is None else {"search.top": top})
     values = nest.load(scenario, changes).values
+    build_kernels()
     with watched() as (progress, stop):
         problem = values.problem()
         result = answer(values, problem=problem, progress=progress, stop=stop)
@@ -78,6 +81,13 @@ def plan(
     emit(fields, as_json, plan_text)
 
 
+def _loaded(scenario: str, sets: Sets) -> Scenario:
+    """Return a scenario with its settings, once it can be planned without compiling."""
+    document = nest.load(scenario, settings(sets or ()))
+    build_kernels()
+    return document
+
+
 def price(
     scenario: Annotated[str, typer.Argument(help="Scenario preset or file (TOML).")],
     plan: Annotated[str, typer.Option(help="JSON file, dp=8,tp=4,… or a Megatron-LM command.")],
@@ -88,9 +98,7 @@ def price(
     as_json: JsonFlag = False,
 ) -> None:
     """Price a plan on a scenario, term by term beside the best plan."""
-    import nest_core as nest
-
-    show(nest.price(nest.load(scenario, settings(sets or ())), plan, placement=placement), as_json)
+    show(nest.price(_loaded(scenario, sets), plan, placement=placement), as_json)
 
 
 def place(
@@ -109,7 +117,6 @@ def place(
     as_json: JsonFlag = False,
 ) -> None:
     """Name every device's rank, replica, stage and rank on each axis, all counted from 0."""
-    import nest_core as nest
     from nest_core.documents import write_file
 
     require(
@@ -126,7 +133,7 @@ def place(
         str(output),
         "rename it",
     )
-    mapping = nest.place(nest.load(scenario, settings(sets or ())), plan, placement=placement)
+    mapping = nest.place(_loaded(scenario, sets), plan, placement=placement)
     if output is None or mapping.plan is None:
         show(mapping, as_json)
         return
@@ -158,9 +165,7 @@ def export(
     as_json: JsonFlag = False,
 ) -> None:
     """Export a plan, or say why the target cannot express it."""
-    import nest_core as nest
-
-    document = nest.load(scenario, settings(sets or ()))
+    document = _loaded(scenario, sets)
     bundle = nest.export(document, to, plan or None, placement=placement)
     fields = bundle.to_json()
     if output is not None:
@@ -298,12 +303,11 @@ def next(  # named as the command is
     as_json: JsonFlag = False,
 ) -> None:
     """Choose the runs of a scenario's plans that tell most about which is the fastest."""
-    import nest_core as nest
     from nest_core.api.next_runs import Experiment, Next
     from nest_core.api.next_runs import experiment as write_experiment
 
     require(seed >= 0, "--seed", "must not be negative", seed, "give another number")
-    document = nest.load(scenario, settings(sets or ()))
+    document = _loaded(scenario, sets)
     require(
         experiment in ("", "uplinks"),
         "--experiment",

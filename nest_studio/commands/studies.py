@@ -15,6 +15,7 @@ import typer
 
 from nest_core.documents import percent, require, table
 from nest_studio.commands.output import JsonFlag, emit
+from nest_studio.jobs.kernels import build_kernels
 
 if TYPE_CHECKING:
     from nest_core.studies.design_choice import Contender
@@ -162,6 +163,7 @@ def opened_pool(stop: Any, workers: int | None, dask: str | None) -> WorkerPool:
 
     if dask is not None:
         return WorkerPool(partial(cluster, dask), cluster_size(dask))
+    build_kernels()
     count = workers or cores()
     return WorkerPool(partial(processes, count, stop), count)
 

@@ -131,7 +131,7 @@ def longest_by_memory(t: CostTables, flights: int) -> IntArray:
     """Return memory as in `Longest`."""
     memory = _longest_in_memory(t, flights)
     for o in np.flatnonzero((t.chunks > 0) | (t.heads[:, 0] > 0)).tolist():
-        _longest_by_method(t, o, memory[:, o])
+        _longest_by_method(t, o, memory)
     return memory
 
 
@@ -162,8 +162,9 @@ def _longest_in_memory(t: CostTables, flights: int) -> IntArray:
 
 
 @compiled
-def _longest_by_method(t: CostTables, o: int, first: IntArray) -> None:
-    """Write the same of a method of full recomputation into ``first`` (flights, L + 1)."""
+def _longest_by_method(t: CostTables, o: int, memory: IntArray) -> None:
+    """Write the same of an option with a method of full recomputation into its part of it."""
+    first = memory[:, o]
     g = t.strategy[o]
     static, step, heads = t.static[g], t.step[g], t.heads[o]
     flights, layers = len(first), len(static) - 1

@@ -1,0 +1,102 @@
+"""The planner's loops are compiled when the studio is installed, and anew when they changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+BUILD = "from nest_studio.jobs.kernels import build_kernels; build_kernels()"
+
+PLAN = """
+import json, sys
+from numba.core import event
+
+compiled = []
+
+class Listener(event.Listener):
+    def on_start(self, event): pass
+    def on_end(self, event):
+        function = event.data["dispatcher"].py_func
+        compiled.append((function.__module__, function.__name__, str(event.data["args"])))
+
+event.register("numba:compile", Listener())
+import nest_core as nest
+for scenario, changes in json.loads(sys.argv[1]):
+    nest.plan(nest.load(scenario, changes))
+print(json.dumps(compiled))
+"""
+
+SMALL = "llama2-7b-64-h100"
+FEW = {"workload.global_batch_sequences": 64}
+SCENARIOS = (
+    (SMALL, {}),
+    ("llama2-7b-64-tpu-torus", {}),
+    ("bert-large-64-v100", {}),
+    ("gpt3-175b-64-h100", {"search.recompute": {"uniform": 2}}),
+    ("mixtral-8x7b-256-tpuv4like", {"search.pp": [1, 2], "search.tp": [1, 2], "search.cp": 1}),
+    (SMALL, {"fabric": "unequal-racks-88"}),
+    (SMALL, {"fabric": "drawn-8"}),
+    (SMALL, {"fabric": "dragonfly-1056", **FEW}),
+    (SMALL, {"fabric": "rail-only-1024", **FEW}),
+    (SMALL, {"search.schedule": "interleaved", "search.layouts": "uneven", "search.pp": 4}),
+    (SMALL, {"search.schedule": ["zb_2p", "gpipe"]}),
+    (SMALL, {"search.stage_strategies": "mixed", "search.pp": 2}),
+    (SMALL, {"search.recompute": [{"block": 3}, {"modules": ["mlp"]}], "search.zero": 3}),
+    (SMALL, {"search.zero_group": ["all", 8], "search.offload": ["none", {"activations": 0.5}]}),
+)
+
+
+def run(script: str, cache: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", script, *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "NUMBA_CACHE_DIR": str(cache)},
+    )
+
+
+@pytest.mark.check
+def test_after_the_build_no_plan_compiles(tmp_path):
+    """People saw the first page of a fresh install blank for 105 s, while it compiled."""
+    first, again = run(BUILD, tmp_path), run(BUILD, tmp_path)
+    assert first.stderr.startswith("Compiling the planner")
+    assert first.stderr.count("\n") == 1
+    assert again.stderr == ""
+    assert json.loads(run(PLAN, tmp_path, json.dumps(SCENARIOS)).stdout) == []
+
+
+def test_a_kernel_is_compiled_anew_when_what_it_reads_of_another_file_changed(tmp_path):
+    """An upgrade that changed a callee alone left the callers as they were."""
+    head = "from nest_core.documents.compiled import are_built, compiled\n"
+    caller = """
+        from callee import ADDED, doubled
+        @compiled
+        def result(number: int) -> int:
+            return doubled(number) + ADDED
+        was = are_built()
+        print(was, result(5), are_built())
+    """
+    (tmp_path / "caller.py").write_text(head + textwrap.dedent(caller))
+
+    def printed(factor: int, added: int) -> list[str]:
+        callee = f"""
+            ADDED = {added}
+            @compiled
+            def doubled(number: int) -> int:
+                return {factor} * number
+        """
+        (tmp_path / "callee.py").write_text(head + textwrap.dedent(callee))
+        script = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import caller"
+        return run(script, tmp_path / "cache").stdout.split()
+
+    assert printed(2, 1) == ["False", "11", "True"]
+    assert printed(2, 1) == ["True", "11", "True"]
+    assert printed(3, 1) == ["False", "16", "True"]
+    assert printed(3, 4) == ["False", "19", "True"]
