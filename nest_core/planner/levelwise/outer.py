@@ -13,8 +13,11 @@ import numpy as np
 
 from nest_core.costs import Point, Problem, micro_batches
 from nest_core.network import FloatArray
+from nest_core.planner.frontier import lower_bounds
+from nest_core.planner.layer_bounds import best_case
 from nest_core.planner.levelwise.slots import PAPER_ORDER, Slots, slots
-from nest_core.planner.space import SearchSpace
+from nest_core.planner.space import Families, SearchSpace
+from nest_core.planner.transfer_bounds import TransferBounds
 
 __all__ = ["Outer", "OuterPoints", "Strategy"]
 
@@ -63,6 +66,8 @@ class OuterPoints:
     def __init__(self, problem: Problem, space: SearchSpace) -> None:
         self._problem, self._space = problem, space
         self._lightest = cache(self._lightest_seconds)
+        self._transfer_bounds, self._micros = TransferBounds(problem), np.unique(space.micro_batch)
+        self._sent = cache(self._seconds_with_calls)
 
     def equal(self) -> Iterator[Outer]:
         """Of one width each, in the paper's order if the space has it."""
@@ -152,6 +157,21 @@ class OuterPoints:
         """
         tp, sp, cp, _, etp = strategy
         return self._lightest((tp, sp, cp, 1, tp if etp == tp else 1))
+
+    def least(self, strategy: Strategy, micro_batch: int) -> FloatArray:
+        """Seconds of a micro-batch at least, layer by layer, its collectives at their best."""
+        place = int(np.searchsorted(self._micros, micro_batch))
+        return np.asarray(self._sent(strategy)[place])
+
+    def _seconds_with_calls(self, strategy: Strategy) -> FloatArray:
+        problem, space = self._problem, self._space
+        family = Families(*(np.array([int(degree)]) for degree in strategy))
+        allowed = problem.rows(space.recompute)
+        seconds = np.zeros((len(self._micros), problem.layers))
+        for number, table, which, scale in lower_bounds(problem, family, self._micros):
+            case = best_case(problem, space, self._transfer_bounds, family, number, table, scale)
+            seconds[which] = case.seconds[:, allowed].min(axis=1)
+        return seconds
 
     def _lightest_seconds(self, strategy: Strategy) -> FloatArray:
         if self._problem.lower_bound is None:

@@ -195,13 +195,14 @@ class _Program:
             if self.late():
                 break
             served: set[int] = set()
+            least = self.points.least(strategy, outer.micro_batch)
             for state in self._states(outer, strategy, 1):
                 point = replace(
                     outer.point(strategy, 1, state),
                     device_order=outer.slots[0].device_order(taken),
                 )
                 m = point.micro_batches(self.problem.batch)
-                if m * outer.micro_batch * float(self.points.light(strategy).sum()) >= cutoff:
+                if m * float(least.sum()) >= cutoff:
                     break
                 memory = stage_memory(self.problem, point)
                 fits = {
@@ -298,7 +299,7 @@ class _Program:
         for strategy in self._offered(outer, x):
             if self.late():
                 return
-            light = outer.micro_batch * self.points.light(strategy)
+            light = self.points.least(strategy, outer.micro_batch)
             best = (m + depths - 1) * np.maximum(light.sum() / depths, light.max())
             if len(outer.widths) == 1 and best.min() >= cutoff:
                 continue
