@@ -9,17 +9,20 @@ are searched anew, over the space of the plan.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from nest_core.costs import NO_OFFLOAD, Problem, Report
+from nest_core.costs import NO_OFFLOAD, Plan, Problem, Report, price
 from nest_core.costs.head_room import CERTAINTIES
 from nest_core.network import Network
 from nest_core.planner.frontier import Frontier
-from nest_core.planner.search import search
+from nest_core.planner.search import SearchResult, search
+from nest_core.planner.solver import Solver
 from nest_core.planner.space import SearchSpace
 
 __all__ = ["HeadRoom", "head_room_steps", "shadow_prices"]
 
 _STEP = 0.01
 _ROUNDING = 1e-9
+_EVERY = 1 << 30
+"""More points than there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,35 +67,62 @@ def shadow_prices(
     iteration_s : float
         Of the best plan on the problem as it is.
     time_limit_s : float
-        For all searches together, in equal parts; a price that could not be proven is None.
+        For all searches together; a price that could not be proven is None.
 
     Returns
     -------
     dict
         ``bandwidth.<level>`` and ``memory``; a torus has one bandwidth for all levels.
     """
-    parts = len(problem.network.levels) + 1
-    frontier = _shared(problem, space)
-
-    def gain(roomier: Problem, factor: float) -> float | None:
-        result = search(
+    parts, at_hand = len(problem.network.levels) + 1, iteration_s * (1 + _ROUNDING)
+    roomier = replace(problem, memory_bytes=problem.memory_bytes * (1 + _STEP))
+    frontier, near = _shared(roomier, space), None
+    if frontier is not None and not space.as_needed:
+        # With one per cent more bandwidth a plan is at most that much faster: what takes longer
+        # than the plan at hand by more is behind it then, too. Few points are left.
+        near = search(
             roomier,
             space,
-            time_limit_s=time_limit_s / parts,
-            effort=1.0 / parts,
-            within_s=iteration_s,  # the plan at hand is no slower with more of a resource
-            frontier=frontier and frontier.eased(roomier, factor),
+            top=_EVERY,
+            time_limit_s=time_limit_s,
+            within_s=at_hand * (1 + _STEP),
+            frontier=frontier,
         )
-        if result.best is None or not result.certificate.proven:
-            return None
-        return iteration_s / result.best.iteration_s - 1
+
+    def gain(change: Problem, factor: float) -> float | None:
+        points = frontier and frontier.eased(change, factor)
+        if near is not None and points is not None:
+            best = _fastest(points.solver, near, at_hand) if near.certificate.proven else None
+        else:
+            result = search(
+                change,
+                space,
+                time_limit_s=time_limit_s / parts,
+                effort=1.0 / parts,
+                within_s=iteration_s,  # the plan at hand is no slower with more of a resource
+                frontier=points,
+            )
+            best = result.best if result.certificate.proven else None
+        return iteration_s / best.iteration_s - 1 if best else None
 
     prices = {
         f"bandwidth.{name}": gain(replace(problem, network=network), 1 + _STEP)
         for name, network in _faster(problem.network)
     }
-    prices["memory"] = gain(replace(problem, memory_bytes=problem.memory_bytes * (1 + _STEP)), 1.0)
+    prices["memory"] = gain(roomier, 1.0)
     return prices
+
+
+def _fastest(solver: Solver, near: SearchResult, cutoff: float) -> Report | None:
+    """Return the best plan of the points of another search that takes at most ``cutoff``."""
+    best: Plan | None = None
+    for report in (near.best, *near.alternatives):
+        prepared = solver.prepare(report.plan.point) if report else None
+        if prepared is not None and prepared.lower_bound <= cutoff:
+            seconds, plan = solver.solve(prepared, cutoff)
+            if plan is not None and (best is None or seconds < cutoff * (1 - _ROUNDING)):
+                best, cutoff = plan, seconds
+    return price(solver.problem, best) if best else None
 
 
 def head_room_steps(

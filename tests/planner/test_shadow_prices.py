@@ -1,0 +1,45 @@
+"""A shadow price is what planning anew with one per cent more of a resource gains."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import pytest
+from planner_instances import random_instance
+
+from nest_core.planner import search, shadow, shadow_prices
+
+
+def test_a_price_is_what_a_search_of_its_own_gains(monkeypatch):
+    """With a quarter more of a resource other plans are the best, whatever the rule of ZeRO."""
+    monkeypatch.setattr(shadow, "_STEP", 0.25)
+    others = 0
+    for seed, as_needed in product(range(12), (False, True)):
+        instance = random_instance(seed)
+        problem, space = instance.problem, replace(instance.space, as_needed=as_needed)
+        ours = search(problem, space).best
+        if ours is None:
+            continue
+        changed = {"memory": replace(problem, memory_bytes=problem.memory_bytes * 1.25)}
+        for number, level in enumerate(problem.network.levels):
+            network = problem.network.faster(number, 1.25)
+            changed[f"bandwidth.{level.name}"] = replace(problem, network=network)
+        prices = shadow_prices(problem, space, ours.iteration_s)
+        assert prices.keys() == changed.keys()
+        for name, change in changed.items():
+            best = search(change, space, within_s=ours.iteration_s).best
+            if best is None:  # with more memory less may be as needed
+                assert (prices[name], as_needed, name) == (None, True, "memory")
+                continue
+            gained = ours.iteration_s / best.iteration_s - 1
+            assert prices[name] == pytest.approx(gained, abs=1e-9), (seed, as_needed, name)
+            others += best.plan.point != ours.plan.point
+    assert others > 6
+
+
+def test_a_price_that_time_was_too_short_for_is_unknown():
+    instance = random_instance(3)
+    ours = search(instance.problem, instance.space).best
+    prices = shadow_prices(instance.problem, instance.space, ours.iteration_s, 0.0)
+    assert set(prices.values()) == {None}
