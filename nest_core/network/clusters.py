@@ -132,6 +132,8 @@ def _within_two(links: Links) -> bool:
 
 
 TARGETS = 1024
+_HOST = re.compile("gpu|npu|device|host", re.IGNORECASE)
+"""Words in the names of hosts, which readers give to the switches inside them."""
 
 
 def graph_network(
@@ -337,22 +339,28 @@ def _level(
 
 
 def _name(links: Links, use: _Use, nesting: tuple[IntArray, ...], k: int) -> str:
-    """Return the word that the names of all switches new at a level share; else the level's
-    number.
+    """Return the word in the names of switches new at a level that all of its groups share.
+
+    Of several that of the switches farthest from devices: a group may have its leaves and the
+    spines between them. A node is called so, not after its hosts; else a level has its number.
     """
+    size = len(links.elements)
+    arcs = csr_array((np.ones(len(links.tail)), (links.tail, links.head)), shape=(size, size))
+    away = dijkstra(arcs, indices=np.arange(links.devices), unweighted=True, min_only=True)
     words: set[str] = set()
     name = ""
     for within in use.owner[: k + 1]:
         words.add(name)
-        switches = np.flatnonzero((within >= 0) & (links.role == SWITCH))
-        fresh = [
-            new_words
-            for index in switches
-            if (new_words := _words(links.elements[index])) and not words & set(new_words)
-        ]
-        common = set(fresh[0]).intersection(*fresh) if fresh else set()
-        name = next((word for word in fresh[0] if word in common), "") if fresh else ""
-    if not name and k == 0 and len(nesting) > 1:
+        fresh: dict[int, dict[str, float]] = {}
+        for index in np.flatnonzero((within >= 0) & (links.role == SWITCH)):
+            new_words = _words(links.elements[index])
+            if new_words and not words & set(new_words):
+                in_group = fresh.setdefault(int(within[index]), {})
+                in_group |= {word: max(away[index], in_group.get(word, 0.0)) for word in new_words}
+        shared = set.intersection(*map(set, fresh.values())) if fresh else set()
+        in_order = (word for in_group in fresh.values() for word in in_group if word in shared)
+        name = max(in_order, key=lambda word: next(iter(fresh.values()))[word], default="")
+    if k == 0 and len(nesting) > 1 and (not name or _HOST.match(name)):
         name = "node"
     return name or f"level {k}"
 

@@ -45,6 +45,18 @@ def test_six_hundred_nodes_become_hosts_leaves_and_spines():
     assert radix == {64}
 
 
+def test_devices_follow_the_names_of_their_hosts():
+    """Subnets are printed as they are discovered; ranks are given from node to node."""
+    blocks = re.split(
+        r"\n(?=vendid)", ibnetdiscover_text(12, hosts_per_unit=4, spines=2, sharp=False)
+    )
+    backwards = "\n".join([blocks[0], *reversed(blocks[1:])])
+    backwards = re.sub(r"-c01", "", re.sub(r"a\d\d-p1-dgx-0*(\d+)", r"dgx\1", backwards))
+    fabric, _ = read(backwards, devices_per_node=2)
+    expected = [f"dgx{host + 1} gpu{place}" for host in range(12) for place in range(2)]
+    assert list(fabric.device_ids) == expected
+
+
 def test_a_subnet_of_hosts_is_a_rail_optimised_fabric():
     fabric, _ = read(ibnetdiscover_text(8, hosts_per_unit=4, spines=2))
     graph = fabric.explicit()

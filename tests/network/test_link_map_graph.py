@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from fabric_specs import CLOS, EXPLICIT, HIERARCHIES, RAILS, TORI, clos, torus, tree
 
+from nest_core.costs.layout import seated
 from nest_core.documents.errors import InputError
 from nest_core.network import Network, collapse, transfers
 from nest_core.network.clusters import graph_network
@@ -296,6 +297,36 @@ def test_clusters_of_a_drawn_tree_are_its_groups(name):
     outermost = [group for group in expected.nesting if len(np.unique(group)) < fabric.devices]
     kept = {tuple(np.unique(group, return_inverse=True)[1]) for group in outermost}
     assert {tuple(group) for group in network.nesting} == kept
+
+
+def test_levels_have_the_names_of_what_joins_them():
+    """768 A100 read from a file had the levels gpu, level 1 and level 2.
+
+    Hosts lend their names to the switches inside them, and the nodes of one pod are on several
+    leaves, so that spines join some of them as well.
+    """
+    graph = drawn(24, [])
+    leaves_of = {0: "ab", 1: "ab", 2: "bc", 3: "cd", 4: "ef", 5: "ef"}
+    for host, leaves in leaves_of.items():
+        graph.add_node(f"gpu{host:03d}", role="switch")
+        for place in range(4):
+            device, nic, leaf = 4 * host + place, f"nic{host}.{place}", f"leaf-{leaves[place // 2]}"
+            graph.add_node(nic, role="nic")
+            graph.add_node(leaf, role="switch")
+            link(graph, device, f"gpu{host:03d}", 450)
+            link(graph, device, nic, 50)
+            link(graph, nic, leaf, 50)
+    for spine in ("spine1", "spine2"):
+        graph.add_node(spine, role="switch")
+        for leaf in "abcdef":
+            link(graph, f"leaf-{leaf}", spine, 50)
+    network = graph_network(graph)
+    assert [level.name for level in network.levels] == ["node", "leaf", "spine"]
+    assert network.levels[1].group_size == 16
+    # Plans kept from then name the blocks by number.
+    old, new = (seated(network, f"8 per {level}") for level in ("level 1", "leaf"))
+    assert (old[0] == new[0]).all()
+    assert old[1] == new[1] == 16
 
 
 def test_meshes_of_equal_hops_are_told_apart_by_cuts():

@@ -104,7 +104,7 @@ def test_a_cell_lights_its_level_and_all_within():
         ("dgx-superpod-h100", ("node", "spine, 256 devices", "spine"), ("leaf", "spine")),
         ("gb200-nvl72-rails", ("node", "spine"), ("leaf", "spine")),
         ("dragonfly-1056", ("node", "router", "group", "global"), ("node", "local", "global")),
-        ("drawn-8", ("nvswitch", "level 1"), ("leaf", "spine")),
+        ("drawn-8", ("nvswitch", "spine"), ("leaf", "spine")),
         ("nest-v100-8", ("node", "switch"), ("switch",)),
     ],
 )

@@ -77,14 +77,15 @@ def seated(network: Network, name: str) -> Seated:
         If the fabric has no such level, or none of its blocks as many devices.
     """
     read, levels = SEATING.fullmatch(name), _level_names(network)
-    if read is None or read["level"] not in levels:
+    every = (*levels, *(f"level {index}" for index in range(len(levels))))  # in plans of old
+    if read is None or read["level"] not in every:
         raise InputError(
             "device_order",
             "must seat so many devices per level of the fabric",
             name,
             "name one of " + ", ".join(levels) if levels else "pick natural: it has one level",
         )
-    index, count = levels.index(read["level"]), int(read["count"])
+    index, count = every.index(read["level"]) % len(levels), int(read["count"])
     block = network.nesting[index]
     size = np.bincount(block)[block]
     usable = size // count * count if read["multiples"] else np.where(size >= count, count, 0)

@@ -4,7 +4,7 @@ Blocks describe switches and channel adapters (HCAs), every link stands in the b
 ends. The first word of an adapter's description is its host, the number in the next its rail
 (``dgx-04 mlx5_5``, ``dgx-04 HCA-6``). Adapters of a host with one ``sysimgguid`` are the ports of
 one card: one NIC, by the lowest rail of them, with the links and the rate of all. The inside of
-hosts is assumed.
+hosts is assumed, and their devices are numbered in the order of the hosts' names.
 
 Rates are what a link carries after its line code, from the InfiniBand Architecture Specification,
 volume 2: lanes of 2.5, 5 and 10 Gb/s with 8b/10b (SDR, DDR, QDR: 4x QDR carries 32 of 40 Gb/s),
@@ -256,7 +256,7 @@ def _add_hosts(
             rates[guid] = rates.get(guid, 0.0) + rate
     names: dict[str, str] = {}
     per_host, uneven = source.assumed.devices_per_node, 0
-    for name, host in hosts.items():
+    for name, host in sorted(hosts.items(), key=_by_number):
         nics: dict[str, float] = {}
         for ports in sorted(map(sorted, host.cards.values())):
             rail, guid = ports[0]
@@ -276,6 +276,11 @@ def _add_hosts(
         " with another number of NICs than of devices: devices were spread over them in order.",
     )
     return names
+
+
+def _by_number(host: tuple[str, _Host]) -> str:
+    """Sort node9 before node10, whatever was discovered first: ranks are given in this order."""
+    return re.sub(r"\d+", lambda number: number[0].zfill(20), host[0].casefold())
 
 
 def _add_switches(draft: Draft, nodes: dict[str, _SubnetNode], skipped: set[str]) -> dict[str, str]:

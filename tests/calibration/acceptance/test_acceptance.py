@@ -53,7 +53,7 @@ def judged(tests: Sequence[Expected], busbw: Callable[[Expected], float]) -> Ver
         ("gb200-nvl72-rails", ["host", *["rail"] * 4, "spine"]),
         ("meta-3tier-7to1", ["host", "rack", "pod", "fabric"]),
         ("dragonfly-1056", ["router", "group", "global"]),
-        ("drawn-8", ["host", "level 1"]),
+        ("drawn-8", ["host", "spine"]),
         ("unequal-racks-88", ["host", "rack", "rack", "fabric"]),
     ],
 )
