@@ -6,12 +6,14 @@ What numpy would do in a dozen passes over arrays, or not at all, as one loop ov
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
 
-__all__ = ["KERNELS", "are_built", "compiled"]
+__all__ = ["KERNELS", "build_mark", "compiled"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -41,10 +43,10 @@ def _stamp(value: object) -> object:
     return getattr(value, "kernel_stamp", getattr(value, "_fields", None))
 
 
-def are_built() -> bool:
-    """Return whether all `KERNELS` are on disk, compiled for this machine's processor."""
-    return all(
-        any(processor == kernel.targetctx.codegen().magic_tuple() for _, processor, _ in entries)
-        for kernel in KERNELS
-        for entries in (kernel._cache._cache_file._load_index(),)
-    )
+def build_mark() -> Path:
+    """Return the file that says that `KERNELS` as they are have been built for this processor."""
+    first = KERNELS[0]
+    stamps = sorted(kernel.kernel_stamp for kernel in KERNELS)
+    build = (numba.__version__, first.targetctx.codegen().magic_tuple(), stamps)
+    digest = hashlib.sha256(repr(build).encode()).hexdigest()
+    return Path(first.stats.cache_path) / f"built-{digest[:16]}.{sys.implementation.cache_tag}.nbi"

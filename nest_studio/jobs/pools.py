@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from nest_core.documents.errors import InputError
-from nest_core.studies.engine import heed
 from nest_studio.jobs.workers import end_with_server
 
 __all__ = ["cluster", "cluster_size", "cores", "processes"]
@@ -38,6 +37,8 @@ def _begin(stop: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=end_with_server, daemon=True).start()
     if stop is not None:
+        from nest_core.studies.engine import heed  # bills, which a plan does without
+
         heed(stop.is_set)
 
 
