@@ -95,6 +95,20 @@ def test_importing_stays_light(module):
     assert not {"streamlit", "torch", "numba", "numpy", "pandas", "plotly"} & set(loaded)
 
 
+def test_a_plan_imports_no_more_than_it_needs():
+    """On fabrics that are counted; half of a short plan went into libraries that it did not use."""
+    script = (
+        "import sys, nest_core.api.answer, nest_studio.commands.watching, nest_studio.jobs.pools;"
+        "print(*sys.modules)"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert "nest_core.planner" in loaded
+    other = {"networkx", "scipy.sparse", "pandas", "plotly", "streamlit", "sqlalchemy", "psutil"}
+    assert not (other | {"nest_core.bill", "nest_core.interop", "rich"}) & set(loaded)
+
+
 @pytest.mark.parametrize("pattern", [MACHINE_PATH, REGISTRY], ids=["path", "registry"])
 def test_files_name_no_machine(pattern):
     found = []

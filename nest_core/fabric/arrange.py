@@ -12,12 +12,9 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-import networkx as nx
-
-if TYPE_CHECKING:
-    import networkx as nx
+from nest_core.fabric.checks import LinkGraph
 
 __all__ = ["arranged", "heights", "hops", "inner_switches"]
 
@@ -25,7 +22,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 def hops(
-    graph: Mapping[K, Iterable[K]] | nx.Graph[Any],
+    graph: Mapping[K, Iterable[K]] | LinkGraph,
     sources: Iterable[K],
     enters: Callable[[K], bool] | None = None,
 ) -> dict[K, int]:
@@ -48,7 +45,7 @@ def hops(
     return result
 
 
-def heights(graph: Mapping[K, Iterable[K]] | nx.Graph[Any], devices: Iterable[K]) -> dict[K, int]:
+def heights(graph: Mapping[K, Iterable[K]] | LinkGraph, devices: Iterable[K]) -> dict[K, int]:
     """Return the links between every element and the nearest device.
 
     What no device reaches is one above all.
@@ -58,9 +55,7 @@ def heights(graph: Mapping[K, Iterable[K]] | nx.Graph[Any], devices: Iterable[K]
     return result | {name: above for name in graph if name not in result}
 
 
-def inner_switches(
-    graph: Mapping[K, Collection[K]] | nx.Graph[Any], devices: Collection[K]
-) -> set[K]:
+def inner_switches(graph: Mapping[K, Collection[K]] | LinkGraph, devices: Collection[K]) -> set[K]:
     """Return what has devices alone beside it, as a server's own switch has."""
     ends = set(devices)
     return {
@@ -86,7 +81,9 @@ Places = dict[str, tuple[float, float]]
 
 def arranged(drawing: Mapping[str, Any]) -> dict[str, Any]:
     """Return the drawing with every element's ``x`` and ``y`` set anew, y downwards."""
-    graph: nx.Graph[Any] = nx.Graph()
+    import networkx as nx
+
+    graph: LinkGraph = nx.Graph()
     graph.add_nodes_from(entry["id"] for entry in drawing["element"])
     graph.add_edges_from(
         (link["a"], link["b"])
@@ -120,7 +117,7 @@ class _Boxes:
 
     def __init__(
         self,
-        graph: nx.Graph[Any],
+        graph: LinkGraph,
         height: Mapping[str, int],
         members: Mapping[str, list[str]],
         inside: Mapping[str, list[str]],

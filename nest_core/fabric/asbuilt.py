@@ -7,11 +7,11 @@ other); a failed leaf takes the NIC links that end on it and all its uplinks.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
 
-import networkx as nx
 import numpy as np
 import numpy.typing as npt
 
@@ -201,6 +201,8 @@ def _check_paths(
             list(fabric.missing),
             "put a leaf back, add planes, wire by rail, or list the nodes in missing too",
         )
+    import networkx as nx  # nothing is drawn where nothing failed
+
     graph: nx.Graph[tuple[object, ...]] = nx.Graph()
     for unit in units.tolist():
         for rail, plane in np.argwhere(live[unit]).tolist():
@@ -219,22 +221,22 @@ def _check_paths(
                 list(fabric.missing),
                 "put a switch back, or list the nodes in missing too",
             )
+    switches = graph.subgraph([element for element in graph if element[0] != "unit"])
+    parts = {
+        element: number
+        for number, members in enumerate(nx.connected_components(switches))
+        for element in members
+    }
     if fabric.kind == "rail_only":
-        _check_common_rails(fabric, devices, live, graph)
+        _check_common_rails(fabric, devices, live, parts)
     elif sizing.rails > 1:
-        _check_rails(fabric, units, live, graph)
+        _check_rails(fabric, units, live, parts)
 
 
 def _check_common_rails(
-    fabric: ClosPlan, devices: IntArray, live: BoolArray, graph: nx.Graph[tuple[object, ...]]
+    fabric: ClosPlan, devices: IntArray, live: BoolArray, parts: Mapping[tuple[object, ...], int]
 ) -> None:
     """Refuse nodes that meet in a third one only: nobody forwards there."""
-    above = graph.subgraph([element for element in graph if element[0] != "unit"])
-    parts = {
-        element: number
-        for number, members in enumerate(nx.connected_components(above))
-        for element in members
-    }
     rails, per_node = fabric.sizing.rails, fabric.devices_per_node
     reached: dict[int, set[int]] = {}
     for node, slot in np.stack([devices // per_node, devices % per_node], axis=1).tolist():
@@ -254,20 +256,19 @@ def _check_common_rails(
 
 
 def _check_rails(
-    fabric: ClosPlan, units: IntArray, live: BoolArray, graph: nx.Graph[tuple[object, ...]]
+    fabric: ClosPlan, units: IntArray, live: BoolArray, parts: Mapping[tuple[object, ...], int]
 ) -> None:
     """Refuse rails of a unit that do not meet above their leaves in any plane."""
     rails = fabric.sizing.rails
-    above = graph.subgraph([element for element in graph if element[0] != "unit"])
     for unit in units.tolist():
         first, *others = np.flatnonzero(live[unit].any(axis=1)).tolist()  # the rest is forwarded
         for rail in others:
-            leaves = (
-                [(1, unit * rails + ends, plane) for ends in (first, rail)]
+            met = (
+                {parts[1, unit * rails + end, plane] for end in (first, rail)}
                 for plane in np.flatnonzero(live[unit][[first, rail]].all(axis=0)).tolist()
             )
             require(
-                any(nx.has_path(above, *pair) for pair in leaves),
+                any(len(numbers) == 1 for numbers in met),
                 "missing",
                 f"must leave a path between rails {first} and {rail} of unit {unit}",
                 list(fabric.missing),

@@ -7,17 +7,21 @@ Numbers are those of the whole fabric, from 0, as if nothing had failed.
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from nest_core.documents.errors import InputError, require
 
+if TYPE_CHECKING:
+    import networkx as nx  # imported by who draws one: most fabrics are counted
+
 __all__ = [
     "MAX_DEVICES",
     "MAX_EXPLICIT_DEVICES",
     "IntArray",
+    "LinkGraph",
     "Routing",
     "check_devices",
     "check_explicit_size",
@@ -34,6 +38,7 @@ MAX_EXPLICIT_DEVICES = 16_384
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
+LinkGraph: TypeAlias = "nx.Graph[Any]"
 Routing = Literal["adaptive", "shortest_path", "ecmp"]
 
 

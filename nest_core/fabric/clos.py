@@ -18,9 +18,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
-import networkx as nx
 import numpy as np
 
 from nest_core.documents.errors import InputError, require
@@ -35,7 +33,7 @@ from nest_core.documents.units import (
     microseconds,
 )
 from nest_core.fabric.asbuilt import AsBuilt, as_built, without_failed
-from nest_core.fabric.checks import IntArray
+from nest_core.fabric.checks import IntArray, LinkGraph
 from nest_core.fabric.clos_plan import ClosPlan
 from nest_core.fabric.fabric import Document, Fabric, SwitchPorts
 
@@ -308,7 +306,7 @@ class Clos(ClosPlan):
         """Physical switches in place, by tier name."""
         return dict(zip(self.tier_names, self.as_built.switches, strict=True))
 
-    def explicit(self) -> nx.Graph[Any]:
+    def explicit(self) -> LinkGraph:
         """Return the link graph; a group's switches of one tier are drawn as one, with their
         ``count``.
 
@@ -349,7 +347,7 @@ class Clos(ClosPlan):
                 data |= {"radix": self.radix} | ({"count": boxes[node]} if boxes[node] > 1 else {})
         return graph
 
-    def _draw_nodes(self, graph: nx.Graph[Any]) -> None:
+    def _draw_nodes(self, graph: LinkGraph) -> None:
         """Devices, the insides of nodes, NICs and their links to leaves."""
         served, links = self.devices_per_node // self.rails, self.nics_per_node // self.rails
         pools = math.gcd(served, links)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-import networkx as nx
 import numpy as np
 
 from nest_core.documents.errors import require
@@ -28,6 +27,7 @@ from nest_core.documents.units import (
 )
 from nest_core.fabric.checks import (
     IntArray,
+    LinkGraph,
     Routing,
     check_devices,
     check_routing,
@@ -281,7 +281,7 @@ class Dragonfly(Fabric):
         router = (place * self.links_per_pair + link) // self.global_links_per_router
         return int(router) if np.ndim(router) == 0 else router
 
-    def explicit(self) -> nx.Graph[Any]:
+    def explicit(self) -> LinkGraph:
         """Return the link graph: devices are integers, routers ``("router", number)``.
 
         Edges carry ``bandwidth_Bps`` (one link, one direction), ``count`` and ``latency_s``.
@@ -304,14 +304,14 @@ class Dragonfly(Fabric):
                 self._join(graph, a, b, self.global_bandwidth_Bps)
         return graph
 
-    def _join(self, graph: nx.Graph[Any], a: int, b: int, bandwidth_Bps: float) -> None:
+    def _join(self, graph: LinkGraph, a: int, b: int, bandwidth_Bps: float) -> None:
         ends = ("router", a), ("router", b)
         count = graph.edges[ends]["count"] + 1 if graph.has_edge(*ends) else 1
         graph.add_edge(
             *ends, bandwidth_Bps=bandwidth_Bps, count=count, latency_s=self.hop_latency_s
         )
 
-    def _add_nodes(self, graph: nx.Graph[Any]) -> None:
+    def _add_nodes(self, graph: LinkGraph) -> None:
         for router in range(self.routers):
             graph.add_node(("router", router), role="switch", radix=self.radix)
         for node in range(self.nodes):

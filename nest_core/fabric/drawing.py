@@ -14,13 +14,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, Literal
 
-import networkx as nx
 import numpy as np
 
 from nest_core.documents.errors import InputError, require
 from nest_core.documents.units import GB, MICROSECOND
 from nest_core.fabric.arrange import arranged, heights
-from nest_core.fabric.checks import IntArray
+from nest_core.fabric.checks import IntArray, LinkGraph
 from nest_core.fabric.fabric import Fabric
 from nest_core.fabric.graph import node_name
 
@@ -317,7 +316,7 @@ def _only(entry: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
     return entry_values
 
 
-def element_names(graph: nx.Graph[Any], fabric: Fabric) -> dict[Any, str]:
+def element_names(graph: LinkGraph, fabric: Fabric) -> dict[Any, str]:
     """Return what the elements of a fabric's link graph are called: gpu 3, nic 0.1, leaf 2."""
     devices = fabric.device_ids
     return {
@@ -325,9 +324,7 @@ def element_names(graph: nx.Graph[Any], fabric: Fabric) -> dict[Any, str]:
     }
 
 
-def _groups(
-    graph: nx.Graph[Any], nesting: Sequence[IntArray], names: Sequence[str]
-) -> dict[Any, str]:
+def _groups(graph: LinkGraph, nesting: Sequence[IntArray], names: Sequence[str]) -> dict[Any, str]:
     """Return the group of every element: of a device as nested, of others what their devices
     share.
     """

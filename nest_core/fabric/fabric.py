@@ -17,10 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import networkx as nx
-
 from nest_core.documents.units import format_ratio
-from nest_core.fabric.checks import Routing, check_explicit_size
+from nest_core.fabric.checks import LinkGraph, Routing, check_explicit_size
 
 __all__ = ["Document", "Fabric", "SwitchPorts"]
 
@@ -98,7 +96,7 @@ class Fabric(ABC):
         """Number of devices present."""
 
     @abstractmethod
-    def explicit(self) -> nx.Graph[Any]:
+    def explicit(self) -> LinkGraph:
         """Return the link graph: devices are integers, other elements strings or tuples with a
         name.
 
@@ -106,12 +104,14 @@ class Fabric(ABC):
         edges ``bandwidth_Bps`` (one link, one direction), ``count`` and ``latency_s``.
         """
 
-    def _devices_alone(self) -> nx.Graph[Any]:
+    def _devices_alone(self) -> LinkGraph:
         """Return the link graph before anything joins the devices; refused where they are too
         many.
         """
         check_explicit_size(self.devices)
-        graph: nx.Graph[Any] = nx.Graph(name=self.name)
+        import networkx as nx  # few fabrics are drawn
+
+        graph: LinkGraph = nx.Graph(name=self.name)
         graph.add_nodes_from(range(self.devices), role="device")
         return graph
 

@@ -7,13 +7,19 @@ from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any, Literal
 
-import networkx as nx
-
 from nest_core.documents.errors import InputError, require
 from nest_core.documents.schema import FabricFile
 from nest_core.documents.schema.fabric import ElementTable, LinkTable
 from nest_core.documents.units import from_gbps_bytes, from_microseconds, gigabytes, microseconds
-from nest_core.fabric.checks import MAX_EXPLICIT_DEVICES, Routing, check_routing, positive, whole
+from nest_core.fabric.arrange import hops
+from nest_core.fabric.checks import (
+    MAX_EXPLICIT_DEVICES,
+    LinkGraph,
+    Routing,
+    check_routing,
+    positive,
+    whole,
+)
 from nest_core.fabric.fabric import Document, Fabric
 
 __all__ = ["MAX_LINKS", "Element", "GraphFabric", "Link", "as_graph", "node_name"]
@@ -194,13 +200,15 @@ class GraphFabric(Fabric):
         """Id of every device, by number."""
         return tuple(element.id for element in self.elements if element.role == "device")
 
-    def explicit(self) -> nx.Graph[Any]:
+    def explicit(self) -> LinkGraph:
         """Return the link graph: devices are integers, other elements their ids.
 
         Elements carry ``role`` and, where stated, ``radix`` and ``count``; edges carry
         ``bandwidth_Bps`` (one link, one direction), ``count`` and ``latency_s``.
         """
-        graph: nx.Graph[Any] = nx.Graph(name=self.name)
+        import networkx as nx  # few fabrics are drawn
+
+        graph: LinkGraph = nx.Graph(name=self.name)
         names: dict[str, Any] = {element.id: element.id for element in self.elements}
         names |= {name: number for number, name in enumerate(self.device_ids)}
         for element in self.elements:
@@ -310,8 +318,7 @@ class GraphFabric(Fabric):
                 )
 
     def _check_connected(self) -> None:
-        graph = self.explicit()
-        reached = nx.node_connected_component(graph, 0)
+        reached = hops(self.explicit(), [0])
         for number, name in enumerate(self.device_ids):
             if number not in reached:
                 raise InputError(

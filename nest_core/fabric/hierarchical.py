@@ -14,7 +14,6 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Literal
 
-import networkx as nx
 import numpy as np
 import numpy.typing as npt
 
@@ -30,6 +29,7 @@ from nest_core.documents.units import (
 )
 from nest_core.fabric.checks import (
     IntArray,
+    LinkGraph,
     Routing,
     check_devices,
     check_hosts,
@@ -266,7 +266,7 @@ class Hierarchical(Fabric):
             self.uplinks(level) * self.tiers[level].link_bandwidth_Bps, dtype=np.float64
         )
 
-    def explicit(self) -> nx.Graph[Any]:
+    def explicit(self) -> LinkGraph:
         """Return the link graph: devices are integers, switches ``(level, tier name, number)``.
 
         Above the innermost level the uplinks that a device owns hang on a NIC of its own, one for
@@ -312,7 +312,7 @@ class Hierarchical(Fabric):
             child = group
         return graph
 
-    def _card(self, graph: nx.Graph[Any], level: int, owner: Any) -> Any:
+    def _card(self, graph: LinkGraph, level: int, owner: Any) -> Any:
         """Return the NIC of a device or of a node's switch, which carries all uplinks of its
         owner.
         """
@@ -330,7 +330,7 @@ class Hierarchical(Fabric):
         return nic
 
     @staticmethod
-    def _join(graph: nx.Graph[Any], a: Any, b: Any, rate_Bps: float, latency_s: float) -> None:
+    def _join(graph: LinkGraph, a: Any, b: Any, rate_Bps: float, latency_s: float) -> None:
         graph.add_edge(a, b, bandwidth_Bps=rate_Bps, count=1, latency_s=latency_s)
 
 

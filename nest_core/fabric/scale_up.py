@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Literal
 
-import networkx as nx
-
 from nest_core.documents.errors import require
 from nest_core.documents.units import gigabytes, microseconds
-from nest_core.fabric.checks import positive, whole
+from nest_core.fabric.checks import LinkGraph, positive, whole
 
 __all__ = ["Interconnect", "ScaleUp"]
 
@@ -90,7 +88,7 @@ class ScaleUp:
         ring = [(slot, slot + 1, share / 2) for slot in range(last)]
         return [*ring, (0, last, share / 2)]
 
-    def draw(self, graph: nx.Graph[Any], node: int, devices: dict[int, int]) -> None:
+    def draw(self, graph: LinkGraph, node: int, devices: dict[int, int]) -> None:
         """Add one node's inside to a link graph.
 
         Parameters

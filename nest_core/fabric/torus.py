@@ -13,7 +13,6 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import networkx as nx
 import numpy as np
 
 from nest_core.documents.errors import require
@@ -28,6 +27,7 @@ from nest_core.documents.units import (
 )
 from nest_core.fabric.checks import (
     IntArray,
+    LinkGraph,
     Routing,
     check_devices,
     check_explicit_size,
@@ -267,7 +267,7 @@ class Torus(Fabric):
         )
         return links * self.link_bandwidth_Bps
 
-    def explicit(self) -> nx.Graph[Any]:
+    def explicit(self) -> LinkGraph:
         """Return the link graph; devices are integers and forward one another's traffic.
 
         Where a device failed stands its router, ``("router", place)``.
@@ -278,7 +278,9 @@ class Torus(Fabric):
             Over 16,384 devices.
         """
         check_explicit_size(self.places)
-        graph: nx.Graph[Any] = nx.Graph(name=self.name)
+        import networkx as nx  # most are counted
+
+        graph: LinkGraph = nx.Graph(name=self.name)
         names: list[Any] = [("router", place) for place in range(self.places)]
         for device, place in enumerate(self.place_of().tolist()):
             names[place] = device

@@ -15,8 +15,6 @@ Units: bytes/s.
 import itertools
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
 from nest_core.fabric import MAX_EXPLICIT_DEVICES, Fabric
 from nest_core.fabric.lattice import torus_of
@@ -163,6 +161,8 @@ def _direct_cut(scale_up: ScaleUpLinkMap, last: BoolArray) -> float:
 
 def _link_cut(links: Links, last: BoolArray) -> float:
     """Minimum cut between the halves, each contracted to one vertex."""
+    from scipy.sparse import csgraph, csr_array  # few fabrics are drawn
+
     size = len(links.elements) - links.devices + 2
     vertex = np.concatenate([last.astype(np.int64), np.arange(2, size)])
     tail, head, capacity = vertex[links.tail], vertex[links.head], links.capacity_Bps
@@ -173,10 +173,10 @@ def _link_cut(links: Links, last: BoolArray) -> float:
     graph.eliminate_zeros()
     graph.data = np.minimum(np.rint(graph.data), UNIT)
     graph = csr_array(graph.astype(np.int32))
-    rest = csr_array(graph - maximum_flow(graph, 0, 1).flow)
+    rest = csr_array(graph - csgraph.maximum_flow(graph, 0, 1).flow)
     rest.eliminate_zeros()
     side = np.zeros(size, np.bool_)
-    side[breadth_first_order(rest, 0, return_predecessors=False)] = True
+    side[csgraph.breadth_first_order(rest, 0, return_predecessors=False)] = True
     return float(capacity[side[tail] & ~side[head]].sum())
 
 

@@ -24,8 +24,6 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import dijkstra
 
 from nest_core.network.kernels import NO_TRUNKS, Trunks, spread, trunks
 from nest_core.network.link_graph import NIC, SWITCH, TABLE, Links, NextHops, next_hops
@@ -280,10 +278,12 @@ def _neighbours(links: Links) -> IntArray:
     The two devices that are nearest of all are the ends of some arc whose ends are nearest to
     different devices.
     """
+    from scipy.sparse import csgraph, csr_array  # few fabrics are drawn
+
     size = len(links.elements)
     cost = np.maximum(links.latency_s, 1e-18)  # csgraph takes a stored zero for no link
     matrix = csr_array((cost, (links.tail, links.head)), shape=(size, size))
     every = np.arange(links.devices)
-    _, _, nearest = dijkstra(matrix, indices=every, min_only=True, return_predecessors=True)
+    _, _, nearest = csgraph.dijkstra(matrix, indices=every, min_only=True, return_predecessors=True)
     pairs = np.stack([nearest[links.tail], nearest[links.head]], axis=1).astype(np.int64)
     return np.unique(pairs[(pairs[:, 0] != pairs[:, 1]) & (pairs >= 0).all(axis=1)], axis=0)

@@ -15,12 +15,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import networkx as nx
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components, dijkstra
 
 from nest_core.documents.errors import InputError, require
+from nest_core.fabric.checks import LinkGraph
 from nest_core.network.link_map import FloatArray, IntArray
 
 __all__ = [
@@ -82,15 +80,17 @@ class Links:
 
     def node(self) -> IntArray:
         """Node of every element: what hangs together without NICs; NICs are nodes apart."""
+        from scipy.sparse import csgraph, csr_array
+
         inside = (self.role[self.tail] != NIC) & (self.role[self.head] != NIC)
         size = len(self.elements)
         ends = self.tail[inside], self.head[inside]
         matrix = csr_array((np.ones(int(inside.sum())), ends), shape=(size, size))
-        part = connected_components(matrix, directed=False)[1]
+        part = csgraph.connected_components(matrix, directed=False)[1]
         return np.asarray(part, np.int64)
 
 
-def read_links(graph: nx.Graph[Any]) -> Links:
+def read_links(graph: LinkGraph) -> Links:
     """Return the arrays of a link graph.
 
     Parameters
@@ -134,9 +134,11 @@ def read_links(graph: nx.Graph[Any]) -> Links:
 
 
 def _check_connected(links: Links) -> None:
+    from scipy.sparse import csgraph, csr_array
+
     size = len(links.elements)
     matrix = csr_array((np.ones(len(links.tail)), (links.tail, links.head)), shape=(size, size))
-    part = connected_components(matrix, directed=False)[1][: links.devices]
+    part = csgraph.connected_components(matrix, directed=False)[1][: links.devices]
     unreachable = np.flatnonzero(part != part[0])
     if len(unreachable):
         raise InputError(
@@ -190,9 +192,11 @@ class NextHops:
 
 def next_hops(links: Links, targets: IntArray) -> NextHops:
     """Table the next hops from every element to some devices, shape (targets,)."""
+    from scipy.sparse import csgraph, csr_array
+
     size, weight = len(links.elements), links.weight
     matrix = csr_array((weight, (links.head, links.tail)), shape=(size, size))
-    distance = np.ascontiguousarray(np.atleast_2d(dijkstra(matrix, indices=targets)).T)
+    distance = np.ascontiguousarray(np.atleast_2d(csgraph.dijkstra(matrix, indices=targets)).T)
     distance[np.isinf(distance)] = np.nan  # elements that hang nowhere equal nothing
     taken = np.empty((len(weight), len(targets)), np.bool_)
     for begin in range(0, len(weight), ARCS):
@@ -236,7 +240,7 @@ class Path:
     latency_s: float
 
 
-def shortest_paths(graph: nx.Graph[Any], devices: Sequence[int]) -> list[list[Path | None]]:
+def shortest_paths(graph: LinkGraph, devices: Sequence[int]) -> list[list[Path | None]]:
     """Paths between devices, row by row; None from a device to itself.
 
     Examples
@@ -246,10 +250,12 @@ def shortest_paths(graph: nx.Graph[Any], devices: Sequence[int]) -> list[list[Pa
     >>> shortest_paths(fabric.explicit(), [0, 1])[0][1].elements
     (0, (0, 'node', 0), 1)
     """
+    from scipy.sparse import csgraph, csr_array
+
     links = read_links(graph)
     size = len(links.elements)
     matrix = csr_array((links.weight, (links.tail, links.head)), shape=(size, size))
-    before = dijkstra(matrix, indices=list(devices), return_predecessors=True)[1]
+    before = csgraph.dijkstra(matrix, indices=list(devices), return_predecessors=True)[1]
     narrow, late = _reached(links, np.asarray(devices), before)
     return [
         [

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, replace
 
-import networkx as nx
 import numpy as np
 
 from nest_core.network.link_map import FloatArray, IntArray
@@ -77,6 +76,8 @@ def scale_up_link_map(
     node: IntArray, slot: IntArray, slots: int, links: list[tuple[int, int, float]]
 ) -> ScaleUpLinkMap:
     """Table the shortest paths of ``links`` (slot, slot, bytes/s each way)."""
+    import networkx as nx  # few nodes have links of their own between devices
+
     graph: nx.Graph[int] = nx.Graph()
     graph.add_nodes_from(range(slots))
     number: dict[tuple[int, int], int] = {}
