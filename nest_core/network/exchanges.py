@@ -14,7 +14,7 @@ from nest_core.documents.errors import require
 from nest_core.network.groups import MOST_FLOWS, exchange
 from nest_core.network.kernels import slowest
 from nest_core.network.levels import Network
-from nest_core.network.link_map import FloatArray, IntArray
+from nest_core.network.link_map import BoolArray, FloatArray, IntArray
 from nest_core.network.phases import MessageTime, Protocol, price_phases, sent, started
 from nest_core.network.tree import TreeLinkMap, TreeTier, leaving_Bps
 
@@ -63,7 +63,7 @@ def least_all_to_all(
     """
     link_map = cast(TreeLinkMap, network.link_map)
     teams, worst = int(team.max(initial=-1)) + 1, _leaving(link_map, groups, team)
-    latency, steps = _latencies(link_map, groups, _met(link_map.tiers, groups))
+    _, latency, steps = _latencies(link_map, groups, groups)
     if link_map.egress is not None:  # on other rails, flows meet further in
         latency[1] = steps[1] * min(tier.latency_s for tier in link_map.tiers[1:])
     base = np.array([[entry.base_s] for entry in protocols])
@@ -80,7 +80,7 @@ def _leaving(tree: TreeLinkMap, groups: IntArray, team: IntArray) -> FloatArray:
             continue
         rates = leaving_Bps(tree.tiers, tier)
         block = tree.tiers[tier].group[groups]
-        sent_out = (size - _peers(tree.tiers[tier].group, groups)) / size
+        sent_out = (size - _peers(block, np.ones_like(groups))) / size
         place = (team[:, None] * len(rates) + block).reshape(-1)
         load = np.bincount(place, sent_out.reshape(-1), teams * len(rates)).reshape(teams, -1)
         seconds = np.divide(load, rates, out=np.zeros_like(load), where=load > 0)
@@ -96,20 +96,27 @@ def _counted(
 ) -> MessageTime:
     count, size = groups.shape
     tiers, leaves_by = link_map.tiers, link_map.leaves_by
-    met = _met(tiers, groups)
-    latency, steps = _latencies(link_map, groups, met)
+    egress = groups if link_map.egress is None else link_map.egress[groups]
+    forwards = egress != groups
+    met, latency, steps = _latencies(link_map, groups, egress)
     worst = np.zeros((2, count))
     for number, tier in enumerate(tiers):
         side = int(number > 0)
         last = int(np.flatnonzero(leaves_by <= number).max(initial=-1))
         if last < number:
             continue
-        out = (met[last + 1] - met[number]) / size
-        child = tier.child[groups]
-        load = np.bincount(child.reshape(-1), out.reshape(-1), len(tier.capacity_Bps))[child]
-        alone = 1.0 / size / tier.link_Bps[child]
-        taken = np.where(out > 0, np.maximum(load / tier.capacity_Bps[child], alone), 0.0)
-        worst[side] = np.maximum(worst[side], taken.max(axis=1))
+        crossed = [(egress if number else groups, (met[last + 1] - met[number]) / size)]
+        if not number and forwards.any():  # what comes and goes by another device of the node
+            through = forwards * (met[-1] - met[1]) / size
+            crossed = [(groups, crossed[0][1] + through), (egress, through)]
+        load = np.zeros(len(tier.capacity_Bps))
+        for member, out in crossed:
+            load += np.bincount(tier.child[member].reshape(-1), out.reshape(-1), len(load))
+        for member, out in crossed:
+            child = tier.child[member]
+            alone = 1.0 / size / tier.link_Bps[child]
+            busy = np.maximum(load[child] / tier.capacity_Bps[child], alone)
+            worst[side] = np.maximum(worst[side], np.where(out > 0, busy, 0.0).max(axis=1))
     base = np.array([[entry.base_s] for entry in protocols])
     alpha = base + started(protocols, steps, latency, latency)
     beta = sent(protocols, worst)
@@ -120,35 +127,49 @@ def _counted(
 
 
 def _latencies(
-    link_map: TreeLinkMap, groups: IntArray, met: list[IntArray]
-) -> tuple[FloatArray, FloatArray]:
-    """Latencies and steps inside nodes and outside, (2, groups)."""
+    link_map: TreeLinkMap, groups: IntArray, egress: IntArray
+) -> tuple[list[IntArray], FloatArray, FloatArray]:
+    """How many members each one `_met`; latencies and steps inside nodes and outside, (2, groups).
+
+    Whoever leaves his node by another device waits for a step inside it, at either end.
+    """
+    tiers, forwards = link_map.tiers, egress != groups
+    met = _met(tiers, groups, egress, np.ones_like(groups))
+    forwarding = _met(tiers, groups, egress, forwards) if forwards.any() else [0 * met[0]] * len(met)
     latency, steps = (np.zeros((2, len(groups))) for _ in range(2))
-    for number, tier in enumerate(link_map.tiers):
+    for number, tier in enumerate(tiers):
         side = int(number > 0)
-        here = (met[number + 1] > met[number]).any(axis=1)
-        latency[side] = np.maximum(latency[side], np.where(here, tier.latency_s, 0.0))
-        steps[side] = np.maximum(steps[side], here)
-    return latency, steps
+        here = met[number + 1] > met[number]
+        ends = forwards.astype(np.int64) + (forwarding[number + 1] > forwarding[number])
+        flow_s = tier.latency_s + side * tiers[0].latency_s * ends
+        latency[side] = np.maximum(latency[side], np.where(here, flow_s, 0.0).max(axis=1))
+        steps[side] = np.maximum(steps[side], here.any(axis=1))
+    return met, latency, steps
 
 
-def _met(tiers: tuple[TreeTier, ...], groups: IntArray) -> list[IntArray]:
+def _met(
+    tiers: tuple[TreeTier, ...], groups: IntArray, egress: IntArray, weight: IntArray | BoolArray
+) -> list[IntArray]:
     """How many of its own group every member has met, itself included, inside each tier.
 
-    The groups of tiers may cut across the nodes (rails): what both hold counts once.
+    ``egress`` are the devices through which they leave their nodes, and ``weight`` counts them. The
+    groups of tiers may cut across the nodes (rails): what both hold counts once.
     """
-    node = tiers[0].group
-    inside = _peers(node, groups)
-    counts = [np.ones_like(groups), inside]
+    node = tiers[0].group[groups]
+    inside = _peers(node, weight)
+    counts = [weight.astype(np.int64), inside]
     for tier in tiers[1:]:
-        both = node * (int(tier.group.max()) + 1) + tier.group
-        counts.append(_peers(tier.group, groups) + inside - _peers(both, groups))
+        block = tier.group[egress]
+        both = node * (int(tier.group.max()) + 1) + block
+        counts.append(_peers(block, weight) + inside - _peers(both, weight))
     return counts
 
 
-def _peers(block: IntArray, groups: IntArray) -> IntArray:
-    """How many of its own group every member shares a block with, itself included."""
-    count, size = groups.shape
-    key = block[groups] + np.arange(count)[:, None] * (int(block.max()) + 1)
-    _, which, number = np.unique(key, return_inverse=True, return_counts=True)
-    return np.asarray(number[which].reshape(count, size), dtype=np.int64)
+def _peers(block: IntArray, weight: IntArray | BoolArray) -> IntArray:
+    """How much of its own group every member shares a block with, itself included; all (groups,
+    members).
+    """
+    key = block + np.arange(len(block))[:, None] * (int(block.max()) + 1)
+    _, which = np.unique(key, return_inverse=True)
+    shared = np.bincount(which.reshape(-1), weight.reshape(-1))
+    return np.asarray(shared[which].reshape(block.shape), dtype=np.int64)

@@ -183,11 +183,13 @@ class TreeLinkMap(LinkMap):
 
     @property
     def ideal(self) -> bool:
-        """Whether groups outside the nodes nest, and all beneath an uplink share it, or own it."""
+        """Whether groups outside the nodes nest, and all beneath an uplink share it, or own it.
+
+        Some may have lost their way out and use that of another device of their node.
+        """
         return (
             self.scale_up is None
             and self.rail is None
-            and self.egress is None
             and all(entry.group_links == 1 for entry in self.tiers)
             and _nest(self.tiers[1:])
         )

@@ -11,16 +11,25 @@ from fabric_specs import CLOS, RAILS, rails
 
 from nest_core.network import Protocol, collapse, message_time
 from nest_core.network.exchanges import counts_leaving, least_all_to_all
+from nest_core.network.groups import exchange
+from nest_core.network.phases import price_phases
 
 LISTED = {
     **RAILS,
-    "rails, a leaf failed": rails(missing=("leaf 0",)),
+    "rails, a leaf failed": rails(missing=("leaf 0",), routing="ecmp"),
     "meshed nodes": CLOS["meshed nodes"],
     **{
         f"{name}, hashed": replace(fabric, routing="ecmp")
         for name, fabric in {**CLOS, **RAILS}.items()
         if fabric.tiers > 1
     },
+}
+FAILED = {
+    "a rail": rails(missing=("leaf 0",)),
+    "rails of two units": rails(64, radix=16, missing=("leaf 0", "leaf 5", "leaf 6")),
+    "three of four rails": rails(missing=("leaf 0", "leaf 1", "leaf 3")),
+    "three tiers": rails(128, tiers=3, ratios=(1.0, 1.0), missing=("leaf 2", "leaf 7")),
+    "a rail of uneven units": rails(56, radix=16, missing=("leaf 1", "leaf 6")),
 }
 PROTOCOLS = (Protocol(), Protocol(5e-6, 1e-6, 2e-6, 0.5, 0.8))
 
@@ -46,6 +55,24 @@ def test_no_all_to_all_takes_less_than_its_least(name):
             assert (least.beta_s_per_byte <= found.beta_s_per_byte * (1 + 1e-12)).all()
             tight = max(tight, least.beta_s_per_byte.max() / found.beta_s_per_byte.max())
     assert tight > 0.15  # few flows seldom meet all links alike where these are hashed
+
+
+@pytest.mark.parametrize("name", list(FAILED))
+def test_an_all_to_all_past_failed_leaves_is_that_of_all_its_flows(name):
+    """Compare refused "2,000,000 flows" once a leaf had failed, and lost the page with it."""
+    network = collapse(FAILED[name])
+    assert network.link_map.egress is not None
+    assert network.link_map.ideal
+    dice = np.random.default_rng(len(name))
+    for size in (2, 3, 8, 16):
+        count = network.devices // size
+        for groups in (np.arange(count * size), dice.permutation(network.devices)[: count * size]):
+            members, team = groups.reshape(count, size), np.sort(dice.integers(count, size=count))
+            flows = exchange(members, volume=1.0 / size, steps=1.0)
+            listed = price_phases(network.link_map, [flows], count, PROTOCOLS, team)
+            found = message_time(network, "all_to_all", members, PROTOCOLS, team)
+            assert found.alpha_s == pytest.approx(listed.alpha_s, rel=1e-12)
+            assert found.beta_s_per_byte == pytest.approx(listed.beta_s_per_byte, rel=1e-12)
 
 
 def test_devices_that_leave_through_others_meet_as_far_in_as_those():
