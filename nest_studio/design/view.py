@@ -41,7 +41,7 @@ from nest_studio.jobs.tasks.fabrics import (
     fabric_sweep,
 )
 from nest_studio.jobs.tasks.plans import level_matrices
-from nest_studio.jobs.waiting import WorkerJob, panel, submitted
+from nest_studio.jobs.waiting import given_up, panel, submitted
 from nest_studio.plan.state import planned_scenario
 from nest_studio.session.own_fabric import OWN
 
@@ -65,6 +65,7 @@ OPERATIONS = {name.replace("_", "-"): name for name in OPS}
 CONCURRENT = ("one", "all")
 FABRIC = "design-fabric"
 MATRICES = "Running NEST's level-wise program"
+WANTS_MATRIX = "level costs"
 MEASURED_NONE = "There are no measured runs of this group."
 
 
@@ -119,7 +120,7 @@ def pin_output(answer: FabricAnswer) -> PinOutput:
 
 @st.fragment
 def fabric_picture(scenario: Scenario) -> None:
-    """Draw the fabric by its kind's rule, and the cost matrix of the job planned last."""
+    """Draw the fabric by its kind's rule, and beside it a job's cost matrix if one asks."""
     job = submitted(fabric_drawn, scenario, shown_width(FABRIC), place="fabric-drawn")
     with st.container(key="waiting-drawn"):
         picture = panel(job, "Drawing the fabric", key="fabric-drawn")
@@ -128,34 +129,41 @@ def fabric_picture(scenario: Scenario) -> None:
     of, drawn = design_page().drawn or (None, None)
     if drawn is None or of != scenario:
         return
-    title, read, reason = _matrices(scenario)
+    read, words = _matrices(scenario)
     matrix = matrix_picture(read, drawn.labels, drawn.height) if read and read.ranks else None
     show_fabric(drawn, matrix, pointing(drawn, read), key=FABRIC)
-    job_words = f"WorkerJob: {title}, as planned last or as the Plan page begins." if title else ""
-    facts(reason or job_words, kind="nest-quiet")
+    st.toggle(
+        "Cost matrix",
+        key=WANTS_MATRIX,
+        help="Plans the job of the Plan page on this fabric by NEST's level-wise program, which "
+        "takes seconds to minutes, and shows what each class of traffic would cost at each level.",
+    )
+    facts(words, kind="nest-quiet")
 
 
-def _matrices(scenario: Scenario) -> tuple[str, CostMatrices | None, str]:
-    """Title, level-wise cost matrix and why there is none, of the job that was planned last."""
+def _matrices(scenario: Scenario) -> tuple[CostMatrices | None, str]:
+    """Level-wise cost matrix of the job that was planned last, where it is asked for, and words."""
+    if not st.session_state.get(WANTS_MATRIX):
+        given_up("level-costs")
+        return None, ""
     planned = planned_scenario()
     overrides = {
         key: value for key, value in planned.overrides.items() if not key.startswith("fabric")
     }
     try:
         overrides["fabric"] = scenario.fabric_table
-        job = _matrices_job(Scenario(planned.document, overrides))
+        job = submitted(
+            level_matrices, Scenario(planned.document, overrides), urgent=False, place="level-costs"
+        )
         with st.container(key="waiting-matrices"):
             answer = panel(job, MATRICES, key="level-costs")
         if answer is None:
-            return "", None, f"{MATRICES} …"
+            return None, f"{MATRICES} …"
     except InputError as error:
-        return "", None, f"No cost matrix: {error}"
+        return None, f"No cost matrix: {error}"
     title, read, reason = answer
-    return title, read, "" if read else f"No cost matrix: {reason}"
-
-
-def _matrices_job(scenario: Scenario) -> WorkerJob:
-    return submitted(level_matrices, scenario, urgent=False, place="level-costs")
+    job_words = f"Job: {title}, as planned last or as the Plan page begins."
+    return read, job_words if read else f"No cost matrix: {reason}"
 
 
 def explorer(scenario: Scenario, answer: FabricAnswer) -> None:

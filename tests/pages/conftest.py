@@ -15,7 +15,6 @@ from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Selectbox
 
 from nest_studio.compare import state as compare_state
-from nest_studio.design import view as fabric_view
 from nest_studio.form import scenario as forms
 from nest_studio.jobs import waiting as jobs
 from nest_studio.plan import state as plan_state
@@ -89,14 +88,8 @@ def no_baselines(request, monkeypatch):
         job.set_result(None)
         return job
 
-    def no_matrices(scenario):
-        job = jobs.WorkerJob(f"cost matrices {scenario.key}")
-        job.set_result(("", None, ""))
-        return job
-
     monkeypatch.setattr(plan_state, "_baselines", none_of_them)
     monkeypatch.setattr(plan_state, "_levelwise", no_program)
-    monkeypatch.setattr(fabric_view, "_matrices_job", no_matrices)
 
 
 @pytest.fixture

@@ -20,7 +20,8 @@ from nest_core.scenario.titles import fabric_title
 from nest_studio.components.browser.fabric import USUAL_PX
 from nest_studio.design.view import DEFAULT_FABRIC
 from nest_studio.jobs import waiting as jobs
-from nest_studio.jobs.tasks.fabrics import fabric_sweep
+from nest_studio.jobs.tasks.fabrics import fabric_drawn, fabric_sweep
+from nest_studio.jobs.tasks.plans import level_matrices
 
 CHARTS = 4
 
@@ -207,6 +208,27 @@ def test_a_large_fabric_is_no_matrix(fabric_page):
     assert not page.exception
     assert len(charts(page)) == CHARTS
     assert all(len(json.dumps(chart)) < 1_000_000 for chart in charts(page))
+
+
+def test_no_job_is_planned_before_its_cost_matrix_is_asked_for(fabric_page, monkeypatch):
+    """An import cost 49 s of a core, for the matrix of a job that nobody had asked about."""
+    ask, tasks = jobs.JobQueue.ask, []
+
+    def counted(job_queue, key, function, *args, **rest):
+        tasks.append(function)
+        return ask(job_queue, key, function, *args, **rest)
+
+    monkeypatch.setattr(jobs.JobQueue, "ask", counted)
+    page = fabric_page(fabric="h100-spine-leaf-64")
+    widget(page, "fabric").set_value("torus-16x16").run()
+    assert not page.exception
+    assert fabric_drawn in tasks
+    assert level_matrices not in tasks
+    assert not fabrics(page)[0]["matrix"]
+    page.toggle(key="level costs").set_value(True).run()
+    assert tasks.count(level_matrices) == 1
+    assert fabrics(page)[0]["matrix"]
+    assert "Job: Llama 2 7B" in text_of(page)
 
 
 def test_labels_carry_units_and_help_a_range(fabric_page):
