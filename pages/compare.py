@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
 
+from nest_core.documents.errors import InputError
 from nest_core.documents.quoting import as_markdown
 from nest_core.scenario import Scenario
-from nest_core.studies.comparison import FEWEST, Comparison, compared
+from nest_core.studies.comparison import FEWEST, Comparison, budget_of, comparison_of
+from nest_core.studies.whole_bill import Candidate
 from nest_studio.compare.rail import compared_list, more_to_find
 from nest_studio.compare.state import (
+    CompareEntry,
     compare_page,
     entries,
     follow_address,
@@ -20,15 +25,16 @@ from nest_studio.compare.state import (
 from nest_studio.compare.view import answer, comparison_table, figures
 from nest_studio.components.show import facts, mark_results, told
 from nest_studio.form.prices import TypedPrices, bill_and_use
-from nest_studio.jobs.waiting import given_up, panel, submitted
+from nest_studio.jobs.tasks.designs import further_design, planned_design
+from nest_studio.jobs.waiting import WorkerJob, given_up, panel, submitted, wait_a_moment
 from nest_studio.plan.certainty import sure_difference
 from nest_studio.session.open_plan import go_to_opened
 from nest_studio.session.own_fabric import follow_address as follow_own_fabric
 from nest_studio.session.own_fabric import say_in_address
 
-ASKED = "compare asked"
+PLANS, MORE = "compared design", "more of a design"
 Shown = tuple[str, Comparison, dict[str, Any]]
-"""A comparison with its job's key and what it was asked."""
+"""A comparison with its jobs' keys and what it was asked."""
 
 
 def main() -> None:
@@ -54,10 +60,8 @@ def main() -> None:
     fresh, pending = None, False
     with told(problem.error):
         if len(good) >= FEWEST:
-            inputs = inputs_of(good, asks)
-            if asks["budget"] is not None and typed.changes:
-                inputs["prices"] = dict(typed.changes)
-            fresh, pending = answered(inputs)
+            asks["prices"] = dict(typed.changes) if asks["budget"] else {}
+            fresh, pending = answered(good, asks)
     mark_results(earlier=fresh is None)
     answer = compare_page().answer = fresh or compare_page().answer
     if answer is not None:
@@ -71,7 +75,7 @@ def results(shown: Shown, typed: TypedPrices, *, pending: bool) -> None:
     comparison = of_any_price.at(typed.changes, typed.tokens)
     answer(comparison, inputs, typed)
     if pending:
-        facts("Failed switches are still being planned …", kind="nest-quiet")
+        facts("More of it is still being planned …", kind="nest-quiet")
     more = st.expander("More figures: stages, levels", key="more", on_change="rerun")
     if more.open:
         with more:
@@ -86,32 +90,70 @@ def results(shown: Shown, typed: TypedPrices, *, pending: bool) -> None:
 @st.fragment
 def differences(comparison: Comparison, inputs: dict[str, Any]) -> None:
     """How sure the differences are, when that is opened."""
-    scenarios = [Scenario(entry["document"], entry["overrides"]) for entry in inputs["entries"]]
-    sure_difference(scenarios, comparison.candidates)
+    scenarios = {
+        entry["name"]: Scenario(entry["document"], entry["overrides"])
+        for entry in inputs["entries"]
+    }
+    candidates = comparison.candidates
+    sure_difference([scenarios[candidate.name] for candidate in candidates], candidates)
 
 
-def answered(inputs: dict[str, Any]) -> tuple[Shown | None, bool]:
-    """The comparison, once it is there, and whether more of it is to come.
+def answered(listed: Sequence[CompareEntry], asks: dict[str, Any]) -> tuple[Shown | None, bool]:
+    """The comparison of the designs that are there, and whether more of it is to come.
 
-    Plans come first; equal budget, failed switches and NEST's program, which take several more
-    searches each, follow. What is awaited shows its progress here.
+    Every design is planned by itself; equal budget, failed switches and NEST's program, which take
+    several more searches each, follow. What is awaited shows its progress here, what failed why.
     """
-    plain = {key: value for key, value in inputs.items() if key != "level_wise"}
-    plain |= {"budget": None, "failures": False}
-    both = [inputs] if inputs == plain else [plain, inputs]
-    jobs = [
-        submitted(compared, asks, urgent=place == 0, place=f"{ASKED} {place}")
-        for place, asks in enumerate(both)
+    plans = [
+        submitted(planned_design, entry.scenario, place=f"{PLANS} {entry.number}")
+        for entry in listed
     ]
-    if len(both) == 1:
-        given_up(f"{ASKED} 1")
-    answer: Shown | None = None
-    for job, asks, what in zip(jobs, both, ("Comparing", "More searches"), strict=False):
-        comparison = panel(job, what, key=f"compare-{what.split()[0].lower()}")
-        if comparison is None:
-            return answer, answer is not None
-        answer = job.key, comparison, asks
-    return answer, False
+    wait_a_moment(plans)
+    shown: list[CompareEntry] = []
+    candidates: list[Candidate] = []
+    keys, pending, places = "", False, {f"{PLANS} {entry.number}" for entry in listed}
+    for entry, plan in zip(listed, plans, strict=True):
+        candidate = design_of(plan, entry, "planning")
+        pending |= not plan.done()
+        if candidate is None:
+            continue
+        keys += f"{entry.name} {plan.key} "
+        if asks["budget"] or asks["failures"] or asks["level_wise"]:
+            first = listed[0].scenario if asks["budget"] else None
+            places.add(place := f"{MORE} {entry.number}")
+            more = submitted(
+                further_design,
+                entry.scenario,
+                candidate.report,
+                first,
+                asks,
+                urgent=False,
+                place=place,
+            )
+            candidate = replace(candidate, **design_of(more, entry, "more searches") or {})
+            pending |= not more.done()
+            keys += f"{more.key} {more.done()} "
+        shown.append(entry)
+        candidates.append(replace(candidate, name=entry.name))
+    for place in compare_page().places.difference(places):
+        given_up(place)
+    compare_page().places = frozenset(places)
+    if not shown or (pending and len(shown) < FEWEST):
+        return None, pending
+    budget = None
+    if any(candidate.at_budget for candidate in candidates):
+        budget = budget_of(asks["budget"], listed[0].scenario.values, asks["prices"])
+    comparison = comparison_of([entry.scenario for entry in shown], candidates, budget)
+    return (keys, comparison, inputs_of(listed, asks)), pending
+
+
+def design_of(job: WorkerJob, entry: CompareEntry, what: str) -> Any:
+    """What a design's job came to; where it failed, a line says why, and others stand."""
+    try:
+        return panel(job, f"{entry.name}, {what}", key=f"compare-{what}-{entry.number}")
+    except InputError as error:
+        st.error(as_markdown(f"{entry.name}: {error}"))
+        return None
 
 
 main()

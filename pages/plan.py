@@ -23,7 +23,6 @@ from nest_studio.plan.state import (
     answer_of,
     is_there,
     plan_page,
-    submit_ahead,
     submit_plan,
 )
 from nest_studio.plan.tabs import Methods, tabs
@@ -70,10 +69,10 @@ def main() -> None:
     if planned is not None:
         plan_page().scenario = planned
         with st.container(key="results"):
-            show_answer(planned, run, before)
+            show_answer(planned, run)
 
 
-def show_answer(scenario: Scenario, run: TrainingRun, before: Scenario | None) -> None:
+def show_answer(scenario: Scenario, run: TrainingRun) -> None:
     """Draw our plan at once, and beside it the baselines that are there in a moment or before."""
     answer = answer_of(scenario)
     others = OtherPlans(scenario, answer, wanted=True)
@@ -83,7 +82,7 @@ def show_answer(scenario: Scenario, run: TrainingRun, before: Scenario | None) -
     parts = parts_of(answer, scenario)
     plan_line(answer)
     middle(answer, scenario, parts)
-    show_methods(answer, scenario, run, before, cards, parts)
+    show_methods(answer, scenario, run, cards, parts)
 
 
 @st.fragment(key="methods")
@@ -91,12 +90,10 @@ def show_methods(
     answer: Answer,
     scenario: Scenario,
     run: TrainingRun,
-    before: Scenario | None,
     cards: Cards,
     parts: tuple[IterationPart, ...] | None,
 ) -> None:
     """Draw what other methods came to, again and again until all have ended."""
-    submit_ahead(scenario, before)
     others = OtherPlans(scenario, answer)
     wait_a_moment(others.pending)
     pending = others.pending

@@ -135,12 +135,12 @@ def _latencies(
     """
     tiers, forwards = link_map.tiers, egress != groups
     met = _met(tiers, groups, egress, np.ones_like(groups))
-    forwarding = _met(tiers, groups, egress, forwards) if forwards.any() else [0 * met[0]] * len(met)
+    through = _met(tiers, groups, egress, forwards) if forwards.any() else [0 * met[0]] * len(met)
     latency, steps = (np.zeros((2, len(groups))) for _ in range(2))
     for number, tier in enumerate(tiers):
         side = int(number > 0)
         here = met[number + 1] > met[number]
-        ends = forwards.astype(np.int64) + (forwarding[number + 1] > forwarding[number])
+        ends = forwards.astype(np.int64) + (through[number + 1] > through[number])
         flow_s = tier.latency_s + side * tiers[0].latency_s * ends
         latency[side] = np.maximum(latency[side], np.where(here, flow_s, 0.0).max(axis=1))
         steps[side] = np.maximum(steps[side], here.any(axis=1))

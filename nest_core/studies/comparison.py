@@ -13,20 +13,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from nest_core.bill.bill import Bill
 from nest_core.bill.ownership import Owned, owned
 from nest_core.bill.prices import Prices, prices_of
+from nest_core.costs.price import Report
 from nest_core.documents.errors import InputError, require
 from nest_core.documents.overrides import assign
 from nest_core.documents.quoting import csv_text
 from nest_core.documents.schema import ScenarioFile, StudyTable, checked, parameter
+from nest_core.network import collapse
 from nest_core.network.groups import level_blocks
 from nest_core.planner.baselines import evaluate_baselines
 from nest_core.scenario import Scenario, ScenarioValues, expanded
 from nest_core.studies.comparison_table import ComparisonLine, lines
 from nest_core.studies.equal_budget import Budget, at_budget, spent
-from nest_core.studies.solving import Stop, Tell, never, silent, tiers_at_risk
-from nest_core.studies.whole_bill import Candidate, bill_of_scenario, training_of
+from nest_core.studies.solving import Stop, Tell, losses, never, silent, tiers_at_risk
+from nest_core.studies.whole_bill import Candidate, WholeBill, bill_of_scenario, training_of
 from nest_core.studies.whole_cost import DEVICE_USD
 
 __all__ = [
@@ -35,9 +36,12 @@ __all__ = [
     "LONGEST_NAME",
     "MOST",
     "Comparison",
+    "budget_of",
     "compare",
-    "compared",
+    "comparison_of",
     "differing",
+    "further_figures",
+    "planned_candidate",
     "settings_of",
 ]
 
@@ -154,95 +158,109 @@ def compare(
     _check_names([name for name, _ in entries])
     values = [_values(name, scenario) for name, scenario in entries]
     device = {} if device_usd is None else {_DEVICE: DEVICE_USD.checked(device_usd)}
-    listed = prices_of(None, {**(prices or {}), **device})
-    limit = _budget(budget, _owned(values[0], listed).network)
+    listed = {**(prices or {}), **device}
+    limit = budget_of(budget, values[0], listed)
     steps = len(values) * (1 + (limit is not None) + level_wise)
     if failures:
         steps += sum(len(tiers_at_risk(value.fabric)) for value in values)
-    numbers = itertools.count()
-    candidates = [
-        _candidate(
-            name,
+    numbers, candidates = itertools.count(), []
+    for name, scenario in entries:
+
+        def tell(words: str, name: str = name) -> None:
+            progress(next(numbers) / steps, f"{name}{words}")
+
+        tell("")
+        candidate = planned_candidate(name, scenario, listed, stop=stop)
+        more = further_figures(
             scenario,
-            listed,
+            candidate.report,
             limit,
+            listed,
             failures=failures,
             level_wise=level_wise,
-            tell=lambda words: progress(next(numbers) / steps, words),
+            tell=tell,
             stop=stop,
         )
-        for name, scenario in entries
-    ]
-    settings = [settings_of(scenario) for _, scenario in entries]
+        candidates.append(replace(candidate, **more))
+    return comparison_of([scenario for _, scenario in entries], candidates, limit)
+
+
+def planned_candidate(
+    name: str, scenario: Scenario, prices: Mapping[str, Any] | None = None, *, stop: Stop = never
+) -> Candidate:
+    """Plan one scenario, and draw up its bill; parameters as of `compare`.
+
+    What cannot be planned has the sentence as its reason.
+    """
+    values, listed = scenario.values, prices_of(None, prices or {})
+    network = collapse(values.fabric)
+    try:
+        problem = values.problem(network=network)
+        bill = bill_of_scenario(name, scenario, prices=listed, problem=problem, stop=stop)
+    except InputError as error:
+        bill = WholeBill(name, _owned(values, listed), values, reason=str(error))
+    return Candidate(
+        **{field.name: getattr(bill, field.name) for field in fields(bill)},
+        levels=network.levels,
+        blocks=level_blocks(network),
+    )
+
+
+def further_figures(
+    scenario: Scenario,
+    report: Report | None,
+    budget: Budget | None = None,
+    prices: Mapping[str, Any] | None = None,
+    *,
+    failures: bool = False,
+    level_wise: bool = False,
+    tell: Callable[[str], None] = lambda _: None,
+    stop: Stop = never,
+) -> dict[str, Any]:
+    """Return fields of a candidate that take searches of their own; parameters as of `compare`.
+
+    Parameters
+    ----------
+    report : Report or None
+        Its best plan.
+    tell : callable (words), optional
+        Called before every search.
+    """
+    values = scenario.values
+    more: dict[str, Any] = {}
+    if failures and report is not None:
+        more["losses"] = losses(
+            scenario, report, tell=lambda tier: tell(f", one {tier} failed"), stop=stop
+        )
+    if budget is not None:
+        tell(" at equal budget")
+        more["at_budget"] = at_budget(scenario, budget, prices_of(None, prices or {}), stop=stop)
+    if level_wise:
+        tell(", NEST's level-wise program")
+        (more["nest"],) = evaluate_baselines(
+            values.problem(),
+            values.space,
+            values.model,
+            ("nest",),
+            as_in_paper=values.baseline_space == "paper",
+            time_limit_s=values.time_limit_s,
+            ours_s=report.iteration_s if report else None,
+        )
+    return more
+
+
+def comparison_of(
+    scenarios: Sequence[Scenario], candidates: Sequence[Candidate], budget: Budget | None
+) -> Comparison:
+    """Return candidates of scenarios beside each other, each with the settings that differ."""
+    settings = [settings_of(scenario) for scenario in scenarios]
     keys = differing(settings)
     return Comparison(
         tuple(
             replace(candidate, settings=tuple((key, setting.get(key, "")) for key in keys))
             for candidate, setting in zip(candidates, settings, strict=True)
         ),
-        limit,
-    )
-
-
-def compared(inputs: Mapping[str, Any], *, progress: Tell, stop: Stop) -> Comparison | None:
-    """Compare what a notebook's cell asks, in a worker process; None once stopped."""
-    entries = inputs["entries"]
-    result = compare(
-        [(entry["name"], Scenario(entry["document"], entry["overrides"])) for entry in entries],
-        budget=inputs["budget"],
-        failures=inputs["failures"],
-        level_wise=inputs.get("level_wise", False),
-        prices=inputs.get("prices"),
-        progress=progress,
-        stop=stop,
-    )
-    return None if stop() else result
-
-
-def _candidate(
-    name: str,
-    scenario: Scenario,
-    prices: Prices,
-    budget: Budget | None,
-    *,
-    failures: bool,
-    level_wise: bool,
-    tell: Callable[[str], None],
-    stop: Stop,
-) -> Candidate:
-    """Solve one scenario; ``tell`` is called before every search."""
-    tell(name)
-    values = scenario.values
-    problem = values.problem()
-    bill = bill_of_scenario(
-        name,
-        scenario,
-        prices=prices,
-        problem=problem,
-        failures=failures,
-        tell=lambda tier: tell(f"{name}, one {tier} failed"),
-        stop=stop,
-    )
-    more: dict[str, Any] = {}
-    if budget is not None:
-        tell(f"{name} at equal budget")
-        more["at_budget"] = at_budget(scenario, budget, prices, stop=stop)
-    if level_wise:
-        tell(f"{name}, NEST's level-wise program")
-        (more["nest"],) = evaluate_baselines(
-            problem,
-            values.space,
-            values.model,
-            ("nest",),
-            as_in_paper=values.baseline_space == "paper",
-            time_limit_s=values.time_limit_s,
-            ours_s=bill.report.iteration_s if bill.report else None,
-        )
-    return Candidate(
-        **{field.name: getattr(bill, field.name) for field in fields(bill)},
-        **more,
-        levels=problem.network.levels,
-        blocks=level_blocks(problem.network),
+        budget,
     )
 
 
@@ -275,14 +293,18 @@ def _owned(values: ScenarioValues, prices: Prices) -> Owned:
     return owned(values.fabric, prices, values.accelerator.name)
 
 
-def _budget(budget: Mapping[str, Any] | None, first: Bill) -> Budget | None:
+def budget_of(
+    budget: Mapping[str, Any] | None, first: ScenarioValues, prices: Mapping[str, Any] | None
+) -> Budget | None:
+    """Return what networks may take, where that is asked; parameters as of `compare`."""
     if budget is None:
         return None
     if not isinstance(budget, Mapping) or budget.get("kind") not in BUDGET_OF:
         raise InputError("budget.kind", "must be price or power", budget, "pick one")
     value = budget.get("value")
     if value is None:
-        return Budget(budget["kind"], spent(first, budget["kind"]))
+        network = _owned(first, prices_of(None, prices or {})).network
+        return Budget(budget["kind"], spent(network, budget["kind"]))
     return Budget(budget["kind"], BUDGET_OF[budget["kind"]].checked(value, "budget.value"))
 
 

@@ -211,15 +211,14 @@ def lose_one(
         missing = {**overrides, "fabric.missing": [*fabric.missing, *gone]}
         try:
             rest = replace(scenario, overrides=missing).values
+            loss = _priced(rest, report, tier, gone, stop)
+            batch = _cut_batch(scenario.values, report, loss)
+            if batch == scenario.values.batch or loss.replanned is None:
+                return loss
+            smaller = replace(scenario, overrides={**missing, _BATCH: batch})
+            return _attributed(loss, smaller.values, report, stop)
         except InputError as error:
             refusal = str(error)
-            continue
-        loss = _priced(rest, report, tier, gone, stop)
-        batch = _cut_batch(scenario.values, report, loss)
-        if batch == scenario.values.batch or loss.replanned is None:
-            return loss
-        smaller = replace(scenario, overrides={**missing, _BATCH: batch})
-        return _attributed(loss, smaller.values, report, stop)
     return SwitchLoss(tier, (), fabric.devices, None, None, note=f"Without {ways[0][0]}: {refusal}")
 
 

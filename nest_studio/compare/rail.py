@@ -214,14 +214,13 @@ def more_to_find() -> dict[str, Any]:
             help="Each Clos without its first leaf, and without its first spine: the same plan, "
             "and planned anew.",
         )
-        if st.toggle(
+        asks["level_wise"] = st.toggle(
             "NEST's level-wise program",
             False,
             key="compare.level_wise",
             bind=ADDRESS,
             help="The paper's own program beside the exact search: what it promised, what it "
             "takes, and what the difference comes from. Some seconds for each scenario.",
-        ):
-            asks["level_wise"] = True
+        )
         summary("budget, failures")
     return asks

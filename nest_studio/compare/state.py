@@ -109,7 +109,9 @@ class ComparePage:
     refused : str
         Why the fabric that was last asked for does not exist; empty where it does.
     answer : (str, Comparison, dict) or None
-        The last answer, with its job's key and what it was asked.
+        The last answer, with its jobs' keys and what it was asked.
+    places : frozenset of str
+        Where its designs are wanted.
     """
 
     history: History[tuple[CompareEntry, ...]] | None = None
@@ -117,6 +119,7 @@ class ComparePage:
     is_unread: bool = False
     refused: str = ""
     answer: tuple[str, Comparison, dict[str, Any]] | None = None
+    places: frozenset[str] = frozenset()
 
     def numbered(self, scenarios: Sequence[NamedScenario]) -> tuple[CompareEntry, ...]:
         """Return new entries."""

@@ -92,7 +92,7 @@ def _drawn(key: str, _comparison: Comparison) -> tuple[Chart, ...]:
 def figures(key: str, comparison: Comparison, *, pending: bool) -> None:
     """Draw stages and levels, and last what takes longest; throughput stands in the answer.
 
-    ``pending`` says that equal budget or failed switches are still to come.
+    ``pending`` says that designs, equal budget or failed switches are still to come.
     """
     _, *searched, balance, levels = _drawn(key, comparison)
     show_picture(balance, "compare-balance")
@@ -254,7 +254,9 @@ def _pictures(bills: Sequence[WholeBill]) -> None:
         if bill.scenario is not None
     )
     pictures: tuple[Drawn, ...] | None = panel(
-        submitted(design_pictures, designs, _SILHOUETTE_PX), "Drawing the fabrics", key="designs"
+        submitted(design_pictures, designs, _SILHOUETTE_PX, place="designs"),
+        "Drawing the fabrics",
+        key="designs",
     )
     for start in range(0, len(planned), _ABREAST):
         columns = st.columns(_ABREAST, gap="medium")

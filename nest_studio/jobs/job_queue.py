@@ -64,12 +64,6 @@ class JobQueue:
         self._closed = threading.Event()
         atexit.register(self.close)
 
-    @property
-    def idle(self) -> bool:
-        """Return whether nobody waits: what is not wanted yet may be computed."""
-        with self._changed:
-            return not self._queues[True].busy
-
     def start(self, function: Callable[..., Any]) -> None:
         """Have every worker do something before its first job, which then need not wait for it."""
         with self._changed:

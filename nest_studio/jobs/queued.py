@@ -133,11 +133,6 @@ class Queue:
                     return True
         return False
 
-    @property
-    def busy(self) -> bool:
-        """Return whether something waits here or is done."""
-        return bool(self._new or self._begun or self.taken)
-
     def waits_for(self, place: int) -> bool:
         """Return whether there is something to do at a place: the first that is free takes it."""
         return bool(self._new or self._begun) and self.taken.issuperset(range(place))

@@ -126,8 +126,9 @@ def forget(job: WorkerJob) -> None:
 
 
 def wait_a_moment(jobs: Sequence[WorkerJob]) -> None:
-    """Wait for jobs as long as a page may without a word."""
-    wait(jobs, MOMENT_S)
+    """Wait for jobs until they were asked for so long ago as a page may go without a word."""
+    since_s = time.monotonic() - max((job.began for job in jobs), default=0.0)
+    wait(jobs, max(0.0, MOMENT_S - since_s))
 
 
 def panel(job: WorkerJob, what: str, *, key: str, earlier: Any = None) -> Any:

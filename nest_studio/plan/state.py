@@ -6,7 +6,7 @@ What no session asks for any more is given up; plans go before baselines.
 from __future__ import annotations
 
 from concurrent.futures import wait
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from nest_core.api.answer import Answer
 from nest_core.planner.baselines import Baseline
@@ -14,7 +14,7 @@ from nest_core.scenario import Scenario, scenario_document
 from nest_studio.form.scenario import DEFAULT_SCENARIO
 from nest_studio.jobs.tasks.plans import Levelwise, PlanFabric, PlanPictures, levelwise_program
 from nest_studio.jobs.tasks.requests import best_plan, priced_baselines
-from nest_studio.jobs.waiting import WorkerJob, given_up, job_queue, submitted, wait_a_moment
+from nest_studio.jobs.waiting import WorkerJob, submitted, wait_a_moment
 from nest_studio.session.states import session_value
 
 __all__ = [
@@ -24,11 +24,8 @@ __all__ = [
     "is_there",
     "plan_page",
     "planned_scenario",
-    "submit_ahead",
     "submit_plan",
 ]
-
-_AHEAD = "the next step"
 
 
 @dataclass
@@ -60,28 +57,8 @@ def planned_scenario() -> Scenario:
 
 
 def submit_plan(scenario: Scenario) -> WorkerJob:
-    """Have a scenario planned, and give up this session's last jobs."""
-    job = _plan(scenario, "plan")
-    given_up(_AHEAD)
-    return job
-
-
-def submit_ahead(scenario: Scenario, before: Scenario | None) -> None:
-    """Have the step after the last one planned, while nobody waits for anything else.
-
-    Whoever moves a slider moves it further: where one number alone changed since the scenario
-    ``before``, the same change once more.
-    """
-    if before is None or not job_queue().idle:
-        return
-    now, then = scenario.overrides, before.overrides
-    moved = [key for key in {**now, **then} if now.get(key) != then.get(key)]
-    if scenario.document != before.document or len(moved) != 1:
-        return
-    (key,) = moved
-    value, earlier = scenario.setting(key), before.setting(key)
-    if not {type(value), type(earlier)} - {int, float}:
-        _plan(replace(scenario, overrides={**now, key: 2 * value - earlier}), _AHEAD)
+    """Have a scenario planned, in place of what this session planned last."""
+    return _plan(scenario, "plan")
 
 
 def answer_of(scenario: Scenario) -> Answer:

@@ -12,15 +12,16 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from nest_core.documents.errors import InputError
 from nest_core.documents.presets import load_toml, preset_path
 from nest_core.report.figures.comparison import SCENARIO_COLOURS, pictures
 from nest_core.report.sheet import weigh
 from nest_core.report.sheet.words import headline
 from nest_core.scenario import Scenario, scenario_document
-from nest_core.studies.comparison import LONGEST_NAME, compared
-from nest_core.studies.solving import never, silent
+from nest_core.studies.comparison import LONGEST_NAME, compare
 from nest_studio.compare.state import LONGEST_ADDRESS, READY_MADE
 from nest_studio.jobs import waiting as jobs
+from nest_studio.jobs.tasks.designs import planned_design
 from nest_studio.plan import certainty as sure_view
 from nest_studio.plan.state import PlanPage
 
@@ -98,17 +99,17 @@ def typed(page, name):
 
 def asked(listed, budget=None, failures=False):
     entries = [
-        {"name": name, "document": scenario_document(scenario)[0], "overrides": overrides}
+        (name, Scenario(scenario_document(scenario)[0], overrides))
         for name, scenario, overrides in listed
     ]
-    return {"entries": entries, "budget": budget, "failures": failures}
+    return compare(entries, budget=budget, failures=failures)
 
 
 def test_the_page_shows_what_the_core_compares(compare_page):
     page = compare_page()
     assert not page.exception
     assert not page.error
-    expected = compared(asked(TWO), progress=silent, stop=never)
+    expected = asked(TWO)
     assert [chart.proto.alt.partition(". ")[0] for chart in page.get("plotly_chart")] == [
         picture.title.partition(". ")[0] for picture in pictures(expected)[1:]
     ]
@@ -187,7 +188,7 @@ def test_the_order_changes_and_comes_back(compare_page):
     assert widget(page, f"compare-up-{identity(page, 0)}").disabled
     widget(page, f"compare-up-{identity(page, 1)}").click().run()
     assert names(page) == ["Two", "One"]
-    expected = compared(asked(TWO[::-1]), progress=silent, stop=never)
+    expected = asked(TWO[::-1])
     assert titles(page)[0].startswith(pictures(expected)[1].title)
     widget(page, "compare-undo").click().run()
     assert names(page) == ["One", "Two"]
@@ -220,7 +221,7 @@ def test_the_same_job_is_put_on_another_fabric(compare_page):
     widget(page, "compare-add").click().run()
     assert not page.exception
     assert json.loads(page.query_params["compare"]) == [["One", SMALL, FEW], other]
-    expected = compared(asked([["One", SMALL, FEW], other]), progress=silent, stop=never)
+    expected = asked([["One", SMALL, FEW], other])
     assert titles(page)[0].startswith(pictures(expected)[1].title)
 
 
@@ -240,11 +241,7 @@ def test_nothing_differs_between_equals(compare_page):
 def test_budget_and_lost_switches_are_added(compare_page):
     page = compare_page(**{"compare.budget": "network power", "compare.failures": "true"})
     assert not page.exception
-    expected = compared(
-        asked(TWO, budget={"kind": "power", "value": None}, failures=True),
-        progress=silent,
-        stop=never,
-    )
+    expected = asked(TWO, budget={"kind": "power", "value": None}, failures=True)
     budget, losses = pictures(expected)[1:3]
     assert [title.partition(". ")[0] for title in titles(page)[-2:]] == [
         budget.title.partition(". ")[0],
@@ -356,18 +353,68 @@ def test_a_cancelled_comparison_waits_to_be_run_again(compare_page, monkeypatch)
     real = jobs.JobQueue.ask
 
     def ask(self, key, function, *args, **options):
-        return stopped if "Third" in str(args) else real(self, key, function, *args, **options)
+        if function is planned_design and args[0].fabric.devices == 64:
+            return stopped
+        return real(self, key, function, *args, **options)
 
     monkeypatch.setattr(jobs.JobQueue, "ask", ask)
     name_fields(page)[1].set_value("Third").run()
     assert not page.exception
-    assert page.info[0].value == "Comparing: cancelled."
+    assert page.info[0].value == "One, planning: cancelled."
     assert charts(page) == before
     assert ".st-key-results-below { opacity: 0.35" in text_of(page)
     monkeypatch.setattr(jobs.JobQueue, "ask", real)
     next(button for button in page.button if button.label == "Run").click().run()
     assert not page.info
     assert "Third" in text_of(page)
+
+
+def test_a_design_that_fails_is_a_line_and_the_others_stand(compare_page, monkeypatch):
+    """One design that failed took the whole page with it, after 184 s, for one red line."""
+    real = jobs.JobQueue.ask
+
+    def ask(self, key, function, *args, **options):
+        if function is planned_design and args[0].setting("accelerator.memory_GiB") == 60.0:
+            failed = jobs.WorkerJob("failed")
+            failed.set_exception(InputError("fabric", "must be smaller", 64, "use less"))
+            return failed
+        return real(self, key, function, *args, **options)
+
+    monkeypatch.setattr(jobs.JobQueue, "ask", ask)
+    page = compare_page([*TWO, ["Three", SMALL, {**FEW, "accelerator.memory_GiB": 50.0}]])
+    assert not page.exception
+    (notice,) = page.error
+    assert notice.value == "Two: fabric must be smaller, but is 64: use less."
+    shown = page.session_state["ComparePage"].answer[1]
+    assert [one.name for one in shown.candidates] == ["One", "Three"]
+    assert len(charts(page)) == 2
+
+
+def test_designs_that_are_there_stand_while_others_are_awaited(compare_page, monkeypatch):
+    """And another name, or another place in the list, plans nothing anew."""
+    real, planned = jobs.JobQueue.ask, []
+
+    def ask(self, key, function, *args, **options):
+        job = real(self, key, function, *args, **options)
+        if function is planned_design:
+            planned.append(key)
+            return jobs.WorkerJob(key) if planned.index(key) == 1 else job
+        return job
+
+    monkeypatch.setattr(jobs.JobQueue, "ask", ask)
+    monkeypatch.setattr(jobs, "MOMENT_S", 0.1)
+    page = compare_page([*TWO, ["Three", SMALL, {**FEW, "accelerator.memory_GiB": 50.0}]])
+    assert not page.exception
+    assert len(charts(page)) == 2
+    monkeypatch.setattr(jobs.JobQueue, "ask", real)
+    shown = page.session_state["ComparePage"].answer[1]
+    assert [one.name for one in shown.candidates] == ["One", "Three"]
+    page.run()
+    widget(page, f"compare-down-{identity(page, 0)}").click().run()
+    name_fields(page)[0].set_value("Second").run()
+    shown = page.session_state["ComparePage"].answer[1]
+    assert [one.name for one in shown.candidates] == ["Second", "One", "Three"]
+    assert len(set(planned)) == 3
 
 
 def test_labels_carry_units_and_help_a_range(compare_page):
@@ -380,7 +427,7 @@ def test_labels_carry_units_and_help_a_range(compare_page):
 
 
 def test_the_table_as_csv_has_every_figure():
-    found = compared(asked(TWO), progress=silent, stop=never)
+    found = asked(TWO)
     head, *rows = csv.reader(io.StringIO(found.to_csv()))
     assert head[3:] == ["One", "Two"]
     assert len(rows) == len(found.lines())

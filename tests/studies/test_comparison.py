@@ -16,9 +16,8 @@ from nest_core.documents.errors import InputError
 from nest_core.planner import search
 from nest_core.report.figures.comparison import pictures
 from nest_core.scenario import Scenario, load_scenario, scenario_document
-from nest_core.studies.comparison import MOST, compare, compared, differing, settings_of
+from nest_core.studies.comparison import MOST, compare, differing, settings_of
 from nest_core.studies.equal_budget import MAX_DEVICES, Budget, at_budget
-from nest_core.studies.solving import never, silent
 from nest_core.studies.whole_bill import bill_of_scenario
 from nest_studio.cli import run as command
 
@@ -297,20 +296,6 @@ def test_progress_rises_and_names_the_scenario():
         "first",
         "second",
     }
-
-
-def test_a_stopped_comparison_is_none():
-    entries = [quick("a"), quick("b")]
-    asked = {
-        "entries": [
-            {"name": name, "document": scenario.document, "overrides": scenario.overrides}
-            for name, scenario in entries
-        ],
-        "budget": None,
-        "failures": False,
-    }
-    assert compared(asked, progress=silent, stop=lambda: True) is None
-    assert compared(asked, progress=silent, stop=never) == compare(entries, failures=False)
 
 
 def test_a_comparison_crosses_processes():
