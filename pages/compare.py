@@ -129,6 +129,7 @@ def answered(listed: Sequence[CompareEntry], asks: dict[str, Any]) -> tuple[Show
                 asks,
                 urgent=False,
                 place=place,
+                edited=True,
             )
             candidate = replace(candidate, **design_of(more, entry, "more searches") or {})
             pending |= not more.done()

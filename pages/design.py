@@ -53,7 +53,7 @@ def main() -> None:
         if notes:
             say_realised(notes, scenario.fabric)
         with waiting.container():
-            answer = collapsed(scenario, "fabric")
+            answer = collapsed(scenario, "fabric", edited=True)
         if answer is not None:
             waiting.empty()
             answered = page.answer = scenario, answer
@@ -81,10 +81,10 @@ def preset_answer(scenario: Scenario) -> tuple[Scenario, FabricAnswer] | None:
     return None if answer is None else (preset, answer)
 
 
-def collapsed(scenario: Scenario, key: str) -> FabricAnswer | None:
+def collapsed(scenario: Scenario, key: str, *, edited: bool = False) -> FabricAnswer | None:
     """What a fabric comes to; None while it is awaited, which is said."""
     answer: FabricAnswer | None = panel(
-        submitted(fabric_answer, scenario, place="fabric"), COLLAPSING, key=key
+        submitted(fabric_answer, scenario, place="fabric", edited=edited), COLLAPSING, key=key
     )
     return answer
 

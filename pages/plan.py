@@ -50,7 +50,7 @@ def main() -> None:
     try:
         say_realised(notes, scenario.fabric)
         _ = scenario.values  # a scenario that is none is refused here, and no worker asked
-        job = submit_plan(scenario)
+        job = submit_plan(scenario, edited=True)
         with waiting.container():
             if panel(job, "Planning", key="plan") is not None:
                 planned = scenario

@@ -176,7 +176,7 @@ def explorer(scenario: Scenario, answer: FabricAnswer) -> None:
             return
         try:
             swept = panel(
-                submitted(fabric_sweep, scenario, request, place="collective"),
+                submitted(fabric_sweep, scenario, request, place="collective", edited=True),
                 "Pricing every algorithm at every size",
                 key="collective",
             )

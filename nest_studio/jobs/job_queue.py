@@ -65,7 +65,7 @@ class JobQueue:
         atexit.register(self.close)
 
     def start(self, function: Callable[..., Any]) -> None:
-        """Have every worker do something before its first job, which then need not wait for it."""
+        """Have every new worker do something before its first job, which need not wait for it."""
         with self._changed:
             self._begin(function)
 
@@ -206,10 +206,11 @@ class JobQueue:
     def _serve(self, urgent: bool, place: int, first: Callable[..., Any] | None) -> None:
         """One place's work, job by job."""
         queue = self._queues[urgent]
-        if first is not None:
-            self._answer(Task(WorkerJob("first"), first, ()), urgent, place)
         while True:
+            self._make_ready(urgent, place, first)
             with self._changed:
+                queue.taken.discard(place)
+                self._changed.notify_all()
                 self._changed.wait_for(lambda: self._closed.is_set() or queue.waits_for(place))
                 if self._closed.is_set():
                     return
@@ -217,12 +218,19 @@ class JobQueue:
                 self._changed.notify_all()
             answer = self._answer(task, urgent, place)
             with self._changed:
-                queue.taken.discard(place)
                 if answer is None and not task.job.stopped:
                     queue.put(task, begun=True)
                 else:
                     self._end(task.job, answer or WorkerAnswer())
-                self._changed.notify_all()
+
+    def _make_ready(self, urgent: bool, place: int, first: Callable[..., Any] | None) -> None:
+        """Have a new worker import before its first job, which another place takes meanwhile."""
+        worker = self._workers.get((urgent, place))
+        if first is None or self._closed.is_set() or (worker is not None and worker.alive):
+            return
+        with self._changed:
+            self._queues[urgent].taken.add(place)
+        self._answer(Task(WorkerJob("first"), first, ()), urgent, place)
 
     def _end(self, job: WorkerJob, answer: WorkerAnswer) -> None:
         job.end(answer)

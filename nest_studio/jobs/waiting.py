@@ -12,13 +12,14 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import math
 import os
 import threading
 import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from concurrent.futures import wait
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,7 +50,10 @@ __all__ = [
 
 POLL_S = 0.25
 MOMENT_S = 0.6
-"""What takes no longer shows no progress: so long a run waits, deaf to whatever comes meanwhile."""
+"""What takes no longer shows no progress."""
+QUIET_S = 0.5
+"""Edits that follow one another within so long are one request."""
+LOOK_S = 0.05
 MOST_CANCELLED = 8
 """So many cancelled jobs a session keeps."""
 _VISITOR = "visitor"
@@ -63,6 +67,8 @@ class _Visitor:
     number: int = field(default_factory=lambda: next(_numbers))
     cancelled: OrderedDict[str, WorkerJob] = field(default_factory=OrderedDict)
     """What it took back, by key, with what was found by then."""
+    edits: dict[str, tuple[str, float, float]] = field(default_factory=dict)
+    """By place: what was asked last, when, and from when on it may begin."""
     socket: str = ""
     """The number of its web socket; empty where no server is, as in tests."""
 
@@ -90,7 +96,11 @@ def job_queue() -> JobQueue:
 
 
 def submitted(
-    function: Callable[..., Any], *args: Any, urgent: bool = True, place: str = ""
+    function: Callable[..., Any],
+    *args: Any,
+    urgent: bool = True,
+    place: str = "",
+    edited: bool = False,
 ) -> WorkerJob:
     """Return the job of a task, for this session; who asks for the same gets the same.
 
@@ -103,8 +113,14 @@ def submitted(
     place : str
         What the session wanted here before, it now wants no more. Without a place it wants the
         job not more than before, as where another place has asked for it.
+    edited : bool
+        Whether people change what is asked here. The first change is asked at once; what follows
+        within half a second waits until nothing has for half a second, and ends this run if
+        something does.
     """
     visitor, key = _visitor(), _key(function, args)
+    if edited:
+        _settle(visitor, key, place)
     partial = visitor.cancelled.get(key)
     if partial is None:
         wanted_by = (visitor.number, place) if place else None
@@ -112,6 +128,23 @@ def submitted(
     if place:
         job_queue().give_up(visitor.number, place)
     return partial
+
+
+def _settle(visitor: _Visitor, key: str, place: str) -> None:
+    """Give up what was wanted in a place before, and wait while one edit follows another there."""
+    now = time.monotonic()
+    before, since, begins = visitor.edits.get(place, ("", -math.inf, now))
+    if key != before:
+        begins = now + QUIET_S if now < since + QUIET_S else now
+        visitor.edits[place] = key, now, begins
+        job_queue().give_up(visitor.number, place)
+    _wait_until(begins, [Future()])
+
+
+def _wait_until(ends: float, jobs: Sequence[Future[Any]]) -> None:
+    """Wait for jobs until a time; the run ends here once its visitor asks for another."""
+    while (left_s := ends - time.monotonic()) > 0 and wait(jobs, min(left_s, LOOK_S)).not_done:
+        _visitor()
 
 
 def given_up(place: str) -> None:
@@ -127,8 +160,7 @@ def forget(job: WorkerJob) -> None:
 
 def wait_a_moment(jobs: Sequence[WorkerJob]) -> None:
     """Wait for jobs until they were asked for so long ago as a page may go without a word."""
-    since_s = time.monotonic() - max((job.began for job in jobs), default=0.0)
-    wait(jobs, max(0.0, MOMENT_S - since_s))
+    _wait_until(MOMENT_S + max((job.began for job in jobs), default=0.0), jobs)
 
 
 def panel(job: WorkerJob, what: str, *, key: str, earlier: Any = None) -> Any:

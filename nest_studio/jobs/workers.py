@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 POLL_S = 0.1
-PATIENCE_S = 2.0
+PATIENCE_S = 0.5
 """A worker that does not hear that it should stop is ended after so long."""
 START_S = 60.0
 """What a worker may take to start and to import what a job needs."""

@@ -56,9 +56,9 @@ def planned_scenario() -> Scenario:
     return plan_page().scenario or Scenario(scenario_document(DEFAULT_SCENARIO)[0])
 
 
-def submit_plan(scenario: Scenario) -> WorkerJob:
-    """Have a scenario planned, in place of what this session planned last."""
-    return _plan(scenario, "plan")
+def submit_plan(scenario: Scenario, *, edited: bool = False) -> WorkerJob:
+    """Have a scenario planned, in place of what this session planned last; see `submitted`."""
+    return submitted(best_plan, scenario, place="plan", edited=edited)
 
 
 def answer_of(scenario: Scenario) -> Answer:

@@ -68,8 +68,9 @@ def boxes_send_what_was_typed():
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch):
-    """Pages wait for their jobs: nobody runs them again when a job ends."""
+    """Pages wait for their jobs: nobody runs them again when a job ends, or edits them again."""
     monkeypatch.setattr(jobs, "MOMENT_S", 100.0)
+    monkeypatch.setattr(jobs, "QUIET_S", 0.0)
 
 
 @pytest.fixture(autouse=True)

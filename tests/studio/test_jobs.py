@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import streamlit
@@ -37,7 +39,7 @@ from worker_tasks import (
 )
 
 from nest_core.documents.errors import InputError
-from nest_studio.jobs import workers
+from nest_studio.jobs import waiting, workers
 from nest_studio.jobs.waiting import JobQueue, Stopped, WorkerCrash, _key
 from nest_studio.jobs.waiting import job_queue as queue_of_the_server
 from nest_studio.jobs.workers import Limits
@@ -88,6 +90,15 @@ def test_every_worker_may_begin_before_its_first_job(job_queue):
     job_queue.start(early)
     for urgent in (True, False):
         assert job_queue.ask(f"early {urgent}", was_early, urgent=urgent).result(LONG_S) == "yes"
+
+
+def test_a_worker_in_place_of_another_begins_as_that_did(job_queue):
+    """A failure: who edits after a job was ended waits for a new worker's imports."""
+    job_queue.start(early)
+    job = job_queue.ask("deaf", deaf)
+    running(job)
+    job.stop()
+    assert job_queue.ask("early", was_early).result(LONG_S) == "yes"
 
 
 def test_an_error_reaches_whoever_asks_until_it_is_forgotten(held_queue):
@@ -418,6 +429,46 @@ def test_a_job_that_waits_is_stopped_before_it_begins(job_queue):
     held.stop()
     with pytest.raises(Stopped):
         waiting.result(LONG_S)
+
+
+class NewerRun(Exception):
+    """What Streamlit ends a run with whose visitor has asked for another."""
+
+
+def test_edits_that_follow_one_another_are_one_request(job_queue, tmp_path, monkeypatch):
+    """The first is begun at once and ended by the second; the last alone is begun after it."""
+    visitor, begun = waiting._Visitor(), []
+
+    def ask(key, function, *args, **options):
+        begun.append(args[-1])
+        return job_queue.ask(key, function, *args, **options)
+
+    def page_run(number, *, is_last):
+        looks = itertools.count()
+
+        def look():
+            if next(looks) and not is_last:
+                raise NewerRun
+            return visitor
+
+        monkeypatch.setattr(waiting, "_visitor", look)
+        file = tmp_path / ("never" if number == 1 else "there")
+        return waiting.submitted(after, file, number, place="plan", edited=True)
+
+    job_queue.ask("its worker", squared, 1).result(LONG_S)
+    (tmp_path / "there").touch()
+    shared = SimpleNamespace(ask=ask, give_up=job_queue.give_up)
+    monkeypatch.setattr(waiting, "job_queue", lambda: shared)
+    monkeypatch.setattr(waiting, "QUIET_S", 2.0)
+    first = page_run(1, is_last=True)
+    for number in (2, 3):
+        with pytest.raises(NewerRun):
+            page_run(number, is_last=False)
+    with pytest.raises(Stopped):
+        first.result(LONG_S)
+    assert page_run(4, is_last=True).result(LONG_S) == 4
+    assert page_run(4, is_last=True).done()
+    assert begun == [1, 4, 4]
 
 
 @pytest.fixture
