@@ -109,43 +109,38 @@ def answered(listed: Sequence[CompareEntry], asks: dict[str, Any]) -> tuple[Show
         for entry in listed
     ]
     wait_a_moment(plans)
-    shown: list[CompareEntry] = []
-    candidates: list[Candidate] = []
-    keys, pending, places = "", False, {f"{PLANS} {entry.number}" for entry in listed}
+    jobs = {f"{PLANS} {entry.number}": plan for entry, plan in zip(listed, plans, strict=True)}
+    first = listed[0].scenario if asks["budget"] else None
+    candidates: dict[CompareEntry, Candidate] = {}
     for entry, plan in zip(listed, plans, strict=True):
         candidate = design_of(plan, entry, "planning")
-        pending |= not plan.done()
         if candidate is None:
             continue
-        keys += f"{entry.name} {plan.key} "
+        candidates[entry] = replace(candidate, name=entry.name)
         if asks["budget"] or asks["failures"] or asks["level_wise"]:
-            first = listed[0].scenario if asks["budget"] else None
-            places.add(place := f"{MORE} {entry.number}")
-            more = submitted(
-                further_design,
-                entry.scenario,
-                candidate.report,
-                first,
-                asks,
-                urgent=False,
-                place=place,
-                edited=True,
+            question = entry.scenario, candidate.report, first, asks
+            place = f"{MORE} {entry.number}"
+            jobs[place] = submitted(
+                further_design, *question, urgent=False, place=place, edited=True
             )
-            candidate = replace(candidate, **design_of(more, entry, "more searches") or {})
-            pending |= not more.done()
-            keys += f"{more.key} {more.done()} "
-        shown.append(entry)
-        candidates.append(replace(candidate, name=entry.name))
-    for place in compare_page().places.difference(places):
+            more = design_of(jobs[place], entry, "more searches")
+            candidates[entry] = replace(candidates[entry], **(more or {}))
+    for place in compare_page().places.difference(jobs):
         given_up(place)
-    compare_page().places = frozenset(places)
-    if not shown or (pending and len(shown) < FEWEST):
+    compare_page().places = frozenset(jobs)
+    pending = not all(job.done() for job in jobs.values())
+    if not candidates or (pending and len(candidates) < FEWEST):
         return None, pending
-    budget = None
-    if any(candidate.at_budget for candidate in candidates):
-        budget = budget_of(asks["budget"], listed[0].scenario.values, asks["prices"])
-    comparison = comparison_of([entry.scenario for entry in shown], candidates, budget)
-    return (keys, comparison, inputs_of(listed, asks)), pending
+    is_scaled = any(candidate.at_budget for candidate in candidates.values())
+    budget = budget_of(asks["budget"], listed[0].scenario.values, asks["prices"])
+    comparison = comparison_of(
+        [entry.scenario for entry in candidates],
+        list(candidates.values()),
+        budget if is_scaled else None,
+    )
+    names = [entry.name for entry in candidates]
+    key = str((names, [(job.key, job.done()) for job in jobs.values()]))
+    return (key, comparison, inputs_of(listed, asks)), pending
 
 
 def design_of(job: WorkerJob, entry: CompareEntry, what: str) -> Any:

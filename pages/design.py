@@ -32,8 +32,6 @@ from nest_studio.notebook.pins import pin_button
 from nest_studio.paths import page_script
 from nest_studio.session.own_fabric import follow_address
 
-COLLAPSING = "Collapsing the fabric into levels"
-
 
 def main() -> None:
     """Draw the page."""
@@ -53,40 +51,24 @@ def main() -> None:
         if notes:
             say_realised(notes, scenario.fabric)
         with waiting.container():
-            answer = collapsed(scenario, "fabric", edited=True)
+            job = submitted(fabric_answer, scenario, place="fabric", edited=True)
+            answer = panel(job, "Collapsing the fabric into levels", key="fabric")
         if answer is not None:
             waiting.empty()
             answered = page.answer = scenario, answer
     except InputError as error:
         refused = str(error)
     mark_results(earlier=answered is None)
-    if answered is None and refused and not has_own:
+    if refused and not has_own:
         problem.error(as_markdown(refused))
-        with waiting.container():
-            answered = page.answer or preset_answer(scenario)
         refused = ""
-    elif answered is None and page.answer is not None and (not has_own or is_own(page.answer[0])):
+    if answered is None and page.answer is not None and (not has_own or is_own(page.answer[0])):
         answered = page.answer  # nothing of another fabric while a new drawing is none
     if answered is not None:
         show_answer(scenario, *answered, refused)
     elif has_own:
         no_heading(refused)
         drawing_section(None, own=True)
-
-
-def preset_answer(scenario: Scenario) -> tuple[Scenario, FabricAnswer] | None:
-    """Return what to leave standing in grey where there is nothing else, once it is collapsed."""
-    preset = replace(scenario, overrides={})
-    answer = collapsed(preset, "preset")
-    return None if answer is None else (preset, answer)
-
-
-def collapsed(scenario: Scenario, key: str, *, edited: bool = False) -> FabricAnswer | None:
-    """What a fabric comes to; None while it is awaited, which is said."""
-    answer: FabricAnswer | None = panel(
-        submitted(fabric_answer, scenario, place="fabric", edited=edited), COLLAPSING, key=key
-    )
-    return answer
 
 
 def show_answer(asked: Scenario, request: Scenario, answer: FabricAnswer, lacking: str) -> None:

@@ -9,12 +9,10 @@ import streamlit as st
 
 from nest_core.api.answer import Answer
 from nest_core.costs.communication import IterationPart
-from nest_core.documents.errors import InputError
-from nest_core.documents.quoting import as_markdown
 from nest_core.report.figures import entries, pending_entries
 from nest_core.scenario import Scenario
 from nest_studio.components.browser.again import run_again
-from nest_studio.components.show import mark_results
+from nest_studio.components.show import mark_results, told
 from nest_studio.form.fabric import say_realised
 from nest_studio.form.scenario import scenario_form
 from nest_studio.jobs.waiting import panel, wait_a_moment
@@ -46,25 +44,16 @@ def main() -> None:
         scenario = scenario_form(notes)
         run = training_run()
         tour_button()
-    before, refused, planned = plan_page().scenario, "", None
-    try:
+    before, planned = plan_page().scenario, None
+    with told(problem.error):
         say_realised(notes, scenario.fabric)
         _ = scenario.values  # a scenario that is none is refused here, and no worker asked
-        job = submit_plan(scenario, edited=True)
         with waiting.container():
-            if panel(job, "Planning", key="plan") is not None:
+            if panel(submit_plan(scenario), "Planning", key="plan") is not None:
                 planned = scenario
-    except InputError as error:
-        refused = str(error)
-        problem.error(as_markdown(refused))
     mark_results(earlier=planned is None)
     if planned is None and before is not None and is_there(before):
         planned = before
-    if planned is None and refused:  # the preset stands in grey where there is nothing else
-        preset = replace(scenario, overrides={})
-        with waiting.container():
-            if panel(submit_plan(preset), "Planning the preset", key="preset") is not None:
-                planned = preset
     tour()
     if planned is not None:
         plan_page().scenario = planned

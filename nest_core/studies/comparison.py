@@ -8,8 +8,7 @@ Power with accelerators adds their design power; hosts, fans and cooling are not
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -26,7 +25,7 @@ from nest_core.planner.baselines import evaluate_baselines
 from nest_core.scenario import Scenario, ScenarioValues, expanded
 from nest_core.studies.comparison_table import ComparisonLine, lines
 from nest_core.studies.equal_budget import Budget, at_budget, spent
-from nest_core.studies.solving import Stop, Tell, losses, never, silent, tiers_at_risk
+from nest_core.studies.solving import Stop, losses, never
 from nest_core.studies.whole_bill import Candidate, WholeBill, bill_of_scenario, training_of
 from nest_core.studies.whole_cost import DEVICE_USD
 
@@ -126,8 +125,6 @@ def compare(
     level_wise: bool = False,
     device_usd: float | None = None,
     prices: Mapping[str, Any] | None = None,
-    progress: Tell = silent,
-    stop: Stop = never,
 ) -> Comparison:
     """Solve and compare scenarios.
 
@@ -146,9 +143,6 @@ def compare(
         US dollars of an accelerator with its share of the server; the listed server's without it.
     prices : mapping, optional
         Dotted keys of the price list to values, over the shipped one.
-    progress : callable (share, words), optional
-    stop : callable () -> bool, optional
-        Once true, searches end early and return what they have, like `search`.
 
     Raises
     ------
@@ -160,26 +154,11 @@ def compare(
     device = {} if device_usd is None else {_DEVICE: DEVICE_USD.checked(device_usd)}
     listed = {**(prices or {}), **device}
     limit = budget_of(budget, values[0], listed)
-    steps = len(values) * (1 + (limit is not None) + level_wise)
-    if failures:
-        steps += sum(len(tiers_at_risk(value.fabric)) for value in values)
-    numbers, candidates = itertools.count(), []
+    candidates = []
     for name, scenario in entries:
-
-        def tell(words: str, name: str = name) -> None:
-            progress(next(numbers) / steps, f"{name}{words}")
-
-        tell("")
-        candidate = planned_candidate(name, scenario, listed, stop=stop)
+        candidate = planned_candidate(name, scenario, listed)
         more = further_figures(
-            scenario,
-            candidate.report,
-            limit,
-            listed,
-            failures=failures,
-            level_wise=level_wise,
-            tell=tell,
-            stop=stop,
+            scenario, candidate.report, limit, listed, failures=failures, level_wise=level_wise
         )
         candidates.append(replace(candidate, **more))
     return comparison_of([scenario for _, scenario in entries], candidates, limit)
@@ -188,7 +167,7 @@ def compare(
 def planned_candidate(
     name: str, scenario: Scenario, prices: Mapping[str, Any] | None = None, *, stop: Stop = never
 ) -> Candidate:
-    """Plan one scenario, and draw up its bill; parameters as of `compare`.
+    """Plan one scenario, and draw up its bill; parameters as of `compare`, ``stop`` of `search`.
 
     What cannot be planned has the sentence as its reason.
     """
@@ -214,7 +193,6 @@ def further_figures(
     *,
     failures: bool = False,
     level_wise: bool = False,
-    tell: Callable[[str], None] = lambda _: None,
     stop: Stop = never,
 ) -> dict[str, Any]:
     """Return fields of a candidate that take searches of their own; parameters as of `compare`.
@@ -223,20 +201,14 @@ def further_figures(
     ----------
     report : Report or None
         Its best plan.
-    tell : callable (words), optional
-        Called before every search.
     """
     values = scenario.values
     more: dict[str, Any] = {}
     if failures and report is not None:
-        more["losses"] = losses(
-            scenario, report, tell=lambda tier: tell(f", one {tier} failed"), stop=stop
-        )
+        more["losses"] = losses(scenario, report, stop=stop)
     if budget is not None:
-        tell(" at equal budget")
         more["at_budget"] = at_budget(scenario, budget, prices_of(None, prices or {}), stop=stop)
     if level_wise:
-        tell(", NEST's level-wise program")
         (more["nest"],) = evaluate_baselines(
             values.problem(),
             values.space,

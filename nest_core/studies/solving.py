@@ -168,7 +168,6 @@ def losses(
     scenario: Scenario,
     report: Report,
     *,
-    tell: Callable[[str], None] = lambda _: None,
     stop: Callable[[], bool] | None = None,
 ) -> tuple[SwitchLoss, ...]:
     """Let one switch of every tier at risk fail, one at a time.
@@ -178,8 +177,6 @@ def losses(
     scenario : Scenario
     report : Report
         Its best plan.
-    tell : callable (tier), optional
-        Called before a switch of a tier fails.
     stop : callable, optional
         See `search`.
 
@@ -188,11 +185,8 @@ def losses(
     tuple of SwitchLoss
         Innermost tier first; empty for fabrics that are no Clos.
     """
-    results = []
-    for tier in tiers_at_risk(scenario.values.fabric):
-        tell(tier)
-        results.append(lose_one(scenario, report, tier, stop=stop))
-    return tuple(results)
+    tiers = tiers_at_risk(scenario.values.fabric)
+    return tuple(lose_one(scenario, report, tier, stop=stop) for tier in tiers)
 
 
 def lose_one(

@@ -10,7 +10,7 @@ that start with ``prices.``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -283,7 +283,6 @@ def bill_of_scenario(
     problem: Problem | None = None,
     tokens: float | None = None,
     failures: bool = False,
-    tell: Callable[[str], None] = lambda _: None,
     stop: Stop | None = None,
 ) -> WholeBill:
     """Return a scenario's whole bill, planned.
@@ -301,8 +300,6 @@ def bill_of_scenario(
         Of the training run; 20 per parameter without.
     failures : bool
         Whether one switch of each tier fails, which takes searches of their own.
-    tell : callable (tier), optional
-        Called before a switch of a tier fails.
     stop : callable, optional
         See `search`.
     """
@@ -320,7 +317,7 @@ def bill_of_scenario(
         solved.report,
         sureness=sureness,
         training=training_of(values, solved.report, sureness, tokens),
-        losses=losses(scenario, solved.report, tell=tell, stop=stop) if failures else (),
+        losses=losses(scenario, solved.report, stop=stop) if failures else (),
         gap=solved.gap,
         points=solved.points,
     )

@@ -56,9 +56,9 @@ def planned_scenario() -> Scenario:
     return plan_page().scenario or Scenario(scenario_document(DEFAULT_SCENARIO)[0])
 
 
-def submit_plan(scenario: Scenario, *, edited: bool = False) -> WorkerJob:
-    """Have a scenario planned, in place of what this session planned last; see `submitted`."""
-    return submitted(best_plan, scenario, place="plan", edited=edited)
+def submit_plan(scenario: Scenario) -> WorkerJob:
+    """Have a scenario planned, in place of what this session planned last."""
+    return _plan(scenario, "plan", edited=True)
 
 
 def answer_of(scenario: Scenario) -> Answer:
@@ -137,8 +137,8 @@ class OtherPlans:
         )
 
 
-def _plan(scenario: Scenario, place: str = "") -> WorkerJob:
-    return submitted(best_plan, scenario, place=place)
+def _plan(scenario: Scenario, place: str = "", *, edited: bool = False) -> WorkerJob:
+    return submitted(best_plan, scenario, place=place, edited=edited)
 
 
 def _baselines(scenario: Scenario, place: str = "") -> WorkerJob:

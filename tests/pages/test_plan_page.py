@@ -212,11 +212,30 @@ def test_bad_input_is_one_sentence_and_keeps_the_last_figures(plan_page):
     assert ".st-key-results-below { opacity: 0.35" not in text_of(page)
 
 
-def test_bad_input_in_the_address_falls_back_to_the_preset(plan_page):
+def test_bad_input_in_the_address_is_one_sentence_and_plans_nothing_else(plan_page, monkeypatch):
+    """The preset was planned in its place, which nobody had asked for."""
+    monkeypatch.setattr(jobs.JobQueue, "ask", None)
     page = plan_page(**{"workload.model": "gpt3-175b"})
+    assert not page.exception
     (notice,) = page.error
     assert "2048 positions" in notice.value
-    assert len(fabrics(page)) == 1
+
+
+@pytest.mark.parametrize(
+    ("address", "sentence"),
+    [
+        ({"search.ep": "exactly 7"}, "search.ep must divide the 8 experts, but is 7"),
+        (
+            {"fabric": "gb200-nvl72-rails", "fabric.clos.devices": "600"},
+            "clos.devices must be a multiple of clos.devices_per_node = 72, but is 600",
+        ),
+    ],
+)
+def test_what_cannot_be_planned_is_one_sentence(plan_page, address, sentence):
+    page = plan_page(scenario="mixtral-8x7b-256-tpuv4like", **address)
+    assert not page.exception
+    (notice,) = page.error
+    assert notice.value.startswith(sentence)
 
 
 def test_a_search_without_a_point_is_one_sentence(plan_page):
@@ -332,7 +351,9 @@ def test_a_search_that_takes_long_stands_above_the_earlier_answer(plan_page, mon
     monkeypatch.setattr(
         plan_state,
         "_plan",
-        lambda scenario, place="": held if scenario.values.batch == 640 else real(scenario, place),
+        lambda scenario, place="", **how: (
+            held if scenario.values.batch == 640 else real(scenario, place, **how)
+        ),
     )
     widget(page, "workload.global_batch_sequences").set_value(640).run()
     assert not page.exception

@@ -282,22 +282,6 @@ def test_the_table_as_csv_has_the_numbers():
     assert len(rows) == len(found.lines()) == len({line.column for line in found.lines()})
 
 
-def test_progress_rises_and_names_the_scenario():
-    told = []
-    compare(
-        **inputs(quick("first"), quick("second"), budget={"kind": "price"}, failures=True),
-        progress=lambda share, words: told.append((share, words)),
-    )
-    shares = [share for share, _ in told]
-    assert shares == sorted(set(shares))
-    assert shares[0] == 0.0
-    assert shares[-1] < 1.0
-    assert {words.partition(",")[0].removesuffix(" at equal budget") for _, words in told} == {
-        "first",
-        "second",
-    }
-
-
 def test_a_comparison_crosses_processes():
     found = compare(**inputs(quick("a"), quick("b", fabric="drawn-8")))
     assert pickle.loads(pickle.dumps(found)) == found

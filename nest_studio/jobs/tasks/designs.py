@@ -45,6 +45,7 @@ def further_design(
     asks : mapping
         Budget, failures, level_wise and prices as `compare` takes them.
     """
+    progress(0.0, "switches that fail, equal budget, NEST's program")
     budget = budget_of(asks["budget"], first.values, asks["prices"]) if first else None
     more = further_figures(
         scenario,
@@ -53,7 +54,6 @@ def further_design(
         asks["prices"],
         failures=asks["failures"],
         level_wise=asks["level_wise"],
-        tell=lambda words: progress(0.0, words.strip(" ,")),
         stop=stop,
     )
     return None if stop() else more
