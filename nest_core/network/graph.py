@@ -21,12 +21,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 
-from nest_core.network.kernels import NO_TRUNKS, Trunks, spread, trunks
-from nest_core.network.link_graph import NIC, SWITCH, TABLE, Links, NextHops, next_hops
+from nest_core.network.gates import Gates, find_gates
+from nest_core.network.kernels import spread
+from nest_core.network.link_graph import NIC, TABLE, Links, NextHops, next_hops
 from nest_core.network.link_map import (
     BoolArray,
     FloatArray,
@@ -40,9 +41,6 @@ from nest_core.network.link_map import (
 from nest_core.network.scale_up import ScaleUpLinkMap
 
 __all__ = ["GraphLinkMap"]
-
-TRUNKS = 2**21
-"""Crossings that are kept of ways on which flows part and meet again."""
 
 
 # Without slots: bounds that take a while to find are kept by the instance.
@@ -77,7 +75,7 @@ class GraphLinkMap(LinkMap):
     speed: FloatArray | None = None
     scale_up: ScaleUpLinkMap | None = None
     scale_up_arc: IntArray | None = None
-    _tabled: dict[str, NextHops] = field(default_factory=dict, repr=False)
+    _tabled: dict[str, NextHops | Gates | None] = field(default_factory=dict, repr=False)
     _first: IntArray = field(init=False, repr=False)
     _arc: IntArray = field(init=False, repr=False)
     node: IntArray = field(init=False, repr=False)
@@ -159,19 +157,25 @@ class GraphLinkMap(LinkMap):
             parts.append((flow[crossing], self._first[self.scale_up_arc[link]], part))
             each_s = self.links.latency_s[self.scale_up_arc[0]]
             latency[flow] = each_s * self.scale_up.hops(source[flow], target[flow])
-        for table, flow in self._tables(target):
+        gates = self._gates if self.routing == "adaptive" else None
+        if gates is not None:
+            flow = np.flatnonzero(~stays)
+            latency[flow] = self.latency_s(source[flow], target[flow])
+            here, there = gates.between(source, target)
+            hops = gates.start, gates.arc, self.links.head, self.capacity_Bps
+            row = gates.row[there[flow]]
+            crossing, arc, share = spread(hops, row, gates.place, here[flow], there[flow])
+            parts.append((flow[crossing], arc, share))
+            flow = np.flatnonzero(here != source)
+            ways = np.hstack([gates.up[source[flow]], gates.down[target[flow]]]).reshape(-1)
+            parts.append((np.repeat(flow, 4), ways, np.ones(len(ways))))
+        for table, flow in () if gates else self._tables(target):
             flow = flow[~stays[flow]]
             if self.routing == "adaptive":
-                size = len(self.links.elements)
-                is_tabled = table is self._tabled.get("all") and size * size <= TABLE
-                crossing, arc, share = spread(
-                    self._hops(table),
-                    self._trunks if is_tabled else NO_TRUNKS,
-                    table.column[target[flow]] * size,
-                    size,
-                    source[flow],
-                    target[flow],
-                )
+                hops = table.start, table.arc, self.links.head, self.capacity_Bps
+                every = np.arange(len(self.links.elements))
+                row = table.column[target[flow]] * len(every)
+                crossing, arc, share = spread(hops, row, every, source[flow], target[flow])
                 parts.append((flow[crossing], arc, share))
                 latency[flow] = self._along(table, source[flow], target[flow])
                 continue
@@ -185,6 +189,11 @@ class GraphLinkMap(LinkMap):
 
     def latency_s(self, source: IntArray, target: IntArray) -> FloatArray:
         """One way along the (first) route, shape of ``source``."""
+        if self.routing == "adaptive" and (gates := self._gates) is not None:
+            here, there = gates.between(source, target)
+            arcs = np.hstack([gates.up[source], gates.down[target]])
+            ends = np.where(here != source, self.links.latency_s[arcs].sum(axis=1), 0.0)
+            return np.asarray(ends + gates.latency_s[gates.row[there] + gates.place[here]])
         latency = np.zeros(len(source))
         for table, flow in self._tables(target):
             if self.routing != "ecmp":
@@ -216,17 +225,13 @@ class GraphLinkMap(LinkMap):
             return None
         if "all" not in self._tabled:
             self._tabled["all"] = next_hops(self.links, np.arange(self.links.devices))
-        return self._tabled["all"]
+        return cast("NextHops", self._tabled["all"])
 
-    def _hops(self, table: NextHops) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
-        return table.start, table.arc, self.links.head, self.capacity_Bps
-
-    @cached_property
-    def _trunks(self) -> Trunks:
-        """Ways on from all switches where flows part, as far as they are few."""
-        links = self.links
-        hops = self._hops(self._tabled["all"])
-        return trunks(hops, links.devices, len(links.elements), links.role == SWITCH, TRUNKS)
+    @property
+    def _gates(self) -> Gates | None:
+        if "gates" not in self._tabled:
+            self._tabled["gates"] = find_gates(self.links)
+        return cast("Gates | None", self._tabled["gates"])
 
     def _single(
         self, table: NextHops, flow: IntArray, here: IntArray, target: IntArray, variant: int

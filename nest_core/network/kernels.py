@@ -12,18 +12,7 @@ import numpy.typing as npt
 from nest_core.documents.compiled import compiled
 from nest_core.network.link_map import BoolArray, FloatArray, IntArray
 
-__all__ = [
-    "NO_TRUNKS",
-    "Trunks",
-    "Ways",
-    "busiest",
-    "climbs",
-    "longest",
-    "meets",
-    "slowest",
-    "spread",
-    "trunks",
-]
+__all__ = ["Ways", "busiest", "climbs", "longest", "meets", "slowest", "spread"]
 
 
 _T = TypeVar("_T", bound=np.generic)
@@ -175,24 +164,6 @@ def climbs(
     return flows, link_groups
 
 
-Trunks = namedtuple("Trunks", "step first gate arc share")
-"""Ways from elements where flows part to where they are together again, towards every target.
-
-Attributes
-----------
-step : (targets * elements)
-    The only next arc, else -1, or -2 less the number of the way; see `NextHops`.
-first : (ways + 1,)
-    Where its crossings begin in ``arc`` and ``share``.
-gate : (ways,)
-    Element where it ends.
-"""
-
-
-_NONE = np.zeros(0, np.int64)
-NO_TRUNKS = Trunks(_NONE.astype(np.int32), _NONE, _NONE, _NONE, _NONE.astype(np.float64))
-
-
 @compiled
 def _longer(array: npt.NDArray[_T], size: int) -> npt.NDArray[_T]:
     """Return an array with room for more behind it."""
@@ -202,112 +173,25 @@ def _longer(array: npt.NDArray[_T], size: int) -> npt.NDArray[_T]:
 
 
 @compiled
-def _parted(
-    hops: tuple[IntArray, IntArray, IntArray, FloatArray],
-    row: int,
-    here: int,
-    goal: int,
-    part: FloatArray,
-    arc: IntArray,
-    share: FloatArray,
-    count: int,
-) -> tuple[int, int]:
-    """Walk all shortest paths from an element on until they are one again.
-
-    Crossings go into ``arc`` and ``share``, from ``count`` on, which have room for all arcs.
-
-    Parameters
-    ----------
-    hops : start, arcs, head, capacity
-        See `nest_core.network.link_graph.NextHops`.
-    row : int
-        Where the target's hops begin.
-    part : (elements,)
-        Zeros, and zeros again afterwards.
-
-    Returns
-    -------
-    Crossings in all, and the element where paths are one.
-    """
-    start, arcs, head, capacity = hops
-    front = np.empty(1, np.int64)
-    front[0], part[here] = here, 1.0
-    while True:
-        ahead = np.empty(len(part), np.int64)
-        further = 0
-        for at in front:
-            flow, part[at] = part[at], 0.0  # paths of one length meet it at no other hop
-            first, last = start[row + at], start[row + at + 1]
-            total = 0.0
-            for taken in arcs[first:last]:
-                total += capacity[taken]
-            for taken in arcs[first:last]:
-                arc[count], share[count] = taken, flow * capacity[taken] / total
-                onward = head[taken]
-                if part[onward] == 0.0:
-                    ahead[further] = onward
-                    further += 1
-                part[onward] += share[count]
-                count += 1
-        front = ahead[:further]
-        if further < 2:
-            gate = front[0] if further else goal
-            part[gate] = 0.0
-            return count, gate
-
-
-@compiled
-def trunks(
-    hops: tuple[IntArray, IntArray, IntArray, FloatArray],
-    targets: int,
-    elements: int,
-    is_switch: BoolArray,
-    most: int,
-) -> Trunks:
-    """Return the ways on from all switches where flows part, with ``most`` crossings or so."""
-    start, arcs, head, _ = hops
-    step = np.full(targets * elements, -1, np.int32)
-    way = np.zeros((elements, elements), np.int32)
-    part = np.zeros(elements)
-    room = 4 * len(head)
-    arc, share = np.empty(room, np.int64), np.empty(room)
-    first, gates = [0], [0]
-    for row in range(0, targets * elements, elements):
-        for at in range(elements):
-            fan = start[row + at + 1] - start[row + at]
-            if fan == 1:
-                step[row + at] = arcs[start[row + at]]
-            elif fan > 1 and is_switch[at] and first[-1] < most:
-                if first[-1] + len(head) > room:
-                    room *= 2
-                    arc, share = _longer(arc, room), _longer(share, room)
-                count, gate = _parted(hops, row, at, -1, part, arc, share, first[-1])
-                if way[at, gate] == 0:  # for another target behind the same gate it is the same
-                    way[at, gate] = len(first)
-                    first.append(count)
-                    gates.append(gate)
-                step[row + at] = -1 - way[at, gate]
-    return Trunks(step, np.array(first), np.array(gates)[1:], arc[: first[-1]], share[: first[-1]])
-
-
-@compiled
 def spread(
     hops: tuple[IntArray, IntArray, IntArray, FloatArray],
-    known: Trunks,
     row: IntArray,
-    elements: int,
+    place: IntArray,
     source: IntArray,
     target: IntArray,
 ) -> tuple[IntArray, IntArray, FloatArray]:
     """Return all shortest paths of flows, divided in proportion to capacity at each hop.
 
+    Where paths meet in one element, all of the flow is there, whatever was rounded on the way.
+
     Parameters
     ----------
-    hops : see `_parted`
-    known : Trunks
-        Empty where they are not worth making.
+    hops : start, arcs, head, capacity
+        See `nest_core.network.link_graph.NextHops`.
     row : (flows,)
-        Where the hops to each target begin.
+        Where the hops towards each target begin.
+    place : (elements,)
+        Which of them is an element's.
     source, target : (flows,)
 
     Returns
@@ -315,33 +199,38 @@ def spread(
     flow, arc : int array (crossings,)
     share : float array (crossings,)
     """
-    start, arcs, head, _ = hops
+    start, arcs, head, capacity = hops
     room = 16 * len(source) + 2 * len(head)
     flow, arc = np.empty(room, np.int64), np.empty(room, np.int64)
     share = np.empty(room)
-    part = np.zeros(elements)
+    part = np.zeros(len(place))
+    front, ahead = np.empty(len(place), np.int64), np.empty(len(place), np.int64)
     count = 0
     for k in range(len(source)):
-        here, begin = source[k], count
-        while here != target[k]:
+        front[0], width = source[k], 1
+        while width > 1 or (width == 1 and front[0] != target[k]):
+            if width == 1:
+                part[front[0]] = 1.0
             if count + len(head) > room:
                 room *= 2
                 flow, arc, share = _longer(flow, room), _longer(arc, room), _longer(share, room)
-            key = row[k] + here
-            code = known.step[key] if len(known.step) else -1
-            if code == -1 and start[key + 1] - start[key] == 1:
-                code = arcs[start[key]]
-            if code >= 0:
-                arc[count], share[count] = code, 1.0
-                here = head[code]
-                count += 1
-            elif code == -1:
-                count, here = _parted(hops, row[k], here, target[k], part, arc, share, count)
-            else:
-                first, last = known.first[-2 - code], known.first[-1 - code]
-                arc[count : count + last - first] = known.arc[first:last]
-                share[count : count + last - first] = known.share[first:last]
-                here = known.gate[-2 - code]
-                count += last - first
-        flow[begin:count] = k
+            further = 0
+            for at in front[:width]:
+                # Paths of one length meet an element at no other of their hops.
+                whole, part[at] = part[at], 0.0
+                first, last = start[row[k] + place[at]], start[row[k] + place[at] + 1]
+                total = 0.0
+                for taken in arcs[first:last]:
+                    total += capacity[taken]
+                for taken in arcs[first:last]:
+                    flow[count], arc[count] = k, taken
+                    share[count] = whole * capacity[taken] / total
+                    onward = head[taken]
+                    if part[onward] == 0.0:
+                        ahead[further] = onward
+                        further += 1
+                    part[onward] += share[count]
+                    count += 1
+            front, ahead, width = ahead, front, further
+        part[target[k]] = 0.0
     return flow[:count], arc[:count], share[:count]

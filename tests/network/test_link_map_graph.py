@@ -15,6 +15,7 @@ from nest_core.network import Network, collapse, transfers
 from nest_core.network.clusters import graph_network
 from nest_core.network.cuts import Cuts
 from nest_core.network.error import REMOTE_HOPS, block_levels, collapse_error, levels_only
+from nest_core.network.gates import find_gates
 from nest_core.network.link_graph import read_links
 from nest_core.network.tree import TreeTier
 
@@ -199,6 +200,99 @@ def test_flows_divide_at_every_switch_as_its_widths_do(seed, table, monkeypatch)
         found = dict(zip(ends, routes.share.tolist(), strict=True))
         assert len(found) == len(routes.flow)
         assert found == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_gates_change_no_route(seed, monkeypatch):
+    """Uneven racks, NICs that two devices share, and links of many widths.
+
+    The oracle is the search over the whole graph, which gates only make shorter.
+    """
+    dice = np.random.default_rng(seed)
+    graph = drawn(0, [f"spine{k}" for k in range(3)])
+    leaves = [f"leaf{k}" for k in range(4)]
+    for leaf in leaves:
+        graph.add_node(leaf, role="switch")
+        for spine in range(3):
+            link(
+                graph,
+                leaf,
+                f"spine{spine}",
+                50,
+                float(dice.integers(1, 4)),
+                int(dice.integers(1, 4)),
+            )
+    for host in range(9):
+        graph.add_node(f"host{host}", role="switch")
+        size = int(dice.choice([2, 4]))
+        for nic in range(size // 2):
+            graph.add_node((host, nic), role="nic")
+            link(graph, (host, nic), str(dice.choice(leaves)), 50, 0.5 + host)
+        for device in range(size):
+            name = f"gpu{host}.{device}"
+            graph.add_node(name, role="device")
+            link(graph, name, f"host{host}", 400, 0.1)
+            link(graph, name, (host, device // 2), 50, 0.2)
+    ways = graph_network(graph).link_map
+    assert find_gates(ways.links) is not None
+    pairs = np.indices((ways.links.devices,) * 2).reshape(2, -1)
+    found, latency_s = ways.routes(*pairs), ways.latency_s(*pairs)
+    monkeypatch.setattr("nest_core.network.graph.find_gates", lambda links: None)
+    walked = graph_network(graph).link_map
+    expected = walked.routes(*pairs)
+    for routes in (found, expected):
+        order = np.lexsort((routes.link_group, routes.flow))
+        for name in ("flow", "link_group", "share"):
+            object.__setattr__(routes, name, getattr(routes, name)[order])
+    assert (found.flow == expected.flow).all()
+    assert (found.link_group == expected.link_group).all()
+    assert found.share == pytest.approx(expected.share, rel=1e-12)
+    assert found.latency_s == pytest.approx(expected.latency_s, rel=1e-12)
+    assert latency_s == pytest.approx(walked.latency_s(*pairs), rel=1e-12)
+    assert (found.outside == expected.outside).all()
+
+
+def two_nics(graph: nx.Graph) -> None:
+    """A device with a second NIC on another leaf."""
+    graph.add_node("other", role="nic")
+    link(graph, 0, "other", 50)
+    link(graph, "other", "leaf1", 50)
+
+
+def two_links(graph: nx.Graph) -> None:
+    """A NIC on two leaves."""
+    link(graph, "nic0", "leaf1", 50)
+
+
+def shared_nic(graph: nx.Graph) -> None:
+    """A NIC that nodes share carries traffic between them past all switches."""
+    graph.remove_node("nic2")
+    link(graph, 2, "nic1", 50)
+
+
+def lone_device(graph: nx.Graph) -> None:
+    """A device on a leaf, without a NIC."""
+    graph.add_node(4, role="device")
+    link(graph, 4, "leaf0", 50)
+
+
+def apart(graph: nx.Graph) -> None:
+    """Leaves that only nodes join: devices forward for others."""
+    graph.remove_edge("leaf0", "leaf1")
+
+
+@pytest.mark.parametrize("change", [None, two_nics, two_links, shared_nic, lone_device, apart])
+def test_there_are_gates_only_where_devices_leave_by_one_way(change):
+    graph = drawn(4, ["host0", "host1", "leaf0", "leaf1"])
+    link(graph, "leaf0", "leaf1", 50)
+    for device in range(4):
+        graph.add_node(f"nic{device}", role="nic")
+        link(graph, device, f"host{device // 2}", 400)
+        link(graph, device, f"nic{device}", 50)
+        link(graph, f"nic{device}", f"leaf{device % 2}", 50)
+    if change:
+        change(graph)
+    assert (find_gates(read_links(graph)) is None) == (change is not None)
 
 
 def test_devices_forward_only_where_switches_do_not_connect():
