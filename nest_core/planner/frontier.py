@@ -357,6 +357,7 @@ class Frontier:
             parted=ones == 1,
             natural=ones == 1,
             most=0 * ones,
+            alike=ones == 0,
         )
         m = self._micro_batches(row)
 
@@ -502,8 +503,9 @@ class Frontier:
         reach, owners, shared = part.reach, part.owners, part.shared
         m = self._micro_batches(rows)
         natural = np.full(len(rows), set(self.space.device_orders) == {"natural"})
-        _, most_ranks = node_ranks(self.problem.network, self.space.device_orders)
+        fewest, most_ranks = node_ranks(self.problem.network, self.space.device_orders)
         most = np.full(len(rows), most_ranks)
+        alike = (most == fewest) & (most > 0)
         ways = {
             (axes.index("dp") > axes.index("pp"), axes.index("cp") > axes.index("pp"))
             for axes in self.space.orders
@@ -512,7 +514,9 @@ class Frontier:
             (np.full(len(rows), dp_out), np.full(len(rows), cp_out)) for dp_out, cp_out in ways
         ]
         hops = [
-            self.screen.hops(bounds_by_pair.boundary[entry], rows, outer, parted, natural, most)[1]
+            self.screen.hops(
+                bounds_by_pair.boundary[entry], rows, outer, parted, natural, most, alike
+            )[1]
             for outer, parted in outers
         ]
         # A row holds points of all axis orders: the least over orders bounds them all. Forward and
@@ -533,6 +537,7 @@ class Frontier:
                     parted[at],
                     natural[at],
                     most[at],
+                    alike[at],
                 )
                 for outer, parted in outers
             ]
@@ -602,6 +607,7 @@ class Frontier:
             columns.parted,
             columns.natural,
             columns.most,
+            columns.alike,
         )
         leaving = beyond_instances(self.problem, ranks, instances)
         m = self._micro_batches(row)
@@ -612,6 +618,7 @@ class Frontier:
             columns.parted,
             columns.natural,
             columns.most,
+            columns.alike,
         )
         v = columns.interleave
         # v times along the pipeline, and between two rounds once from the last stage to the first:

@@ -46,8 +46,8 @@ class PointTable:
     outer, parted, natural : (points,)
         Whether ``dp``, and whether ``cp``, lies outside ``pp``; whether ranks sit in the fabric's
         own order.
-    most : (points,)
-        Ranks in a row that a node has at most, see `ranks_in_nodes`.
+    most, alike : (points,)
+        Ranks in a row that a node has at most, see `ranks_in_nodes`; whether all have as many.
     """
 
     number: IntArray
@@ -62,6 +62,7 @@ class PointTable:
     parted: BoolArray
     natural: BoolArray
     most: IntArray
+    alike: BoolArray
 
     def __len__(self) -> int:
         return len(self.number)
@@ -187,11 +188,14 @@ class Points:
         natural = _padded(
             [[device_order == "natural" for _, device_order in entries] for entries in self._orders]
         )
-        most = _padded(
-            [
-                [ranks_in_nodes(self.network, name)[1] for _, name in entries]
-                for entries in self._orders
-            ]
+        fewest, most = (
+            _padded(
+                [
+                    [ranks_in_nodes(self.network, name)[end] for _, name in entries]
+                    for entries in self._orders
+                ]
+            )
+            for end in (0, 1)
         )
         zero = _padded([[zero for zero, _ in entries] for entries in self._states])
         group = _padded([[group for _, group in entries] for entries in self._states])
@@ -208,6 +212,7 @@ class Points:
             parted=parted[alike, order].astype(bool),
             natural=natural[alike, order].astype(bool),
             most=most[alike, order],
+            alike=((fewest == most) & (most > 0))[alike, order],
         )
 
     def orders(self, columns: PointTable) -> tuple[IntArray, IntArray]:

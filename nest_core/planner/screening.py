@@ -74,6 +74,7 @@ class Screen:
         parted: BoolArray,
         natural: BoolArray,
         most: IntArray,
+        alike: BoolArray,
     ) -> tuple[HopBounds, FloatArray]:
         """Seconds that pipeline transfers of points take at least; see `hop_seconds`."""
         rows = self._rows.chosen(row)
@@ -87,6 +88,7 @@ class Screen:
             rows.pp,
             natural,
             most,
+            alike,
         )
 
     def fits(
@@ -179,6 +181,7 @@ class Screen:
             columns.parted,
             columns.natural,
             columns.most,
+            columns.alike,
         )
         static, stepping, gathered_bytes, fetched = self._per_element(columns)
         return RelaxedPoints(

@@ -62,8 +62,9 @@ class RankColumns:
         Whether replicas, and context-parallel ranks, are numbered outside pipeline stages.
     natural : bool array
         Whether ranks sit on devices in their own order.
-    most : int array
-        Ranks in a row that a node has at most, see `ranks_in_nodes`; 0 where nothing is known.
+    most, alike : int, bool array
+        Ranks in a row that a node has at most, see `ranks_in_nodes`, 0 where nothing is known; and
+        whether all nodes have as many.
     """
 
     tp: IntArray
@@ -75,6 +76,7 @@ class RankColumns:
     cp_outside: BoolArray
     natural: BoolArray
     most: IntArray
+    alike: BoolArray
 
 
 class TransferBounds:
@@ -208,9 +210,10 @@ def _beyond_nodes(
     A node has ``most`` ranks in a row, and so of a stage those of the runs that it meets. No group
     that has more members than fit stays inside, and each is in at least ``n / inside`` nodes. Rings
     carry all but ``1/n`` of the buffer out of each, through one link. Level by level those beyond
-    nodes exchange ``1 - 1/nodes`` of what the nodes leave to each member, which is no less than an
-    ``inside``-th, or in sum the buffer. Other groups may exchange theirs in other phases, so that
-    nothing is said of links that they share.
+    nodes exchange ``1 - 1/nodes`` of what nodes leave to each member, in sum the buffer: a part in
+    as many as the group has members in the node where it has the fewest. Where stages follow one
+    another that is a node in which one begins or ends. Other groups may exchange theirs in other
+    phases, so that nothing is said of links that they share.
     """
     run = (
         ranks.tp * np.where(ranks.cp_outside, 1, ranks.cp) * np.where(ranks.dp_outside, 1, ranks.dp)
@@ -218,8 +221,27 @@ def _beyond_nodes(
     runs = np.maximum(ranks.most + run - 2, 0) // (run * ranks.pp) + 1
     inside = np.maximum(-(-np.minimum(ranks.most, runs * run) // stride), 1)
     nodes = -(-members // inside)
-    out = (1.0 - 1.0 / nodes) * _alone_outside(problem, inside)
+    follows = ranks.alike & ~ranks.dp_outside & ~ranks.cp_outside
+    fewest = np.where(follows, np.maximum(_in_outer_nodes(ranks, run) // stride, 1), inside)
+    out = (1.0 - 1.0 / nodes) * _alone_outside(problem, np.minimum(fewest, inside))
     return np.where((ranks.most > 0) & (members > inside), out, 0.0)
+
+
+def _in_outer_nodes(ranks: RankColumns, stage: IntArray) -> IntArray:
+    """Return the ranks that a stage has in the first or the last of its nodes, whichever has fewer;
+    of the stage that has the most there, (points,).
+
+    Stages of so many ranks follow one another, in nodes that have ``most`` each.
+    """
+
+    def most_of_any(per_node: int, stage: int, stages: int) -> int:
+        begins = np.arange(min(stages, per_node)) * stage % per_node
+        return int(np.minimum(per_node - begins, per_node - (-begins - stage) % per_node).max())
+
+    per_node = np.maximum(ranks.most, 1)
+    keys = np.stack([per_node, stage % per_node, ranks.pp])
+    kinds, kind = np.unique(keys, axis=1, return_inverse=True)
+    return np.array([most_of_any(*key) for key in kinds.T.tolist()], dtype=np.int64)[kind]
 
 
 def _alone_outside(problem: Problem, inside: IntArray) -> FloatArray:
@@ -499,15 +521,16 @@ def hop_seconds(
     pp: IntArray,
     natural: BoolArray,
     most: IntArray,
+    alike: BoolArray,
 ) -> tuple[HopBounds, FloatArray]:
     """Seconds that pipeline transfers take at least, and all forward ones together, (points,).
 
     ``levels`` ranks of a stage sit side by side, stages one after another, and ``copies`` of the
     chain follow each other. Where the ranks fill whole nodes, or leaves, every transfer leaves its
     own, and all of its devices send at once; where a node has ``most`` ranks in a row, no more than
-    a stage has, they leave it. Where several stages share a block, the last of
-    them sends to another block: as a position waits for its slowest copy, that is every position
-    that comes last in any of them.
+    a stage has, they leave it, else where a node ends between the two in any copy. Where several
+    stages share a block, the last of them sends to another block: as a position waits for its
+    slowest copy, that is every position that comes last in any of them.
     """
     network = problem.network
     start = network.link_map.least_latency_s
@@ -524,8 +547,8 @@ def hop_seconds(
         blocks += [
             (block, 1.0 / (egress_Bps * reach), 0.0) for block, egress_Bps in network.egress_rates
         ]
-    leaves = (most > 0) & (levels >= most)
-    near = np.where(leaves, np.maximum(near, start + boundary * alone_outside(problem)), near)
+    beyond = np.maximum(near, start + boundary * alone_outside(problem))
+    near = np.where((most > 0) & (levels >= most), beyond, near)
     far = np.zeros((len(blocks), len(levels)))
     together = np.zeros((len(blocks), len(levels)), dtype=np.int64)
     for index, (block, per_device, alone) in enumerate(blocks):
@@ -544,7 +567,14 @@ def hop_seconds(
         higher = np.where(crossing > 0, np.maximum(slowest, seconds), slowest)
         forward = forward + crossing * (higher - slowest)
         slowest = higher
-    return HopBounds(near, far, together, copies), forward
+    # Copies begin at places in a node that are `gap` apart. From the last place that a stage has in
+    # any of them it sends to the next node if less than two stages fit behind it.
+    gap = np.gcd(pp * levels, np.maximum(most, 1))
+    places = pp * (2 * levels - np.gcd(levels, gap)) // gap - 1
+    crossing = np.where(gap < 2 * levels, pp - 1, places)
+    applies = alike & (levels < most) & (copies * gap >= most)
+    passed = (pp - 1) * near + np.where(applies, crossing * np.maximum(beyond - near, 0.0), 0.0)
+    return HopBounds(near, far, together, copies), np.maximum(forward, passed)
 
 
 def alone_outside(problem: Problem) -> float:

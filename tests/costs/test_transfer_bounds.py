@@ -60,6 +60,7 @@ def told(tp: int, dp: int, pp: int, order: tuple[str, ...]) -> tuple[float, floa
         np.array([pp]),
         np.array([True]),
         NODE,
+        np.array([True]),
     )
     return float(hops.near[0]), float(forward[0]), float(placed.min()), float(placed.sum())
 
@@ -92,7 +93,9 @@ def beyond(tp: int, dp: int, pp: int, order: tuple[str, ...], cp: int = 1) -> tu
     placed = links(case, point).time("data", "reduce_scatter").beta_s_per_byte.min(axis=0)
     outer, parted = (np.array([order.index(axis) > order.index("pp")]) for axis in ("dp", "cp"))
     degrees = (np.array([degree]) for degree in (tp, cp, 1, dp, pp))
-    dense, _ = beyond_blocks(case, RankColumns(*degrees, outer, parted, np.array([True]), NODE))
+    dense, _ = beyond_blocks(
+        case, RankColumns(*degrees, outer, parted, np.array([True]), NODE, np.array([True]))
+    )
     return float(dense[0]), float(placed.min())
 
 
@@ -162,7 +165,8 @@ def test_collectives_of_experts_do_not_leave_nodes_faster_than_bounded(tp, ep, d
         outer = np.array([order.index("dp") > order.index("pp")])
         degrees = (np.array([degree]) for degree in (tp, 1, ep, dp, pp))
         _, experts = beyond_blocks(
-            case, RankColumns(*degrees, outer, ~outer & outer, np.array([True]), NODE)
+            case,
+            RankColumns(*degrees, outer, ~outer & outer, np.array([True]), NODE, np.array([True])),
         )
         assert experts[0] <= placed.min() * (1 + 1e-12)
 
@@ -274,8 +278,8 @@ def test_no_stage_is_faster_than_its_bound_where_ways_out_fill_unequally(name):
     )
     placed = links(case, point)
     yes, degrees = np.array([True]), (np.array([degree]) for degree in (tp, 1, ep, dp, pp))
-    _, most = ranks_in_nodes(case.network, "natural")
-    bounded = beyond_blocks(case, RankColumns(*degrees, yes, ~yes, yes, np.array([most])))
+    fewest, most = (np.array([count]) for count in ranks_in_nodes(case.network, "natural"))
+    bounded = beyond_blocks(case, RankColumns(*degrees, yes, ~yes, yes, most, fewest == most))
     for least, axis in zip(bounded, ("data", "expert_data") if ep > 1 else ("data",), strict=False):
         assert least[0] <= placed.time(axis, "reduce_scatter").beta_s_per_byte.min() * (1 + 1e-12)
 
@@ -331,9 +335,10 @@ def test_nothing_leaves_a_node_faster_than_bounded_wherever_ranks_are_seated(nam
         placed = links(case, point)
         columns = (np.array([degree]) for degree in (tp, cp, ep, dp, pp))
         beyond_stages = (np.array([axes.index(axis) > axes.index("pp")]) for axis in ("dp", "cp"))
-        most = np.array([ranks_in_nodes(network, seat)[1]])
+        fewest, most = (np.array([count]) for count in ranks_in_nodes(network, seat))
+        alike = (fewest == most) & (most > 0)
         natural = np.array([seat == "natural"])
-        bounded = beyond_blocks(case, RankColumns(*columns, *beyond_stages, natural, most))
+        bounded = beyond_blocks(case, RankColumns(*columns, *beyond_stages, natural, most, alike))
         for least, axis in zip(bounded, ("data", "expert_data"), strict=True):
             actual = placed.time(axis, "reduce_scatter").beta_s_per_byte.min()
             assert least[0] <= actual * (1 + 1e-12), (axis, point)
@@ -349,7 +354,7 @@ def test_nothing_leaves_a_node_faster_than_bounded_wherever_ranks_are_seated(nam
         if pp > 1:
             inside = tp * (cp if axes.index("cp") < axes.index("pp") else 1)
             inside *= dp if axes.index("dp") < axes.index("pp") else 1
-            hops, _ = hop_seconds(
+            hops, forward = hop_seconds(
                 case,
                 np.array([BYTES]),
                 np.array([inside]),
@@ -357,6 +362,9 @@ def test_nothing_leaves_a_node_faster_than_bounded_wherever_ranks_are_seated(nam
                 np.array([pp]),
                 natural,
                 most,
+                alike,
             )
-            assert hops.near[0] <= placed.forward.seconds(BYTES)[1:].min() * (1 + 1e-12), point
+            actual = placed.forward.seconds(BYTES)[1:]
+            assert hops.near[0] <= actual.min() * (1 + 1e-12), point
+            assert forward[0] <= actual.sum() * (1 + 1e-12), point
     assert said > 10
