@@ -58,20 +58,9 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _MOST = 10_000
 """Characters of a usage error that are looked at."""
 
-cli = typer.Typer(
-    help="Plan distributed training on a fabric: exact plans beside every baseline.",
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-for _name, _module in COMMANDS.items():
-    cli.command(_name)(getattr(import_module(f"nest_studio.commands.{_module}"), _name))
 
-
-@cli.callback()
 def _root() -> None:
-    """Keeps the commands' names even while there is only one of them."""
+    """Keeps the commands' names even where there is only one of them."""
 
 
 def _sentence(message: str, name: str) -> str:
@@ -84,14 +73,25 @@ def _sentence(message: str, name: str) -> str:
 
 
 @cache
-def _command() -> Callable[..., int | None]:
-    """All commands, put together once; `cli` would do so for every line."""
+def _program(*names: str) -> Callable[..., int | None]:
+    """Return the program of some commands; put together once, for `get_command` takes long."""
+    cli = typer.Typer(
+        help="Plan distributed training on a fabric: exact plans beside every baseline.",
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    cli.callback()(_root)
+    for name in names:
+        cli.command(name)(getattr(import_module(f"nest_studio.commands.{COMMANDS[name]}"), name))
     return typer.main.get_command(cli)
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Carry out one command line and return its exit code."""
-    return execute(_command(), arguments, "nest-studio")
+    """Carry out one command line and return its exit code; other commands are not even read."""
+    names = arguments[:1] if {*arguments[:1]} & COMMANDS.keys() else COMMANDS
+    return execute(_program(*names), arguments, "nest-studio")
 
 
 def execute(command: Callable[..., int | None], arguments: Sequence[str], name: str) -> int:
