@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from nest_core.documents import format_money, humanise, settings, table
+from nest_core.documents import format_money, humanise, settings, table, write_file
 from nest_studio.commands.output import JsonFlag, Sets, emit, emit_parts
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ def bom(
     as_json: JsonFlag = False,
 ) -> None:
     """Count and price the switches, cards, transceivers and cables of a fabric."""
-    from dataclasses import asdict
 
     from nest_core.bill.bill import bill
     from nest_core.bill.prices import load_prices
@@ -217,7 +216,6 @@ def again_of(
 def _write(file: Path, bills: Sequence[WholeBill], again: str) -> None:
     from datetime import datetime
 
-    from nest_core.documents import write_file
     from nest_core.report.sheet import decision_sheet
 
     write_file(file, decision_sheet(bills, again, datetime.now()), "--sheet")

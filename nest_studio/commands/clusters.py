@@ -8,7 +8,16 @@ from typing import Annotated, Any
 
 import typer
 
-from nest_core.documents import table
+from nest_core.documents import (
+    check_writable,
+    read_text,
+    require,
+    table,
+    toml_document,
+    toml_key,
+    toml_value,
+    write_file,
+)
 from nest_studio.commands.output import JsonFlag, emit
 
 __all__ = ["accept", "calibrate", "inspect"]
@@ -34,7 +43,6 @@ def accept(
     """Write nccl-tests commands with what they should reach, and judge their logs."""
     from nest_core.calibration.acceptance.expected import expected_of, library_of
     from nest_core.calibration.acceptance.verdict import judge, read_runs
-    from nest_core.documents import read_text
     from nest_core.network import collapse
     from nest_core.scenario import load_fabric
 
@@ -112,7 +120,6 @@ def inspect(
 ) -> None:
     """Join logs of a cluster into a scenario, and list what none of them states."""
     from nest_core.calibration.inspection.inspect import inspect as joined
-    from nest_core.documents import read_text
 
     result = joined([(path.name, read_text(path)) for path in logs], launch, accelerator)
     fields = {
@@ -134,7 +141,6 @@ def inspect(
 
 def _inspect_text(fields: Mapping[str, Any]) -> str:
     """Return a scenario file."""
-    from nest_core.documents import toml_document, toml_key, toml_value
 
     read = ", ".join(f"{name} ({kind})" for name, kind in fields["logs"].items())
     comments = [f"Read: {read}", "", "Assumed, because no log states it:"]
@@ -174,7 +180,6 @@ def calibrate(
     """Calibrate the costs to your own cluster and software, from logs or a table of runs."""
     import nest_core as nest
     from nest_core.api.calibrate import calibrate as fit
-    from nest_core.documents import check_writable, require, write_file
 
     require(
         not (not name.strip() or set(name) & set('/\\:*?"<>|') or name.startswith(".")),

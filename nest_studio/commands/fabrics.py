@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from nest_core.documents import InputError, require, setting, table
+from nest_core.documents import (
+    InputError,
+    preset_names,
+    preset_path,
+    read_text,
+    require,
+    setting,
+    table,
+    write_file,
+)
 from nest_studio.commands.output import JsonFlag, emit, show
 
 if TYPE_CHECKING:
@@ -247,7 +256,6 @@ def convert(
 ) -> None:
     """Convert a fabric file, saying what is lost."""
     from nest_core.bill.prices import load_prices
-    from nest_core.documents import preset_names, preset_path, read_text, write_file
     from nest_core.documents.schema import FabricFile, checked
     from nest_core.fabric.files import build_fabric
     from nest_core.interop.formats import read_fabric, write_fabric

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from nest_core.documents import table
+from nest_core.documents import check_writable, read_text, table, write_file
 from nest_studio.commands.output import JsonFlag, emit
 
 __all__ = ["exercise", "lesson"]
@@ -24,7 +24,6 @@ def lesson(
     as_json: JsonFlag = False,
 ) -> None:
     """List the lessons with minutes and aims, or write one as HTML that runs without a network."""
-    from nest_core.documents import check_writable, write_file
     from nest_core.teaching.course.folder import find_lesson, offered
     from nest_core.teaching.course.page import lesson_page
 
@@ -82,7 +81,6 @@ def exercise(
     as_json: JsonFlag = False,
 ) -> None:
     """Draw a question with numbers, a worked solution and a tolerance for every student."""
-    from nest_core.documents import read_text
     from nest_core.teaching.course.exercise import FORMATS, draw
     from nest_core.teaching.course.exercise import mark as marked
     from nest_core.teaching.course.folder import find_lesson

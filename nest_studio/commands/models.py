@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from nest_core.documents import check_writable, require, table, write_file
+from nest_core.documents import check_writable, preset_path, require, table, write_file
 from nest_core.documents.schema import parameter
 from nest_studio.commands.output import JsonFlag, emit, require_torch
 
@@ -61,7 +61,6 @@ def trace(
 
 def _own(target: str, strategy: str, output: Path | None) -> dict[str, Any]:
     require_torch("trace a module")
-    from nest_core.documents import write_file
     from nest_core.workload.graph import graph_of
     from nest_core.workload.report import own_sizes, read_strategy, report_layers
     from nest_core.workload.tracing.own import as_document, model_sizes, trace_own
@@ -93,7 +92,6 @@ def _write_presets(*others: object) -> list[str]:
         "leave the others out",
     )
     require_torch("trace a module")
-    from nest_core.documents import preset_path
     from nest_core.workload.tracing.own import write_presets
 
     return [str(path) for path in write_presets(preset_path("traces"))]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import nest_core as nest
-from nest_core.documents import GIB, InputError, plain, require, settings, table
+from nest_core.documents import GIB, InputError, plain, require, settings, table, write_file
 from nest_studio.commands.output import JsonFlag, Sets, emit, show
 from nest_studio.jobs.kernels import build_kernels
 
@@ -117,7 +117,6 @@ def place(
     as_json: JsonFlag = False,
 ) -> None:
     """Name every device's rank, replica, stage and rank on each axis, all counted from 0."""
-    from nest_core.documents import write_file
 
     require(
         placement is None or plan is not None,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nest_core.documents import percent, require, table
+from nest_core.documents import csv_text, percent, require, table, write_file
 from nest_studio.commands.output import JsonFlag, emit
 from nest_studio.jobs.kernels import build_kernels
 
@@ -101,7 +101,6 @@ def _writer(study: Study, file: Path) -> Callable[[list[dict[str, Any]]], None]:
         For another ending, or a folder that cannot be written to.
     """
     from nest_core import __version__
-    from nest_core.documents import csv_text, write_file
     from nest_core.studies.rows import to_parquet
 
     require(
