@@ -15,14 +15,14 @@ from typing import Any
 from nest_core.costs.layout import DEVICE_ORDERS, SEATING, DeviceOrder
 from nest_core.costs.megatron import read_flags
 from nest_core.costs.megatron_job import Setting
-from nest_core.costs.plan import SCHEDULES, Plan, Point, StageStrategy
+from nest_core.costs.plan import SCHEDULES, Plan, Point, StageStrategy, even_cuts
 from nest_core.costs.shell import has_flags
 from nest_core.documents.errors import InputError, require
 from nest_core.documents.files import parsed_json, read_text
 from nest_core.workload.offload import offloading
 from nest_core.workload.recomputation import recomputation
 
-__all__ = ["Pasted", "even_cuts", "parse_plan", "read_given", "read_pasted", "read_plan"]
+__all__ = ["Pasted", "parse_plan", "read_given", "read_pasted", "read_plan"]
 
 _DEGREES = ("tp", "dp", "pp", "cp", "ep", "micro_batch", "interleave")
 _KNOWN = (
@@ -206,27 +206,6 @@ def parse_plan(fields: Mapping[str, Any], layers: int, *, whole_experts: bool = 
         _strategies(fields),
         offloading(fields.get("offload", "none"), "plan.offload"),
     )
-
-
-def even_cuts(layers: int, depth: int) -> tuple[int, ...]:
-    """Blocks as evenly as they go, embedding with the first part and head with the last.
-
-    Parameters
-    ----------
-    depth : int
-        Parts: stages, or under the interleaved schedule virtual stages.
-
-    Examples
-    --------
-    >>> even_cuts(10, 3)
-    (0, 4, 7, 10)
-    """
-    blocks = layers - 2
-    if depth > blocks:
-        return tuple(stage * layers // depth for stage in range(depth + 1))
-    small, extra = divmod(blocks, depth)
-    inner = [1 + stage * small + min(stage, extra) for stage in range(1, depth)]
-    return (0, *inner, layers)
 
 
 def _recompute(fields: Mapping[str, Any], pp: int) -> tuple[str, ...]:

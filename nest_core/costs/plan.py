@@ -18,6 +18,7 @@ __all__ = [
     "Point",
     "StageStrategy",
     "acting_zero",
+    "even_cuts",
     "micro_batches",
 ]
 
@@ -181,6 +182,27 @@ def acting_zero(zero: Whole, pp: Whole, sharded: bool) -> Whole:
     """
     acting: Whole = zero if sharded else zero - (zero == 2) * (pp > 1)
     return acting
+
+
+def even_cuts(layers: int, depth: int) -> tuple[int, ...]:
+    """Blocks as evenly as they go, embedding with the first part and head with the last.
+
+    Parameters
+    ----------
+    depth : int
+        Parts: stages, or under the interleaved schedule virtual stages.
+
+    Examples
+    --------
+    >>> even_cuts(10, 3)
+    (0, 4, 7, 10)
+    """
+    blocks = layers - 2
+    if depth > blocks:
+        return tuple(stage * layers // depth for stage in range(depth + 1))
+    small, extra = divmod(blocks, depth)
+    inner = [1 + stage * small + min(stage, extra) for stage in range(1, depth)]
+    return (0, *inner, layers)
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -80,14 +80,16 @@ class Links:
 
     def node(self) -> IntArray:
         """Node of every element: what hangs together without NICs; NICs are nodes apart."""
-        from scipy.sparse import csgraph, csr_array
-
         inside = (self.role[self.tail] != NIC) & (self.role[self.head] != NIC)
-        size = len(self.elements)
-        ends = self.tail[inside], self.head[inside]
-        matrix = csr_array((np.ones(int(inside.sum())), ends), shape=(size, size))
-        part = csgraph.connected_components(matrix, directed=False)[1]
-        return np.asarray(part, np.int64)
+        return _parts(self.tail[inside], self.head[inside], len(self.elements))
+
+
+def _parts(tail: IntArray, head: IntArray, size: int) -> IntArray:
+    """Return the connected part of every element, shape (size,)."""
+    from scipy.sparse import csgraph, csr_array
+
+    matrix = csr_array((np.ones(len(tail)), (tail, head)), shape=(size, size))
+    return np.asarray(csgraph.connected_components(matrix, directed=False)[1], np.int64)
 
 
 def read_links(graph: LinkGraph) -> Links:
@@ -134,11 +136,7 @@ def read_links(graph: LinkGraph) -> Links:
 
 
 def _check_connected(links: Links) -> None:
-    from scipy.sparse import csgraph, csr_array
-
-    size = len(links.elements)
-    matrix = csr_array((np.ones(len(links.tail)), (links.tail, links.head)), shape=(size, size))
-    part = csgraph.connected_components(matrix, directed=False)[1][: links.devices]
+    part = _parts(links.tail, links.head, len(links.elements))[: links.devices]
     unreachable = np.flatnonzero(part != part[0])
     if len(unreachable):
         raise InputError(

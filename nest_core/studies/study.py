@@ -25,7 +25,6 @@ from nest_core.documents.presets import load_toml, named_file, preset_path
 from nest_core.documents.schema import (
     Parameter,
     ScenarioFile,
-    StudyFile,
     checked,
     parameter,
 )
@@ -35,6 +34,7 @@ from nest_core.documents.schema.study import (
     BoundTable,
     DesignTable,
     RangeTable,
+    StudyFile,
 )
 from nest_core.scenario import Scenario, scenario_document
 from nest_core.studies.designs import beside
@@ -120,7 +120,7 @@ class Study:
     members : tuple of Member
     axes : tuple of Parameter
     metrics : tuple of str
-        Columns of a result, of `nest_core.documents.schema.METRICS`.
+        Columns of a result, of `nest_core.documents.schema.study.METRICS`.
     constraints : dict of (float or None, float or None)
         What a metric must be at least, and at most.
     design : DesignTable or None

@@ -9,20 +9,17 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Iterator
 
 __all__ = ["import_everything"]
 
 _PACKAGES = ("nest_core", "nest_studio")
 # Torch is not installed where the studio is served, and commands are no pages.
-_NOT_SERVED = frozenset(
-    {
-        "nest_core.hardware.profiling",
-        "nest_core.workload.tracing",
-        "nest_studio.__main__",
-        "nest_studio.cli",
-        "nest_studio.commands",
-    }
+_NOT_SERVED = (
+    "nest_core.hardware.profiling",
+    "nest_core.workload.tracing",
+    "nest_studio.__main__",
+    "nest_studio.cli",
+    "nest_studio.commands",
 )
 _LATE = (
     "plotly.graph_objects",
@@ -37,20 +34,9 @@ _LATE = (
 def import_everything() -> None:
     """Import the packages of the studio and what they use late; takes seconds, once."""
     for package in _PACKAGES:
-        for name in _modules(package):
-            importlib.import_module(name)
+        folders = importlib.import_module(package).__path__
+        for module in pkgutil.walk_packages(folders, f"{package}."):
+            if not module.name.startswith(_NOT_SERVED):
+                importlib.import_module(module.name)
     for name in _LATE:
         importlib.import_module(name)
-
-
-def _modules(package: str) -> Iterator[str]:
-    """Return a package and its modules, parents first."""
-    yield package
-    folders = importlib.import_module(package).__path__
-    for module in pkgutil.iter_modules(folders, f"{package}."):
-        if module.name in _NOT_SERVED:
-            continue
-        if module.ispkg:
-            yield from _modules(module.name)
-        else:
-            yield module.name

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nest_core.costs import Plan, Point, StageStrategy
-from nest_core.costs.parse import even_cuts, parse_plan, read_pasted, read_plan
+from nest_core.costs.parse import parse_plan, read_pasted, read_plan
+from nest_core.costs.plan import even_cuts
 from nest_core.documents.errors import InputError
 from nest_core.documents.files import MAX_FILE_BYTES
 

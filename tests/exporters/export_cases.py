@@ -105,7 +105,7 @@ def drawn_plans(draw: st.DrawFn, asked: ScenarioValues, devices: int = 64) -> Pl
         etp=etp,
     )
     if inner is None:
-        from nest_core.costs.parse import even_cuts
+        from nest_core.costs.plan import even_cuts
 
         cuts = even_cuts(layers, pp * v)
     else:

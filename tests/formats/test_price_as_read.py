@@ -10,7 +10,7 @@ import pytest
 
 import nest_core as nest
 from nest_core.costs import Plan, Point, price
-from nest_core.costs.parse import even_cuts
+from nest_core.costs.plan import even_cuts
 from nest_core.fabric import Clos, Hierarchical, Tier
 from nest_core.interop.formats import write_fabric
 

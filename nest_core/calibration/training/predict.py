@@ -39,7 +39,7 @@ from nest_core.calibration.training.runs import (
     counted_bytes,
 )
 from nest_core.costs import RECOMPUTE, Plan, Problem, Report, price
-from nest_core.costs.parse import even_cuts
+from nest_core.costs.plan import even_cuts
 from nest_core.costs.shapes import PlanShape, shape_of
 from nest_core.documents import InputError, require
 from nest_core.hardware import Accelerator

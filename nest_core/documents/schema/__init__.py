@@ -24,13 +24,10 @@ from nest_core.documents.schema.scenario import (
     add_kind,
 )
 from nest_core.documents.schema.search import Range, SearchTable
-from nest_core.documents.schema.study import GOALS, METRICS, StudyFile
 
 __all__ = [
-    "GOALS",
     "LONGEST_NAME",
     "MAX_DEPTH",
-    "METRICS",
     "AcceleratorFile",
     "FabricFile",
     "LevelTable",
@@ -40,7 +37,6 @@ __all__ = [
     "ScenarioFile",
     "SearchTable",
     "StackFile",
-    "StudyFile",
     "StudyTable",
     "WorkloadTable",
     "add_kind",

@@ -11,7 +11,6 @@ from nest_core.documents.schema.checking import Count, Name, Positive, SchemaTab
 from nest_core.documents.schema.fabric import Oversubscribe, Ratio
 
 __all__ = [
-    "GOALS",
     "METRICS",
     "MOST_VALUES",
     "AxisTable",
@@ -36,7 +35,6 @@ Metric = Literal[
     "worst_loss",
 ]
 Goal = Literal["days", "tokens_per_network_usd", "tokens_per_usd", "tokens_per_W"]
-GOALS: tuple[Goal, ...] = get_args(Goal)
 """What the answer of a design is sorted by."""
 METRICS: tuple[Metric, ...] = get_args(Metric)
 """Every figure that a point may be asked for; units stand in the names."""

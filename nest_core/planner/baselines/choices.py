@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from nest_core.costs import Point, Problem, acting_zero
 from nest_core.costs.layout import places
-from nest_core.costs.parse import even_cuts
+from nest_core.costs.plan import even_cuts
 from nest_core.planner import SearchSpace
 from nest_core.planner.layouts import even_patterns
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from nest_core.costs import Plan, Report, price, state_bytes
 from nest_core.costs.checks import check_plan
-from nest_core.costs.megatron_job import Setting
 from nest_core.costs.memory import Memory
-from nest_core.costs.parse import Pasted, read_pasted
 from nest_core.costs.placement import read_placement
 from nest_core.documents.errors import InputError
 from nest_core.documents.units import humanise, humanise_seconds, percent, signed
 from nest_core.report.explain.other_stacks import name_stack_for_plan
 from nest_core.scenario import ScenarioValues
 from nest_core.workload import Model
+
+if TYPE_CHECKING:
+    from nest_core.costs.megatron_job import Setting
+    from nest_core.costs.parse import Pasted
 
 __all__ = [
     "DifferenceRow",
@@ -88,6 +91,8 @@ def price_pasted(scenario: ScenarioValues, text: str, placement: str = "") -> Mi
         If the text is no plan, or not one on this problem, or the rank mapping does not fit it;
         `OtherJob` if the text is a command for another job. Not fitting is an answer.
     """
+    from nest_core.costs.parse import read_pasted  # what a plan alone does without
+
     problem = scenario.problem()
     devices = problem.network.devices
     pasted = read_pasted(text, problem.layers, devices, whole_experts=not scenario.expert_tensor)

@@ -13,7 +13,7 @@ from nest_core.calibration.training.machines import (
 )
 from nest_core.calibration.training.predict import plan_of, predict, problem_of, stack_of
 from nest_core.costs import price
-from nest_core.costs.parse import even_cuts
+from nest_core.costs.plan import even_cuts
 from nest_core.documents.errors import InputError
 
 
