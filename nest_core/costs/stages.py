@@ -17,7 +17,8 @@ Declared rules that make this separable
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from nest_core.costs.overlap import cost
 from nest_core.costs.plan import Point
 from nest_core.costs.problem import (
     AXES_OF_CALLS,
+    KEPT_BYTES,
     LayerTable,
     Problem,
     condensed,
@@ -42,6 +44,7 @@ from nest_core.costs.zero import (
     update_seconds,
     whole_bytes,
 )
+from nest_core.documents.kept import kept_within
 from nest_core.network import FloatArray, IntArray, Kind, MessageTime
 
 __all__ = [
@@ -297,48 +300,88 @@ class StageCosts(StageMemory):
         return sum(float(self.arrive[s, i] + self.retire[s, j]) for i, j in virtual_stages)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sums:
+    """What follows from a table alone: prefix sums as of `StageCosts`, and its boundaries.
+
+    ``sizes`` are the different ones, ``which`` says which of them a boundary has.
+    """
+
+    table: LayerTable
+    kept: FloatArray
+    forward: FloatArray
+    computed: FloatArray
+    sizes: FloatArray
+    which: IntArray
+
+    def size_bytes(self) -> int:
+        """Return what they and the table take in memory, about."""
+        return self.table.size_bytes() + 3 * self.kept.nbytes
+
+
+@kept_within(4096, KEPT_BYTES, _Sums.size_bytes)
+def _sums(table: LayerTable) -> _Sums:
+    sizes, which = np.unique(table.boundary_bytes, return_inverse=True)
+    computed = prefix(table.compute_s + table.replay_s)
+    kept_bytes, forward = prefix(table.kept_bytes), prefix(table.forward_s)
+    return _Sums(table, kept_bytes, forward, computed, sizes, which)
+
+
 def stage_memory(problem: Problem, point: Point) -> StageMemory:
     """Return what all stages of a point hold; no link is asked."""
     table = problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep, point.etp)
+    return StageMemory(**_memory(problem, point, table))
+
+
+def _memory(problem: Problem, point: Point, table: LayerTable) -> dict[str, Any]:
+    """Fields of `StageMemory`."""
     state, zero = problem.state, problem.acting_zero(point)
     dense, experts = held(table, point.pp), table.expert_parameters
     m, is_paired = point.micro_batches(problem.batch), pairs_passes(problem, point)
-    return StageMemory(
-        micro_batches=m,
-        static=prefix(
-            dense * sum(state_shares(zero, point.shard_ranks, state))
-            + experts * sum(state_shares(zero, point.expert_shard_ranks, state))
+    ranks, expert_ranks = point.shard_ranks, point.expert_shard_ranks
+    return {
+        "micro_batches": m,
+        "static": prefix(
+            dense * sum(state_shares(zero, ranks, state))
+            + experts * sum(state_shares(zero, expert_ranks, state))
         ),
-        kept=prefix(table.kept_bytes),
-        peak=peak_bytes(problem, point, table),
-        step=prefix(
-            dense * step_share(zero, point.shard_ranks, state)
-            + experts * step_share(zero, point.expert_shard_ranks, state)
+        "kept": _sums(table).kept,
+        "peak": peak_bytes(problem, point, table),
+        "step": prefix(
+            dense * step_share(zero, ranks, state) + experts * step_share(zero, expert_ranks, state)
         ),
-        in_flight=in_flight(point, m, is_paired=is_paired),
-        deferred=deferred(point, m),
-        is_paired=is_paired,
-        limit=problem.room(point),
-        heads=problem.heads,
-        chunks=problem.chunks,
-        again=problem.again,
-    )
+        "in_flight": in_flight(point, m, is_paired=is_paired),
+        "deferred": deferred(point, m),
+        "is_paired": is_paired,
+        "limit": problem.room(point),
+        "heads": problem.heads,
+        "chunks": problem.chunks,
+        "again": problem.again,
+    }
 
 
-def stage_costs(problem: Problem, point: Point, shared: PlanLinks) -> StageCosts:
-    """All stages of a point, in O(pp * L) memory."""
+def stage_costs(
+    problem: Problem, point: Point, shared: PlanLinks, layers: LayerSeconds | None = None
+) -> StageCosts:
+    """All stages of a point, in O(pp * L) memory.
+
+    Parameters
+    ----------
+    layers : LayerSeconds, optional
+        What `layer_seconds` answers, where it was asked already.
+    """
     table = problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep, point.etp)
-    memory = stage_memory(problem, point)
+    memory, sums = _memory(problem, point, table), _sums(table)
+    layers = layers or layer_seconds(problem, point, shared, table)
     arrive, retire = hop_seconds(point, shared, table)
-    layers = layer_seconds(problem, point, shared, table)
     once = _once(problem, point, shared, table)
     return StageCosts(
-        **{field.name: getattr(memory, field.name) for field in fields(memory)},
+        **memory,
         time=prefix(layers.total),
         free=prefix(layers.free),
-        forward=prefix(table.forward_s),
-        computed=prefix(table.compute_s + table.replay_s),
-        spared=prefix(deferral(point, memory.micro_batches) * table.weight_s),
+        forward=sums.forward,
+        computed=sums.computed,
+        spared=prefix(deferral(point, memory["micro_batches"]) * table.weight_s),
         arrive=arrive,
         retire=retire,
         transfer_saved=problem.overlap.transfer,
@@ -378,9 +421,8 @@ def hop_seconds(
     """
     arrive = np.zeros((point.pp, table.layers + 1))
     retire = np.zeros((point.pp, table.layers + 1))
-    boundary = table.boundary_bytes
     alike = point.tp > 1 and not point.sp  # every rank of a stage holds the whole tensor
-    sizes, which = np.unique(boundary, return_inverse=True)
+    sizes, which = (sums := _sums(table)).sizes, sums.which
     shard_bytes = sizes / point.tp if alike else sizes
     hop = shared.forward.along(1).seconds(shard_bytes * shared.hop_ranks)[:, which]
     gather = np.zeros((point.pp, table.layers + 1))

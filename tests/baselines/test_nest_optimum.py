@@ -316,6 +316,21 @@ def test_replicas_of_unequal_stages_take_no_longer_than_promised(seed):
         assert report.iteration_s <= promise.seconds * (1 + 1e-9)
 
 
+def test_stages_that_gather_their_weights_take_no_longer_than_promised():
+    """Two replicas, with memory that some stages fit into under ZeRO 3 alone."""
+    gathered = 0
+    for seed, share in product(range(14), (0.3, 0.5, 0.7, 1.0)):
+        problem, space = view(seed, by_method=False)
+        problem = replace(problem, memory_bytes=share * problem.memory_bytes)
+        space = replace(space, dp=(2,), zero=(0, 3), pp=(2, 3))
+        for promise in levelwise(problem, space, unequal=False).best:
+            points = [promise.plan.stage_point(s) for s in range(promise.plan.point.pp)]
+            gathered += any(point.zero == 3 for point in points)
+            report = price(problem, promise.plan)
+            assert report.iteration_s <= promise.seconds * (1 + 1e-9)
+    assert gathered > 3
+
+
 @pytest.mark.parametrize("seed", [12, 22, 68])
 def test_stages_of_unequal_width_have_zero_groups_of_their_own(seed):
     """A group of two is part of four sharers on the wide stage, and all on the narrow one."""

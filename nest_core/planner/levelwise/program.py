@@ -38,7 +38,7 @@ from nest_core.costs import (
     micro_batches,
     stage_costs,
 )
-from nest_core.costs.stages import PlanLinks, stage_memory
+from nest_core.costs.stages import LayerSeconds, PlanLinks, layer_seconds, stage_memory
 from nest_core.network import IntArray
 from nest_core.planner.levelwise.limits import attempts, least_objective, longest_by_memory
 from nest_core.planner.levelwise.outer import Outer, OuterPoints, Strategy
@@ -305,18 +305,22 @@ class _Program:
                 continue
             shared = self._shared(outer, x, strategy)
             slow: set[int] = set()
+            plain: LayerSeconds | None = None
             for state in self._states(outer, strategy, 2):
                 if state[1] in slow:
                     continue
                 point = outer.point(strategy, levels + 1, state)
-                costs = stage_costs(self.problem, point, shared)
-                layer_times = np.diff(costs.time[0, self.rows], axis=1).min(axis=0)
+                sends = self.problem.acting_zero(point) > 1  # for each micro-batch
+                layers = self._layers(point, shared) if sends or plain is None else plain
+                plain = plain if sends else layers
+                layer_times = layers.total[0, self.rows].min(axis=0)
                 least = (m + depths - 1) * np.maximum(layer_times.sum() / depths, layer_times.max())
                 if len(outer.widths) == 1 and least.min() >= cutoff:
                     slow.add(state[1])  # higher stages make nothing faster
                     if state[0] <= 1:  # nor do groups where all is sent once
                         break
                     continue
+                costs = stage_costs(self.problem, point, shared, layers)
                 yield LevelChoice(x, strategy, point, shared, costs)
 
     def _spent(self, steps: int) -> bool:
@@ -335,12 +339,17 @@ class _Program:
             if self.late():
                 return []
             point = outer.point(strategy, levels + 1)
-            costs = stage_costs(self.problem, point, self._shared(outer, x, strategy))
-            seconds.append(float(costs.time[0, row, -1]))
-            bytes_by_choice.append(float(costs.static[-1] + costs.kept[row, -1]))
+            layers = self._layers(point, self._shared(outer, x, strategy))
+            seconds.append(float(np.cumsum(layers.total[0, row])[-1]))
+            memory = stage_memory(self.problem, point)
+            bytes_by_choice.append(float(memory.static[-1] + memory.kept[row, -1]))
         return [
             every[n] for n in sorted({int(np.argmin(seconds)), int(np.argmin(bytes_by_choice))})
         ]
+
+    def _layers(self, point: Point, shared: LevelLinks) -> LayerSeconds:
+        at = point.tp, point.sp, point.micro_batch, point.cp, point.ep, point.etp
+        return layer_seconds(self.problem, point, shared, self.problem.table(*at))
 
     def _shared(self, outer: Outer, x: int, strategy: Strategy) -> LevelLinks:
         shared = self._links(_placed(outer.point(strategy, 1)), outer.slots[x])
