@@ -30,7 +30,6 @@ def test_a_sliders_move_resolves_the_scenario_once(plan_page, monkeypatch):
     monkeypatch.setattr(document, "values_of", counted)
     monkeypatch.setattr(document, "_resolved", document._resolved.__wrapped__)
     monkeypatch.setattr(jobs.JobQueue, "ask", as_in_a_worker)
-    monkeypatch.setattr(jobs.JobQueue, "idle", False)  # the step after it is not planned ahead
     page = plan_page(scenario="llama2-7b-64-h100", tour="off")
     resolved.clear()
     next(slider for slider in page.slider if slider.key == RATIO).set_value(3.0).run()
