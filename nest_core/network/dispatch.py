@@ -23,8 +23,7 @@ from math import comb
 
 import numpy as np
 
-from nest_core.documents.errors import require
-from nest_core.network.groups import MOST_FLOWS
+from nest_core.network.groups import in_parts
 from nest_core.network.levels import Network
 from nest_core.network.link_map import FloatArray, IntArray
 from nest_core.network.phases import MessageTime, Phase, Protocol, pipelined, price_phases
@@ -111,9 +110,11 @@ def dispatched(
     Raises
     ------
     InputError
-        Where flows are too many.
+        Where one group has too many flows.
     """
-    phases = dispatch_phases(network, groups, dispatch)
+    _, counts = np.unique(dispatch.blocks(network), return_counts=True)
+    reach = min(size := groups.shape[1], len(counts)) + min(size, int(counts.max()))
+    phases = in_parts(groups, size * reach, lambda some: dispatch_phases(network, some, dispatch))
     return price_phases(network.link_map, phases, len(groups), protocols, team)
 
 
@@ -138,13 +139,6 @@ def dispatch_phases(network: Network, groups: IntArray, dispatch: Dispatch) -> l
     slot = np.arange(count * size) - start[block_of]
     number = opens.sum(axis=1)  # of a row's blocks
     reach = (int(number.max()), int(block_size.max()) - 1)
-    require(
-        count * size * sum(reach) <= MOST_FLOWS,
-        "dispatch",
-        f"must not need more than {MOST_FLOWS:,} flows at once",
-        count * size * sum(reach),
-        "use smaller or fewer groups",
-    )
     copies = np.array([dispatch.copies(ranks, size) for ranks in range(reach[1] + 2)])
     first = np.cumsum(number) - number
     target = first[row][:, None] + np.arange(reach[0])

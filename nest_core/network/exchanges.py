@@ -10,8 +10,7 @@ from typing import cast
 
 import numpy as np
 
-from nest_core.documents.errors import require
-from nest_core.network.groups import MOST_FLOWS, exchange
+from nest_core.network.groups import exchange, in_parts
 from nest_core.network.kernels import slowest
 from nest_core.network.levels import Network
 from nest_core.network.link_map import BoolArray, FloatArray, IntArray
@@ -32,20 +31,15 @@ def all_to_all(
     Raises
     ------
     InputError
-        Where flows must be listed and are too many.
+        Where flows must be listed and one group has too many.
     """
     link_map, (count, size) = network.link_map, groups.shape
     if isinstance(link_map, TreeLinkMap) and link_map.ideal:
         return _counted(link_map, groups, protocols, team)
-    require(
-        count * size * (size - 1) <= MOST_FLOWS,
-        "all_to_all",
-        f"must not need more than {MOST_FLOWS:,} flows at once",
-        count * size * (size - 1),
-        "use smaller or fewer groups",
+    every = in_parts(
+        groups, size * (size - 1), lambda some: [exchange(some, volume=1.0 / size, steps=1.0)]
     )
-    every = exchange(groups, volume=1.0 / size, steps=1.0)
-    return price_phases(link_map, [every], count, protocols, team)
+    return price_phases(link_map, every, count, protocols, team)
 
 
 def counts_leaving(network: Network) -> bool:

@@ -5,14 +5,15 @@ Groups come as an int array (groups, members) of devices, one row per group.
 The level matrix: at which level any two devices meet, over blocks of them.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from nest_core.documents.errors import require
 from nest_core.network.levels import Network
 from nest_core.network.link_map import BoolArray, FloatArray, IntArray
-from nest_core.network.phases import Phase
+from nest_core.network.phases import Phase, PhaseParts
 
 __all__ = [
     "MAX_BLOCKS",
@@ -21,6 +22,7 @@ __all__ = [
     "LevelBlocks",
     "block_rings",
     "exchange",
+    "in_parts",
     "level_blocks",
     "numbered",
     "ring",
@@ -55,6 +57,43 @@ def exchange(groups: IntArray, *, volume: float, steps: float) -> Phase:
         np.full(flows, volume),
         np.full(flows, steps),
     )
+
+
+def in_parts(
+    groups: IntArray, group_flows: int, phases_of: Callable[[IntArray], list[Phase]]
+) -> Sequence[Phase | PhaseParts]:
+    """Return the phase of all groups, in parts where its flows are too many to list at once.
+
+    Parameters
+    ----------
+    groups : (groups, members)
+    group_flows : int
+        Of one group.
+    phases_of : callable (groups) -> list of Phase
+        One phase, or none.
+
+    Raises
+    ------
+    InputError
+        Where one group alone has too many.
+    """
+    require(
+        group_flows <= MOST_FLOWS,
+        "all_to_all",
+        f"must not need more than {MOST_FLOWS:,} flows of one group",
+        group_flows,
+        "use smaller groups",
+    )
+    count = MOST_FLOWS // max(1, group_flows)
+    if len(groups) <= count:
+        return phases_of(groups)
+
+    def parts() -> Iterator[Phase]:
+        for start in range(0, len(groups), count):
+            for part in phases_of(groups[start : start + count]):
+                yield replace(part, owner=part.owner + start)
+
+    return [parts]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

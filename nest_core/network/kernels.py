@@ -12,7 +12,7 @@ import numpy.typing as npt
 from nest_core.documents.compiled import compiled
 from nest_core.network.link_map import BoolArray, FloatArray, IntArray
 
-__all__ = ["Ways", "busiest", "climbs", "longest", "meets", "slowest", "spread"]
+__all__ = ["Ways", "busiest", "climbs", "loaded", "longest", "meets", "slowest", "spread"]
 
 
 _T = TypeVar("_T", bound=np.generic)
@@ -45,7 +45,18 @@ def slowest(of_owners: FloatArray, team: IntArray, teams: int) -> FloatArray:
 
 
 @compiled
+def loaded(
+    load: FloatArray, flow: IntArray, link_group: IntArray, share: FloatArray, volume: FloatArray
+) -> None:
+    """Add flows to the load of link groups under every draw, shape (draws, link groups)."""
+    for draw in range(len(link_group)):
+        for k in range(len(flow)):
+            load[draw, link_group[draw, k]] += share[k] * volume[flow[k]]
+
+
+@compiled
 def busiest(
+    load: FloatArray,
     flow: IntArray,
     link_group: IntArray,
     share: FloatArray,
@@ -60,6 +71,8 @@ def busiest(
 
     Parameters
     ----------
+    load : (draws, link groups)
+        Of these flows and of all that run beside them.
     link_group : (draws, crossings)
 
     Returns
@@ -67,14 +80,10 @@ def busiest(
     float array (draws, 2, owners)
     """
     worst = np.zeros((len(link_group), 2, owners))
-    load = np.zeros(len(capacity))
     for draw in range(len(link_group)):
-        load[:] = 0.0
-        for k in range(len(flow)):
-            load[link_group[draw, k]] += share[k] * volume[flow[k]]
         for k in range(len(flow)):
             at, sent = link_group[draw, k], flow[k]
-            taken = max(load[at] / capacity[at], share[k] * volume[sent] / one_link[at])
+            taken = max(load[draw, at] / capacity[at], share[k] * volume[sent] / one_link[at])
             side = 1 if outside[at] else 0
             worst[draw, side, owner[sent]] = max(worst[draw, side, owner[sent]], taken)
     return worst

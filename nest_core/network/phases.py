@@ -13,6 +13,8 @@ so a time is the minimum over such *regimes*.
 from __future__ import annotations
 
 import itertools
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Self
@@ -21,13 +23,14 @@ import numpy as np
 import numpy.typing as npt
 
 from nest_core.documents.errors import require
-from nest_core.network.kernels import busiest, longest, slowest
+from nest_core.network.kernels import busiest, loaded, longest, slowest
 from nest_core.network.link_map import FloatArray, IntArray, LinkMap, Routes
 
 __all__ = [
     "IDEAL",
     "MessageTime",
     "Phase",
+    "PhaseParts",
     "Protocol",
     "check_size",
     "pipelined",
@@ -167,6 +170,10 @@ class Phase:
     turn: IntArray | None = None
 
 
+PhaseParts = Callable[[], Iterator[Phase]]
+"""Flows that run at once and are too many to be listed at once; they are listed twice."""
+
+
 def pipelined(phases: list[Phase]) -> Phase:
     """Phases through which the chunks of a buffer pass: all send at once, and start in turn."""
     return Phase(
@@ -181,7 +188,7 @@ def pipelined(phases: list[Phase]) -> Phase:
 
 def price_phases(
     link_map: LinkMap,
-    phases: list[Phase],
+    phases: Sequence[Phase | PhaseParts],
     owners: int,
     protocols: tuple[Protocol, ...] = IDEAL,
     team: IntArray | None = None,
@@ -190,6 +197,8 @@ def price_phases(
 
     Parameters
     ----------
+    phases : sequence of Phase or callable () -> iterator of Phase
+        Of parts that run at once every owner's flows are in one.
     team : int array (owners,), optional
         Owners that wait for one another; times are then those of the teams, the slowest alpha
         and the slowest beta among their owners.
@@ -202,15 +211,26 @@ def price_phases(
     first = np.repeat(base[None], link_map.variants, axis=0)
     seconds_of = np.zeros_like(first)
     for phase in phases:
-        draw = 0
-        for routes, link_groups in link_map.draws(phase.source, phase.target):
-            some = slice(draw, draw + len(link_groups))
-            for wait in _waits(phase, routes, owners, protocols):
-                first[some] += wait
-            seconds_of[some] += sent(
-                protocols, _worst(link_map, phase, routes, link_groups, owners)
-            )
-            draw += len(link_groups)
+        load = np.zeros((link_map.variants, len(link_map.capacity_Bps)))
+        parts: Iterable[Phase] = (phase,) if isinstance(phase, Phase) else phase()
+        if not isinstance(phase, Phase):
+            for part in phase():
+                deque(_crossings(link_map, part, load), maxlen=0)
+        adds = load if isinstance(phase, Phase) else None
+        for part in parts:
+            for some, routes, crossed in _crossings(link_map, part, adds):
+                for wait in _waits(part, routes, owners, protocols):
+                    first[some] += wait
+                worst = busiest(
+                    load[some],
+                    *crossed,
+                    part.owner,
+                    link_map.capacity_Bps,
+                    link_map.link_Bps,
+                    link_map.outside,
+                    owners,
+                )
+                seconds_of[some] += sent(protocols, worst)
     alpha = np.zeros((len(protocols), owners if team is None else int(team.max(initial=-1)) + 1))
     beta = np.zeros_like(alpha)
     for of_first, of_each in zip(first, seconds_of, strict=True):
@@ -222,21 +242,18 @@ def price_phases(
     return MessageTime(alpha, beta)
 
 
-def _worst(
-    link_map: LinkMap, phase: Phase, routes: Routes, link_groups: IntArray, owners: int
-) -> FloatArray:
-    """Seconds per byte of the slowest links of every owner under each draw; see `sent`."""
-    return busiest(
-        routes.flow,
-        link_groups,
-        routes.share,
-        phase.volume,
-        phase.owner,
-        link_map.capacity_Bps,
-        link_map.link_Bps,
-        link_map.outside,
-        owners,
-    )
+def _crossings(
+    link_map: LinkMap, part: Phase, load: FloatArray | None
+) -> Iterator[tuple[slice, Routes, tuple[IntArray, IntArray, FloatArray, FloatArray]]]:
+    """Yield draws, and what flows cross under them, once that is added to a load."""
+    draw = 0
+    for routes, link_groups in link_map.draws(part.source, part.target):
+        some = slice(draw, draw + len(link_groups))
+        crossed = routes.flow, link_groups, routes.share, part.volume
+        if load is not None:
+            loaded(load[some], *crossed)
+        yield some, routes, crossed
+        draw += len(link_groups)
 
 
 def _waits(

@@ -114,5 +114,5 @@ def test_hosts_and_nvlink_domains_differ_where_nodes_have_several_hosts():
 
 def test_too_many_flows_are_one_sentence():
     wide = Hierarchical("wide", (Tier("node", 1024, 400e9, 1e-6), Tier("all", 4, 50e9, 2e-6)))
-    with pytest.raises(InputError, match="dispatch must not need more than 2,000,000 flows"):
-        dispatch_phases(collapse(wide), np.arange(4096)[None], Dispatch(4096, 8))
+    with pytest.raises(InputError, match="must not need more than 2,000,000 flows of one group"):
+        dispatched(collapse(wide), np.arange(4096)[None], Dispatch(4096, 8), IDEAL)

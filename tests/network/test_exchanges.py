@@ -7,10 +7,12 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from fabric_specs import CLOS, RAILS, rails
+from fabric_specs import CLOS, RAILS, TORI, rails
 
 from nest_core.network import Protocol, collapse, message_time
-from nest_core.network.exchanges import counts_leaving, least_all_to_all
+from nest_core.network import groups as groups_of_flows
+from nest_core.network.dispatch import Dispatch, dispatched
+from nest_core.network.exchanges import all_to_all, counts_leaving, least_all_to_all
 from nest_core.network.groups import exchange
 from nest_core.network.phases import price_phases
 
@@ -73,6 +75,28 @@ def test_an_all_to_all_past_failed_leaves_is_that_of_all_its_flows(name):
             found = message_time(network, "all_to_all", members, PROTOCOLS, team)
             assert found.alpha_s == pytest.approx(listed.alpha_s, rel=1e-12)
             assert found.beta_s_per_byte == pytest.approx(listed.beta_s_per_byte, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["meshed nodes", "rail-only", "rails, hashed", "2x3x5, mixed"])
+def test_flows_that_are_listed_in_parts_take_as_long_as_in_one(name, monkeypatch):
+    """Above two million flows an all-to-all was refused, and a plan with it."""
+    network = collapse({**LISTED, **TORI}[name])
+    assert not getattr(network.link_map, "ideal", False)
+    size = 8
+    count = network.devices // size
+    members = np.random.default_rng(1).permutation(network.devices)[: count * size]
+    members, team = members.reshape(count, size), np.arange(count) // 2
+    ways = (
+        lambda: all_to_all(network, members, PROTOCOLS, team),
+        lambda: dispatched(network, members, Dispatch(32, 4), PROTOCOLS, team),
+    )
+    for way in ways:
+        whole = way()
+        with monkeypatch.context() as patch:
+            patch.setattr(groups_of_flows, "MOST_FLOWS", 130)
+            parts = way()
+        assert parts.alpha_s == pytest.approx(whole.alpha_s, rel=1e-12)
+        assert parts.beta_s_per_byte == pytest.approx(whole.beta_s_per_byte, rel=1e-12)
 
 
 def test_devices_that_leave_through_others_meet_as_far_in_as_those():
