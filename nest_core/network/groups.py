@@ -29,7 +29,9 @@ __all__ = [
 ]
 
 MOST_FLOWS = 2_000_000
-"""Flows at once; finding their routes then takes about 1 GB."""
+"""Flows at once; finding their routes then takes about 1 GB, of hashed ones 3."""
+PART_FLOWS = 250_000
+"""Of each part where there are more."""
 
 
 def ring(groups: IntArray, *, stride: int = 1, volume: float, steps: float) -> Phase:
@@ -84,9 +86,9 @@ def in_parts(
         group_flows,
         "use smaller groups",
     )
-    count = MOST_FLOWS // max(1, group_flows)
-    if len(groups) <= count:
+    if len(groups) * group_flows <= MOST_FLOWS:
         return phases_of(groups)
+    count = max(1, PART_FLOWS // group_flows)
 
     def parts() -> Iterator[Phase]:
         for start in range(0, len(groups), count):
