@@ -265,8 +265,13 @@ def _csv_rows(text: str, name: str) -> Iterable[Mapping[str, Any]]:
 
 def _check_columns(header: Sequence[str], name: str) -> None:
     for column in header:
-        if column not in COLUMNS:
-            raise InputError(name, "must have known columns", column, "use " + ", ".join(COLUMNS))
+        require(
+            column in COLUMNS,
+            name,
+            "must have known columns",
+            column,
+            "use " + ", ".join(COLUMNS),
+        )
     require("device" in header, name, "must have a column device", list(header), "add it")
     require(
         len(set(header)) == len(header), name, "must name a column once", list(header), "drop one"

@@ -166,13 +166,13 @@ def _three(demand: Demand, per_unit: int, units: int, down: int, up: int) -> Siz
         pod_of = rail * per_rail + unit // most
         pods = per_rail * rails
     else:
-        if rails > most:
-            raise InputError(
-                "clos.rails",
-                f"must be at most {most}, because a pod of whole units has {most} leaves",
-                rails,
-                'use fewer rails or pods = "rails"',
-            )
+        require(
+            rails <= most,
+            "clos.rails",
+            f"must be at most {most}, because a pod of whole units has {most} leaves",
+            rails,
+            'use fewer rails or pods = "rails"',
+        )
         pod_of = unit // (most // rails)
         pods = -(-units // (most // rails))
     tops = rails if demand.rail_only else 1

@@ -13,7 +13,7 @@ measures 45). v5p is the book's.
 
 from typing import Literal
 
-from nest_core.documents.errors import InputError, require
+from nest_core.documents.errors import require
 from nest_core.documents.schema import FabricFile
 from nest_core.documents.schema.fabric import TpuSliceTable
 from nest_core.documents.units import from_gbps_bytes, from_microseconds
@@ -92,13 +92,13 @@ def tpu_slice(
         wrap = tuple(size == most for size, most in zip(shape, pod, strict=True))
     else:
         cubes = all(size % _CUBE == 0 for size in shape)
-        if not cubes and max(shape) > _CUBE:
-            raise InputError(
-                "tpu_slice.shape",
-                "must be made of whole cubes of 4 x 4 x 4, or fit into one",
-                list(shape),
-                "use multiples of 4",
-            )
+        require(
+            cubes or max(shape) <= _CUBE,
+            "tpu_slice.shape",
+            "must be made of whole cubes of 4 x 4 x 4, or fit into one",
+            list(shape),
+            "use multiples of 4",
+        )
         wrap = (cubes,) * 3
     return Torus(
         name,

@@ -153,8 +153,13 @@ def _free_port(address: str) -> int:
 
 def _refusal(address: str, port: int) -> int | None:
     """Return the error number with which the system refuses the port, or None if it grants it."""
-    if not address.strip():  # the system would listen on every address
-        raise InputError("--address", "must be a host name or address", address, "try localhost")
+    require(
+        address.strip(),  # else the system would listen on every address
+        "--address",
+        "must be a host name or address",
+        address,
+        "try localhost",
+    )
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, PORT_OPTION, 1)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Protocol
 
 import typer
 
-from nest_core.documents import InputError, plain, printable
+from nest_core.documents import InputError, plain, printable, require
 
 __all__ = ["JsonFlag", "emit", "emit_parts", "require_torch", "show", "unprinted"]
 
@@ -72,10 +72,13 @@ def unprinted(reason: object) -> InputError:
 
 def require_torch(what: str) -> None:
     """Refuse to go on where PyTorch is not installed, which it takes to do what is said."""
-    if importlib.util.find_spec("torch") is None:
-        raise InputError(
-            "torch", f"must be installed to {what}", "missing", "pip install nest-studio[torch]"
-        )
+    require(
+        importlib.util.find_spec("torch") is not None,
+        "torch",
+        f"must be installed to {what}",
+        "missing",
+        "pip install nest-studio[torch]",
+    )
 
 
 class Printable(Protocol):

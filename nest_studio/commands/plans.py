@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import nest_core as nest
-from nest_core.documents import GIB, InputError, plain, require, settings, table, write_file
+from nest_core.documents import GIB, plain, require, settings, table, write_file
 from nest_studio.commands.output import JsonFlag, Sets, emit, show
 from nest_studio.jobs.kernels import build_kernels
 
@@ -314,9 +314,13 @@ def next(  # named as the command is
         experiment,
         "leave it out",
     )
-    if experiment and runs is not None:
-        rule = "has no part in an experiment, which runs once for every number of uplinks left"
-        raise InputError("--runs", rule, runs, "leave it out")
+    require(
+        not experiment or runs is None,
+        "--runs",
+        "has no part in an experiment, which runs once for every number of uplinks left",
+        runs,
+        "leave it out",
+    )
     if experiment:
         choice: Experiment | Next = write_experiment(document, to=to)
     else:

@@ -11,7 +11,7 @@ from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_studio.jobs.workers import end_with_server
 
 __all__ = ["cluster", "cluster_size", "cores", "processes"]
@@ -59,10 +59,13 @@ def cluster_size(address: str) -> int:
     """Threads of all its workers; errors as for `cluster`."""
     with _client(address) as client:
         threads = int(sum(client.nthreads().values()))
-    if not threads:
-        raise InputError(
-            "--dask", "must name a scheduler that has workers", address, "start dask worker there"
-        )
+    require(
+        threads,
+        "--dask",
+        "must name a scheduler that has workers",
+        address,
+        "start dask worker there",
+    )
     return threads
 
 

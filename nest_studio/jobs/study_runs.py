@@ -15,7 +15,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Any
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.studies import engine
 from nest_core.studies.engine import WorkerPool
 from nest_core.studies.rows import RowCache
@@ -167,10 +167,13 @@ def begin(key: str, queue: JobQueue, cache: RowCache, work: Work) -> StudyRun:
         if before is not None and not before.ended:
             return before
         busy = sum(not run.ended for run in _runs.values())
-        if busy >= MOST:
-            raise InputError(
-                "study", f"must wait: at most {MOST} run at a time here", busy, "cancel one"
-            )
+        require(
+            busy < MOST,
+            "study",
+            f"must wait: at most {MOST} run at a time here",
+            busy,
+            "cancel one",
+        )
         _runs.pop(key, None)
         past = [name for name, run in _runs.items() if run.ended]
         for name in past[: max(0, len(_runs) + 1 - KEPT)]:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_studio.server import system
 
 __all__ = [
@@ -105,8 +105,13 @@ def limits_of(environment: Mapping[str, str]) -> Limits:
             number = float(text)
         except ValueError:
             number = math.nan
-        if not 0 < number < math.inf:
-            raise InputError(name, "must be a number above 0", text, "leave it out or set another")
+        require(
+            0 < number < math.inf,
+            name,
+            "must be a number above 0",
+            text,
+            "leave it out or set another",
+        )
         limits.append(number)
     return Limits(60 * limits[0], GIB * limits[1])
 

@@ -11,7 +11,7 @@ from nest_core.costs import Plan, Report, price, state_bytes
 from nest_core.costs.checks import check_plan
 from nest_core.costs.memory import Memory
 from nest_core.costs.placement import read_placement
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.units import humanise, humanise_seconds, percent, signed
 from nest_core.report.explain.other_stacks import name_stack_for_plan
 from nest_core.scenario import ScenarioValues
@@ -184,10 +184,13 @@ def withheld(pasted: Pasted) -> str | None:
 def check_heads(model: Model, plan: Plan) -> None:
     """Refuse tensor-parallel degrees that do not divide the heads."""
     for tp in (plan.point.tp, *(strategy.tp for strategy in plan.strategies)):
-        if model.heads % tp:
-            raise InputError(
-                "plan.tp", f"must divide the model's {model.heads} heads", tp, "choose another tp"
-            )
+        require(
+            model.heads % tp == 0,
+            "plan.tp",
+            f"must divide the model's {model.heads} heads",
+            tp,
+            "choose another tp",
+        )
 
 
 _SAME = 5e-4  # of the iteration; smaller differences are none

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from nest_core.costs import Report
 from nest_core.costs.interval import Interval, Span
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.scenario import ScenarioValues
 
 __all__ = ["DAY_S", "TOKENS_PER_PARAMETER", "Training", "training", "usual_tokens"]
@@ -58,8 +58,13 @@ def training(
     InputError
         Unless ``tokens`` is a positive number.
     """
-    if not 0 < tokens < float("inf"):
-        raise InputError("tokens", "must be a positive number", tokens, "correct it")
+    require(
+        0 < tokens < float("inf"),
+        "tokens",
+        "must be a positive number",
+        tokens,
+        "correct it",
+    )
     rate = report.samples_per_s * scenario.sequence
     days = tokens / rate / DAY_S
     return Training(

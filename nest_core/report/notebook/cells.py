@@ -17,7 +17,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 
 from nest_core.api.answer import Answer
 from nest_core.api.studies import StudyResult
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.documents.overrides import assign
 from nest_core.documents.quoting import as_markdown
 from nest_core.report.figures import Chart
@@ -155,8 +155,13 @@ def pin_cells(
     words = f"## {as_markdown(title)}\n\n{note_markdown(note)}".strip()
     if kind == "note":
         return [new_markdown_cell(words)]
-    if kind not in KINDS:
-        raise InputError("kind", "must be a kind of pins", kind, "pick " + ", ".join(KINDS))
+    require(
+        kind in KINDS,
+        "kind",
+        "must be a kind of pins",
+        kind,
+        "pick " + ", ".join(KINDS),
+    )
     values = _merged(inputs) if kind == "fabric" else dict(inputs)
     pin: dict[str, Any] = {"kind": kind, "title": title, "note": note, "inputs": values}
     pin["figures"] = list(output.figures) if output else []

@@ -13,7 +13,7 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.files import MAX_FILE_BYTES
 from nest_core.documents.schema import check_plain
 from nest_core.documents.text import table
@@ -89,8 +89,13 @@ def _give_ids(document: dict[str, Any]) -> None:
 
 
 def _document(text: str, where: str) -> dict[str, Any]:
-    if len(text.encode("utf-8", "replace")) > MAX_FILE_BYTES:
-        raise InputError(where, f"must hold at most {MAX_FILE_BYTES:,} bytes", "larger", "split it")
+    require(
+        len(text.encode("utf-8", "replace")) <= MAX_FILE_BYTES,
+        where,
+        f"must hold at most {MAX_FILE_BYTES:,} bytes",
+        "larger",
+        "split it",
+    )
     try:
         document = json.loads(text)
         json.dumps(document, allow_nan=False)

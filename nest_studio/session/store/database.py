@@ -37,7 +37,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 from sqlalchemy.pool import NullPool
 from sqlalchemy.schema import CreateTable
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_studio.session.store.files import (
     FOLDER,
     keep_aside,
@@ -221,13 +221,13 @@ class Database:
 
     def _check_version(self, connection: Connection) -> None:
         version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
-        if version > SCHEMA:
-            raise InputError(
-                "database",
-                f"must have tables of version {SCHEMA} or older ({self._name})",
-                version,
-                f"use the newer Nest Studio that made it, or name another in {DATABASE_VARIABLE}",
-            )
+        require(
+            version <= SCHEMA,
+            "database",
+            f"must have tables of version {SCHEMA} or older ({self._name})",
+            version,
+            f"use the newer Nest Studio that made it, or name another in {DATABASE_VARIABLE}",
+        )
 
     @contextmanager
     def _connected(self) -> Iterator[Connection]:

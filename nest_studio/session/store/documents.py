@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import Table, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.files import MAX_FILE_BYTES
 from nest_core.documents.presets import preset_names
 from nest_studio.session.store.database import FABRICS, MEASUREMENTS, STUDIES, Database, utc_now
@@ -135,10 +135,13 @@ class Documents:
                 done = connection.execute(statement).rowcount
             except IntegrityError as error:
                 raise _taken(stripped) from error
-        if not done:
-            raise InputError(
-                "name", f"must be of a {self._noun} that is kept", old, "save it again"
-            )
+        require(
+            done,
+            "name",
+            f"must be of a {self._noun} that is kept",
+            old,
+            "save it again",
+        )
         return stripped
 
     def delete(self, name: str) -> None:
@@ -148,13 +151,13 @@ class Documents:
 
     def _row_of(self, document: Mapping[str, Any]) -> dict[str, str]:
         text = json.dumps(document, allow_nan=False)
-        if len(text) > MAX_FILE_BYTES:
-            raise InputError(
-                self._noun,
-                f"must hold at most {MAX_FILE_BYTES:,} bytes",
-                len(text),
-                "keep less of it under a name",
-            )
+        require(
+            len(text) <= MAX_FILE_BYTES,
+            self._noun,
+            f"must hold at most {MAX_FILE_BYTES:,} bytes",
+            len(text),
+            "keep less of it under a name",
+        )
         stamp = self._now().astimezone(UTC).isoformat(timespec="seconds")
         return {"document": text, "changed": stamp}
 
@@ -163,8 +166,13 @@ class Documents:
         if not 1 <= len(name) <= LONGEST or not name.isprintable():
             rule = f"must be 1 to {LONGEST} characters"
             raise InputError("name", rule, text, "choose a short one")
-        if self._preset and name in preset_names(self._preset):
-            raise InputError("name", "must not be that of a preset", name, "choose another")
+        require(
+            not self._preset or name not in preset_names(self._preset),
+            "name",
+            "must not be that of a preset",
+            name,
+            "choose another",
+        )
         return name
 
 

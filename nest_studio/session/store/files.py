@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sqlalchemy.engine import URL
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 
 __all__ = ["FOLDER", "keep_aside", "kept_aside", "make_private", "sqlite_file"]
 
@@ -86,13 +86,13 @@ def keep_aside(path: Path, now: datetime) -> Path | None:
     before = path.stat()
     if not _damaged(path):
         return None
-    if not _ours(path):
-        raise InputError(
-            "database",
-            f"must be one that can be read and written ({path.name})",
-            "damaged, or another kind of file",
-            "move the file away, or name another place",
-        )
+    require(
+        _ours(path),
+        "database",
+        f"must be one that can be read and written ({path.name})",
+        "damaged, or another kind of file",
+        "move the file away, or name another place",
+    )
     if path.stat().st_ino != before.st_ino:  # another server was faster, and began a new one
         return None
     try:

@@ -19,7 +19,7 @@ from sqlalchemy import Row, delete, insert, select, type_coerce, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.types import NullType
 
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import InputError, require
 from nest_core.documents.files import MAX_FILE_BYTES
 from nest_studio.session.store.database import LINKS, Database, utc_now
 
@@ -67,13 +67,13 @@ class StoredLinks:
             If it is over 5 MB, or the database refuses it.
         """
         text = _text(state)
-        if len(text) > MAX_FILE_BYTES:  # escaped, a character is a byte
-            raise InputError(
-                "link",
-                f"must hold at most {MAX_FILE_BYTES:,} bytes",
-                len(text),
-                "save a notebook or a file instead",
-            )
+        require(
+            len(text) <= MAX_FILE_BYTES,  # escaped, a character is a byte
+            "link",
+            f"must hold at most {MAX_FILE_BYTES:,} bytes",
+            len(text),
+            "save a notebook or a file instead",
+        )
         key = _key(text.encode())
         row = self._row(key)
         if row is None or _state(key, row.state) is None or not self._touched(key, row.opened):
