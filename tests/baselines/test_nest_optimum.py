@@ -349,6 +349,20 @@ def test_stages_of_unequal_width_have_zero_groups_of_their_own(seed):
     assert {0, 2} in groups
 
 
+def test_without_a_time_limit_it_ends_at_the_same_strategy_everywhere(monkeypatch):
+    """Whatever the clock says; what it leaves is told as a gap."""
+    problem, space = unequal_view(1)
+    least = levelwise(problem, space).best[0].seconds
+    fast, slow = (count(step=step).__next__ for step in (0, 1000))
+    for share in (0.02, 0.1, 0.5):
+        monkeypatch.setattr("nest_core.planner.levelwise.program._PRICED_S", share)
+        early = levelwise(problem, space, clock=fast)
+        assert early == levelwise(problem, space, clock=slow)
+        assert early.lower_bound_s <= least * (1 + 1e-9)
+    monkeypatch.setattr("nest_core.planner.levelwise.program._PRICED_S", 0.002)
+    assert not levelwise(problem, space).proven
+
+
 def test_whenever_it_is_stopped_it_says_what_is_left():
     """A second passes at every look at the clock."""
     problem, space = unequal_view(1)

@@ -74,6 +74,10 @@ def find(problem: Problem, space: SearchSpace, time_limit_s: float = float("inf"
     return Found(chosen.plan, origin, promised_s=chosen.seconds)
 
 
+_EFFORT = 0.1
+"""Part of a whole search's work that each search for the waterfall may do."""
+
+
 def waterfall(
     problem: Problem,
     space: SearchSpace,
@@ -108,8 +112,8 @@ def waterfall(
     # Curves along a torus mean nothing on levels.
     orders = space.device_orders if problem.network.torus is None else ("natural",)
     seen = replace(plain, device_orders=orders)
-    on_view = search(view, seen, time_limit_s=time_limit_s).best
-    on_links = search(problem, plain, time_limit_s=time_limit_s).best
+    on_view = search(view, seen, time_limit_s=time_limit_s, effort=_EFFORT).best
+    on_links = search(problem, plain, time_limit_s=time_limit_s, effort=_EFFORT).best
     if ours_s is None:
         best = search(problem, space, time_limit_s=time_limit_s).best
         ours_s = best.iteration_s if best else None

@@ -60,6 +60,8 @@ __all__ = ["Promise", "Promises", "levelwise"]
 _FITS = 1.0 + 1e-12
 _WORK = 8 * 10**8
 """Steps that the recurrence over unequal widths may take, some seconds; the gap is told."""
+_PRICED_S = 20.0
+"""Seconds of one core, about, that pricing strategies may take where no time limit is set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,13 @@ def levelwise(
         Promises that take longer are of no interest.
     """
     began = clock()
-    program = _Program(problem, space, rule=rule, late=lambda: clock() - began > time_limit_s)
+
+    def late() -> bool:
+        if time_limit_s < float("inf"):
+            return clock() - began > time_limit_s
+        return program.priced_s > _PRICED_S
+
+    program = _Program(problem, space, rule=rule, late=late)
     equal = sorted(program.points.equal(), key=lambda outer: outer.bound)
     best: list[Promise] = []
     solved, points, lower = 0, len(equal), float("inf")
@@ -169,6 +177,7 @@ class _Program:
         self.points = OuterPoints(problem, space)
         self.rows = problem.rows(space.recompute)
         self.work = 0  # over unequal widths
+        self.priced_s = 0.0
         self._links = cache(partial(level_links, problem))
         self._alike: dict[Point, PlanLinks] = {}  # of a single stage
 
@@ -204,6 +213,7 @@ class _Program:
                 m = point.micro_batches(self.problem.batch)
                 if m * float(least.sum()) >= cutoff:
                     break
+                self._count()
                 memory = stage_memory(self.problem, point)
                 fits = {
                     c for c in self.rows.tolist() if memory.used(0, span, c) <= memory.limit * _FITS
@@ -310,6 +320,7 @@ class _Program:
                 if state[1] in slow:
                     continue
                 point = outer.point(strategy, levels + 1, state)
+                self._count()
                 sends = self.problem.acting_zero(point) > 1  # for each micro-batch
                 layers = self._layers(point, shared) if sends or plain is None else plain
                 plain = plain if sends else layers
@@ -322,6 +333,10 @@ class _Program:
                     continue
                 costs = stage_costs(self.problem, point, shared, layers)
                 yield LevelChoice(x, strategy, point, shared, costs)
+
+    def _count(self) -> None:
+        """Count a strategy that is priced: so the program ends at the same one everywhere."""
+        self.priced_s += 1e-3 + 3e-7 * self.problem.network.devices
 
     def _spent(self, steps: int) -> bool:
         """Whether the time or the steps are over; they are counted."""
@@ -339,6 +354,7 @@ class _Program:
             if self.late():
                 return []
             point = outer.point(strategy, levels + 1)
+            self._count()
             layers = self._layers(point, self._shared(outer, x, strategy))
             seconds.append(float(np.cumsum(layers.total[0, row])[-1]))
             memory = stage_memory(self.problem, point)

@@ -144,7 +144,7 @@ def axes_table(outcomes: Sequence[NextBest]) -> Table:
             "Iteration": humanise_seconds(entry.report.iteration_s) if entry.report else NOTHING,
             "Costs": percent(entry.difference) if entry.difference is not None else NOTHING,
             "The plan": entry.report.plan.words if entry.report else entry.reason,
-            "Certificate": "proven" if entry.proven else "time limit",
+            "Certificate": "proven" if entry.proven else "open",
         }
         for entry in ranked
     )
@@ -210,7 +210,7 @@ def head_room_table(head_room: Sequence[HeadRoom], ours: Report) -> Table:
             else NOTHING,
             "Against ours": NOTHING if (cost := _step(step, ours)) is None else percent(cost),
             "The plan": step.best.plan.words if step.best else "nothing fits",
-            "Certificate": "proven" if step.proven else "time limit",
+            "Certificate": "proven" if step.proven else "open",
         }
         for step in head_room
     )
@@ -237,7 +237,7 @@ def _head_room_finding(head_room: Sequence[HeadRoom], ours: Report) -> str:
         return "Nothing is known of how far memory is from what is predicted"
     certainty = f"{100 * more.certainty:.0f} % instead of {_certainty(SURE)} of fitting"
     if not more.proven:
-        return f"What {certainty} costs is not proven within the time limit"
+        return f"What {certainty} costs is not proven"
     cost = _step(more, ours)
     if cost is None:
         return f"Nothing fits with {_certainty(more.certainty)}"
