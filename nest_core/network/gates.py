@@ -32,12 +32,14 @@ class Gates:
         The switch by which it leaves its node.
     up, down : int array (devices, 2)
         Arcs to the gate, and from it.
+    away_s : float array (devices,)
+        One way between a device and its gate.
     place : int array (elements,)
         Of every element in its part.
     row : int array (elements,)
         Where the hops towards a device or gate begin, from each place of its part.
     start, arc : see `nest_core.network.link_graph.NextHops`
-    latency_s : float array (hops,)
+    latency_s : float array (keys,)
         Along the first path.
     """
 
@@ -45,6 +47,7 @@ class Gates:
     gate: IntArray
     up: IntArray
     down: IntArray
+    away_s: FloatArray
     place: IntArray
     row: IntArray
     start: IntArray
@@ -116,6 +119,7 @@ def find_gates(links: Links) -> Gates | None:
         gate,
         np.stack(ways[:2], axis=1),
         np.stack(ways[2:], axis=1),
+        links.latency_s[ways[0]] + links.latency_s[ways[1]],
         place,
         row,
         np.concatenate([[0], np.cumsum(fans)]),

@@ -191,8 +191,7 @@ class GraphLinkMap(LinkMap):
         """One way along the (first) route, shape of ``source``."""
         if self.routing == "adaptive" and (gates := self._gates) is not None:
             here, there = gates.between(source, target)
-            arcs = np.hstack([gates.up[source], gates.down[target]])
-            ends = np.where(here != source, self.links.latency_s[arcs].sum(axis=1), 0.0)
+            ends = np.where(here != source, gates.away_s[source] + gates.away_s[target], 0.0)
             return np.asarray(ends + gates.latency_s[gates.row[there] + gates.place[here]])
         latency = np.zeros(len(source))
         for table, flow in self._tables(target):
