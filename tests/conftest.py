@@ -44,6 +44,17 @@ CHROMIUM_ARGUMENTS = [
 ]
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Compile the planner, once for all processes of the tests.
+
+    A command would say that it does, where tests expect it to say nothing.
+    """
+    if not hasattr(session.config, "workerinput"):
+        build = "from nest_studio.jobs.kernels import build_kernels; build_kernels()"
+        subprocess.run([sys.executable, "-c", build], cwd=ROOT, check=False)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
     """Leave all but one in ``n`` cases of a sampled enumeration to `make check`.
