@@ -28,8 +28,11 @@ def build_kernels() -> None:
 
     mark = build_mark()
     if not mark.exists():
-        words = "Compiling the planner, once for this installation: up to a minute."
-        print(words, file=sys.stderr, flush=True)
+        print(
+            "Compiling the planner, once for this installation: up to a minute.",
+            file=sys.stderr,
+            flush=True,
+        )
         for settings in _SETTINGS:
             plan(nest.load(_SCENARIO, settings))
         mark.touch()

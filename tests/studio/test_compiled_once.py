@@ -105,3 +105,21 @@ def test_a_kernel_is_compiled_anew_when_what_it_reads_of_another_file_changed(tm
     assert printed(2, 1) == ["11", "1"]
     assert printed(3, 1) == ["16"]
     assert printed(3, 4) == ["19"]
+
+
+def test_nowhere_to_keep_what_is_compiled_is_one_sentence(tmp_path):
+    """A container whose file system is read-only showed numba's traceback."""
+    (tmp_path / "file").touch()
+    ended = subprocess.run(
+        [sys.executable, "-m", "nest_studio", "plan", SMALL],
+        capture_output=True,
+        text=True,
+        env={
+            **os.environ,
+            "NUMBA_CACHE_DIR": str(tmp_path / "file"),
+            "NUMBA_CACHE_LOCATOR_CLASSES": "UserProvidedCacheLocator",
+        },
+    )
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("NUMBA_CACHE_DIR must name a folder that can be written")
+    assert ended.stderr.count("\n") == 1

@@ -108,13 +108,13 @@ def model_sizes(target: str, layers: Sequence[OwnLayer]) -> dict[str, int]:
         del sizes["dense_blocks"]
     for layer in layers:
         for name in layer.sizes.keys() - OF_THE_JOB:
-            if sizes.setdefault(name, layer.sizes[name]) != layer.sizes[name]:
-                raise InputError(
-                    f"{target}() {layer.kind} sizes.{name}",
-                    f"must be {sizes[name]} in every layer",
-                    layer.sizes[name],
-                    "correct it",
-                )
+            require(
+                sizes.setdefault(name, layer.sizes[name]) == layer.sizes[name],
+                f"{target}() {layer.kind} sizes.{name}",
+                f"must be {sizes[name]} in every layer",
+                layer.sizes[name],
+                "correct it",
+            )
     return dict(sorted(sizes.items()))
 
 
