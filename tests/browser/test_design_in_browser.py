@@ -36,9 +36,11 @@ def new_drawing(window):
     return canvas
 
 
-def draw_racks(canvas):
+def draw_racks(canvas, window):
     """Two racks of two nodes under leaves, and a spine; the spine is linked by nobody yet."""
-    for x in (130, 400, 700, 970):
+    canvas.put("Node", 130, 400)
+    window.shows_one(0, "4")
+    for x in (400, 700, 970):
         canvas.put("Node", x, 400)
     for x in (265, 835):
         canvas.put("Switch", x, 230)
@@ -55,7 +57,7 @@ def test_two_racks_and_an_oversubscribed_spine_are_drawn_and_planned(watched, pl
     """The level matrix gains a level with the spine, and the plan gives way to its uplinks."""
     window = watched(1920)
     canvas = new_drawing(window)
-    switches = draw_racks(canvas)
+    switches = draw_racks(canvas, window)
     canvas.wait(links=48)  # four in each node, four NICs, and four to its leaf
     window.shows_one(0, "4")  # the first node stands alone until all are connected
     window.page.get_by_text("must connect all devices").wait_for()
