@@ -123,12 +123,11 @@ def mark(lesson: Lesson, seed: int, text: str, name: str) -> tuple[Mark, ...]:
     numbers = [int(student) for student, _ in rows if _is_student(student)]
     sheets = draw(lesson, seed, max(numbers, default=1))
     seen: dict[int, int] = {}
-    marks = []
-    for row, (student, answer) in enumerate(rows, start=2):
-        if not student and not answer:
-            continue
-        marks.append(_marked(row, student, answer, sheets, seen))
-    return tuple(marks)
+    return tuple(
+        _marked(row, student, answer, sheets, seen)
+        for row, (student, answer) in enumerate(rows, start=2)
+        if student or answer
+    )
 
 
 def _is_student(text: str) -> bool:

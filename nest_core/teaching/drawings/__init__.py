@@ -9,6 +9,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from nest_core.costs.plan_words import schedule_words
+from nest_core.costs.timeline import Timeline
 from nest_core.documents.units import humanise_bytes, humanise_seconds
 from nest_core.paper.cases import PLANNERS
 from nest_core.report.figures import (
@@ -35,7 +36,7 @@ from nest_core.teaching.drawings.drawing import Board, LessonDrawing, board_draw
 from nest_core.teaching.drawings.pass_drawing import pass_drawing
 from nest_core.teaching.drawings.program_board import levels_board, program_board
 from nest_core.teaching.drawings.walk_drawing import walk_drawing
-from nest_core.teaching.lessons.figure import Plans, Sweeps, Timelines
+from nest_core.teaching.lessons.figure import Plans, Sweeps
 from nest_core.teaching.lessons.levels import DynamicTable
 from nest_core.teaching.lessons.paper_table import READINGS, Leads
 from nest_core.teaching.lessons.program import Fill
@@ -77,8 +78,6 @@ def lesson_pictures(content: object) -> tuple[Chart, ...]:
 
     What a pin computed is pictures already.
     """
-    if type(content) is tuple:
-        return content
     draw = _PICTURES.get(type(content))
     return draw(content) if draw else ()
 
@@ -121,16 +120,15 @@ def _grown(part: Any, factor: float) -> Any:
         return [_grown(item, factor) for item in part]
     if not isinstance(part, dict):
         return part
-    grown: dict[str, Any] = {}
-    for key, value in part.items():
-        axis = key.rstrip("0123456789")
-        if key in _LENGTHS and isinstance(value, int | float) and part.get("type") != "bar":
-            grown[key] = factor * value
-        elif axis in _HOLDERS:
-            grown[key] = _grown(value, factor)
-        else:
-            grown[key] = value
-    return grown
+    lengths = set() if part.get("type") == "bar" else _LENGTHS
+    return {
+        key: factor * value
+        if key in lengths and isinstance(value, int | float)
+        else _grown(value, factor)
+        if key.rstrip("0123456789") in _HOLDERS
+        else value
+        for key, value in part.items()
+    }
 
 
 def plan_pictures(plans: Plans) -> tuple[Chart, ...]:
@@ -171,13 +169,10 @@ def plan_pictures(plans: Plans) -> tuple[Chart, ...]:
     return tuple(pictures[view]() for view in plans.views)
 
 
-def timeline_pictures(playbacks: Timelines) -> tuple[Chart, ...]:
-    """Return a timeline per schedule."""
-    return tuple(
-        replace(picture, title=f"{schedule_words(point.schedule, 1)}: {picture.title}")
-        for timeline in playbacks.timelines
-        for point, picture in ((timeline.report.plan.point, timeline_figure(timeline)),)
-    )
+def timeline_pictures(playback: Timeline) -> tuple[Chart, ...]:
+    """Return a schedule's timeline."""
+    picture, schedule = timeline_figure(playback), playback.report.plan.point.schedule
+    return (replace(picture, title=f"{schedule_words(schedule, 1)}: {picture.title}"),)
 
 
 def sweep_pictures(sweeps: Sweeps) -> tuple[Chart, ...]:
@@ -265,8 +260,9 @@ def _leads_finding(cell: Leads) -> str:
 
 
 _PICTURES: dict[type[Any], Callable[[Any], tuple[Chart, ...]]] = {
+    tuple: tuple,
     Plans: plan_pictures,
-    Timelines: timeline_pictures,
+    Timeline: timeline_pictures,
     Sweeps: sweep_pictures,
     Leads: lambda leads: (leads_picture(leads),),
 }

@@ -16,20 +16,21 @@ _STEP = "Step forward: the right arrow, or the button."
 def program_board(fill: Fill) -> Board:
     """Return where the stages of NEST's program stand, and the states filled so far."""
     inside, across = program.hop_seconds()
-    rows = list(dict.fromkeys((state.stages, state.level) for state in program.states()))
-    read = _read_states(fill)
-    cells = {}
-    names = {}
-    for state in program.states():
-        row = rows.index((state.stages, state.level))
-        where = "no stage before" if state.level is None else f"before: {LEVEL_NAMES[state.level]}"
-        names[row] = f"e = {state.stages}, k = {state.devices}, {where}"
-        filled = state in fill.filled
-        new = filled and not fill.done and state is fill.filled[-1]
-        cells[row, state.first] = BoardCell(
-            f"{state.best.total:g}" if filled else "",
-            "new" if new else "read" if state in read else "",
+    last = None if fill.done or not fill.filled else fill.filled[-1]
+    read = _read_states(fill, last)
+    names = {
+        (state.stages, state.level): f"e = {state.stages}, k = {state.devices}, "
+        f"{_before(state.level)}"
+        for state in program.states()
+    }
+    rows = list(names)
+    cells = {
+        (rows.index((state.stages, state.level)), state.first): BoardCell(
+            f"{state.best.total:g}" if state in fill.filled else "",
+            "new" if state is last else "read" if state in read else "",
         )
+        for state in program.states()
+    }
     slots = program.places().devices[:, 0].tolist()
     return Board(
         _program_finding(fill),
@@ -53,9 +54,13 @@ def program_board(fill: Fill) -> Board:
             if state.level is not None
         ),
         _columns(program.SECONDS),
-        tuple(names[row] for row in range(len(rows))),
+        tuple(names.values()),
         cells,
     )
+
+
+def _before(level: int | None) -> str:
+    return "no stage before" if level is None else f"before: {LEVEL_NAMES[level]}"
 
 
 def _columns(seconds: tuple[float, ...]) -> tuple[str, ...]:
@@ -95,11 +100,11 @@ def _program_device(fill: Fill, slot: int, device: int) -> BoardDevice:
     return BoardDevice("", "", str(device))
 
 
-def _read_states(fill: Fill) -> list[State]:
+def _read_states(fill: Fill, last: State | None) -> list[State]:
     """Return the states that the last one compared; of the answer its whole path."""
-    if fill.done or not fill.filled:
+    if last is None:
         return list(fill.shown)
-    keys = {(*way.after, way.end) for way in fill.filled[-1].ways if way.after}
+    keys = {(*way.after, way.end) for way in last.ways if way.after}
     return [state for state in program.states() if (state.stages, state.level, state.first) in keys]
 
 
@@ -107,13 +112,13 @@ def levels_board(table: DynamicTable) -> Board:
     """Return where the stages of the blackboard example stand, and the cells filled so far."""
     last = table.filled[-1] if table.filled else None
     rows = list(dict.fromkeys((cell.stage, cell.level) for cell in table.whole))
-    cells = {}
-    for cell in table.whole:
-        filled, new = cell in table.filled, cell is last
-        cells[rows.index((cell.stage, cell.level)), cell.first] = BoardCell(
-            f"{cell.best.total:g}" if filled else "",
-            "new" if new else "read" if _is_read(table, cell, last) else "",
+    cells = {
+        (rows.index((cell.stage, cell.level)), cell.first): BoardCell(
+            f"{cell.best.total:g}" if cell in table.filled else "",
+            "new" if cell is last else "read" if _is_read(table, cell, last) else "",
         )
+        for cell in table.whole
+    }
     inside, across = levels.hop_seconds()
     what = "sum of the stages" if table.objective == "sum" else "slowest stage"
     chain = _chain(table, last)
@@ -125,11 +130,7 @@ def levels_board(table: DynamicTable) -> Board:
         tuple(_levels_device(table, chain, device) for device in range(levels.network().devices)),
         tuple(_levels_hops(table, chain)),
         _columns(levels.SECONDS),
-        tuple(
-            f"stage {stage + 1}, "
-            + ("no stage before" if level is None else f"before: {LEVEL_NAMES[level]}")
-            for stage, level in rows
-        ),
+        tuple(f"stage {stage + 1}, {_before(level)}" for stage, level in rows),
         cells,
     )
 
@@ -160,9 +161,7 @@ def _levels_hops(table: DynamicTable, chain: list[LevelCell]) -> list[Hop]:
     """Return what goes into every stage placed so far; into the first one from where it may be."""
     hops = []
     for cell in chain:
-        source = assumed_device(table, cell)
-        if cell is not chain[0]:
-            source = table.devices[cell.stage - 1]
+        source = assumed_device(table, cell) if cell is chain[0] else table.devices[cell.stage - 1]
         if source is not None and cell.level is not None:
             units = levels.UNITS[cell.first]
             seconds = units * levels.hop_seconds()[cell.level]

@@ -67,19 +67,13 @@ def contents(steps: Steps) -> Contents:
     rounds = moves(steps)
     exchange = steps.op == "all_to_all"
     now = np.zeros((devices, size), dtype=np.int64)
-    if exchange:
-        now[steps.groups[0], np.arange(size)] = 1
-    else:
-        now[steps.groups[0]] = 1
+    now[steps.groups[0]] = np.eye(size, dtype=np.int64) if exchange else 1
     added, just = [now], [np.zeros(now.shape, dtype=bool)]
     for entries in rounds:
         before, now = now, now.copy()
         fresh = np.zeros(now.shape, dtype=bool)
         for move in entries:
-            gone = (
-                np.ones(len(move.parts), np.int64) if exchange else before[move.source, move.parts]
-            )
-            now[move.target, move.parts] = gone + (
+            now[move.target, move.parts] = before[move.source, move.parts] + (
                 before[move.target, move.parts] if move.adds else 0
             )
             fresh[move.target, move.parts] = True

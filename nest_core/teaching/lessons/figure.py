@@ -16,7 +16,6 @@ import numpy as np
 
 from nest_core.calibration.collectives.sweep import CollectiveSweep
 from nest_core.costs import LayerTable, Problem, Report, StateBytes
-from nest_core.costs.timeline import Timeline
 from nest_core.documents import from_gbps_bytes, from_microseconds, require
 from nest_core.fabric import Hierarchical, Tier
 from nest_core.hardware import load_accelerator
@@ -37,7 +36,6 @@ __all__ = [
     "Plans",
     "StageCut",
     "Sweeps",
-    "Timelines",
     "bare_chain",
     "even_cuts",
     "noded",
@@ -58,12 +56,6 @@ class Plans(NamedTuple):
     reports: Mapping[str, Report | None]
     views: tuple[str, ...]
     tokens: int = 1
-
-
-class Timelines(NamedTuple):
-    """Schedules, played back."""
-
-    timelines: tuple[Timeline, ...]
 
 
 class Sweeps(NamedTuple):

@@ -157,16 +157,20 @@ def chosen_cuts(mapping: str, objective: str) -> tuple[int, ...]:
     return tuple(cuts)
 
 
-def priced(mapping: str, cuts: tuple[int, ...]) -> Report:
+@cache
+def priced(
+    mapping: str,
+    cuts: tuple[int, ...],
+    seconds: tuple[float, ...] = SECONDS,
+    units: tuple[float, ...] = UNITS,
+    micro_batches: int = MICRO_BATCHES,
+) -> Report:
     """Return the plan with these cuts, priced by the one judge of every plan."""
-    point = Point(1, False, 1, len(cuts) - 1, 1, 0, ORDER, device_order=_order(mapping))
-    chain = bare_chain(network(), SECONDS, (0.0,) * LAYERS, UNITS, MICRO_BATCHES)
-    return price(chain, Plan(point, cuts, ("none",) * point.pp))
-
-
-def _order(mapping: str) -> tuple[int, ...]:
     used = MAPPINGS[mapping]
-    return (*used, *(device for device in range(network().devices) if device not in used))
+    order = (*used, *(device for device in range(network().devices) if device not in used))
+    point = Point(1, False, 1, len(cuts) - 1, 1, 0, ORDER, device_order=order)
+    chain = bare_chain(network(), seconds, (0.0,) * LAYERS, units, micro_batches)
+    return price(chain, Plan(point, cuts, ("none",) * point.pp))
 
 
 FABRIC = "h100-spine-leaf-1024"
@@ -320,18 +324,11 @@ def _large() -> Network:
     return collapse(load_fabric(FABRIC))
 
 
-@cache
-def _priced_with(seconds: tuple[float, ...], units: tuple[float, ...], count: int) -> Report:
-    """Stages of layers 1, 2 to 3 and 4, the first two in one node."""
-    point = Point(1, False, 1, STAGES, 1, 0, ORDER, device_order=_order("012"))
-    chain = bare_chain(network(), seconds, (0.0,) * LAYERS, units, count)
-    return price(chain, Plan(point, (0, 1, 3, 4), ("none",) * STAGES))
-
-
 def _exercise(given: Settings) -> Report:
+    """Stages of layers 1, 2 to 3 and 4, the first two in one node."""
     seconds = tuple(float(given[f"t{number}"]) for number in range(1, LAYERS + 1))
     units = (0.0, *(float(given[f"u{number}"]) for number in range(1, LAYERS)), 0.0)
-    return _priced_with(seconds, units, int(given["m"]))
+    return priced("012", (0, 1, 3, 4), seconds, units, int(given["m"]))
 
 
 LEVELS = LessonFigure(

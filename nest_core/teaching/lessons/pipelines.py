@@ -24,7 +24,6 @@ from nest_core.teaching.lessons.figure import (
     Given,
     LessonFigure,
     Plans,
-    Timelines,
     bare_chain,
     even_cuts,
     problem,
@@ -93,7 +92,7 @@ BUBBLE = LessonFigure(
         ),
         Control("schedule", "Schedule", SCHEDULES, "1f1b", "1F1B or GPipe.", _SCHEDULE_NAMES),
     ),
-    lambda settings: Reveal(Timelines((played(str(settings["schedule"]), *_sizes(settings)),))),
+    lambda settings: Reveal(played(str(settings["schedule"]), *_sizes(settings))),
     {"pp": Given(4, max=64), "m": Given(4, max=512)},
     {
         "idle": lambda given: idle_share(played("1f1b", *_sizes(given))),
