@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations, pairwise, product
+from itertools import combinations, groupby, pairwise, product
 from typing import Any, NamedTuple
 
 from oracle_layouts import Passes, last_pass, layouts, most_held
@@ -655,15 +655,18 @@ class Oracle:
     def _device_orders_of(self, devices: int) -> list[str]:
         """Device orders; where seatings are, each that places ranks on other devices.
 
-        A seating has as many ranks as seats.
+        A seating has as many ranks as seats, or more where what it leaves are whole nodes.
         """
         if self.space.seating == "consecutive":
             return list(self.space.device_orders)
         distinct: dict[tuple[int, ...], str] = {}
         for order in (*self.space.device_orders, *self.link_map.seatings):
             seats = self.link_map.seatings.get(order, self.link_map.numbered(order))
-            if devices <= len(seats):
-                distinct.setdefault(tuple(seats[:devices]), order)
+            rest = sorted(set(range(self.problem.network.devices)) - set(seats))
+            nodes = [self.link_map.address[device][:-1] for device in [*seats, *rest]]
+            parted = len([*groupby(nodes)]) > len(set(nodes))
+            if devices <= len(seats) or not parted:
+                distinct.setdefault(tuple([*seats, *rest][:devices]), order)
         return list(distinct.values())
 
     def choices(self) -> Iterator[Choice]:

@@ -164,18 +164,28 @@ def ranks_in_nodes(network: Network, order: str) -> tuple[int, int]:
     >>> [ranks_in_nodes(network, order) for order in ("natural", "4 per node", "rail")]
     [(6, 6), (4, 4), (0, 0)]
     """
-    devices = device_order(network, order)[: places(network, order)]
-    node = network.node[devices]
-    first = np.flatnonzero(np.append(True, node[1:] != node[:-1]))
-    if len(first) > len(np.unique(node)):
+    node = network.node[device_order(network, order)[: places(network, order)]]
+    if not _are_whole(node):
         return 0, 0
-    ranks = np.diff(np.append(first, len(node)))
-    return int(ranks.min()), int(ranks.max())
+    ranks = np.bincount(node)
+    return int(ranks[ranks > 0].min()), int(ranks.max())
 
 
+@lru_cache(maxsize=128)
 def places(network: Network, order: str) -> int:
-    """Return how many ranks an order has a place for: all, but in a seating what it takes."""
-    return seated(network, order)[1] if SEATING.fullmatch(order) else network.devices
+    """Return how many ranks an order has a place for: all, but in a seating what it takes.
+
+    Those go on with what they leave out where that parts no node.
+    """
+    if not SEATING.fullmatch(order):
+        return network.devices
+    devices, taken = seated(network, order)
+    return network.devices if _are_whole(network.node[devices]) else taken
+
+
+def _are_whole(node: IntArray) -> bool:
+    """Whether the ranks of every node follow one another."""
+    return 1 + int((node[1:] != node[:-1]).sum()) == len(np.unique(node))
 
 
 @lru_cache(maxsize=64)
