@@ -264,7 +264,7 @@ def _waits(
     waits = longest(
         phase.owner,
         turn,
-        phase.steps,
+        np.array(phase.steps, dtype=np.float64),  # whatever it was: another type is compiled anew
         routes.latency_s,
         routes.outside,
         int(turn.max(initial=-1)) + 1,

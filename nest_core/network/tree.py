@@ -333,8 +333,8 @@ class TreeLinkMap(LinkMap):
             seeds = self.seed + variants[:, None]
             up = hashed(source, target, seeds)
             down = hashed(target, source, seeds + _DOWN)
-        lowest = 0 if self.scale_up is None else 1
-        return climbs(self._ways, source, target, met, lowest, up, down)
+        first, last = np.ascontiguousarray(source), np.ascontiguousarray(target)
+        return climbs(self._ways, first, last, met, int(self.scale_up is not None), up, down)
 
 
 @lru_cache(maxsize=64)

@@ -9,7 +9,12 @@ import sys
 import textwrap
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from nest_core.documents.compiled import KERNELS
+from nest_core.network import Phase, collapse, price_phases
+from nest_core.scenario import load_fabric
 
 BUILD = """
 from nest_studio.jobs.kernels import build_kernels
@@ -123,3 +128,18 @@ def test_nowhere_to_keep_what_is_compiled_is_one_sentence(tmp_path):
     assert ended.returncode == 2
     assert ended.stderr.startswith("NUMBA_CACHE_DIR must name a folder that can be written")
     assert ended.stderr.count("\n") == 1
+
+
+def test_flows_in_any_layout_run_the_same_programs():
+    """A page compiled for seconds: whole or read-only steps, and ends side by side, were others."""
+    link_map = collapse(load_fabric("h100-spine-leaf-64")).link_map
+    ends = np.arange(32).reshape(16, 2) * 2
+
+    def price(source, target, steps):
+        flows = Phase(source, target, np.zeros(16, np.int64), np.ones(16), steps)
+        return price_phases(link_map, [flows], 1).beta_s_per_byte
+
+    plain = price(ends[:, 0].copy(), ends[:, 1].copy(), np.ones(16))
+    programs = {kernel: len(kernel.signatures) for kernel in KERNELS}
+    assert np.array_equal(price(*ends.T, np.broadcast_to(1, 16)), plain)
+    assert {kernel: len(kernel.signatures) for kernel in KERNELS} == programs
