@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+from dataclasses import asdict
 
 import pytest
 
@@ -105,6 +107,25 @@ def test_a_time_limit_is_a_reason_without_advice():
         "the time limit was over before any plan was found: raise time_limit_s"
     )
     assert found.advice == ""
+
+
+@pytest.mark.parametrize("name", ["nest", "manual", "phaze"])
+def test_a_search_without_work_is_not_behind_the_method_beside_it(monkeypatch, name):
+    """NEST's program among them; its waterfall then ends at the plan that is taken."""
+    monkeypatch.setattr(sys.modules["nest_core.planner.search"], "_WORK", 0.0)
+    found = answered([SMALL], f"baselines.names=['{name}']")
+    (entry,) = found.baselines
+    if not entry.feasible:  # as a method that searches itself
+        assert name == "phaze"
+        return
+    assert not found.result.certificate.proven
+    assert found.result.certificate.ended == "after its share of work"
+    assert found.result.best.iteration_s <= entry.report.iteration_s
+    if entry.waterfall:
+        lost = sum(asdict(entry.waterfall).values())
+        assert lost == pytest.approx(
+            entry.report.iteration_s - found.result.best.iteration_s, abs=1e-9
+        )
 
 
 def test_alternatives_are_further_plans_in_order_of_time():
