@@ -213,10 +213,11 @@ class _ClosDrawing(ClosNodes):
     def _nodes(self) -> list[Mark]:
         if self.structure.has_rail_panels:
             return self.below_rails(self.leaves, (self.frame.start, self.frame.end))
-        marks: list[Mark] = []
-        for panel, leaves in zip(self.panels, self.leaves, strict=True):
-            marks += self.below(leaves, panel.row.pitch)
-        return marks
+        return [
+            mark
+            for panel, leaves in zip(self.panels, self.leaves, strict=True)
+            for mark in self.below(leaves, panel.row.pitch)
+        ]
 
     def _planned(self, plan: PlanOnDevices, marks: Sequence[Mark]) -> list[Mark]:
         """Draw a plan's brackets, tensor groups and transfers."""
@@ -226,8 +227,8 @@ class _ClosDrawing(ClosNodes):
             leaves = self.leaves[0]
             result += transfers(structure, plan, leaves, self.spines[0])
             if self.frame.words and self.fabric.rails == 1:
-                name = structure.unit_name
-                name = name if name == "rack" else self.fabric.tier_names[0]
+                is_rack = structure.unit_name == "rack"
+                name = "rack" if is_rack else self.fabric.tier_names[0]
                 spans = [self._span(leaf.box, leaf.members) for leaf in leaves]
                 result += plan.brackets(spans, name, self.frame.bottom + 3.5)
         return result + plan.outlines(marks, per_node)
@@ -243,11 +244,12 @@ class _ClosDrawing(ClosNodes):
     def _faults(self) -> list[Mark]:
         """Name failed switches: those of the top row above it, others at the bottom."""
         frame = self.frame
-        rows = [(leaves, frame.bottom + 13) for leaves in self.leaves]
-        rows += [
-            (spines, frame.bottom + 13 if self.cores else frame.top - 4) for spines in self.spines
+        above, below = frame.top - 4, frame.bottom + 13
+        rows = [
+            *((leaves, below) for leaves in self.leaves),
+            *((spines, below if self.cores else above) for spines in self.spines),
+            *((mesh.upper, above) for mesh in self.cores),
         ]
-        rows += [(list(mesh.upper), frame.top - 4) for mesh in self.cores]
         marks, taken = list[Mark](), list[tuple[float, float, float]]()
         for row, y in rows:
             for placed in row:
@@ -256,8 +258,7 @@ class _ClosDrawing(ClosNodes):
                     half = text_width(text, 12.0, bold=True) * 1.12 / 2
                     x = max(placed.box.centre[0], frame.start + half)
                     x = min(x, frame.end - half)
-                    free = all(y != other or x - half > b or x + half < a for other, a, b in taken)
-                    if free:
+                    if all(y != other or x - half > b or x + half < a for other, a, b in taken):
                         marks.append(Words(text, "alarm", x, y, anchor="middle", key=placed.key))
                         taken.append((y, x - half - 4, x + half + 4))
         return marks

@@ -112,20 +112,24 @@ class ClosLayout:
         nodes = 0.31 if fabric.tiers < 3 else 0.26
         if fabric.nodes == 1 or (fabric.devices_per_node >= MIN_DOMAIN and self.boxes.has_cells):
             nodes = 0.46
-        shares: list[tuple[str, float]] = []
-        if fabric.kind == "rail_only":
-            shares += [("common", min(24.0, 0.08 * down)), ("", 0.03 * down)]
-        if fabric.tiers == 3:
-            shares += [(middle[1], switch), (f"links {middle[1]}", max(0.17 * down, 12.0))]
-        if self.has_frames:
-            shares.append(("", 18.0 if self.has_labels else 3.0))
-        if fabric.tiers > 1:
-            shares += [(middle[0], switch), (f"links {middle[0]}", 0.0)]
-        shares.append((low, switch))
-        if self.has_frames:
-            shares.append(("", 3.0))
-        shares.append((f"links {low}", bundle if fabric.tiers > 1 else 0.0))
-        shares.append(("node", nodes * down))
+        shares: list[tuple[str, float]] = [
+            *(
+                [("common", min(24.0, 0.08 * down)), ("", 0.03 * down)]
+                if fabric.kind == "rail_only"
+                else []
+            ),
+            *(
+                [(middle[1], switch), (f"links {middle[1]}", max(0.17 * down, 12.0))]
+                if fabric.tiers == 3
+                else []
+            ),
+            *([("", 18.0 if self.has_labels else 3.0)] if self.has_frames else []),
+            *([(middle[0], switch), (f"links {middle[0]}", 0.0)] if fabric.tiers > 1 else []),
+            (low, switch),
+            *([("", 3.0)] if self.has_frames else []),
+            (f"links {low}", bundle if fabric.tiers > 1 else 0.0),
+            ("node", nodes * down),
+        ]
         rest = down - sum(height for _, height in shares)
         return stacked_edges(self.frame.top, [(name, high or rest) for name, high in shares])
 
@@ -188,10 +192,9 @@ class ClosLayout:
             words = ""
             if is_shared:  # panels of rails have their pods in an order of their own
                 links, alive = links[numbers], alive[numbers]
-                words = f"{int(links.sum()):,} links, dealt to the {name} switches in turn"
-                if links.min() == links.max():
-                    per_pair = f"every pod to every {name} switch, {links.max()} each"
-                    words = f"{int(links.sum()):,} links: {per_pair}"
+                dealt = f", dealt to the {name} switches in turn"
+                even = f": every pod to every {name} switch, {links.max()} each"
+                words = f"{int(links.sum()):,} links{even if links.min() == links.max() else dealt}"
             cores = [core for top in tops for core in structure.cores(top)]
             row = self._narrow(cores, 2, panels)
             frames = [self.panel_frame(panel) for panel in panels]
@@ -206,9 +209,8 @@ class ClosLayout:
         top = self.edges[names[min(1, self.fabric.tiers - 1)]][0]
         top -= 18.0 if self.has_labels else 3.0
         height = self.edges[names[0]][1] + 3.0 - top
-        look = "frame"
-        if self.structure.has_rail_panels and 1 < rails <= MAX_RAIL_COLOURS:
-            look = f"{panel.pod.leaves[0].look} plane"
+        is_coloured = self.structure.has_rail_panels and 1 < rails <= MAX_RAIL_COLOURS
+        look = f"{panel.pod.leaves[0].look} plane" if is_coloured else "frame"
         box = Box(panel.key, look, panel.start, top, panel.end - panel.start, height)
         marks: list[Mark] = [box]
         middle = box.centre[0]

@@ -39,12 +39,10 @@ class ClosNodes(ClosLayout):
     ) -> list[Mark]:
         """Draw all nodes in one frame below rails that are networks of their own."""
         structure, (x, end) = self.structure, edges
-        columns: list[RailColumn] = []
-        marks: list[Mark] = []
-        for leaves in panels:
-            columns.append(self._column(leaves))
-            for leaf in leaves:
-                marks += self._links_down(leaf, "nodes")
+        columns = [self._column(leaves) for leaves in panels]
+        marks = [
+            mark for leaves in panels for leaf in leaves for mark in self._links_down(leaf, "nodes")
+        ]
         nodes = range(structure.fabric.nodes)
         top, bottom = self.edges["node"]
         area = (x, top, end - x, bottom - top)

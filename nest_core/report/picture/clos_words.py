@@ -149,33 +149,31 @@ class ClosWords:
 
     def rows(self) -> list[TierLabel]:
         """Return the words of every row, the top one first."""
-        fabric, rows = self.fabric, list[TierLabel]()
-        if fabric.kind == "rail_only":
-            edges = self.layout.edges["common"]
-            rows.append(TierLabel("common", 0, "No common spine", (), *edges))
-        if fabric.tiers == 3:
-            rows += self._top()
-        if fabric.tiers > 1:
-            rows += self._spines()
-        return [*rows, *self._leaves(), self._nodes()]
+        common = [self.layout.edges["common"]] if self.fabric.kind == "rail_only" else []
+        return [
+            *(TierLabel("common", 0, "No common spine", (), *edges) for edges in common),
+            *(self._top() if self.fabric.tiers == 3 else []),
+            *(self._spines() if self.fabric.tiers > 1 else []),
+            *self._leaves(),
+            self._nodes(),
+        ]
 
     def _top(self) -> list[TierLabel]:
         structure, name, pods = self.structure, self.fabric.tier_names[2], self.structure.pods
         links = structure.core_links()
         ports = f"{int(links.sum(axis=0).max()):,} of {self.fabric.radix:,} ports each"
-        words_up = ", dealt in turn"
-        if links.min() == links.max():
-            words_up = f": each pod to each switch, x {links.max()}"
+        is_even = links.min() == links.max()
+        words_up = f": each pod to each switch, x {links.max()}" if is_even else ", dealt in turn"
         tiles = _tiles(self.layout.cores[0].upper)
         rows = [
             self._row(name, tiles, ports),
             self._row(f"links {name}", words_up, ratio=self._ratio(2)),
         ]
         if not structure.has_rail_panels and len(pods) > 1:
-            is_even = len({sum(leaf.down for leaf in pod.leaves) for pod in pods}) == 1
+            alike = len({sum(leaf.down for leaf in pod.leaves) for pod in pods}) == 1
             together = len(self.layout.panels[0].pod.numbers)
             tiles = f"drawn {together} at a time" if together > 1 else ""
-            words = tuple(filter(None, (tiles, "all alike" if is_even else "of unequal size")))
+            words = tuple(filter(None, (tiles, "all alike" if alike else "of unequal size")))
             head = count_words(len(pods), 0, "pod")
             rows.append(TierLabel("pod", len(pods), head, words, *self.layout.edges[""]))
         return rows
@@ -240,14 +238,12 @@ class ClosWords:
     def legend(self) -> list[Swatch]:
         """Return the entries of the legend."""
         fabric, leaves = self.fabric, self.structure.pods[0].leaves
-        entries = [
-            (bool(fabric.missing), Swatch("line", "link gone", "gone")),
-            (bool(self.line), Swatch("line", "link", self.line)),
-        ]
         is_coloured = bool(leaves[0].look)
         is_funnel = any(leaf.up and leaf.up != leaf.down for leaf in leaves)
         funnel = Swatch("funnel", "switch", "switch: foot is down, head is up capacity")
-        entries += [
+        entries = [
+            (bool(fabric.missing), Swatch("line", "link gone", "gone")),
+            (bool(self.line), Swatch("line", "link", self.line)),
             (is_coloured, Swatch("box", "rail-0", "leaf and devices of rail 0")),
             (not is_coloured, Swatch("box", "device", "device")),
             (is_funnel, funnel),

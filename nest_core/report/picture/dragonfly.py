@@ -156,18 +156,23 @@ class _Groups:
                 ("links global", count * (count - 1) // 2 * fabric.links_per_pair),
             )
             stands = tuple(entry for entry in holds if entry[1])
-            marks += columns.switches(1, column, (text,), stands)
-            marks += columns.links(1, column, "links node", (count * nics, 0))
-            marks += columns.nodes(column)
+            marks += [
+                *columns.switches(1, column, (text,), stands),
+                *columns.links(1, column, "links node", (count * nics, 0)),
+                *columns.nodes(column),
+            ]
         return marks
 
     def transfers(self, stages: PlanOnDevices) -> list[Mark]:
         """Light the first replica's way from stage to stage, where it leaves a group."""
         column_of = np.repeat(np.arange(len(self.row.counts)), self.row.counts)
-        marks, keys = list[Mark](), self.columns.keys[1]
-        for a, b in self.columns.crossings(stages.groups, column_of[self.fabric.group_of()]):
-            marks += lit(between(keys[a], keys[b]), self._way(a, b), (keys[a], keys[b]))
-        return marks
+        pairs = self.columns.crossings(stages.groups, column_of[self.fabric.group_of()])
+        keys = self.columns.keys[1]
+        return [
+            mark
+            for a, b in pairs
+            for mark in lit(between(keys[a], keys[b]), self._way(a, b), (keys[a], keys[b]))
+        ]
 
     def labels(self, nodes: str) -> list[TierLabel]:
         """Return the words of every row."""
@@ -191,8 +196,12 @@ class _Groups:
             ("node", fabric.nodes, "node", (size, nodes)),
             ("device", fabric.devices if size else 0, "device", ()),
         ]
-        edges = {"links global": "links global", "links node": "links 1"}
-        edges |= {"node": "nodes", "device": "nodes"}
+        edges = {
+            "links global": "links global",
+            "links node": "links 1",
+            "node": "nodes",
+            "device": "nodes",
+        }
         return [
             TierLabel(
                 what,
@@ -218,9 +227,8 @@ def _busy(fabric: Dragonfly, options: DrawOptions) -> npt.NDArray[np.float64]:
 
 
 def _title(fabric: Dragonfly) -> str:
-    local = "any two routers of a group one local link"
-    if fabric.routers_per_group == 1:
-        local = "each of one router"
+    several = fabric.routers_per_group > 1
+    local = "any two routers of a group one local link" if several else "each of one router"
     if fabric.groups == 1:
         return f"One group: {local.replace(' of a group', '')} apart"
     return f"Any two of {fabric.groups:,} groups are one global link apart, {local}"

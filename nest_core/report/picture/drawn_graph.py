@@ -195,10 +195,9 @@ class _Rows:
         """Draw the links between boxes, the widest on top."""
         joins = {pair: rate for pair, rate in self.boxes.joins.items() if pair[0] != pair[1]}
         most = max(joins.values(), default=1.0)
-        strength = 0.85
-        if len(joins) > 64:
-            area = self.frame.across * self.frame.down
-            strength = opacity(area, len(joins), 1.5, self.frame.down / 3)
+        area = self.frame.across * self.frame.down
+        is_crowded = len(joins) > 64
+        strength = opacity(area, len(joins), 1.5, self.frame.down / 3) if is_crowded else 0.85
         marks: list[Mark] = []
         for (a, b), rate in sorted(joins.items(), key=lambda item: (item[1], item[0])):
             stands = tuple(sorted(self.stands.get((a, b), Counter()).items()))
@@ -216,9 +215,8 @@ class _Rows:
                 marks.append(Band(between(*ends), "mesh", area_of, (), stands))
                 continue
             thick = max(0.8, min(_MAX_LINE, 0.8 * wide, 0.8 * width) * rate / most)
-            look = "link"
-            if self.loads is not None:
-                look = f"link {load_look(self.busy.get((a, b), 0.0), busiest)}"
+            load = "" if self.loads is None else load_look(self.busy.get((a, b), 0.0), busiest)
+            look = f"link {load}".strip()
             marks.append(Line(between(*ends), look, points, thick, ends, stands, strength))
         return marks
 
@@ -236,9 +234,11 @@ class _Rows:
                 what = self.tiers.switches.get(element.id)
                 if what is not None or element.role == "device":
                     stands[what or "device"] += element.count
-            look = "switch"
-            if members[0].role == "device":
-                look = self.paint([self._numbers[element.id] for element in members])
+            look = (
+                self.paint([self._numbers[element.id] for element in members])
+                if members[0].role == "device"
+                else "switch"
+            )
             ink = stage_ink(look) if look.startswith("stage-") else ""
             place, entries = (x - width / 2, top, width), tuple(sorted(stands.items()))
             mark = Box(self.key(box), look, *place, bottom - top, stands=entries, radius=2)
@@ -257,10 +257,11 @@ class _Rows:
             devices = count_words(self.fabric.devices, 0, "device")
             title = f"{devices}, drawn, and what joins them {tiers}"
         if not self.is_regular:
-            irregular = "Too irregular to draw every link: counts per rank; hatched areas are links"
-            return title, irregular
-        alike = any(len(members) > 1 for members in self.boxes.members)
-        fold = "; x: boxes alike" if alike else ""
+            return (
+                title,
+                "Too irregular to draw every link: counts per rank; hatched areas are links",
+            )
+        fold = "; x: boxes alike" if any(len(box) > 1 for box in self.boxes.members) else ""
         return title, f"Rows by hops from devices; a line's width is capacity{fold}"
 
     def labels(self, nodes: int) -> list[TierLabel]:

@@ -119,9 +119,11 @@ def framed(
     labels : sequence of TierLabel
         Top tier first.
     """
-    around: list[Mark] = []
-    if frame.words:
-        around = [*_titles(frame, *words), *_gutter(frame, labels), *_legend(frame, legend)]
+    around = (
+        [*_titles(frame, *words), *_gutter(frame, labels), *_legend(frame, legend)]
+        if frame.words
+        else []
+    )
     return Drawn(*words, frame.width, frame.height, (*marks, *around), tuple(legend), tuple(labels))
 
 
@@ -153,15 +155,20 @@ def _raised(mark: Mark, up: float) -> Mark:
 
 
 def _titles(frame: Frame, title: str, subtitle: str) -> list[Mark]:
-    y, result, room = 10.0, list[Mark](), frame.width - 2 * _GUTTER
-    titles, subtitles, _ = _reserved(frame.width)
-    for line in wrapped(title, 0.97 * room, _TITLE, bold=True, max_lines=titles):
-        y += 19
-        result.append(Words(line, "bold title", _GUTTER, y - 5, _TITLE))
-    for line in wrapped(subtitle, 0.96 * room, TEXT, max_lines=subtitles):
-        y += 16
-        result.append(Words(line, "soft title", _GUTTER, y - 3))
-    return result
+    room, (titles, subtitles, _) = frame.width - 2 * _GUTTER, _reserved(frame.width)
+    heads = wrapped(title, 0.97 * room, _TITLE, bold=True, max_lines=titles)
+    texts = wrapped(subtitle, 0.96 * room, TEXT, max_lines=subtitles)
+    below = 24.0 + 19 * len(heads)
+    return [
+        *(
+            Words(line, "bold title", _GUTTER, 24.0 + 19 * number, _TITLE)
+            for number, line in enumerate(heads)
+        ),
+        *(
+            Words(line, "soft title", _GUTTER, below - 1 + 16 * number)
+            for number, line in enumerate(texts)
+        ),
+    ]
 
 
 def _badge(x: float, y: float, ratio: float) -> tuple[Box, Words]:

@@ -124,22 +124,30 @@ def torus_labels(blocks: LatticeBlocks, parts: Inventory, frame: Frame) -> list[
     if cubes == 1:
         words["between cubes"] = ("wraps", "")
     devices = count_words(torus.devices, gone, "device")
-    rows = [("device", torus.devices, devices, _by(torus.shape), gone)]
-    for link in parts.links:
-        name, below = words[link.tier]
-        rows.append((f"links {link.tier}", link.count, f"{link.count:,} {name}", below, 0))
-    for switch in parts.switches:
-        head = f"{switch.count:,} optical switches"
-        rows.append((switch.role, switch.count, head, "which the links between cubes cross", 0))
-    rows.append(("bisection", 0, rate_words(torus.bisection_Bps()), "bisection, one way", 0))
+    across = "which the links between cubes cross"
+    rows = [
+        ("device", torus.devices, devices, _by(torus.shape), gone),
+        *(
+            (f"links {link.tier}", link.count, f"{link.count:,} {name}", below, 0)
+            for link in parts.links
+            for name, below in (words[link.tier],)
+        ),
+        *(
+            (switch.role, switch.count, f"{switch.count:,} optical switches", across, 0)
+            for switch in parts.switches
+        ),
+        ("bisection", 0, rate_words(torus.bisection_Bps()), "bisection, one way", 0),
+    ]
     room = frame.down / len(rows)
-    labels = []
-    for at, (what, count, head, below, lost) in enumerate(rows):
-        top = frame.top + room * at
-        lines = (below,) if below else ()
-        labels.append(TierLabel(what, count, head, lines, top, top + room, lost))
-    # Every device is a node of its own.
-    return [*labels, TierLabel("node", torus.devices, "", (), frame.top, frame.bottom, gone)]
+    tops = [frame.top + room * at for at in range(len(rows))]
+    return [
+        *(
+            TierLabel(what, count, head, (below,) if below else (), top, top + room, lost)
+            for top, (what, count, head, below, lost) in zip(tops, rows, strict=True)
+        ),
+        # Every device is a node of its own.
+        TierLabel("node", torus.devices, "", (), frame.top, frame.bottom, gone),
+    ]
 
 
 _MAX_BLOCKS = {2: 640, 3: 512}
@@ -347,23 +355,25 @@ class _Grid:
 
     def bars(self, stages: PlanOnDevices) -> list[Mark]:
         """Draw bars between devices of one tensor group that are neighbours."""
-        tensor, marks = stages.tensor, list[Mark]()
-        for joint in self.blocks.joints if self.blocks.single else ():
-            if tensor[joint.a] >= 0 and tensor[joint.a] == tensor[joint.b]:
-                look = f"{stages.paint((joint.a,))} bar"
-                for points, ends in self.ways(joint):
-                    if len(ends) == 2:
-                        line = Line(self._ends(joint), look, points, 0.6 * self.size, ends)
-                        marks.append(line)
-        return marks
+        tensor, width = stages.tensor, 0.6 * self.size
+        return [
+            Line(self._ends(joint), f"{stages.paint((joint.a,))} bar", points, width, ends)
+            for joint in (self.blocks.joints if self.blocks.single else ())
+            if tensor[joint.a] >= 0 and tensor[joint.a] == tensor[joint.b]
+            for points, ends in self.ways(joint)
+            if len(ends) == 2
+        ]
 
     def numbers(self, stages: PlanOnDevices) -> list[Mark]:
         """Number the blocks of one stage."""
-        marks: list[Mark] = []
-        for block, place in enumerate(self.at):
-            devices = np.flatnonzero(self.blocks.of == block).tolist()
-            marks += stages.number(devices, place, self.size, self.key(block))
-        return marks
+        of, size = self.blocks.of, self.size
+        return [
+            mark
+            for block, place in enumerate(self.at)
+            for mark in stages.number(
+                np.flatnonzero(of == block).tolist(), place, size, self.key(block)
+            )
+        ]
 
     def transfers(self, stages: PlanOnDevices) -> list[Mark]:
         """Light the first replica's way from stage to stage."""

@@ -178,8 +178,10 @@ class _Hierarchy:
         shares: list[tuple[str, float]] = []
         for level in range(self.top, 0, -1):
             is_top = level == self.top
-            shares += [(f"tier {level}", 0.9 if is_top else 1.3)]
-            shares += [(f"links {level}", 2.6 if is_top else 1.3)]
+            shares += [
+                (f"tier {level}", 0.9 if is_top else 1.3),
+                (f"links {level}", 2.6 if is_top else 1.3),
+            ]
         shares.append(("nodes", 2.9))
         bottom = self.frame.bottom - (17 if self.has_names else 0)
         unit = (bottom - self.frame.top) / sum(share for _, share in shares)
@@ -199,9 +201,8 @@ class _Hierarchy:
             here, total = self._links(level, fabric), self._links(level, self.full)
             busy, of = self._busy(level), f"links {fabric.tiers[level].name}"
             for column, count in enumerate(here.tolist()):
-                look = "bundle"
-                if self.options.loads is not None:
-                    look = load_look(float(busy[column]), self.busiest)
+                is_loaded = self.options.loads is not None
+                look = load_look(float(busy[column]), self.busiest) if is_loaded else "bundle"
                 counts = count, int(total[column]) - count
                 links += columns.links(level, column, of, counts, look)
                 if level < self.top:
@@ -237,11 +238,16 @@ class _Hierarchy:
         row, y, half = self.row, self.frame.bottom, self.row.box / 2
         name = self.fabric.tiers[self.top - 1].name
         if stages is not None:
-            spans = []
-            for at, x in enumerate(row.centres):
-                numbers = range(row.first[at], row.first[at] + row.counts[at])
-                devices = np.flatnonzero(self.column_of == at).tolist()
-                spans.append(BoxSpan(x - half, x + half, numbers, devices))
+            devices = [
+                np.flatnonzero(self.column_of == column).tolist()
+                for column in range(len(row.counts))
+            ]
+            spans = [
+                BoxSpan(x - half, x + half, range(first, first + count), members)
+                for x, first, count, members in zip(
+                    row.centres, row.first, row.counts, devices, strict=True
+                )
+            ]
             if marks := stages.brackets(spans, name, y - 14.5):
                 return marks
         texts = [row.key(name, at) for at in range(len(row.counts))]

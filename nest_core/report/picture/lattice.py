@@ -107,10 +107,11 @@ class LatticeBlocks:
     @cached_property
     def joints(self) -> dict[Joint, int]:
         """Links between blocks and those that close an axis."""
-        result: dict[Joint, int] = {}
-        for _, joints, (joint_of, *_) in self._between():
-            result |= dict(zip(joints, np.bincount(joint_of).tolist(), strict=True))
-        return result
+        return {
+            joint: count
+            for _, joints, (joint_of, *_) in self._between()
+            for joint, count in zip(joints, np.bincount(joint_of).tolist(), strict=True)
+        }
 
     @cached_property
     def inside(self) -> IntArray:

@@ -362,8 +362,14 @@ def wrapped(
     return (*lines[: max_lines - 1], f"{last} …".strip())
 
 
-PLURALS = {"leaf": "leaves", "spine": "spines", "switch": "switches", "core": "core switches"}
-PLURALS |= {"edge": "edge switches", "aggregation": "aggregation switches"}
+PLURALS = {
+    "leaf": "leaves",
+    "spine": "spines",
+    "switch": "switches",
+    "core": "core switches",
+    "edge": "edge switches",
+    "aggregation": "aggregation switches",
+}
 
 
 def plural(name: str, count: int) -> str:

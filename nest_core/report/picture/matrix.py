@@ -131,13 +131,17 @@ def matrix_picture(
         x = _middle(column)
         ranks = "ends" if name == "tied" else "stages" if name == "pp" else f"{size:,} ranks"
         head = wrapped(MATRIX_CLASSES[name][1], _COLUMN, TEXT, bold=True, max_lines=2)
-        for line, text in enumerate(reversed(head)):
-            marks.append(Words(text, "bold", x, top - 16 - 15 * line, anchor="middle"))
+        marks += [
+            Words(text, "bold", x, top - 16 - 15 * line, anchor="middle")
+            for line, text in enumerate(reversed(head))
+        ]
         marks.append(Words(ranks, "soft", x, top - 1, anchor="middle"))
     for level, y in zip(matrices.levels, rows, strict=True):
         rate = f"{humanise(level.bandwidth_Bps / GB)} GB/s"
-        marks.append(Words(level.name, "bold", _LABEL - 10, y - 1, anchor="end"))
-        marks.append(Words(rate, "soft", _LABEL - 10, y + 14, anchor="end"))
+        marks += [
+            Words(level.name, "bold", _LABEL - 10, y - 1, anchor="end"),
+            Words(rate, "soft", _LABEL - 10, y + 14, anchor="end"),
+        ]
     shades = _shades(matrices)
     for name, column, row, seconds in _cells(matrices):
         y, is_chosen = rows[row], bool(matrices.own[column, row])
@@ -148,8 +152,10 @@ def matrix_picture(
         marks.append(Box(key, look, *place, _COLUMN - 4 - 2 * inset, _CELL - 2 * inset))
         ink, at = "cell-text bold" if is_chosen else "cell-text", (_middle(column), y + 5)
         marks.append(Words(_digits(seconds), ink, *at, _VALUE, "middle", key))
-    for column, row in np.argwhere(np.isnan(matrices.seconds)).tolist():
-        marks.append(Words("–", "soft", _middle(column), rows[row] + 5, _VALUE, "middle"))
+    marks += [
+        Words("–", "soft", _middle(column), rows[row] + 5, _VALUE, "middle")
+        for column, row in np.argwhere(np.isnan(matrices.seconds)).tolist()
+    ]
     width, below = _LABEL + _COLUMN * len(matrices.ranks), max(rows) + _CELL / 2 + 4
     return Drawn(matrix_finding(matrices), _SUBTITLE, width, below, tuple(marks))
 

@@ -252,11 +252,9 @@ def _finding(network: Network, axes: Mapping[str, IntArray]) -> str:
         *several, last = reached[level]
         names = f"{', '.join(several)} and {last}" if several else last
         name = network.levels[level].name
-        if network.torus is not None:
-            parts.append(f"{names} groups span {name}")
-            continue
         how = "crosses" if level == top else "turns at" if level else "stays in"
-        parts.append(f"{names} traffic {how} the {name}")
+        where = f"traffic {how} the" if network.torus is None else "groups span"
+        parts.append(f"{names} {where} {name}")
     text = "; ".join(parts)
     return text[0].upper() + text[1:]
 
@@ -356,21 +354,17 @@ def _legend_of(
     plan = options.plan
     if plan is None:
         return list(others)
+    count, is_mixed = plan.stages, any("mixed" in mark.look.split() for mark in marks)
     entries = [
-        Swatch("box", stage_look(at, plan.stages), f"stage {at + 1}")
-        for at in sorted({0, plan.stages - 1})
+        (True, Swatch("box", stage_look(0, count), "stage 1")),
+        (count > 2, Swatch("box", stage_look(count // 2, count), "…")),
+        (count > 1, Swatch("box", stage_look(count - 1, count), f"stage {count}")),
+        (count > 1, Swatch("line", "lit", "replica 1, its transfers")),
+        ((plan.stage < 0).any(), Swatch("box", "idle", "idle")),
+        (is_mixed, Swatch("box", "mixed", "several stages")),
+        (options.loads is not None, Swatch("ramp", "", f"0 to {percent(busiest)} busy")),
     ]
-    if plan.stages > 2:
-        entries.insert(1, Swatch("box", stage_look(plan.stages // 2, plan.stages), "…"))
-    if plan.stages > 1:
-        entries.append(Swatch("line", "lit", "replica 1, its transfers"))
-    if (plan.stage < 0).any():
-        entries.append(Swatch("box", "idle", "idle"))
-    if any("mixed" in mark.look.split() for mark in marks):
-        entries.append(Swatch("box", "mixed", "several stages"))
-    if options.loads is not None:
-        entries.append(Swatch("ramp", "", f"0 to {percent(busiest)} busy"))
-    return [*entries, *others]
+    return [*(swatch for is_drawn, swatch in entries if is_drawn), *others]
 
 
 def stage_look(stage: int, stages: int) -> str:

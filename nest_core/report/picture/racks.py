@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -117,11 +117,14 @@ class NodeBoxes:
         x, top, width, height = area
         pitch = width / len(nodes)
         wide = min(_MAX_NODE if len(self.starts) > 2 else width, pitch - min(10.0, 0.12 * pitch))
-        marks: list[Mark] = []
-        for at, node in enumerate(nodes):
-            place = x + (at + 0.5) * pitch - wide / 2, top, wide, height
-            marks += self._tall_node(node, place, inside)
-        return marks
+        places = [
+            (x + (at + 0.5) * pitch - wide / 2, top, wide, height) for at in range(len(nodes))
+        ]
+        return [
+            mark
+            for node, place in zip(nodes, places, strict=True)
+            for mark in self._tall_node(node, place, inside)
+        ]
 
     def framed(self, key: str, nodes: range, area: Area) -> list[Mark]:
         """Draw a frame with every node in it."""
@@ -188,11 +191,9 @@ class NodeBoxes:
         counts = self._bars(len(nodes), inner)
         if len(counts) == 1:
             return self._bar(key, nodes, area)
-        first = nodes.start
-        for count, place in zip(counts, _grid(len(counts), 1, inner), strict=True):
-            members = range(first, first + count)
+        parts = (range(*ends) for ends in pairwise(accumulate(counts, initial=nodes.start)))
+        for members, place in zip(parts, _grid(len(counts), 1, inner), strict=True):
             marks += self._bar(_node_key(members), members, place, key)
-            first += count
         return marks
 
     def _cell_columns(self, nodes: range, area: Area) -> int:
@@ -276,12 +277,16 @@ class NodeBoxes:
         even = (rows for rows in range(min(most, len(nodes)), 1, -1) if len(nodes) % rows == 0)
         rows = next(even, min(most, len(nodes)))
         per_row, step = -(-len(nodes) // rows), (height - 4) / rows
-        marks: list[Mark] = [Box(key, "frame", *area, radius=2.0)]
-        for at in range(-(-len(nodes) // per_row)):
-            members = nodes[at * per_row : (at + 1) * per_row]
-            place = (x + 1, y + 2 + at * step, width - 2, step)
-            marks += self._rail_row(members, place, key, columns, rails)
-        return marks
+        parts = [nodes[first : first + per_row] for first in range(0, len(nodes), per_row)]
+        places = [(x + 1, y + 2 + at * step, width - 2, step) for at in range(len(parts))]
+        return [
+            Box(key, "frame", *area, radius=2.0),
+            *(
+                mark
+                for members, place in zip(parts, places, strict=True)
+                for mark in self._rail_row(members, place, key, columns, rails)
+            ),
+        ]
 
     def _rail_row(
         self, nodes: range, area: Area, inside: str, columns: Sequence[RailColumn], rails: int

@@ -116,8 +116,7 @@ def _mark(mark: Mark) -> str:
 
 
 def _path(points: tuple[Point, ...]) -> str:
-    places = [f"{_number(x)} {_number(y)}" for x, y in points]
-    return "M" + "L".join(places)
+    return "M" + "L".join(f"{_number(x)} {_number(y)}" for x, y in points)
 
 
 def _number(value: float) -> str:
@@ -138,6 +137,17 @@ _LOADS = ("#C9CFD6", "#E3D9BD", "#EFC877", "#E69F00", "#DD7F00", "#D55E00")
 
 TINTS = ("#fdf4e3", "#fae5bb", "#f5d38c", "#edbd57", "#E69F00")
 """Cells of the cost matrix, from the fewest seconds to the most; dark ink stands on each."""
+
+
+def _stage(number: int, ramp: tuple[tuple[int, int, int], ...]) -> str:
+    """Return a colour of the ramp, dark to light."""
+    place = number / (STAGE_STEPS - 1) * (len(ramp) - 1)
+    low = min(int(place), len(ramp) - 2)
+    mixed = (
+        round(a + (place - low) * (b - a)) for a, b in zip(ramp[low], ramp[low + 1], strict=True)
+    )
+    return "#{:02x}{:02x}{:02x}".format(*mixed)
+
 
 _LIGHT = {
     "bg": "#ffffff",
@@ -163,6 +173,7 @@ _LIGHT = {
     "on-ours": "#ffffff",
     "rail-6": RAILS[6],
     "rail-7": RAILS[7],
+    **{f"stage-{number}": _stage(number, _STAGES) for number in range(STAGE_STEPS)},
 }
 _DARK = {
     "bg": "#14171a",
@@ -188,18 +199,8 @@ _DARK = {
     "on-ours": "#10202b",
     "rail-6": "#B07B45",
     "rail-7": "#E4E7EA",
+    **{f"stage-{number}": _stage(number, _STAGES_DARK) for number in range(STAGE_STEPS)},
 }
-
-
-def _stage(number: int, ramp: tuple[tuple[int, int, int], ...]) -> str:
-    """Return a colour of the ramp, dark to light."""
-    place = number / (STAGE_STEPS - 1) * (len(ramp) - 1)
-    low = min(int(place), len(ramp) - 2)
-    mixed = (
-        round(a + (place - low) * (b - a)) for a, b in zip(ramp[low], ramp[low + 1], strict=True)
-    )
-    return "#{:02x}{:02x}{:02x}".format(*mixed)
-
 
 _RULES: dict[str, str] = {
     "text": "fill:var(--fabric-ink);stroke:none",
@@ -256,37 +257,37 @@ _RULES: dict[str, str] = {
     ".hatch-mesh path": "fill:none;stroke:var(--fabric-edge);stroke-width:.8;opacity:.75",
     ".hatch-mixed rect": "fill:var(--fabric-bg)",
     ".hatch-mixed path": "fill:none;stroke:var(--fabric-ink2);stroke-width:1",
-}
-_RULES |= {f".tint-{number}": f"fill:{tint}" for number, tint in enumerate(TINTS)}
-for _axis, _colour in enumerate((RAILS[0], RAILS[2], RAILS[3])):
-    _RULES |= {f".axis-{_axis}": f"stroke:{_colour}", f".axis-{_axis} text": f"fill:{_colour}"}
-_RULES |= {
+    **{f".tint-{number}": f"fill:{tint}" for number, tint in enumerate(TINTS)},
+    **{
+        f".axis-{axis}{part}": f"{what}:{colour}"
+        for axis, colour in enumerate((RAILS[0], RAILS[2], RAILS[3]))
+        for part, what in (("", "stroke"), (" text", "fill"))
+    },
     ".wrap": "stroke-dasharray:4 2.5",
     ".onlight text": "fill:#000",
     ".domain": "fill:var(--fabric-panel);stroke:var(--fabric-ink);stroke-width:2",
     ".gone.bundle": "fill:var(--fabric-bg);stroke:var(--fabric-bad);stroke-dasharray:3 3",
     ".part": "stroke:var(--fabric-bad);stroke-dasharray:3 2",
-}
-for _place, _colour in enumerate((*RAILS[:6], "var(--fabric-rail-6)", "var(--fabric-rail-7)")):
-    _RULES |= {
-        f".rail-{_place}": f"fill:{_colour}",
-        f".rail-{_place}.switch": "stroke:var(--fabric-ink)",
-        f".rail-{_place}.bundle": "opacity:.55",
-        f".rail-{_place}.plane": "opacity:.17",
-    }
-_LIGHT |= {f"stage-{number}": _stage(number, _STAGES) for number in range(STAGE_STEPS)}
-_DARK |= {f"stage-{number}": _stage(number, _STAGES_DARK) for number in range(STAGE_STEPS)}
-for _place in range(STAGE_STEPS):
-    _RULES |= {
-        f".stage-{_place}": f"fill:var(--fabric-stage-{_place})",
-        f".stage-{_place}.bar": f"fill:none;stroke:var(--fabric-stage-{_place})",
-    }
-for _place, _colour in enumerate(_LOADS):
-    _RULES |= {
-        f".load-{_place}": f"fill:{_colour}",
-        f".load-{_place}.link": f"fill:none;stroke:{_colour}",
-    }
-_RULES |= {
+    **{
+        f".rail-{rail}{part}": rule
+        for rail, colour in enumerate((*RAILS[:6], "var(--fabric-rail-6)", "var(--fabric-rail-7)"))
+        for part, rule in (
+            ("", f"fill:{colour}"),
+            (".switch", "stroke:var(--fabric-ink)"),
+            (".bundle", "opacity:.55"),
+            (".plane", "opacity:.17"),
+        )
+    },
+    **{
+        f".stage-{stage}{part}": f"{what}:var(--fabric-stage-{stage})"
+        for stage in range(STAGE_STEPS)
+        for part, what in (("", "fill"), (".bar", "fill:none;stroke"))
+    },
+    **{
+        f".load-{load}{part}": f"{what}:{colour}"
+        for load, colour in enumerate(_LOADS)
+        for part, what in (("", "fill"), (".link", "fill:none;stroke"))
+    },
     ".mixed": "fill:none",
     ".cased": "fill:none;stroke:var(--fabric-casing);stroke-linejoin:round",
     ".lit": "fill:none;stroke:var(--fabric-lit);stroke-linejoin:round",

@@ -377,8 +377,10 @@ class Mesh:
         room = min(begin + length, last + width) - max(start, first)
         plate = text_width(self.words, 12.0) * 1.12 + 20
         if self.words and plate <= room and bottom - top - 2 * reach >= 22:
-            marks.append(Box("", "plate", middle - plate / 2, y - 10, plate, 20, radius=10))
-            marks.append(Words(self.words, "label", middle, y + 4.2, anchor="middle", key=self.of))
+            marks += [
+                Box("", "plate", middle - plate / 2, y - 10, plate, 20, radius=10),
+                Words(self.words, "label", middle, y + 4.2, anchor="middle", key=self.of),
+            ]
         return marks
 
 
