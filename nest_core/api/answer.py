@@ -91,10 +91,10 @@ class Answer(Result):
     @property
     def speedup(self) -> float | None:
         """Our throughput over the best feasible baseline's."""
-        rival = self.best_baseline
-        if self.result.best is None or rival is None or rival.report is None:
-            return None
-        return rival.report.iteration_s / self.result.best.iteration_s
+        best, rival = self.result.best, self.best_baseline
+        return (
+            rival.report.iteration_s / best.iteration_s if best and rival and rival.report else None
+        )
 
     def validity_of(self, report: Report) -> Validity:
         """Return what a report of this scenario stands on."""
@@ -108,16 +108,15 @@ class Answer(Result):
         """
         if self.result.best is not None or not self.result.needed_bytes:
             return ""
-        ways = [f"raise memory per device to {at_least_gib(self.result.needed_bytes)}"]
         space = self.scenario.space
-        if max(space.zero) < 3:
-            ways.append("allow higher ZeRO stages")
-        if "full" not in space.recompute:
-            ways.append("allow full recomputation")
-        if "1f1b" not in space.schedules:
-            ways.append("allow 1f1b, which holds less")
-        ways.append("use more devices")
-        first, *others = ways
+        ways = {
+            f"raise memory per device to {at_least_gib(self.result.needed_bytes)}": True,
+            "allow higher ZeRO stages": max(space.zero) < 3,
+            "allow full recomputation": "full" not in space.recompute,
+            "allow 1f1b, which holds less": "1f1b" not in space.schedules,
+            "use more devices": True,
+        }
+        first, *others = (way for way, helps in ways.items() if helps)
         sentence = " or ".join([", ".join([first, *others[:-1]]), others[-1]])
         return sentence[0].upper() + sentence[1:]
 

@@ -366,22 +366,17 @@ def _assumed(
     price: PriceFigure | None,
     accelerator: str,
 ) -> tuple[str, ...]:
-    sentences = [f"Kept for {keep.years.typical:g} years: {origin(keep.years)}."]
-    if server and not accelerator:
-        sentences.append(f"Nodes are taken for a {server.name}; a scenario names its accelerator.")
-    if server is None:
-        sentences.append(f"No listed server is a node of {accelerator or network.server}.")
-    if price is None:
-        sentences.append(
-            "Accelerators have no price here, for no source states one: give yours "
-            "(prices.ownership.device_usd), or read the break-even."
-        )
-    else:
-        sentences.append(
-            "Accelerators and servers share a line: the source has one price for both."
-        )
-    if keep.draw_share is None:
-        sentences.append("Everything draws its most all the time: no source states a mean draw.")
-    if keep.sold_share is None:
-        sentences.append("Every hour is used: no source states the share that is sold.")
-    return tuple(sentences)
+    name = server.name if server else accelerator or network.server
+    sentences = {
+        f"Kept for {keep.years.typical:g} years: {origin(keep.years)}.": True,
+        f"Nodes are taken for a {name}; a scenario names its accelerator.": server
+        and not accelerator,
+        f"No listed server is a node of {name}.": server is None,
+        "Accelerators have no price here, for no source states one: give yours "
+        "(prices.ownership.device_usd), or read the break-even.": price is None,
+        "Accelerators and servers share a line: the source has one price for both.": price,
+        "Everything draws its most all the time: no source states a mean draw.": keep.draw_share
+        is None,
+        "Every hour is used: no source states the share that is sold.": keep.sold_share is None,
+    }
+    return tuple(sentence for sentence, holds in sentences.items() if holds)

@@ -5,19 +5,13 @@ from dataclasses import replace
 from nest_core.costs.overlap import Overlap
 from nest_core.costs.problem import Problem
 from nest_core.costs.software import Software
-from nest_core.hardware.network_spread import CENTRE, NetworkDraw, NetworkParameters
+from nest_core.hardware.network_spread import CENTRE, NetworkParameters
 from nest_core.network import Network
 
-__all__ = ["drawn", "drawn_network", "drawn_software", "routing_of", "under"]
+__all__ = ["drawn_network", "drawn_software", "routing_of", "under"]
 
 FIRST_UPLINKS = 2
 """Level above nodes (0) and the first switches (1), whose links are uplinks."""
-
-
-def drawn(problem: Problem, draw: NetworkDraw) -> Problem:
-    """Return the problem in one state of the world."""
-    transport = draw.spread.of_curve(problem.software.between)
-    return under(problem, draw.parameters(transport, routing_of(problem.network)))
 
 
 def routing_of(network: Network) -> str:

@@ -1,22 +1,14 @@
-"""What is not known of the network between nodes: one catalogue, and draws from it.
+"""What is not known of the network between nodes: one catalogue.
 
 ``presets/network/spread.toml`` holds a spread, with its source, for the share of the line rate that
 a transport reaches, for incast, for uneven uplinks under hashing and adaptive routing, for switches
 that reduce, and for what hides behind compute. Everything is a factor with a log-normal spread.
-
-A `NetworkDraw` is one state of the world: it answers for every network, and two that share a
-transport or a way of routing get the same factor from it, so that what they share cancels in the
-ratio of two times and what differs does not.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from zlib import crc32
-
-import numpy as np
 
 from nest_core.documents.errors import require
 from nest_core.documents.presets import kept_per_edition, load_toml, preset_path
@@ -24,7 +16,6 @@ from nest_core.hardware.collectives import Curve
 
 __all__ = [
     "CENTRE",
-    "NetworkDraw",
     "NetworkParameters",
     "Transport",
     "TransportSpread",
@@ -98,10 +89,6 @@ class TransportSpread:
     transports: tuple[Transport, ...]
     spreads: tuple[tuple[str, float], ...]
 
-    def draw(self, rng: np.random.Generator) -> NetworkDraw:
-        """One state of the world."""
-        return NetworkDraw(self, int(rng.integers(2**62)))
-
     def transport(self, name: str) -> Transport:
         """Return the transport of a name.
 
@@ -121,56 +108,8 @@ class TransportSpread:
 
     def of_curve(self, curve: Curve | None) -> Transport:
         """Return the transport that a curve between nodes is of."""
-        for entry in self.transports:
-            if curve is not None and curve.name in entry.curves:
-                return entry
-        return self.transport("unknown")
-
-
-@dataclass(frozen=True, slots=True)
-class NetworkDraw:
-    """One draw of everything in the catalogue.
-
-    Parameters
-    ----------
-    spread : TransportSpread
-    seed : int
-    """
-
-    spread: TransportSpread
-    seed: int
-
-    def factor(self, name: str, spread: float) -> float:
-        """Return a log-normal factor; equal names get equal factors from one draw."""
-        rng = np.random.default_rng((self.seed, crc32(name.encode())))
-        return math.exp(spread * float(rng.standard_normal()))
-
-    def parameters(
-        self, transport: Transport, routing: str, separately: str = ""
-    ) -> NetworkParameters:
-        """Factors of one network around what costs say of it.
-
-        Parameters
-        ----------
-        transport : Transport
-        routing : {"adaptive", "ecmp"}
-        separately : str
-            Networks that differ here share no draw of the transport.
-        """
-        spreads = dict(self.spread.spreads)
-
-        def drawn(name: str) -> float:
-            return self.factor(name, spreads[name])
-
-        return NetworkParameters(
-            reach=self.factor(f"reach.{transport.name}{separately}", transport.spread),
-            incast=drawn("incast"),
-            uplinks=drawn(f"uplinks.{routing}"),
-            reduction=drawn("reduction"),
-            overlap_tp=drawn("overlap.tp"),
-            overlap_pp=drawn("overlap.pp"),
-            overlap_dp=drawn("overlap.dp"),
-        )
+        of_curve = (entry for entry in self.transports if curve and curve.name in entry.curves)
+        return next(of_curve, self.transport("unknown"))
 
 
 @kept_per_edition(1)

@@ -371,8 +371,7 @@ def collectives_of(graph: Graph, evaluated: tuple[Operator, ...]) -> tuple[Colle
         node = graph[operator.name]
         for which, names in enumerate((node.forward, node.backward)):
             for name in names:
-                entry = calls.setdefault((node.axis, name, operator.buffer_bytes), [0, 0])
-                entry[which] += 1
+                calls.setdefault((node.axis, name, operator.buffer_bytes), [0, 0])[which] += 1
     return tuple(
         Collective(axis, op, size, *times)  # type: ignore[arg-type]  # names checked by tests
         for (axis, op, size), times in calls.items()

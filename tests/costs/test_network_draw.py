@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nest_core.costs import price
-from nest_core.costs.network_draw import drawn, routing_of, under
+from nest_core.costs.network_draw import routing_of, under
 from nest_core.costs.parse import read_plan
 from nest_core.documents.schema import FabricFile, checked
 from nest_core.fabric import build_fabric
@@ -35,9 +35,8 @@ def job():
     return scenario.problem()
 
 
-def seconds(problem, network, plan: str, draw=None, parameters=CENTRE) -> float:
-    at = replace(problem, network=network)
-    at = under(at, parameters) if draw is None else drawn(at, draw)
+def seconds(problem, network, plan: str, parameters=CENTRE) -> float:
+    at = under(replace(problem, network=network), parameters)
     given = read_plan(plan, problem.layers, network.devices)
     return price(at, given).iteration_s
 
@@ -69,9 +68,9 @@ def test_draws_of_the_network_alone_change_which_of_two_fabrics_wins(job):
     assert routing_of(cluster(8, 4.0, "adaptive")) == "adaptive"
     plan = "dp=16,tp=8,zero=1"
     rng, spread = np.random.default_rng(0), load_spread()
-    wins = [
-        seconds(job, few, plan, draw) < seconds(job, thin, plan, draw)
-        for draw in (spread.draw(rng) for _ in range(24))
-    ]
+    spreads = spread.of_curve(job.software.between).spread, dict(spread.spreads)["uplinks.ecmp"]
+    factors = np.exp(rng.standard_normal((24, 2)) * spreads)
+    drawn = [NetworkParameters(reach=reach, uplinks=uplinks) for reach, uplinks in factors]
+    wins = [seconds(job, few, plan, at) < seconds(job, thin, plan, at) for at in drawn]
     assert seconds(job, few, plan) < seconds(job, thin, plan)
     assert 2 <= wins.count(False) <= 22

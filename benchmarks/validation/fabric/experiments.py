@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from benchmarks.validation.fabric.worlds import NetworkDraw
 from nest_core.calibration.training.cells import NotNumber, figure, positive_integer
 from nest_core.calibration.training.machines import accelerator_of
 from nest_core.calibration.training.predict import plan_of, problem_of
@@ -40,12 +41,7 @@ from nest_core.fabric import build_fabric
 from nest_core.hardware import load_accelerator
 from nest_core.hardware.collectives import Curve, load_curve
 from nest_core.hardware.collectives.library import REDUCING
-from nest_core.hardware.network_spread import (
-    NetworkDraw,
-    NetworkParameters,
-    Transport,
-    load_spread,
-)
+from nest_core.hardware.network_spread import NetworkParameters, Transport, load_spread
 from nest_core.network import IntArray, Network, collapse
 from nest_core.network.algorithms import check_op
 from nest_core.network.collective import KINDS, Concurrent, collective, member_groups

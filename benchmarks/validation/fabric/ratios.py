@@ -24,11 +24,11 @@ import numpy as np
 from scipy.optimize import brentq
 
 from benchmarks.validation.fabric.experiments import COLUMNS, Experiment, experiment_of, published
+from benchmarks.validation.fabric.worlds import NetworkDraw, drawn_worlds
 from nest_core.calibration.training.cells import NotNumber, figure
 from nest_core.calibration.training.rows import Unusable
 from nest_core.calibration.training.runs import Unread
 from nest_core.documents.errors import InputError
-from nest_core.hardware.network_spread import NetworkDraw, load_spread
 
 __all__ = ["DRAWS", "RATIO_COLUMNS", "NetworkRatio", "predict_ratios"]
 
@@ -119,8 +119,7 @@ def predict_ratios(
         If it is no such table.
     """
     known, found = published(), list[NetworkRatio]()
-    rng, spread = np.random.default_rng(SEED), load_spread()
-    worlds = [spread.draw(rng) for _ in range(draws)]
+    worlds = drawn_worlds(draws, SEED)
     left: list[Unread] = []
     for identity, cells in _rows(text, name).items():
         own = {key: cells[key] for key in COLUMNS if cells.get(key, "").strip()}

@@ -44,9 +44,8 @@ class CommandOutcome:
     @property
     def passed(self) -> bool | None:
         """Return whether the threshold was reached; None without a log."""
-        if self.measured_busbw_Bps is None:
-            return None
-        return self.measured_busbw_Bps >= self.expected.threshold_Bps
+        measured = self.measured_busbw_Bps
+        return None if measured is None else measured >= self.expected.threshold_Bps
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,9 +31,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 from statistics import median
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -170,10 +168,11 @@ def fit_curve(samples: Sequence[Sample], prior: Curve, *, balanced: bool = False
     Raises
     ------
     InputError
-        If there are no samples, or scipy is not installed.
+        If there are no samples.
     """
+    from scipy.optimize import least_squares  # slow to load, and few start to fit
+
     require(samples, "measurements", "must hold a row to fit", 0, "add measurements")
-    least_squares = _solver()
     model = _Model(samples, prior)
     weights = np.sqrt(_weights(samples, balanced))
     shifts = np.zeros(model.size)
@@ -189,17 +188,6 @@ def fit_curve(samples: Sequence[Sample], prior: Curve, *, balanced: bool = False
 
         shifts = least_squares(residuals, shifts, method="trf", max_nfev=EVALUATIONS).x
     return model.curve(shifts)
-
-
-def _solver() -> Callable[..., Any]:
-    """Return scipy's least squares, imported only where something is fitted: it is slow to load."""
-    try:
-        solver: Callable[..., Any] = import_module("scipy.optimize").least_squares
-    except ImportError as error:
-        raise InputError(
-            "fit", "must have scipy", "not installed", "install scipy to fit curves"
-        ) from error
-    return solver
 
 
 def _weights(samples: Sequence[Sample], balanced: bool) -> FloatArray:

@@ -129,9 +129,11 @@ def read_run(text: str, name: str, *, every_rank: bool = True) -> NcclRun:
     for number, printed in enumerate(text.splitlines(), start=1):
         line = _PREFIX.sub("", printed)  # without what mpirun and srun put before it
         if _FAILED.search(line):
-            remedy = "mend what its first error names, and run it again"
             raise InputError(
-                f"{name} line {number}", "must be of a run that ended well", line.strip(), remedy
+                f"{name} line {number}",
+                "must be of a run that ended well",
+                line.strip(),
+                "mend what its first error names, and run it again",
             )
         if rank := _RANK.match(line):
             ranks.setdefault(int(rank[1]), (rank[2], int(rank[3]), rank[4]))
@@ -143,12 +145,21 @@ def read_run(text: str, name: str, *, every_rank: bool = True) -> NcclRun:
         require(
             len(rows) <= MAX_ROWS, name, f"must have at most {MAX_ROWS:,} rows", "more", "split it"
         )
-    if every_rank and ranks and max(ranks) >= len(ranks):
-        listed = f"{len(ranks):,} of {max(ranks) + 1:,}"
-        raise InputError(name, "must list every rank in its header", listed, "paste all of it")
-    if not rows:
-        remedy = "paste the whole output of all_reduce_perf or its siblings"
-        raise InputError(name, "must hold rows of nccl-tests", "a text without any", remedy)
+    numbered = max(ranks, default=-1) + 1
+    require(
+        not every_rank or len(ranks) == numbered,
+        name,
+        "must list every rank in its header",
+        f"{len(ranks):,} of {numbered:,}",
+        "paste all of it",
+    )
+    require(
+        rows,
+        name,
+        "must hold rows of nccl-tests",
+        "a text without any",
+        "paste the whole output of all_reduce_perf or its siblings",
+    )
     ordered = tuple(ranks[rank] for rank in sorted(ranks))
     return NcclRun(name, op or _op_of_row(last.split(), len(ranks)), ordered, tuple(rows))
 
@@ -268,9 +279,13 @@ def _row(line: str, where: str) -> tuple[float, float] | None:
         "paste the log unchanged",
     )
     wrong = next((word for word in figures[3 - columns :: 4] if _figure(word) > 0), None)
-    if wrong is not None:
-        remedy = "mend what makes results wrong, and run it again"
-        raise InputError(where, "must have no wrong results", wrong, remedy)
+    require(
+        wrong is None,
+        where,
+        "must have no wrong results",
+        wrong,
+        "mend what makes results wrong, and run it again",
+    )
     return (size, microseconds * MICROSECOND) if size else None
 
 

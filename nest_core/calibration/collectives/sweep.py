@@ -187,15 +187,17 @@ def load_measured(name: str, op: str, devices: int) -> Measured | None:
     if name not in preset_names("measured"):
         return None
     document = load_toml(preset_path("measured", f"{name}.toml"))
-    for series in document["series"]:
-        if (series["collective"], series["devices"]) == (op, devices):
-            return Measured(
-                document["accelerator"],
-                document["source"],
-                np.array(series["bytes"], np.float64),
-                np.array(series["time_us"], np.float64) * MICROSECOND,
-            )
-    return None
+    of_group = (
+        Measured(
+            document["accelerator"],
+            document["source"],
+            np.array(series["bytes"], np.float64),
+            np.array(series["time_us"], np.float64) * MICROSECOND,
+        )
+        for series in document["series"]
+        if (series["collective"], series["devices"]) == (op, devices)
+    )
+    return next(of_group, None)
 
 
 class _Ways:

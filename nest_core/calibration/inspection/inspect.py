@@ -239,17 +239,16 @@ def _per_node(logs: Logs, command: Launch, machine: Machine, assumed: list[str])
             f"{command.per_node} per node",
             "correct the command, or inspect the node that it runs on",
         )
-    most = topo.node.gpus if topo else command.per_node
+    most = topo.node.gpus if topo else command.per_node or 0
     for log in logs.nccl:
-        ran = max(log.hosts.values())
-        if most and ran > most:
-            source = topo.name if topo else "the launch command"
-            raise InputError(
-                log.name,
-                f"must run on at most the {plural(most, 'device')} of a node of {source}",
-                f"{ran} on one host",
-                "give logs of one cluster",
-            )
+        require(
+            not most or max(log.hosts.values()) <= most,
+            log.name,
+            f"must run on at most the {plural(most, 'device')} of a node of "
+            f"{topo.name if topo else 'the launch command'}",
+            f"{max(log.hosts.values())} on one host",
+            "give logs of one cluster",
+        )
     if most:
         return most
     if logs.nccl:

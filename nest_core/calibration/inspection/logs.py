@@ -73,9 +73,13 @@ def read_launch(command: str) -> Launch:
     Launch(nodes=None, per_node=None, devices=64)
     """
     counts = _options(command)
-    if len({counts[option] for option in _NODES if option in counts}) > 1:
-        remedy = "let srun and torchrun start the same nodes"
-        raise InputError(FIELD, "must state one number of nodes", command, remedy)
+    require(
+        len({counts[option] for option in _NODES if option in counts}) <= 1,
+        FIELD,
+        "must state one number of nodes",
+        command,
+        "let srun and torchrun start the same nodes",
+    )
     nodes = _first(counts, _NODES)
     per_node, devices = _first(counts, _PER_NODE), _first(counts, _DEVICES)
     if nodes and devices and not per_node and devices % nodes == 0:
@@ -121,8 +125,7 @@ def _options(command: str) -> dict[str, int]:
         if name not in _OPTIONS:
             continue
         value = value if equals else (words[place + 1] if place + 1 < len(words) else "")
-        count = _count(name, value)
-        if count is not None:
+        if (count := _count(name, value)) is not None:
             counts[name] = count
     return counts
 
@@ -215,14 +218,14 @@ def read_logs(files: Iterable[tuple[str, str]]) -> Logs:
 def _add_topo(logs: Logs, name: str, text: str) -> None:
     logs.kinds[name] = "nvidia-smi topo -m"
     topo = TopoLog(name, read_nvidia_topo(Source(text, name, Assumed())))
-    if logs.topo is not None and topo.node != logs.topo.node:
-        raise InputError(
-            name,
-            f"must show a node like that of {logs.topo.name}",
-            "another",
-            "inspect one kind of node at a time",
-        )
     logs.topo = logs.topo or topo
+    require(
+        topo.node == logs.topo.node,
+        name,
+        f"must show a node like that of {logs.topo.name}",
+        "another",
+        "inspect one kind of node at a time",
+    )
 
 
 def _nccl(name: str, text: str) -> NcclRun:
@@ -243,9 +246,13 @@ def _add_fabric(logs: Logs, name: str, text: str) -> None:
         format = format_of("", text)
     except InputError:
         format = ""
-    if "\0" in text or format not in (*SLURM, "ibnetdiscover"):
-        what = "binary" if "\0" in text else "something else"
-        raise InputError(name, f"must be {KNOWN}", what, "name the file that such a command wrote")
+    require(
+        "\0" not in text and format in (*SLURM, "ibnetdiscover"),
+        name,
+        f"must be {KNOWN}",
+        "binary" if "\0" in text else "something else",
+        "name the file that such a command wrote",
+    )
     kind = "subnet" if format == "ibnetdiscover" else "slurm"
     before = logs.subnet if kind == "subnet" else logs.slurm
     if before is not None:

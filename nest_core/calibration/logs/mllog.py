@@ -139,8 +139,7 @@ def _figure(value: Any, *, zero: bool = False) -> float:
     """Return a positive number; 0 for anything else."""
     if isinstance(value, str):
         value = float(value) if re.fullmatch(r"[\d.]{1,15}", value) and value.count(".") < 2 else 0
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return 0.0
-    if isinstance(value, int) and value.bit_length() > 60:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or (isinstance(value, int) and value.bit_length() > 60):
         return 0.0
     return float(value) if math.isfinite(value) and (value > 0 or zero) else 0.0

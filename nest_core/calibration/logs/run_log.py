@@ -402,8 +402,7 @@ def _measured(report: LogReader, steady: Steady, cells: Mapping[str, str]) -> di
         "iter_time_s": f"{steady.seconds * scale[report.per]:.6g}",
         "iter_time_basis": "log",
     }
-    kind = next((kind for kind in _MEMORY if kind in report.memory_bytes), "")
-    if kind:
+    if kind := next((kind for kind in _MEMORY if kind in report.memory_bytes), ""):
         columns["mem_GB_per_gpu"] = f"{report.memory_bytes[kind] / GB:.6g}"
         notes.append(_MEMORY[kind])
     notes.append(report.framework)

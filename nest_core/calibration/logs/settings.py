@@ -103,12 +103,11 @@ def columns_of(settings: Mapping[str, str]) -> dict[str, str]:
     InputError
         For a size that is no whole number, or a recomputation that is none.
     """
-    columns: dict[str, str] = {}
-    for column, names in NAMES.items():
-        for name in names:
-            if (value := whole_number(settings, name)) is not None:
-                columns[column] = str(value)
-                break
+    columns = {
+        column: str(number)
+        for column, names in NAMES.items()
+        if (number := _first(settings, names))
+    }
     columns |= _devices(settings, columns) | _sizes(settings) | _stages(settings, columns)
     columns |= _local_batch(settings, columns)
     columns |= _sharding(settings) | _precision(settings) | _recomputation(settings)
@@ -248,9 +247,8 @@ def _recomputation(settings: Mapping[str, str]) -> dict[str, str]:
     if granularity == "full":
         method = settings.get("recompute_method", "").lower()
         layers = whole_number(settings, "recompute_num_layers")
-        if method in ("uniform", "block") and layers:
-            return {"recompute": by_method(method, layers)}
-        return {"recompute": "full"}
+        in_part = layers and method in ("uniform", "block")
+        return {"recompute": by_method(method, layers) if in_part else "full"}
     if granularity == "selective":
         modules = re.findall(r"[a-z_]+", settings.get("recompute_modules", "").lower())
         chosen = [module for module in modules if module != "none"]
@@ -324,10 +322,12 @@ def preset_of(name: str) -> str:
     """
     plain = re.sub(r"[^a-z0-9]", "", name.lower())
     plain = ALIASES.get(plain, plain)
-    for preset in preset_names("models"):
-        if plain in (preset, re.sub(r"[^a-z0-9]", "", preset)):
-            return preset
-    return ""
+    spelled_alike = (
+        preset
+        for preset in preset_names("models")
+        if plain in (preset, re.sub(r"[^a-z0-9]", "", preset))
+    )
+    return next(spelled_alike, "")
 
 
 def model_columns(name: str) -> dict[str, str]:

@@ -130,10 +130,12 @@ def band_of(
     point = plan.point
     kind, one_node = kind_of(point.zero, point.pp), devices <= machine.per_node
     here = cell(machine.name, kind, model.experts, precision, one_node)
-    for band in load_bands() if bands is None else bands:
-        if band.cell == here and band.holds(devices, model.parameters, tokens, point.tp, point.pp):
-            return band
-    return None
+    like = (
+        band
+        for band in (load_bands() if bands is None else bands)
+        if band.cell == here and band.holds(devices, model.parameters, tokens, point.tp, point.pp)
+    )
+    return next(like, None)
 
 
 @kept_per_edition(1)

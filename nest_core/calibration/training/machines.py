@@ -114,11 +114,9 @@ def machine_of(name: str) -> Machine:
     InputError
         If none of `MACHINES` is meant, or its preset is not there.
     """
-    for pattern, machine in MACHINES:
-        if re.search(pattern, name, re.I):
-            if machine.preset in preset_names("accelerators"):
-                return machine
-            break
+    machine = next((entry for pattern, entry in MACHINES if re.search(pattern, name, re.I)), None)
+    if machine and machine.preset in preset_names("accelerators"):
+        return machine
     raise InputError("accelerator", "must have a preset", name, "add one to presets/accelerators")
 
 

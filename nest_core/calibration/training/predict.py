@@ -103,9 +103,7 @@ class Prediction:
         None where nothing was measured.
         """
         measured = self.outcome.memory_bytes
-        if measured is None:
-            return None
-        return self.comparable_bytes / measured - 1
+        return None if measured is None else self.comparable_bytes / measured - 1
 
     @property
     def comparable_bytes(self) -> float:
@@ -180,11 +178,10 @@ def predict(
     # What ran did fit: the centre of what is predicted decides, without room for its spread.
     problem = replace(problem, memory_spread=0.0)
     choices = (run.recompute,) if run.recompute else RECOMPUTE
-    report = price(problem, plan_of(run, problem.layers, choices[0]))
-    for choice in choices[1:]:
+    for choice in choices:
+        report = price(problem, plan_of(run, problem.layers, choice))
         if report.feasible:
             break
-        report = price(problem, plan_of(run, problem.layers, choice))
     return report
 
 
@@ -342,10 +339,11 @@ def slopes_of(run: Run, knowledge: Knowledge, plan: Plan | None = None) -> tuple
 
     def predicted(values: FloatArray) -> float:
         factors = knowledge.factors(values)
-        if plan is None:
-            report = predict(run, factors=factors)
-        else:
-            report = price(problem_of(run, accelerator_of(run.accelerator), factors), plan)
+        report = (
+            predict(run, factors=factors)
+            if plan is None
+            else price(problem_of(run, accelerator_of(run.accelerator), factors), plan)
+        )
         return float(np.log(report.iteration_s))
 
     here = predicted(knowledge.centre)

@@ -254,9 +254,11 @@ def _degrees(row: _Cells, devices: int, experts: int) -> dict[str, int]:
     degrees["cp"] = row.size("cp", MAX_DEVICES, default=1)
     rest = degrees["tp"] * degrees["pp"] * degrees["cp"]
     degrees["dp"] = row.size("dp", MAX_DEVICES, default=max(1, devices // rest))
-    if rest * degrees["dp"] != devices:
-        product = " x ".join(str(degrees[name]) for name in ("tp", "pp", "cp", "dp"))
-        raise Unusable(f"has tp x pp x cp x dp = {product}, which are not its {devices} devices")
+    product = " x ".join(str(degrees[name]) for name in ("tp", "pp", "cp", "dp"))
+    _require(
+        rest * degrees["dp"] == devices,
+        f"has tp x pp x cp x dp = {product}, which are not its {devices} devices",
+    )
     usual = 1
     if experts > 1:  # as many as divide the experts and share a node of eight
         ranks = degrees["dp"] * degrees["cp"]

@@ -79,12 +79,14 @@ class Library:
         return (curve, rate) if rate else None
 
     def _find(self, link: str, words: set[str]) -> tuple[Curve, float] | None:
-        for curve in self.curves:
-            if curve.link == link:
-                for word, bandwidth in curve.bandwidths:
-                    if word.lower() in words:
-                        return curve, bandwidth
-        return None
+        listed = (
+            (curve, bandwidth)
+            for curve in self.curves
+            if curve.link == link
+            for word, bandwidth in curve.bandwidths
+            if word.lower() in words
+        )
+        return next(listed, None)
 
 
 @kept_per_edition(2)
@@ -95,8 +97,7 @@ def load_library() -> Library:
 
 def load_curve(name: str) -> Curve:
     """One shipped curve."""
-    path = preset_path(KIND, f"{name}.toml")
-    return curve_from(load_toml(path), name)
+    return curve_from(load_toml(preset_path(KIND, f"{name}.toml")), name)
 
 
 def curve_from(document: Mapping[str, Any], name: str) -> Curve:
@@ -164,17 +165,13 @@ def curve_from(document: Mapping[str, Any], name: str) -> Curve:
 
 def curve_document(curve: Curve) -> dict[str, Any]:
     """Return a curve as a document, in the digits that presets keep; `curve_from` reads it back."""
-    facts: dict[str, Any] = {
+    shares = [{"devices": devices, "share": _digits(share)} for devices, share in curve.shares]
+    first = curve.in_network_from
+    return {
         "link": curve.link,
         "latency_us": _digits(curve.latency_s, MICROSECOND),
-    }
-    if curve.in_network_from is not None:
-        facts["in_network_from"] = curve.in_network_from
-    if curve.trees:
-        facts["trees"] = True
-    shares = [{"devices": devices, "share": _digits(share)} for devices, share in curve.shares]
-    return {
-        **facts,
+        **({} if first is None else {"in_network_from": first}),
+        **({"trees": True} if curve.trees else {}),
         "bandwidths_GBps": {word: _digits(rate, GB) for word, rate in curve.bandwidths},
         **({"shares": shares} if shares else {}),
         "own_block": _of_ops(curve.own_block),

@@ -97,10 +97,12 @@ def export_astra_sim(scenario: ScenarioValues, report: Report) -> ExportFiles:
     files: dict[str, str | bytes] = {
         f"workload.{npu_number}.et": chakra.metadata() for npu_number in range(len(npu))
     }
-    for rank in range(point.devices_used):
-        files[f"workload.{int(rank_mapping[rank])}.et"] = trace(
+    files |= {
+        f"workload.{int(rank_mapping[rank])}.et": trace(
             steps[int(stage[rank])], rank, groups, peer, rank_mapping, dims
         )
+        for rank in range(point.devices_used)
+    }
     top = header(scenario, plan, VERSION)
     has_groups = bool(groups.members)
     if has_groups:
@@ -133,10 +135,7 @@ def _npus(network: Network) -> IntArray:
     """Return ASTRA-sim's number of every device: the innermost dimension counts fastest."""
     if network.torus is not None:
         return np.asarray(network.place)
-    inner = device_order(network, "rack")
-    numbers = np.empty(network.devices, dtype=np.int64)
-    numbers[inner] = np.arange(network.devices)
-    return numbers
+    return np.argsort(device_order(network, "rack"))  # the inverse of the order
 
 
 def _system(scenario: ScenarioValues, kinds: Sequence[object]) -> dict[str, object]:

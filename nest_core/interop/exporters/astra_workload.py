@@ -337,10 +337,9 @@ class _Builder:
         for virtual_stage in virtual_stages:
             span = self._span(virtual_stage)
             update += float(layers[stage, span].sum())
-            if zero == 0:
-                steps += self._sharing(chakra.ALL_REDUCE, once[0], span, f"G{virtual_stage}")
-            elif zero == 1:
-                steps += self._sharing(chakra.REDUCE_SCATTER, once[0], span, f"G{virtual_stage}")
+            if zero < 2:
+                op = chakra.REDUCE_SCATTER if zero else chakra.ALL_REDUCE
+                steps += self._sharing(op, once[0], span, f"G{virtual_stage}")
             steps += self._sharing(
                 chakra.ALL_REDUCE, state.gradients, span, f"S{virtual_stage}", between=True
             )

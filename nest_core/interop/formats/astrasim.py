@@ -46,8 +46,7 @@ def read_astrasim(source: Source) -> Reading:
     """Return levels, a torus, or, for other products, a graph."""
     dimensions = [entry for entry in _dimensions(source) if entry[1] > 1]
     source.require(dimensions, "npus_count", "must have two NPUs", 1, "raise a count")
-    kinds = {kind for kind, *_ in dimensions}
-    if kinds == {"Switch"}:
+    if {kind for kind, *_ in dimensions} == {"Switch"}:
         return _levels(source, dimensions)
     # A ring of two and two that are fully connected are one link.
     rings = all(
@@ -110,8 +109,7 @@ def _product(source: Source, dimensions: list[Dimension]) -> Reading:
         draft.element("", f"npu{npu}", "device")
     stride = 1
     for index, (kind, size, rate, latency) in enumerate(dimensions, start=1):
-        firsts = [npu for npu in range(npus) if npu // stride % size == 0]
-        for first in firsts:
+        for first in (npu for npu in range(npus) if npu // stride % size == 0):
             group = [f"npu{first + place * stride}" for place in range(size)]
             if kind == "Switch":
                 switch = f"dimension {index} switch {first}"
@@ -223,11 +221,8 @@ def _nanoseconds(seconds: float) -> float:
     """Return the ns that are read back as the same time, in as few digits as that takes."""
     microsecond = microseconds(seconds)
     rough = microsecond * 1000
-    for digits in range(1, 18):
-        short = float(f"{rough:.{digits}g}")
-        if short / 1000 == microsecond:
-            return short
-    return rough
+    rounded = (float(f"{rough:.{digits}g}") for digits in range(1, 18))
+    return next((short for short in rounded if short / 1000 == microsecond), rough)
 
 
 _RULE = "must be a product of rings, full meshes and switches for ASTRA-sim"
@@ -239,8 +234,9 @@ def _require(holds: object, what: str, remedy: str) -> None:
 
 @singledispatch
 def _product_of(fabric: Fabric) -> tuple[list[Dimension], tuple[str, ...]]:
-    remedy = "export a hierarchical fabric, a Clos or a torus"
-    raise InputError("fabric", _RULE, f"a {fabric.noun}", remedy)
+    raise InputError(
+        "fabric", _RULE, f"a {fabric.noun}", "export a hierarchical fabric, a Clos or a torus"
+    )
 
 
 @_product_of.register

@@ -130,18 +130,20 @@ def _in_order(graph: GraphFabric) -> list[tuple[str, str, Link]]:
 
 def _lost(graph: GraphFabric, endpoints: list[str]) -> tuple[str, ...]:
     roles = {element.id: element.role for element in graph.elements}
-    lost = ["The fabric's name."]
-    if tuple(name for name in endpoints if roles[name] == "device") != graph.device_ids:
-        lost.append("The order in which devices are numbered: rows of links decide it.")
+    devices = tuple(name for name in endpoints if roles[name] == "device")
     loose = len(graph.elements) - len(endpoints)
-    if loose:
-        lost.append(f"{plural(loose, 'element')} without links.")
-    lost += unsaid_counts(graph)
-    if graph.routing != "adaptive":
-        lost.append(f"Routing, which is {graph.routing}.")
-    if any(entry.group or entry.x is not None or entry.y is not None for entry in graph.elements):
-        lost.append("Where elements are drawn, and in which groups.")
-    return tuple(lost)
+    lost = {
+        "The fabric's name.": True,
+        "The order in which devices are numbered: rows of links decide it.": devices
+        != graph.device_ids,
+        f"{plural(loose, 'element')} without links.": loose,
+        **dict.fromkeys(unsaid_counts(graph), True),
+        f"Routing, which is {graph.routing}.": graph.routing != "adaptive",
+        "Where elements are drawn, and in which groups.": any(
+            entry.group or entry.x is not None or entry.y is not None for entry in graph.elements
+        ),
+    }
+    return tuple(sentence for sentence, holds in lost.items() if holds)
 
 
 def _rows(source: Source) -> Iterator[tuple[int, dict[str, str]]]:

@@ -70,9 +70,13 @@ class _GraphParser:
         """Begin an element; what data say belongs to the last graph, node or edge around them."""
         self.depth += 1
         self._text = []
-        if self.depth > MAX_DEPTH:
-            rule = f"must nest at most {MAX_DEPTH} XML elements"
-            raise self.source.wrong("", rule, "deeper", "flatten it")
+        self.source.require(
+            self.depth <= MAX_DEPTH,
+            "",
+            f"must nest at most {MAX_DEPTH} XML elements",
+            "deeper",
+            "flatten it",
+        )
         match tag.removeprefix(f"{{{_XMLNS}}}"):
             case "key":
                 self._key = attributes.get("id", "")

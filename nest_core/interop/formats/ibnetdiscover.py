@@ -15,6 +15,7 @@ as they are named, 50 (HDR), 100 (NDR) and 200 Gb/s (XDR).
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 
 from nest_core.documents import plural
@@ -289,9 +290,7 @@ def _add_switches(draft: Draft, nodes: dict[str, _SubnetNode], skipped: set[str]
         guid: node.description.rpartition(";")[2].partition(":")[0].strip() or guid
         for guid, node in switches.items()
     }
-    counts: dict[str, int] = {}
-    for name in short.values():
-        counts[name] = counts.get(name, 0) + 1
+    counts = Counter(short.values())
     names: dict[str, str] = {}
     for guid, node in switches.items():
         plain = short[guid]

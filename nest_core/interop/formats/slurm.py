@@ -97,10 +97,8 @@ def compressed(names: Iterable[str]) -> str:
     entries: list[str] = []
     for (stem, _), group in itertools.groupby(runs, key=lambda run: (run[0], run[1] != [""])):
         inside = [n[0] if len(n) == 1 else f"{n[0]}-{n[-1]}" for _, n in group]
-        if len(inside) == 1 and "-" not in inside[0]:
-            entries.append(stem + inside[0])
-        else:
-            entries.append(f"{stem}[{','.join(inside)}]")
+        is_single = len(inside) == 1 and "-" not in inside[0]
+        entries.append(stem + (inside[0] if is_single else f"[{','.join(inside)}]"))
     return ",".join(entries)
 
 
@@ -413,8 +411,7 @@ def _lines(source: Source) -> Iterator[SlurmLine]:
                     line[at:].split(maxsplit=1)[0],
                     "write it as in SwitchName=leaf0 Nodes=node[1-8]",
                 )
-            if key in pairs:
-                raise source.wrong(first, "must state a key once", match[1], "remove one")
+            source.require(key not in pairs, first, "must state a key once", match[1], "remove one")
             pairs[key] = value
             at = match.end()
         yield first, pairs

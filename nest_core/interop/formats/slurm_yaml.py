@@ -54,20 +54,29 @@ def _default(source: Source) -> tuple[YamlTable, int]:
     tables = [_table(source, entry, "a topology") for entry in entries]
     for table in tables:
         first = next(iter(table), "nothing")
-        if first != "topology":
-            rule = "must start with topology:"
-            raise source.wrong(table.line, rule, first, "name the topology first")
+        source.require(
+            first == "topology",
+            table.line,
+            "must start with topology:",
+            first,
+            "name the topology first",
+        )
         plugins = [key for key in table if key not in ("topology", "cluster_default")]
-        if len(plugins) != 1:
-            rule = "must have exactly one plugin, such as tree or block"
-            raise source.wrong(table.line, rule, ", ".join(plugins) or "none", "keep one")
+        source.require(
+            len(plugins) == 1,
+            table.line,
+            "must have exactly one plugin, such as tree or block",
+            ", ".join(plugins) or "none",
+            "keep one",
+        )
     defaults = [
         table for table in tables if str(table.get("cluster_default", "")).lower() == "true"
     ]
     if len(defaults) > 1:
         second = defaults[1]
-        rule = "must have one cluster_default"
-        raise source.wrong(second.line, rule, second["topology"], "keep one")
+        raise source.wrong(
+            second.line, "must have one cluster_default", second["topology"], "keep one"
+        )
     return (*defaults, *tables)[0], len(tables) - 1
 
 
@@ -88,8 +97,9 @@ def _lines(source: Source, entry: YamlTable) -> list[SlurmLine]:
         raise source.wrong(section.line, f"must hold {listed} in {plugin}", other, "remove the key")
     items = section.get(listed)
     if not isinstance(items, list) or not items:
-        rule = f"must list {listed} in {plugin}"
-        raise source.wrong(section.line, rule, items or "none", f"add {listed}")
+        raise source.wrong(
+            section.line, f"must list {listed} in {plugin}", items or "none", f"add {listed}"
+        )
     lines = [_line(source, _table(source, item, f"each of {listed}"), keys) for item in items]
     sizes = section.get("block_sizes")
     if sizes:
@@ -101,18 +111,27 @@ def _lines(source: Source, entry: YamlTable) -> list[SlurmLine]:
 def _line(source: Source, item: YamlTable, keys: dict[str, str]) -> SlurmLine:
     name, *others = keys
     for key, value in item.items():
-        if key not in keys:
-            rule = f"must have known keys beside {name}"
-            raise source.wrong(item.line, rule, key, "use " + ", ".join(others))
-        if not isinstance(value, Scalar):
-            where = line_of(value) or item.line
-            raise source.wrong(where, f"must have text as {key}", value, "write it in one line")
+        source.require(
+            key in keys,
+            item.line,
+            f"must have known keys beside {name}",
+            key,
+            "use " + ", ".join(others),
+        )
+        source.require(
+            isinstance(value, Scalar),
+            line_of(value) or item.line,
+            f"must have text as {key}",
+            value,
+            "write it in one line",
+        )
     source.require(item.get(name), item.line, f"must have text as {name}", "missing", "name it")
     return item.line, {keys[key]: value for key, value in item.items() if value}
 
 
 def _table(source: Source, value: Any, what: str) -> YamlTable:
     if not isinstance(value, YamlTable):
-        where = line_of(value)
-        raise source.wrong(where, f"must have {what} as a mapping", value, "indent its keys")
+        raise source.wrong(
+            line_of(value), f"must have {what} as a mapping", value, "indent its keys"
+        )
     return value

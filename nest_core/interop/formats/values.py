@@ -218,12 +218,12 @@ def unsaid(
 
     Of hosts too.
     """
-    lost = []
-    if hosts and fabric.devices_per_host:
-        lost.append(f"Hosts: each has {fabric.devices_per_host} of the devices of a node.")
-    if document is not None and document.get("source"):
-        lost.append("The remark on where the fabric's figures are from.")
-    return tuple(lost)
+    of_hosts = f"Hosts: each has {fabric.devices_per_host} of the devices of a node."
+    lost = {
+        of_hosts: hosts and fabric.devices_per_host,
+        "The remark on where the fabric's figures are from.": document and document.get("source"),
+    }
+    return tuple(sentence for sentence, holds in lost.items() if holds)
 
 
 def check_plain_names(fabric: GraphFabric, format_name: str) -> None:

@@ -89,17 +89,16 @@ def as_node(entry: TraceEntry, symbols: Mapping[str, int]) -> dict[str, Any]:
     def symbolic(shape: Shape) -> list[list[str | int]]:
         return [symbolise(length, symbols) for length in shape]
 
-    node: dict[str, Any] = {"name": entry.name, "op": entry.op}
-    if entry.function:
-        node["function"] = entry.function
-    if entry.inputs:
-        node["inputs"] = entry.inputs
-    node["shape"] = symbolic(entry.shape)
-    if entry.weights:
-        node["weights"] = [symbolic(weight) for weight in entry.weights]
-    if entry.causal:
-        node["causal"] = True
-    return node
+    node = {
+        "name": entry.name,
+        "op": entry.op,
+        "function": entry.function,
+        "inputs": entry.inputs,
+        "shape": symbolic(entry.shape),
+        "weights": [symbolic(weight) for weight in entry.weights],
+        "causal": entry.causal,
+    }
+    return {key: value for key, value in node.items() if value or key == "shape"}
 
 
 @dataclass(frozen=True, slots=True)
