@@ -200,8 +200,7 @@ def _without_order(space: SearchSpace, plan: Plan) -> list[SearchSpace]:
 
 
 def _dropped(space: SearchSpace, field: str, value: object) -> list[SearchSpace]:
-    before = getattr(space, field)
-    remaining: Any = tuple(entry for entry in before if entry != value)
+    remaining: Any = tuple(entry for entry in getattr(space, field) if entry != value)
     return [replace(space, **{field: remaining})] if remaining else []
 
 

@@ -204,11 +204,9 @@ def _idle(
     behind = min(stage.idle_s, m * (pace - stage.micro_batch_s))
     twice = worth["micro-batches"]
     mean = sum(entry.micro_batch_s for entry in report.stages) / len(report.stages)
-    if report.plan.point.schedule in DELAYS:
-        gain = m * (pace - mean)
-    else:
-        gain = (m - 1 / report.plan.point.interleave) * (pace - mean)
-    even = report.iteration_s - gain
+    point = report.plan.point
+    passes = m if point.schedule in DELAYS else m - 1 / point.interleave
+    even = report.iteration_s - passes * (pace - mean)
     return (
         Constraint(
             "bubble",

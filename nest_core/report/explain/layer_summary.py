@@ -81,8 +81,7 @@ def layer_finding(layer: Anatomy) -> str:
     most = max(BOUNDS, key=lambda name: sum(part.bound == name for part in parts))
     times = sum(part.bound == most for part in parts)
     longest = max(parts, key=lambda part: part.seconds)
-    words = BOUND_WORDS[most]
-    bounds = f"{capital(words)} bounds"
+    bounds = f"{capital(BOUND_WORDS[most])} bounds"
     count = f"all {times}" if times == len(parts) else f"{times} of {len(parts)}"
     if len(parts) == 1:
         return f"{bounds} {longest.name}, the only operator"

@@ -64,9 +64,8 @@ def _other_scenarios(scenario: ScenarioValues) -> Iterator[tuple[Stack, Scenario
         kind = _memory_of(stack, scenario)
         if stack.model_parallel and kind not in seen:
             seen.add(kind)
-            attention = scenario.attention
-            if attention == scenario.stack.attention:
-                attention = stack.attention
+            is_usual = scenario.attention == scenario.stack.attention
+            attention = stack.attention if is_usual else scenario.attention
             space = replace(scenario.space, sharded_gradients=stack.sharded_gradients)
             yield stack, replace(scenario, stack=stack, attention=attention, space=space)
 

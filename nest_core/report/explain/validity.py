@@ -142,12 +142,12 @@ def validity_of(
 
 def _unlike_every_run(scenario: ScenarioValues) -> tuple[str, ...]:
     """How this scenario's times are predicted otherwise than those of the measured runs."""
-    differences = []
-    if scenario.overlap != "fitted":
-        differences.append(f"overlap {scenario.overlap}, where the runs were predicted with fitted")
-    if scenario.accelerator.profile is not None:
-        differences.append("kernel times from a profile, where the runs were predicted without")
-    return tuple(differences)
+    overlap = f"overlap {scenario.overlap}, where the runs were predicted with fitted"
+    profile = "kernel times from a profile, where the runs were predicted without"
+    return (
+        *([overlap] if scenario.overlap != "fitted" else []),
+        *([profile] if scenario.accelerator.profile is not None else []),
+    )
 
 
 def _device(accelerator: Accelerator) -> str:
@@ -331,17 +331,20 @@ def setting_in_words(setting: Setting) -> str:
     >>> setting_in_words(Setting("expert overlap", "", (1.0375, 1.6349), 4, 1, None, 0, None, ()))
     'Expert overlap: 1.04 to 1.63 in 4 experiments, one of them clean.'
     """
-    parts = []
-    if setting.ratios:
-        parts.append(f"{_span(setting.ratios)} in {_experiments(setting.n)}{_clean(setting)}")
-    if setting.others:
-        many = setting.n_others > 1
-        parts.append(
-            f"{_span(setting.others)} in {_experiments(setting.n_others)} that "
-            f"{'leave' if many else 'leaves'} out part of {'their' if many else 'its'} plan"
-        )
-    if setting.memory:
-        parts.append(f"memory {_span(setting.memory)}")
+    leave = "leave out part of their" if setting.n_others > 1 else "leaves out part of its"
+    parts = [
+        *(
+            [f"{_span(setting.ratios)} in {_experiments(setting.n)}{_clean(setting)}"]
+            if setting.ratios
+            else []
+        ),
+        *(
+            [f"{_span(setting.others)} in {_experiments(setting.n_others)} that {leave} plan"]
+            if setting.others
+            else []
+        ),
+        *([f"memory {_span(setting.memory)}"] if setting.memory else []),
+    ]
     return f"{capital(setting.name)}: {'; '.join(parts)}."
 
 

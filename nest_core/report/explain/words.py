@@ -65,9 +65,8 @@ def stages_table(report: Report) -> Table:
         f"bubble fraction {percent(report.bubble)}",
         f"fullest stage {humanise_bytes(fullest(report)[1].memory.total)} of "
         f"{humanise_bytes(report.memory_limit_bytes)}",
+        *([] if report.feasible else [f"does not fit: {report.reason}"]),
     ]
-    if not report.feasible:
-        figures.append(f"does not fit: {report.reason}")
     rows = [
         {
             "stage": str(number),
@@ -85,26 +84,24 @@ def stages_table(report: Report) -> Table:
 
 def binding_table(stages: Sequence[StageBinding], report: Report) -> Table:
     """What binds every stage."""
-    rows = []
-    for entry, stage in zip(stages, report.stages, strict=True):
-        first, *others = entry.constraints
-        rows.append(
-            {
-                "Stage": f"{entry.stage + 1}",
-                "Layers": _layers(stage),
-                "Bound by": first.words,
-                "Its share": percent(first.share),
-                "What more of it gives": _gain(first.more, first.gain),
-                "Then": "; ".join(
-                    f"{other.words} ({percent(other.share)})"
-                    for other in others[:3]
-                    if other.share > _LEAST
-                )
-                or NOTHING,
-                "Memory in use": percent(entry.memory_share),
-            }
-        )
-    return Table(_binding_finding(stages), "Of each stage's iteration, the plan kept", tuple(rows))
+    rows = tuple(
+        {
+            "Stage": f"{entry.stage + 1}",
+            "Layers": _layers(stage),
+            "Bound by": entry.binding.words,
+            "Its share": percent(entry.binding.share),
+            "What more of it gives": _gain(entry.binding.more, entry.binding.gain),
+            "Then": "; ".join(
+                f"{other.words} ({percent(other.share)})"
+                for other in entry.constraints[1:4]
+                if other.share > _LEAST
+            )
+            or NOTHING,
+            "Memory in use": percent(entry.memory_share),
+        }
+        for entry, stage in zip(stages, report.stages, strict=True)
+    )
+    return Table(_binding_finding(stages), "Of each stage's iteration, the plan kept", rows)
 
 
 def _layers(stage: Stage) -> str:

@@ -203,9 +203,10 @@ def _finding(bill: Bill) -> str:
     total = bill.price_usd.typical
     if not total:
         return "There is no network to buy"
-    by_part = dict.fromkeys(PART_COLOURS, 0.0)
-    for line in bill.lines:
-        by_part[line.part] += line.price_usd.typical
+    by_part = {
+        part: sum(line.price_usd.typical for line in bill.lines if line.part == part)
+        for part in PART_COLOURS
+    }
     part = max(by_part, key=by_part.__getitem__)
     return (
         f"The network costs {format_money(total)}, {percent(by_part[part] / total)} of it "

@@ -109,8 +109,10 @@ def _strip(rate: float, rival: float | None, interval: Interval, name: str) -> s
     for row, ((label, value, colour, kind), span) in enumerate(zip(rows, spans, strict=True)):
         top = 22.0 if has_room else 14.0 + 11 * row
         at = place(value)
-        marks.append(bar(place(span[0]), top, place(span[1]) - place(span[0]), 8, colour, 0.45))
-        marks.append(rule(at, top - 3, at, top + 11, colour, 3))
+        marks += [
+            bar(place(span[0]), top, place(span[1]) - place(span[0]), 8, colour, 0.45),
+            rule(at, top - 3, at, top + 11, colour, 3),
+        ]
         if has_room:
             marks.append(words(min(0.82, max(0.16, at)), 14, label, kind))
     if not has_room:
@@ -210,8 +212,10 @@ def _falls(mfu: float, lost: Sequence[tuple[str, float]]) -> str:
         if not is_last:
             at = foot - level * height
             marks.append(rule(x + 0.9 * step, at, x + 1.1 * step, at, "--ink3", 0.75))
-        marks.append(words(x + step / 2, 56, name, "m i b" if bold else "m"))
-        marks.append(words(x + step / 2, 70, text, f"m i{bold}"))
+        marks += [
+            words(x + step / 2, 56, name, "m i b" if bold else "m"),
+            words(x + step / 2, 70, text, f"m i{bold}"),
+        ]
     losses = ", ".join(f"{name} −{100 * size:.3g}" for name, size in lost)
     return figure(72, f"peak 100, {losses}, MFU {100 * mfu:.3g} per cent", marks)
 

@@ -152,13 +152,20 @@ def _curve(sweep: CollectiveSweep, values: FloatArray) -> Trace:
             sweep.size_bytes, sweep.seconds, sweep.bus_Bps, sweep.algorithms, strict=True
         )
     ]
-    more: Trace = {"name": "our model", "text": texts, "hovertemplate": _TEXT}
-    return curve(sweep.size_bytes, values, ACCENT, 2.5, **more)
+    look = {"text": texts, "hovertemplate": _TEXT}
+    return curve(sweep.size_bytes, values, ACCENT, 2.5, name="our model", **look)
 
 
 def _bound(size_bytes: FloatArray, values: FloatArray) -> Trace:
-    more: Trace = {"name": "bound of the links", "hoverinfo": "skip", "line": {"dash": "dash"}}
-    return curve(size_bytes, values, LIMIT, 1.5, **more)
+    return curve(
+        size_bytes,
+        values,
+        LIMIT,
+        1.5,
+        name="bound of the links",
+        hoverinfo="skip",
+        line={"dash": "dash"},
+    )
 
 
 def _points(measured: Measured, values: FloatArray, texts: Iterable[str]) -> Trace:

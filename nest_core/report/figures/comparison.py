@@ -78,14 +78,14 @@ def pictures(comparison: Comparison) -> tuple[Chart, ...]:
     balance; levels.
     """
     every = comparison.candidates
-    drawn = [_throughput(every)]
-    if comparison.budget is not None:
-        drawn.append(_equal_budget(comparison))
-    if any(candidate.losses for candidate in every):
-        drawn.append(_losses(every))
-    if any(candidate.nest for candidate in every):
-        drawn.append(_level_wise(every))
-    return (*drawn, _balance(every), levels_picture(every))
+    return (
+        _throughput(every),
+        *([_equal_budget(comparison)] if comparison.budget is not None else []),
+        *([_losses(every)] if any(candidate.losses for candidate in every) else []),
+        *([_level_wise(every)] if any(candidate.nest for candidate in every) else []),
+        _balance(every),
+        levels_picture(every),
+    )
 
 
 def _throughput(every: Sequence[Candidate]) -> Chart:
@@ -162,9 +162,8 @@ def _equal_budget(comparison: Comparison) -> Chart:
     rates = [design.tokens_per_s if design else None for design in designs]
     scale, unit = axis_unit(max([rate or 0.0 for rate in rates] + [1.0]), "tokens/s")
     counts = [float(design.devices) if design else None for design in designs]
-    words = ""
-    if budget is not None:
-        words = (format_money if budget.kind == "price" else watts)(budget.value)
+    write = format_money if budget and budget.kind == "price" else watts
+    words = "" if budget is None else write(budget.value)
     panels = [
         _Panel(
             f"throughput, {unit}",

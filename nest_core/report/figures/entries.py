@@ -91,8 +91,10 @@ class MethodRow:
 
 def entries(result: SearchResult, baselines: Iterable[Baseline]) -> tuple[MethodRow, ...]:
     """Return our plan and the baselines, all of the same request."""
-    rows = [MethodRow(OURS, result.best, result.reason)]
-    return (*rows, *(MethodRow(b.label, b.report, b.reason) for b in baselines))
+    return (
+        MethodRow(OURS, result.best, result.reason),
+        *(MethodRow(b.label, b.report, b.reason) for b in baselines),
+    )
 
 
 def pending_entries(
@@ -108,11 +110,14 @@ def pending_entries(
         Those of the request before; methods without one get an empty row.
     """
     reports = {b.name: (b.report, b.reason) for b in earlier if b.report}
-    rows = [MethodRow(OURS, result.best, result.reason)]
-    for name in names:
-        report, reason = reports.get(name, (None, "being priced"))
-        rows.append(MethodRow(NAMES.get(name, name), report, reason, stale=True))
-    return tuple(rows)
+    return (
+        MethodRow(OURS, result.best, result.reason),
+        *(
+            MethodRow(NAMES.get(name, name), report, reason, stale=True)
+            for name in names
+            for report, reason in (reports.get(name, (None, "being priced")),)
+        ),
+    )
 
 
 _BAR_HEIGHT = 40

@@ -87,9 +87,10 @@ def layered(
         for step, key in enumerate(chain[1:-1], start=1)
     }
     row_of |= {name: row[name] for name in parents}
-    rows: list[list[Key]] = [[] for _ in range(1 + max(row.values()))]
-    for key, number in row_of.items():
-        rows[number].append(key)
+    rows = [
+        [key for key, number in row_of.items() if number == at]
+        for at in range(1 + max(row.values()))
+    ]
     edges = [pair for chain in chains for pair in pairwise(chain)]
     room = {key: extents[key] if isinstance(key, str) else _EDGE for key in row_of}
     place = _placed(_ordered(rows, edges), edges, room)

@@ -155,10 +155,17 @@ def _relative(is_published: bool, rows: Sequence[Row], axis: str) -> Chart:
     ):
         values = [row[optimum] for row in rows]
         best += [value for value in values if value]
-        lines = [("NEST / ours", values, "circle")]
-        for name in rows[0]["baselines"]:
-            rates = [row["baselines"][name][baseline] for row in rows]
-            lines.append((PLANNERS[name], rates, _SYMBOLS[name]))
+        lines = [
+            ("NEST / ours", values, "circle"),
+            *(
+                (
+                    PLANNERS[name],
+                    [row["baselines"][name][baseline] for row in rows],
+                    _SYMBOLS[name],
+                )
+                for name in rows[0]["baselines"]
+            ),
+        ]
         for place, (name, rates, symbol) in enumerate(lines):
             colour, width, size = (MUTED, 1.2, 8) if place else (ACCENT, 2.5, 13)
             figure.add_trace(
@@ -324,9 +331,11 @@ def _share_finding(is_published: bool, rows: Sequence[Row]) -> str:
     manual = {key: [_share(row, "manual", key) for row in rows] for key in _BARS}
     if not any(share is not None for share in manual["right_order"]):
         return f"No manual placement fits; the best baseline reaches {best}"
-    where, key, other = "with own costs", "published", "in print"
-    if is_published:
-        where, key, other = "in its right order", "as_published", "as published"
+    where, key, other = (
+        ("in its right order", "as_published", "as published")
+        if is_published
+        else ("with own costs", "published", "in print")
+    )
     return (
         f"Manual reaches {_points(manual['right_order'])} of the optimum {where}, "
         f"{_points(manual[key])} {other}, where it fits; the best baseline of each cell {best}"

@@ -172,8 +172,9 @@ def _rate(run: OperatorPass, x0: float) -> float:
 def _roof(
     x: list[float], slope: float, top: float, colour: str, dash: str, width: float = 1.3
 ) -> Trace:
-    y = [min(top, slope * at) for at in x]
-    return curve(x, y, colour, width, line={"dash": dash}, **SILENT)
+    return curve(
+        x, [min(top, slope * at) for at in x], colour, width, line={"dash": dash}, **SILENT
+    )
 
 
 def _names(parts: Sequence[OperatorPart], decades: float) -> list[Trace]:

@@ -134,9 +134,8 @@ def stage_rows_figure(
         )
         notes.append(_row_label(entry, top))
         # Plotly draws axes only where there is a trace.
-        drawn = [dots([0], [0], {}, name="nothing", opacity=0, hoverinfo="skip")]
-        if entry.report is not None:
-            drawn = _bars(entry, entry.report, parts)
+        nothing = dots([0], [0], {}, name="nothing", opacity=0, hoverinfo="skip")
+        drawn = [nothing] if entry.report is None else _bars(entry, entry.report, parts)
         traces += [trace | {"xaxis": x, "yaxis": y} for trace in drawn]
     names: set[str] = set()  # each part stands in the legend once
     for trace in traces:
@@ -206,10 +205,11 @@ def _bars(entry: MethodRow, report: Report, parts: StackedParts) -> list[Trace]:
         totals = [total + value for total, value in zip(totals, values, strict=True)]
         if not any(round(value, 6) for value in values):
             continue
-        outline = parts.outlines.get(part)
-        marker: dict[str, Any] = {"color": colour, "line": {"width": 0}}
-        if outline:
-            marker["line"] = {"width": 0.5, "color": outline}
+        is_outlined = part in parts.outlines
+        marker: dict[str, Any] = {
+            "color": colour,
+            "line": {"width": 0.5, "color": parts.outlines[part]} if is_outlined else {"width": 0},
+        }
         if not entry.feasible:
             marker["pattern"] = {"shape": HATCH, "size": 6, "solidity": 0.3}
         traces.append(

@@ -345,8 +345,7 @@ def ruler(height: float, colour: str = LIMIT, width: float = 1.5, **more: Any) -
 
 def note(text: str, x: float, y: float, **more: Any) -> dict[str, Any]:
     """Words in the plot; ``more`` are plotly's own fields."""
-    words = {"text": text, "x": x, "y": y, "showarrow": False, "font": {"size": 12}}
-    return words | more
+    return {"text": text, "x": x, "y": y, "showarrow": False, "font": {"size": 12}} | more
 
 
 def axis_names(number: int) -> tuple[str, str]:

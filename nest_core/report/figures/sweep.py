@@ -64,10 +64,11 @@ def pictures(sweep: Sweep) -> tuple[Chart, ...]:
     """
     if not sweep.points:
         return ()
-    if sweep.y is None:
-        drawn = [_throughput(sweep), _memory(sweep), _scaling(sweep), _pareto(sweep)]
-    else:
-        drawn = [plane_picture(sweep), _pareto(sweep)]
+    drawn = (
+        [_throughput(sweep), _memory(sweep), _scaling(sweep), _pareto(sweep)]
+        if sweep.y is None
+        else [plane_picture(sweep), _pareto(sweep)]
+    )
     return tuple(replace(picture, table=sweep.rows) for picture in drawn if picture is not None)
 
 

@@ -119,8 +119,8 @@ class _Pen:
         gap = np.full(len(first), np.nan)
         x = (np.stack([first, last, gap], axis=1) / self.scale).reshape(-1).astype(np.float32)
         y, width = np.repeat(stage.astype(np.int16), 3), round(self.thick * share, 1)
-        look = {"simplify": False}
-        return curve(x, y, TIME_COLOURS[part], width, line=look, name=part, showlegend=False)
+        look: Trace = {"line": {"simplify": False}, "name": part, "showlegend": False}
+        return curve(x, y, TIME_COLOURS[part], width, **look)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

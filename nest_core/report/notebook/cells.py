@@ -163,8 +163,13 @@ def pin_cells(
         "pick " + ", ".join(KINDS),
     )
     values = _merged(inputs) if kind == "fabric" else dict(inputs)
-    pin: dict[str, Any] = {"kind": kind, "title": title, "note": note, "inputs": values}
-    pin["figures"] = list(output.figures) if output else []
+    pin = {
+        "kind": kind,
+        "title": title,
+        "note": note,
+        "inputs": values,
+        "figures": list(output.figures) if output else [],
+    }
     code = new_code_cell(
         _source(kind, values), outputs=_outputs(output) if output else [], metadata={METADATA: pin}
     )

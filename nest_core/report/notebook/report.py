@@ -79,8 +79,7 @@ def _cell(cell: NotebookNode) -> str:
         return f'<div class="note">{note_html(cell.source)}</div>'
     if cell.cell_type == "raw":
         return f"<pre>{html.escape(cell.source)}</pre>"
-    parts = (_part(part, f"plot-{cell.id}-{n}") for n, part in enumerate(cell_parts(cell)))
-    return "".join(parts)
+    return "".join(_part(part, f"plot-{cell.id}-{n}") for n, part in enumerate(cell_parts(cell)))
 
 
 def _part(part: CellPart, name: str) -> str:

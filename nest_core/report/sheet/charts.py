@@ -66,12 +66,14 @@ def vertical_grid(
     scale: Scale, ends: Ends, words: Callable[[float], str], max_ticks: int = 3
 ) -> list[Mark]:
     """Return a line down at every round value, its words below."""
-    marks: list[Mark] = []
-    for value in scale.ticks(max_ticks):
-        x = scale(value)
-        marks.append(vertical_line("grid", x, ends))
-        marks.append(Words(words(value), "soft", x, ends[1] + 16, anchor="middle"))
-    return marks
+    return [
+        mark
+        for value in scale.ticks(max_ticks)
+        for mark in (
+            vertical_line("grid", scale(value), ends),
+            Words(words(value), "soft", scale(value), ends[1] + 16, anchor="middle"),
+        )
+    ]
 
 
 def percent_ticks(scale: Scale, max_ticks: int = 3) -> Callable[[float], str]:
@@ -96,11 +98,13 @@ def curve_chart(weighing: Weighing, width: float = 340.0, height: float = 200.0)
     edge = weighing.device_edge
     if edge is not None and edge.value is None:
         edge = None
-    title = f"{choice} stands alone"
-    if rival is not None:
-        title = f"{choice} or {rival.name}: no price of an accelerator decides"
-    if rival is not None and edge is not None:
-        title = f"{edge.winner} is the cheaper one over {format_money(edge.value or 0.0)}"
+    title = (
+        f"{choice} stands alone"
+        if rival is None
+        else f"{choice} or {rival.name}: no price of an accelerator decides"
+        if edge is None
+        else f"{edge.winner} is the cheaper one over {format_money(edge.value or 0.0)}"
+    )
     subtitle = f"Whole bill per token against {choice}"
     if not lines:
         return Drawn(title, subtitle, width, height, ())
@@ -131,11 +135,11 @@ def curve_chart(weighing: Weighing, width: float = 340.0, height: float = 200.0)
             is_rival = rival is not None and line.name == rival.name
             look, thick = ("chart rival", 2.0) if is_rival else ("chart", 1.4)
             marks.append(Line("", look, inside, thick))
-    words = "accelerator with its server share, k$"
+    middle = (52 + right) / 2
     marks += [
         *_names(axes, lines, choice),
         *_edge_marks(axes, edge),
-        Words(words, "soft", (52 + right) / 2, height - 4, anchor="middle"),
+        Words("accelerator with its server share, k$", "soft", middle, height - 4, anchor="middle"),
     ]
     return Drawn(title, subtitle, width, height, tuple(marks))
 
@@ -151,24 +155,37 @@ def _ends(lines: Sequence[DearnessCurve]) -> tuple[float, float]:
 
 def _grid(axes: _Axes) -> list[Mark]:
     words, start = percent_ticks(axes.y, 4), axes.x.start
-    marks: list[Mark] = []
-    for value in axes.y.ticks(4):
-        y = axes.y(value)
-        marks.append(Line("", "grid", ((start, y), (axes.x.end, y)), 1.0))
-        marks.append(Words(words(value), "soft", start - 8, y + 4, anchor="end"))
-    return marks + [
-        Words(f"{usd / 1e3:g}", "soft", axes.x(usd), axes.y.start + 16, anchor="middle")
-        for usd in axes.x.ticks(4)
+    heights = [(axes.y(value), words(value)) for value in axes.y.ticks(4)]
+    return [
+        *(
+            mark
+            for y, text in heights
+            for mark in (
+                Line("", "grid", ((start, y), (axes.x.end, y)), 1.0),
+                Words(text, "soft", start - 8, y + 4, anchor="end"),
+            )
+        ),
+        *(
+            Words(f"{usd / 1e3:g}", "soft", axes.x(usd), axes.y.start + 16, anchor="middle")
+            for usd in axes.x.ticks(4)
+        ),
     ]
 
 
 def _names(axes: _Axes, lines: Sequence[DearnessCurve], choice: str) -> list[Mark]:
     """Return every line's name at its right end, none upon another."""
-    ends = [(axes.y(0.0), choice, "accent bold")]
-    for line in lines:
-        last = line.dearer[-1]
-        beyond = "" if axes.y.holds(last) else f" {signed_percent(last, 0)}"
-        ends.append((axes.y(last), line.name + beyond, "bold"))
+    ends = [
+        (axes.y(0.0), choice, "accent bold"),
+        *(
+            (
+                axes.y(last),
+                line.name + ("" if axes.y.holds(last) else f" {signed_percent(last, 0)}"),
+                "bold",
+            )
+            for line in lines
+            for last in line.dearer[-1:]
+        ),
+    ]
     ends.sort(key=lambda end: end[0])
     room = [_LINE_PX] * len(ends)
     bottom = axes.y.start + 4 + _LINE_PX
@@ -207,22 +224,23 @@ def sensitivity_chart(weighing: Weighing, width: float = 340.0) -> Drawn:
     low, high = min(values), max(values)
     room = (high - low or 0.01) * 0.08
     x = Scale(low - room, high + room, start, width - 8)
-    marks: list[Mark] = []
-    if x.low < 0:
-        marks.append(Box("", "worse", start, ends[0], x(0.0) - start, ends[1] - ends[0]))
-    marks += vertical_grid(x, ends, percent_ticks(x))
-    for place, row in enumerate(rows):
-        marks += _bar(row, top + place * row_height, x)
-    marks += [
+    foot = ends[1] + 32
+    worse = Box("", "worse", start, ends[0], x(0.0) - start, ends[1] - ends[0])
+    marks = (
+        *([worse] if x.low < 0 else []),
+        *vertical_grid(x, ends, percent_ticks(x)),
+        *(
+            mark
+            for place, row in enumerate(rows)
+            for mark in _bar(row, top + place * row_height, x)
+        ),
         vertical_line("axis", x(0.0), ends, 1.6),
         vertical_line("bracket", x(present), ends, 1.6),
-    ]
-    foot = ends[1] + 32
-    if x.low < 0 < x.high:
-        marks.append(Words(f"{rival} wins", "alarm", start, foot))
-    marks.append(Words(f"{weighing.choice.name} wins", "bold", width, foot, anchor="end"))
+        *([Words(f"{rival} wins", "alarm", start, foot)] if x.low < 0 < x.high else []),
+        Words(f"{weighing.choice.name} wins", "bold", width, foot, anchor="end"),
+    )
     subtitle = f"How much dearer {rival} is per token, by one assumption"
-    return Drawn(title, subtitle, width, foot + 6, tuple(marks))
+    return Drawn(title, subtitle, width, foot + 6, marks)
 
 
 def _bar(row: Moved, y: float, scale: Scale) -> list[Mark]:

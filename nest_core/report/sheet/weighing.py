@@ -229,6 +229,11 @@ def moved(weighing: Weighing) -> tuple[float, tuple[Moved, ...]]:
     slower = mine.tokens_per_s / other.tokens_per_s
     low, high = (signed_percent(ratio - 1) for ratio in (slower / width, slower * width))
     years = (max(1.0, mine.years - 1), mine.years + 1)
+    priced = Moved(
+        "price of an accelerator",
+        f"{format_money(price.low)} to {format_money(price.high)}",
+        (dearer(mine, other, price.low), dearer(mine, other, price.high)),
+    )
     rows = [
         Moved(
             "hours on this model",
@@ -251,18 +256,19 @@ def moved(weighing: Weighing) -> tuple[float, tuple[Moved, ...]]:
                 dearer(replace(mine, years=years[1]), replace(other, years=years[1]), usd),
             ),
         ),
-    ]
-    if price.high > price.low:
-        rows.append(
+        *([priced] if price.high > price.low else []),
+        *(
             Moved(
-                "price of an accelerator",
-                f"{format_money(price.low)} to {format_money(price.high)}",
-                (dearer(mine, other, price.low), dearer(mine, other, price.high)),
+                f"{name} prices",
+                "low to high of the list",
+                (
+                    dearer(_at(choice, field, "low"), _at(rival, field, "low"), usd),
+                    dearer(_at(choice, field, "high"), _at(rival, field, "high"), usd),
+                ),
             )
-        )
-    for name, field in (("network and hall", "network_usd"), ("energy", "yearly_usd")):
-        ends = [dearer(_at(choice, field, e), _at(rival, field, e), usd) for e in ("low", "high")]
-        rows.append(Moved(f"{name} prices", "low to high of the list", (ends[0], ends[1])))
+            for name, field in (("network and hall", "network_usd"), ("energy", "yearly_usd"))
+        ),
+    ]
     rows.sort(key=lambda row: abs(row.ends[1] - row.ends[0]), reverse=True)
     return present, tuple(rows)
 

@@ -149,9 +149,11 @@ def answer(weighing: Weighing) -> tuple[str, ...]:
         model = mine.scenario.model.name if mine.scenario else "the model"
         bought = mine.owned.total_usd.typical - other.owned.total_usd.typical
         days = other.training.days - mine.training.days
-        compared = f"{abs(days):.2g} {'fewer' if days > 0 else 'more'} than {other.name}"
-        if abs(days) < 5e-3 * mine.training.days:
-            compared = f"as many as {other.name}"
+        compared = (
+            f"as many as {other.name}"
+            if abs(days) < 5e-3 * mine.training.days
+            else f"{abs(days):.2g} {'fewer' if days > 0 else 'more'} than {other.name}"
+        )
         sentences.append(
             f"It trains {model} on {humanise(mine.training.tokens)} tokens in "
             f"{format_days(mine.training.days)}, {compared}, and costs "

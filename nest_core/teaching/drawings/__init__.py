@@ -152,9 +152,11 @@ def plan_pictures(plans: Plans) -> tuple[Chart, ...]:
     ]
     leanest = min(needs, key=needs.__getitem__)
     low, high = humanise_bytes(needs[leanest]), humanise_bytes(max(needs.values()))
-    memory = f"{leanest} needs least, {low} of {humanise_bytes(limit)}; the most is {high}"
-    if len(needs) == 1:
-        memory = f"{leanest} needs {low} of {humanise_bytes(limit)} on its fullest stage"
+    memory = (
+        f"{leanest} needs {low} of {humanise_bytes(limit)} on its fullest stage"
+        if len(needs) == 1
+        else f"{leanest} needs least, {low} of {humanise_bytes(limit)}; the most is {high}"
+    )
     time = rate = "Nothing fits"
     if seconds:
         fastest = min(seconds, key=seconds.__getitem__)

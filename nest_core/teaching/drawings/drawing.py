@@ -323,8 +323,9 @@ def board_drawing(board: Board, width: float, *, wall: bool) -> LessonDrawing:
     for x, device in zip(places, board.devices, strict=True):
         _device(pen, device, x, step - 8)
     height = _table(pen, board, width)
-    svg = pen.svg(width, height, board.title)
-    return LessonDrawing(board.title, board.subtitle, board.reading, svg)
+    return LessonDrawing(
+        board.title, board.subtitle, board.reading, pen.svg(width, height, board.title)
+    )
 
 
 def _device(pen: Pen, device: BoardDevice, x: float, wide: float) -> None:

@@ -64,12 +64,11 @@ def contents(steps: Steps) -> Contents:
     if steps.algorithm == "double_binary_tree":
         return _streamed(steps)
     devices, size = steps.network.devices, steps.groups.shape[1]
-    rounds = moves(steps)
     exchange = steps.op == "all_to_all"
     now = np.zeros((devices, size), dtype=np.int64)
     now[steps.groups[0]] = np.eye(size, dtype=np.int64) if exchange else 1
     added, just = [now], [np.zeros(now.shape, dtype=bool)]
-    for entries in rounds:
+    for entries in moves(steps):
         before, now = now, now.copy()
         fresh = np.zeros(now.shape, dtype=bool)
         for move in entries:

@@ -213,9 +213,8 @@ def _control(table: ControlTable, base: Control, where: str) -> Control:
     for value in values:
         rule = "must be among what the figure offers"
         check_offered(f"{where}.values", rule, value, base.values)
-    start = table.start
-    if start is None:
-        start = base.standard if base.standard in values else values[0]
+    usual = base.standard if base.standard in values else values[0]
+    start = usual if table.start is None else table.start
     check_offered(f"{where}.start", "must be one of its values", start, values)
     return replace(
         base,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from nest_core.calibration.collectives.sweep import CollectiveSweep, sweep
+from nest_core.calibration.collectives.sweep import sweep
 from nest_core.costs import Plan, Point, Report, links, price
 from nest_core.documents.units import format_ratio, from_gbps_bytes, from_microseconds
 from nest_core.fabric import Hierarchical, Tier
@@ -147,10 +147,11 @@ def _tensor(settings: Settings) -> Reveal:
     """Price a sequence through all blocks on one group of each width, nothing hidden."""
     per_node, ratio, tokens = _fabric(settings)
     job = problem(_DENSE, tokens, 1, _DEVICES, per_node, ratio=float(ratio), overlap=False)
-    reports = {}
-    for tp in _BLOCK_WIDTHS:
-        point = Point(tp, tp > 1, 1, 1, 1, 0, ORDER)
-        reports[_width_name(tp, per_node)] = price(job, Plan(point, (0, job.layers), ("none",)))
+    points = [Point(tp, tp > 1, 1, 1, 1, 0, ORDER) for tp in _BLOCK_WIDTHS]
+    reports = {
+        _width_name(point.tp, per_node): price(job, Plan(point, (0, job.layers), ("none",)))
+        for point in points
+    }
     return Reveal(Plans(reports, ("time",)))
 
 
@@ -231,9 +232,8 @@ def width_reports(per_node: int, ratio: int) -> dict[int, Report | None]:
         Oversubscription of the nodes' uplinks, down : up.
     """
     job = problem(_LARGE, _LARGE_TOKENS, _LARGE_BATCH, _LARGE_DEVICES, per_node, ratio=float(ratio))
-    reports = {}
-    for tp in _WIDTHS:
-        space = SearchSpace(
+    spaces = {
+        tp: SearchSpace(
             tp=(tp,),
             sp=(tp > 1,),
             dp=tuple(2**power for power in range(9)),
@@ -244,8 +244,9 @@ def width_reports(per_node: int, ratio: int) -> dict[int, Report | None]:
             orders=(ORDER,),
             idle_devices=False,
         )
-        reports[tp] = search(job, space).best
-    return reports
+        for tp in _WIDTHS
+    }
+    return {tp: search(job, space).best for tp, space in spaces.items()}
 
 
 def fastest_width(per_node: int, ratio: int) -> int:
@@ -364,10 +365,9 @@ def _early_bytes(given: Settings) -> float:
 def _collectives(settings: Settings) -> Reveal:
     devices = int(settings["devices"])
     network = _switch(devices, float(settings["latency_us"]))
-    sweeps: tuple[CollectiveSweep, ...] = tuple(
-        sweep(network, "all_reduce", devices, algorithm=name) for name in _ALGORITHMS
+    return Reveal(
+        Sweeps(tuple(sweep(network, "all_reduce", devices, algorithm=name) for name in _ALGORITHMS))
     )
-    return Reveal(Sweeps(sweeps))
 
 
 def _steps(algorithm: str, given: Settings) -> int:

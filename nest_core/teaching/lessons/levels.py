@@ -218,15 +218,16 @@ def _show(settings: Settings) -> Reveal:
     table = DynamicTable(
         mapping, objective, filled, every, MAPPINGS[mapping], levels_between(mapping), cuts
     )
-    texts = _told(table)
-    formulas = [_pairs()]
-    tables: tuple[Table, ...] = ()
-    if filled:
-        formulas.insert(0, _load_formula(table, filled[-1]))
-        tables = (_candidates(table, filled[-1]),)
-    if done:
-        formulas.append(_iteration(table))
-    return Reveal(table, texts, tuple(formulas), tables)
+    return Reveal(
+        table,
+        _told(table),
+        (
+            *(_load_formula(table, cell) for cell in filled[-1:]),
+            _pairs(),
+            *([_iteration(table)] if done else []),
+        ),
+        tuple(_candidates(table, cell) for cell in filled[-1:]),
+    )
 
 
 def _told(table: DynamicTable) -> tuple[str, ...]:

@@ -146,10 +146,11 @@ def _show(settings: Settings) -> Reveal:
 
 def _moved(cell: Leads) -> str:
     """Return what the right order makes of the leads."""
-    changes = []
-    for planner, (_, published, right, _) in cell.leads.items():
-        if published is not None and right is not None and abs(published / right - 1) > 0.005:
-            changes.append(f"{PLANNERS[planner]} from {published:.3g} to {right:.3g}")
+    changes = [
+        f"{PLANNERS[planner]} from {published:.3g} to {right:.3g}"
+        for planner, (_, published, right, _) in cell.leads.items()
+        if published is not None and right is not None and abs(published / right - 1) > 0.005
+    ]
     if not changes:
         return "In this cell that changes no lead."
     return f"In the right order NEST's lead changes: over {', over '.join(changes)}."

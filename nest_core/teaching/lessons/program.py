@@ -234,11 +234,7 @@ def _show(settings: Settings) -> Reveal:
     last = chosen() if done else filled[-1] if filled else None
     fill = Fill(filled, path(last) if last else (), done)
     formulas = [_recurrence(last)] if last else []
-    tables: tuple[Table, ...] = ()
-    if done:
-        tables = (_objective(),)
-    elif last:
-        tables = (_compared(last),)
+    tables = (_objective(),) if done else (_compared(last),) if last else ()
     return Reveal(fill, _told(fill, last), (*formulas, _matrices()), tables)
 
 
