@@ -123,8 +123,13 @@ def export(
         If there is no such target, it is no plan of this scenario, or there is none that fits.
         That the target cannot express the plan is an answer.
     """
-    if not isinstance(to, str) or to not in TARGETS:
-        raise InputError("to", "must be a known target", to, "pick " + ", ".join(TARGETS))
+    require(
+        isinstance(to, str) and to in TARGETS,
+        "to",
+        "must be a known target",
+        to,
+        "pick " + ", ".join(TARGETS),
+    )
     values = load(scenario).values
     problem = values.problem()
     require(
@@ -140,8 +145,12 @@ def export(
     else:
         result = search(problem, values.space, time_limit_s=values.time_limit_s)
         if result.best is None:
-            rule = f"must be given, since {result.reason}"
-            raise InputError("plan", rule, "absent", "name one, or change the scenario")
+            raise InputError(
+                "plan",
+                f"must be given, since {result.reason}",
+                "absent",
+                "name one, or change the scenario",
+            )
         report = result.best
     try:
         written = export_plan(to, values, report)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nest_core.costs.anatomy import Anatomy, anatomy
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.hardware import load_accelerator
 from nest_core.hardware.stacks import default_stack, under
 from nest_core.report.explain.layer_summary import undivided
@@ -63,9 +63,14 @@ def layer(request: LayerRequest) -> tuple[Anatomy, Anatomy]:
     """
     job = layer_job(request)
     model, device = job.model, job.accelerator
-    if request.kind not in dict(model.runs):
-        kinds = ", ".join(kind for kind, _ in model.runs)
-        raise InputError("kind", "must be a layer of the model", request.kind, f"pick {kinds}")
+    kinds = [kind for kind, _ in model.runs]
+    require(
+        request.kind in kinds,
+        "kind",
+        "must be a layer of the model",
+        request.kind,
+        "pick " + ", ".join(kinds),
+    )
     etp = request.tp if request.expert_tensor else 1
     strategy = job.strategy(
         request.tp, request.sp, request.micro_batch, request.cp, request.ep, etp

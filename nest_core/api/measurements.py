@@ -115,9 +115,13 @@ class Measurements:
 
     def __post_init__(self) -> None:
         name = self.name
-        if not 1 <= len(name) <= LONGEST_NAME or not name.isprintable() or name != name.strip():
-            rule = f"must be one line of 1 to {LONGEST_NAME} characters"
-            raise InputError("name", rule, name, "choose another")
+        require(
+            1 <= len(name) <= LONGEST_NAME and name.isprintable() and name == name.strip(),
+            "name",
+            f"must be one line of 1 to {LONGEST_NAME} characters",
+            name,
+            "choose another",
+        )
         require(
             not (set(name) & set('/\\:*?"<>|')) and not name.startswith("."),
             "name",
@@ -282,8 +286,7 @@ class Fitted:
         if self.own_stack is None:
             return None
         table = stack_document(self.own_stack.calibration, self.own_stack.name)
-        plain: dict[str, Any] = json.loads(json.dumps({"name": self.own_stack.name, **table}))
-        return plain
+        return dict(json.loads(json.dumps({"name": self.own_stack.name, **table})))
 
 
 def fitted(measurements: Measurements) -> Fitted:

@@ -151,23 +151,25 @@ class Priced(Result):
             "nothing fits" if difference is None else f"{difference:+z.2%} against the best plan"
         )
         verdict = "fits" if fields["feasible"] else f"does not fit: {fields['reason']}"
-        lines = [
-            fields["withheld"] or f"{verdict}; {comparison}",
-            interval_line(fields),
-            fields["validity"],
-            overlap_line(fields),
-        ]
-        lines += [f"note: {note}" for note in fields["notes"]]
-        if fields["ignored"]:
-            lines.append("ignored: " + ", ".join(fields["ignored"]))
-        if fields["why_not"]:
-            lines.append(fields["why_not"])
-        lines += ["", _terms(fields), ""]
+        ignored, why_not = ", ".join(fields["ignored"]), fields["why_not"]
         sentences = [stage["words"] for stage in fields["bindings"]]
-        lines += sentences[:_STAGES_SHOWN]
-        if len(sentences) > _STAGES_SHOWN:
-            lines.append(f"… and {len(sentences) - _STAGES_SHOWN} more stages (--json)")
-        return "\n".join(lines)
+        more = len(sentences) - _STAGES_SHOWN
+        return "\n".join(
+            [
+                fields["withheld"] or f"{verdict}; {comparison}",
+                interval_line(fields),
+                fields["validity"],
+                overlap_line(fields),
+                *(f"note: {note}" for note in fields["notes"]),
+                *([f"ignored: {ignored}"] if ignored else []),
+                *([why_not] if why_not else []),
+                "",
+                _terms(fields),
+                "",
+                *sentences[:_STAGES_SHOWN],
+                *([f"… and {more} more stages (--json)"] if more > 0 else []),
+            ]
+        )
 
     def tables(self) -> tuple[Table, ...]:
         """Return the stages."""

@@ -54,10 +54,13 @@ def load(scenario: Scenario | Named, overrides: Mapping[str, Any] | None = None)
     1024
     """
     changes = {} if overrides is None else overrides
-    if not isinstance(changes, Mapping) or not all(isinstance(key, str) for key in changes):
-        raise InputError(
-            "overrides", "must be a table of dotted keys", changes, 'write {"search.zero": 1}'
-        )
+    require(
+        isinstance(changes, Mapping) and all(isinstance(key, str) for key in changes),
+        "overrides",
+        "must be a table of dotted keys",
+        changes,
+        'write {"search.zero": 1}',
+    )
     if isinstance(scenario, Scenario):
         return scenario.with_(**changes) if changes else scenario
     document, folder = (
@@ -78,10 +81,11 @@ def load_fabric(fabric: Named) -> Fabric:
     InputError
         If there is none of this name, or it breaks a rule.
     """
-    if isinstance(fabric, Mapping):
-        table = {"schema": 1, "name": "inline", **as_written("fabric", fabric)}
-    else:
-        table = fabric_document(_text("fabric", fabric), _HERE)
+    table = (
+        {"schema": 1, "name": "inline", **as_written("fabric", fabric)}
+        if isinstance(fabric, Mapping)
+        else fabric_document(_text("fabric", fabric), _HERE)
+    )
     return build_fabric(checked(FabricFile, table))
 
 

@@ -99,9 +99,7 @@ def inventory(fabric: Fabric, prices: Prices) -> Inventory:
     other are those of its link graph.
     """
     torus = torus_of(fabric)
-    if torus is not None:
-        return torus_parts(torus, prices)
-    return graph_parts(as_graph(fabric), prices)
+    return torus_parts(torus, prices) if torus else graph_parts(as_graph(fabric), prices)
 
 
 inventory.register(Clos, clos_parts)

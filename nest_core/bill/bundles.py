@@ -330,8 +330,7 @@ def _switch(
 ) -> IntArray:
     """Return numbers of switches: group by group, within a group plane by plane."""
     first = (np.cumsum(counts) - counts) * planes
-    number: IntArray = first[group] + plane * counts[group] + index
-    return number
+    return np.asarray(first[group] + plane * counts[group] + index)
 
 
 def dragonfly_bundles(fabric: Dragonfly, parts: Inventory) -> Iterator[Bundle]:

@@ -208,9 +208,11 @@ def _bundles(fabric: Fabric, parts: Inventory, prices: Prices) -> Iterator[Bundl
     if isinstance(fabric, Dragonfly):
         return dragonfly_bundles(fabric, parts)
     lattice = lattice_of(fabric)
-    if lattice is not None:
-        return torus_bundles(fabric, lattice, parts, prices)
-    return graph_bundles(as_graph(fabric), prices)
+    return (
+        graph_bundles(as_graph(fabric), prices)
+        if lattice is None
+        else torus_bundles(fabric, lattice, parts, prices)
+    )
 
 
 def _rows(
@@ -222,11 +224,10 @@ def _rows(
     for bundle in bundles:
         chosen: dict[int, MediaChoice] = {}
         media = media_of.get(bundle.link.tier, "")
-        ends = []
-        for side in (bundle.a, bundle.b):
-            shared_by = shared.get(side.role, 1)
-            ends.append((side, shared_by, side.element.tolist(), side.port.tolist()))
-        (a, a_cage, a_elements, a_ports), (b, b_cage, b_elements, b_ports) = ends
+        (a, a_cage, a_elements, a_ports), (b, b_cage, b_elements, b_ports) = (
+            (side, shared.get(side.role, 1), side.element.tolist(), side.port.tolist())
+            for side in (bundle.a, bundle.b)
+        )
         every = zip(a_elements, a_ports, b_elements, b_ports, bundle.metres.tolist(), strict=True)
         for source, port, other, other_port, metres in every:
             if metres not in chosen:
@@ -277,13 +278,12 @@ def _notes(prices: Prices, parts: Inventory, shared: Mapping[str, int]) -> tuple
     roles: dict[str, list[str]] = {}
     for count in parts.switches:
         share, listed = shared[count.role], listed_switch(prices, count)
-        if listed and listed[1] > 1:
-            sentence = (
-                f"broken out from ports of {listed[0].name}: rows of ports 1/1 to 1/{share} leave "
-                "one cage, by a breakout cable or a transceiver of several ports."
-            )
-        else:
-            sentence = f"{share} to a cage: rows of ports 1/1 to 1/{share} share a transceiver."
+        sentence = (
+            f"broken out from ports of {listed[0].name}: rows of ports 1/1 to 1/{share} leave "
+            "one cage, by a breakout cable or a transceiver of several ports."
+            if listed and listed[1] > 1
+            else f"{share} to a cage: rows of ports 1/1 to 1/{share} share a transceiver."
+        )
         if share > 1 and count.role not in roles.setdefault(sentence, []):
             roles[sentence].append(count.role)
     shares = (

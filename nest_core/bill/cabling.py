@@ -157,11 +157,8 @@ def check_reach(prices: Prices, link: LinkCount, media: str, field: str) -> None
 
 
 def _allowed(cable: CablePrice, media: str) -> bool:
-    if media in (cable.kind, cable.optics):
-        return True
-    return not cable.on_request and (
-        media == "cheapest" or (media == "optical" and cable.optics != "")
-    )
+    offered = media == "cheapest" or (media == "optical" and cable.optics != "")
+    return media in (cable.kind, cable.optics) or (offered and not cable.on_request)
 
 
 def ends_for(prices: Prices, optics: str, rate_Gbps: float, place: str) -> Ends:
@@ -193,11 +190,9 @@ def ends_for(prices: Prices, optics: str, rate_Gbps: float, place: str) -> Ends:
 
 
 def _option(prices: Prices, cable: CablePrice, link: LinkCount, metres: int) -> MediaChoice:
-    lower = upper = None
-    factor = 1.0
-    if cable.optics:
-        lower = ends_for(prices, cable.optics, link.rate_Gbps, link.lower)
-        upper = ends_for(prices, cable.optics, link.rate_Gbps, link.upper)
-    else:
-        factor = link.rate_Gbps / cable.rate_Gbps
+    lower, upper = (
+        ends_for(prices, cable.optics, link.rate_Gbps, place) if cable.optics else None
+        for place in (link.lower, link.upper)
+    )
+    factor = 1.0 if cable.optics else link.rate_Gbps / cable.rate_Gbps
     return MediaChoice(cable, factor, lower, upper, metres <= cable.reach_m.typical)

@@ -134,8 +134,7 @@ def drawn_links(fabric: GraphFabric, prices: Prices) -> tuple[_Network, Hall, li
         places = network.span[low], network.span[high]
         if places not in runs:
             runs[places] = _metres(hall, *places) if cards else _unknown(hall)
-        low_role, high_role = (names.get(network.height[end], "") for end in (low, high))
-        roles = low_role, high_role
+        roles = names.get(network.height[low], ""), names.get(network.height[high], "")
         counts.append(
             DrawnLinks(
                 elements[low],
@@ -223,9 +222,8 @@ def _network(fabric: GraphFabric) -> _Network:
             for near, other in ((link.a, link.b), (link.b, link.a))
         )
     ]
-    node: dict[int, int] = {}
-    for name in fabric.device_ids:
-        node.setdefault(inside[name], len(node))
+    homes = dict.fromkeys(inside[name] for name in fabric.device_ids)
+    node = {home: number for number, home in enumerate(homes)}
     span: dict[str, tuple[int, int]] = {}
     for name in height:
         below = [

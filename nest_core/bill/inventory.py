@@ -95,8 +95,7 @@ class Hall:
         start = np.where(row_a == row_b, a % columns, 0)
         end = np.where(row_a == row_b, b % columns, min(columns, self.racks) - 1)
         # A last row that is short has no racks beyond its end.
-        racks: IntArray = np.minimum(row * columns + (start + end) // 2, self.racks - 1)
-        return racks
+        return np.asarray(np.minimum(row * columns + (start + end) // 2, self.racks - 1))
 
     def lengths_m(self, a: IntArray, b: IntArray) -> IntArray:
         """Return metres of a cable between racks, whole, element by element."""
@@ -114,8 +113,7 @@ class Hall:
             + down * floor.row_pitch_m.typical
             + floor.slack_m.typical
         )
-        inside = floor.in_rack_m.typical
-        metres = np.where((across == 0) & (down == 0), inside, run)
+        metres = np.where((across == 0) & (down == 0), floor.in_rack_m.typical, run)
         return np.maximum(1, np.ceil(metres - 1e-9)).astype(np.int64)
 
     def spread_m(self, racks: IntArray) -> Counter[int]:
@@ -139,10 +137,12 @@ class Hall:
         metres = self.runs_m(
             np.minimum(across, shape[1] - across), np.minimum(down, shape[0] - down)
         )
-        lengths: Counter[int] = Counter()
-        for length in np.unique(metres[pairs > 0]).tolist():
-            lengths[length] = int(pairs[metres == length].sum()) // 2
-        return lengths
+        return Counter(
+            {
+                length: int(pairs[metres == length].sum()) // 2
+                for length in np.unique(metres[pairs > 0]).tolist()
+            }
+        )
 
 
 def node_hall(prices: Prices, nodes: int, devices_per_node: int, fabric: str = "") -> Hall:
@@ -185,8 +185,7 @@ def _hall(
 ) -> Hall:
     limit, height = floor.rack_power_limit_kW.typical, floor.rack_units.typical
     by_power = int(limit / power.typical + 1e-9) if power.typical > 0 else nodes
-    fits = max(1, min(by_power, int(height // units)))
-    per_rack = floor.nodes_per_rack or fits
+    per_rack = floor.nodes_per_rack or max(1, min(by_power, int(height // units)))
     checks = _over(floor, per_rack, power.typical, name, "floor.nodes_per_rack")
     if per_rack * units > height:
         checks += (

@@ -192,12 +192,14 @@ def priced_switch(prices: Prices, count: SwitchCount) -> tuple[SwitchTotal, Bill
 
 def listed_switch(prices: Prices, count: SwitchCount) -> tuple[SwitchPrice, int] | None:
     """Return the listed switch that a role's are, and in how many each port is broken out."""
-    for ways in ((1,), (2, 4, 8)):  # as they are before any that is broken out
-        for switch, way in itertools.product(prices.switch, ways):
-            same_rate = math.isclose(switch.rate_Gbps, way * count.rate_Gbps, rel_tol=_SAME)
-            if same_rate and switch.ports * way == count.ports:
-                return switch, way
-    return None
+    fitting = (
+        (switch, way)
+        for ways in ((1,), (2, 4, 8))  # as they are before any that is broken out
+        for switch, way in itertools.product(prices.switch, ways)
+        if switch.ports * way == count.ports
+        and math.isclose(switch.rate_Gbps, way * count.rate_Gbps, rel_tol=_SAME)
+    )
+    return next(fitting, None)
 
 
 def priced_cards(prices: Prices, parts: Inventory) -> list[BillLine]:

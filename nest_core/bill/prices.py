@@ -355,8 +355,9 @@ def prices_of(
     if isinstance(amounts, Mapping):
         tables = copy.deepcopy(dict(amounts))
         base = tables.pop("base", DEFAULT)
-        if not isinstance(base, str):
-            raise InputError(BASE, "must be the name of a whole list", base, "name a preset")
+        require(
+            isinstance(base, str), BASE, "must be the name of a whole list", base, "name a preset"
+        )
         document = _merged(_document(base, folder), tables)
     else:
         document = _document(amounts or DEFAULT, folder)
@@ -386,10 +387,14 @@ def _document(name: str, folder: Path | None, field: str = "prices") -> dict[str
     base = document.pop("base", None)
     if base is None:
         return document
-    if field == BASE or not isinstance(base, str):
-        raise InputError(BASE, "must be the name of a whole list", base, "name a preset")
-    merged: dict[str, Any] = _merged(_document(base, None, BASE), document)
-    return merged
+    require(
+        field != BASE and isinstance(base, str),
+        BASE,
+        "must be the name of a whole list",
+        base,
+        "name a preset",
+    )
+    return dict(_merged(_document(base, None, BASE), document))
 
 
 def _merged(base: Any, change: Any) -> Any:

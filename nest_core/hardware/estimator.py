@@ -242,18 +242,23 @@ def time_in_words(
     alone = humanise_seconds(seconds(replace(kernel, bytes=0.0), accelerator, precision))
     which = bound(kernel, accelerator, precision)
     verdict = "arithmetic" if which == "arithmetic" else "memory bandwidth"
-    if kernel.unit in ATTENTION_UNITS:
-        lines = [
+    arithmetic = (
+        (
             f"arithmetic: {humanise(kernel.flops, 'FLOP')} / ({rate} · "
-            f"{reached(kernel, accelerator):.3g}) = {alone}"
-        ]
-    else:
-        lines = [*_product(kernel, accelerator, rate, alone)]
+            f"{reached(kernel, accelerator):.3g}) = {alone}",
+        )
+        if kernel.unit in ATTENTION_UNITS
+        else _product(kernel, accelerator, rate, alone)
+    )
     narrow = narrow_product(kernel.unit, precision)
     moved = kernel.bytes * (narrow.element_bytes / 2.0 if narrow else 1.0)
-    lines.append(f"memory: {_traffic(moved, accelerator)}")
     cast = f", with the conversion to {precision}" if narrow else ""
-    return (*lines, f"time: the longer, {longer}{cast}; bound by {verdict}", *measured)
+    return (
+        *arithmetic,
+        f"memory: {_traffic(moved, accelerator)}",
+        f"time: the longer, {longer}{cast}; bound by {verdict}",
+        *measured,
+    )
 
 
 def _traffic(moved: float, accelerator: Accelerator) -> str:

@@ -9,6 +9,7 @@ effect without measurements keeps. What no parameter explains is left as the spr
 and between the runs of one.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -191,11 +192,10 @@ def adjusted(accelerator: Accelerator, factors: Mapping[str, float]) -> Accelera
                 by = slower if name == "host_s" else 1.0 / slower
                 factors[name] = factors.get(name, 1.0) * by
     family = accelerator.family
-    changed: dict[str, Any] = {}
-    for name, factor in factors.items():
-        changed[name] = getattr(family, name) * factor
-        if name in BOUNDED:
-            changed[name] = min(changed[name], 1.0)
+    changed: dict[str, Any] = {
+        name: min(getattr(family, name) * factor, 1.0 if name in BOUNDED else math.inf)
+        for name, factor in factors.items()
+    }
     return replace(
         accelerator,
         family=replace(family, **changed),

@@ -237,9 +237,13 @@ def comparison_of(
 
 
 def _check_names(names: Sequence[str]) -> None:
-    if not FEWEST <= len(names) <= MOST:
-        rule = f"must list {FEWEST} to {MOST} scenarios"
-        raise InputError("entries", rule, len(names), "add or remove some")
+    require(
+        FEWEST <= len(names) <= MOST,
+        "entries",
+        f"must list {FEWEST} to {MOST} scenarios",
+        len(names),
+        "add or remove some",
+    )
     for number, name in enumerate(names):
         require(
             name not in names[:number],
@@ -248,17 +252,20 @@ def _check_names(names: Sequence[str]) -> None:
             name,
             "rename one",
         )
-        if not 0 < len(name.strip()) <= LONGEST_NAME:
-            rule = f"must be text of 1 to {LONGEST_NAME} characters"
-            raise InputError(f"entries[{number}].name", rule, name, "rename it")
+        require(
+            0 < len(name.strip()) <= LONGEST_NAME,
+            f"entries[{number}].name",
+            f"must be text of 1 to {LONGEST_NAME} characters",
+            name,
+            "rename it",
+        )
 
 
 def _values(name: str, scenario: Scenario) -> ScenarioValues:
     try:
         return scenario.values
     except InputError as error:
-        field = f"{name}: {error.field}"
-        raise InputError(field, error.rule, error.value, error.remedy) from error
+        raise InputError(f"{name}: {error.field}", error.rule, error.value, error.remedy) from error
 
 
 def _owned(values: ScenarioValues, prices: Prices) -> Owned:

@@ -144,8 +144,12 @@ def design_space(study: Study) -> tuple[list[Design], list[Refused]]:
     if table is None:
         raise InputError("design", "is required", "missing", "add [design], or use sweep")
     if unknown := [name for name in table.families if name not in KINDS]:
-        hint = "pick " + ", ".join(KINDS)
-        raise InputError("design.families", "must be topologies of a size", unknown[0], hint)
+        raise InputError(
+            "design.families",
+            "must be topologies of a size",
+            unknown[0],
+            "pick " + ", ".join(KINDS),
+        )
     prices = scenario_prices(study.members[0].scenario)
     names: dict[str, str] = {}
     designs: list[Design] = []

@@ -53,9 +53,13 @@ def whole_bills(
     InputError
         For a design that cannot be built, before any is planned.
     """
-    if len(names) > MAX_DESIGNS:
-        rule = f"must name at most {MAX_DESIGNS} designs"
-        raise InputError("--compare", rule, len(names), "drop some")
+    require(
+        len(names) <= MAX_DESIGNS,
+        "--compare",
+        f"must name at most {MAX_DESIGNS} designs",
+        len(names),
+        "drop some",
+    )
     require(
         len(set(names)) >= len(names),
         "--compare",
@@ -86,8 +90,12 @@ def _built(scenario: Scenario, name: str) -> Scenario:
     except InputError as error:
         if error.field.startswith("--"):
             raise
-        rule = f"must name designs that can be built ({error.field} {error.rule})"
-        raise InputError("--compare", rule, name, error.remedy) from error
+        raise InputError(
+            "--compare",
+            f"must name designs that can be built ({error.field} {error.rule})",
+            name,
+            error.remedy,
+        ) from error
     return design
 
 
@@ -121,8 +129,9 @@ def _change(scenario: Scenario, fabric: Fabric, name: str) -> dict[str, Any]:
         return {f"fabric.optics.{optics[1]}": optics[2]}
     if scale_up := _SCALE_UP.fullmatch(name):
         if not isinstance(fabric, Clos):
-            rule = "must name a scale-up size of a Clos"
-            raise InputError("--compare", rule, fabric.noun, "name a topology")
+            raise InputError(
+                "--compare", "must name a scale-up size of a Clos", fabric.noun, "name a topology"
+            )
         size = with_scale_up(size_of(fabric), int(scale_up[1]))  # every device with as many NICs
         resized = replace(
             fabric,

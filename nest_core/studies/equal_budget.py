@@ -202,8 +202,5 @@ def _largest(fits: Callable[[int], bool], start: int, limit: int) -> int:
     high = min(high, limit + 1)
     while high - low > 1:
         middle = (low + high) // 2
-        if fits(middle):
-            low = middle
-        else:
-            high = middle
+        low, high = (middle, high) if fits(middle) else (low, middle)
     return low

@@ -169,9 +169,13 @@ def highest_ratios(
         for parameter in sweep_parameters(scenario)
         if parameter.name.startswith("oversubscription.")
     ]
-    if not ladder:
-        fabric = scenario.document.get("fabric")
-        raise InputError("fabric", "must have tiers to oversubscribe", fabric, "pick another")
+    require(
+        ladder,
+        "fabric",
+        "must have tiers to oversubscribe",
+        scenario.document.get("fabric"),
+        "pick another",
+    )
     others = {
         key: value
         for key, value in scenario.overrides.items()

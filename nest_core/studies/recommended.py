@@ -190,14 +190,13 @@ def recommend(
     stop : callable, optional
         Once true, what was searched by then counts; None where that is nothing.
     """
-    if pool is None:
-        results = search_draws(
+    results = (
+        search_draws(
             scenario, problem, optimum, range(draws), seed=seed, progress=progress, stop=stop
         )
-    else:
-        results = search_in_pool(
-            pool, scenario, optimum, draws, seed=seed, progress=progress, stop=stop
-        )
+        if pool is None
+        else search_in_pool(pool, scenario, optimum, draws, seed=seed, progress=progress, stop=stop)
+    )
     return (
         recommended(scenario, problem, optimum, results, seed=seed, pool=pool) if results else None
     )

@@ -304,8 +304,7 @@ def rows_from(study: Study, data: bytes, version: str) -> list[dict[str, Any]]:
         "run the study again, or open the one that it is of",
     )
     plain = frame.astype(object)
-    rows: list[dict[str, Any]] = plain.where(plain.notna(), None).to_dict("records")
-    return rows
+    return list(plain.where(plain.notna(), None).to_dict("records"))
 
 
 def _content(study: Study) -> str:

@@ -187,11 +187,9 @@ class Sensitivity:
     @property
     def sentences(self) -> tuple[str, ...]:
         """When the choice changes, and which measurement would tell."""
-        lines = [swing.changes for swing in self.swings if swing.changes]
-        if not lines:
-            lines = [
-                "Nothing that is not known exactly, moved alone to its ends, changes the choice."
-            ]
+        lines = [swing.changes for swing in self.swings if swing.changes] or [
+            "Nothing that is not known exactly, moved alone to its ends, changes the choice."
+        ]
         if self.information:
             best = self.information[0]
             lines.append(

@@ -256,9 +256,11 @@ def _axis(table: AxisTable, member: Member, where: str) -> Parameter:
     if name in ("fabric", "accelerator"):
         return Parameter(name, name, key=name, values=tuple(dict.fromkeys(table.values or ())))
     turned = _parameter(name, member, f"{where}.parameter")
-    given: Sequence[Value] = table.values or []
-    if table.range:
-        given = _of_range(table.range, turned.kind is int, f"{where}.range")
+    given: Sequence[Value] = (
+        _of_range(table.range, turned.kind is int, f"{where}.range")
+        if table.range
+        else table.values or []
+    )
     values = [turned.checked(value, f"{where}.values[{n}]") for n, value in enumerate(given)]
     changes = {value: turned.overrides(value) for value in values}
     return replace(turned, values=tuple(changes), changes=changes.__getitem__)
@@ -273,10 +275,11 @@ def _parameter(name: str, member: Member, field: str) -> Parameter:
 
 def _of_range(table: RangeTable, is_whole: bool, field: str) -> list[Value]:
     """Return both ends and what lies between; whole numbers where all are and the parameter is."""
-    if table.factor:
-        steps = math.log(table.stop / table.start, table.factor)
-    else:
-        steps = (table.stop - table.start) / (table.step or 1.0)
+    steps = (
+        math.log(table.stop / table.start, table.factor)
+        if table.factor
+        else (table.stop - table.start) / (table.step or 1.0)
+    )
     count = math.floor(steps + 1e-9) + 1
     require(
         count <= MOST_VALUES,

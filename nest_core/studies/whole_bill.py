@@ -20,7 +20,7 @@ from nest_core.bill.prices import PriceRange, Prices, prices_of
 from nest_core.costs.interval import Interval, Span
 from nest_core.costs.price import Report
 from nest_core.costs.problem import Problem
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.network.dragonfly import without_detours
 from nest_core.network.groups import LevelBlocks
 from nest_core.network.levels import Level
@@ -211,8 +211,13 @@ def scenario_prices(scenario: Scenario) -> Prices:
     """
     merged, changes = expanded(scenario.document, scenario.overrides, scenario.folder)
     listed = changes.get("prices", merged.get("prices"))
-    if listed is not None and not isinstance(listed, str | Mapping):
-        raise InputError("prices", "must be a list's name or a table", listed, "name a price list")
+    require(
+        listed is None or isinstance(listed, str | Mapping),
+        "prices",
+        "must be a list's name or a table",
+        listed,
+        "name a price list",
+    )
     price_keys = {
         key.removeprefix(OF_PRICES): value
         for key, value in changes.items()

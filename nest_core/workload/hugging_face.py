@@ -134,8 +134,7 @@ def _check_fixed(config: Mapping[str, Any], key: str, allowed: tuple[Any, ...], 
         place = place.get(part)
         if place is None:
             return
-        if not isinstance(place, dict):
-            raise InputError(part, "must be an object", place, "correct it")
+        require(isinstance(place, dict), part, "must be an object", place, "correct it")
     if last in place and not any(
         place[last] is value or (type(place[last]) is type(value) and place[last] == value)
         for value in allowed

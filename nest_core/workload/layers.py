@@ -305,9 +305,8 @@ def _evaluated(
     evaluated = operators(graph, at, strategy.width)
     entry, last = graph.nodes[0], graph.output
     routed = sum(operator.parameters for operator in evaluated if operator.op == "grouped_linear")
-    tied = 0.0
-    if kind == "head" and model.tied:
-        tied = count(graph["logits"].weights[0], at, graph["logits"].split)
+    is_tied = kind == "head" and model.tied
+    tied = count(graph["logits"].weights[0], at, graph["logits"].split) if is_tied else 0.0
     inner = kind in ("block", "moe_block")
     # A last collective says its whole buffer; what leaves is divided like what enters.
     shares = entry.split
@@ -332,8 +331,7 @@ def _modules(
     by_operator = strategy.checkpoint != "whole"
     modules = _by_operator(graph, evaluated, at, strategy) if by_operator else []
     for name in MODULES[1:] if by_operator else MODULES:
-        again = module_nodes(graph, name)
-        if again:
+        if again := module_nodes(graph, name):
             calls = collectives_of(graph, tuple(op for op in evaluated if op.name in again))
             modules.append(Module(name, again, calls))
     return tuple(modules)

@@ -142,12 +142,12 @@ def kept_bytes(
     freed : collection of str
         Those of them whose output is left out whoever reads it, copies in fp8 excepted.
     """
-    tensors: dict[str, float] = {}
-    for operator in evaluated:
-        for name, size in operator.kept:
-            made_again = name.split(":")[0] in again
-            if not (name in freed or (operator.name in again and made_again)):
-                tensors[name] = size
+    tensors = {
+        name: size
+        for operator in evaluated
+        for name, size in operator.kept
+        if name not in freed and not (operator.name in again and name.split(":")[0] in again)
+    }
     return sum(tensors.values())
 
 
@@ -156,10 +156,7 @@ def _operator(graph: Graph, node: Node, wider: list[Node], sizes: Sizes, width: 
     if node.op == "collective":
         size = count(node.shape, sizes, node.split) * width
         return Operator(node.name, node.op, (), (), (), 0.0, node.core, size)
-    forward: tuple[Kernel, ...] = ()
-    backward: tuple[Kernel, ...] = ()
-    if not node.together:
-        forward, backward = _kernels(node, inputs, wider, sizes, width)
+    forward, backward = ((), ()) if node.together else _kernels(node, inputs, wider, sizes, width)
     tensors = tuple(_kept(graph, node, sizes, width))
     parameters = weight_count(node, sizes)
     return Operator(node.name, node.op, forward, backward, tensors, parameters, node.core)
@@ -306,9 +303,8 @@ def _kept(graph: Graph, node: Node, sizes: Sizes, width: float) -> list[tuple[st
 
     def save(entry: Node) -> None:
         source = graph.source(entry)
-        if source.is_tokens:
-            return  # a few bytes per token
-        tensors.append((source.name, width * _held(graph, source, node, sizes)))
+        if not source.is_tokens:  # a few bytes per token
+            tensors.append((source.name, width * _held(graph, source, node, sizes)))
 
     inputs = graph.inputs(node)
     written = count(node.shape, sizes, node.split)

@@ -138,22 +138,22 @@ def _graph(where: str, kind: str, entries: list[_TracedEntry]) -> Graph:
         for part in (
             part for dims in (entry.shape, *entry.weights) for dim in dims for part in dim
         ):
-            if not (part in SYMBOLS if isinstance(part, str) else part >= 1):
-                raise InputError(
-                    f"{where}.{entry.name}",
-                    f"must have lengths of whole numbers and {', '.join(SYMBOLS)}",
-                    part,
-                    "correct it",
-                )
+            require(
+                part in SYMBOLS if isinstance(part, str) else part >= 1,
+                f"{where}.{entry.name}",
+                f"must have lengths of whole numbers and {', '.join(SYMBOLS)}",
+                part,
+                "correct it",
+            )
         earlier.add(entry.name)
     graph = graph_of(kind, [entry.model_dump() for entry in entries])
-    if not graph.nodes or not graph.nodes[0].written >= _OF_TOKENS:
-        raise InputError(
-            where,
-            "must name micro_batch and sequence in what it reads, to be planned",
-            "numbers",
-            "let build() give both sizes, and trace it anew",
-        )
+    require(
+        graph.nodes and graph.nodes[0].written >= _OF_TOKENS,
+        where,
+        "must name micro_batch and sequence in what it reads, to be planned",
+        "numbers",
+        "let build() give both sizes, and trace it anew",
+    )
     for node in graph.nodes:
         _check_meetings(where, graph, node)
     return graph

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nest_core.calibration.inspection.logs import FabricLog, Logs, TopoLog
-from nest_core.documents import InputError, plural
+from nest_core.documents import InputError, plural, require
 from nest_core.interop.formats import Assumed, read_fabric
 from nest_core.interop.formats.draft import served
 from nest_core.interop.formats.nvidia_topo import NodeTopology
@@ -164,16 +164,13 @@ def _natural(name: str) -> tuple[tuple[int, int | str], ...]:
 def _check_nics(topo: TopoLog, log: FabricLog, nics: Counter[str]) -> None:
     """Refuse a node whose driver knows fewer NICs than its hosts have on the subnet."""
     most = max(nics.values(), default=0)
-    seen_nics = topo.node.nics or topo.node.gpus
-    if most > seen_nics:
-        seen = plural(topo.node.gpus, "GPU")
-        seen += f" and {plural(topo.node.nics, 'NIC')}"
-        raise InputError(
-            topo.name,
-            f"must show a host of {log.name}, which have up to {plural(most, 'NIC')}",
-            seen,
-            "save the output of nvidia-smi topo -m on one of them, outside of containers",
-        )
+    require(
+        most <= (topo.node.nics or topo.node.gpus),
+        topo.name,
+        f"must show a host of {log.name}, which have up to {plural(most, 'NIC')}",
+        f"{plural(topo.node.gpus, 'GPU')} and {plural(topo.node.nics, 'NIC')}",
+        "save the output of nvidia-smi topo -m on one of them, outside of containers",
+    )
 
 
 def _by_affinity(

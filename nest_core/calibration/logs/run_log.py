@@ -305,14 +305,13 @@ def _settings(
     command = settings_in(given.launch) if given.launch.strip() else {}
     launched = columns_of(command)
     for column, value in launched.items():
-        # a vocabulary is padded, and notes add up
-        if column not in ("vocab", "notes") and printed.get(column, value) != value:
-            raise InputError(
-                "--launch",
-                f"must agree with {name} on {column}",
-                f"{value} beside {printed[column]}",
-                "give the command of this log",
-            )
+        require(  # a vocabulary is padded, and notes add up
+            column in ("vocab", "notes") or printed.get(column, value) == value,
+            "--launch",
+            f"must agree with {name} on {column}",
+            f"{value} beside {printed.get(column)}",
+            "give the command of this log",
+        )
     stated = {**launched, **printed}
     planned = stated.keys() & DEGREES or launched.keys() & {"gpus", "micro_batch"}
     if planned or _base(report) in ("torchtitan", "DeepSpeed"):

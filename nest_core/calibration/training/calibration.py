@@ -151,11 +151,14 @@ def calibrated(rows: Sequence[MeasuredRow], curves: tuple[Curve, ...] = ()) -> C
     """
     require(len(rows) <= MAX_RUNS, "runs", f"must be at most {MAX_RUNS:,}", len(rows), "drop some")
     usable, skipped = _usable(rows, curves)
-    if not usable:
-        reason = f" ({skipped[0].id}: {skipped[0].reason.rstrip('.')})" if skipped else ""
-        raise InputError(
-            "runs", f"must hold one that can be predicted{reason}", "without one", "correct them"
-        )
+    reason = f" ({skipped[0].id}: {skipped[0].reason.rstrip('.')})" if skipped else ""
+    require(
+        usable,
+        "runs",
+        f"must hold one that can be predicted{reason}",
+        "without one",
+        "correct them",
+    )
     runs = [row.run for row, _ in usable]
     families = {accelerator_of(run.accelerator).family.name for run in runs}
     require(

@@ -241,8 +241,7 @@ class Curve:
         alpha = np.array([term.base_s + term.steps * (latency + term.step_s) for term in terms])
         rate = np.array([term.efficiency for term in terms]) * _positive(bandwidth_Bps)
         sent = sent_bytes(op, devices, np.asarray(size_bytes, dtype=np.float64))
-        seconds: FloatArray = np.min(alpha + sent[..., None] / rate, axis=-1)
-        return seconds
+        return np.asarray(np.min(alpha + sent[..., None] / rate, axis=-1))
 
     def seconds_between(
         self,
@@ -263,8 +262,7 @@ class Curve:
             [t.base_s + t.steps * (self.latency_s + t.step_s) + inside_s for t in terms]
         )
         beta = np.array([max(per_byte / term.efficiency, per_byte_inside) for term in terms])
-        seconds: FloatArray = np.min(alpha + size[..., None] * beta, axis=-1)
-        return seconds
+        return np.asarray(np.min(alpha + size[..., None] * beta, axis=-1))
 
     def inside(
         self, op: str, devices: int, nodes: int, bandwidth_Bps: float

@@ -31,7 +31,6 @@ from itertools import pairwise
 
 from nest_core.costs import Plan, Point
 from nest_core.interop.exporters.values import (
-    ExportRefused,
     HostMapping,
     agrees,
     check_launcher,
@@ -156,15 +155,14 @@ def _check_training(scenario: ScenarioValues, point: Point, framework: str) -> N
         scenario.precision,
         "choose one of them",
     )
-    if scenario.optimizer == "adam_bf16" or (scenario.optimizer == "adam_8bit" and not point.zero):
-        rule = "must be adam or sgd" + ("" if point.zero else " without ZeRO")
-        raise ExportRefused(
-            "workload.optimizer",
-            f"{rule} for {framework}, whose narrow moments need its "
-            "distributed optimizer and keep master weights",
-            scenario.optimizer,
-            "choose adam, or adam_8bit with ZeRO 1",
-        )
+    refuse_if(
+        scenario.optimizer == "adam_bf16" or (scenario.optimizer == "adam_8bit" and not point.zero),
+        "workload.optimizer",
+        f"must be adam or sgd{'' if point.zero else ' without ZeRO'} for {framework}, whose narrow "
+        "moments need its distributed optimizer and keep master weights",
+        scenario.optimizer,
+        "choose adam, or adam_8bit with ZeRO 1",
+    )
     refuse_if(
         scenario.model.family == "bert" and (point.cp > 1 or point.interleave > 1),
         "plan.cp" if point.cp > 1 else "plan.interleave",
@@ -289,14 +287,13 @@ def architecture(scenario: ScenarioValues, framework: str) -> dict[str, Value]:
         For families with parts that Megatron Core has no option for.
     """
     model = scenario.model
-    if model.family not in _FAMILIES:
-        what = _MISSING.get(model.family, "parts it does not know")
-        raise ExportRefused(
-            "workload.model",
-            f"must not need {what} for {framework}",
-            model.name,
-            "export with --to slurm or astra-sim",
-        )
+    refuse_if(
+        model.family not in _FAMILIES,
+        "workload.model",
+        f"must not need {_MISSING.get(model.family, 'parts it does not know')} for {framework}",
+        model.name,
+        "export with --to slurm or astra-sim",
+    )
     fields: dict[str, Value] = {
         "num_layers": model.blocks,
         "hidden_size": model.hidden,

@@ -233,14 +233,14 @@ def agrees(point: Point, order: Sequence[str]) -> bool:
 
 def check_order(point: Point, orders: Sequence[Sequence[str]], framework: str) -> None:
     """Refuse axis orders that a framework has no ranks for."""
-    if not any(agrees(point, order) for order in orders):
-        accepted = " or ".join("-".join(order) for order in orders)
-        raise ExportRefused(
-            "plan.order",
-            f"must be {accepted} for {framework}, apart from axes of degree 1",
-            "-".join(point.order),
-            "pin search.order to one of them",
-        )
+    accepted = " or ".join("-".join(order) for order in orders)
+    refuse_if(
+        not any(agrees(point, order) for order in orders),
+        "plan.order",
+        f"must be {accepted} for {framework}, apart from axes of degree 1",
+        "-".join(point.order),
+        "pin search.order to one of them",
+    )
 
 
 def check_launcher(
@@ -261,14 +261,13 @@ def check_launcher(
         "export with --to slurm, whose rank file carries it, or pin search.seating to consecutive "
         "and search.device_order to natural",
     )
-    if even and not rank_mapping.even:
-        counts = ", ".join(map(str, sorted({int(n) for n in rank_mapping.per_host})))
-        raise ExportRefused(
-            "plan.devices_used",
-            f"must put as many ranks on every node for {framework}'s launcher",
-            counts,
-            "use whole nodes, or export with --to slurm",
-        )
+    refuse_if(
+        even and not rank_mapping.even,
+        "plan.devices_used",
+        f"must put as many ranks on every node for {framework}'s launcher",
+        ", ".join(map(str, sorted({int(n) for n in rank_mapping.per_host}))),
+        "use whole nodes, or export with --to slurm",
+    )
 
 
 def array(name: str, words: Iterable[Sequence[str]]) -> str:

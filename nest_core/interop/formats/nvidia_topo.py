@@ -85,9 +85,13 @@ def read_nvidia_topo(source: Source) -> NodeTopology:
         listed |= line.strip() == "NIC Legend:"
         if not names and _HEADER.match(line):
             names = [word for word in words if _NAME.fullmatch(word)]
-            if len(names) > MAX_NAMES or len(set(names)) < len(names):
-                rule = f"must name at most {MAX_NAMES} GPUs and NICs, each once"
-                raise source.wrong(number, rule, f"{len(names)}", "save its output unchanged")
+            source.require(
+                len(set(names)) == len(names) <= MAX_NAMES,
+                number,
+                f"must name at most {MAX_NAMES} GPUs and NICs, each once",
+                f"{len(names)}",
+                "save its output unchanged",
+            )
         elif words and words[0] in names and words[0] not in rows:
             rows[words[0]] = codes = words[1 : len(names) + 1]
             source.require(

@@ -97,8 +97,7 @@ def _links(plan: _Ns3Topology) -> list[str]:
 
 def _plain(figure: float) -> str:
     """Return up to twelve digits, never an exponent, which ns-3 does not read."""
-    text = np.format_float_positional(float(f"{figure:.12g}"), trim="-")
-    return str(text)
+    return str(np.format_float_positional(float(f"{figure:.12g}"), trim="-"))
 
 
 def _plan(fabric: Fabric, target: str) -> _Ns3Topology:

@@ -178,9 +178,7 @@ def _travels(node: Node, number: int) -> bool:
         return False
     if node.op == "attention":
         return number >= (2 if len(node.inputs) == 5 else 1)
-    if node.op == "matmul" and node.core:
-        return number == 1
-    return False
+    return node.op == "matmul" and node.core and number == 1
 
 
 def _partial(graph: Graph, node: Node, axis: str) -> bool:

@@ -58,8 +58,7 @@ def expert_parallel(graph: Graph, strategy: Strategy, sizes: Sizes) -> Graph:
         elif node.op in ("dispatch", "combine"):
             node = replace(node, split=node.split + padded)
         nodes.append(node)
-    graph = Graph(graph.kind, tuple(nodes))
-    return connected(graph, strategy.context)
+    return connected(Graph(graph.kind, tuple(nodes)), strategy.context)
 
 
 def expert_tensor_parallel(graph: Graph, strategy: Strategy, sizes: Sizes) -> Graph:

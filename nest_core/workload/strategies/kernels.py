@@ -16,10 +16,12 @@ def unfused_attention(graph: Graph, strategy: Strategy, sizes: Sizes) -> Graph:
     """Attention as products around a stored score matrix (Megatron-LM before FlashAttention)."""
     if strategy.attention == "flash" or not any(node.op == "attention" for node in graph.nodes):
         return graph
-    nodes: list[Node] = []
-    for node in graph.nodes:
-        nodes += _unfused(node) if node.op == "attention" else [node]
-    return connected(Graph(graph.kind, tuple(nodes)), strategy.context)
+    nodes = tuple(
+        step
+        for node in graph.nodes
+        for step in (_unfused(node) if node.op == "attention" else [node])
+    )
+    return connected(Graph(graph.kind, nodes), strategy.context)
 
 
 def _unfused(node: Node) -> list[Node]:

@@ -76,8 +76,7 @@ def trace_own(target: str, folder: Path) -> list[OwnLayer]:
     InputError
         If any of the three fails, in one sentence.
     """
-    build = _imported(target, folder)
-    built = _built(build, target)
+    built = _built(_imported(target, folder), target)
     if not isinstance(built, Mapping):
         sizes = built[2] if isinstance(built, tuple) and len(built) > 2 else {}
         kind = "moe_block" if "experts" in sizes else "block"
