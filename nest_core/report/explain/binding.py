@@ -166,8 +166,9 @@ def bindings(problem: Problem, report: Report) -> tuple[StageBinding, ...]:
         ]
         over = _over(stage, problem) > 0
         shares.sort(key=lambda part: (not (over and part.kind == "memory"), -part.seconds))
-        fill = stage.memory.total / problem.memory_bytes
-        result.append(StageBinding(number, tuple(shares), fill))
+        result.append(
+            StageBinding(number, tuple(shares), stage.memory.total / problem.memory_bytes)
+        )
     return tuple(result)
 
 

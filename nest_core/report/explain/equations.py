@@ -11,6 +11,7 @@ from nest_core.costs import Problem, Report, price
 from nest_core.costs.communication import traffic_of
 from nest_core.costs.schedules import DELAYS
 from nest_core.documents.units import humanise, humanise_bytes, humanise_seconds, percent
+from nest_core.report.explain.summary import fullest
 
 __all__ = ["Equation", "equations"]
 
@@ -175,7 +176,7 @@ def _figures(problem: Problem, report: Report) -> tuple[Equation, ...]:
 
 
 def _memory(report: Report, problem: Problem) -> Equation:
-    number, stage = max(enumerate(report.stages), key=lambda pair: pair[1].memory.total)
+    number, stage = fullest(report)
     memory = stage.memory
     states = memory.weights + memory.gradients + memory.optimizer
     passes = memory.activations + memory.stash

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from nest_core.costs import Plan, Report, price, state_bytes
 from nest_core.costs.checks import check_plan
-from nest_core.costs.memory import Memory
 from nest_core.costs.placement import read_placement
 from nest_core.documents.errors import InputError, require
 from nest_core.documents.units import humanise, humanise_seconds, percent, signed
 from nest_core.report.explain.other_stacks import name_stack_for_plan
+from nest_core.report.explain.summary import fullest
 from nest_core.scenario import ScenarioValues
 from nest_core.workload import Model
 
@@ -244,7 +244,7 @@ def difference(ours: Report, theirs: Report) -> PlanDifference:
     terms = tuple(
         DifferenceRow(name, first.get(name, 0.0), second.get(name, 0.0)) for name in names
     )
-    first_memory, second_memory = _fullest(ours), _fullest(theirs)
+    first_memory, second_memory = (fullest(report)[1].memory for report in (ours, theirs))
     memory = tuple(
         DifferenceRow(part, getattr(first_memory, part), getattr(second_memory, part))
         for part in _PARTS
@@ -261,30 +261,21 @@ def _terms(report: Report) -> dict[str, float]:
     return {name: seconds if seconds > least else 0.0 for name, seconds in report.terms}
 
 
-def _fullest(report: Report) -> Memory:
-    return max((stage.memory for stage in report.stages), key=lambda memory: memory.total)
-
-
 def _finding(
     ours: Report, theirs: Report, relative: float, terms: tuple[DifferenceRow, ...]
 ) -> str:
     if theirs.plan == ours.plan:
         return "This is the plan itself."
     gap = theirs.iteration_s - ours.iteration_s
-    if abs(relative) < _SAME:
-        verdict = "It takes as long as our plan"
-    elif relative >= 1:
-        verdict = (
-            f"It takes {humanise(1 + relative)} times as long as our plan "
-            f"({signed(gap, humanise_seconds)})"
-        )
-    else:
-        verdict = (
-            f"It takes {percent(abs(relative))} {'longer' if relative > 0 else 'less'} than "
-            "our plan "
-            f"({signed(gap, humanise_seconds)})"
-        )
-    return f"{verdict}{_because(terms, gap, _SAME * ours.iteration_s)}."
+    apart = f" ({signed(gap, humanise_seconds)})"
+    verdict = (
+        "as long as our plan"
+        if abs(relative) < _SAME
+        else f"{humanise(1 + relative)} times as long as our plan{apart}"
+        if relative >= 1
+        else f"{percent(abs(relative))} {'longer' if relative > 0 else 'less'} than our plan{apart}"
+    )
+    return f"It takes {verdict}{_because(terms, gap, _SAME * ours.iteration_s)}."
 
 
 def _because(terms: tuple[DifferenceRow, ...], gap: float, least: float) -> str:

@@ -141,10 +141,9 @@ def certificate_line(result: SearchResult) -> str:
     counts = result.certificate
     if result.best is None:
         verdict = "No feasible plan" if counts.proven else f"Stopped {counts.ended}"
-    elif counts.proven:
-        verdict = "Proven optimal"
     else:
-        verdict = f"Within {percent(counts.gap)} of the optimum (stopped {counts.ended})"
+        within = f"Within {percent(counts.gap)} of the optimum (stopped {counts.ended})"
+        verdict = "Proven optimal" if counts.proven else within
     open_points = f"{counts.open:,} open, " if counts.open else ""
     return (
         f"{verdict}: {counts.points:,} points, {counts.solved:,} solved, "
@@ -270,9 +269,8 @@ def proven_over(certificate: Certificate) -> str:
 
 
 def _degrees(values: tuple[int, ...]) -> list[int] | dict[str, int]:
-    if len(values) <= _LISTED:
-        return list(values)
-    return {"min": min(values), "max": max(values)}
+    is_short = len(values) <= _LISTED
+    return list(values) if is_short else {"min": min(values), "max": max(values)}
 
 
 def _values(values: tuple[int, ...]) -> str:

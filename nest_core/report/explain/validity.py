@@ -279,16 +279,15 @@ def rests_on(validity: Validity | None, result: SearchResult) -> str:
         Of the best plan; None without one.
     result : SearchResult
     """
-    parts = [] if validity is None else [_runs(validity)]
     certificate = result.certificate
-    if not certificate.proven:
-        gap = percent(certificate.gap)
-        parts.append(f"Stopped {certificate.ended}: within {gap} of the optimum.")
-    elif result.best is None:
-        parts.append(f"None of {certificate.points:,} plans fits.")
-    else:
-        parts.append(f"Optimal within the model: none of {certificate.points:,} plans is faster.")
-    return " ".join(parts)
+    proof = (
+        f"Stopped {certificate.ended}: within {percent(certificate.gap)} of the optimum."
+        if not certificate.proven
+        else f"None of {certificate.points:,} plans fits."
+        if result.best is None
+        else f"Optimal within the model: none of {certificate.points:,} plans is faster."
+    )
+    return proof if validity is None else f"{_runs(validity)} {proof}"
 
 
 def _runs(validity: Validity) -> str:

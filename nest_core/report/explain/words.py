@@ -116,14 +116,15 @@ def _binding_finding(stages: Sequence[StageBinding]) -> str:
     counts = Counter(entry.binding.kind for entry in stages)
     (kind, most), *rest = counts.most_common()
     first = next(entry.binding for entry in stages if entry.binding.kind == kind)
-    name = _KINDS[kind]
-    if len(stages) == 1:
-        words = f"{name} binds the stage"
-    elif not rest:
-        words = f"{name} binds all {len(stages)} stages"
-    else:
-        others = ", ".join(f"{_KINDS[other].lower()} {count}" for other, count in rest)
-        words = f"{name} binds {most} of {len(stages)} stages, {others}"
+    others = "".join(f", {_KINDS[other].lower()} {count}" for other, count in rest)
+    bound = (
+        "the stage"
+        if len(stages) == 1
+        else f"{most} of {len(stages)} stages{others}"
+        if rest
+        else f"all {len(stages)} stages"
+    )
+    words = f"{_KINDS[kind]} binds {bound}"
     if first.gain is None:
         return words
     return f"{words}; {first.more} would give {_more(first.gain)}"
@@ -268,43 +269,42 @@ def equation_table(lines: Sequence[Equation], report: Report) -> Table:
 
 def terms_table(report: PlanDifference) -> Table:
     """Two plans' terms side by side."""
-    ours = sum(row.ours for row in report.terms)
-    theirs = sum(row.theirs for row in report.terms)
-    rows = [*report.terms, DifferenceRow("iteration", ours, theirs)]
+    rows = _with_sum(report.terms, "iteration")
     return Table(
         report.finding.rstrip("."),
         "Seconds per iteration, term by term",
-        tuple(
-            {
-                "Term": row.name,
-                "Ours": humanise_seconds(row.ours),
-                "Yours": humanise_seconds(row.theirs),
-                "Yours − ours": _apart(row, humanise_seconds),
-            }
-            for row in rows
-        ),
+        _difference_rows(rows, "Term", humanise_seconds),
     )
 
 
 def memory_table(report: PlanDifference, limit: float) -> Table:
     """Memory of both plans' fullest stages side by side."""
-    ours = sum(row.ours for row in report.memory)
-    theirs = sum(row.theirs for row in report.memory)
-    rows = [*report.memory, DifferenceRow("in all", ours, theirs)]
-    more = "more" if theirs > ours else "less"
+    rows = _with_sum(report.memory, "in all")
+    more = rows[-1].difference
     return Table(
-        f"Its fullest stage takes {humanise_bytes(abs(theirs - ours))} {more}: "
-        f"{humanise_bytes(theirs)} of {humanise_bytes(limit)}",
+        f"Its fullest stage takes {humanise_bytes(abs(more))} {'more' if more > 0 else 'less'}: "
+        f"{humanise_bytes(rows[-1].theirs)} of {humanise_bytes(limit)}",
         "Bytes per device of the fullest stage, part by part",
-        tuple(
-            {
-                "Part": row.name,
-                "Ours": humanise_bytes(row.ours),
-                "Yours": humanise_bytes(row.theirs),
-                "Yours − ours": _apart(row, humanise_bytes),
-            }
-            for row in rows
-        ),
+        _difference_rows(rows, "Part", humanise_bytes),
+    )
+
+
+def _with_sum(rows: tuple[DifferenceRow, ...], name: str) -> tuple[DifferenceRow, ...]:
+    ours, theirs = sum(row.ours for row in rows), sum(row.theirs for row in rows)
+    return (*rows, DifferenceRow(name, ours, theirs))
+
+
+def _difference_rows(
+    rows: Sequence[DifferenceRow], column: str, words: Callable[[float], str]
+) -> tuple[dict[str, str], ...]:
+    return tuple(
+        {
+            column: row.name,
+            "Ours": words(row.ours),
+            "Yours": words(row.theirs),
+            "Yours − ours": _apart(row, words),
+        }
+        for row in rows
     )
 
 

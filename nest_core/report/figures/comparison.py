@@ -101,11 +101,12 @@ def _throughput(every: Sequence[Candidate]) -> Chart:
         [quantity(rate, "tokens/s") if rate else "no feasible plan" for rate in rates],
         [span and (span[0] / scale, span[1] / scale) for span in spans],
     )
-    reading = "Each scenario's best plan. Longer is better."
-    if any(spans):
-        reading += f" The grey line is its {SHARE:.0%} interval."
-    if len({candidate.scenario.fabric.ratios for candidate in every}) > 1:
-        reading += f" Ratios differ. {UNMEASURED_RATIO}"
+    ratios = {candidate.scenario.fabric.ratios for candidate in every}
+    reading = [
+        "Each scenario's best plan. Longer is better.",
+        *([f"The grey line is its {SHARE:.0%} interval."] if any(spans) else []),
+        *([f"Ratios differ. {UNMEASURED_RATIO}"] if len(ratios) > 1 else []),
+    ]
     finding = _most(every, rates, "is fastest", "No scenario has a feasible plan")
     figure = _bars(every, [panel])
     reasons = {
@@ -114,7 +115,7 @@ def _throughput(every: Sequence[Candidate]) -> Chart:
         if candidate.report is None
     }
     figure.add_traces(pointed_rows(reasons, figure.layout.xaxis.range[1]))
-    return Chart(finding, f"Training throughput, {unit}", reading, figure)
+    return Chart(finding, f"Training throughput, {unit}", " ".join(reading), figure)
 
 
 def _level_wise(every: Sequence[Candidate]) -> Chart:
@@ -142,14 +143,16 @@ def _level_wise(every: Sequence[Candidate]) -> Chart:
         if ours and level_wise
     ]
     ratio, name = max(ratios, key=lambda pair: abs(pair[0]), default=(0.0, ""))
-    finding = "NEST's level-wise program has no plan here"
-    if ratios and abs(ratio) < _SAME:
-        finding = "NEST's level-wise program and the exact search tie everywhere"
-    elif ratios:
-        way = "slower" if ratio > 0 else "faster"
-        finding = f"NEST's level-wise program is up to {percent(abs(ratio))} {way} ({name})"
+    way = "slower" if ratio > 0 else "faster"
+    finding = (
+        "has no plan here"
+        if not ratios
+        else "and the exact search tie everywhere"
+        if abs(ratio) < _SAME
+        else f"is up to {percent(abs(ratio))} {way} ({name})"
+    )
     return Chart(
-        finding,
+        f"NEST's level-wise program {finding}",
         f"Iteration under the exact search and NEST, level-wise program (paper), {unit}",
         "Shorter is better. What makes the difference stands in the table, cause by cause.",
         _bars(every, panels),

@@ -68,9 +68,7 @@ class MethodRow:
     @property
     def degrees(self) -> str:
         """The plan's degrees; empty without a plan."""
-        if self.report is None:
-            return ""
-        return degrees_in_words(self.report.plan.to_json())
+        return "" if self.report is None else degrees_in_words(self.report.plan.to_json())
 
     @property
     def shortfall(self) -> str:

@@ -109,17 +109,21 @@ def study_picture(study: Study, rows: Sequence[Row], metric: str) -> Chart:
             ]
             name = lines.named(value) if lines else ""
             data.append(_line(points, x, metric, number, name) | {"xaxis": across, "yaxis": up})
-    reading = "Every point is planned anew."
-    if any(not row["meets"] for row in valued):
-        reading += " Hollow: misses a constraint."
-    if panels and len(every_panel) > _MAX_PANELS:
-        reading += f" The first {_MAX_PANELS} values of {panels.label} are drawn."
-    if len(study.axes) > 3:
-        reading += " Filter the axes that are not drawn to one value each."
+    misses = any(not row["meets"] for row in valued)
+    reading = [
+        "Every point is planned anew.",
+        *(["Hollow: misses a constraint."] if misses else []),
+        *(
+            [f"The first {_MAX_PANELS} values of {panels.label} are drawn."]
+            if panels and len(every_panel) > _MAX_PANELS
+            else []
+        ),
+        *(["Filter the axes that are not drawn to one value each."] if len(study.axes) > 3 else []),
+    ]
     return Chart(
         _finding(study, valued, metric),
         capital(words),
-        reading,
+        " ".join(reading),
         plot(data, _HEIGHT, _MARGIN, annotations=heads, **axes),
         tuple(
             (lines.named(value), _COLOURS[number % len(_COLOURS)])

@@ -265,15 +265,16 @@ def _finding(timeline: Timeline, slowest: int) -> str:
 
 def _reading(timeline: Timeline, *, is_complete: bool) -> str:
     priced = humanise_seconds(timeline.report.iteration_s)
-    agreed = f"as long as the closed form that prices plans, {priced}."
-    if abs(timeline.difference) >= _AGREES:
-        more = "longer" if timeline.difference > 0 else "less"
-        agreed = (
-            f"{humanise_seconds(timeline.seconds)}, {percent(abs(timeline.difference))} "
-            f"{more} than the closed form that prices plans, {priced}."
-        )
+    apart = percent(abs(timeline.difference))
+    more = "longer" if timeline.difference > 0 else "less"
+    agreed = (
+        "as long as"
+        if abs(timeline.difference) < _AGREES
+        else f"{humanise_seconds(timeline.seconds)}, {apart} {more} than"
+    )
     between = "" if is_complete else " In the middle a row's height is divided as its time is."
     return (
         "Thin bars run forward, thick ones backward, a part of a pass in one piece. "
-        f"Pass by pass it takes {agreed}{between} Drag to zoom, double-click for all."
+        f"Pass by pass it takes {agreed} the closed form that prices plans, {priced}.{between} "
+        "Drag to zoom, double-click for all."
     )

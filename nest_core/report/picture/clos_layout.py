@@ -98,9 +98,8 @@ class ClosLayout:
     def has_labels(self) -> bool:
         """Whether panels have room for their names."""
         panel = self.panels[-1]
-        room = panel.end - panel.start - 6
-        fits = first_fitting([panel.key.split(" ")[-1]], room, bold=True)
-        return self.frame.words and bool(fits)
+        number, room = panel.key.split(" ")[-1], panel.end - panel.start - 6
+        return self.frame.words and bool(first_fitting([number], room, bold=True))
 
     @cached_property
     def edges(self) -> dict[str, tuple[float, float]]:
@@ -164,16 +163,16 @@ class ClosLayout:
         """Place a row of switches centred above panels, as wide as its links."""
         if not switches:
             return []
-        row = panels[0].row
-        if len(panels) > 1:
-            row = row_of(len(panels[0].pod.leaves), panels[0].start, panels[-1].end)
+        first, last = panels[0], panels[-1]
+        is_single = len(panels) == 1
+        row = first.row if is_single else row_of(len(first.pod.leaves), first.start, last.end)
         share = row.box / row.pitch
         ports = max(sum(switch.down for switch in switches), sum(switch.up for switch in switches))
         half = min(row.pitch * len(row.counts), ports * self.unit / share) / 2
-        middle = (panels[0].start + panels[-1].end) / 2
+        middle = (first.start + last.end) / 2
         above = row_of(len(switches), middle - half, middle + half)
         above = BoxRow(above.counts, above.centres, above.pitch, above.pitch * share)
-        inside = panels[0].key if tier == 1 else ""
+        inside = first.key if tier == 1 else ""
         return place(switches, above, self.unit, self.edges[self.fabric.tier_names[tier]], inside)
 
     @cached_property

@@ -98,9 +98,7 @@ def frame_of(width: float) -> Frame:
 
 def _reserved(width: float) -> tuple[int, int, int]:
     """Lines of the title, the subtitle and the legend."""
-    if width < 640:
-        return 2, 3, 2
-    return (1, 1, 1) if width >= 880 else (2, 2, 2)
+    return (2, 3, 2) if width < 640 else (2, 2, 2) if width < 880 else (1, 1, 1)
 
 
 def framed(

@@ -245,9 +245,8 @@ class _Grid:
 
     def key(self, block: int) -> str:
         """Of a device, or of a block of several."""
-        if self.blocks.single:
-            return f"device {block}"
-        return f"block {','.join(map(str, self.blocks.coordinates[block]))}"
+        place = ",".join(map(str, self.blocks.coordinates[block]))
+        return f"device {block}" if self.blocks.single else f"block {place}"
 
     def _ends(self, joint: Joint) -> str:
         return between(self.key(joint.a), self.key(joint.b))

@@ -143,13 +143,12 @@ def place(
         _box(members, middle, unit, edges, inside)
         for members, middle in zip(groups, row.centres, strict=True)
     ]
-    labels = {
+    names = {
         box.key: _label(box, members)
         for box, members in zip(boxes, groups, strict=True)
         if not any(switch.gone for switch in members)
     }
-    if not all(labels.values()):
-        labels = {}
+    labels = names if all(names.values()) else {}
     result = []
     for box, members in zip(boxes, groups, strict=True):
         marks: list[Mark] = [box]

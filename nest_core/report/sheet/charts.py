@@ -245,12 +245,16 @@ def sensitivity_chart(weighing: Weighing, width: float = 340.0) -> Drawn:
 
 def _bar(row: Moved, y: float, scale: Scale) -> list[Mark]:
     low, high = sorted(row.ends)
-    marks: list[Mark] = [Words(row.name, "", 0, y + 11), Words(row.span, "soft", 0, y + 24)]
-    for first, last, look in ((low, min(high, 0.0), "bar bad"), (max(low, 0.0), high, "bar good")):
-        if last > first or (low == high and look.endswith("good") == (low >= 0)):
-            x = scale(first)
-            marks.append(Box("", look, x, y + 8, max(scale(last) - x, 1.5), 12))
-    return marks
+    sides = (low, min(high, 0.0), "bar bad"), (max(low, 0.0), high, "bar good")
+    return [
+        Words(row.name, "", 0, y + 11),
+        Words(row.span, "soft", 0, y + 24),
+        *(
+            Box("", look, scale(first), y + 8, max(scale(last) - scale(first), 1.5), 12)
+            for first, last, look in sides
+            if last > first or (low == high and look.endswith("good") == (low >= 0))
+        ),
+    ]
 
 
 def _breaks(weighing: Weighing, rows: Sequence[Moved]) -> str:
@@ -375,11 +379,10 @@ def _speed_title(weighing: Weighing, bills: Sequence[WholeBill]) -> str:
 
 def parts_of_bill(bill: WholeBill) -> tuple[float, ...]:
     """Return dollars of every part of `PARTS`, typical."""
-    sums = dict.fromkeys((name for name, _ in PARTS), 0.0)
-    for line in bill.owned.lines:
-        if line.usd is not None:
-            sums[_part(line.part)] += line.usd.typical
-    return tuple(sums.values())
+    billed = [
+        (_part(line.part), line.usd.typical) for line in bill.owned.lines if line.usd is not None
+    ]
+    return tuple(sum((usd for part, usd in billed if part == name), 0.0) for name, _ in PARTS)
 
 
 def _part(part: str) -> str:

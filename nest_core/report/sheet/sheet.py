@@ -389,9 +389,7 @@ def _ties(weighing: Weighing, by: str) -> tuple[str, ...]:
 
 def _lost(tier: str) -> Callable[[WholeBill], float | None]:
     def read(bill: WholeBill) -> float | None:
-        loss = next((loss for loss in bill.losses if loss.tier == tier), None)
-        if loss is None:
-            return None
-        return 1.0 if loss.replanned is None else loss.replanned
+        losses = (loss.replanned for loss in bill.losses if loss.tier == tier)
+        return next((1.0 if share is None else share for share in losses), None)
 
     return read

@@ -222,8 +222,9 @@ def prices_table(
     max_lines : int, optional
         So many lines, those that cost most.
     """
-    by_cost = sorted(owned.lines, key=lambda line: -(line.usd.typical if line.usd else 0.0))
-    listed = by_cost[:max_lines]
+    listed = sorted(owned.lines, key=lambda line: -(line.usd.typical if line.usd else 0.0))[
+        :max_lines
+    ]
     counts: dict[tuple[str, str, str], int] = {}
     for line in owned.lines:
         if line in listed:

@@ -137,11 +137,10 @@ def plan_pictures(plans: Plans) -> tuple[Chart, ...]:
     needs = {
         name: max(stage.memory.total for stage in report.stages) for name, report in reports.items()
     }
-    judged = "memory" in plans.views
     seconds = {
         name: report.iteration_s
         for name, report in reports.items()
-        if report.feasible or not judged
+        if report.feasible or "memory" not in plans.views
     }
     limit = next(iter(reports.values())).memory_limit_bytes
     entries = [

@@ -77,9 +77,7 @@ class Racks:
     @property
     def row_height(self) -> float:
         """From a row of devices to the next; their numbers stand below one row, else inside."""
-        if self.short:
-            return self.box[1] + 4
-        return self.box[1] + (24 if self.rows == 1 else 10)
+        return self.box[1] + (4 if self.short else 24 if self.rows == 1 else 10)
 
     @property
     def leaf(self) -> tuple[float, float, float, float]:

@@ -100,9 +100,11 @@ class Question(QuestionTable):
 
     def told(self, prediction: str | float) -> str:
         """Return a prediction as people read it."""
-        if isinstance(prediction, str):
-            return self.choices[prediction]
-        return f"{prediction:g} {self.unit}".rstrip()
+        return (
+            self.choices[prediction]
+            if isinstance(prediction, str)
+            else f"{prediction:g} {self.unit}".rstrip()
+        )
 
     def verdict(self, prediction: str | float | None) -> str:
         """One sentence about a prediction, or the answer alone without one."""

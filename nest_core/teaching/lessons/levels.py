@@ -142,9 +142,8 @@ def cells(mapping: str, objective: str) -> tuple[LevelCell, ...]:
 
 def _ends(stage: int, first: int) -> list[int]:
     """Where a stage may end: every later stage keeps a layer, the last takes all."""
-    if stage == STAGES - 1:
-        return [LAYERS]
-    return list(range(first + 1, LAYERS - (STAGES - 1 - stage) + 1))
+    after = STAGES - 1 - stage
+    return list(range(first + 1, LAYERS - after + 1)) if after else [LAYERS]
 
 
 def chosen_cuts(mapping: str, objective: str) -> tuple[int, ...]:

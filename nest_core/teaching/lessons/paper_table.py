@@ -200,9 +200,8 @@ def _right(printed: float, right: float) -> str:
 
 
 def _left(printed: float, right: float) -> str:
-    if _right(printed, right) == "d":
-        return "Nothing: the two plans are equally fast."
-    return f"{percent(right - 1)}."
+    is_level = _right(printed, right) == "d"
+    return "Nothing: the two plans are equally fast." if is_level else f"{percent(right - 1)}."
 
 
 def _transfer_s(given: Settings) -> float:
