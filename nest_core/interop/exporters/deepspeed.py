@@ -159,7 +159,12 @@ def _config(scenario: ScenarioValues, plan: Plan) -> dict[str, object]:
     state = state_bytes(scenario.precision, scenario.optimizer, scenario.gradient_bytes)
     gradients = "fp32" if state.gradients == 4.0 else scenario.precision
     adam = {"lr": 1e-4, "betas": [0.9, 0.95], "eps": 1e-8, "weight_decay": 0.1}
-    config: dict[str, object] = {
+    experts = {
+        "enabled": True,
+        "autoep_size": point.ep,
+        "preset_model": _PRESETS.get(scenario.model.family),
+    }
+    return {
         "train_batch_size": scenario.batch,
         "train_micro_batch_size_per_gpu": point.micro_batch,
         "gradient_accumulation_steps": point.micro_batches(scenario.batch),
@@ -175,18 +180,10 @@ def _config(scenario: ScenarioValues, plan: Plan) -> dict[str, object]:
             **_offload(plan),
         },
         "data_types": {"grad_accum_dtype": gradients},
+        **({} if scenario.precision == "fp32" else {scenario.precision: {"enabled": True}}),
+        **({"tensor_parallel": {"autotp_size": point.tp}} if point.tp > 1 else {}),
+        **({"expert_parallel": experts} if point.ep > 1 else {}),
     }
-    if scenario.precision != "fp32":
-        config[scenario.precision] = {"enabled": True}
-    if point.tp > 1:
-        config["tensor_parallel"] = {"autotp_size": point.tp}
-    if point.ep > 1:
-        config["expert_parallel"] = {
-            "enabled": True,
-            "autoep_size": point.ep,
-            "preset_model": _PRESETS[scenario.model.family],
-        }
-    return config
 
 
 def _glue(plan: Plan, recompute: str) -> str:

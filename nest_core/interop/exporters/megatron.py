@@ -169,46 +169,46 @@ def _check_offload(scenario: ScenarioValues, plan: Plan) -> None:
 def plan_words(plan: Plan, batch: int) -> list[Words]:
     """Return the options that say the plan, one with its value each."""
     point = plan.point
-    words: list[Words] = [
+    stages, offload = stage_fields(plan), plan.offload
+    if "pipeline_model_parallel_layout" in stages:  # which has the chunks in it
+        stages.pop("virtual_pipeline_model_parallel_size", None)
+    offloaded_layers = round(offload.activations * (plan.cuts[-1] - 2))
+    return [
         ("--tensor-model-parallel-size", str(point.tp)),
         ("--pipeline-model-parallel-size", str(point.pp)),
         ("--context-parallel-size", str(point.cp)),
         ("--expert-model-parallel-size", str(point.ep)),
         ("--micro-batch-size", str(point.micro_batch)),
         ("--global-batch-size", str(batch)),
-    ]
-    if point.etp != point.tp:
-        words.append(("--expert-tensor-parallel-size", str(point.etp)))
-    if point.sp:
-        words.append(("--sequence-parallel",))
-    stages = stage_fields(plan)
-    if "pipeline_model_parallel_layout" in stages:  # which has the chunks in it
-        stages.pop("virtual_pipeline_model_parallel_size", None)
-    words += _options(stages)
-    if swapped(point):
-        words.append(("--use-tp-pp-dp-mapping",))
-    words += _options(recompute_fields(plan))
-    if plan.offload.activations:
-        layers = round(plan.offload.activations * (plan.cuts[-1] - 2))
-        words.append(("--cpu-offloading-num-layers", str(layers)))
-    if plan.offload.optimizer:
-        words += [
+        *_where(point.etp != point.tp, ("--expert-tensor-parallel-size", str(point.etp))),
+        *_where(point.sp, ("--sequence-parallel",)),
+        *_options(stages),
+        *_where(swapped(point), ("--use-tp-pp-dp-mapping",)),
+        *_options(recompute_fields(plan)),
+        *_where(offload.activations, ("--cpu-offloading-num-layers", str(offloaded_layers))),
+        *_where(
+            offload.optimizer,
             ("--optimizer-cpu-offload",),
-            ("--optimizer-offload-fraction", f"{plan.offload.optimizer:g}"),
+            ("--optimizer-offload-fraction", f"{offload.optimizer:g}"),
             ("--use-precision-aware-optimizer",),
-        ]
-    if point.zero:
-        words.append(("--use-distributed-optimizer",))
-    if point.instances > 1:
-        words.append(("--num-distributed-optimizer-instances", str(point.instances)))
-    if point.zero > 1:
-        words += [
+        ),
+        *_where(point.zero, ("--use-distributed-optimizer",)),
+        *_where(
+            point.instances > 1, ("--num-distributed-optimizer-instances", str(point.instances))
+        ),
+        *_where(
+            point.zero > 1,
             ("--use-megatron-fsdp",),
             ("--data-parallel-sharding-strategy", SHARDING[point.zero]),
             ("--no-gradient-accumulation-fusion",),
             ("--ckpt-format", "fsdp_dtensor"),
-        ]
-    return words
+        ),
+    ]
+
+
+def _where(holds: object, *words: Words) -> tuple[Words, ...]:
+    """Return options of a condition that holds; none of one that does not."""
+    return words if holds else ()
 
 
 def _model_words(fields: Mapping[str, Value]) -> list[Words]:
@@ -251,34 +251,32 @@ def _option(flag: str, value: Value) -> list[Words]:
 
 def _training_words(scenario: ScenarioValues, plan: Plan, steps: int) -> list[Words]:
     point = plan.point
-    words = list(_PRECISION[scenario.precision])
-    words.append(("--optimizer", "sgd" if scenario.optimizer == "sgd" else "adam"))
-    if scenario.optimizer == "adam_8bit":
-        words += [
+    precision, sums = scenario.precision, scenario.gradient_bytes
+    overlaps = scenario.overlap != "none" and point.sharers > 1
+    return [
+        *_PRECISION[precision],
+        ("--optimizer", "sgd" if scenario.optimizer == "sgd" else "adam"),
+        *_where(
+            scenario.optimizer == "adam_8bit",
             ("--use-precision-aware-optimizer",),
             ("--exp-avg-dtype", "fp8"),
             ("--exp-avg-sq-dtype", "fp8"),
-        ]
-    if scenario.gradient_bytes == 2.0 and scenario.precision in ("bf16", "fp8"):
-        words.append(("--grad-reduce-in-bf16",))
-    if scenario.gradient_bytes == 4.0 and scenario.precision == "fp16":
-        words.append(("--accumulate-allreduce-grads-in-fp32",))
-    words.append(("--attention-backend", scenario.attention))
-    if point.cp > 1:
-        words.append(("--cp-comm-type", "p2p" if scenario.context == "ring" else "all_gather"))
-    if scenario.overlap != "none" and point.sharers > 1:
-        words.append(("--overlap-grad-reduce",))
-        if point.zero:
-            words.append(("--overlap-param-gather",))
-    words += _options(overlap_fields(scenario))
-    words += [
+        ),
+        *_where(sums == 2.0 and precision in ("bf16", "fp8"), ("--grad-reduce-in-bf16",)),
+        *_where(sums == 4.0 and precision == "fp16", ("--accumulate-allreduce-grads-in-fp32",)),
+        ("--attention-backend", scenario.attention),
+        *_where(
+            point.cp > 1, ("--cp-comm-type", "p2p" if scenario.context == "ring" else "all_gather")
+        ),
+        *_where(overlaps, ("--overlap-grad-reduce",)),
+        *_where(overlaps and point.zero, ("--overlap-param-gather",)),
+        *_options(overlap_fields(scenario)),
         ("--lr", "1.0e-4"),
         ("--train-iters", str(steps)),
         ("--eval-iters", "0"),
         ("--log-interval", "1"),
         ("--log-throughput",),
     ]
-    return words
 
 
 def _environment(scenario: ScenarioValues, plan: Plan) -> dict[str, str]:

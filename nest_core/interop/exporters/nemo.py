@@ -215,7 +215,9 @@ def _literal(value: Value) -> str:
 
 def _parallel(scenario: ScenarioValues, plan: Plan) -> Fields:
     point = plan.point
-    fields: Fields = {
+    stages = stage_fields(plan) | recompute_fields(plan) | overlap_fields(scenario)
+    exchange = '"p2p"' if scenario.context == "ring" else '"all_gather"'
+    return {
         "tensor_model_parallel_size": str(point.tp),
         "pipeline_model_parallel_size": str(point.pp),
         "context_parallel_size": str(point.cp),
@@ -223,52 +225,51 @@ def _parallel(scenario: ScenarioValues, plan: Plan) -> Fields:
         "sequence_parallel": str(point.sp),
         "pipeline_dtype": _DTYPE.get(scenario.precision, "torch.float32"),
         "attention_backend": f"AttnBackend.{scenario.attention}",
+        **_where(point.etp != point.tp, expert_tensor_parallel_size=str(point.etp)),
+        **{name: _literal(value) for name, value in stages.items()},
+        **_where(point.cp > 1, cp_comm_type=exchange),
+        **_where(point.zero > 1, gradient_accumulation_fusion="False"),
     }
-    if point.etp != point.tp:
-        fields["expert_tensor_parallel_size"] = str(point.etp)
-    stages = stage_fields(plan) | recompute_fields(plan) | overlap_fields(scenario)
-    fields |= {name: _literal(value) for name, value in stages.items()}
-    if point.cp > 1:
-        fields["cp_comm_type"] = '"p2p"' if scenario.context == "ring" else '"all_gather"'
-    if point.zero > 1:
-        fields["gradient_accumulation_fusion"] = "False"
-    return fields
+
+
+def _where(holds: object, **fields: str) -> Fields:
+    """Return fields of a condition that holds; none of one that does not."""
+    return fields if holds else {}
 
 
 def _optimizer(scenario: ScenarioValues, plan: Plan) -> Fields:
-    fields: Fields = {
+    return {
         "optimizer": '"sgd"' if scenario.optimizer == "sgd" else '"adam"',
         "lr": "1.0e-4",
         "min_lr": "1.0e-5",
         "use_distributed_optimizer": str(plan.point.zero > 0),
+        **_where(
+            scenario.optimizer == "adam_8bit",
+            use_precision_aware_optimizer="True",
+            exp_avg_dtype="torch.uint8",
+            exp_avg_sq_dtype="torch.uint8",
+        ),
     }
-    if scenario.optimizer == "adam_8bit":
-        fields |= {
-            "use_precision_aware_optimizer": "True",
-            "exp_avg_dtype": "torch.uint8",
-            "exp_avg_sq_dtype": "torch.uint8",
-        }
-    return fields
 
 
 def _ddp(scenario: ScenarioValues, plan: Plan) -> Fields:
     point = plan.point
     overlaps = scenario.overlap != "none" and point.sharers > 1
-    fields: Fields = {
+    return {
         "use_distributed_optimizer": str(point.zero > 0),
         "overlap_grad_reduce": str(overlaps),
         "overlap_param_gather": str(overlaps and point.zero > 0),
+        **_where(point.instances > 1, num_distributed_optimizer_instances=str(point.instances)),
+        **_where(
+            point.zero > 1,
+            use_megatron_fsdp="True",
+            data_parallel_sharding_strategy=f'"{SHARDING[point.zero]}"',
+        ),
     }
-    if point.instances > 1:
-        fields["num_distributed_optimizer_instances"] = str(point.instances)
-    if point.zero > 1:
-        fields["use_megatron_fsdp"] = "True"
-        fields["data_parallel_sharding_strategy"] = f'"{SHARDING[point.zero]}"'
-    return fields
 
 
 def _dist(plan: Plan) -> Fields:
-    fields: Fields = {"use_tp_pp_dp_mapping": str(swapped(plan.point))}
-    if plan.point.zero > 1:
-        fields["use_megatron_fsdp"] = "True"
-    return fields
+    return {
+        "use_tp_pp_dp_mapping": str(swapped(plan.point)),
+        **_where(plan.point.zero > 1, use_megatron_fsdp="True"),
+    }

@@ -111,10 +111,11 @@ def export_slurm(scenario: ScenarioValues, report: Report) -> ExportFiles:
     if not plain:
         files["ranks.txt"] = _ranks(scenario, plan, rank_mapping, places)
     nodes = len(rank_mapping.used_hosts)
-    notes = [f"The job's {nodes} nodes, sorted by name, stand for the fabric's in its numbering."]
-    if len(rank_mapping.host_sizes) > nodes:
-        notes.append("Nodes that the plan leaves idle are not asked for.")
-    return ExportFiles(files, tuple(notes))
+    notes = (
+        f"The job's {nodes} nodes, sorted by name, stand for the fabric's in its numbering.",
+        "Nodes that the plan leaves idle are not asked for.",
+    )
+    return ExportFiles(files, notes if len(rank_mapping.host_sizes) > nodes else notes[:1])
 
 
 def coordinates(plan: Plan) -> dict[str, list[int]]:
@@ -153,9 +154,8 @@ def _job(scenario: ScenarioValues, plan: Plan, rank_mapping: HostMapping, plain:
         f"--ntasks={rank_mapping.ranks}",
         f"--gpus-per-node={per_node}",
         "--exclusive",
+        *([f"--ntasks-per-node={int(rank_mapping.per_host[0])}"] if plain else []),
     ]
-    if plain:
-        options.append(f"--ntasks-per-node={int(rank_mapping.per_host[0])}")
     directives = "".join(f"#SBATCH {option}\n" for option in options)
     distribution = "block" if plain else "arbitrary"
     step = (

@@ -122,8 +122,9 @@ def _plan(fabric: Fabric, target: str) -> _Ns3Topology:
         for switch, other in ((a, b), (b, a)):
             if roles[switch] != "device":
                 near.setdefault(switch, set()).add(host_of.get(other, -1))
-    switches = [element.id for element in graph.elements if element.role != "device"]
-    switches = [name for name in switches if name in near]
+    switches = [
+        element.id for element in graph.elements if element.role != "device" and element.id in near
+    ]
     several = np.bincount(hosts.host_of).max() > 1
     inner = tuple(
         name
@@ -131,18 +132,17 @@ def _plan(fabric: Fabric, target: str) -> _Ns3Topology:
         if several and roles[name] == "switch" and len(near[name]) == 1 and -1 not in near[name]
     )
     sizes = np.unique(np.bincount(hosts.host_of))
-    lost = [*drawn, "Names: devices and switches are numbered."]
-    if shared_nics:
-        lost.append(
-            f"{plural(shared_nics, 'NIC')} that several devices or links share: now switches."
-        )
-    if len(switches) < sum(role == "switch" for role in roles.values()):
-        lost.append("Switches without links.")
-    if graph.routing != "ecmp":
-        lost.append(f"Routing, which is {graph.routing}: ns-3 hashes flows.")
-    elif graph.ecmp_seed:
-        lost.append("The seed of the hash.")
-    lost += unsaid_counts(graph)
+    hashes = graph.routing == "ecmp"
+    shared = f"{plural(shared_nics, 'NIC')} that several devices or links share: now switches."
+    lost = {
+        **dict.fromkeys(drawn, True),
+        "Names: devices and switches are numbered.": True,
+        shared: shared_nics,
+        "Switches without links.": len(switches) < [*roles.values()].count("switch"),
+        f"Routing, which is {graph.routing}: ns-3 hashes flows.": not hashes,
+        "The seed of the hash.": hashes and graph.ecmp_seed,
+        **dict.fromkeys(unsaid_counts(graph), True),
+    }
     chosen = set(inner)
     return _Ns3Topology(
         graph.device_ids,
@@ -150,7 +150,7 @@ def _plan(fabric: Fabric, target: str) -> _Ns3Topology:
         tuple(name for name in switches if name not in chosen),
         links,
         int(sizes[0]) if sizes.size == 1 else 0,
-        tuple(lost),
+        tuple(sentence for sentence, holds in lost.items() if holds),
     )
 
 
