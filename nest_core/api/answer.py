@@ -24,7 +24,7 @@ from nest_core.api.scenario import Named, load
 from nest_core.costs.interval import Interval
 from nest_core.costs.price import Report
 from nest_core.costs.problem import Problem
-from nest_core.documents.errors import InputError
+from nest_core.documents.errors import require
 from nest_core.documents.text import plain
 from nest_core.documents.units import at_least_gib
 from nest_core.hardware.posterior import SHARE
@@ -373,8 +373,13 @@ def plan(
     (True, 64)
     """
     for name, given in (("progress", progress), ("stop", stop)):
-        if given is not None and not callable(given):
-            raise InputError(name, "must be a function", given, "give one, or leave it out")
+        require(
+            given is None or callable(given),
+            name,
+            "must be a function",
+            given,
+            "give one, or leave it out",
+        )
     values, count = load(scenario).values, checked_draws(draws)
     problem = values.problem()
     planned = answer(values, problem=problem, progress=progress, stop=stop)

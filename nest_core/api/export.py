@@ -41,8 +41,7 @@ class WrittenFiles:
         InputError
             If it cannot be written.
         """
-        if not isinstance(folder, str | Path):
-            raise InputError("folder", "must be a path", folder, "name a folder")
+        require(isinstance(folder, str | Path), "folder", "must be a path", folder, "name a folder")
         place = Path(folder)
         try:
             place.mkdir(parents=True, exist_ok=True)

@@ -227,8 +227,13 @@ def given_plan(
     if placement is None:
         return given
     problem = scenario.problem(given.plan.recompute)
-    if not isinstance(placement, str | Path):
-        raise InputError("placement", "must be a path", placement, "name a CSV or JSON file")
+    require(
+        isinstance(placement, str | Path),
+        "placement",
+        "must be a path",
+        placement,
+        "name a CSV or JSON file",
+    )
     check_plan(problem, given.plan)
     order = read_placement(read_text(Path(placement)), given.plan, devices, str(placement))
     return replace(

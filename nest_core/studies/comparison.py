@@ -278,8 +278,13 @@ def budget_of(
     """Return what networks may take, where that is asked; parameters as of `compare`."""
     if budget is None:
         return None
-    if not isinstance(budget, Mapping) or budget.get("kind") not in BUDGET_OF:
-        raise InputError("budget.kind", "must be price or power", budget, "pick one")
+    require(
+        isinstance(budget, Mapping) and budget.get("kind") in BUDGET_OF,
+        "budget.kind",
+        "must be price or power",
+        budget,
+        "pick one",
+    )
     value = budget.get("value")
     if value is None:
         network = _owned(first, prices_of(None, prices or {})).network

@@ -282,8 +282,13 @@ def _mix(listed: Sequence[Mapping[str, Any]], folder: Path | None) -> list[MixMo
     )
     models: list[MixModel] = []
     for number, entry in enumerate(listed):
-        if not isinstance(entry, Mapping) or not isinstance(entry.get("model"), str | Mapping):
-            raise InputError("mix", "must name every model, or hold its table", entry, "name it")
+        require(
+            isinstance(entry, Mapping) and isinstance(entry.get("model"), str | Mapping),
+            "mix",
+            "must name every model, or hold its table",
+            entry,
+            "name it",
+        )
         share = _SHARE.checked(entry.get("share"), f"mix[{number}].share")
         models.append((load_model(entry["model"], folder).name, entry["model"], share))
     total = sum(share for *_, share in models)

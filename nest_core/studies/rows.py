@@ -157,12 +157,16 @@ def planned_row(
     }
     with suppress(InputError):  # a network whose parts cannot be counted has no price
         network = bill(scenario.fabric, prices)
-        fields["network_usd"] = float(network.price_usd.typical)
-        fields["network_W"] = float(network.power_W.typical)
+        fields |= {
+            "network_usd": float(network.price_usd.typical),
+            "network_W": float(network.power_W.typical),
+        }
     if best is None:
-        fields["status"] = "memory" if certificate.proven else "time limit"
-        fields["reason"] = f"{result.reason[:1].upper()}{result.reason[1:]}."
-        fields["needed_bytes"] = result.needed_bytes
+        fields |= {
+            "status": "memory" if certificate.proven else "time limit",
+            "reason": f"{result.reason[:1].upper()}{result.reason[1:]}.",
+            "needed_bytes": result.needed_bytes,
+        }
     else:
         memory = fullest(best)[1].memory
         fields |= {

@@ -38,6 +38,7 @@ from nest_core.interop.exporters.values import (
     check_uniform,
     check_whole_batch,
     common_recomputation,
+    fields_where,
     pipelined,
     refuse_first,
     refuse_if,
@@ -294,7 +295,7 @@ def architecture(scenario: ScenarioValues, framework: str) -> dict[str, Value]:
         model.name,
         "export with --to slurm or astra-sim",
     )
-    fields: dict[str, Value] = {
+    return {
         "num_layers": model.blocks,
         "hidden_size": model.hidden,
         "num_attention_heads": model.heads,
@@ -306,26 +307,25 @@ def architecture(scenario: ScenarioValues, framework: str) -> dict[str, Value]:
         **_FAMILIES[model.family],
         **_attention(model),
         **_experts(scenario),
+        **fields_where(model.window, window_size=(model.window - 1, 0)),
     }
-    if model.window:
-        fields["window_size"] = (model.window - 1, 0)
-    return fields
 
 
 def _attention(model: Model) -> dict[str, Value]:
     if model.kv_rank:
-        latent: dict[str, Value] = {
+        return {
             "multi_latent_attention": True,
             "kv_lora_rank": model.kv_rank,
             "qk_head_dim": model.head_dim,
             "qk_pos_emb_head_dim": model.rope_dim,
             "v_head_dim": model.value_dim,
+            **fields_where(model.q_rank, q_lora_rank=model.q_rank),
         }
-        return latent | ({"q_lora_rank": model.q_rank} if model.q_rank else {})
-    fields: dict[str, Value] = {"kv_channels": model.head_dim}
-    if model.kv_heads != model.heads:
-        fields["num_query_groups"] = model.kv_heads
-    return fields
+    is_grouped = model.kv_heads != model.heads
+    return {
+        "kv_channels": model.head_dim,
+        **fields_where(is_grouped, num_query_groups=model.kv_heads),
+    }
 
 
 _BACKENDS = {"once_per_node": "deepep", "hybrid": "hybridep"}
@@ -345,28 +345,30 @@ def _experts(scenario: ScenarioValues) -> dict[str, Value]:
     model = scenario.model
     if model.experts == 1:
         return {}
-    fields: dict[str, Value] = {
+    backend = "" if scenario.dispatch == "all_to_all" else _BACKENDS[scenario.dispatch]
+    sparse = model.blocks - model.dense_blocks
+    return {
         "num_moe_experts": model.experts,
         "moe_router_topk": model.top_k,
         "moe_ffn_hidden_size": model.expert_ffn,
-        "moe_token_dispatcher_type": "alltoall",
+        "moe_token_dispatcher_type": "flex" if backend else "alltoall",
         "moe_grouped_gemm": scenario.precision in ("bf16", "fp8"),
+        **fields_where(backend, moe_flex_dispatcher_backend=backend),
+        **fields_where(
+            model.expert_groups > 1,
+            moe_router_num_groups=model.expert_groups,
+            moe_router_group_topk=model.top_groups,
+        ),
+        **fields_where(model.shared_ffn, moe_shared_expert_intermediate_size=model.shared_ffn),
+        **fields_where(
+            model.dense_blocks, moe_layer_freq=(0,) * model.dense_blocks + (1,) * sparse
+        ),
+        **fields_where(
+            scenario.capacity,
+            moe_expert_capacity_factor=scenario.capacity,
+            moe_pad_expert_input_to_capacity=True,
+        ),
     }
-    if scenario.dispatch != "all_to_all":
-        fields["moe_token_dispatcher_type"] = "flex"
-        fields["moe_flex_dispatcher_backend"] = _BACKENDS[scenario.dispatch]
-    if model.expert_groups > 1:
-        fields["moe_router_num_groups"] = model.expert_groups
-        fields["moe_router_group_topk"] = model.top_groups
-    if model.shared_ffn:
-        fields["moe_shared_expert_intermediate_size"] = model.shared_ffn
-    if model.dense_blocks:
-        sparse = model.blocks - model.dense_blocks
-        fields["moe_layer_freq"] = (0,) * model.dense_blocks + (1,) * sparse
-    if scenario.capacity:
-        fields["moe_expert_capacity_factor"] = scenario.capacity
-        fields["moe_pad_expert_input_to_capacity"] = True
-    return fields
 
 
 def stage_fields(plan: Plan) -> dict[str, Value]:
@@ -417,10 +419,11 @@ def recompute_fields(plan: Plan) -> dict[str, Value]:
             "recompute_method": method or "uniform",
             "recompute_num_layers": layers or 1,
         }
-    fields: dict[str, Value] = {"recompute_granularity": "selective"}
-    if plan.recompute[0] != "selective":
-        fields["recompute_modules"] = modules_of(plan.recompute[0])
-    return fields
+    modules = modules_of(plan.recompute[0])
+    return {
+        "recompute_granularity": "selective",
+        **fields_where(plan.recompute[0] != "selective", recompute_modules=modules),
+    }
 
 
 def layout_string(cuts: tuple[int, ...]) -> str:

@@ -24,6 +24,7 @@ from nest_core.interop.exporters.megatron_core import (
 from nest_core.interop.exporters.values import (
     ExportFiles,
     exports,
+    fields_where,
     header,
     host_mapping,
     refuse_if,
@@ -225,16 +226,11 @@ def _parallel(scenario: ScenarioValues, plan: Plan) -> Fields:
         "sequence_parallel": str(point.sp),
         "pipeline_dtype": _DTYPE.get(scenario.precision, "torch.float32"),
         "attention_backend": f"AttnBackend.{scenario.attention}",
-        **_where(point.etp != point.tp, expert_tensor_parallel_size=str(point.etp)),
+        **fields_where(point.etp != point.tp, expert_tensor_parallel_size=str(point.etp)),
         **{name: _literal(value) for name, value in stages.items()},
-        **_where(point.cp > 1, cp_comm_type=exchange),
-        **_where(point.zero > 1, gradient_accumulation_fusion="False"),
+        **fields_where(point.cp > 1, cp_comm_type=exchange),
+        **fields_where(point.zero > 1, gradient_accumulation_fusion="False"),
     }
-
-
-def _where(holds: object, **fields: str) -> Fields:
-    """Return fields of a condition that holds; none of one that does not."""
-    return fields if holds else {}
 
 
 def _optimizer(scenario: ScenarioValues, plan: Plan) -> Fields:
@@ -243,7 +239,7 @@ def _optimizer(scenario: ScenarioValues, plan: Plan) -> Fields:
         "lr": "1.0e-4",
         "min_lr": "1.0e-5",
         "use_distributed_optimizer": str(plan.point.zero > 0),
-        **_where(
+        **fields_where(
             scenario.optimizer == "adam_8bit",
             use_precision_aware_optimizer="True",
             exp_avg_dtype="torch.uint8",
@@ -259,8 +255,10 @@ def _ddp(scenario: ScenarioValues, plan: Plan) -> Fields:
         "use_distributed_optimizer": str(point.zero > 0),
         "overlap_grad_reduce": str(overlaps),
         "overlap_param_gather": str(overlaps and point.zero > 0),
-        **_where(point.instances > 1, num_distributed_optimizer_instances=str(point.instances)),
-        **_where(
+        **fields_where(
+            point.instances > 1, num_distributed_optimizer_instances=str(point.instances)
+        ),
+        **fields_where(
             point.zero > 1,
             use_megatron_fsdp="True",
             data_parallel_sharding_strategy=f'"{SHARDING[point.zero]}"',
@@ -271,5 +269,5 @@ def _ddp(scenario: ScenarioValues, plan: Plan) -> Fields:
 def _dist(plan: Plan) -> Fields:
     return {
         "use_tp_pp_dp_mapping": str(swapped(plan.point)),
-        **_where(plan.point.zero > 1, use_megatron_fsdp="True"),
+        **fields_where(plan.point.zero > 1, use_megatron_fsdp="True"),
     }

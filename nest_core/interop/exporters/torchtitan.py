@@ -120,7 +120,8 @@ def _settings(scenario: ScenarioValues, plan: Plan, recompute: str) -> dict[str,
     micro_batches = point.micro_batches(scenario.batch)
     # With a pipeline all micro-batches of a replica are one step; without, they add up.
     local = point.micro_batch * (micro_batches if point.pp > 1 else 1)
-    fields = {
+
+    return {
         "training.seq_len": str(scenario.sequence),
         "training.local_batch_size": str(local),
         "training.global_batch_size": str(scenario.batch),
@@ -138,14 +139,16 @@ def _settings(scenario: ScenarioValues, plan: Plan, recompute: str) -> dict[str,
         "parallelism.expert_parallel_degree": str(point.ep),
         "activation_checkpoint": "FullAC.Config()" if recompute == "full" else "None",
         "compile.enable_async_tensor_parallel": "False",
+        **(_pipeline(plan) if pipelined(point) else {}),
     }
-    if pipelined(point):
-        fields |= {
-            "parallelism.pipeline_parallel_schedule": f'"{_SCHEDULES[point.schedule]}"',
-            "parallelism.pipeline_parallel_microbatch_size": str(point.micro_batch),
-            "parallelism.module_fqns_per_model_part": _parts(plan),
-        }
-    return fields
+
+
+def _pipeline(plan: Plan) -> dict[str, str]:
+    return {
+        "parallelism.pipeline_parallel_schedule": f'"{_SCHEDULES[plan.point.schedule]}"',
+        "parallelism.pipeline_parallel_microbatch_size": str(plan.point.micro_batch),
+        "parallelism.module_fqns_per_model_part": _parts(plan),
+    }
 
 
 def _parts(plan: Plan) -> str:

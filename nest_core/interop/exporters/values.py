@@ -16,6 +16,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -39,6 +40,7 @@ __all__ = [
     "check_whole_batch",
     "common_recomputation",
     "exports",
+    "fields_where",
     "header",
     "host_mapping",
     "pipelined",
@@ -106,6 +108,7 @@ def host_mapping(network: Network, point: Point) -> HostMapping:
     return HostMapping(devices, host[devices], slot[devices], sizes)
 
 
+T = TypeVar("T")
 Content = str | bytes
 
 
@@ -154,6 +157,11 @@ def header(scenario: ScenarioValues, plan: Plan, version: str) -> str:
         f"Checked against {version}.",
     )
     return "".join(f"# {' '.join(line.split())}\n" for line in lines)
+
+
+def fields_where(holds: object, **fields: T) -> dict[str, T]:
+    """Return fields of a condition that holds; none of one that does not."""
+    return fields if holds else {}
 
 
 def pipelined(point: Point) -> bool:
