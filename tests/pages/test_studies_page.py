@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from nest_core.documents.errors import InputError
 from nest_core.studies import engine
 from nest_core.studies.rows import StudyRow, rows_of
 from nest_core.studies.study import study_of
@@ -123,7 +124,7 @@ def test_two_studies_run_at_a_time_and_a_third_waits(job_queue_stub):
         for name in ("a", "b")
     ]
     assert study_runs.begin("a", job_queue_stub, None, None) is runs[0]
-    with pytest.raises(study_runs.InputError, match="at most 2 run at a time"):
+    with pytest.raises(InputError, match="at most 2 run at a time"):
         study_runs.begin("c", job_queue_stub, None, None)
     assert all(run.wait(10) for run in runs)
 
