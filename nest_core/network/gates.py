@@ -57,8 +57,8 @@ class Gates:
     def between(self, source: IntArray, target: IntArray) -> tuple[IntArray, IntArray]:
         """Return the ends of flows inside one part: the gates of those that leave their nodes."""
         stays = self.part[source] == self.part[target]
-        here, there = (np.where(stays, end, self.gate[end]) for end in (source, target))
-        return here, there
+        leaving, entering = (np.where(stays, end, self.gate[end]) for end in (source, target))
+        return leaving, entering
 
 
 def find_gates(links: Links) -> Gates | None:

@@ -161,12 +161,12 @@ class GraphLinkMap(LinkMap):
         if gates is not None:
             flow = np.flatnonzero(~stays)
             latency[flow] = self.latency_s(source[flow], target[flow])
-            here, there = gates.between(source, target)
+            leaving, entering = gates.between(source, target)
             hops = gates.start, gates.arc, self.links.head, self.capacity_Bps
-            row = gates.row[there[flow]]
-            crossing, arc, share = spread(hops, row, gates.place, here[flow], there[flow])
+            row = gates.row[entering[flow]]
+            crossing, arc, share = spread(hops, row, gates.place, leaving[flow], entering[flow])
             parts.append((flow[crossing], arc, share))
-            flow = np.flatnonzero(here != source)
+            flow = np.flatnonzero(leaving != source)
             ways = np.hstack([gates.up[source[flow]], gates.down[target[flow]]]).reshape(-1)
             parts.append((np.repeat(flow, 4), ways, np.ones(len(ways))))
         for table, flow in () if gates else self._tables(target):
@@ -190,9 +190,9 @@ class GraphLinkMap(LinkMap):
     def latency_s(self, source: IntArray, target: IntArray) -> FloatArray:
         """One way along the (first) route, shape of ``source``."""
         if self.routing == "adaptive" and (gates := self._gates) is not None:
-            here, there = gates.between(source, target)
-            ends = np.where(here != source, gates.away_s[source] + gates.away_s[target], 0.0)
-            return np.asarray(ends + gates.latency_s[gates.row[there] + gates.place[here]])
+            leaving, entering = gates.between(source, target)
+            ends = np.where(leaving != source, gates.away_s[source] + gates.away_s[target], 0.0)
+            return np.asarray(ends + gates.latency_s[gates.row[entering] + gates.place[leaving]])
         latency = np.zeros(len(source))
         for table, flow in self._tables(target):
             if self.routing != "ecmp":

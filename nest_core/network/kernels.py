@@ -226,14 +226,14 @@ def spread(
             further = 0
             for at in front[:width]:
                 # Paths of one length meet an element at no other of their hops.
-                whole, part[at] = part[at], 0.0
+                arriving, part[at] = part[at], 0.0
                 first, last = start[row[k] + place[at]], start[row[k] + place[at] + 1]
                 total = 0.0
                 for taken in arcs[first:last]:
                     total += capacity[taken]
                 for taken in arcs[first:last]:
                     flow[count], arc[count] = k, taken
-                    share[count] = whole * capacity[taken] / total
+                    share[count] = arriving * capacity[taken] / total
                     onward = head[taken]
                     if part[onward] == 0.0:
                         ahead[further] = onward
