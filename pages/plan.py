@@ -20,6 +20,7 @@ from nest_studio.plan.state import (
     OtherPlans,
     answer_of,
     is_there,
+    plan_again,
     plan_page,
     submit_plan,
 )
@@ -87,6 +88,7 @@ def show_methods(
     wait_a_moment(others.pending)
     pending = others.pending
     methods = methods_of(answer, others)
+    plan_again(scenario, answer, ((entry.label, entry.report) for entry in methods.baselines or ()))
     cards.draw(answer, run, parts, methods.baselines)
     tabs(replace(answer, baselines=methods.baselines or ()), scenario, run, methods)
     if pending:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -101,6 +102,12 @@ def test_a_plan_can_be_priced_placed_and_exported(small, planned):
     for result in (planned, planned.best):
         assert nest.price(small, result).report == priced.report
         assert nest.export(small, "megatron", result).files == files
+
+
+def test_a_plan_that_is_priced_is_not_ahead_of_the_best_plan(small, planned, monkeypatch):
+    """Where the search has no work for a plan of its own, what is priced is the best there is."""
+    monkeypatch.setattr(sys.modules["nest_core.planner.search"], "_WORK", 0.0)
+    assert nest.price(small, planned).best == planned.best
 
 
 def test_exported_files_are_written(small, tmp_path):

@@ -279,19 +279,14 @@ def answer(
         progress=progress,
         stop=stop,
     )
-    result, space = searched(), scenario.space.seated_on(problem.network)
+    result = searched()
     entries: list[Baseline] = []
     for last in (False, True):  # NEST's program: its waterfall ends at our plan
         names = tuple(name for name in scenario.baselines if (name == "nest") == last)
         ours_s = result.best.iteration_s if result.best else None
         methods = choices(names, ours_s=ours_s)
-        reports = [entry.report for entry in methods if entry.feasible and entry.report]
-        ahead = [
-            report.plan
-            for report in reports
-            if space.holds(report.plan) and (ours_s is None or report.iteration_s < ours_s)
-        ]
-        if ahead and not result.certificate.proven:
+        ahead = result.plans_ahead((entry.label, entry.report) for entry in methods)
+        if ahead:
             # Once more, from what is faster: an answer is not behind a plan that it shows.
             result = searched(known=ahead)
             if last and result.best:

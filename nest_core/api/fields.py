@@ -184,6 +184,7 @@ def certificate_json(certificate: Certificate) -> dict[str, Any]:
         "bounded": certificate.bounded,
         "infeasible": certificate.infeasible,
         **({} if certificate.proven else {"open": certificate.open, "ended": certificate.ended}),
+        **({"origin": certificate.origin} if certificate.origin else {}),
         "axes": axes_of(certificate.space),
         "words": proven_over(certificate),
     }
@@ -195,6 +196,7 @@ def plan_text(fields: Mapping[str, Any]) -> str:
         return "\n".join(filter(None, [f"infeasible: {fields['reason']}", fields["advice"]]))
     words = plan_words(fields["plan"])
     certificate = fields["certificate"]
+    origin = f", plan from {certificate['origin']}" if "origin" in certificate else ""
     proof = "proven optimal" if certificate["proven"] else f"within {certificate['gap']:.2%}"
     interval = f"{fields['interval']['share']:.0%} interval, s"
     rows: list[list[str | None]] = [
@@ -227,7 +229,7 @@ def plan_text(fields: Mapping[str, Any]) -> str:
         f"{fields['scenario']}: {fields['samples_per_s']:.4g} sequences/s, "
         f"MFU {fields['mfu']:.1%} ({fields['mfu_convention']}), "
         f"bubble {fields['bubble']:.1%} of the time that stages work\n"
-        f"{proof}: {certificate['points']:,} points, {certificate['solved']:,} solved, "
+        f"{proof}{origin}: {certificate['points']:,} points, {certificate['solved']:,} solved, "
         f"{certificate['bounded']:,} bounded, {certificate['infeasible']:,} infeasible, "
         f"{still_open}{fields['solve_seconds'] * 1e3:.0f} ms\n"
         f"{certificate['words']}\n"

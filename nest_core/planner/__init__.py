@@ -29,7 +29,15 @@ From all points to the best plan, each step with what it excludes::
 A bound may be wrong to one side only: too low costs time, too high would lose the optimum.
 """
 
-from nest_core.planner.search import Audit, Certificate, Progress, SearchResult, audit, search
+from nest_core.planner.search import (
+    Audit,
+    Certificate,
+    NamedPlans,
+    Progress,
+    SearchResult,
+    audit,
+    search,
+)
 from nest_core.planner.shadow import HeadRoom, head_room_steps, shadow_prices
 from nest_core.planner.space import ORDERS, SearchSpace
 
@@ -38,6 +46,7 @@ __all__ = [
     "Audit",
     "Certificate",
     "HeadRoom",
+    "NamedPlans",
     "Progress",
     "SearchResult",
     "SearchSpace",

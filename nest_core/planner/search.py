@@ -11,7 +11,7 @@ everything left is bounded and the plan is proven.
 import heapq
 import itertools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Literal
@@ -29,7 +29,7 @@ from nest_core.planner.mixed import MixedFrontier
 from nest_core.planner.solver import Prepared
 from nest_core.planner.space import SearchSpace
 
-__all__ = ["Audit", "Certificate", "Progress", "SearchResult", "audit", "search"]
+__all__ = ["Audit", "Certificate", "NamedPlans", "Progress", "SearchResult", "audit", "search"]
 
 # Times this close are ties, broken by devices, depth and width.
 _TIE = 1e-12
@@ -44,6 +44,7 @@ _FAR, _TRIED = 2.0, 8
 """A first plan so many times as slow as its bound is followed by others of many kinds."""
 
 
+NamedPlans = tuple[tuple[str, Plan], ...]
 Ended = Literal["", "at the time limit", "when cancelled", "after its share of work"]
 
 
@@ -59,6 +60,8 @@ class Certificate:
         What the proof is over, the fabric's seatings among its device orders.
     ended : str
         Where a search stopped before its proof; empty after it.
+    origin : str
+        Whose plan at hand is the best; empty where the search came to it.
     """
 
     lower_bound_s: float
@@ -71,6 +74,12 @@ class Certificate:
     space: SearchSpace
     open: int = 0
     ended: Ended = ""
+    origin: str = ""
+
+    @property
+    def stopped(self) -> str:
+        """Return where it stopped before its proof, and whose plan it then has."""
+        return f"stopped {self.ended}" + (f", its plan from {self.origin}" if self.origin else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +127,25 @@ class SearchResult:
     solved_points: tuple[int, ...]
     solve_seconds: float
 
+    def plans_ahead(self, rivals: Iterable[tuple[str, Report | None]]) -> NamedPlans:
+        """Return the plans of its space that fit and are faster; none once it is proven.
+
+        Parameters
+        ----------
+        rivals : iterable of (str, Report or None)
+            Plans by whose they are.
+        """
+        best_s = self.best.iteration_s if self.best else float("inf")
+        return tuple(
+            (name, report.plan)
+            for name, report in rivals
+            if not self.certificate.proven
+            and report is not None
+            and report.feasible
+            and report.iteration_s < best_s
+            and self.certificate.space.holds(report.plan)
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Audit:
@@ -136,7 +164,7 @@ def search(
     time_limit_s: float = float("inf"),
     effort: float = 1.0,
     within_s: float = float("inf"),
-    known: Sequence[Plan] = (),
+    known: NamedPlans = (),
     frontier: Frontier | None = None,
     clock: Callable[[], float] = time.perf_counter,
     progress: Callable[[Progress], None] | None = None,
@@ -155,9 +183,9 @@ def search(
         Which part of a whole search's work it may do then.
     within_s : float
         Plans that take longer are of no interest; knowing a plan's time shortens the search.
-    known : sequence of Plan
-        Plans at hand, as of other methods: a search that does not end is not behind those of its
-        space that fit.
+    known : tuple of (str, Plan)
+        Plans at hand by whose they are, as of other methods: a search that does not end is not
+        behind those of its space that fit.
     frontier : Frontier, optional
         Of the problem and the space, unused yet, where one is at hand; not for mixed stages.
     clock : callable
@@ -199,7 +227,7 @@ def search(
         return "after its share of work" if work > most_work else ""
 
     leading = _Leading(top, within_s)
-    for plan in known:
+    for _, plan in known:
         if space.seated_on(problem.network).holds(plan):
             report = price(problem, plan)
             if report.feasible and report.iteration_s <= leading.cutoff:
@@ -240,6 +268,7 @@ def search(
         open=outcome.open,
         space=points.space,
         ended=outcome.ended,
+        origin=_origin(best, known),
     )
     needed, reason = 0.0, ""
     if best is None:
@@ -260,7 +289,7 @@ def _of_all_offloads(
     ends: float,
     effort: float,
     within_s: float,
-    known: Sequence[Plan],
+    known: NamedPlans,
     clock: Callable[[], float],
     progress: Callable[[Progress], None] | None,
     stop: Callable[[], bool] | None,
@@ -309,6 +338,7 @@ def _of_all_offloads(
         proven=all(part.proven for part in parts),
         space=replace(parts[0].space, offload=space.offload),
         ended=next((part.ended for part in parts if part.ended), ""),
+        origin=_origin(best, known),
         **{
             name: sum(getattr(part, name) for part in parts)
             for name in ("points", "solved", "bounded", "infeasible", "open")
@@ -323,6 +353,10 @@ def _of_all_offloads(
         tuple(numbered),
         clock() - began,
     )
+
+
+def _origin(best: Report | None, known: NamedPlans) -> str:
+    return next((name for name, plan in known if best is not None and plan == best.plan), "")
 
 
 def _reports(result: SearchResult) -> tuple[Report, ...]:

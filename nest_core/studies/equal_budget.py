@@ -146,7 +146,7 @@ def _solved(
     scenario: ScenarioValues, prices: Prices, stop: Callable[[], bool] | None, note: str
 ) -> AtBudget:
     solved = solve(scenario, scenario.problem(), stop=stop)
-    best = solved.report
+    best = solved.best
     return AtBudget(
         scenario.fabric.devices,
         bill(scenario.fabric, prices),

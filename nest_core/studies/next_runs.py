@@ -25,7 +25,6 @@ References
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -37,7 +36,6 @@ from nest_core.costs.interval import Interval
 from nest_core.documents.errors import InputError, require
 from nest_core.documents.units import plural
 from nest_core.fabric import Clos, Fabric
-from nest_core.hardware.posterior import WIDTH
 from nest_core.network import FloatArray
 from nest_core.network.clos import clos_network
 from nest_core.planner import search
@@ -61,9 +59,8 @@ MOST_RUNS = 50
 BEST = 8
 """Points of least time at the centre among the candidates."""
 DRAWS = 20
-"""Draws of the parameters, the winners of which are candidates."""
-DRAWS_S = 12.0
-"""No further draw is searched after so long."""
+"""Draws of the parameters, the winners of which are candidates; searching them all takes no more
+than the centre may."""
 WORTH = 0.99
 """A winner takes at most this share of the time of any other candidate: nobody's model tells
 plans apart that differ by less, and a search that need not is short."""
@@ -218,17 +215,14 @@ def next_runs(
     if result.best is None:
         raise InputError("scenario", "must have a plan", result.reason, "change it")
     plans = [result.best.plan, *(report.plan for report in result.alternatives)]
-    began, draws = time.perf_counter(), 0
     for row in spread.rows(DRAWS, seed):
-        if time.perf_counter() - began > DRAWS_S:
-            break
-        draws += 1
         drawn = spread.draw(row).problem(scenario, problem.network)
         fastest = min(price(drawn, plan).iteration_s for plan in plans)
         again = search(
             drawn,
             scenario.space,
-            time_limit_s=scenario.time_limit_s,
+            time_limit_s=scenario.time_limit_s / DRAWS,
+            effort=1.0 / DRAWS,
             within_s=WORTH * fastest,
         ).best
         plans += [again.plan] if again else []
@@ -241,19 +235,16 @@ def next_runs(
     )
     beliefs = Beliefs(np.log([report.iteration_s for report in reports]), covariance)
     among = [place for place, report in enumerate(reports) if runnable(report)]
-    everything = beliefs.regret_s(range(len(reports)), seed, noise=_NEXT_TO_NOTHING)
+    everything = beliefs.regret_s(range(len(reports)), seed, noise=1e-4)  # next to none
     return NextRuns(
         tuple(
             NextRun(reports[place], value)
             for place, value in chosen_runs(beliefs, count, seed, among)
         ),
         len(reports),
-        draws,
+        DRAWS,
         everything,
     )
-
-
-_NEXT_TO_NOTHING = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,10 +366,9 @@ def uplinks_off(scenario: ScenarioValues, report: Report) -> UplinksOff:
                     _sd(along[index], spread.joint, spread.source_sd, spread.run_sd),
                 ),
                 seconds[index] / seconds[0],
-                _ratio(
-                    seconds[index] / seconds[0],
-                    _sd(along[index] - along[0], spread.joint, *(REPEATED_SD,) * 2),
-                ),
+                Interval(
+                    1.0, _sd(along[index] - along[0], spread.joint, *(REPEATED_SD,) * 2)
+                ).around(seconds[index] / seconds[0]),
             )
             for index in range(most)
         ),
@@ -387,8 +377,3 @@ def uplinks_off(scenario: ScenarioValues, report: Report) -> UplinksOff:
 
 def _sd(along: np.ndarray[Any, Any], joint: np.ndarray[Any, Any], *more: float) -> float:
     return float(np.sqrt(along @ joint @ along + np.sum(np.square(more))))
-
-
-def _ratio(centre: float, sd: float) -> tuple[float, float]:
-    low, high = centre * np.exp(np.array([-WIDTH, WIDTH]) * sd)
-    return float(low), float(high)

@@ -24,12 +24,10 @@ from nest_core.costs.price import Report, price
 from nest_core.costs.problem import Problem
 from nest_core.documents.errors import InputError, require
 from nest_core.documents.units import plural
-from nest_core.fabric import Fabric
-from nest_core.planner import search
+from nest_core.planner import Certificate, SearchResult, search
 from nest_core.scenario import Scenario, ScenarioValues
 
 __all__ = [
-    "Solved",
     "Stop",
     "SwitchLoss",
     "Tell",
@@ -38,34 +36,11 @@ __all__ = [
     "never",
     "silent",
     "solve",
-    "tiers_at_risk",
     "worst_of",
 ]
 
 Tell = Callable[[float, str], None]
 Stop = Callable[[], bool]
-
-
-@dataclass(frozen=True, slots=True)
-class Solved:
-    """What a search found.
-
-    Parameters
-    ----------
-    report : Report or None
-        The best plan.
-    reason : str
-        Why there is none; empty where there is one.
-    gap : float
-        How far the plan may be from the best, relative, as its certificate has it.
-    points : int
-        Plans that the certificate counts.
-    """
-
-    report: Report | None
-    reason: str = ""
-    gap: float = 0.0
-    points: int = 0
 
 
 def solve(
@@ -74,7 +49,7 @@ def solve(
     *,
     within_s: float = float("inf"),
     stop: Stop | None = None,
-) -> Solved:
+) -> SearchResult:
     """Search a scenario's space within its time limit.
 
     Parameters
@@ -86,7 +61,7 @@ def solve(
         See `search`. A space without a plan on this fabric is a reason here, no error.
     """
     try:
-        result = search(
+        return search(
             problem,
             scenario.space,
             time_limit_s=scenario.time_limit_s,
@@ -94,9 +69,8 @@ def solve(
             stop=stop,
         )
     except InputError as error:
-        return Solved(None, str(error))
-    certificate = result.certificate
-    return Solved(result.best, result.reason, certificate.gap, certificate.points)
+        nothing = Certificate(float("inf"), 0.0, True, 0, 0, 0, 0, scenario.space)
+        return SearchResult(None, str(error), 0.0, (), nothing, (), 0.0)
 
 
 def silent(share: float, words: str) -> None:
@@ -155,13 +129,10 @@ class SwitchLoss:
 
 def worst_of(lost: Sequence[SwitchLoss]) -> tuple[float, str] | None:
     """Share of throughput that the worst of some switches takes, planned anew, and which it is."""
-    shares = ((loss.replanned if loss.replanned is not None else 1.0, loss.tier) for loss in lost)
-    return max(((share, f"one {tier}") for share, tier in shares), default=None)
-
-
-def tiers_at_risk(fabric: Fabric) -> tuple[str, ...]:
-    """Return names of the switch tiers of which one switch fails; empty unless it is a Clos."""
-    return fabric.tier_names[:MAX_TIERS]
+    return max(
+        ((1.0 if loss.replanned is None else loss.replanned, f"one {loss.tier}") for loss in lost),
+        default=None,
+    )
 
 
 def losses(
@@ -185,7 +156,7 @@ def losses(
     tuple of SwitchLoss
         Innermost tier first; empty for fabrics that are no Clos.
     """
-    tiers = tiers_at_risk(scenario.values.fabric)
+    tiers = scenario.values.fabric.tier_names[:MAX_TIERS]
     return tuple(lose_one(scenario, report, tier, stop=stop) for tier in tiers)
 
 
@@ -228,7 +199,7 @@ def _priced(
         same_plan, why = _same_plan(problem, report)
         within_s = same_plan.iteration_s if same_plan else float("inf")
         solved = solve(rest, problem, within_s=within_s, stop=stop)
-    best = solved.report or same_plan  # within the old plan's time there may be nothing else
+    best = solved.best or same_plan  # within the old plan's time there may be nothing else
     devices = problem.network.devices
     used = best.plan.devices_used if best else devices
     nodes = len(gone) - 1
@@ -265,7 +236,7 @@ def _attributed(
     """Return the loss with the part that a batch cut in proportion would not have."""
     rate = (1.0 - (loss.replanned or 0.0)) * before.samples_per_s
     with np.errstate(invalid="ignore"):
-        best = solve(rest, rest.problem(), within_s=rest.batch / rate, stop=stop).report
+        best = solve(rest, rest.problem(), within_s=rest.batch / rate, stop=stop).best
     more = best.samples_per_s - rate if best else 0.0
     return replace(loss, by_batch=max(0.0, more / before.samples_per_s))
 

@@ -312,19 +312,20 @@ def bill_of_scenario(
     problem = problem or values.problem()
     ownership = owned(values.fabric, prices or scenario_prices(scenario), values.accelerator.name)
     solved = solve(values, problem, stop=stop)
-    if solved.report is None:
+    best = solved.best
+    if best is None:
         return WholeBill(name, ownership, values, None, solved.reason)
-    sureness = sureness_of(values, problem, solved.report)
+    sureness = sureness_of(values, problem, best)
     return WholeBill(
         name,
         ownership,
         values,
-        solved.report,
+        best,
         sureness=sureness,
-        training=training_of(values, solved.report, sureness, tokens),
-        losses=losses(scenario, solved.report, stop=stop) if failures else (),
-        gap=solved.gap,
-        points=solved.points,
+        training=training_of(values, best, sureness, tokens),
+        losses=losses(scenario, best, stop=stop) if failures else (),
+        gap=solved.certificate.gap,
+        points=solved.certificate.points,
     )
 
 

@@ -9,7 +9,7 @@ import streamlit as st
 from nest_core.api.answer import Answer
 from nest_core.costs.price import Report
 from nest_core.costs.shapes import measured_words
-from nest_core.documents.units import humanise_seconds
+from nest_core.documents.units import humanise_seconds, plural
 from nest_core.hardware.posterior import SHARE
 from nest_core.report.explain.summary import plan_in_words
 from nest_core.report.tables import Table
@@ -39,9 +39,12 @@ def sure_plan(answer: Answer, best: Report, scenario: Scenario) -> None:
             return
         st.session_state[_SHOWN] = scenario, recommended
         values = answer.scenario
-        facts(f"{_which(recommended, best)} {recommended.in_words}.")
-        if recommended.report.plan != best.plan:
-            facts(_words(recommended.report, values))
+        is_same = recommended.report.plan == best.plan
+        which = "This plan is also the one" if is_same else "Another plan is"
+        facts(
+            f"{which} expected to take least{'.' if is_same else ':'} {recommended.in_words}.",
+            *([] if is_same else [_words(recommended.report, values)]),
+        )
         facts(
             f"Expected {humanise_seconds(recommended.expected_s)} per iteration, four runs of five "
             f"between {_between(recommended, humanise_seconds)}. "
@@ -130,12 +133,6 @@ def _between(found: Recommended, words: Callable[[float], str], joined: str = "a
     return f"{words(found.interval.low_s)} {joined} {words(found.interval.high_s)}"
 
 
-def _which(found: Recommended, best: Report) -> str:
-    if found.report.plan == best.plan:
-        return "This plan is also the one expected to take least."
-    return "Another plan is expected to take least:"
-
-
 def _words(report: Report, scenario: ScenarioValues) -> str:
     return plan_in_words(report, scenario.batch, scenario.fabric.devices)
 
@@ -155,10 +152,10 @@ def _equals(found: Recommended, scenario: ScenarioValues) -> None:
         }
         for equal in found.equals
     ]
-    count = len(rows)
-    title = f"{count} other plan{'s' if count > 1 else ''} that the model cannot tell from it"
     st.html(
         Table(
-            title, "Of the plans that won a draw; the shape that was measured most first", rows
+            f"{plural(len(rows), 'other plan')} that the model cannot tell from it",
+            "Of the plans that won a draw; the shape that was measured most first",
+            rows,
         ).to_html()
     )

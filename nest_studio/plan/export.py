@@ -95,6 +95,9 @@ def framework_exports(scenario: Scenario, best: Report, name: str) -> None:
 
 
 def _plan_json(scenario: Scenario, answer: Answer) -> str:
-    baselines = OtherPlans(scenario, answer).every(PATIENCE_S)
-    complete = replace(answer, baselines=baselines, recommended=shown_recommendation(scenario))
+    complete = replace(
+        answer,
+        baselines=OtherPlans(scenario, answer).every(PATIENCE_S),
+        recommended=shown_recommendation(scenario),
+    )
     return json.dumps(plain(complete.to_json()), indent=2, allow_nan=False)

@@ -5,10 +5,15 @@ What no session asks for any more is given up; plans go before baselines.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from concurrent.futures import wait
 from dataclasses import dataclass
 
+import streamlit as st
+
 from nest_core.api.answer import Answer
+from nest_core.costs.price import Report
+from nest_core.planner import NamedPlans
 from nest_core.planner.baselines import Baseline
 from nest_core.scenario import Scenario, scenario_document
 from nest_studio.form.scenario import DEFAULT_SCENARIO
@@ -22,6 +27,7 @@ __all__ = [
     "PlanPage",
     "answer_of",
     "is_there",
+    "plan_again",
     "plan_page",
     "planned_scenario",
     "submit_plan",
@@ -38,12 +44,20 @@ class PlanPage:
     baselines : tuple of Baseline
     fabric : PlanFabric or None
     pictures : PlanPictures or None
+    ahead_of : Scenario or None
+    ahead : tuple of (str, Plan)
+        Plans that were ahead of ours for that scenario, by whose they are.
+    again : WorkerJob or None
+        Our plan for it, searched from those.
     """
 
     scenario: Scenario | None = None
     baselines: tuple[Baseline, ...] = ()
     fabric: PlanFabric | None = None
     pictures: PlanPictures | None = None
+    ahead_of: Scenario | None = None
+    ahead: NamedPlans = ()
+    again: WorkerJob | None = None
 
 
 def plan_page() -> PlanPage:
@@ -58,18 +72,32 @@ def planned_scenario() -> Scenario:
 
 def submit_plan(scenario: Scenario) -> WorkerJob:
     """Have a scenario planned, in place of what this session planned last."""
-    return _plan(scenario, "plan", edited=True)
+    page, ahead = plan_page(), _ahead(scenario)
+    job = _plan(scenario, "plan", known=ahead, edited=True)
+    page.again = job if ahead else page.again
+    return job
+
+
+def plan_again(
+    scenario: Scenario, answer: Answer, rivals: Iterable[tuple[str, Report | None]]
+) -> None:
+    """Have a scenario planned from the plans that are ahead of ours; nothing where none is."""
+    page, ahead = plan_page(), _ahead(scenario)
+    more = [plan for plan in answer.result.plans_ahead(rivals) if plan not in ahead]
+    if more:
+        page.ahead_of, page.ahead = scenario, (*ahead, *more)
+        st.rerun()
 
 
 def answer_of(scenario: Scenario) -> Answer:
     """Return our plan for a scenario, once it is there, without baselines."""
-    result, network, interval = _plan(scenario).result()
+    result, network, interval = _planned(scenario).result()
     return Answer(scenario.values, network, result, (), interval)
 
 
 def is_there(scenario: Scenario) -> bool:
     """Return whether a scenario has a plan to show, or has one within a moment."""
-    job = _plan(scenario, "plan before")
+    job = _planned(scenario, "plan before")
     wait_a_moment([job])
     return job.done() and job.exception() is None
 
@@ -90,10 +118,11 @@ class OtherPlans:
         self._scenario = scenario
         ours_s = answer.best.iteration_s if answer.best else None
         self._job = _baselines(scenario, "baselines" if wanted else "")
-        self._program: WorkerJob | None = None
-        if "nest" in scenario.values.baselines:
-            place = "level-wise program" if wanted else ""
-            self._program = _levelwise(scenario, ours_s, place)
+        self._program = (
+            _levelwise(scenario, ours_s, "level-wise program" if wanted else "")
+            if "nest" in scenario.values.baselines
+            else None
+        )
 
     @property
     def missing(self) -> str:
@@ -112,17 +141,18 @@ class OtherPlans:
 
     def priced(self) -> tuple[Baseline, ...] | None:
         """Return the baselines but NEST's program; None while they are priced."""
-        if not self._job.done():
-            return None
-        baselines: tuple[Baseline, ...] = () if self.missing else self._job.result(0)
+        job = self._job
+        baselines: tuple[Baseline, ...] | None = (
+            None if not job.done() else () if self.missing else job.result(0)
+        )
         return baselines
 
     def program(self) -> Levelwise | None:
         """Return NEST's program; None where it is not there, not wanted, or has no result."""
         job = self._program
-        levelwise: Levelwise | None = None
-        if job is not None and job.done() and not job.without:
-            levelwise = job.result(0)
+        levelwise: Levelwise | None = (
+            job.result(0) if job is not None and job.done() and not job.without else None
+        )
         return levelwise
 
     def every(self, patience_s: float = 0.0) -> tuple[Baseline, ...]:
@@ -137,8 +167,22 @@ class OtherPlans:
         )
 
 
-def _plan(scenario: Scenario, place: str = "", *, edited: bool = False) -> WorkerJob:
-    return submitted(best_plan, scenario, place=place, edited=edited)
+def _ahead(scenario: Scenario) -> NamedPlans:
+    page = plan_page()
+    return page.ahead if page.ahead_of == scenario else ()
+
+
+def _planned(scenario: Scenario, place: str = "") -> WorkerJob:
+    """Return the job of our plan: once it is there, of that from the plans which were ahead."""
+    again = plan_page().again if _ahead(scenario) else None
+    return again if again and again.done() and not again.without else _plan(scenario, place)
+
+
+def _plan(
+    scenario: Scenario, place: str = "", *, known: NamedPlans = (), edited: bool = False
+) -> WorkerJob:
+    known_plans = (known,) if known else ()  # without, the job is that of everybody else
+    return submitted(best_plan, scenario, *known_plans, place=place, edited=edited)
 
 
 def _baselines(scenario: Scenario, place: str = "") -> WorkerJob:

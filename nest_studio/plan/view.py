@@ -152,9 +152,8 @@ def _reference(
         return Reference(NAMES[run.reference], pending=True)
     reports = {baseline.name: baseline.report for baseline in baselines if baseline.feasible}
     report = reports.get(run.reference)
-    if report is None:
-        return Reference(NAMES[run.reference])
-    return Reference(NAMES[run.reference], report.samples_per_s * scenario.sequence)
+    rate = report.samples_per_s * scenario.sequence if report else None
+    return Reference(NAMES[run.reference], rate)
 
 
 def parts_of(answer: Answer, scenario: Scenario) -> tuple[IterationPart, ...] | None:

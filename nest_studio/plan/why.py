@@ -50,6 +50,7 @@ from nest_studio.jobs.tasks.requests import next_best_choices, worth_of_head_roo
 from nest_studio.jobs.waiting import panel, submitted
 from nest_studio.notebook.pins import pin_button
 from nest_studio.plan.certainty import sure_plan
+from nest_studio.plan.state import plan_again
 
 __all__ = ["why_section"]
 
@@ -258,6 +259,8 @@ def _mine(answer: Answer, scenario: Scenario) -> None:
             return
         report, best = mine.report, answer.result.best
         unsure = withheld(mine.pasted)
+        if unsure is None:
+            plan_again(scenario, answer, [("you", report)])
         facts(unsure or _verdict(report), *mine.pasted.notes)
         if mine.pasted.ignored:
             facts("Ignored: " + ", ".join(mine.pasted.ignored) + ".", kind="nest-quiet")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import html
+import sys
 import tomllib
 from concurrent.futures import wait
 
@@ -340,6 +341,19 @@ def test_slow_baselines_are_drawn_grey_and_then_anew(plan_page, monkeypatch):
         "Manual",
         expected.result.certificate,
     ) in text_of(page)
+
+
+@pytest.mark.baselines
+def test_no_method_on_the_page_is_ahead_of_a_search_that_was_cut_short(plan_page, monkeypatch):
+    """It is planned once more, from the fastest of them, as the command does."""
+    sets = ["workload.global_batch_sequences=640", "search.pp=2"]
+    monkeypatch.setattr(sys.modules["nest_core.planner.search"], "_WORK", 0.0)
+    expected = answer(load_scenario("llama2-7b-64-h100", sets))
+    page = plan_page(scenario="llama2-7b-64-h100", **dict(pin.split("=") for pin in sets))
+    assert not page.exception
+    assert expected.result.certificate.origin
+    assert values(page) == shown_figures(expected)
+    assert rests_on(expected.validity_of(expected.best), expected.result) in text_of(page)
 
 
 def test_a_search_that_takes_long_stands_above_the_earlier_answer(plan_page, monkeypatch):

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+import sys
 
 import pytest
 
@@ -42,6 +43,7 @@ SMALL = {
     "search.micro_batch_sequences": "up to 2",
     "tab": "Why",
 }
+BATCH = "workload.global_batch_sequences"
 
 
 def text_of(page):
@@ -181,6 +183,23 @@ def test_a_pasted_plan_is_priced_beside_ours(plan_page):
         "plan.tp must divide the model's 32 heads, but is 3: choose another tp."
     ]
     assert "than our plan" not in text_of(page)
+
+
+def test_a_pasted_plan_is_the_best_where_the_search_came_to_none(plan_page, monkeypatch):
+    """The optimum of a search that had no work: its certificate says whose plan it is."""
+    batch, sets = "576", ("search.tp.max=2", "search.micro_batch_sequences.max=2")
+    scenario = load_scenario("llama2-7b-64-h100", (*sets, f"{BATCH}={batch}"))
+    best = search(scenario.problem(), scenario.space).best
+    monkeypatch.setattr(sys.modules["nest_core.planner.search"], "_WORK", 0.0)
+    page = opened(plan_page(**SMALL, **{BATCH: batch}), "why-mine-part")
+    assert "no feasible plan" in text_of(page)
+    pasted = json.dumps(plain(best.plan.to_json()))
+    page.text_area(key="why-mine").set_value(pasted).run()
+    assert not page.exception
+    assert "no feasible plan" not in text_of(page)
+    assert f"{humanise_seconds(best.iteration_s)} per iteration" in text_of(page)
+    assert "This is the plan itself" in text_of(page)
+    assert "Stopped after its share of work, its plan from you: within" in text_of(page)
 
 
 def test_what_another_command_trains_is_taken_over_on_request(plan_page):

@@ -73,22 +73,27 @@ def test_a_search_is_never_behind_known_plans_of_its_space(asked, whole):
     """Even one that is stopped at once; plans that the space does not hold are passed over."""
     problem, space = asked
     plan = whole.best.plan
-    stopped = search(problem, space, known=[plan], stop=lambda: True)
+    stopped = search(problem, space, known=[("theirs", plan)], stop=lambda: True)
     assert stopped.best == whole.best
     assert not stopped.certificate.proven
+    assert stopped.certificate.stopped == "stopped when cancelled, its plan from theirs"
     others = replace(space, pp=tuple(pp for pp in space.pp if pp != plan.point.pp))
-    assert search(problem, others, known=[plan], stop=lambda: True).best is None
+    assert search(problem, others, known=[("theirs", plan)], stop=lambda: True).best is None
     everything = replace(plan, recompute=("full",) * plan.point.pp)
-    behind = search(problem, space, known=[everything], stop=lambda: True).best
-    assert behind.plan == everything
-    assert behind.iteration_s > whole.best.iteration_s
+    behind = search(problem, space, known=[("slow", everything)], stop=lambda: True)
+    assert behind.best.plan == everything
+    assert behind.best.iteration_s > whole.best.iteration_s
+    rivals = [("none", None), ("slow", behind.best), ("theirs", whole.best)]
+    assert behind.plans_ahead(rivals) == (("theirs", plan),)
+    assert stopped.plans_ahead(rivals) == whole.plans_ahead(rivals) == ()
+    assert search(problem, others, stop=lambda: True).plans_ahead(rivals) == ()
 
 
 def test_known_plans_change_nothing_in_a_search_that_ends(asked):
     plain = search(*asked, top=3)
     known = [report.plan for report in (plain.best, *plain.alternatives)]
     worse = replace(known[1], recompute=("full",) * known[1].point.pp)
-    again = search(*asked, top=3, known=[*known, worse])
+    again = search(*asked, top=3, known=[("theirs", plan) for plan in (*known, worse)])
     assert again.best.iteration_s == pytest.approx(plain.best.iteration_s, rel=1e-11)
     assert again.certificate.proven
     points = [report.plan.point for report in (again.best, *again.alternatives)]

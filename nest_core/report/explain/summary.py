@@ -16,6 +16,7 @@ from nest_core.documents.units import (
     GB,
     NOTHING,
     TERA,
+    capital,
     humanise,
     humanise_seconds,
     join_words,
@@ -140,9 +141,9 @@ def certificate_line(result: SearchResult) -> str:
     """How the search ended, in one line."""
     counts = result.certificate
     if result.best is None:
-        verdict = "No feasible plan" if counts.proven else f"Stopped {counts.ended}"
+        verdict = "No feasible plan" if counts.proven else capital(counts.stopped)
     else:
-        within = f"Within {percent(counts.gap)} of the optimum (stopped {counts.ended})"
+        within = f"Within {percent(counts.gap)} of the optimum ({counts.stopped})"
         verdict = "Proven optimal" if counts.proven else within
     open_points = f"{counts.open:,} open, " if counts.open else ""
     return (

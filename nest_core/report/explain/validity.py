@@ -281,7 +281,7 @@ def rests_on(validity: Validity | None, result: SearchResult) -> str:
     """
     certificate = result.certificate
     proof = (
-        f"Stopped {certificate.ended}: within {percent(certificate.gap)} of the optimum."
+        f"{capital(certificate.stopped)}: within {percent(certificate.gap)} of the optimum."
         if not certificate.proven
         else f"None of {certificate.points:,} plans fits."
         if result.best is None

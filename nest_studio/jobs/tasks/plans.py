@@ -110,8 +110,7 @@ def plan_fabric(scenario: Scenario, best: Report | None, busy: bool, width: floa
         return PlanFabric(drawn, None, pointing(drawn, None))
     problem = problem_of(scenario)
     loads, read = link_loads(problem, best), cost_matrices(problem, best.plan)
-    coloured = picture(fabric, best.plan, width=width, loads=loads if busy else None)
-    drawn = untitled(coloured)
+    drawn = untitled(picture(fabric, best.plan, width=width, loads=loads if busy else None))
     matrix = matrix_picture(read, drawn.labels, drawn.height) if read.ranks else None
     return PlanFabric(drawn, matrix, pointing(drawn, read, loads))
 

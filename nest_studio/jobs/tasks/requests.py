@@ -20,6 +20,7 @@ from nest_core.paper import Reproduction, reproduce
 from nest_core.paper.reproduction import Costs
 from nest_core.planner import (
     HeadRoom,
+    NamedPlans,
     Progress,
     SearchResult,
     head_room_steps,
@@ -30,9 +31,12 @@ from nest_core.planner.baselines import Baseline, evaluate_baselines
 from nest_core.report.explain import Gain, NextBest, gains, next_best
 from nest_core.report.explain.other_stacks import name_stack_for_search
 from nest_core.scenario import Scenario
+from nest_core.studies.solving import Stop, Tell
 from nest_core.studies.uncertainty import interval_of
 
 __all__ = [
+    "Stop",
+    "Tell",
     "announced",
     "best_plan",
     "import_tasks",
@@ -46,9 +50,6 @@ __all__ = [
 
 KEPT = 4
 """Problems that a worker keeps: those of a drawing may be large."""
-
-Tell = Callable[[float, str], None]
-Stop = Callable[[], bool]
 
 Found = TypeVar("Found")
 
@@ -80,10 +81,10 @@ def problem_of(scenario: Scenario) -> Problem:
 
 
 def best_plan(
-    scenario: Scenario, *, progress: Tell, stop: Stop
+    scenario: Scenario, known: NamedPlans = (), *, progress: Tell, stop: Stop
 ) -> tuple[SearchResult, Outline, Interval | None]:
-    """The search's result, once stopped the best plan so far with its gap; its network; and where
-    the plan's time will lie."""
+    """The result of a search from known plans, once stopped the best plan so far with its gap; its
+    network; and where the plan's time will lie."""
     values, problem = scenario.values, problem_of(scenario)
 
     def tell(found: Progress) -> None:
@@ -96,12 +97,12 @@ def best_plan(
         values.space,
         top=values.top,
         time_limit_s=values.time_limit_s,
+        known=known,
         progress=tell,
         stop=stop,
     )
     result = name_stack_for_search(values, result)
-    best = result.best
-    interval = interval_of(values, problem, best) if best else None
+    interval = interval_of(values, problem, result.best) if result.best else None
     return result, problem.network.outline, interval
 
 
