@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cache
 
 import numpy as np
 
@@ -115,7 +114,9 @@ class Frontier:
         )
         self.rows = enumerate_rows(problem, space)
         self.points = Points(problem, space, self.rows)
-        self._micros = np.flatnonzero(np.bincount(self.rows.micro_batch))
+        batches = self.rows.batches
+        self._micros, self._micro = np.unique(batches.micro_batch, return_inverse=True)
+        self._m = micro_batches(problem.batch, batches.dp, batches.micro_batch)
         # Tables are made for whole rows at once, but where experts can be divided in many ways.
         without_experts, _ = self.rows.families.without_experts()
         self._exact = problem.lower_bound is None or len(without_experts) == len(self.rows.families)
@@ -147,14 +148,14 @@ class Frontier:
             problem, self.allowed, as_needed=space.as_needed, layouts=space.layouts
         )
         self.screen = Screen(problem, self.rows, self.allowed)
-        self._entry = cache(self._bound_pair)
+        self._entries: dict[_Key, tuple[FamilyTable, LayerBounds]] = {}
         self._transfer_bounds = TransferBounds(problem)
         self._blocks = BlockBounds(problem, space)
         self._placed, self._placings = PlacedBounds(self.points, self.solver), 0
 
     def open(self, rows: IntArray, cutoff: float) -> Opened:
         """Return the points of rows that may come in under the cutoff, or fit at all."""
-        points = int((self.points.first[rows + 1] - self.points.first[rows]).sum())
+        points = int(self.points.sizes(rows).sum())
         rows = np.sort(rows)
         if self._lower is not None:  # exact tables are made for what this leaves alone
             rows = rows[self._bound_rows(self._lower, self._pair(rows), rows) <= cutoff]
@@ -169,7 +170,7 @@ class Frontier:
         rows, entry = rows[near], entry[near]
         columns = self.points.columns(rows)
         if self.space.replaces_gpipe:
-            columns = columns.chosen(~(columns.stashing & (self.rows.pp[columns.row] > 1)))
+            columns = columns.chosen(~(columns.stashing & (self.rows.chosen(columns.row).pp > 1)))
         at = entry[np.searchsorted(rows, columns.row)]
         limits = self._bound_points(bounds_by_pair, at, columns)
         near = limits.seconds <= cutoff
@@ -194,7 +195,7 @@ class Frontier:
             entry,
             columns,
             m,
-            np.maximum(low, limits.total / self.rows.pp[columns.row]),
+            np.maximum(low, limits.total / self.rows.chosen(columns.row).pp),
             self._cap(columns, m, limits, cutoff),
         )
         fits = least < float("inf")
@@ -251,10 +252,10 @@ class Frontier:
         """
         near = np.argsort(self.queue.low, kind="stable")
         near = near[self.queue.low[near] <= cutoff]
-        _, first = np.unique(self.rows.pp[near], return_index=True)
+        _, first = np.unique(self.rows.chosen(near).pp, return_index=True)
         opened = self.open(near[np.sort(first)[:_SAMPLED]], cutoff)
         columns = opened.columns
-        kinds = self.rows.pp[columns.row] << 1 | columns.outer
+        kinds = self.rows.chosen(columns.row).pp << 1 | columns.outer
         _, first = np.unique(kinds, return_index=True)
         least = np.sort(first)[:_SAMPLED]
         picked = Opened(columns.chosen(least), opened.limits.chosen(least), REFINED)
@@ -314,10 +315,10 @@ class Frontier:
 
     def bound_of(self, number: int) -> float:
         """Return the bound that a point had by itself."""
-        row = np.array([int(np.searchsorted(self.points.first, number, side="right")) - 1])
+        row = np.array([self.points.row(number)])
         columns = self.points.columns(row)
         columns = columns.chosen(columns.number == number)
-        _, layer_bounds_of_pair = self._entry(int(self._pair(row)[0]), 0, 0, True)
+        _, layer_bounds_of_pair = self._entry((int(self._pair(row)[0]), 0, 0, True))
         limits = self._bound_points(layer_bounds_of_pair, np.zeros(1, dtype=np.int64), columns)
         placed, _ = self.place(Opened(columns, limits, REFINED), 0, float("inf"))
         return max(float(placed.limits.seconds[0]), float(self.queue.low[row[0]]))
@@ -384,12 +385,11 @@ class Frontier:
         )
 
     def _smallest_micro_batches(self) -> IntArray:
-        rows = self.rows
-        order = np.lexsort((rows.micro_batch, rows.pp, rows.dp, rows.family))
-        keys = np.stack([rows.family, rows.dp, rows.pp])[:, order]
-        first = np.ones(len(rows), dtype=bool)
-        first[1:] = (keys[:, 1:] != keys[:, :-1]).any(axis=0)
-        return np.asarray(order[first])
+        rows, batches = self.rows, self.rows.batches
+        _, depth = np.unique(np.stack([batches.dp, batches.pp]), axis=1, return_inverse=True)
+        keys = rows.family.astype(np.int64) * len(depth) + depth[rows.batch]
+        order = np.argsort(batches.micro_batch[rows.batch], kind="stable")
+        return np.asarray(order[np.unique(keys[order], return_index=True)[1]])
 
     def _lower_bounds(self) -> LayerBounds:
         """Of every family at every micro-batch.
@@ -421,21 +421,20 @@ class Frontier:
         parts = (families.ep * families.etp) / experts_per_rank[which]
         return bounds_of_plain.of(every, np.repeat(parts, len(micros)))
 
-    def _pair(self, rows: IntArray) -> IntArray:
+    def _pair(self, rows: IntArray | slice) -> IntArray:
         """Family and micro-batch of rows as one number."""
-        micro = np.searchsorted(self._micros, self.rows.micro_batch[rows])
-        return np.asarray(self.rows.family[rows] * len(self._micros) + micro)
+        family, batch = self.rows.family[rows], self.rows.batch[rows]
+        return family * len(self._micros) + self._micro[batch]
 
     def _bound_alone(self, lower: LayerBounds, part: slice) -> FloatArray:
         """Bound rows by their layers alone: there may be millions, of which few could be the best.
 
         It is a part of every other bound: those know what synchronisation and transfers add.
         """
-        rows = np.arange(len(self.rows))[part]
-        pair, rounds = self._pair(rows), self.points.deepest(self.rows.chosen(part))
-        total = lower.within[pair]
-        longest = np.maximum(total / self.rows.pp[part], lower.tallest[pair])
-        return total / rounds + (self._micro_batches(rows) - 1.0 / rounds) * longest
+        pair, rows = self._pair(part), self.rows.chosen(part)
+        rounds, total = self.points.deepest[rows.batch], lower.within[pair]
+        longest = np.maximum(total / rows.pp, lower.tallest[pair])
+        return total / rounds + (self._micro_batches(part) - 1.0 / rounds) * longest
 
     def _table(self, family: int, micro: int) -> LayerTable:
         tp, sp, cp, ep, etp = self.rows.families.one(family)
@@ -455,8 +454,13 @@ class Frontier:
 
     def _pairs(self, keys: Iterable[_Key]) -> tuple[list[FamilyTable], LayerBounds]:
         """Return tables and joined bounds of families at micro-batches."""
-        entries = [self._entry(*key) for key in keys]
+        entries = [self._entry(key) for key in keys]
         return [table for table, _ in entries], LayerBounds.joined([low for _, low in entries])
+
+    def _entry(self, key: _Key) -> tuple[FamilyTable, LayerBounds]:
+        if key not in self._entries:
+            self._entries[key] = self._bound_pair(*key)
+        return self._entries[key]
 
     def _bound_pair(
         self, pair: int, distance: int, exchange: int, exact: bool
@@ -522,7 +526,7 @@ class Frontier:
         # A row holds points of all axis orders: the least over orders bounds them all. Forward and
         # backward are the same hops, so one of them counts twice.
         transfers = 2 * np.min(hops, axis=0)
-        deepest, least = self.points.deepest(part), np.full(len(rows), np.inf)
+        deepest, least = self.points.deepest[part.batch], np.full(len(rows), np.inf)
         for group, stages, at in self._states(dp * cp, owners, shared):
             instances = dp[at] * cp[at] // group if group else np.ones_like(dp[at])
             dense = experts = between = np.zeros(len(instances))
@@ -660,8 +664,8 @@ class Frontier:
         tighter = Bounds(np.maximum(limits.seconds, least), limits.total, limits.sync)
         return tighter, fits & (least <= cutoff) & (least < float("inf"))
 
-    def _micro_batches(self, row: IntArray) -> IntArray:
-        return micro_batches(self.problem.batch, self.rows.dp[row], self.rows.micro_batch[row])
+    def _micro_batches(self, row: IntArray | slice) -> IntArray:
+        return self._m[self.rows.batch[row]]
 
     def _cap(self, columns: PointTable, m: IntArray, limits: Bounds, cutoff: float) -> FloatArray:
         """Seconds that a stage may take at most where a plan comes in under the cutoff."""

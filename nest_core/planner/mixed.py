@@ -43,7 +43,7 @@ class MixedFrontier:
         self._bounds = self._relaxed()
         self._total, self._tallest = self._lightest()
         self.queue = PointQueue(
-            self._seconds(np.arange(len(self.rows)), self.points.deepest(self.rows))
+            self._seconds(np.arange(len(self.rows)), self.points.deepest[self.rows.batch])
         )
 
     def __len__(self) -> int:
@@ -53,14 +53,14 @@ class MixedFrontier:
         """Return the points of rows that may come in under the cutoff."""
         columns = self.points.columns(rows)
         if self.space.replaces_gpipe:
-            columns = columns.chosen(~(columns.stashing & (self.rows.pp[columns.row] > 1)))
+            columns = columns.chosen(~(columns.stashing & (self.rows.chosen(columns.row).pp > 1)))
         seconds = self._seconds(columns.row, columns.rounds)
         near = seconds <= cutoff
         columns, seconds = columns.chosen(near), seconds[near]
         seconds, fits = self._screened(columns, seconds, cutoff)
         misfit = int((~fits).sum()) if cutoff == float("inf") else 0
         columns, seconds = columns.chosen(fits), seconds[fits]
-        points = int((self.points.first[rows + 1] - self.points.first[rows]).sum())
+        points = int(self.points.sizes(rows).sum())
         limits = Bounds(seconds, self._total[columns.row], np.zeros(len(columns)))
         return Opened.sorted(columns, limits, PLACED, points, misfit)
 
@@ -85,7 +85,7 @@ class MixedFrontier:
 
     def bound_of(self, number: int) -> float:
         """Return the bound that a point had by itself."""
-        row = np.array([int(np.searchsorted(self.points.first, number, side="right")) - 1])
+        row = np.array([self.points.row(number)])
         columns: PointTable = self.points.columns(row)
         which = columns.number == number
         return float(self._seconds(row, columns.rounds[which])[0])
@@ -193,11 +193,4 @@ def _alike(rows: Rows) -> Rows:
     keys = np.stack([width, rows.micro_batch, rows.dp, rows.pp])[:, order]
     first = np.ones(len(order), dtype=bool)
     first[1:] = (keys[:, 1:] != keys[:, :-1]).any(axis=0)
-    rows_kept = np.sort(order[first])
-    return Rows(
-        rows.families,
-        rows.family[rows_kept],
-        rows.micro_batch[rows_kept],
-        rows.dp[rows_kept],
-        rows.pp[rows_kept],
-    )
+    return rows.chosen(np.sort(order[first]))

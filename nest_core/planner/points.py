@@ -93,12 +93,20 @@ class Points:
         self.space, self.rows = space, rows
         self.network = problem.network
         self.batch, self.layers = problem.batch, problem.layers
-        self._depths = np.flatnonzero(np.bincount(rows.pp))
+        families, batches = rows.families, rows.batches
+        depths, depth = np.unique(batches.pp, return_inverse=True)
         self._schedules = [
             self._valid_schedules(pp, rounds=rounds)
-            for pp in self._depths.tolist()
+            for pp in depths.tolist()
             for rounds in (False, True)
         ]
+        divides_stages = micro_batches(self.batch, batches.dp, batches.micro_batch) % batches.pp
+        self._schedule = 2 * depth + (divides_stages == 0)  # of every batch
+        # Which axes are wider than one: of every family, and of every batch.
+        self._wide = (
+            8 * (families.tp > 1) + 4 * (families.cp > 1),
+            2 * (batches.dp > 1) + (batches.pp > 1),
+        )
         parts = slices(len(rows))
         keys = (np.unique(_state_keys(space, rows.chosen(part))) for part in parts)
         self._state_keys = np.unique(np.concatenate(list(keys)))
@@ -110,8 +118,40 @@ class Points:
         self._orders, self._orders_of_used = _distinct_orders(
             problem.network, space, self._used.tolist()
         )
-        counts = [np.prod(self._counts(rows.chosen(part)), axis=0) for part in parts]
-        self.first = np.concatenate([[0], np.cumsum(np.concatenate(counts))])
+        self._tables = (
+            _padded(self._states, zero="i8", group="i8"),
+            _padded(
+                [
+                    [
+                        (v, name == "gpipe", DELAYS.get(name, 0), self._rounds(name, v))
+                        for name, v in entries
+                    ]
+                    for entries in self._schedules
+                ],
+                interleave="i8",
+                stashing="?",
+                delay="i8",
+                rounds="f8",
+            ),
+            _padded(
+                [[self._layout(*entry) for entry in entries] for entries in self._orders],
+                outer="?",
+                parted="?",
+                natural="?",
+                most="i8",
+                alike="?",
+            ),
+        )
+        # The most `rounds` that each batch allows; 1 without interleaving or zero-bubble.
+        self.deepest: FloatArray = np.maximum(self._tables[1]["rounds"].max(axis=1), 1.0)[
+            self._schedule
+        ]
+        counts = np.concatenate(
+            [np.prod(self._counts(rows.chosen(part)), axis=0, dtype=np.int32) for part in parts]
+        )
+        narrow = np.uint32 if counts.sum(dtype=np.int64) < 2**32 else np.int64
+        self.first: IntArray = np.zeros(len(rows) + 1, dtype=narrow)
+        np.cumsum(counts, dtype=narrow, out=self.first[1:])
 
     def _devices_used(self, part: Rows) -> IntArray:
         return part.devices_used if self._seated else np.full(len(part), self.network.devices)
@@ -119,12 +159,9 @@ class Points:
     def _kinds(self, part: Rows) -> tuple[IntArray, IntArray, IntArray]:
         """Which list of states, of schedules and of orders each of some rows has."""
         state = np.searchsorted(self._state_keys, _state_keys(self.space, part))
-        divides_stages = micro_batches(self.batch, part.dp, part.micro_batch) % part.pp == 0
-        schedule = 2 * np.searchsorted(self._depths, part.pp) + divides_stages
-        wide = [part.column("tp") > 1, part.column("cp") > 1, part.dp > 1, part.pp > 1]
-        order = np.stack(wide).astype(np.int64).T @ np.array([8, 4, 2, 1])
-        order += self._orders_of_used[np.searchsorted(self._used, self._devices_used(part))]
-        return state, schedule, order
+        kind = self._orders_of_used[np.searchsorted(self._used, self._devices_used(part))]
+        wide = self._wide[0][part.family] + self._wide[1][part.batch]
+        return state, self._schedule[part.batch], kind + wide
 
     def _counts(self, part: Rows) -> list[IntArray]:
         """How many states, schedules and orders each of some rows has."""
@@ -141,23 +178,33 @@ class Points:
     def __len__(self) -> int:
         return int(self.first[-1])
 
-    def deepest(self, part: Rows) -> FloatArray:
-        """Return the most `rounds` that each row allows; 1 without interleaving or zero-bubble."""
-        most = [max(self._rounds(schedules), default=1.0) for schedules in self._schedules]
-        return np.asarray(np.array(most)[self._kinds(part)[1]])
+    def sizes(self, rows: IntArray) -> IntArray:
+        """Return how many points each of some rows has."""
+        return (self.first[rows + 1] - self.first[rows]).astype(np.int64)
 
-    def _rounds(self, schedules: Sequence[tuple[str, int]]) -> list[float]:
+    def row(self, number: int) -> int:
+        """Return the row of a point."""
+        # Of the columns' own type: else all of them would be converted for one point.
+        key = self.first.dtype.type(number)
+        return int(np.searchsorted(self.first, key, side="right")) - 1
+
+    def _rounds(self, name: str, interleave: int) -> float:
         """See `rounds`; stages in uneven layouts wait for what the replay alone says."""
-        return [
-            float("inf")
-            if v > 1 and self.space.layouts == "uneven"
-            else float(rounds(v, DELAYS.get(name, 0)))
-            for name, v in schedules
-        ]
+        if interleave > 1 and self.space.layouts == "uneven":
+            return float("inf")
+        return float(rounds(interleave, DELAYS.get(name, 0)))
+
+    def _layout(
+        self, axes: tuple[str, ...], device_order: str
+    ) -> tuple[bool, bool, bool, int, bool]:
+        """Return what `PointTable` has of an order."""
+        dp, cp, pp = (axes.index(axis) for axis in ("dp", "cp", "pp"))
+        fewest, most = ranks_in_nodes(self.network, device_order)
+        return dp > pp, cp > pp, device_order == "natural", most, fewest == most > 0
 
     def columns(self, rows: IntArray) -> PointTable:
         """All points of some rows."""
-        sizes = self.first[rows + 1] - self.first[rows]
+        sizes = self.sizes(rows)
         row, part = np.repeat(rows, sizes), self.rows.chosen(rows)
         starts = np.cumsum(sizes) - sizes
         local = np.arange(len(row)) - np.repeat(starts, sizes)
@@ -165,54 +212,18 @@ class Points:
         _, per_schedule, per_order = (np.repeat(counts, sizes) for counts in self._counts(part))
         rest, order = np.divmod(local, per_order)
         state, schedule = np.divmod(rest, per_schedule)
-        virtual_stages = _padded([[v for _, v in entries] for entries in self._schedules])
-        stashing = _padded(
-            [[name == "gpipe" for name, _ in entries] for entries in self._schedules]
-        )
-        delay = _padded(
-            [[DELAYS.get(name, 0) for name, _ in entries] for entries in self._schedules]
-        )
-        shorter = _padded([self._rounds(entries) for entries in self._schedules], np.float64)
-        outer = _padded(
-            [
-                [axes.index("dp") > axes.index("pp") for axes, _ in entries]
-                for entries in self._orders
-            ]
-        )
-        parted = _padded(
-            [
-                [axes.index("cp") > axes.index("pp") for axes, _ in entries]
-                for entries in self._orders
-            ]
-        )
-        natural = _padded(
-            [[device_order == "natural" for _, device_order in entries] for entries in self._orders]
-        )
-        fewest, most = (
-            _padded(
-                [
-                    [ranks_in_nodes(self.network, name)[end] for _, name in entries]
-                    for entries in self._orders
-                ]
-            )
-            for end in (0, 1)
-        )
-        zero = _padded([[zero for zero, _ in entries] for entries in self._states])
-        group = _padded([[group for _, group in entries] for entries in self._states])
         return PointTable(
             number=self.first[row] + local,
             row=row,
-            zero=zero[state_index, state],
-            group=group[state_index, state],
-            interleave=virtual_stages[kind, schedule],
-            stashing=stashing[kind, schedule].astype(bool),
-            delay=delay[kind, schedule],
-            rounds=shorter[kind, schedule],
-            outer=outer[alike, order].astype(bool),
-            parted=parted[alike, order].astype(bool),
-            natural=natural[alike, order].astype(bool),
-            most=most[alike, order],
-            alike=((fewest == most) & (most > 0))[alike, order],
+            **{
+                name: table[name][place]
+                for table, place in zip(
+                    self._tables,
+                    ((state_index, state), (kind, schedule), (alike, order)),
+                    strict=True,
+                )
+                for name in table.dtype.names
+            },
         )
 
     def orders(self, columns: PointTable) -> tuple[IntArray, IntArray]:
@@ -222,22 +233,21 @@ class Points:
 
     def point(self, number: int) -> Point:
         """One point as a value."""
-        row = int(np.searchsorted(self.first, number, side="right")) - 1
-        rows, families = self.rows, self.rows.families
-        part = rows.chosen(np.array([row]))
+        row, families = self.row(number), self.rows.families
+        part = self.rows.chosen(np.array([row]))
         state_index, kind, alike = (int(kinds[0]) for kinds in self._kinds(part))
         rest, order = divmod(number - int(self.first[row]), len(self._orders[alike]))
         state, which = divmod(rest, len(self._schedules[kind]))
         zero, group = self._states[state_index][state]
-        family = int(rows.family[row])
+        family = int(part.family[0])
         axes, device_order = self._orders[alike][order]
         schedule, virtual_stages = self._schedules[kind][which]
         return Point(
             tp=int(families.tp[family]),
             sp=bool(families.sp[family]),
-            dp=int(rows.dp[row]),
-            pp=int(rows.pp[row]),
-            micro_batch=int(rows.micro_batch[row]),
+            dp=int(part.dp[0]),
+            pp=int(part.pp[0]),
+            micro_batch=int(part.micro_batch[0]),
             zero=zero,
             order=axes,
             device_order=device_order,
@@ -282,11 +292,12 @@ def rounds(interleave: IntArray | int, delay: IntArray | int) -> FloatArray:
     return np.asarray(np.maximum(interleave, least), dtype=np.float64)
 
 
-def _padded(ragged: Sequence[Sequence[float]], dtype: type = np.int64) -> Any:
-    """Return lists of different lengths as one array, filled with zeros."""
-    table: Any = np.zeros((len(ragged), max(map(len, ragged), default=1) or 1), dtype=dtype)
+def _padded(ragged: Sequence[Sequence[tuple[Any, ...]]], **columns: str) -> Any:
+    """Return lists of records of different lengths as one array, filled with zeros."""
+    widest = max(map(len, ragged), default=1)
+    table: Any = np.zeros((len(ragged), widest), dtype=list(columns.items()))
     for place, entries in enumerate(ragged):
-        table[place, : len(entries)] = entries
+        table[place, : len(entries)] = list(entries)
     return table
 
 

@@ -186,7 +186,7 @@ class Screen:
         static, stepping, gathered_bytes, fetched = self._per_element(columns)
         return RelaxedPoints(
             entry,
-            self._rows.pp[columns.row],
+            self._rows.chosen(columns.row).pp,
             columns.interleave,
             micro_batches,
             columns.stashing,

@@ -549,8 +549,7 @@ def _cut_short(
     An entry that is prepared waits for itself alone, others for all that were opened after them.
     """
     best.open_bound = min([frontier.queue.least, *(entry[0] for entry in waiting[:1])])
-    rows, first = frontier.queue.left(cutoff), frontier.points.first
-    best.open = int((first[rows + 1] - first[rows]).sum())
+    best.open = int(frontier.points.sizes(frontier.queue.left(cutoff)).sum())
     for bound, _, opened, index, prepared in waiting:
         if prepared is not None:
             best.open += bound <= cutoff
@@ -612,24 +611,17 @@ def audit(
     frontier = _frontier(problem, space)
     best = result.best.iteration_s if result.best else float("inf")
     solved = set(result.solved_points)
-    draw = np.random.default_rng(seed)
-    drawn: list[int] = []
-    wanted = min(count, len(frontier) - len(solved))
-    while len(drawn) < wanted:
-        for number in draw.integers(len(frontier), size=count).tolist():
-            if number not in solved and len(drawn) < wanted:
-                solved.add(number)
-                drawn.append(number)
+    size = min(count + len(solved), len(frontier))
+    numbers = np.random.default_rng(seed).choice(len(frontier), size, replace=False).tolist()
+    drawn = [number for number in numbers if number not in solved][:count]
     infeasible, violations = 0, []
     for number in drawn:
-        point = frontier.points.point(number)
         prepared = frontier.prepared(number)
         seconds, plan = frontier.solver.solve(prepared, float("inf"))
-        left_out = plan is not None and not frontier.needed(point)
-        if plan is None or left_out:
+        if plan is None or not frontier.needed(prepared.point):
             infeasible += 1
         elif seconds < max(frontier.bound_of(number), prepared.lower_bound, best) * (1 - _TIE):
-            violations.append(point)
+            violations.append(prepared.point)
     return Audit(len(drawn) - infeasible, infeasible, tuple(violations))
 
 

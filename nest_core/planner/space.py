@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from nest_core.costs import NO_OFFLOAD, Offload, Plan, Problem, acting_zero, micro_batches
 from nest_core.costs.checks import check_offload
@@ -287,32 +288,56 @@ class Families:
         return Families(*distinct), which
 
 
-# Without slots, for columns that are found once.
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Families with micro-batch, ``dp`` and ``pp``, as columns.
+@dataclass(frozen=True, slots=True, eq=False)
+class Batches:
+    """Micro-batch, ``dp`` and ``pp`` as they go together, as columns."""
 
-    Parameters
-    ----------
-    family : (rows,)
-        Index into ``families``.
-    micro_batch, dp, pp : (rows,)
-    """
-
-    families: Families
-    family: IntArray
     micro_batch: IntArray
     dp: IntArray
     pp: IntArray
+
+
+# Without slots, for columns that are found once.
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Families, each with batches: there may be millions, so that columns are made for parts.
+
+    Parameters
+    ----------
+    families : Families
+    batches : Batches
+        Those that rows have.
+    family, batch : (rows,)
+        Indices into both.
+    """
+
+    families: Families
+    batches: Batches
+    family: npt.NDArray[np.int32]
+    batch: npt.NDArray[np.int32]
     _columns: dict[str, IntArray] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.family)
 
     def chosen(self, which: IntArray | slice) -> Rows:
-        """Return some of them; there may be millions, so that others have no columns made."""
-        family, micro_batch = self.family[which], self.micro_batch[which]
-        return Rows(self.families, family, micro_batch, self.dp[which], self.pp[which])
+        """Return some of them."""
+        return Rows(self.families, self.batches, self.family[which], self.batch[which])
+
+    @cached_property
+    def micro_batch(self) -> IntArray:
+        """Sequences of a micro-batch, (rows,)."""
+        return self.batches.micro_batch[self.batch]
+
+    @cached_property
+    def dp(self) -> IntArray:
+        """Replicas, (rows,)."""
+        return self.batches.dp[self.batch]
+
+    @cached_property
+    def pp(self) -> IntArray:
+        """Stages, (rows,)."""
+        return self.batches.pp[self.batch]
 
     @property
     def devices_used(self) -> IntArray:
@@ -407,7 +432,7 @@ def _rows(problem: Problem, space: SearchSpace) -> Rows:
     families = _families(space)
     devices = problem.network.devices
     micro, dp, pp = _batches(problem, space)
-    parts: list[tuple[int, IntArray]] = []
+    parts: list[npt.NDArray[np.int32]] = []
     dp_pp = dp * pp  # devices of a replica's width
     met = {"fits": False, "shared": False, "full": False, "divided": False}
     for family, width in enumerate((families.tp * families.cp).tolist()):
@@ -428,7 +453,7 @@ def _rows(problem: Problem, space: SearchSpace) -> Rows:
             ("divided", divided),
         ):
             met[name] = met[name] or bool(columns_of.any())
-        parts.append((family, np.flatnonzero(valid)))
+        parts.append(np.flatnonzero(valid).astype(np.int32))
     least = int((families.tp * families.cp).min() * dp_pp.min())
     refusals = (
         (
@@ -463,9 +488,11 @@ def _rows(problem: Problem, space: SearchSpace) -> Rows:
     )
     for name, axis, rule, value, remedy in refusals:
         require(met[name], axis, rule, value, remedy)
-    chosen = np.concatenate([where for _, where in parts])
-    owner = np.repeat([number for number, _ in parts], [len(where) for _, where in parts])
-    return Rows(families, owner, micro[chosen], dp[chosen], pp[chosen])
+    owner = np.repeat(np.arange(len(parts), dtype=np.int32), [len(part) for part in parts])
+    batch = np.concatenate(parts)
+    used = np.bincount(batch, minlength=len(dp)) > 0
+    batches = Batches(micro[used], dp[used], pp[used])
+    return Rows(families, batches, owner, (np.cumsum(used, dtype=np.int32) - 1)[batch])
 
 
 def _batches(problem: Problem, space: SearchSpace) -> tuple[IntArray, IntArray, IntArray]:

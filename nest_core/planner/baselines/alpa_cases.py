@@ -93,7 +93,7 @@ class AlpaCases:
             columns.delay,
         ]
         settings, setting = np.unique(np.stack(keys).astype(np.int64), axis=1, return_inverse=True)
-        bound, fits = self._columns(columns, rows.family[at] * 1_000_003 + rows.micro_batch[at])
+        bound, fits = self._columns(columns, rows.micro_batch[at] * 1_000_003 + rows.family[at])
         places = np.arange(len(columns))
         self.number = np.tile(places, len(allowed))
         self.choice = np.repeat(allowed, len(columns))

@@ -12,7 +12,7 @@ from nest_core.costs.plan import even_cuts
 from nest_core.planner import SearchSpace
 from nest_core.planner.layouts import even_patterns
 
-__all__ = ["canonical", "default_order", "even_choices", "fills", "grouped", "natural", "valid"]
+__all__ = ["canonical", "default_order", "even_choices", "grouped", "natural", "valid"]
 
 MEGATRON_ORDER = ("tp", "cp", "dp", "pp")
 
@@ -27,19 +27,13 @@ def natural(space: SearchSpace) -> str:
     return "natural" if "natural" in space.device_orders else space.device_orders[0]
 
 
-def fills(problem: Problem, space: SearchSpace, point: Point) -> bool:
-    """Whether a point uses as many devices as it may and must, each with a place in its order."""
-    devices, order = problem.network.devices, point.device_order
-    if not space.idle_devices and point.devices_used < devices:
-        return False
-    limit = places(problem.network, order) if isinstance(order, str) else devices
-    return point.devices_used <= limit
-
-
 def valid(problem: Problem, space: SearchSpace, point: Point) -> bool:
     """Whether a point is one of the planner's; recomputation and cuts are not looked at."""
+    devices, order = problem.network.devices, point.device_order
+    limit = places(problem.network, order) if isinstance(order, str) else devices
     if (
-        not fills(problem, space, point)
+        point.devices_used > limit
+        or (not space.idle_devices and point.devices_used < devices)
         or not problem.divides(point.dp, point.micro_batch)
         or point.tp * point.sharers % (point.ep * point.etp)
         or point.etp not in space.expert_tensor(point.tp, point.sp)

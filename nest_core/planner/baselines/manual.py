@@ -77,16 +77,16 @@ def find(problem: Problem, space: SearchSpace, model: Model) -> Found:
     """
     prices = PlanPrices(problem)
     by_rules = _by_rules(prices, space)
-    printed = _by_print(prices, space, model)
-    if printed is None or printed.plan is None:
-        return by_rules
-    if by_rules.plan is None:
-        return printed
-    over = prices.overflow(by_rules.plan), prices.overflow(printed.plan)
-    if max(over) > 0.0:
-        return by_rules if over[0] <= over[1] else printed
-    rules_first = prices.seconds(by_rules.plan) <= prices.seconds(printed.plan)
-    return by_rules if rules_first else printed
+    printed = _by_print(prices, space, model) or by_rules
+    return min((by_rules, printed), key=lambda entry: _rank(prices, entry.plan))
+
+
+def _rank(prices: PlanPrices, plan: Plan | None) -> tuple[float, float]:
+    """Return how far a plan is from fitting, and where it fits its seconds."""
+    if plan is None:
+        return float("inf"), 0.0
+    overflow = prices.overflow(plan)
+    return overflow, 0.0 if overflow else prices.seconds(plan)
 
 
 def _by_rules(prices: PlanPrices, space: SearchSpace) -> Found:
@@ -127,8 +127,7 @@ def _by_print(prices: PlanPrices, space: SearchSpace, model: Model) -> Found | N
     plans = _trials(prices.problem, space, degrees)
     if not plans:
         return None
-    fitting = [plan for plan in plans if not prices.overflow(plan)]
-    best = min(fitting, key=prices.seconds) if fitting else min(plans, key=prices.overflow)
+    best = min(plans, key=lambda plan: _rank(prices, plan))
     return Found(best, f"the paper's Manual: {_degrees(best)}, published for this model and size")
 
 
