@@ -11,10 +11,10 @@ from typing import cast
 import numpy as np
 
 from nest_core.network.groups import exchange, in_parts
-from nest_core.network.kernels import slowest
+from nest_core.network.kernels import add_seconds, slowest
 from nest_core.network.levels import Network
 from nest_core.network.link_map import BoolArray, FloatArray, IntArray
-from nest_core.network.phases import MessageTime, Protocol, price_phases, sent, started
+from nest_core.network.phases import MessageTime, Protocol, columns_of, price_phases
 from nest_core.network.tree import TreeLinkMap, TreeTier, leaving_Bps
 
 __all__ = ["all_to_all", "counts_leaving", "least_all_to_all"]
@@ -60,9 +60,21 @@ def least_all_to_all(
     _, latency, steps = _latencies(link_map, groups, groups)
     if link_map.egress is not None:  # on other rails, flows meet further in
         latency[1] = steps[1] * min(tier.latency_s for tier in link_map.tiers[1:])
-    base = np.array([[entry.base_s] for entry in protocols])
-    alpha = slowest(base + started(protocols, steps, latency, latency), team, teams)
-    return MessageTime(alpha, sent(protocols, np.stack([np.zeros(teams), worst])))
+    alpha, _ = _seconds(protocols, steps, latency, np.zeros_like(steps))
+    none = np.zeros((2, teams))
+    _, beta = _seconds(protocols, none, none, np.stack([none[0], worst]))
+    return MessageTime(slowest(alpha, team, teams), beta)
+
+
+def _seconds(
+    protocols: tuple[Protocol, ...], steps: FloatArray, latency: FloatArray, worst: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return latency and seconds per byte, (protocols, groups) each, of figures (2, groups)."""
+    columns = columns_of(protocols)
+    alpha = np.zeros((1, len(protocols), steps.shape[1])) + columns[0][:, None]
+    beta = np.zeros_like(alpha)
+    add_seconds(columns, (steps[None], latency[None], latency[None]), worst[None], alpha, beta)
+    return alpha[0], beta[0]
 
 
 def _leaving(tree: TreeLinkMap, groups: IntArray, team: IntArray) -> FloatArray:
@@ -111,9 +123,7 @@ def _counted(
             alone = 1.0 / size / tier.link_Bps[child]
             busy = np.maximum(load[child] / tier.capacity_Bps[child], alone)
             worst[side] = np.maximum(worst[side], np.where(out > 0, busy, 0.0).max(axis=1))
-    base = np.array([[entry.base_s] for entry in protocols])
-    alpha = base + started(protocols, steps, latency, latency)
-    beta = sent(protocols, worst)
+    alpha, beta = _seconds(protocols, steps, latency, worst)
     if team is not None:
         teams = int(team.max(initial=-1)) + 1
         alpha, beta = slowest(alpha, team, teams), slowest(beta, team, teams)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nest_core.documents.errors import require
+from nest_core.network.kernels import ring_level
 from nest_core.network.levels import Network
 from nest_core.network.link_map import BoolArray, FloatArray, IntArray
 from nest_core.network.phases import Phase, PhaseParts
@@ -158,38 +159,15 @@ def block_rings(
     """
     count, size = groups.shape
     member = in_block_order(groups, nesting)
-    place = np.arange(count * size)
-    row = place // size
-    child = place  # number of the inner block of every place; at first its own
-    start = place  # first place of every inner block
+    child = start = np.arange(count * size)  # inner blocks; at first every place its own
     shard = np.ones(count)
     for index, level in enumerate(nesting):
-        opens = opening(level[member], row)
-        outer = np.cumsum(opens) - 1
-        parent = outer[start]
-        fan = np.bincount(parent)
-        first = np.cumsum(fan) - fan
-        outer_start = place[opens]
-        of_group = outer[::size]  # its first block
-        most, least = np.maximum.reduceat(fan, of_group), np.minimum.reduceat(fan, of_group)
-        if (most > 1).any():
-            block_size = np.diff(np.append(start, count * size))
-            reach = int(most.max()) if index < direct else 2
-            senders, targets = [], []
-            for stride in range(1, reach):
-                turn = (np.arange(len(start)) - first[parent] + stride) % fan[parent]
-                neighbour = (first[parent] + turn)[child]
-                target = member[start[neighbour] + (place - start[child]) % block_size[neighbour]]
-                sends = fan[outer] > stride
-                senders.append(place[sends])
-                targets.append(target[sends])
-            sender = np.concatenate(senders)
-            owner = row[sender]
-            yield BlockRing(
-                index, member[sender], np.concatenate(targets), owner, most[owner], shard[owner]
-            )
+        flows, child, start, least = ring_level(
+            member, level[member], size, child, start, shard, index < direct
+        )
+        if len(flows[0]):
+            yield BlockRing(index, *flows)
         shard = shard / least
-        child, start = outer, outer_start
 
 
 def numbered(labels: IntArray) -> tuple[IntArray, IntArray]:

@@ -12,18 +12,36 @@ import numpy.typing as npt
 from nest_core.documents.compiled import compiled
 from nest_core.network.link_map import BoolArray, FloatArray, IntArray
 
-__all__ = ["Ways", "busiest", "climbs", "loaded", "longest", "meets", "slowest", "spread"]
+__all__ = [
+    "Flows",
+    "Links",
+    "Ways",
+    "add_seconds",
+    "busiest",
+    "climbs",
+    "loaded",
+    "longest",
+    "meets",
+    "ring_level",
+    "slowest",
+    "spread",
+    "tallied",
+]
 
 
 _T = TypeVar("_T", bound=np.generic)
-Ways = namedtuple("Ways", "child group leaves_by offset group_links parallel links rank")
+Flows = namedtuple("Flows", "source target owner volume steps turn")
+"""Fields of `nest_core.network.phases.Phase`, each (flows,)."""
+Links = namedtuple("Links", "capacity one_link outside")
+"""Of every link group; see `nest_core.network.link_map.LinkMap`."""
+Ways = namedtuple("Ways", "child group leaves_by latency_s offset group_links parallel links rank")
 """Uplinks of every device at every tier; see `TreeTier`.
 
 Attributes
 ----------
 child, group : (tiers, devices)
-leaves_by : (tiers,)
-    The tier by which a flow leaves its device, where it meets its peer.
+leaves_by, latency_s : (tiers,)
+    The tier by which a flow leaves its device, where it meets its peer, and its latency there.
 offset : (tiers,)
     Number of the tier's first link group.
 group_links, parallel : (tiers,)
@@ -42,6 +60,46 @@ def slowest(of_owners: FloatArray, team: IntArray, teams: int) -> FloatArray:
             if value > result[protocol, team[owner]]:
                 result[protocol, team[owner]] = value
     return result
+
+
+@compiled
+def add_seconds(
+    columns: FloatArray,
+    waits: tuple[FloatArray, FloatArray, FloatArray],
+    worst: FloatArray,
+    alpha: FloatArray,
+    beta: FloatArray,
+) -> None:
+    """Add what flows of one phase take to the latency and the seconds per byte of their owners.
+
+    Parameters
+    ----------
+    columns : (7, protocols)
+        Fields of `nest_core.network.phases.Protocol`; NaN for the algorithm's own steps.
+    waits : of `longest`
+    worst : (draws, 2, owners)
+        Of `busiest`.
+    alpha, beta : (draws, protocols, owners)
+    """
+    steps, latency, lone = waits
+    _, inner_step, outer_step, inside, outside, inner_steps, outer_steps = columns
+    for p in range(columns.shape[1]):
+        for turn in range(len(steps)):
+            for owner in range(worst.shape[2]):
+                inner = latency[turn, 0, owner] + steps[turn, 0, owner] * inner_step[p]
+                if not np.isnan(inner_steps[p]):
+                    step = inner_step[p] if steps[turn, 0, owner] > 0 else 0.0
+                    inner = inner_steps[p] * (lone[turn, 0, owner] + step)
+                outer = latency[turn, 1, owner] + steps[turn, 1, owner] * outer_step[p]
+                if not np.isnan(outer_steps[p]):
+                    step = outer_step[p] if steps[turn, 1, owner] > 0 else 0.0
+                    outer = outer_steps[p] * (lone[turn, 1, owner] + step)
+                for draw in range(len(alpha)):
+                    alpha[draw, p, owner] += max(inner, outer)
+        for draw in range(len(beta)):
+            for owner in range(worst.shape[2]):
+                near, far = worst[draw, 0, owner] / inside[p], worst[draw, 1, owner] / outside[p]
+                beta[draw, p, owner] += max(near, far)
 
 
 @compiled
@@ -111,19 +169,101 @@ def longest(
 
 
 @compiled
+def _meet(group: IntArray, a: int, b: int) -> int:
+    """Return the innermost tier at which devices share a group; -1 for a device and itself."""
+    if a == b:
+        return -1
+    tier = 0
+    while tier < len(group) - 1 and group[tier, a] != group[tier, b]:
+        tier += 1
+    return tier
+
+
+@compiled
 def meets(group: IntArray, source: IntArray, target: IntArray) -> IntArray:
-    """Return the innermost tier at which devices share a group; -1 for a device and itself,
-    (flows,).
-    """
-    met = np.full(len(source), -1, dtype=np.int64)
+    """Return the same of every flow, (flows,)."""
+    met = np.empty(len(source), dtype=np.int64)
     for flow in range(len(source)):
-        a, b = source[flow], target[flow]
-        if a != b:
-            tier = 0
-            while tier < len(group) - 1 and group[tier, a] != group[tier, b]:
-                tier += 1
-            met[flow] = tier
+        met[flow] = _meet(group, source[flow], target[flow])
     return met
+
+
+@compiled
+def _uplinks(
+    ways: Ways, tier: int, a: int, b: int, up_hash: int, down_hash: int
+) -> tuple[int, int]:
+    """Return the link groups of a flow from ``a`` to ``b`` at a tier, up and down.
+
+    Hashes fix the link on the way up and down; below 0 the target does.
+    """
+    group_links, parallel = ways.group_links[tier], ways.parallel[tier]
+    up, down = ways.child[tier, a], ways.child[tier, b]
+    if group_links > 1:
+        one_link = (up_hash if up_hash >= 0 else ways.rank[tier, b]) % ways.links[tier, a]
+        other = one_link
+        if up_hash >= 0 and parallel > 1:
+            other = one_link // parallel * parallel + down_hash % parallel
+        up = up * group_links + one_link
+        down = down * group_links + other % ways.links[tier, b]
+    return ways.offset[tier] + 2 * up, ways.offset[tier] + 2 * down + 1
+
+
+@compiled
+def tallied(
+    ways: Ways,
+    flows: Flows,
+    hashes: tuple[IntArray, IntArray],
+    load: FloatArray,
+    links: Links,
+    owners: int,
+    adds: bool,
+) -> tuple[tuple[FloatArray, FloatArray, FloatArray], FloatArray]:
+    """Return `longest` and `busiest` of flows that take no way but the uplinks of a tree.
+
+    Parameters
+    ----------
+    hashes : of `climbs`
+    load : (draws, link groups)
+    adds : bool
+        Whether the flows are added to it first.
+    """
+    source, target, owner, volume, steps, turn = flows
+    count, turns = len(source), 0
+    met, latency_s = np.empty(count, dtype=np.int64), np.zeros(count)
+    for k in range(count):
+        met[k] = _meet(ways.group, source[k], target[k])
+        turns = max(turns, turn[k] + 1)
+        if met[k] >= 0:
+            latency_s[k] = ways.latency_s[met[k]]
+    waits = longest(owner, turn, steps, latency_s, met > 0, turns, owners)
+    worst = np.zeros((len(load), 2, owners))
+    crossed = np.empty(2 * count * len(ways.group), dtype=np.int64)
+    up_hash, down_hash = hashes
+    is_hashed = up_hash.shape[1] > 0
+    for draw in range(len(load)):
+        at = 0
+        for k in range(count):
+            up, down = -1, -1
+            if is_hashed:
+                up, down = up_hash[draw, k], down_hash[draw, k]
+            for tier in range(ways.leaves_by[met[k]] if met[k] >= 0 else 0, met[k] + 1):
+                way = _uplinks(ways, tier, source[k], target[k], up, down)
+                crossed[at], crossed[at + 1] = way
+                at += 2
+                if adds:
+                    load[draw, way[0]] += volume[k]
+                    load[draw, way[1]] += volume[k]
+        at = 0
+        for k in range(count):
+            for _ in range(ways.leaves_by[met[k]] if met[k] >= 0 else 0, met[k] + 1):
+                for link in crossed[at : at + 2]:
+                    taken = load[draw, link] / links.capacity[link]
+                    if not taken > 0.0 or links.one_link[link] < links.capacity[link]:
+                        taken = max(taken, volume[k] / links.one_link[link])
+                    side = 1 if links.outside[link] else 0
+                    worst[draw, side, owner[k]] = max(worst[draw, side, owner[k]], taken)
+                at += 2
+    return waits, worst
 
 
 @compiled
@@ -153,24 +293,88 @@ def climbs(
     for flow in range(len(source)):
         if met[flow] < 0:
             continue
-        a, b = source[flow], target[flow]
         for tier in range(max(lowest, ways.leaves_by[met[flow]]), met[flow] + 1):
-            group_links, parallel = ways.group_links[tier], ways.parallel[tier]
             flows[at] = flows[at + 1] = flow
             for draw in range(draws):
-                up, down = ways.child[tier, a], ways.child[tier, b]
-                if group_links > 1:
-                    key = up_hash[draw, flow] if hashes else ways.rank[tier, b]
-                    one_link = key % ways.links[tier, a]
-                    other = one_link
-                    if hashes and parallel > 1:
-                        other = one_link // parallel * parallel + down_hash[draw, flow] % parallel
-                    up = up * group_links + one_link
-                    down = down * group_links + other % ways.links[tier, b]
-                link_groups[draw, at] = ways.offset[tier] + 2 * up
-                link_groups[draw, at + 1] = ways.offset[tier] + 2 * down + 1
+                up, down = -1, -1
+                if hashes:
+                    up, down = up_hash[draw, flow], down_hash[draw, flow]
+                way = _uplinks(ways, tier, source[flow], target[flow], up, down)
+                link_groups[draw, at], link_groups[draw, at + 1] = way
             at += 2
     return flows, link_groups
+
+
+@compiled
+def ring_level(
+    member: IntArray,
+    block: IntArray,
+    size: int,
+    child: IntArray,
+    start: IntArray,
+    shard: FloatArray,
+    direct: bool,
+) -> tuple[tuple[IntArray, IntArray, IntArray, IntArray, FloatArray], IntArray, IntArray, IntArray]:
+    """Return neighbours in the blocks that one level joins, and its own blocks.
+
+    Parameters
+    ----------
+    member, block : (places,)
+        One group of ``size`` after another, each in the order of the blocks of all levels.
+    child : (places,), start : (inner blocks,)
+        Number of the inner block of every place, and where each of them starts.
+    shard : (groups,)
+        Part of the buffer that the levels inside have left.
+    direct : bool
+        Whether every member has all others as neighbours, not the next.
+
+    Returns
+    -------
+    flows : source, target, owner, fan, shard
+        Fields of `nest_core.network.groups.BlockRing`.
+    outer : (places,), outer_start : (blocks,)
+        As ``child`` and ``start`` of this level's blocks.
+    least : (groups,)
+        Inner blocks of that of a group's blocks that has fewest.
+    """
+    places, groups = len(member), len(member) // size
+    outer, outer_start = np.empty(places, dtype=np.int64), np.empty(len(start), dtype=np.int64)
+    blocks = 0
+    for row in range(groups):
+        for p in range(row * size, (row + 1) * size):
+            if p == row * size or block[p] != block[p - 1]:
+                outer_start[blocks] = p
+                blocks += 1
+            outer[p] = blocks - 1
+    first = np.zeros(blocks + 1, dtype=np.int64)  # inner block
+    for c in range(len(start)):
+        first[outer[start[c]] + 1] += 1
+    most, least = np.zeros(groups, dtype=np.int64), np.full(groups, places)
+    for o in range(blocks):
+        row, fan = outer_start[o] // size, first[o + 1]
+        most[row], least[row] = max(most[row], fan), min(least[row], fan)
+        first[o + 1] += first[o]
+    reach, count = int(most.max()) if direct else 2, 0
+    for p in range(places):
+        count += min(reach, first[outer[p] + 1] - first[outer[p]]) - 1
+    ends = np.empty((4, count), dtype=np.int64)
+    part, at = np.empty(count), 0
+    for stride in range(1, reach):
+        for row in range(groups):
+            for p in range(row * size, (row + 1) * size):
+                o, c = outer[p], child[p]
+                fan = first[o + 1] - first[o]
+                if fan <= stride:
+                    continue
+                neighbour = c + stride if c + stride < first[o + 1] else c + stride - fan
+                end = start[neighbour + 1] if neighbour + 1 < len(start) else places
+                place = p - start[c]
+                if place >= end - start[neighbour]:
+                    place %= end - start[neighbour]
+                ends[0, at], ends[1, at] = member[p], member[start[neighbour] + place]
+                ends[2, at], ends[3, at], part[at] = row, most[row], shard[row]
+                at += 1
+    return (ends[0], ends[1], ends[2], ends[3], part), outer, outer_start[:blocks], least
 
 
 @compiled

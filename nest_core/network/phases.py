@@ -23,8 +23,18 @@ import numpy as np
 import numpy.typing as npt
 
 from nest_core.documents.errors import require
-from nest_core.network.kernels import busiest, loaded, longest, slowest
-from nest_core.network.link_map import FloatArray, IntArray, LinkMap, Routes
+from nest_core.network.kernels import (
+    Flows,
+    Links,
+    add_seconds,
+    busiest,
+    loaded,
+    longest,
+    slowest,
+    tallied,
+)
+from nest_core.network.link_map import FloatArray, IntArray, LinkMap
+from nest_core.network.tree import TreeLinkMap
 
 __all__ = [
     "IDEAL",
@@ -33,10 +43,9 @@ __all__ = [
     "PhaseParts",
     "Protocol",
     "check_size",
+    "columns_of",
     "pipelined",
     "price_phases",
-    "sent",
-    "started",
 ]
 
 
@@ -207,30 +216,19 @@ def price_phases(
     -----
     Under static ECMP the mean over the fabric's hash draws, of the slowest in each draw.
     """
-    base = np.zeros((len(protocols), owners)) + _columns(protocols)[0]
-    first = np.repeat(base[None], link_map.variants, axis=0)
+    columns = columns_of(protocols)
+    first = np.zeros((link_map.variants, len(protocols), owners)) + columns[0][:, None]
     seconds_of = np.zeros_like(first)
     for phase in phases:
         load = np.zeros((link_map.variants, len(link_map.capacity_Bps)))
         parts: Iterable[Phase] = (phase,) if isinstance(phase, Phase) else phase()
         if not isinstance(phase, Phase):
             for part in phase():
-                deque(_crossings(link_map, part, load), maxlen=0)
-        adds = load if isinstance(phase, Phase) else None
+                deque(_tallies(link_map, part, load, owners, adds=True), maxlen=0)
         for part in parts:
-            for some, routes, crossed in _crossings(link_map, part, adds):
-                for wait in _waits(part, routes, owners, protocols):
-                    first[some] += wait
-                worst = busiest(
-                    load[some],
-                    *crossed,
-                    part.owner,
-                    link_map.capacity_Bps,
-                    link_map.link_Bps,
-                    link_map.outside,
-                    owners,
-                )
-                seconds_of[some] += sent(protocols, worst)
+            adds = isinstance(phase, Phase)
+            for some, waits, worst in _tallies(link_map, part, load, owners, adds=adds):
+                add_seconds(columns, waits, worst, first[some], seconds_of[some])
     alpha = np.zeros((len(protocols), owners if team is None else int(team.max(initial=-1)) + 1))
     beta = np.zeros_like(alpha)
     for of_first, of_each in zip(first, seconds_of, strict=True):
@@ -242,68 +240,45 @@ def price_phases(
     return MessageTime(alpha, beta)
 
 
-def _crossings(
-    link_map: LinkMap, part: Phase, load: FloatArray | None
-) -> Iterator[tuple[slice, Routes, tuple[IntArray, IntArray, FloatArray, FloatArray]]]:
-    """Yield draws, and what flows cross under them, once that is added to a load."""
-    draw = 0
+_Waits = tuple[FloatArray, FloatArray, FloatArray]
+
+
+def _tallies(
+    link_map: LinkMap, part: Phase, load: FloatArray, owners: int, *, adds: bool
+) -> Iterator[tuple[slice, _Waits, FloatArray]]:
+    """Yield draws, and `longest` and `busiest` of flows under them.
+
+    Parameters
+    ----------
+    load : (draws, link groups)
+        Of all that runs at once; ``adds``: once these flows are added to it.
+    """
+    turn = np.zeros(len(part.source), dtype=np.int64) if part.turn is None else part.turn
+    # Whatever they were: other types and layouts are compiled anew.
+    steps = np.array(part.steps, dtype=np.float64)
+    if isinstance(link_map, TreeLinkMap) and link_map.is_plain:
+        ends = np.ascontiguousarray(part.source), np.ascontiguousarray(part.target)
+        flows = Flows(*ends, part.owner, part.volume, steps, turn)
+        links = Links(link_map.capacity_Bps, link_map.link_Bps, link_map.outside)
+        hashes = link_map.hashes(part.source, part.target, np.arange(link_map.variants))
+        yield slice(None), *tallied(link_map.ways, flows, hashes, load, links, owners, adds)
+        return
+    draw, turns = 0, int(turn.max(initial=-1)) + 1
     for routes, link_groups in link_map.draws(part.source, part.target):
         some = slice(draw, draw + len(link_groups))
         crossed = routes.flow, link_groups, routes.share, part.volume
-        if load is not None:
+        if adds:
             loaded(load[some], *crossed)
-        yield some, routes, crossed
+        rates = link_map.capacity_Bps, link_map.link_Bps, link_map.outside
+        worst = busiest(load[some], *crossed, part.owner, *rates, owners)
+        waits = longest(part.owner, turn, steps, routes.latency_s, routes.outside, turns, owners)
+        yield some, waits, worst
         draw += len(link_groups)
 
 
-def _waits(
-    phase: Phase, routes: Routes, owners: int, protocols: tuple[Protocol, ...]
-) -> tuple[FloatArray, ...]:
-    """Seconds of latency of every owner, turn by turn, shape (protocols, owners) each."""
-    turn = np.zeros(len(phase.source), dtype=np.int64) if phase.turn is None else phase.turn
-    waits = longest(
-        phase.owner,
-        turn,
-        np.array(phase.steps, dtype=np.float64),  # whatever it was: another type is compiled anew
-        routes.latency_s,
-        routes.outside,
-        int(turn.max(initial=-1)) + 1,
-        owners,
-    )
-    return tuple(started(protocols, *wait) for wait in zip(*waits, strict=True))
-
-
-def sent(protocols: tuple[Protocol, ...], worst: FloatArray) -> FloatArray:
-    """Seconds per byte, (..., protocols, owners), of the slowest links, (..., 2, owners).
-
-    They are those inside nodes and outside. Protocols differ in what they make of the two.
-    """
-    _, _, _, inside, outside, _, _ = _columns(protocols)
-    near, far = worst[..., :1, :], worst[..., 1:, :]
-    return np.asarray(np.maximum(near / inside, far / outside))
-
-
-def started(
-    protocols: tuple[Protocol, ...], steps: FloatArray, latency: FloatArray, lone: FloatArray
-) -> FloatArray:
-    """Seconds of latency, (protocols, owners); see `nest_core.network.kernels.longest`."""
-    _, inner_step, outer_step, _, _, inner_steps, outer_steps = _columns(protocols)
-    inner = np.where(
-        np.isnan(inner_steps),
-        latency[0] + steps[0] * inner_step,
-        inner_steps * (lone[0] + (steps[0] > 0) * inner_step),
-    )
-    outer = np.where(
-        np.isnan(outer_steps),
-        latency[1] + steps[1] * outer_step,
-        outer_steps * (lone[1] + (steps[1] > 0) * outer_step),
-    )
-    return np.asarray(np.maximum(inner, outer))
-
-
 @lru_cache(maxsize=1024)
-def _columns(protocols: tuple[Protocol, ...]) -> tuple[FloatArray, ...]:
-    """Fields of protocols as columns, shape (protocols, 1); NaN for the algorithm's own steps."""
+def columns_of(protocols: tuple[Protocol, ...]) -> FloatArray:
+    """Fields of protocols, shape (7, protocols); NaN for the algorithm's own steps."""
     rows = [
         (
             entry.base_s,
@@ -316,4 +291,4 @@ def _columns(protocols: tuple[Protocol, ...]) -> tuple[FloatArray, ...]:
         )
         for entry in protocols
     ]
-    return tuple(np.array(column)[:, None] for column in zip(*rows, strict=True))
+    return np.array(rows).T.copy()

@@ -95,7 +95,7 @@ class TreeLinkMap(LinkMap):
     variants: int = 1
     flow_outside_Bps: float = field(init=False, repr=False)
     """The widest link by which a flow leaves its node; 0 if none can."""
-    _ways: Ways = field(init=False, repr=False)
+    ways: Ways = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         capacity, one_link, tier = [], [], []
@@ -121,7 +121,7 @@ class TreeLinkMap(LinkMap):
             tier=carried_first,
             outside=carried_first > 0,
             flow_outside_Bps=max((float(self.tiers[t].link_Bps.max()) for t in first), default=0.0),
-            _ways=self._stacked(offsets),
+            ways=self._stacked(offsets),
         )
 
     def _stacked(self, offsets: list[int]) -> Ways:
@@ -135,6 +135,7 @@ class TreeLinkMap(LinkMap):
             child=children,
             group=np.stack([entry.group for entry in self.tiers]),
             leaves_by=self.leaves_by,
+            latency_s=np.array([entry.latency_s for entry in self.tiers]),
             offset=np.array(offsets, dtype=np.int64),
             group_links=np.array([entry.group_links for entry in self.tiers], dtype=np.int64),
             parallel=np.array([entry.parallel for entry in self.tiers], dtype=np.int64),
@@ -194,6 +195,11 @@ class TreeLinkMap(LinkMap):
             and _nest(self.tiers[1:])
         )
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether flows take nothing but uplinks, from their own devices on."""
+        return self.scale_up is None and self.rail is None and self.egress is None
+
     def egress_Bps(self, block: int, *, alike: bool = False) -> float:
         """Uplinks of the widest group of a tier, with the ports that leave it further out.
 
@@ -248,7 +254,7 @@ class TreeLinkMap(LinkMap):
 
     def _met(self, first: IntArray, last: IntArray) -> IntArray:
         """Return the same where flows leave and enter the rails."""
-        return meets(self._ways.group, np.ascontiguousarray(first), np.ascontiguousarray(last))
+        return meets(self.ways.group, np.ascontiguousarray(first), np.ascontiguousarray(last))
 
     def routes(self, source: IntArray, target: IntArray, variant: int = 0) -> Routes:
         """Up the source's uplinks and down the target's, below the tier where they meet."""
@@ -265,14 +271,14 @@ class TreeLinkMap(LinkMap):
         parts: list[tuple[IntArray, IntArray, FloatArray]] = []
         first, last = self._ends(source, target)
         met = self._met(first, last)
-        latency = np.array([0.0] + [entry.latency_s for entry in self.tiers])[met + 1]
+        latency = np.append(self.ways.latency_s, 0.0)[met]
         for a, b in ((source, first), (last, target)):
             forwards = a != b
             if forwards.any():
                 parts += self._inside(flows[forwards], a[forwards], b[forwards])
                 latency[forwards] += self._inside_s(a[forwards], b[forwards])
         if self.scale_up is not None:
-            stays = (met >= 0) & (self._ways.leaves_by[met] == 0)
+            stays = (met >= 0) & (self.ways.leaves_by[met] == 0)
             a, b = first[stays], last[stays]
             parts += self._inside(flows[stays], a, b)
             latency[stays] = self._inside_s(a, b)
@@ -328,13 +334,19 @@ class TreeLinkMap(LinkMap):
         self, source: IntArray, target: IntArray, met: IntArray, variants: IntArray
     ) -> tuple[IntArray, IntArray]:
         """Crossings of the tiers: flows, and link groups under each draw."""
-        up = down = np.zeros((len(variants), 0), dtype=np.int64)
-        if self.hashed:
-            seeds = self.seed + variants[:, None]
-            up = hashed(source, target, seeds)
-            down = hashed(target, source, seeds + _DOWN)
         first, last = np.ascontiguousarray(source), np.ascontiguousarray(target)
-        return climbs(self._ways, first, last, met, int(self.scale_up is not None), up, down)
+        inner = int(self.scale_up is not None)
+        return climbs(self.ways, first, last, met, inner, *self.hashes(source, target, variants))
+
+    def hashes(
+        self, source: IntArray, target: IntArray, variants: IntArray
+    ) -> tuple[IntArray, IntArray]:
+        """Hashes of flows on their way up and down, (variants, flows); empty without any."""
+        if not self.hashed:
+            none = np.zeros((len(variants), 0), dtype=np.int64)
+            return none, none
+        seeds = self.seed + variants[:, None]
+        return hashed(source, target, seeds), hashed(target, source, seeds + _DOWN)
 
 
 @lru_cache(maxsize=64)

@@ -19,6 +19,7 @@ from nest_core.network import (
     transfers,
 )
 from nest_core.network.traffic import algorithms, hierarchical_reduce_scatter
+from nest_core.network.tree import TreeLinkMap
 
 STATIC = {
     "ecmp": clos(64, ratios=(2.0,), routing="ecmp"),
@@ -54,6 +55,36 @@ def test_time_is_linear_in_volume_and_steps(name):
     later = price_phases(network.link_map, [replace(phase, steps=3 * phase.steps)], 3)
     assert later.alpha_s == pytest.approx(3 * once.alpha_s, rel=1e-12)
     assert later.beta_s_per_byte == pytest.approx(once.beta_s_per_byte, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", FABRICS)
+def test_flows_that_are_not_listed_take_what_listed_ones_take(name, monkeypatch):
+    """To the bit: uplinks of trees are walked in one loop, and listed for pictures and others."""
+    link_map, devices = collapse(FABRICS[name]).link_map, FABRICS[name].devices
+    phase = traffic(devices, seed=5)
+    turns = replace(phase, turn=np.arange(2 * devices) % 2)
+    for flows in (phase, turns, replace(phase, volume=0 * phase.volume)):
+        parts = [replace(flows, **half) for half in halves(flows)]
+        walked = price_phases(link_map, [flows, parts.__iter__], 3, (Protocol(), SLOW))
+        with monkeypatch.context() as patch:
+            patch.setattr(TreeLinkMap, "is_plain", False)
+            listed = price_phases(link_map, [flows, parts.__iter__], 3, (Protocol(), SLOW))
+        assert (walked.alpha_s == listed.alpha_s).all()
+        assert (walked.beta_s_per_byte == listed.beta_s_per_byte).all()
+
+
+def halves(phase: Phase) -> list[dict[str, np.ndarray]]:
+    """Fields of the first flows of a phase, and of the others."""
+    fields = {
+        name: value
+        for name in ("source", "target", "owner", "volume", "steps", "turn")
+        if (value := getattr(phase, name)) is not None
+    }
+    middle = len(phase.source) // 2
+    return [
+        {name: value[part] for name, value in fields.items()}
+        for part in (slice(middle), slice(middle, None))
+    ]
 
 
 @pytest.mark.sampled(3)
