@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from nest_core.fabric import Fabric, GraphFabric, Torus
+from nest_core.fabric.arrange import hops
 from nest_core.fabric.checks import IntArray
 from nest_core.fabric.torus import MAX_DIAMETER
 
@@ -229,7 +230,7 @@ def _placings(
 ) -> Iterator[list[int]]:
     """Elements at the places of a torus, in every way in which the graph is it."""
     ahead = _torus_neighbours(torus)
-    order, near = _outwards(ahead)
+    near, order = sorted(ahead[0]), list(hops(dict(enumerate(map(sorted, ahead))), [0]))
     fitting = [at for at, others in enumerate(neighbours) if len(others) == len(near)]
     # The first place is the first device's, unless what is missing there is a router.
     firsts = fitting[:1] + [at for at in fitting[1:] if at >= len(neighbours) - routers]
@@ -249,16 +250,6 @@ def _torus_neighbours(torus: Torus) -> list[set[int]]:
             neighbours[place].add(other)
             neighbours[other].add(place)
     return neighbours
-
-
-def _outwards(ahead: Sequence[set[int]]) -> tuple[list[int], list[int]]:
-    """Places by their distance from the first one, and those beside it, ascending."""
-    order, seen = [0], {0}
-    for place in order:
-        fresh = [other for other in sorted(ahead[place]) if other not in seen]
-        order += fresh
-        seen.update(fresh)
-    return order, sorted(ahead[0])
 
 
 def _filled(

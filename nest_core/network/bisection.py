@@ -145,18 +145,12 @@ def _uplinks(unit: IntArray, link_group: IntArray, capacity_Bps: FloatArray) -> 
 
 def _direct_cut(scale_up: ScaleUpLinkMap, last: BoolArray) -> float:
     """Links between slots of one node whose devices are in different halves."""
-    slots = len(scale_up.distance)
-    total = 0.0
-    for node in np.unique(scale_up.node):
-        here = np.flatnonzero(scale_up.node == node)
-        if last[here].all() or not last[here].any():
-            continue
-        for a in scale_up.slot[here[~last[here]]]:
-            for b in scale_up.slot[here[last[here]]]:
-                if scale_up.distance[a, b] == 1:
-                    link = scale_up.link[scale_up.start[a * slots + b]]
-                    total += float(scale_up.capacity_Bps[node * scale_up.links_per_node + link])
-    return total
+    a, b = np.nonzero(scale_up.distance == 1)
+    link = scale_up.link[scale_up.start[a * len(scale_up.distance) + b]]
+    sides = np.zeros((2, int(scale_up.node.max()) + 1, len(scale_up.distance)), np.bool_)
+    sides[last.astype(np.int64), scale_up.node, scale_up.slot] = True
+    capacity = scale_up.capacity_Bps.reshape(-1, scale_up.links_per_node)[:, link]
+    return float(capacity[sides[0][:, a] & sides[1][:, b]].sum())
 
 
 def _link_cut(links: Links, last: BoolArray) -> float:

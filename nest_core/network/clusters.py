@@ -165,19 +165,16 @@ def graph_network(
     nesting = _by_distance(links)
     while True:
         use = _use(links, nesting)
-        cuts = [
+        cuts = (
             Cuts.between(links, use.arc_level <= k, use.inside(k - 1), nesting[k])
             for k in range(len(nesting))
-        ]
-        finer = [separate(entry) for entry in cuts]
-        split = next((k for k, parts in enumerate(finer) if parts is not None), None)
-        if split is None:
+        )
+        finer = ((k, parts) for k, parts in enumerate(map(separate, cuts)) if parts is not None)
+        k, parts = next(finer, (0, None))
+        if parts is None:
             break
-        child = nesting[split - 1] if split else np.arange(links.devices)
-        parts = finer[split]
-        if parts is None:  # for the type checker
-            break
-        nesting = (*nesting[:split], numbered(parts[child])[0], *nesting[split:])
+        child = nesting[k - 1] if k else np.arange(links.devices)
+        nesting = (*nesting[:k], numbered(parts[child])[0], *nesting[k:])
     draws = ECMP_DRAWS if routing == "ecmp" else 1
     arc_level = np.minimum(use.arc_level, len(nesting) - 1)
     meshed = meshed_nodes(links)

@@ -128,6 +128,41 @@ class GraphLinkMap(LinkMap):
         )
         return float(np.bincount(key, self.capacity_Bps[is_device], minlength=1).max(initial=0.0))
 
+    @property
+    def outlet_Bps(self) -> float:
+        """Its NICs, as wide as what lies behind them; the node's where devices may forward."""
+        return self._leaving_Bps[0]
+
+    def egress_Bps(self, block: int, *, alike: bool = False) -> float:
+        """Return the NICs of the widest node, where the block is a node."""
+        known = not alike and np.array_equal(self.nesting[block], self.node)
+        return self._leaving_Bps[1] if known else float("inf")
+
+    @cached_property
+    def _leaving_Bps(self) -> tuple[float, float]:
+        """Return what leaves a node at most: of one device, and of all."""
+        links, size = self.links, len(self.links.elements)
+        part, is_nic = links.node(), links.role == NIC
+        home = np.isin(part, part[: links.devices]) & ~is_nic
+        outward = np.flatnonzero(home[links.tail] & is_nic[links.head])
+        if not np.ptp(part[: links.devices]) or not len(outward):
+            return float("inf"), float("inf")
+        device, nic = links.tail[outward], links.head[outward]
+        way, entry = np.unique(part[device] * size + nic, return_inverse=True)
+        bridged = len(way) > len(np.unique(nic))  # by NICs that several nodes are linked to
+        onward = np.flatnonzero(is_nic[links.tail] & (~home[links.head] | bridged))
+        arc_Bps = np.bincount(self._arc, self.capacity_Bps, len(links.tail))
+        behind = np.bincount(links.tail[onward], arc_Bps[onward], size)
+        through = np.minimum(np.bincount(entry, arc_Bps[outward]), behind[way % size])
+        of_node = float(np.bincount(way // size, through).max())
+        # Where all NICs of devices lead to the same switches, a way through another device, or a
+        # NIC that is not the device's, is longer.
+        of_device = np.bincount(device, np.minimum(arc_Bps[outward], behind[nic]), size)
+        forwards = bridged or np.ptp(part[links.head[onward]]) or device.max() >= links.devices
+        if forwards or not of_device[: links.devices].all():
+            return of_node, of_node
+        return float(of_device.max()), of_node
+
     @cached_property
     def least_latency_s(self) -> float:
         """Between the two devices that are nearest in time, along their route."""

@@ -176,6 +176,12 @@ class Network:
         return self._egress_rates(alike=False)
 
     @cached_property
+    def node_egress_Bps(self) -> float:
+        """Most that leaves a node at once; infinite where that is not known."""
+        nodes = [np.array_equal(block, self.node) for block in self.nesting[:-1]]
+        return self.link_map.egress_Bps(nodes.index(True)) if any(nodes) else float("inf")
+
+    @cached_property
     def alike_egress(self) -> tuple[tuple[int, float], ...]:
         """Those that all who leave share, or that are as wide for every device.
 

@@ -1,11 +1,8 @@
 """Link graphs as arrays, and shortest paths over them.
 
 Distance is lexicographic: first the NICs on the way, then the devices that forward, then hops.
-
-One shortest path between any two of some devices, element by element, for people to read.
-
-Distance is that of routing (`nest_core.network.link_graph`): NICs, then forwarding devices, then
-hops; of equal paths the one that Dijkstra's search finds first. Flows may spread over several.
+`shortest_paths` lists one between any two of some devices, for people to read: of equal ones that
+which Dijkstra's search finds first. Flows may spread over several.
 """
 
 from __future__ import annotations
@@ -254,39 +251,18 @@ def shortest_paths(graph: LinkGraph, devices: Sequence[int]) -> list[list[Path |
     size = len(links.elements)
     matrix = csr_array((links.weight, (links.tail, links.head)), shape=(size, size))
     before = csgraph.dijkstra(matrix, indices=list(devices), return_predecessors=True)[1]
-    narrow, late = _reached(links, np.asarray(devices), before)
     return [
-        [
-            None
-            if a == b
-            else Path(_walk(links, before[row], a, b), float(narrow[row, b]), float(late[row, b]))
-            for b in devices
-        ]
+        [None if a == b else _path(links, before[row], a, b) for b in devices]
         for row, a in enumerate(devices)
     ]
 
 
-def _reached(links: Links, devices: np.ndarray[Any, Any], before: Any) -> tuple[FloatArray, ...]:
-    """Narrowest bandwidth and latency from every device to every element."""
-    size = len(links.elements)
-    number = links.tail * size + links.head
-    rows = np.arange(len(devices))[:, None]
-    here = np.broadcast_to(np.arange(size), before.shape).copy()
-    narrow, late = np.full(before.shape, np.inf), np.zeros(before.shape)
-    while True:
-        tail = before[rows, here]
-        moving = tail >= 0
-        if not moving.any():
-            return narrow, late
-        arc = np.searchsorted(number, (tail * size + here)[moving])
-        narrow[moving] = np.minimum(narrow[moving], links.capacity_Bps[arc])
-        late[moving] += links.latency_s[arc]
-        here[moving] = tail[moving]
-
-
-def _walk(links: Links, before: Any, a: int, b: int) -> tuple[Any, ...]:
-    path, here = [b], b
-    while here != a:
-        here = int(before[here])
-        path.append(here)
-    return tuple(links.elements[element] for element in reversed(path))
+def _path(links: Links, before: IntArray, a: int, b: int) -> Path:
+    """Walk back from the target to where a search began."""
+    way = [b]
+    while way[-1] != a:
+        way.append(int(before[way[-1]]))
+    head, tail = np.array(way[:-1]), np.array(way[1:])
+    arcs = np.searchsorted(links.tail * len(before) + links.head, tail * len(before) + head)
+    names = tuple(links.elements[element] for element in reversed(way))
+    return Path(names, float(links.capacity_Bps[arcs].min()), float(links.latency_s[arcs].sum()))

@@ -103,6 +103,11 @@ class LinkMap(ABC):
         return float("inf")
 
     @property
+    def flow_outside_Bps(self) -> float:
+        """Most that one flow has out of its node: all that its device has, or one of its links."""
+        return self.outlet_Bps
+
+    @property
     @abstractmethod
     def least_latency_s(self) -> float:
         """Between the two nearest devices."""

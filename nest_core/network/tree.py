@@ -93,8 +93,6 @@ class TreeLinkMap(LinkMap):
     hashed: bool = False
     seed: int = 0
     variants: int = 1
-    flow_outside_Bps: float = field(init=False, repr=False)
-    """The widest link by which a flow leaves its node; 0 if none can."""
     ways: Ways = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -113,14 +111,12 @@ class TreeLinkMap(LinkMap):
             tier.append(np.full(copies * len(entry.capacity_Bps), index, np.int64))
             offsets.append(offset)
             offset += copies * len(entry.capacity_Bps)
-        first = np.unique(np.maximum(self.leaves_by[1:], 1)).tolist()
         carried_first = np.concatenate(tier)
         self._settle(
             capacity_Bps=np.concatenate(capacity),
             link_Bps=np.concatenate(one_link),
             tier=carried_first,
             outside=carried_first > 0,
-            flow_outside_Bps=max((float(self.tiers[t].link_Bps.max()) for t in first), default=0.0),
             ways=self._stacked(offsets),
         )
 
@@ -172,6 +168,13 @@ class TreeLinkMap(LinkMap):
             return float("inf")
         beyond = [entry.capacity_Bps.max() for entry in self.tiers[2:] if entry.direct]
         return float(self.tiers[1].capacity_Bps.max() + sum(beyond))
+
+    @property
+    def flow_outside_Bps(self) -> float:
+        """The widest link by which a flow leaves its node."""
+        first = np.unique(np.maximum(self.leaves_by[1:], 1)).tolist()
+        rates = (float(self.tiers[tier].link_Bps.max()) for tier in first)
+        return max(rates, default=float("inf"))
 
     def apart(self, groups: IntArray) -> bool:
         """Whether groups stay in their nodes and share nothing there: equal ports of their own."""

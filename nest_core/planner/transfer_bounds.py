@@ -29,7 +29,6 @@ from nest_core.network import (
     IntArray,
     Kind,
     Network,
-    TreeLinkMap,
 )
 from nest_core.planner.points import each
 from nest_core.planner.relaxed import HopBounds
@@ -246,14 +245,14 @@ def _in_outer_nodes(ranks: RankColumns, stage: IntArray) -> IntArray:
 
 def _alone_outside(problem: Problem, inside: IntArray) -> FloatArray:
     """Return seconds per byte of a buffer that so many of a node send out of it, part by part."""
-    return np.maximum(alone_outside(problem) / inside, 1.0 / _node_egress_Bps(problem))
+    node_Bps = problem.network.node_egress_Bps * problem.software.reach_outside
+    return np.maximum(alone_outside(problem) / inside, 1.0 / node_Bps)
 
 
 def _node_egress_Bps(problem: Problem) -> float:
     """Return the most that leaves a node at once; infinite where that is not known."""
-    network = problem.network
-    egress_Bps = dict(network.alike_egress).get(network.node_size, float("inf"))
-    return egress_Bps * problem.software.reach_outside
+    rates = dict(problem.network.alike_egress)
+    return rates.get(problem.network.node_size, float("inf")) * problem.software.reach_outside
 
 
 def beyond_instances(
@@ -578,14 +577,8 @@ def hop_seconds(
 
 
 def alone_outside(problem: Problem) -> float:
-    """Seconds per byte that a flow takes at least where it leaves its node.
-
-    0 if none can, and where flows may leave by several ways at once.
-    """
-    link_map = problem.network.link_map
-    if not isinstance(link_map, TreeLinkMap) or not link_map.flow_outside_Bps:
-        return 0.0
-    return 1.0 / (link_map.flow_outside_Bps * problem.software.reach_outside)
+    """Seconds per byte that a flow takes at least where it leaves its node; 0 if none can."""
+    return 1.0 / (problem.network.link_map.flow_outside_Bps * problem.software.reach_outside)
 
 
 def start_bound_s(problem: Problem) -> float:
