@@ -3,8 +3,9 @@
 ``python benchmarks/proof_times.py [--scenarios 200] [--first 0] [--seed 0] [--limit 5]`` draws
 fabrics of 8 to 1,024 devices, models dense and of experts, sequences and batches, leaves all axes
 open, and searches each with a time limit. Prints a row per scenario (CSV): kind, devices, seconds,
-and the gap that was left. Seconds are those of the processor, so that what else runs on the machine
-does not count; a search runs in one thread. One search goes before all, unmeasured: what it
+and the gap that was left. ``--mixtures`` draws mixtures of experts on racks of 8 to 72 devices
+instead, on several accelerators. Seconds are those of the processor, so that what else runs on the
+machine does not count; a search runs in one thread. One search goes before all, unmeasured: what it
 compiles is kept. ``--picture FILE.svg`` draws such rows, read from standard input, as a histogram.
 """
 
@@ -225,6 +226,63 @@ def drawn(dice: random.Random) -> Table:
     return {"kind": "graph", "routing": routing, "element": element, "link": link}
 
 
+RACKS = (8, 16, 18, 32, 36, 64, 72)
+"""Devices of a scale-up domain."""
+CHIPS = ("a100-80gb", "h100-80gb", "h200-141gb", "b200-180gb", "gb200-186gb", "mi300x-192gb")
+
+
+def racks(dice: random.Random) -> Table:
+    """64 to 1,024 devices in racks, of which the last one, or the last leaf, may be part filled."""
+    rack = dice.choice(RACKS)
+    nodes = dice.randint(-(-64 // rack), 1024 // rack)
+    devices = rack * nodes - dice.choice([0, 0, rack // 2]) * (nodes > 1)
+    inside = {"bandwidth_GBps": dice.choice([450.0, 900.0]), "latency_us": 0.5}
+    outside = {"bandwidth_GBps": dice.choice([25.0, 50.0, 100.0]), "latency_us": 2.0}
+    if dice.random() < 0.3:
+        sizes = [rack] * (nodes - 1) + [rack - (rack * nodes - devices)]
+        node = {"name": "rack", "group_sizes": sizes, "uplink_per": "device", **inside}
+        row = {"name": "row", "group_size": nodes, "uplink_per": "device", **outside}
+        return {"kind": "hierarchical", "level": [node, row]}
+    kind = dice.choice(["rail_optimised", "rail_optimised", "leaf_spine", "fat_tree"])
+    rails = dice.choice([n for n in (4, 8, 9, 16, 18, 32) if rack % n == 0])
+    clos: Table = {
+        "devices": rack * nodes,
+        "devices_per_node": rack,
+        "nics_per_node": rack if kind == "rail_optimised" else rails,
+        "nic_bandwidth_GBps": outside["bandwidth_GBps"],
+        "radix": 64,
+        "tiers": 3 if kind == "fat_tree" else 2,
+        "oversubscription": [dice.choice([1.0, 1.0, 2.0])] + [1.0] * (kind == "fat_tree"),
+        "hop_latency_us": 0.6,
+    }
+    if kind == "rail_optimised":
+        clos["rails"] = rails
+    gone = [f"device {number}" for number in range(devices, rack * nodes)]
+    return {"kind": kind, "clos": clos, "intra_node": inside, "missing": gone}
+
+
+def mixture(dice: random.Random) -> Table:
+    """A model of 8 to 256 experts of which a token meets 1 to 8."""
+    hidden = dice.choice([2048, 4096, 6144, 7168])
+    experts = dice.choice([8, 16, 24, 32, 60, 64, 96, 128, 160, 256])
+    wide = 2048 * 64 // experts  # as many parameters in all, however many experts divide them
+    model: Table = {
+        "name": f"{experts} experts",
+        "family": dice.choice(["mixtral", "qwen3_moe", "gpt_oss"]),
+        "blocks": dice.randint(4, 40),
+        "hidden": hidden,
+        "heads": hidden // 128,
+        "kv_heads": dice.choice([n for n in (4, 8, 16) if hidden // 128 % n == 0]),
+        "head_dim": 128,
+        "ffn": 0,
+        "vocabulary": 128 * dice.randint(250, 1200),
+        "experts": experts,
+        "top_k": dice.randint(1, 8),
+        "expert_ffn": max(256, wide // 256 * 256 * dice.choice([1, 2])),
+    }
+    return model
+
+
 KINDS: dict[str, Callable[[random.Random], Table]] = {
     "Clos, 2 tiers": two_tiers,
     "Clos, 3 tiers": three_tiers,
@@ -265,12 +323,26 @@ def drawn_scenario(seed: int, number: int) -> tuple[str, list[str]]:
     return kind, settings
 
 
+def drawn_mixture(seed: int, number: int) -> tuple[str, list[str]]:
+    """Accelerator and settings of one mixture of experts on racks of 8 to 72 devices."""
+    dice = random.Random(f"mixture {seed} {number}")
+    chip = dice.choice(CHIPS)
+    settings = [
+        f"fabric={inline({'schema': 1, 'name': 'racks', **racks(dice)})}",
+        f"accelerator='{chip}'",
+        f"workload.model={inline(mixture(dice))}",
+        f"workload.global_batch_sequences={2 ** dice.randint(6, 11) * dice.choice([1, 1, 1, 3])}",
+        f"workload.sequence_length_tokens={dice.choice([2048, 4096, 4096, 8192])}",
+        "search={}",
+    ]
+    return chip, settings
+
+
 def proven(
     number: int, kind: str, scenario: ScenarioValues, limit_s: float, sets: list[str]
 ) -> Proof:
     """Search one scenario until it is proven or the time is over."""
     problem = scenario.problem()
-    model = sets[1].split("=")[1].strip("'")
     began = time.process_time()
     result = search(problem, scenario.space, time_limit_s=limit_s, clock=time.process_time)
     seconds, told = time.process_time() - began, result.certificate
@@ -278,7 +350,7 @@ def proven(
         number,
         kind,
         problem.network.devices,
-        model,
+        scenario.model.name,
         problem.batch,
         told.points,
         told.solved,
@@ -327,6 +399,7 @@ def main() -> None:
     options.add_argument("--first", type=int, default=0)
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--limit", type=float, default=5.0)
+    options.add_argument("--mixtures", action="store_true")
     options.add_argument("--picture", type=Path)
     asked = options.parse_args()
     if asked.picture:
@@ -336,7 +409,7 @@ def main() -> None:
     search(warm.problem(), warm.space, time_limit_s=asked.limit)
     writer = None
     for number in range(asked.first, asked.first + asked.scenarios):
-        kind, sets = drawn_scenario(asked.seed, number)
+        kind, sets = (drawn_mixture if asked.mixtures else drawn_scenario)(asked.seed, number)
         try:
             scenario = load_scenario("llama2-7b-64-h100", sets)
             found = proven(number, kind, scenario, asked.limit, sets)

@@ -8,11 +8,12 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.proof_times import drawn_mixture
 from nest_core.costs import check_plan, price
 from nest_core.documents.errors import InputError
 from nest_core.documents.presets import preset_names
 from nest_core.planner import search
-from nest_core.planner.baselines import NAMES, Baseline, evaluate_baselines
+from nest_core.planner.baselines import NAMES, Baseline, evaluate_baselines, mcmc
 from nest_core.planner.space import even_patterns
 from nest_core.scenario import ScenarioValues, load_scenario
 
@@ -103,6 +104,29 @@ def test_no_baseline_leaves_the_groups_that_zero_may_have():
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_no_baseline_is_ahead_on_any_preset(name, seed):
     check(load_scenario(name), seed)
+
+
+@pytest.mark.parametrize(
+    ("number", "prices"),
+    [(1, 500), (33, 500), *(pytest.param(n, 10_000, marks=pytest.mark.check) for n in range(40))],
+)
+def test_no_walk_is_ahead_on_random_mixtures(number, prices):
+    """Racks of 8 to 72, the last one part filled or not: ahead of a proven best, a wrong bound."""
+    scenario = load_scenario("llama2-7b-64-h100", drawn_mixture(0, number)[1])
+    problem, ours = scenario.problem(), search(scenario.problem(), scenario.space)
+    space = scenario.space.seated_on(problem.network)
+    walked = mcmc.find(problem, space, number, budget=prices).plan
+    assert ours.certificate.proven
+    assert ours.best is not None
+    assert walked is not None
+    report = price(problem, walked)
+    assert not report.feasible or ours.best.iteration_s <= report.iteration_s * TIE
+
+
+@pytest.mark.check
+@pytest.mark.parametrize("number", range(40))
+def test_no_baseline_is_ahead_on_random_mixtures(number):
+    check(load_scenario("llama2-7b-64-h100", drawn_mixture(0, number)[1]))
 
 
 def settings(dice: random.Random) -> list[str]:
