@@ -107,7 +107,7 @@ def stage_memory(
     fullest = layers[int(np.argmax(costs.peak[c, layers]))]
     working = float(table.working_bytes[c, fullest])
     if costs.by_method(c):
-        activations, peak = costs.held_by(virtual_stages, c)
+        activations, peak = costs.held_by(virtual_stages, c).tolist()
         working = peak - float(gathered_bytes_of[fullest])
     stash = (float(costs.in_flight[s]) - 1) * activations
     if uneven:

@@ -7,12 +7,10 @@ Layers that are no blocks are never run again. Source: NVIDIA/Megatron-LM@002526
 ``_checkpointed_forward`` in ``megatron/core/transformer/transformer_block.py``.
 """
 
-import numpy as np
-
 from nest_core.documents.compiled import compiled
 from nest_core.network import FloatArray, IntArray
 
-__all__ = ["KEPT", "PEAK", "grow", "held_by"]
+__all__ = ["KEPT", "PEAK", "grow"]
 
 KEPT, PEAK, _ALIVE, _COUNT = range(4)
 """Of a stage's state: bytes kept per micro-batch, the most that lives while a layer runs, what of
@@ -56,18 +54,3 @@ def grow(
     else:
         state[KEPT] += kept_bytes[full, layer + 1] - kept_bytes[full, layer]
         state[PEAK] = max(state[PEAK], peak[full, layer])
-
-
-def held_by(
-    span: tuple[int, int],
-    kept_bytes: FloatArray,
-    peak: FloatArray,
-    again: IntArray,
-    head: int,
-    chunk: int,
-) -> tuple[float, float]:
-    """Bytes kept per micro-batch by the layers of a span, and the most that lives beside them."""
-    state = np.zeros(4)
-    for layer in range(*span):
-        grow(state, layer, kept_bytes, peak, again, head, chunk)
-    return float(state[KEPT]), float(state[PEAK])

@@ -247,7 +247,7 @@ def _work(
         launch=_over_rows(
             layered.total[s] - layered.offload - layered.device[s], rows, virtual_stages
         ),
-        sync=ground.costs.sync_seconds(s, virtual_stages, choice, pace),
+        sync=float(ground.costs.sync_seconds(s, virtual_stages, choice, pace)),
         update=_over(ground.update, virtual_stages),
         passes=ground.costs.passes(s, virtual_stages, choice) if len(virtual_stages) > 1 else (),
     )

@@ -16,6 +16,7 @@ Declared rules that make this separable
 * A layer takes the longer of what its device and its host need.
 """
 
+from collections import namedtuple
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from nest_core.costs.links import PlanLinks, links
-from nest_core.costs.methods import held_by
+from nest_core.costs.methods import KEPT, PEAK, grow
 from nest_core.costs.offload import exposed_seconds
 from nest_core.costs.overlap import cost
 from nest_core.costs.plan import Point
@@ -44,6 +45,7 @@ from nest_core.costs.zero import (
     update_seconds,
     whole_bytes,
 )
+from nest_core.documents.compiled import compiled
 from nest_core.documents.kept import kept_within
 from nest_core.network import FloatArray, IntArray, Kind, MessageTime
 
@@ -56,14 +58,15 @@ __all__ = [
     "hop_seconds",
     "layer_seconds",
     "links",
-    "over",
     "pairs_passes",
     "stage_costs",
     "stage_memory",
     "traffic",
 ]
 
-Span = tuple[int, int]
+Place = int | IntArray
+Spans = Sequence[tuple[Place, Place]]
+"""First layers and ends of virtual stages, one after another: of a stage, or of many, (stages,)."""
 
 _TINY = float(np.finfo(np.float64).tiny)
 
@@ -172,29 +175,85 @@ class StageMemory:
     chunks: IntArray
     again: IntArray
 
-    def used(self, s: int, virtual_stages: Sequence[Span], c: int) -> float:
-        """Return the bytes that a stage's tensors hold: position ``s``, recomputation ``c``."""
-        kept_bytes, peak = self.held_by(virtual_stages, c)
-        deferred_bytes = self.deferred[s] * over(self.kept[0], virtual_stages)
-        passes = self.in_flight[s] * kept_bytes + deferred_bytes + peak
-        static = over(self.static, virtual_stages)
-        return float(static + max(passes, over(self.step, virtual_stages)))
+    def used(self, s: Place, virtual_stages: Spans, c: Place) -> FloatArray:
+        """Return the bytes that tensors of stages hold: positions ``s``, recomputations ``c``."""
+        static, step, deferrable, kept_bytes, peak = self._held(virtual_stages, c)
+        passes = self.in_flight[s] * kept_bytes + self.deferred[s] * deferrable + peak
+        return np.asarray(static + np.maximum(passes, step))
 
     def by_method(self, c: int) -> bool:
         """Whether a recomputation is full recomputation by a method."""
         return bool(self.chunks[c] or self.heads[c, 0])
 
-    def held_by(self, virtual_stages: Sequence[Span], c: int) -> tuple[float, float]:
+    def held_by(self, virtual_stages: Spans, c: Place) -> FloatArray:
         """Bytes kept per micro-batch, and the most that lives beside them while a layer runs."""
-        if not self.by_method(c):
-            peak = max(float(self.peak[c, i:j].max()) for i, j in virtual_stages)
-            return over(self.kept[c], virtual_stages), peak
-        ends = self.kept[[0, -1]], self.peak[[0, -1]]
-        totals = [
-            held_by((i, j), *ends, self.again, int(self.heads[c, i]), int(self.chunks[c]))
-            for i, j in virtual_stages
-        ]
-        return sum(entry for entry, _ in totals), max(entry for _, entry in totals)
+        return self._held(virtual_stages, c)[3:]
+
+    def _held(self, virtual_stages: Spans, c: Place) -> FloatArray:
+        """Return `_held_totals` of stages, each of the shape of ``c``."""
+        tables = _HeldTables(*(getattr(self, name) for name in _HeldTables._fields))
+        return _held_totals(tables, *_as_arrays(virtual_stages, c)).reshape(-1, *np.shape(c))
+
+
+_HeldTables = namedtuple("_HeldTables", "static kept peak step heads chunks again")
+_TimeTables = namedtuple("_TimeTables", "time free arrive retire forward sync sync_base once heads")
+"""Fields of `StageMemory` and `StageCosts`."""
+
+
+def _as_arrays(virtual_stages: Spans, c: Place) -> tuple[IntArray, IntArray]:
+    """Return virtual stages, (v, 2, stages), and recomputations, (stages,)."""
+    rows = np.array(c).reshape(-1)
+    return np.array(virtual_stages).reshape(-1, 2, len(rows)), rows
+
+
+@compiled
+def _held_totals(t: _HeldTables, spans: IntArray, rows: IntArray) -> FloatArray:
+    """Return static bytes of stages, what stepping needs, and what is kept per micro-batch under no
+    recomputation and under theirs; and the largest peak of their layers, (5, stages).
+    """
+    totals = np.zeros((5, len(rows)))
+    for n in range(len(rows)):
+        c = rows[n]
+        for k in range(len(spans)):
+            i, j = spans[k, 0, n], spans[k, 1, n]
+            totals[0, n] += t.static[j] - t.static[i]
+            totals[1, n] += t.step[j] - t.step[i]
+            totals[2, n] += t.kept[0, j] - t.kept[0, i]
+            kept_bytes, peak = t.kept[c, j] - t.kept[c, i], t.peak[c, i:j].max()
+            if t.chunks[c] > 0 or t.heads[c, 0] > 0:
+                state, ends = np.zeros(4), np.array([0, len(t.kept) - 1])
+                for layer in range(i, j):
+                    at = t.heads[c, i], t.chunks[c]
+                    grow(state, layer, t.kept[ends], t.peak[ends], t.again, *at)
+                kept_bytes, peak = state[KEPT], state[PEAK]
+            totals[3, n] += kept_bytes
+            totals[4, n] = max(totals[4, n], peak)
+    return totals
+
+
+@compiled
+def _time_totals(
+    t: _TimeTables, positions: IntArray, spans: IntArray, rows: IntArray
+) -> FloatArray:
+    """Return seconds of stages, (6, stages): per micro-batch without transfers, of it those in
+    which nothing is sent, transfers, forward passes; once, and of it what may hide.
+    """
+    totals = np.zeros((6, len(rows)))
+    for n in range(len(rows)):
+        s, c = positions[n], rows[n]
+        for k in range(len(spans)):
+            i, j = spans[k, 0, n], spans[k, 1, n]
+            head = min(j, t.heads[c, i])
+            totals[0, n] += t.time[s, c, j] - t.time[s, c, head]
+            totals[0, n] += t.time[s, -1, head] - t.time[s, -1, i]
+            totals[1, n] += t.free[s, c, j] - t.free[s, c, head]
+            totals[1, n] += t.free[s, -1, head] - t.free[s, -1, i]
+            totals[2, n] += t.arrive[s, i] + t.retire[s, j]
+            totals[3, n] += t.forward[j] - t.forward[i]
+            totals[4, n] += t.sync[s, j] - t.sync[s, i]
+            totals[5, n] += t.once[s, j] - t.once[s, i]
+        totals[4, n] += t.sync_base[s]
+    return totals
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -238,14 +297,20 @@ class StageCosts(StageMemory):
     once: FloatArray
     once_saved: float
 
-    def load(self, s: int, virtual_stages: Sequence[Span], c: int) -> float:
-        """Return a stage's seconds per micro-batch: position ``s``, recomputation ``c``."""
-        hops = self._hops(s, virtual_stages)
-        within, free = self.inside(s, virtual_stages, c)
-        return within + hops - self.transfer_saved * min(hops, free)
+    def load(self, s: Place, virtual_stages: Spans, c: Place) -> FloatArray:
+        """Return seconds of stages per micro-batch: positions ``s``, recomputations ``c``."""
+        within, free, hops, *_ = self.totals(s, virtual_stages, c)
+        return np.asarray(within + hops - self.transfer_saved * np.minimum(hops, free))
+
+    def totals(self, s: Place, virtual_stages: Spans, c: Place) -> FloatArray:
+        """Return `_time_totals` of stages, each of the shape of ``c``."""
+        spans, rows = _as_arrays(virtual_stages, c)
+        tables = _TimeTables(*(getattr(self, name) for name in _TimeTables._fields))
+        totals = _time_totals(tables, np.array(s).reshape(-1), spans, rows)
+        return totals.reshape(-1, *np.shape(c))
 
     def passes(
-        self, s: int, virtual_stages: Sequence[Span], c: int
+        self, s: int, virtual_stages: Sequence[tuple[int, int]], c: int
     ) -> tuple[tuple[float, float], ...]:
         """Seconds of a forward and a backward pass of each virtual stage.
 
@@ -271,33 +336,17 @@ class StageCosts(StageMemory):
         hidden = self.transfer_saved * min(hops.sum(), free.sum()) / max(hops.sum(), _TINY)
         return np.asarray(time + hops * (1.0 - hidden))
 
-    def sync_seconds(self, s: int, virtual_stages: Sequence[Span], c: int, pace: float) -> float:
-        """Return a stage's gradient synchronisation and optimizer step.
+    def sync_seconds(
+        self, s: Place, virtual_stages: Spans, c: Place, pace: FloatArray | float
+    ) -> FloatArray:
+        """Return gradient synchronisation and optimizer step of stages.
 
         What hides depends on the ``pace``, seconds from one micro-batch to the next.
         """
-        within, free = self.inside(s, virtual_stages, c)
-        free_s = (
-            pace
-            - (within - free)
-            - self._hops(s, virtual_stages)
-            - over(self.forward, virtual_stages)
-        )
-        sync_s = over(self.sync[s], virtual_stages) + float(self.sync_base[s])
-        return sync_s - self.once_saved * min(over(self.once[s], virtual_stages), max(0.0, free_s))
-
-    def inside(self, s: int, virtual_stages: Sequence[Span], c: int) -> tuple[float, float]:
-        """Seconds of a micro-batch without transfers, and those in which nothing is sent."""
-        within = free = 0.0
-        for i, j in virtual_stages:
-            head = min(j, int(self.heads[c, i]))
-            for row, first, end in ((c, head, j), (-1, i, head)):
-                within += float(self.time[s, row, end] - self.time[s, row, first])
-                free += float(self.free[s, row, end] - self.free[s, row, first])
-        return within, free
-
-    def _hops(self, s: int, virtual_stages: Sequence[Span]) -> float:
-        return sum(float(self.arrive[s, i] + self.retire[s, j]) for i, j in virtual_stages)
+        within, free, hops, forward, sync_s, once = self.totals(s, virtual_stages, c)
+        free_s = pace - (within - free) - hops - forward
+        hidden = np.minimum(once, np.maximum(0.0, free_s))
+        return np.asarray(sync_s - self.once_saved * hidden)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -503,11 +552,6 @@ def _tied(problem: Problem, point: Point, shared: PlanLinks, table: LayerTable) 
         size = table.tied_parameters * shared.tied_share * problem.state.gradients
         base[[0, -1]] = 2 * shared.time("tied", "all_reduce").seconds(size)[0]
     return base
-
-
-def over(sums: FloatArray, virtual_stages: Sequence[Span]) -> float:
-    """Prefix sums over the layers of virtual stages."""
-    return sum(float(sums[j] - sums[i]) for i, j in virtual_stages)
 
 
 def update_layers(problem: Problem, point: Point, table: LayerTable) -> FloatArray:

@@ -185,7 +185,7 @@ def _of_virtual_stages(
         if costs.by_method(c):
             entry = choices.costs[choices.strategy[k]]
             for s in range(pp):
-                time[s, k], free[s, k] = entry.inside(s, spans[s::pp], c)
+                time[s, k], free[s, k] = entry.totals(s, spans[s::pp], c)[:2]
                 total[s, k], high[s, k] = entry.held_by(spans[s::pp], c)
                 per_stage[k, s] = [entry.held_by((span,), c)[0] for span in spans[s::pp]]
     arrive, retire = choices.stacked("arrive"), choices.stacked("retire")

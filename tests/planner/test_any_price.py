@@ -27,6 +27,8 @@ from nest_core.costs import (
     price,
     stage_costs,
 )
+from nest_core.planner.baselines.prices import PlanPrices
+from nest_core.workload.offload import NO_OFFLOAD
 
 pytestmark = pytest.mark.slow
 
@@ -144,6 +146,20 @@ def test_the_program_is_told_what_the_price_says(reports):
             assert used == _close(stage.memory.total), (instance.seed, own)
             compared += own.ep > 1
     assert compared > len(reports) / 7.5
+
+
+def test_arrays_over_stages_are_the_price_to_the_bit(reports):
+    """What random walks and Alpa-E compare: time, and whether it fits, over all axes."""
+    schedules = Counter()
+    for instance, report in reports:
+        plan = report.plan
+        if plan.strategies or plan.uneven or plan.offload != NO_OFFLOAD:
+            continue
+        prices = PlanPrices(instance.problem)
+        assert prices.seconds(plan) == report.iteration_s, (instance.seed, plan.point)
+        assert (prices.overflow(plan) == 0.0) == report.feasible, (instance.seed, plan.point)
+        schedules[plan.point.schedule] += len(set(plan.recompute)) > 1
+    assert min(schedules[name] for name in ("1f1b", "gpipe", "interleaved")) > 2, schedules
 
 
 def test_virtual_stages_of_the_stages_cover_the_chain(reports):

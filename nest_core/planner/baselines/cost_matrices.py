@@ -337,7 +337,7 @@ def _longest(
         c = only.recomputations.index(plan.recompute[stage])
         load = costs.load(stage, spans, c)
         once = costs.sync_seconds(stage, spans, c, load)
-        spent.append(costs.micro_batches * load + once)
+        spent.append(float(costs.micro_batches * load + once))
     return max(spent)
 
 

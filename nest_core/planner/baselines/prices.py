@@ -12,7 +12,8 @@ import numpy as np
 
 from nest_core.costs import Plan, Problem
 from nest_core.costs.schedules import iteration_seconds, paces
-from nest_core.costs.stages import Span, over, stage_memory
+from nest_core.costs.stages import Spans, stage_memory
+from nest_core.network import IntArray
 from nest_core.planner.solver import Solver
 
 __all__ = ["PlanPrices"]
@@ -38,19 +39,21 @@ class PlanPrices:
     def seconds(self, plan: Plan) -> float:
         """Return the seconds of one iteration, whether the plan fits or not."""
         costs, stages = self.solver.costs(plan.point), self._stages(plan)
-        loads = np.array([costs.load(*stage) for stage in stages])
-        pace = paces(plan.point, loads).tolist()
-        syncs = np.array([costs.sync_seconds(*stage, pace[stage[0]]) for stage in stages])
-        spared = np.array([over(costs.spared, spans) for _, spans, _ in stages])
+        loads = costs.load(*stages)
+        syncs = costs.sync_seconds(*stages, paces(plan.point, loads))
+        starts, ends = np.array(stages[1]).swapaxes(0, 1)
+        spared = (costs.spared[ends] - costs.spared[starts]).cumsum(axis=0)[-1]
         return iteration_seconds(plan.point, costs.micro_batches, loads, spared, syncs)
 
     def overflow(self, plan: Plan) -> float:
         """Return what the fullest stage needs over what there is, less one; 0 where it fits."""
         memory = self._memory(plan.point)
-        most = max(memory.used(*stage) for stage in self._stages(plan))
+        most = float(memory.used(*self._stages(plan)).max())
         return 0.0 if most <= memory.limit * _FITS else most / memory.limit - 1.0
 
-    def _stages(self, plan: Plan) -> list[tuple[int, tuple[Span, ...], int]]:
-        """Return position, virtual stages and recomputation's row of every stage."""
-        rows = map(self.problem.row, plan.recompute)
-        return [(s, plan.virtual_stages(s), row) for s, row in enumerate(rows)]
+    def _stages(self, plan: Plan) -> tuple[IntArray, Spans, IntArray]:
+        """Return positions, virtual stages and rows of recomputations of all stages."""
+        cuts, pp = np.array(plan.cuts), plan.point.pp
+        starts, ends = cuts[:-1].reshape(-1, pp), cuts[1:].reshape(-1, pp)
+        rows = np.array([self.problem.row(name) for name in plan.recompute])
+        return np.arange(pp), list(zip(starts, ends, strict=True)), rows

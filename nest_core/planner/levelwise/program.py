@@ -225,7 +225,7 @@ class _Program:
                 costs = stage_costs(self.problem, point, self._of_one(point))
                 for c in sorted(fits):
                     load = costs.load(0, span, c)
-                    seconds = m * load + costs.sync_seconds(0, span, c, load)
+                    seconds = float(m * load + costs.sync_seconds(0, span, c, load))
                     if seconds < cutoff:
                         cutoff = seconds
                         plan = Plan(
