@@ -216,8 +216,8 @@ def condensed(table: LayerTable) -> tuple[LayerTable, IntArray]:
                 call.kind,
                 call.number[first],
                 call.bytes[first],
-                call.replay_number[:, first],
-                call.replay_bytes[:, first],
+                np.ascontiguousarray(call.replay_number[:, first]),
+                np.ascontiguousarray(call.replay_bytes[:, first]),
             )
             for axis, call in table.calls.items()
         },

@@ -19,7 +19,7 @@ Declared rules that make this separable
 from collections import namedtuple
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -47,7 +47,7 @@ from nest_core.costs.zero import (
 )
 from nest_core.documents.compiled import compiled
 from nest_core.documents.kept import kept_within
-from nest_core.network import FloatArray, IntArray, Kind, MessageTime
+from nest_core.network import FloatArray, IntArray, Kind
 
 __all__ = [
     "LayerSeconds",
@@ -117,10 +117,13 @@ def layer_seconds(
     for axis in AXES_OF_CALLS:
         if axis in table.calls and getattr(point, axis) > 1:
             calls = table.calls[axis]
-            time = shared.time(axis, calls.kind).along(2)
+            time = shared.time(axis, calls.kind)
             once = experts if axis == "ep" and paired_share is not None else inside
-            once += _called(time, calls.number, calls.bytes)
-            inside += _called(time, calls.replay_number, calls.replay_bytes)
+            _add_calls(
+                time.alpha_s, time.beta_s_per_byte, calls.number[None], calls.bytes[None], once
+            )
+            replays = calls.replay_number, calls.replay_bytes
+            _add_calls(time.alpha_s, time.beta_s_per_byte, *replays, inside)
     sent, device = inside, compute + cost(inside, compute, overlap.within)
     if paired_share is not None:
         share = overlap.experts_saved(paired_share[:, None, None])
@@ -179,7 +182,7 @@ class StageMemory:
         """Return the bytes that tensors of stages hold: positions ``s``, recomputations ``c``."""
         static, step, deferrable, kept_bytes, peak = self._held(virtual_stages, c)
         passes = self.in_flight[s] * kept_bytes + self.deferred[s] * deferrable + peak
-        return np.asarray(static + np.maximum(passes, step))
+        return cast(FloatArray, static + np.maximum(passes, step))
 
     def by_method(self, c: int) -> bool:
         """Whether a recomputation is full recomputation by a method."""
@@ -300,7 +303,7 @@ class StageCosts(StageMemory):
     def load(self, s: Place, virtual_stages: Spans, c: Place) -> FloatArray:
         """Return seconds of stages per micro-batch: positions ``s``, recomputations ``c``."""
         within, free, hops, *_ = self.totals(s, virtual_stages, c)
-        return np.asarray(within + hops - self.transfer_saved * np.minimum(hops, free))
+        return cast(FloatArray, within + hops - self.transfer_saved * np.minimum(hops, free))
 
     def totals(self, s: Place, virtual_stages: Spans, c: Place) -> FloatArray:
         """Return `_time_totals` of stages, each of the shape of ``c``."""
@@ -346,7 +349,7 @@ class StageCosts(StageMemory):
         within, free, hops, forward, sync_s, once = self.totals(s, virtual_stages, c)
         free_s = pace - (within - free) - hops - forward
         hidden = np.minimum(once, np.maximum(0.0, free_s))
-        return np.asarray(sync_s - self.once_saved * hidden)
+        return cast(FloatArray, sync_s - self.once_saved * hidden)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -455,9 +458,53 @@ def peak_bytes(problem: Problem, point: Point, table: LayerTable) -> FloatArray:
     return table.working_bytes + whole_bytes(problem, point, table)
 
 
-def _called(time: MessageTime, number: FloatArray, size: FloatArray) -> FloatArray:
-    """Seconds of ``number`` equal messages with ``size`` bytes in all."""
-    return number * time.seconds(size / np.where(number > 0, number, 1.0))
+@compiled
+def _least(alpha: FloatArray, beta: FloatArray, member: int, size: float) -> float:
+    """Return `MessageTime.seconds` of one member and size."""
+    least = np.inf
+    for regime in range(len(alpha)):
+        # Where there is no way none still take none.
+        sends = size > 0 or not np.isinf(beta[regime, member])
+        moved = beta[regime, member] * size if sends else 0.0
+        least = min(least, alpha[regime, member] + moved)
+    return least
+
+
+@compiled
+def _add_calls(
+    alpha: FloatArray, beta: FloatArray, number: FloatArray, size: FloatArray, seconds: FloatArray
+) -> None:
+    """Add those of ``number`` equal messages with ``size`` bytes in all to (pp, R, L).
+
+    ``number`` and ``size`` have shape (R, L), or (1, L) where all recomputations send them.
+    """
+    rows, layers = number.shape
+    for s in range(len(seconds)):
+        for c in range(rows):
+            for layer in range(layers):
+                once = number[c, layer] if number[c, layer] > 0 else 1.0
+                taken = number[c, layer] * _least(alpha, beta, s, size[c, layer] / once)
+                if rows > 1:
+                    seconds[s, c, layer] += taken
+                else:
+                    seconds[s, :, layer] += taken
+
+
+@compiled
+def _add_sent(
+    alpha: FloatArray,
+    beta: FloatArray,
+    elements: FloatArray,
+    per_parameter: FloatArray,
+    seconds: FloatArray,
+) -> None:
+    """Add seconds of a collective of every size per parameter to (pp, L)."""
+    for s in range(len(seconds)):
+        for layer in range(len(elements)):
+            taken = 0.0
+            for size in per_parameter:
+                taken += _least(alpha, beta, s, size * elements[layer])
+            seconds[s, layer] += taken if elements[layer] > 0 else 0.0
 
 
 def hop_seconds(
@@ -494,7 +541,9 @@ def _sharded(
     seconds = np.zeros((point.pp, table.layers))
     for axis, ranks, elements in buckets(point, table):
         if ranks > 1 and elements.any():
-            seconds += _sent(shared.time(axis, kind, point.instances), elements, per_parameter)
+            time = shared.time(axis, kind, point.instances)
+            sizes = np.array(per_parameter, dtype=np.float64)
+            _add_sent(time.alpha_s, time.beta_s_per_byte, elements, sizes, seconds)
     return seconds
 
 
@@ -506,7 +555,8 @@ def _between(
     for axis, ranks, elements in buckets(point, table):
         if elements.any():
             time = shared.time(BETWEEN[axis], "all_reduce", point.instances)
-            seconds += _sent(time, elements / ranks, per_parameter)
+            sizes = np.array(per_parameter, dtype=np.float64)
+            _add_sent(time.alpha_s, time.beta_s_per_byte, elements / ranks, sizes, seconds)
     return seconds
 
 
@@ -523,13 +573,6 @@ def buckets(point: Point, table: LayerTable) -> list[tuple[str, int, FloatArray]
         ("data", point.shard_ranks, dense),
         ("expert_data", point.expert_shard_ranks, experts),
     ]
-
-
-def _sent(time: MessageTime, elements: FloatArray, per_parameter: tuple[float, ...]) -> FloatArray:
-    """Seconds of a collective for every size per parameter, shape (pp, L)."""
-    time = time.along(1)
-    sent = np.sum([time.seconds(size * elements) for size in per_parameter], axis=0)
-    return np.where(elements > 0, sent, 0.0)
 
 
 def _once(problem: Problem, point: Point, shared: PlanLinks, table: LayerTable) -> FloatArray:

@@ -75,10 +75,17 @@ class Solver:
         self.problem, self.allowed, self.as_needed = problem, allowed, as_needed
         self.layouts = layouts
         self._links: dict[tuple[Layout, str | tuple[int, ...], bool], PlanLinks] = {}
-        self._costs = lru_cache(size)(self._stage_costs)
+        self._costs, self._alike = (
+            lru_cache(size)(self._costs_of),
+            lru_cache(size)(self._costs_alike),
+        )
 
     def costs(self, point: Point) -> StageCosts:
-        """Stage costs under a point's layout.
+        """Stage costs under a point's layout."""
+        return self._costs(point)
+
+    def _costs_of(self, point: Point) -> StageCosts:
+        """Return the same, from those of a point that is alike.
 
         Schedules differ in what is in flight only, but for the last stage's link to the first,
         which interleaving has, for W, which zero-bubble schedules delay, and for expert traffic
@@ -88,13 +95,13 @@ class Solver:
         alike = replace(point, schedule=schedule, interleave=min(point.interleave, 2))
         if self.problem.overlap.experts:
             alike = point
-        costs_alike = self._costs(alike)
+        costs_alike = self._alike(alike)
         in_flight_count = in_flight(
             point, costs_alike.micro_batches, is_paired=costs_alike.is_paired
         )
         return replace(costs_alike, in_flight=in_flight_count)
 
-    def _stage_costs(self, point: Point) -> StageCosts:
+    def _costs_alike(self, point: Point) -> StageCosts:
         return stage_costs(self.problem, point, self.links(point))
 
     def links(self, point: Point) -> PlanLinks:

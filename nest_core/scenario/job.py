@@ -8,6 +8,7 @@ function that makes a `Problem` of either.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 from nest_core.costs import IDEAL_OVERLAP, NO_OVERLAP, LayerTable, Overlap, Problem, state_bytes
@@ -157,7 +158,8 @@ class Job:
             reduce_scatters(network)  # refuses what does not run on it
         return Problem(
             network=network,
-            table=self.table,
+            # Tables are kept by all that they follow from, which takes long to look up.
+            table=lru_cache(256)(self.table),
             batch=self.batch,
             tokens=self.sequence,
             memory_bytes=device.memory_bytes,

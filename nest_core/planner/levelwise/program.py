@@ -199,11 +199,12 @@ class _Program:
         best: Promise | None = None
         if not self.points.allowed(outer, 1):
             return None
-        taken, span = np.zeros(1, dtype=np.int64), ((0, self.problem.layers),)
+        taken, first = np.zeros(1, dtype=np.int64), np.zeros_like(self.rows)
+        stages = first, [(first, first + self.problem.layers)], self.rows
         for strategy in self.points.strategies(outer.widths[0], outer.dp):
             if self.late():
                 break
-            served: set[int] = set()
+            served = np.zeros(len(self.rows), dtype=bool)
             least = self.points.least(strategy, outer.micro_batch)
             for state in self._states(outer, strategy, 1):
                 point = replace(
@@ -215,23 +216,18 @@ class _Program:
                     break
                 self._count()
                 memory = stage_memory(self.problem, point)
-                fits = {
-                    c for c in self.rows.tolist() if memory.used(0, span, c) <= memory.limit * _FITS
-                }
-                if not (fits := fits - served):
+                fits = (memory.used(*stages) <= memory.limit * _FITS) & ~served
+                if not fits.any():
                     continue
                 if self.rule:
                     served |= fits
                 costs = stage_costs(self.problem, point, self._of_one(point))
-                for c in sorted(fits):
-                    load = costs.load(0, span, c)
-                    seconds = float(m * load + costs.sync_seconds(0, span, c, load))
-                    if seconds < cutoff:
-                        cutoff = seconds
-                        plan = Plan(
-                            point, (0, self.problem.layers), (self.problem.recomputations[c],)
-                        )
-                        best = Promise(seconds, plan)
+                load = costs.load(*stages)
+                seconds = np.where(fits, m * load + costs.sync_seconds(*stages, load), np.inf)
+                if seconds.min() < cutoff:
+                    cutoff, c = float(seconds.min()), self.rows[seconds.argmin()]
+                    again = (self.problem.recomputations[c],)
+                    best = Promise(cutoff, Plan(point, (0, self.problem.layers), again))
         return best
 
     def _deep(self, outer: Outer, cutoff: float) -> tuple[Promise | None, bool]:
