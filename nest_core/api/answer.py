@@ -31,6 +31,7 @@ from nest_core.hardware.posterior import SHARE
 from nest_core.network import Network, Outline
 from nest_core.planner import Progress, SearchResult, search
 from nest_core.planner.baselines import Baseline, evaluate_baselines, fastest
+from nest_core.planner.frontier import Frontier
 from nest_core.report.explain.headlines import headlines
 from nest_core.report.explain.other_stacks import name_stack_for_search
 from nest_core.report.explain.summary import (
@@ -247,6 +248,7 @@ def answer(
     scenario: ScenarioValues,
     *,
     problem: Problem | None = None,
+    frontier: Frontier | None = None,
     progress: Callable[[Progress], None] | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> Answer:
@@ -257,6 +259,8 @@ def answer(
     scenario : ScenarioValues
     problem : Problem, optional
         The scenario's, where it is at hand.
+    frontier : Frontier, optional
+        The problem's (`nest_core.planner.shared_frontier`), where other questions share it.
     progress, stop
         As `search` takes them.
     """
@@ -276,6 +280,7 @@ def answer(
         scenario.space,
         top=scenario.top,
         time_limit_s=scenario.time_limit_s,
+        frontier=frontier,
         progress=progress,
         stop=stop,
     )

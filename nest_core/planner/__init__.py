@@ -38,7 +38,13 @@ from nest_core.planner.search import (
     audit,
     search,
 )
-from nest_core.planner.shadow import HeadRoom, head_room_steps, shadow_prices
+from nest_core.planner.shadow import (
+    HeadRoom,
+    Neighbours,
+    head_room_steps,
+    shadow_prices,
+    shared_frontier,
+)
 from nest_core.planner.space import ORDERS, SearchSpace
 
 __all__ = [
@@ -47,6 +53,7 @@ __all__ = [
     "Certificate",
     "HeadRoom",
     "NamedPlans",
+    "Neighbours",
     "Progress",
     "SearchResult",
     "SearchSpace",
@@ -54,4 +61,5 @@ __all__ = [
     "head_room_steps",
     "search",
     "shadow_prices",
+    "shared_frontier",
 ]

@@ -60,6 +60,10 @@ class Opened:
     def __len__(self) -> int:
         return len(self.columns)
 
+    def chosen(self, which: IntArray | BoolArray | slice) -> Opened:
+        """Return some of them."""
+        return replace(self, columns=self.columns.chosen(which), limits=self.limits.chosen(which))
+
     @classmethod
     def sorted(
         cls, columns: PointTable, limits: Bounds, stage: int, points: int = 0, misfit: int = 0
@@ -129,17 +133,21 @@ class Frontier:
     def __len__(self) -> int:
         return len(self.points)
 
-    def eased(self, problem: Problem, factor: float) -> Frontier:
-        """Return the same points of a problem with more of something, bounded by what is known
-        here.
+    def of(self, problem: Problem, factor: float = 1.0) -> Frontier:
+        """Return the same points, none taken yet, of a problem that differs in memory or network.
 
-        Of the same workload, on which nothing takes less than ``1 / factor`` of its time here.
+        Bounds of rows hold for it, too, as nothing takes less than ``1 / factor`` of its time
+        here; what does not depend on memory is shared.
         """
-        relaxed = copy(self)
-        relaxed._bound_for(problem)
-        relaxed._lower = None
-        relaxed.queue = PointQueue(self.queue.low / factor)
-        return relaxed
+        other = copy(self)
+        if problem.network is self.problem.network:
+            other.problem, other.solver = problem, self.solver.of(problem)
+            other.screen = Screen(problem, self.rows, self.allowed)
+        else:
+            other._bound_for(problem)
+            other._lower = None
+        other.queue = PointQueue(self.queue.low if factor == 1.0 else self.queue.low / factor)
+        return other
 
     def _bound_for(self, problem: Problem) -> None:
         """Take a problem whose points these are, with nothing known of it yet."""
@@ -152,13 +160,15 @@ class Frontier:
         self._transfer_bounds = TransferBounds(problem)
         self._blocks = BlockBounds(problem, space)
         self._placed, self._placings = PlacedBounds(self.points, self.solver), 0
+        self._prepared: dict[int, float] = {}
 
     def open(self, rows: IntArray, cutoff: float) -> Opened:
         """Return the points of rows that may come in under the cutoff, or fit at all."""
         points = int(self.points.sizes(rows).sum())
         rows = np.sort(rows)
         if self._lower is not None:  # exact tables are made for what this leaves alone
-            rows = rows[self._bound_rows(self._lower, self._pair(rows), rows) <= cutoff]
+            low = self._bound_rows(self._lower, self._pair(rows), rows)
+            rows = rows[self.queue.raised(rows, low) <= cutoff]
         if not len(rows):
             nothing = Bounds(*np.zeros((3, 0)))
             return Opened(self.points.columns(rows), nothing, ROUGH, points)
@@ -166,13 +176,16 @@ class Frontier:
         entries_of_pairs, bounds_by_pair = self._pairs(
             (pair, 0, 0, self._exact) for pair in pairs.tolist()
         )
-        near = self._bound_rows(bounds_by_pair, entry, rows) <= cutoff
+        near = self.queue.raised(rows, self._bound_rows(bounds_by_pair, entry, rows)) <= cutoff
         rows, entry = rows[near], entry[near]
         columns = self.points.columns(rows)
         if self.space.replaces_gpipe:
             columns = columns.chosen(~(columns.stashing & (self.rows.chosen(columns.row).pp > 1)))
-        at = entry[np.searchsorted(rows, columns.row)]
-        limits = self._bound_points(bounds_by_pair, at, columns)
+        place = np.searchsorted(rows, columns.row)
+        limits = self._bound_points(bounds_by_pair, at := entry[place], columns)
+        least = np.full(len(rows), np.inf)
+        np.minimum.at(least, place, limits.seconds)
+        self.queue.raised(rows, least)
         near = limits.seconds <= cutoff
         columns, limits, at = columns.chosen(near), limits.chosen(near), at[near]
         limits, fits = self._covered(entries_of_pairs, at, columns, limits, cutoff)
@@ -180,13 +193,16 @@ class Frontier:
         return Opened.sorted(columns.chosen(fits), limits.chosen(fits), ROUGH, points, misfit)
 
     def refine(self, opened: Opened, first: int, cutoff: float) -> tuple[Opened, int]:
-        """Return some opened points under bounds that know the longest stage, and how many those
-        were.
+        """Return `refined` of some opened points from ``first`` on, and how many those were."""
+        part = opened.chosen(slice(first, first + _REFINED))
+        return self.refined(part, cutoff), len(part)
 
-        Of the points from ``first`` on; those that cannot come in under the cutoff are left out.
+    def refined(self, opened: Opened, cutoff: float) -> Opened:
+        """Return opened points under bounds that know the longest stage.
+
+        Those that cannot come in under the cutoff are left out.
         """
-        part = slice(first, first + _REFINED)
-        columns, limits = opened.columns.chosen(part), opened.limits.chosen(part)
+        columns, limits = opened.columns, opened.limits
         entries, _, entry = self._spread(columns)
         m, v = self._micro_batches(columns.row), columns.rounds
         low = (limits.seconds - limits.sync - limits.total / v) / np.maximum(m - 1.0 / v, 1.0 / m)
@@ -203,8 +219,7 @@ class Frontier:
         seconds = np.where(columns.interleave == 1, limits.total / v + longest + limits.sync, 0.0)
         limits = Bounds(np.maximum(limits.seconds, seconds), limits.total, limits.sync)
         near = fits & (limits.seconds <= cutoff)
-        refined = Opened.sorted(columns.chosen(near), limits.chosen(near), REFINED)
-        return refined, len(near)
+        return Opened.sorted(columns.chosen(near), limits.chosen(near), REFINED)
 
     def place(self, opened: Opened, first: int, cutoff: float) -> tuple[Opened, int]:
         """Return the same of refined points under bounds that know where their ranks sit.
@@ -213,12 +228,15 @@ class Frontier:
         """
         size = min(max(1, self._placings // 8), _MOST_PLACED)
         self._placings += size
-        part = slice(first, first + size)
-        columns, limits = opened.columns.chosen(part), opened.limits.chosen(part)
-        return self._at_once(Opened(columns, limits, REFINED), cutoff), len(columns)
+        part = opened.chosen(slice(first, first + size))
+        return self.placed(part, cutoff), len(part)
 
-    def _at_once(self, opened: Opened, cutoff: float) -> Opened:
-        """All of some refined points as `place` makes them."""
+    def placed(self, opened: Opened, cutoff: float) -> Opened:
+        """Return all of some refined points as `place` does."""
+        prepared = [self._prepared.get(number, 0.0) for number in opened.columns.number.tolist()]
+        opened = opened.chosen(np.array(prepared) <= cutoff)
+        if not len(opened):
+            return opened
         columns, limits = opened.columns, opened.limits
         nothing = np.zeros(len(columns))
         placed = nothing, nothing, nothing
@@ -258,8 +276,8 @@ class Frontier:
         kinds = self.rows.chosen(columns.row).pp << 1 | columns.outer
         _, first = np.unique(kinds, return_index=True)
         least = np.sort(first)[:_SAMPLED]
-        picked = Opened(columns.chosen(least), opened.limits.chosen(least), REFINED)
-        return self._at_once(picked, cutoff) if len(picked) else picked
+        picked = replace(opened.chosen(least), stage=REFINED)
+        return self.placed(picked, cutoff) if len(picked) else picked
 
     def _raised(
         self,
@@ -292,11 +310,13 @@ class Frontier:
 
     def prepare(self, opened: Opened, index: int) -> Prepared:
         """Stage costs of an opened point."""
-        return self.solver.prepare(
-            self.points.point(int(opened.columns.number[index])),
+        prepared = self.solver.prepare(
+            self.points.point(number := int(opened.columns.number[index])),
             total=float(opened.limits.total[index]),
             sync=float(opened.limits.sync[index]),
         )
+        self._prepared[number] = prepared.lower_bound
+        return prepared
 
     def prepared(self, number: int) -> Prepared:
         """Stage costs of any point."""
@@ -320,7 +340,7 @@ class Frontier:
         columns = columns.chosen(columns.number == number)
         _, layer_bounds_of_pair = self._entry((int(self._pair(row)[0]), 0, 0, True))
         limits = self._bound_points(layer_bounds_of_pair, np.zeros(1, dtype=np.int64), columns)
-        placed, _ = self.place(Opened(columns, limits, REFINED), 0, float("inf"))
+        placed = self.placed(Opened(columns, limits, REFINED), float("inf"))
         return max(float(placed.limits.seconds[0]), float(self.queue.low[row[0]]))
 
     def leanest(self) -> tuple[float, Point | None]:

@@ -385,6 +385,11 @@ class PointQueue:
         """No row that was not taken yet holds a faster point."""
         return self._least
 
+    def raised(self, rows: IntArray, low: FloatArray) -> FloatArray:
+        """Return bounds of rows, and take them into account: they hold for later queues, too."""
+        self.low[rows] = np.maximum(self.low[rows], low)
+        return self.low[rows]
+
     def left(self, cutoff: float) -> IntArray:
         """Return the rows not taken yet that could hold the best."""
         remaining = np.arange(len(self.low)) if self._left is None else self._left

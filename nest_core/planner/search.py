@@ -187,7 +187,8 @@ def search(
         Plans at hand by whose they are, as of other methods: a search that does not end is not
         behind those of its space that fit.
     frontier : Frontier, optional
-        Of the problem and the space, unused yet, where one is at hand; not for mixed stages.
+        Of the space, and of a problem with this one's network, where one is at hand: what it
+        knows of points is known here, and the other way round. Not for mixed stages.
     clock : callable
         Seconds; passed in so that tests need not wait.
     progress : callable (Progress), optional
@@ -226,7 +227,7 @@ def search(
             return "when cancelled"
         return "after its share of work" if work > most_work else ""
 
-    leading = _Leading(top, within_s)
+    leading = Leading(top, within_s)
     for _, plan in known:
         if space.seated_on(problem.network).holds(plan):
             report = price(problem, plan)
@@ -250,7 +251,7 @@ def search(
             )
             if uniform.best is not None:
                 leading.offer(uniform.best.iteration_s, uniform.best.plan)
-    points = frontier or _frontier(problem, space)
+    points = frontier.of(problem) if frontier else _frontier(problem, space)
     outcome = _best_first(points, leading, over, progress)
     reports = tuple(price(problem, plan) for _, plan in leading.found)
     best = reports[0] if reports else None
@@ -364,7 +365,7 @@ def _reports(result: SearchResult) -> tuple[Report, ...]:
     return (result.best, *result.alternatives) if result.best else ()
 
 
-class _Leading:
+class Leading:
     """The best plans so far, best first; ties in the documented order.
 
     Nothing slower than ``within_s`` is of interest.
@@ -436,7 +437,7 @@ class _Found:
 
 def _best_first(
     frontier: Frontier | MixedFrontier,
-    leading: _Leading,
+    leading: Leading,
     over: Callable[[float], Ended],
     progress: Callable[[Progress], None] | None,
 ) -> _Found:
@@ -524,7 +525,7 @@ def _best_first(
             progress(_progress(outcome, leading, least))
 
 
-def _sample(frontier: Frontier | MixedFrontier, leading: _Leading) -> None:
+def _sample(frontier: Frontier | MixedFrontier, leading: Leading) -> None:
     """Offer the best of a few points of many kinds, for a better time to beat.
 
     They are met again in the order of their bounds.
@@ -558,7 +559,7 @@ def _cut_short(
     return best
 
 
-def _progress(best: _Found, leading: _Leading, bound: float) -> Progress:
+def _progress(best: _Found, leading: Leading, bound: float) -> Progress:
     return Progress(
         points=best.points,
         solved=len(best.solved),

@@ -6,23 +6,28 @@ may hide a step further on. A step of head-room is the next certainty of fitting
 are searched anew, over the space of the plan.
 """
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from nest_core.costs import NO_OFFLOAD, Plan, Problem, Report, price
+import numpy as np
+
+from nest_core.costs import NO_OFFLOAD, Point, Problem, Report, price
 from nest_core.costs.head_room import CERTAINTIES
 from nest_core.network import Network
 from nest_core.planner.frontier import Frontier
-from nest_core.planner.search import SearchResult, search
-from nest_core.planner.solver import Solver
+from nest_core.planner.points import slices
+from nest_core.planner.search import Leading, search
 from nest_core.planner.space import SearchSpace
 
-__all__ = ["HeadRoom", "head_room_steps", "shadow_prices"]
+__all__ = ["HeadRoom", "Neighbours", "head_room_steps", "shadow_prices", "shared_frontier"]
 
 _STEP = 0.01
 _ROUNDING = 1e-9
-_EVERY = 1 << 30
-"""More points than there are."""
+_ROWS = 4096
+"""Opened together."""
+_WORK, _OPENED, _REFINED, _PLACED = 6e7, 2.0, 50.0, 500.0
+"""Microseconds of one core, about, that may be worked, and that steps take for a point."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +62,95 @@ class HeadRoom:
         }
 
 
+def shared_frontier(problem: Problem, space: SearchSpace) -> Frontier | None:
+    """Return a frontier of which several searches can share what they know of points.
+
+    None where points have no bounds that hold for a problem with more of something.
+    """
+    return None if space.mixed or space.offload != (NO_OFFLOAD,) else Frontier(problem, space)
+
+
+class Neighbours:
+    """Points that come near the best plan's time, with as much memory as any price asks for.
+
+    With one per cent more bandwidth a plan is at most that much faster: what takes longer than
+    the best by more is behind it then, too. Few points are left.
+
+    Parameters
+    ----------
+    problem : Problem
+    space : SearchSpace
+    iteration_s : float
+        Of the best plan.
+    time_limit_s : float
+    frontier : Frontier, optional
+        As `shared_frontier`, where one is at hand; what its searches know is known here.
+
+    Attributes
+    ----------
+    points : tuple of Point or None
+        None where they are too many to be looked at, or the rule of the space is as needed.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        space: SearchSpace,
+        iteration_s: float,
+        time_limit_s: float = float("inf"),
+        frontier: Frontier | None = None,
+    ) -> None:
+        self.frontier = frontier or shared_frontier(problem, space)
+        self.points: tuple[Point, ...] | None = None
+        if self.frontier is not None and not space.as_needed:
+            eased = [replace(problem, certainty=certainty) for certainty in CERTAINTIES]
+            most = max([_roomier(problem), *eased], key=lambda entry: entry.planned_bytes)
+            cutoff = iteration_s * (1 + _ROUNDING) * (1 + _STEP)
+            self.points = _within(self.frontier.of(most), cutoff, time_limit_s)
+
+    def best(self, problem: Problem, cutoff: float) -> Report | None:
+        """Return the best plan of a problem with more of something that takes at most so long."""
+        if self.frontier is None or self.points is None:
+            return None
+        leading, solver = Leading(1, cutoff), self.frontier.of(problem).solver
+        for point in self.points:
+            prepared = solver.prepare(point)
+            if prepared.lower_bound <= leading.cutoff:
+                seconds, plan = solver.solve(prepared, leading.cutoff)
+                if plan is not None:
+                    leading.offer(seconds, plan)
+        return price(problem, leading.found[0][1]) if leading.found else None
+
+
+def _within(frontier: Frontier, cutoff: float, time_limit_s: float) -> tuple[Point, ...] | None:
+    """Return points of which a plan takes at most so long; None if too much is to be looked at.
+
+    All are bounded together: with a time to beat at hand nothing is gained by their order.
+    """
+    began, work, points = time.perf_counter(), 0.0, []
+    rows = np.sort(frontier.queue.left(cutoff))
+    for part in slices(len(rows), _ROWS):
+        opened = frontier.open(rows[part], cutoff)
+        work += _OPENED * opened.points
+        for nearer, each in ((frontier.refined, _REFINED), (frontier.placed, _PLACED)):
+            work += each * len(opened)
+            opened = nearer(opened, cutoff) if len(opened) else opened
+        for index in range(len(opened)):
+            prepared = frontier.prepare(opened, index)
+            is_near = prepared.lower_bound <= cutoff
+            if is_near and frontier.solver.solve(prepared, cutoff)[1] is not None:
+                points.append(prepared.point)
+        if work > _WORK or time.perf_counter() - began > time_limit_s:
+            return None
+    return tuple(points)
+
+
 def shadow_prices(
-    problem: Problem, space: SearchSpace, iteration_s: float, time_limit_s: float = float("inf")
+    problem: Problem,
+    space: SearchSpace,
+    iteration_s: float,
+    time_limit_s: float = float("inf"),
+    near: Neighbours | None = None,
 ) -> dict[str, float | None]:
     """Relative throughput gained per per cent of each resource.
 
@@ -68,31 +160,20 @@ def shadow_prices(
         Of the best plan on the problem as it is.
     time_limit_s : float
         For all searches together; a price that could not be proven is None.
+    near : Neighbours, optional
+        Of the best plan, where they are at hand.
 
     Returns
     -------
     dict
         ``bandwidth.<level>`` and ``memory``; a torus has one bandwidth for all levels.
     """
-    parts, at_hand = len(problem.network.levels) + 1, iteration_s * (1 + _ROUNDING)
-    roomier = replace(problem, memory_bytes=problem.memory_bytes * (1 + _STEP))
-    frontier, near = _shared(roomier, space), None
-    if frontier is not None and not space.as_needed:
-        # With one per cent more bandwidth a plan is at most that much faster: what takes longer
-        # than the plan at hand by more is behind it then, too. Few points are left.
-        near = search(
-            roomier,
-            space,
-            top=_EVERY,
-            time_limit_s=time_limit_s,
-            within_s=at_hand * (1 + _STEP),
-            frontier=frontier,
-        )
+    parts = len(problem.network.levels) + 1
+    near = near or Neighbours(problem, space, iteration_s, time_limit_s)
 
     def gain(change: Problem, factor: float) -> float | None:
-        points = frontier and frontier.eased(change, factor)
-        if near is not None and points is not None:
-            best = _fastest(points.solver, near, at_hand) if near.certificate.proven else None
+        if near.frontier is not None and not space.as_needed:
+            best = near.best(change, iteration_s * (1 + _ROUNDING))
         else:
             result = search(
                 change,
@@ -100,7 +181,7 @@ def shadow_prices(
                 time_limit_s=time_limit_s / parts,
                 effort=1.0 / parts,
                 within_s=iteration_s,  # the plan at hand is no slower with more of a resource
-                frontier=points,
+                frontier=near.frontier and near.frontier.of(change, factor),
             )
             best = result.best if result.certificate.proven else None
         return iteration_s / best.iteration_s - 1 if best else None
@@ -109,20 +190,8 @@ def shadow_prices(
         f"bandwidth.{name}": gain(replace(problem, network=network), 1 + _STEP)
         for name, network in _faster(problem.network)
     }
-    prices["memory"] = gain(roomier, 1.0)
+    prices["memory"] = gain(_roomier(problem), 1.0)
     return prices
-
-
-def _fastest(solver: Solver, near: SearchResult, cutoff: float) -> Report | None:
-    """Return the best plan of the points of another search that takes at most ``cutoff``."""
-    best: Plan | None = None
-    for report in (near.best, *near.alternatives):
-        prepared = solver.prepare(report.plan.point) if report else None
-        if prepared is not None and prepared.lower_bound <= cutoff:
-            seconds, plan = solver.solve(prepared, cutoff)
-            if plan is not None and (best is None or seconds < cutoff * (1 - _ROUNDING)):
-                best, cutoff = plan, seconds
-    return price(solver.problem, best) if best else None
 
 
 def head_room_steps(
@@ -130,6 +199,7 @@ def head_room_steps(
     space: SearchSpace,
     plans: Sequence[Report],
     time_limit_s: float = float("inf"),
+    near: Neighbours | None = None,
 ) -> tuple[HeadRoom, ...]:
     """Return what the best plan takes as it must fit more or less surely.
 
@@ -139,6 +209,8 @@ def head_room_steps(
         The best plan of the problem, proven, and others of the space that fit.
     time_limit_s : float
         For all searches together, in equal parts.
+    near : Neighbours, optional
+        Of the best plan, where they are at hand.
 
     Returns
     -------
@@ -148,7 +220,7 @@ def head_room_steps(
     """
     if not problem.memory_spread:
         return ()
-    frontier = _shared(problem, space)
+    near = near or Neighbours(problem, space, plans[0].iteration_s, time_limit_s)
     parts = len(CERTAINTIES) - 1
 
     def step(certainty: float) -> HeadRoom:
@@ -164,13 +236,16 @@ def head_room_steps(
         best_known_s = min((plan.iteration_s for plan in fitting), default=float("inf"))
         if space.as_needed and certainty < problem.certainty:
             best_known_s = float("inf")
+        elif certainty < problem.certainty and near.points is not None:
+            best = near.best(eased_problem, best_known_s)
+            return HeadRoom(certainty, eased_problem.planned_bytes, best, proven=True)
         result = search(
             eased_problem,
             space,
             time_limit_s=time_limit_s / parts,
             effort=1.0 / parts,
             within_s=best_known_s,
-            frontier=frontier and frontier.eased(eased_problem, 1.0),
+            frontier=near.frontier and near.frontier.of(eased_problem),
         )
         proven = result.certificate.proven
         return HeadRoom(certainty, eased_problem.planned_bytes, result.best, proven)
@@ -183,9 +258,8 @@ def _fits(report: Report, problem: Problem) -> bool:
     return needed <= problem.planned_bytes * (1 + _ROUNDING)
 
 
-def _shared(problem: Problem, space: SearchSpace) -> Frontier | None:
-    """Bounds that hold for a problem with more of something, or less memory, too."""
-    return None if space.mixed or space.offload != (NO_OFFLOAD,) else Frontier(problem, space)
+def _roomier(problem: Problem) -> Problem:
+    return replace(problem, memory_bytes=problem.memory_bytes * (1 + _STEP))
 
 
 def _faster(network: Network) -> list[tuple[str, Network]]:

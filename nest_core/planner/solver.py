@@ -1,6 +1,9 @@
 """One outer point made ready and solved: its stage costs, its bounds, its best plan."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -80,6 +83,13 @@ class Solver:
             lru_cache(size)(self._costs_alike),
         )
 
+    def of(self, problem: Problem) -> Solver:
+        """Return the solver of a problem that differs in memory alone, which shares costs."""
+        other = copy(self)
+        other.problem = problem
+        other._costs = lru_cache(self._costs.cache_info().maxsize)(other._costs_of)
+        return other
+
     def costs(self, point: Point) -> StageCosts:
         """Stage costs under a point's layout."""
         return self._costs(point)
@@ -99,7 +109,7 @@ class Solver:
         in_flight_count = in_flight(
             point, costs_alike.micro_batches, is_paired=costs_alike.is_paired
         )
-        return replace(costs_alike, in_flight=in_flight_count)
+        return replace(costs_alike, in_flight=in_flight_count, limit=self.problem.room(point))
 
     def _costs_alike(self, point: Point) -> StageCosts:
         return stage_costs(self.problem, point, self.links(point))

@@ -35,8 +35,8 @@ def plan(
     """Plan a scenario under the studio's own costs."""
     from nest_core.api.answer import answer, with_draws
     from nest_core.api.fields import plan_text
+    from nest_core.planner import Neighbours, head_room_steps, shadow_prices, shared_frontier
     from nest_core.planner import audit as audit_search
-    from nest_core.planner import head_room_steps, shadow_prices
     from nest_core.studies.draw_search import checked_draws
     from nest_studio.commands.watching import tell_share, watched
     from nest_studio.jobs.pools import cores, processes
@@ -56,7 +56,8 @@ def plan(
     build_kernels()
     with watched() as (progress, stop):
         problem = values.problem()
-        result = answer(values, problem=problem, progress=progress, stop=stop)
+        frontier = shared_frontier(problem, values.space)
+        result = answer(values, problem=problem, frontier=frontier, progress=progress, stop=stop)
         if draws:
             with processes(cores()) as pool:  # which hears no interrupt: this process does
                 result = with_draws(
@@ -67,8 +68,11 @@ def plan(
     best = result.result.best
     if best and result.result.certificate.proven:
         limit, plans = values.time_limit_s, (best, *result.result.alternatives)
-        fields["shadow_prices"] = shadow_prices(problem, values.space, best.iteration_s, limit)
-        steps = head_room_steps(problem, values.space, plans, limit)
+        near = Neighbours(problem, values.space, best.iteration_s, limit, frontier)
+        fields["shadow_prices"] = shadow_prices(
+            problem, values.space, best.iteration_s, limit, near
+        )
+        steps = head_room_steps(problem, values.space, plans, limit, near)
         fields["head_room"] = [step.to_json(best.iteration_s) for step in steps]
     if audit:
         checked = audit_search(problem, values.space, result.result, audit, seed)

@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 from planner_instances import random_instance
 
-from nest_core.planner import search, shadow, shadow_prices
+from nest_core.planner import search, shadow, shadow_prices, shared_frontier
 
 
 def test_a_price_is_what_a_search_of_its_own_gains(monkeypatch):
@@ -43,3 +43,38 @@ def test_a_price_that_time_was_too_short_for_is_unknown():
     ours = search(instance.problem, instance.space).best
     prices = shadow_prices(instance.problem, instance.space, ours.iteration_s, 0.0)
     assert set(prices.values()) == {None}
+
+
+def test_too_much_to_be_looked_at_leaves_prices_unknown(monkeypatch):
+    instance = random_instance(3)
+    ours = search(instance.problem, instance.space).best
+    monkeypatch.setattr(shadow, "_WORK", 0.0)
+    prices = shadow_prices(instance.problem, instance.space, ours.iteration_s)
+    assert set(prices.values()) == {None}
+
+
+def test_what_searches_share_changes_no_answer():
+    """Memory that grows and shrinks, by a frontier that earlier searches have used."""
+    differ = 0
+    for seed, as_needed in product(range(12), (False, True)):
+        instance = random_instance(seed)
+        problem, space = instance.problem, replace(instance.space, as_needed=as_needed)
+        frontier = shared_frontier(problem, space)
+        answers = []
+        for factor in (1.0, 1.3, 0.7, 1.0):
+            change = replace(problem, memory_bytes=problem.memory_bytes * factor)
+            alone = search(change, space, top=3)
+            result = search(change, space, top=3, frontier=frontier)
+            plans, expected = (
+                [
+                    (report.iteration_s, report.plan)
+                    for report in (entry.best, *entry.alternatives)
+                    if report
+                ]
+                for entry in (result, alone)
+            )
+            assert plans == expected, (seed, as_needed, factor)
+            assert result.certificate.proven
+            answers.append(plans[:1])
+        differ += answers[0] != answers[2]
+    assert differ > 2
