@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -60,6 +61,11 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
         "search.schedule must go with interleave = [2], but is ['zb_h1']",
     ),
     (DENSE, {"search.seating": [0, 0, 1]}, "search.seating must be 'any' or 'consecutive'"),
+    (DENSE, {"search.seating": "7 per node"}, "search.seating must be 'any' or 'consecutive'"),
+    (DENSE, {"search.time_limit_s": 0}, "search.time_limit_s must be at least 1e-09, but is 0"),
+    (DENSE, {"search.time_limit_s": -1}, "search.time_limit_s must be at least 1e-09"),
+    (DENSE, {"search.time_limit_s": math.nan}, "search.time_limit_s must be a finite number"),
+    (DENSE, {"search.time_limit_s": "soon"}, "search.time_limit_s must be a number, but is 'soon'"),
     (DENSE, {"search.device_order": "8 per node"}, "search.device_order must be 'natural', "),
     (
         DENSE,
