@@ -21,12 +21,11 @@ def show(reproduction: Reproduction) -> None:
     models = models_of(reproduction)
     model = ""
     if models:
-        first = "llama3" if "llama3" in models else models[0]
         model = one_of(
             model_place,
             "Model",
             models,
-            first,
+            "llama3" if "llama3" in models else models[0],
             "model",
             format_func=model_name,
             bind="query-params",

@@ -249,8 +249,7 @@ def _given(scenario: Scenario | None, accelerator: str, model: str) -> RunFacts:
 def given_by(scenario: ScenarioValues) -> RunFacts:
     """Return what a scenario says of runs on it: accelerator, model's sizes, nodes, devices."""
     job = {"accelerator": scenario.accelerator.name, **sizes_of(scenario.model)}
-    columns = job | _fabric_columns(scenario.fabric)
-    return RunFacts(columns=columns, devices=scenario.fabric.devices)
+    return RunFacts(columns=job | _fabric_columns(scenario.fabric), devices=scenario.fabric.devices)
 
 
 def _fabric_columns(fabric: Fabric) -> dict[str, str]:

@@ -92,7 +92,6 @@ class Priced(Result):
         best, report, given = self.best, self.report, self.given
         unsure = withheld(given)
         judged = best if unsure is None else None
-        validity = validity_of(self.scenario, self.problem.network, given.plan)
         return {
             **report_json(report),
             "best_iteration_time_s": best.iteration_s if best else None,
@@ -123,7 +122,7 @@ class Priced(Result):
             "ignored": given.ignored,
             "notes": given.notes,
             **assumptions_json(self.scenario, self.problem.overlap),
-            **validity_json(validity),
+            **validity_json(validity_of(self.scenario, self.problem.network, given.plan)),
             "interval": interval_of(self.scenario, self.problem, report).to_json(),
             "stack": stack_json(self.scenario),
             "memory": memory_json(self.scenario, report),

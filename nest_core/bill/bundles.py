@@ -179,10 +179,9 @@ def _cubes(
             chips = place[at[axis] % CUBE == coordinate]
             port = 2 * cube[chips] + near
             box, port = np.divmod(port, prices.optical_switch.used_ports)
-            side = _ends(name, axis, chips, chips)[near]
             yield Bundle(
                 between,
-                side,
+                _ends(name, axis, chips, chips)[near],
                 Side(numbered("optical"), face[chips] * boxes + box, port, "optical"),
                 hall.lengths_m(hall.rack_of(cube[chips] * CUBE**3), np.repeat(centre, len(chips))),
             )

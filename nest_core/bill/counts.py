@@ -125,11 +125,10 @@ def hierarchical_parts(fabric: Hierarchical, prices: Prices) -> Inventory:
         links.append(LinkCount(tier.name, rate, by_metres(lengths, count), lower))
         rates.append((tier.name, rate, count, parent))
         rack, below = above, group
-    nics = links[0].count if links else 0
     return Inventory(
         hall,
         len(present),
-        nics,
+        links[0].count if links else 0,
         links[0].rate_Gbps if links else 0.0,
         _hierarchical_switches(prices, rates),
         tuple(links),

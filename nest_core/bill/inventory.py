@@ -101,8 +101,7 @@ class Hall:
         """Return metres of a cable between racks, whole, element by element."""
         columns = int(self.floor.racks_per_row.typical)
         across = np.abs(a % columns - b % columns)
-        down = np.abs(a // columns - b // columns)
-        return self.runs_m(across, down)
+        return self.runs_m(across, np.abs(a // columns - b // columns))
 
     def runs_m(self, across: IntArray, down: IntArray) -> IntArray:
         """Return metres of a cable between racks so many columns and rows apart."""

@@ -289,14 +289,13 @@ def _spares(
 
 def _bought(line: BillLine) -> OwnedLine:
     """Return a line of the network's bill."""
-    price = line.price_usd if line.priced else None
     return OwnedLine(
         f"network, {line.place}" if line.part != "nic" else "network, node",
         line.item,
         line.count,
         line.part,
         line.unit_usd if line.priced else None,
-        price,
+        line.price_usd if line.priced else None,
         line.source,
         line.power_W if line.powered else None,
         failures=line.failures,

@@ -66,9 +66,7 @@ def as_plot(value: Any) -> Any:
         return _PLOT_TAG.sub("&lt;", value)
     if isinstance(value, Mapping):
         return {key: as_plot(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [as_plot(entry) for entry in value]
-    return value
+    return [as_plot(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
 def as_cell(value: Any) -> Any:

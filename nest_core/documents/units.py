@@ -188,9 +188,7 @@ def format_days(days: float) -> str:
     >>> format_days(152.4), format_days(12345.0), format_days(0.25)
     ('152 days', '12,345 days', '6.00 h')
     """
-    if days < 1:
-        return humanise_seconds(86_400 * days)
-    return f"{three_digits(days)} days"
+    return humanise_seconds(86_400 * days) if days < 1 else f"{three_digits(days)} days"
 
 
 def three_digits(value: float) -> str:

@@ -82,8 +82,7 @@ def cases(model: Model, strategies: Iterable[Strategy]) -> tuple[ProfileCase, ..
 def _cases(graph: Graph, at: Sizes, width: float, place: str) -> Iterator[ProfileCase]:
     for operator in operators(graph, at, width):
         node = graph[operator.name]
-        read = graph.inputs(node)
-        inputs = tuple(_lengths(entry.shape, node, at) for entry in read)
+        inputs = tuple(_lengths(entry.shape, node, at) for entry in graph.inputs(node))
         output = _lengths(node.shape, node, at)
         weight = _lengths(node.weights[0], node, at) if node.weights else ()
         passes: tuple[tuple[Direction, tuple[Kernel, ...]], ...] = (

@@ -93,14 +93,13 @@ def algorithm1_row(costs: Costs, cell: Cell) -> Row:
     scenario = own_scenario(cell.setup, cell.model, cell.devices, cell.micro_batch)
     problem = scenario.problem()
     result = search(problem, scenario.space, time_limit_s=scenario.time_limit_s)
-    ours_s = result.best.iteration_s if result.best else None
     (nest,) = evaluate_baselines(
         problem,
         scenario.space,
         scenario.model,
         ("nest",),
         time_limit_s=scenario.time_limit_s,
-        ours_s=ours_s,
+        ours_s=result.best.iteration_s if result.best else None,
     )
     return row | _compared(result, nest)
 

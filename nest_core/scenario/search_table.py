@@ -144,8 +144,7 @@ def _expert_tensor(
     rule = "be 1 for a dense model, which has no experts" if dense else "divide what tp may be"
     if search.etp is None and not workload.expert_tensor:
         return () if dense else (1,)
-    degrees = _chosen("etp", search.etp, [1] if dense else widths, rule)
-    return () if dense else degrees
+    return () if dense else _chosen("etp", search.etp, [1] if dense else widths, rule)
 
 
 def _schedules(value: Any, virtual_stages: tuple[int, ...]) -> tuple[str, ...]:

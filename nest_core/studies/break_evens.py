@@ -354,8 +354,7 @@ def ordered(bills: Sequence[WholeBill], by: str = "price") -> tuple[OrderedDesig
         lead = next((row for row in rows if row.rank == rows[-1].rank), None)
         rank = lead.rank if lead and lead.name in ties else number + 1  # of a tie the first has it
         note = bill.worst_loss[1] if by == "failure" and bill.worst_loss else bill.reason
-        text = _text(value, by, planned)
-        rows.append(OrderedDesign(rank, bill.name, value, text, ties, note))
+        rows.append(OrderedDesign(rank, bill.name, value, _text(value, by, planned), ties, note))
     return tuple(rows)
 
 

@@ -328,10 +328,9 @@ def differing(every: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
     A key that some lack counts if all have the table it stands in: a torus has no
     ``fabric.clos``, which ``fabric.kind`` says already.
     """
-    keys = dict.fromkeys(key for settings in every for key in settings)
     return tuple(
         key
-        for key in keys
+        for key in dict.fromkeys(key for settings in every for key in settings)
         if len({settings.get(key) for settings in every}) > 1
         and all(
             any(name == key or name.startswith(f"{key.rpartition('.')[0]}.") for name in settings)

@@ -186,11 +186,10 @@ def _level_wise(every: Sequence[Candidate]) -> list[ComparisonLine]:
     ]
     for term in fields(Waterfall):
         lost = [getattr(fall, term.name) if fall else None for fall in falls]
-        cause = f"Lost to its {term.name.replace('_', ' ')}"
         rows.append(
             _numbers(
                 part,
-                cause,
+                f"Lost to its {term.name.replace('_', ' ')}",
                 "s",
                 lost,
                 lambda value: (

@@ -236,13 +236,12 @@ def _job_parameters(scenario: ScenarioValues) -> list[Parameter]:
 
 
 def _ratio(tier: int, name: str, present: float, path: str) -> Parameter:
-    label = f"{name} {parameter(path).label}"
     return _swept(
         path,
         RATIOS,
         float(present),
         key=f"oversubscription.{tier}",
-        label=label,
+        label=f"{name} {parameter(path).label}",
         doubling=True,
         fabric=True,
     )
@@ -367,8 +366,7 @@ def _torus_parameters(kind: str, table: Table, scenario: ScenarioValues) -> list
     turned = [_devices(plane, plane * last, "the last dimension grows", grown)]
     speed = getattr(scenario.fabric, "link_bandwidth_Bps", None)
     if speed is not None:
-        path = f"fabric.{kind}.link_bandwidth_GBps"
-        turned.insert(0, _speed("link", path, speed / GB, "link"))
+        turned.insert(0, _speed("link", f"fabric.{kind}.link_bandwidth_GBps", speed / GB, "link"))
     return turned
 
 

@@ -168,7 +168,6 @@ def planned_row(
             "needed_bytes": result.needed_bytes,
         }
     else:
-        memory = fullest(best)[1].memory
         fields |= {
             "status": "solved",
             "iteration_s": best.iteration_s,
@@ -176,7 +175,7 @@ def planned_row(
             "tokens_per_s": best.samples_per_s * scenario.sequence,
             "mfu": best.mfu,
             "bubble": best.bubble,
-            "memory_bytes": memory.total,
+            "memory_bytes": fullest(best)[1].memory.total,
             "words": plan_in_words(best, scenario.batch, scenario.fabric.devices),
             "plan": json.loads(json.dumps(best.plan.to_json())),
         }

@@ -75,9 +75,7 @@ def _elements(graph: Graph, node: Node, sizes: Sizes) -> float:
         return read
     written = count(node.shape, sizes, node.split)
     functions = (node.function or node.op).split("+")
-    if "add" in functions:
-        return written * (2 if len(functions) > 1 else 1)
-    return read + written
+    return written * (2 if len(functions) > 1 else 1) if "add" in functions else read + written
 
 
 Axis = Literal["tp", "cp", "ep", "etp"]

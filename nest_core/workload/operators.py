@@ -292,9 +292,7 @@ def _keys_seen(keys: float, window: float, *, causal: bool) -> float:
     """
     if not causal:
         return keys
-    if not window or window >= keys:
-        return keys / 2.0
-    return window - window * window / (2.0 * keys)
+    return keys / 2.0 if not window or window >= keys else window - window * window / (2.0 * keys)
 
 
 def _kept(graph: Graph, node: Node, sizes: Sizes, width: float) -> list[tuple[str, float]]:
@@ -360,7 +358,6 @@ def _functions(node: Node) -> list[str]:
 
 
 def _saves_nothing(node: Node) -> bool:
-    functions = _functions(node)
     return node.op in ("elementwise", "dropout") and all(
-        name in _SAVES_NOTHING for name in functions
+        name in _SAVES_NOTHING for name in _functions(node)
     )

@@ -273,8 +273,7 @@ def convert(
         str(target),
         "name another",
     )
-    assumed = _assumed(assume or ())
-    imported = read_fabric(content, path.name, format=read_as, assumed=assumed)
+    imported = read_fabric(content, path.name, format=read_as, assumed=_assumed(assume or ()))
     fabric = build_fabric(checked(FabricFile, imported.document))
     exported = write_fabric(fabric, to, document=imported.document)
     write_file(target, exported.text, "OUT")

@@ -168,8 +168,7 @@ def export(
     as_json: JsonFlag = False,
 ) -> None:
     """Export a plan, or say why the target cannot express it."""
-    document = _loaded(scenario, sets)
-    bundle = nest.export(document, to, plan or None, placement=placement)
+    bundle = nest.export(_loaded(scenario, sets), to, plan or None, placement=placement)
     fields = bundle.to_json()
     if output is not None:
         files = {path.name: str(path) for path in bundle.write(output)}
@@ -183,10 +182,9 @@ def _export_text(fields: Mapping[str, Any]) -> str:
     parts = []
     if fields["output"]:
         count = len(fields["files"])
-        names = sorted(fields["files"])[:12]
         parts.append(
             f"{count} file{'' if count == 1 else 's'} in {fields['output']}: "
-            + ", ".join(names)
+            + ", ".join(sorted(fields["files"])[:12])
             + (", …" if count > 12 else "")
         )
     else:

@@ -192,7 +192,6 @@ def design(
         answer = choose_design(study_file, search, pool)
     choice, rests_on = answer.choice, answer.sensitivity
     best = [contender.planned.design for contender in choice.contenders if contender.rank == 1]
-    growth = ways_to_grow(study_file, best)
     fields = {
         "goal": choice.goal,
         "choice": choice.contenders[0].name if choice.contenders else None,
@@ -203,7 +202,7 @@ def design(
         "sentences": list(rests_on.sentences) if rests_on else [],
         "growth": [
             asdict(path) | {"total_usd": path.total_usd, "recabled": path.recabled}
-            for path in growth
+            for path in ways_to_grow(study_file, best)
         ],
         "planned": [_planned(contender) for contender in search.planned],
         "refused": list(search.refused),

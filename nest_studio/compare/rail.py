@@ -79,8 +79,7 @@ def compared_list(drawn: Sequence[CompareEntry]) -> None:
         help="The Plan page's job at three ratios.",
     )
     listed = entries()
-    pairs = zip(drawn, SCENARIO_COLOURS, strict=False)
-    colours = {entry.number: colour for entry, colour in pairs}
+    colours = {entry.number: colour for entry, colour in zip(drawn, SCENARIO_COLOURS, strict=False)}
     with st.container(key="compare-rows"):
         for place, entry in enumerate(listed):
             _row(place, entry, len(listed), colours.get(entry.number, "transparent"))

@@ -67,10 +67,9 @@ def what_was_read(answer: FabricAnswer, *, own: bool) -> None:
 def take_along(scenario: Scenario, answer: FabricAnswer) -> None:
     """Draw downloads in every format, with what each cannot hold."""
     with st.popover("Export"):
-        names = [name for name, entry in FORMATS.items() if entry.writes]
         format_ = st.selectbox(
             "Format",
-            names,
+            [name for name, entry in FORMATS.items() if entry.writes],
             key="export.format",
             format_func=lambda name: FORMATS[name].label,
             help="What the chosen format cannot hold stands below.",
@@ -128,8 +127,7 @@ def _read() -> None:
         return
     standard = asdict(Assumed())
     figures = {name: st.session_state.get(f"assumed.{name}", standard[name]) for name in ASSUMED}
-    assumed = Assumed(**figures)
-    job = submitted(fabric_import, file.getvalue(), file.name, assumed, place="import")
+    job = submitted(fabric_import, file.getvalue(), file.name, Assumed(**figures), place="import")
     try:
         imported: ImportedFabric = job.result()
     except InputError as error:

@@ -267,11 +267,10 @@ def _filtered(study: Study, rows: Sequence[dict[str, Any]]) -> list[dict[str, An
         if study.constraints and st.toggle("Meets the constraints", key="study.meets"):
             filtered = [row for row in filtered if row["meets"]]
         for place, axis in enumerate(study.axes):
-            usual = list(axis.values[:1]) if place > 2 else []
             picked = st.multiselect(
                 as_markdown(axis.title),
                 axis.values,
-                usual,
+                list(axis.values[:1]) if place > 2 else [],
                 key=f"study.only.{study.name}.{axis.name}",
             )
             if picked:

@@ -381,10 +381,9 @@ def show_ratios(ratios: Ratios, inputs: dict[str, Any], pins: Any) -> None:
         facts("No tier was tried to its end before it was cancelled.")
         return
     with pins:
-        title = ratios_finding(ratios)
         pin_button(
             "ratios",
-            title,
+            ratios_finding(ratios),
             inputs,
             key="ratios",
             output=lambda: output_of(studies.ratios_result(ratios)),

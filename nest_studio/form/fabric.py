@@ -152,8 +152,7 @@ def fabric_fields(fabric: Mapping[str, Any]) -> dict[str, Widget]:
     if "clos" in fabric:
         fields = {DEVICES: field_of(parameter(DEVICES)), MEANING: MEANINGS}
     for ratio in ratio_parameters(fabric):
-        high = max(ratio.usual or 1.0, ratio.present)
-        fields[ratio.key] = Number(min(1.0, ratio.present), high)
+        fields[ratio.key] = Number(min(1.0, ratio.present), max(ratio.usual or 1.0, ratio.present))
     return fields
 
 

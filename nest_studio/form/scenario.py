@@ -177,8 +177,7 @@ def scenario_form(ratio_notes: list[Any]) -> Scenario:
     document, _ = scenario_document(preset)
     form = DrawnForm(dict(FORM), _standards(document))
     with fold("Fabric", "fold-fabric") as summary:
-        fabric = fabric_group(form, ratio_notes)
-        summary(fabric_words(fabric, form.values))
+        summary(fabric_words(fabric_group(form, ratio_notes), form.values))
     with fold("Workload", "fold-workload") as summary:
         _workload_group(form)
         tokens = form.values["workload.sequence_length_tokens"]

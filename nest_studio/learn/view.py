@@ -379,9 +379,8 @@ def _neighbours(lessons: tuple[Lesson, ...], number: int) -> None:
     with st.container(horizontal=True, horizontal_alignment="distribute"):
         for label, place in (("Previous", number - 2), ("Next", number)):
             exists = 0 <= place < len(lessons)
-            text = f"{label}: {lessons[place].short}" if exists else label
             st.button(
-                text,
+                f"{label}: {lessons[place].short}" if exists else label,
                 key=f"learn-{label.lower()}",
                 disabled=not exists,
                 on_click=hold,

@@ -272,8 +272,7 @@ def _edit(saved: SavedNotebook, change: Callable[[list[NotebookNode]], Any]) -> 
 
 def _restore(saved: SavedNotebook, revision: int) -> None:
     with _refused():
-        notebook = notebooks().version(saved.name, revision)
-        notebooks().save(saved.name, notebook, saved.revision)
+        notebooks().save(saved.name, notebooks().version(saved.name, revision), saved.revision)
 
 
 def _rename(saved: SavedNotebook) -> None:

@@ -177,8 +177,7 @@ def _fabric(scenario: Scenario, called: str) -> tuple[str, dict[str, Any], dict[
             return (choice, widgets, None) if is_preset else (OWN, widgets, document)
     table = _stated({"schema": 1, "name": "inline", **scenario.fabric_table})
     title = fabric_title(build_fabric(checked(FabricFile, table)))
-    name = ", ".join(filter(None, [title, called]))[:LONGEST_NAME]
-    return OWN, {}, {**table, "name": name}
+    return OWN, {}, {**table, "name": ", ".join(filter(None, [title, called]))[:LONGEST_NAME]}
 
 
 def _in_half_steps(value: Any) -> bool:

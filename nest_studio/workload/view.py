@@ -152,8 +152,7 @@ def times_of(request: LayerRequest, scenario: Scenario) -> tuple[str, tuple[Exch
         Where the fabric has no room for the layer's ranks.
     """
     fabric = scenario.values.fabric
-    problem = layer_job(request).problem_on(fabric)
-    return fabric.name, exchange_times(problem, layers_of(request)[1])
+    return fabric.name, exchange_times(layer_job(request).problem_on(fabric), layers_of(request)[1])
 
 
 @_cached

@@ -351,8 +351,7 @@ def _expected(network: Network, software: Software, scope: Scope) -> Expected:
 def _seconds(network: Network, software: Software, scope: Scope) -> float:
     kind, parts = KINDS[scope.op]
     groups = scope.devices[None]
-    protocols = software.of_groups(network, kind, groups)
-    time = message_time(network, kind, groups, protocols)
+    time = message_time(network, kind, groups, software.of_groups(network, kind, groups))
     return parts * float(time.seconds(MESSAGE_BYTES).max())
 
 

@@ -62,8 +62,7 @@ def cluster_of(logs: Logs, rates: Assumed, nodes: int, assumed: list[str]) -> Cl
     if per_node > 1 or nodes == 1:
         levels.append(_level("node", per_node, rates.intra_bandwidth_GBps, rates.intra_latency_us))
     if nodes > 1:
-        latency_us = 2 * rates.hop_latency_us
-        levels.append(_level("network", nodes, rates.link_bandwidth_GBps, latency_us))
+        levels.append(_level("network", nodes, rates.link_bandwidth_GBps, 2 * rates.hop_latency_us))
         assumed.append(
             "The network between nodes blocks nowhere: no output of ibnetdiscover and no Slurm"
             " topology shows it."
@@ -157,8 +156,7 @@ def _compute_nodes(
 
 def _natural(name: str) -> tuple[tuple[int, int | str], ...]:
     """Return a key that sorts node9 before node10."""
-    parts = _NUMBER.split(name)
-    return tuple((0, int(part)) if part.isdecimal() else (1, part) for part in parts)
+    return tuple((0, int(part)) if part.isdecimal() else (1, part) for part in _NUMBER.split(name))
 
 
 def _check_nics(topo: TopoLog, log: FabricLog, nics: Counter[str]) -> None:

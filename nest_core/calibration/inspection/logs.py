@@ -265,5 +265,4 @@ def _add_fabric(logs: Logs, name: str, text: str) -> None:
         logs.subnet = FabricLog(name, text, format)
     else:
         nodes = slurm_yaml_nodes if format == "slurm-yaml" else slurm_nodes
-        listed = tuple(nodes(Source(text, name, Assumed())))
-        logs.slurm = FabricLog(name, text, format, listed)
+        logs.slurm = FabricLog(name, text, format, tuple(nodes(Source(text, name, Assumed()))))

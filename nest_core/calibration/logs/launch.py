@@ -42,8 +42,7 @@ def settings_in(text: str) -> dict[str, str]:
     {'seq_len': '8192', 'sequence_parallel': 'True', 'num_layers': '4'}
     """
     if text.lstrip().startswith("{"):
-        document = parsed_json(text, "--launch", "write the JSON of DeepSpeed")
-        return dict(_flat(document, ""))
+        return dict(_flat(parsed_json(text, "--launch", "write the JSON of DeepSpeed"), ""))
     pairs = (*_OVERRIDE.findall(text), *_SETTING.findall(text))
     settings = {_name(key): value for key, value in pairs}
     settings |= dict(_flags(launch_words(text)))
@@ -78,8 +77,7 @@ def _flags(words: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _name(text: str) -> str:
-    plain = text.lower().replace("-", "_")
-    group, _, last = plain.rpartition(".")
+    group, _, last = text.lower().replace("-", "_").rpartition(".")
     return "model.name" if group.endswith("model") and last == "name" else last
 
 

@@ -242,8 +242,7 @@ def _precision(settings: Mapping[str, str]) -> dict[str, str]:
 def _recomputation(settings: Mapping[str, str]) -> dict[str, str]:
     granularity = settings.get("recompute_granularity", "").lower()
     if "recompute_granularity" not in settings:
-        is_on = yes(settings.get("recompute_activations", ""))
-        return {"recompute": "selective"} if is_on else {}
+        return {"recompute": "selective"} if yes(settings.get("recompute_activations", "")) else {}
     if granularity == "full":
         method = settings.get("recompute_method", "").lower()
         layers = whole_number(settings, "recompute_num_layers")

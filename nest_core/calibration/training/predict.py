@@ -173,8 +173,7 @@ def predict(
     InputError
         If the run is outside what costs can describe; the sentence says why.
     """
-    device = accelerator or accelerator_of(run.accelerator)
-    problem = problem_of(run, device, factors, curves)
+    problem = problem_of(run, accelerator or accelerator_of(run.accelerator), factors, curves)
     # What ran did fit: the centre of what is predicted decides, without room for its spread.
     problem = replace(problem, memory_spread=0.0)
     choices = (run.recompute,) if run.recompute else RECOMPUTE

@@ -158,7 +158,6 @@ def run_of(cells: Mapping[str, str], identity: str) -> Run:
     words = (row.text("dist_opt_or_zero"), notes, row.text("accelerator"))
     framework = decide(FRAMEWORKS, " ".join(words)) or "megatron"
     stack = _stack(row, framework)
-    local_batch = batch // degrees["dp"]
     point = Point(
         tp=degrees["tp"],
         pp=degrees["pp"],
@@ -167,7 +166,7 @@ def run_of(cells: Mapping[str, str], identity: str) -> Run:
         ep=degrees["ep"],
         etp=degrees["etp"],
         sp=row.yes("seq_parallel", False),
-        micro_batch=row.size("micro_batch", default=_micro_batch(local_batch, stages)),
+        micro_batch=row.size("micro_batch", default=_micro_batch(batch // degrees["dp"], stages)),
         zero=int(zero),
         order=_order(row, notes),
         schedule=schedule,

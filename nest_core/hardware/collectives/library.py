@@ -189,8 +189,7 @@ def curve_document(curve: Curve) -> dict[str, Any]:
 
 
 def _of_ops(values: Iterable[float], unit: float = 1.0) -> dict[str, float]:
-    pairs = zip(OPS, values, strict=True)
-    return {op: _digits(value, unit) for op, value in pairs if value > 0}
+    return {op: _digits(value, unit) for op, value in zip(OPS, values, strict=True) if value > 0}
 
 
 def _digits(value: float, unit: float = 1.0) -> float:

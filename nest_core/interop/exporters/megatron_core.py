@@ -321,10 +321,9 @@ def _attention(model: Model) -> dict[str, Value]:
             "v_head_dim": model.value_dim,
             **fields_where(model.q_rank, q_lora_rank=model.q_rank),
         }
-    is_grouped = model.kv_heads != model.heads
     return {
         "kv_channels": model.head_dim,
-        **fields_where(is_grouped, num_query_groups=model.kv_heads),
+        **fields_where(model.kv_heads != model.heads, num_query_groups=model.kv_heads),
     }
 
 

@@ -86,8 +86,7 @@ def _torus(source: Source, dimensions: list[Dimension]) -> Reading:
 
 
 def _product(source: Source, dimensions: list[Dimension]) -> Reading:
-    shape = [size for _, size, *_ in dimensions]
-    npus = math.prod(shape)
+    npus = math.prod([size for _, size, *_ in dimensions])
     source.require(
         npus <= MAX_EXPLICIT_DEVICES,
         "npus_count",

@@ -298,6 +298,5 @@ def _add_switches(draft: Draft, nodes: dict[str, _SubnetNode], skipped: set[str]
         names[guid] = plain if alone else f"{plain} {guid}"
         # The odd last port is the one of the SHARP aggregation node inside the switch.
         used = (port for port, other, *_ in node.links if other[0] not in skipped)
-        ports = max(node.ports - node.ports % 2, *used, 0)
-        draft.element(node.line, names[guid], "switch", ports)
+        draft.element(node.line, names[guid], "switch", max(node.ports - node.ports % 2, *used, 0))
     return names

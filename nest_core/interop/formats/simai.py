@@ -85,8 +85,7 @@ def _links(plan: _Ns3Topology) -> list[str]:
         total,
         "make the fabric smaller",
     )
-    names = (*plan.devices, *plan.inner, *plan.outer)
-    number = {name: place for place, name in enumerate(names)}
+    number = {name: place for place, name in enumerate((*plan.devices, *plan.inner, *plan.outer))}
     lines = []
     for a, b, rate, latency, count in plan.links:
         gbps, ms = gigabytes(rate) * 8, microseconds(latency) / 1000

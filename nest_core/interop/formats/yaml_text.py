@@ -37,9 +37,7 @@ def line_of(value: object) -> int | str:
     """Return where a value stands; empty where nothing says so."""
     if isinstance(value, (Scalar, YamlTable)):
         return value.line
-    if isinstance(value, list) and value:
-        return line_of(value[0])
-    return ""
+    return line_of(value[0]) if isinstance(value, list) and value else ""
 
 
 def yaml_values(source: Source) -> Any:

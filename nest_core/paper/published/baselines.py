@@ -129,8 +129,7 @@ def _priced(
     order: StageOrder,
 ) -> Evaluation:
     tables = StageTables(instance, layers)
-    devices = instance.stage_devices(layers.width)
-    levels = boundary_levels(instance, devices, len(stages))
+    levels = boundary_levels(instance, instance.stage_devices(layers.width), len(stages))
     span = max(last - first for first, last in stages)
     loads = []
     for index, (first, last) in enumerate(stages):

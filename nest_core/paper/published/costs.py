@@ -107,8 +107,7 @@ def boundary_levels(instance: Instance, stage_devices: int, stages: int) -> list
 
 def synchronisation_levels(instance: Instance, degrees: IntArray, stride: IntArray) -> IntArray:
     """Return smallest number of levels whose group holds devices 0, stride, .., (d-1) stride."""
-    farthest = (degrees - 1) * stride
-    return np.searchsorted(group_sizes(instance), farthest, side="right") + 1
+    return np.searchsorted(group_sizes(instance), (degrees - 1) * stride, side="right") + 1
 
 
 def synchronisation_terms(instance: Instance, halvings: int, levels: int) -> tuple[float, float]:

@@ -152,8 +152,7 @@ class _Degrees:
 
     @classmethod
     def of(cls, instance: Instance) -> _Degrees:
-        most = min(instance.devices, instance.micro_batches)
-        degree = np.arange(1, most + 1, dtype=np.int64)
+        degree = np.arange(1, min(instance.devices, instance.micro_batches) + 1, dtype=np.int64)
         levels = synchronisation_levels(instance, degree, instance.devices // degree)
         halvings = np.frexp(degree)[1].astype(np.int64) - 1
         kind = halvings * (len(instance.bandwidths) + 1) + levels
@@ -231,14 +230,13 @@ def solve(instance: Instance) -> Solution:
     if best is None or winner is None:
         seconds = time.perf_counter() - started
         return Solution(False, None, None, None, None, (), seconds, _shortage(instance))
-    stages = winner.stages(best)
     return Solution(
         feasible=True,
         time_per_batch=best.time,
         throughput=BATCH_SEQUENCES / best.time,
         data_parallel=best.degree,
         tensor_parallel=best.width,
-        stages=stages,
+        stages=winner.stages(best),
         solve_seconds=time.perf_counter() - started,
         reason=None,
     )
@@ -291,8 +289,7 @@ class _InstanceSearch:
         tables, levels = self._tables, self._levels
         loads = tables.loads(position, span, levels[position], levels[position - 1])
         largest: FloatArray = np.maximum(loads, tables.following(behind, span))
-        needs = tables.memory(position, span)
-        largest[exceeds(needs, self._instance.memory_bytes)] = np.inf
+        largest[exceeds(tables.memory(position, span), self._instance.memory_bytes)] = np.inf
         return largest
 
     def _complete(

@@ -121,8 +121,7 @@ def _iteration(
     scenario: ScenarioValues, best: Report, estimate: Validity, interval: Interval
 ) -> Headline:
     m = best.plan.point.micro_batches(scenario.batch)
-    loads = [stage.micro_batch_s for stage in best.stages]
-    worst, fill = max(loads), best.fill_s
+    worst, fill = max(stage.micro_batch_s for stage in best.stages), best.fill_s
     sync = best.iteration_s - m * worst - fill
     flops = model_flops(scenario.model, scenario.sequence)
     all_scores = model_flops(scenario.model, scenario.sequence, whole_scores=True) / flops

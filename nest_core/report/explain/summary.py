@@ -270,8 +270,7 @@ def proven_over(certificate: Certificate) -> str:
 
 
 def _degrees(values: tuple[int, ...]) -> list[int] | dict[str, int]:
-    is_short = len(values) <= _LISTED
-    return list(values) if is_short else {"min": min(values), "max": max(values)}
+    return list(values) if len(values) <= _LISTED else {"min": min(values), "max": max(values)}
 
 
 def _values(values: tuple[int, ...]) -> str:

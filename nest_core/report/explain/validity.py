@@ -83,8 +83,7 @@ class Validity:
     def in_words(self) -> str:
         """One or two sentences."""
         if self.band is not None:
-            words = band_in_words(self.band)
-            return f"{capital(words)}. {self.caveat}".strip()
+            return f"{capital(band_in_words(self.band))}. {self.caveat}".strip()
         if self.nearest is None:
             return "Outside every validated region: none is known."
         return (
@@ -170,8 +169,7 @@ def _differences(
     device, machine = _device(scenario.accelerator), _machine(scenario.accelerator)
     per_node = machine.per_node if machine and device == band.cell[0] else node
     one_node = plan.devices_used <= per_node
-    kind = kind_of(point.zero, point.pp)
-    here = cell(device, kind, model.experts, scenario.precision, one_node)
+    here = cell(device, kind_of(point.zero, point.pp), model.experts, scenario.precision, one_node)
     words = (
         f"device {scenario.accelerator.name}",
         here[1],

@@ -113,8 +113,7 @@ def _layers(stage: Stage) -> str:
 
 
 def _binding_finding(stages: Sequence[StageBinding]) -> str:
-    counts = Counter(entry.binding.kind for entry in stages)
-    (kind, most), *rest = counts.most_common()
+    (kind, most), *rest = Counter(entry.binding.kind for entry in stages).most_common()
     first = next(entry.binding for entry in stages if entry.binding.kind == kind)
     others = "".join(f", {_KINDS[other].lower()} {count}" for other, count in rest)
     bound = (
@@ -125,9 +124,7 @@ def _binding_finding(stages: Sequence[StageBinding]) -> str:
         else f"all {len(stages)} stages"
     )
     words = f"{_KINDS[kind]} binds {bound}"
-    if first.gain is None:
-        return words
-    return f"{words}; {first.more} would give {_more(first.gain)}"
+    return words if first.gain is None else f"{words}; {first.more} would give {_more(first.gain)}"
 
 
 def axes_table(outcomes: Sequence[NextBest]) -> Table:
@@ -269,11 +266,10 @@ def equation_table(lines: Sequence[Equation], report: Report) -> Table:
 
 def terms_table(report: PlanDifference) -> Table:
     """Two plans' terms side by side."""
-    rows = _with_sum(report.terms, "iteration")
     return Table(
         report.finding.rstrip("."),
         "Seconds per iteration, term by term",
-        _difference_rows(rows, "Term", humanise_seconds),
+        _difference_rows(_with_sum(report.terms, "iteration"), "Term", humanise_seconds),
     )
 
 

@@ -163,8 +163,7 @@ def _why(entry: MethodRow, ours: MethodRow, certificate: Certificate) -> str:
         return "of the request before"
     if entry.ours:
         if not certificate.proven:
-            gap = percent(certificate.gap)
-            return f"search {certificate.stopped}: within {gap} of the optimum"
+            return f"search {certificate.stopped}: within {percent(certificate.gap)} of the optimum"
         return f"none of {certificate.points:,} plans is faster"
     if ours.report is None:
         return ""

@@ -184,10 +184,9 @@ def mfu_card(
     rate = f"{humanise(mfu * peak_flops / TERA)} TFLOP/s per GPU"
     head = f"{printed}’s log: {rate}" if printed else f"{rate}, whole model"
     low, high = (humanise(100 * end) for end in span)
-    note = f'<span class="nest-small">{low} to {high}</span>'
     return _card(
         ("MFU", head),
-        (_big(f"{humanise(100 * mfu)} %", note), ""),
+        (_big(f"{humanise(100 * mfu)} %", f'<span class="nest-small">{low} to {high}</span>'), ""),
         _falls(mfu, lost) if lost else "",
         kind="nest-mfu",
     )

@@ -214,8 +214,7 @@ def _bars(every: Sequence[Candidate], panels: Sequence[_Panel]) -> go.Figure:
         )
         if spans:  # below each bar, so that labels stay free
             rows = [row for row, span in enumerate(panel.ends) if span]
-            below = [(row + 0.39, row + 0.39) for row in rows]
-            lines = broken(zip(spans, below, strict=True))
+            lines = broken(zip(spans, [(row + 0.39, row + 0.39) for row in rows], strict=True))
             data.append(curve(**lines, colour=MUTED, width=3, xaxis=across, **SILENT))
     return _framed(every, data, axes, _ROW)
 

@@ -56,8 +56,7 @@ def _cells(trace: Any) -> Iterator[dict[str, object]]:
     text = np.asarray(trace.text, dtype=object)
     for i, j in np.argwhere(~np.isnan(np.asarray(z, np.float64))):
         label = _words(text[i][j]) if text.ndim > 1 else None
-        value = _plain(z[i, j])
-        yield {"series": trace.name, "x": xs[j], "y": ys[i], "z": value, "label": label}
+        yield {"series": trace.name, "x": xs[j], "y": ys[i], "z": _plain(z[i, j]), "label": label}
 
 
 def _places(trace: Any, axis: str, count: int) -> list[object]:

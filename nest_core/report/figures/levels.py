@@ -323,9 +323,7 @@ def _of_graph(link_map: GraphLinkMap, link_group: int) -> str:
 def _element(name: object) -> str:
     if isinstance(name, int):
         return f"device {name:,}"
-    if isinstance(name, tuple):
-        return " ".join(map(str, name))
-    return str(name)
+    return " ".join(map(str, name)) if isinstance(name, tuple) else str(name)
 
 
 LOAD_SCALE = [(0.0, "#F7EBCF"), (0.6, TIME_COLOURS["communication"]), (1.0, "#9C5F00")]

@@ -59,11 +59,10 @@ def errors_picture(runs: Sequence[Calibrated]) -> Chart:
         spans = [_span(row, name) for row in drawn]
         reach += [end for span in spans for end in span]
         lines = broken((span, (y, y)) for span, y in zip(spans, at, strict=True))
-        errors = [100 * row[f"{name}, error"] for row in drawn]
         data += [
             curve(**lines, colour=colour, hoverinfo="skip"),
             dots(
-                errors,
+                [100 * row[f"{name}, error"] for row in drawn],
                 at,
                 {"size": 10, "color": colour},
                 name=name,

@@ -209,8 +209,7 @@ def _draw(anatomy: Anatomy) -> LayeredGraph:
     }
     extents = dict.fromkeys(parents, (0.5, 0.5))
     for call in anatomy.exchanges:
-        letters = max(map(len, _call_words(call)))
-        extents[call.node.name] = (_DIAMOND, _DIAMOND + _LETTER * letters)
+        extents[call.node.name] = (_DIAMOND, _DIAMOND + _LETTER * max(map(len, _call_words(call))))
     return layered(parents, extents)
 
 

@@ -173,9 +173,8 @@ class Chart:
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
         """Return what a notebook shows: the plot with its title, the reading help as text."""
-        figure = json.loads(self.titled().to_json())
         return {
-            "application/vnd.plotly.v1+json": figure,
+            "application/vnd.plotly.v1+json": json.loads(self.titled().to_json()),
             "text/plain": f"{self.title}\n{self.subtitle}\n{self.reading}",
         }
 

@@ -66,8 +66,7 @@ def checked_inputs(kind: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
     """
     check_plain("inputs", inputs)
     renamed_inputs = {key: renamed(value) for key, value in inputs.items()}
-    table = checked(_TABLES[kind], renamed_inputs, "inputs.")
-    result = table.model_dump(exclude_unset=True)
+    result = checked(_TABLES[kind], renamed_inputs, "inputs.").model_dump(exclude_unset=True)
     if kind == "comparison" and not 2 <= len(result["entries"]) <= 6:
         raise InputError(
             "inputs.entries", "must be two to six", len(result["entries"]), "change it"

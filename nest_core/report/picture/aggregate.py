@@ -183,9 +183,7 @@ def mesh_form(
     """
     if unit >= MIN_LINK and links <= MAX_LINES:
         return "links"
-    if pairs <= MAX_PAIRS and height >= MIN_BAND:
-        return "pairs"
-    return "mesh"
+    return "pairs" if pairs <= MAX_PAIRS and height >= MIN_BAND else "mesh"
 
 
 def line_width(links: int, unit: float) -> float:

@@ -227,8 +227,7 @@ class _ClosDrawing(ClosNodes):
             leaves = self.leaves[0]
             result += transfers(structure, plan, leaves, self.spines[0])
             if self.frame.words and self.fabric.rails == 1:
-                is_rack = structure.unit_name == "rack"
-                name = "rack" if is_rack else self.fabric.tier_names[0]
+                name = "rack" if structure.unit_name == "rack" else self.fabric.tier_names[0]
                 spans = [self._span(leaf.box, leaf.members) for leaf in leaves]
                 result += plan.brackets(spans, name, self.frame.bottom + 3.5)
         return result + plan.outlines(marks, per_node)

@@ -194,8 +194,7 @@ class ClosLayout:
                 dealt = f", dealt to the {name} switches in turn"
                 even = f": every pod to every {name} switch, {links.max()} each"
                 words = f"{int(links.sum()):,} links{even if links.min() == links.max() else dealt}"
-            cores = [core for top in tops for core in structure.cores(top)]
-            row = self._narrow(cores, 2, panels)
+            row = self._narrow([core for top in tops for core in structure.cores(top)], 2, panels)
             frames = [self.panel_frame(panel) for panel in panels]
             share = 1 if is_shared else len(self.panels)
             of = f"links {name}"
@@ -214,8 +213,7 @@ class ClosLayout:
         marks: list[Mark] = [box]
         middle = box.centre[0]
         if self.has_labels:
-            texts = (panel.key, panel.key.split()[-1])
-            text = first_fitting(texts, box.width - 6, bold=True)
+            text = first_fitting((panel.key, panel.key.split()[-1]), box.width - 6, bold=True)
             marks.append(Words(text, "soft", middle, top + 13, 12.0, "middle", panel.key))
         switches = tuple(DrawnSwitch("pod", at, 0, up) for at, up in enumerate(panel.pod.uplinks))
         reach = sum(panel.pod.uplinks) * self.unit
@@ -359,8 +357,7 @@ class Structure:
 
     def _switch(self, tier: int, number: int, down: int, up: int, look: str = "") -> DrawnSwitch:
         name = self.fabric.tier_names[tier]
-        is_gone = f"{name} {number}" in self.fabric.missing
-        return DrawnSwitch(name, number, down, up, is_gone, look)
+        return DrawnSwitch(name, number, down, up, f"{name} {number}" in self.fabric.missing, look)
 
     @property
     def tops(self) -> int:

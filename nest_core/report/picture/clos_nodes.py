@@ -151,7 +151,6 @@ class ClosNodes(ClosLayout):
         (above, wide), (below, _) = edges
         top, ends = leaf.box.y + leaf.box.height, (key, leaf.key)
         width, stands = min(2.0, 0.7 * wide / links), ((f"links {leaf.members[0].name}", 1),)
-        shares = [(number + 0.5) / links * wide for number in range(links)]
         return [
             Line(
                 between(*ends),
@@ -161,7 +160,7 @@ class ClosNodes(ClosLayout):
                 ends,
                 stands,
             )
-            for x in shares
+            for x in [(number + 0.5) / links * wide for number in range(links)]
         ]
 
     def _band(

@@ -43,8 +43,7 @@ def _rates(structure: Structure) -> tuple[float, float]:
     full = fabric.nics_per_node * fabric.nic_bandwidth_Bps / fabric.devices_per_node
     worst = full
     for height in range(1, fabric.tiers):
-        group = fabric.group_of(height)
-        members = np.bincount(group, minlength=len(fabric.uplinks(height)))
+        members = np.bincount(fabric.group_of(height), minlength=len(fabric.uplinks(height)))
         links = fabric.uplinks(height) * fabric.link_bandwidth_Bps
         shares = links[members > 0] / members[members > 0]
         if len(shares) > 1:

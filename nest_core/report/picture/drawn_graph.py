@@ -369,8 +369,7 @@ def folded(fabric: GraphFabric, max_boxes: int, max_joins: int) -> Folded | None
             for element in fabric.elements
         }
         result = _in_boxes(fabric, rank, _refined(fabric, _numbered(colour)))
-        widest = max(Counter(result.rank).values())
-        if widest <= max_boxes and len(result.joins) <= max_joins:
+        if max(Counter(result.rank).values()) <= max_boxes and len(result.joins) <= max_joins:
             return result
     return None
 

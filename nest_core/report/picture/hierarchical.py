@@ -219,8 +219,7 @@ class _Hierarchy:
         name = plural(self.fabric.tiers[level].name, count)
         lost = not self.present[self.column_of == column].any()
         texts = () if count == 1 else (f"{count:,} {name}", f"{count:,}")
-        look = "switch gone" if lost else "switch"
-        return self.columns.switches(level, column, texts, look=look)
+        return self.columns.switches(level, column, texts, look="switch gone" if lost else "switch")
 
     def _transfers(self, stages: PlanOnDevices) -> list[Mark]:
         """Light the first replica's way from stage to stage."""

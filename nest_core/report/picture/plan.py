@@ -171,8 +171,7 @@ class PlanOnDevices:
                 width = max(cell.x + cell.width for cell in cells) + 1 - x
                 height = max(cell.y + cell.height for cell in cells) + 1 - y
                 inside = cells[0].inside or cells[0].key
-                looks = ("cased", "lit")
-                result += [Box("", look, x, y, width, height, inside) for look in looks]
+                result += [Box("", look, x, y, width, height, inside) for look in ("cased", "lit")]
         return result
 
     def brackets(self, spans: Sequence[BoxSpan], name: str, y: float) -> list[Mark]:
@@ -206,8 +205,7 @@ class PlanOnDevices:
         first, last = ends[0].numbers[0], ends[1].numbers[-1]
         key, look = f"stage {stage + 1}", f"{stage_look(stage, self.stages)} bar"
         span = f"{plural(name, 2)} {first}-{last}" if last > first else f"{name} {first}"
-        texts = (f"{key} {span}", key, f"{stage + 1}")
-        text = first_fitting(texts, end - start)
+        text = first_fitting((f"{key} {span}", key, f"{stage + 1}"), end - start)
         place = (start + end) / 2, y + 13.5
         return [
             Line(key, look, ((start, y), (end, y)), 2.5),

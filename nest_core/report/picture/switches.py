@@ -199,8 +199,7 @@ def _label(box: Box, members: Sequence[DrawnSwitch]) -> str:
     room = min(box.head or box.width, box.foot or box.width)
     if box.look != "switch" or room < _MIN_NUMBERED or box.height < 13:
         return ""
-    number = str(members[0].number)
-    texts = [f"{len(members):,}"] if len(members) > 1 else [box.key, number]
+    texts = [f"{len(members):,}"] if len(members) > 1 else [box.key, str(members[0].number)]
     if room < _MIN_NAMED:
         texts = texts[-1:]
     return first_fitting(texts, room - 2)
@@ -341,8 +340,7 @@ class Mesh:
 
     def _line(self, low: int, high: int, count: int, share: float, grey: float = 1.0) -> Line:
         look = f"link {self.loads.get(self.lower[low].key, '')}".strip()
-        width = line_width(count, self.unit)
-        return self._link((low, high), look, share, width, count, grey)
+        return self._link((low, high), look, share, line_width(count, self.unit), count, grey)
 
     def _link(
         self, pair: tuple[int, int], look: str, share: float, width: float, count: int, grey: float
@@ -391,11 +389,10 @@ def arc(start: float, end: float, y: float, rise: float) -> tuple[Point, ...]:
     >>> arc(0.0, 10.0, 5.0, 4.0)[6]
     (5.0, 1.0)
     """
-    turns = [math.pi * step / _ARC for step in range(_ARC + 1)]
     return tuple(
         (
             round((start + end) / 2 + (start - end) / 2 * math.cos(turn), 6),
             round(y - rise * math.sin(turn), 6),
         )
-        for turn in turns
+        for turn in [math.pi * step / _ARC for step in range(_ARC + 1)]
     )

@@ -155,11 +155,10 @@ def _ends(lines: Sequence[DearnessCurve]) -> tuple[float, float]:
 
 def _grid(axes: _Axes) -> list[Mark]:
     words, start = percent_ticks(axes.y, 4), axes.x.start
-    heights = [(axes.y(value), words(value)) for value in axes.y.ticks(4)]
     return [
         *(
             mark
-            for y, text in heights
+            for y, text in [(axes.y(value), words(value)) for value in axes.y.ticks(4)]
             for mark in (
                 Line("", "grid", ((start, y), (axes.x.end, y)), 1.0),
                 Words(text, "soft", start - 8, y + 4, anchor="end"),
@@ -339,12 +338,11 @@ def _paired(weighing: Weighing, bills: Sequence[WholeBill], across: Ends, ends: 
     room = 0.12 * ((max(values) - min(values)) or 0.02)
     x = Scale(min(values) - room, max(values) + room, *across)
     words, zero = percent_ticks(x), x(0.0)
-    name_x = min(zero, across[1] + 8)
     marks: list[Mark] = [
         Words("paired, run for run", "soft", across[0], 14),
         *vertical_grid(x, ends, lambda value: words(value) if value else ""),
         vertical_line("chart ours", zero, ends, 2.0),
-        Words(choice.name, "accent bold", name_x, ends[1] + 34, anchor="middle"),
+        Words(choice.name, "accent bold", min(zero, across[1] + 8), ends[1] + 34, anchor="middle"),
     ]
     for place, (value, low, high) in rows.items():
         y = _TOP + place * _ROW + _ROW / 2

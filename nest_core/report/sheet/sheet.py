@@ -358,8 +358,7 @@ def differences_title(weighing: Weighing, bills: Sequence[WholeBill]) -> str:
         longest, slowest = max(timed, key=lambda pair: pair[0])
         shortest, fastest = min(timed, key=lambda pair: pair[0])
         if slowest is not choice and slowest.name not in ties:
-            days = longest - choice.training.days
-            parts.append(f"{slowest.name} takes {days:.2g} days longer")
+            parts.append(f"{slowest.name} takes {longest - choice.training.days:.2g} days longer")
         elif slowest is choice and fastest.name not in ties:
             parts.append(f"{fastest.name} takes {longest - shortest:.2g} days less")
         else:
@@ -383,8 +382,7 @@ def _paired(weighing: Weighing, bill: WholeBill) -> str:
 
 
 def _ties(weighing: Weighing, by: str) -> tuple[str, ...]:
-    rows = ordered(weighing.bills, by)
-    return next(row.ties for row in rows if row.name == weighing.choice.name)
+    return next(row.ties for row in ordered(weighing.bills, by) if row.name == weighing.choice.name)
 
 
 def _lost(tier: str) -> Callable[[WholeBill], float | None]:

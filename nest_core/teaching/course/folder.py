@@ -173,8 +173,7 @@ def find_figure(file: LessonFile) -> LessonFigure:
     """
     if file.figure in SCENARIO_KINDS:
         return _figure(file.figure, file)
-    figures = (*FIGURES, *SCENARIO_KINDS)
-    check_offered("figure", "must be one of the figures", file.figure, figures)
+    check_offered("figure", "must be one of the figures", file.figure, (*FIGURES, *SCENARIO_KINDS))
     return _named(file)
 
 

@@ -177,12 +177,11 @@ def assumed_device(table: DynamicTable, cell: LevelCell) -> int | None:
     if cell.level is None:
         return None
     network = levels.network()
-    here = table.devices[cell.stage]
     fitting = [
         device
         for device in range(network.devices)
         if device not in table.devices[cell.stage :]
-        and int(network.level(here, device)) == cell.level
+        and int(network.level(table.devices[cell.stage], device)) == cell.level
     ]
     real = table.devices[cell.stage - 1]
     return real if real in fitting else next(iter(fitting), None)

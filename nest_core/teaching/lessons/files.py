@@ -183,8 +183,7 @@ def _brief(file: LessonFile, figure: LessonFigure, given: Settings) -> Brief:
     elif isinstance(right, str):
         right = _numeric(figure, right, given, "question.right") / scale(asked.unit)
     parts = dict(_filled(asked.model_copy(update={"right": right}), figure, given, "question"))
-    notes = _filled(file.notes, figure, given, "notes")
-    return Brief(Question.model_construct(**parts), notes)
+    return Brief(Question.model_construct(**parts), _filled(file.notes, figure, given, "notes"))
 
 
 def _numeric(figure: LessonFigure, name: str, given: Settings, where: str) -> float:
@@ -211,8 +210,7 @@ def _controls(tables: list[ControlTable] | None, figure: LessonFigure) -> tuple[
 def _control(table: ControlTable, base: Control, where: str) -> Control:
     values: tuple[Value, ...] = base.values if table.values is None else tuple(table.values)
     for value in values:
-        rule = "must be among what the figure offers"
-        check_offered(f"{where}.values", rule, value, base.values)
+        check_offered(f"{where}.values", "must be among what the figure offers", value, base.values)
     usual = base.standard if base.standard in values else values[0]
     start = usual if table.start is None else table.start
     check_offered(f"{where}.start", "must be one of its values", start, values)

@@ -63,8 +63,7 @@ def played(schedule: str, stages: int, micro_batches: int) -> Timeline:
 
 def idle_share(playback: Timeline) -> float:
     """Return the share of all stages' time in which they wait."""
-    busy = float(playback.pass_parts_s.sum())
-    return 1.0 - busy / (playback.stages * playback.seconds)
+    return 1.0 - float(playback.pass_parts_s.sum()) / (playback.stages * playback.seconds)
 
 
 def _sizes(given: Settings) -> tuple[int, int]:
@@ -180,8 +179,7 @@ STASH = LessonFigure(
 def replica(zero: int, ranks: int, micro_batches: int) -> Report:
     """Price one ZeRO stage of a model that nothing else divides."""
     job = problem(_ZERO_MODEL, _TOKENS, ranks * micro_batches, ranks, min(8, ranks // 2))
-    point = Point(1, False, ranks, 1, 1, zero, ORDER)
-    return price(job, Plan(point, (0, job.layers), ("full",)))
+    return price(job, Plan(Point(1, False, ranks, 1, 1, zero, ORDER), (0, job.layers), ("full",)))
 
 
 @cache

@@ -66,6 +66,5 @@ class LatentAttention(nn.Module):
         shared = self.key_value_norm(self.key_value_down(x))
         key = self.key_heads(self.key(shared))
         key_rope = self.rope_key(self.key_position_heads(self.key_position(x)))
-        value = self.value_heads(self.value(shared))
-        mixed = self.core(query, query_rope, key, key_rope, value)
+        mixed = self.core(query, query_rope, key, key_rope, self.value_heads(self.value(shared)))
         return cast(Tensor, self.output(self.merge(mixed)))

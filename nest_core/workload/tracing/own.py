@@ -328,7 +328,6 @@ def write_presets(folder: Path) -> list[Path]:
     written = []
     for family in FAMILIES:
         path = folder / f"{family}.json"
-        text = as_document(family, SOURCE, trace_family(family))
-        path.write_text(text, encoding="utf-8")
+        path.write_text(as_document(family, SOURCE, trace_family(family)), encoding="utf-8")
         written.append(path)
     return written
