@@ -8,8 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from nest_core.documents.errors import InputError
-from nest_core.documents.quoting import as_markdown
+from nest_core.documents import InputError, as_markdown
 from nest_core.scenario import Scenario
 from nest_core.studies.comparison import FEWEST, Comparison, budget_of, comparison_of
 from nest_core.studies.whole_bill import Candidate

@@ -7,8 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from nest_core.documents.errors import InputError
-from nest_core.documents.quoting import as_markdown
+from nest_core.documents import InputError, as_markdown
 from nest_core.scenario import Scenario
 from nest_studio.compare.state import compare_fabric
 from nest_studio.components.show import headline_row, mark_results

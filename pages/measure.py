@@ -6,8 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from nest_core.documents.errors import InputError
-from nest_core.documents.quoting import as_markdown
+from nest_core.documents import InputError, as_markdown
 from nest_studio.form.fabric import say_realised
 from nest_studio.form.scenario import scenario_form
 from nest_studio.measure.state import current, follow_address, say_in_address, take_problem

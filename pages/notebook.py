@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from nest_core.documents.errors import InputError
-from nest_core.documents.quoting import as_markdown
+from nest_core.documents import InputError, as_markdown
 from nest_studio.components.show import facts
 from nest_studio.notebook.view import (
     draw_cells,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from nest_core.documents.errors import InputError
-from nest_core.documents.quoting import as_markdown
+from nest_core.documents import InputError, as_markdown
 from nest_studio.components.show import mark_results
 from nest_studio.session.own_fabric import follow_address, say_in_address
 from nest_studio.workload.view import (

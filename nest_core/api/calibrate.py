@@ -11,22 +11,17 @@ from nest_core.calibration.collectives.fit import OwnFit, fit_own
 from nest_core.calibration.collectives.nccl_log import LogFacts, read_log
 from nest_core.calibration.logs import RunFacts, read_run_log
 from nest_core.calibration.logs.settings import sizes_of
-from nest_core.calibration.training import read_runs
+from nest_core.calibration.training import MeasuredRow, Unread, read_runs
 from nest_core.calibration.training.calibration import (
     Calibrated,
     Calibration,
     calibrated,
     stack_toml,
 )
-from nest_core.calibration.training.runs import MeasuredRow, Unread
 from nest_core.costs.interval import Interval
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.files import read_text
-from nest_core.documents.text import plain, table
-from nest_core.documents.units import GB
+from nest_core.documents import GB, InputError, plain, read_text, require, table
 from nest_core.fabric import Fabric
-from nest_core.hardware.collectives.library import load_curve, load_library
-from nest_core.hardware.collectives.measurements import Measurement
+from nest_core.hardware.collectives import Measurement, load_curve, load_library
 from nest_core.network import collapse
 from nest_core.scenario import Scenario, ScenarioValues, scenario_or_fabric
 

@@ -11,8 +11,7 @@ from typing import Any
 from nest_core.api.price import Given, given_plan
 from nest_core.api.scenario import Named, load
 from nest_core.costs import Report, price
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.files import write_file
+from nest_core.documents import InputError, require, write_file
 from nest_core.interop.exporters import TARGETS, ExportRefused, export_plan
 from nest_core.planner import search
 from nest_core.scenario import Scenario, ScenarioValues

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from nest_core.costs import Overlap, Report, Stage
 from nest_core.costs.head_room import spread_of
-from nest_core.costs.overlap import Overlap
 from nest_core.costs.plan_words import degrees_in_words, plan_words
-from nest_core.costs.price import Report, Stage
 from nest_core.costs.shapes import measured_words
 from nest_core.costs.tables import mfu_convention
 from nest_core.documents.text import table

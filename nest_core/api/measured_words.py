@@ -24,8 +24,7 @@ from nest_core.documents.units import (
     signed_percent,
 )
 from nest_core.hardware.posterior import SHARE
-from nest_core.report.explain import quantity
-from nest_core.report.explain.summary import fullest, plan_in_words
+from nest_core.report.explain import fullest, plan_in_words, quantity
 from nest_core.report.tables import Table
 from nest_core.scenario import ScenarioValues
 from nest_core.scenario.titles import scenario_title

@@ -24,9 +24,7 @@ from nest_core.calibration.training.reading import is_training, read_cells, row_
 from nest_core.calibration.training.rows import DEFAULTS, Unusable
 from nest_core.calibration.training.runs import MeasuredRow
 from nest_core.costs.interval import Interval
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.files import content_lines, decoded
-from nest_core.documents.quoting import csv_text
+from nest_core.documents import InputError, content_lines, csv_text, decoded, require
 from nest_core.documents.schema import check_plain
 from nest_core.hardware.posterior import load_posterior
 

@@ -8,9 +8,7 @@ from typing import Any
 from nest_core.api.export import WrittenFiles
 from nest_core.api.scenario import Named, load
 from nest_core.costs import Report
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.text import table
-from nest_core.documents.units import format_ratio
+from nest_core.documents import InputError, format_ratio, require, table
 from nest_core.interop.exporters import ExportRefused, export_plan
 from nest_core.interop.exporters.slurm import export_array, export_uplinks
 from nest_core.planner import search

@@ -19,15 +19,11 @@ from nest_core.api.fields import (
 )
 from nest_core.api.results import Result
 from nest_core.api.scenario import Named, load
-from nest_core.costs import Report, check_plan
+from nest_core.costs import Plan, Problem, Report, check_plan
 from nest_core.costs import price as price_plan
 from nest_core.costs.parse import Pasted, parse_plan, read_given
 from nest_core.costs.placement import RankMapping, rank_mapping_of, read_placement
-from nest_core.costs.plan import Plan
-from nest_core.costs.problem import Problem
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.files import read_text
-from nest_core.documents.text import plain, table
+from nest_core.documents import InputError, plain, read_text, require, table
 from nest_core.planner import search
 from nest_core.report.explain import (
     DifferenceRow,

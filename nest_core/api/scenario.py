@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from nest_core.documents import presets
-from nest_core.documents.errors import InputError, require
+from nest_core.documents import InputError, presets, require
 from nest_core.documents.schema import AcceleratorFile, FabricFile, checked
-from nest_core.fabric import Fabric
-from nest_core.fabric.files import build_fabric
+from nest_core.fabric import Fabric, build_fabric
 from nest_core.hardware import Accelerator
 from nest_core.hardware import load_accelerator as accelerator_preset
 from nest_core.hardware.accelerators import accelerator_of

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from nest_core.documents.presets import load_toml, named_file
+from nest_core.documents import TERA, from_gbps_bytes, from_gib, load_toml, named_file
 from nest_core.documents.schema import AcceleratorFile, checked
-from nest_core.documents.units import TERA, from_gbps_bytes, from_gib
 from nest_core.hardware.collectives import Curve
 from nest_core.hardware.families import NARROW, Family, load_family
 from nest_core.hardware.profiles import Profile, load_profile

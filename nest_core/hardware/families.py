@@ -14,8 +14,14 @@ depend on the largest element of the tensor, row or column take one reading more
 from dataclasses import dataclass
 from typing import Any
 
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.presets import kept_per_edition, load_toml, preset_names, preset_path
+from nest_core.documents import (
+    InputError,
+    kept_per_edition,
+    load_toml,
+    preset_names,
+    preset_path,
+    require,
+)
 
 __all__ = ["NARROW", "Family", "Narrow", "load_family", "narrow_product"]
 

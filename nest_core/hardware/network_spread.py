@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from nest_core.documents.errors import require
-from nest_core.documents.presets import kept_per_edition, load_toml, preset_path
+from nest_core.documents import kept_per_edition, load_toml, preset_path, require
 from nest_core.hardware.collectives import Curve
 
 __all__ = [

@@ -20,9 +20,7 @@ from typing import Annotated, Any, Literal, TypeVar, cast, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.files import read_text
-from nest_core.documents.presets import named_file
+from nest_core.documents import InputError, named_file, read_text, require
 from nest_core.documents.schema import Name, checked
 from nest_core.workload import Kernel
 from nest_core.workload.operators import Unit

@@ -13,13 +13,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from nest_core.documents.errors import require
-from nest_core.documents.presets import (
+from nest_core.documents import (
     kept_per_edition,
     load_toml,
     named_file,
     preset_names,
     preset_path,
+    require,
 )
 from nest_core.documents.schema import StackFile, checked
 from nest_core.hardware.accelerators import Accelerator

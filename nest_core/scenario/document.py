@@ -18,9 +18,16 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.overrides import assign, settings
-from nest_core.documents.presets import edition, load_toml, looks_like_path, preset_names
+from nest_core.documents import (
+    InputError,
+    assign,
+    edition,
+    load_toml,
+    looks_like_path,
+    preset_names,
+    require,
+    settings,
+)
 from nest_core.documents.schema import FabricFile, ScenarioFile, check_plain, checked, names_of
 from nest_core.documents.schema.checking import alternatives
 from nest_core.fabric import Fabric, build_fabric

@@ -13,8 +13,7 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from nest_core.documents.presets import load_toml, preset_names, preset_path
-from nest_core.documents.units import humanise, to_gib
+from nest_core.documents import humanise, load_toml, preset_names, preset_path, to_gib
 from nest_core.fabric import Fabric
 from nest_core.hardware import Accelerator, load_accelerator
 from nest_core.workload import Model, load_model

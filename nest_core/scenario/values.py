@@ -14,12 +14,19 @@ from pathlib import Path
 from typing import Any, Literal
 
 from nest_core.costs import Problem
-from nest_core.documents.errors import InputError, printable, require
-from nest_core.documents.files import read_text
-from nest_core.documents.overrides import assign
-from nest_core.documents.presets import load_toml, looks_like_path, named_file, preset_names
+from nest_core.documents import (
+    InputError,
+    assign,
+    load_toml,
+    looks_like_path,
+    named_file,
+    preset_names,
+    printable,
+    read_text,
+    require,
+    to_gib,
+)
 from nest_core.documents.schema import FabricFile, ScenarioFile, StackFile, check_plain, checked
-from nest_core.documents.units import to_gib
 from nest_core.fabric import Fabric, build_fabric
 from nest_core.hardware import NARROW, UNCALIBRATED, Accelerator
 from nest_core.hardware.accelerators import accelerator_of

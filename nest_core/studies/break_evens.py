@@ -23,8 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nest_core.bill.prices import PriceRange
-from nest_core.documents.errors import require
-from nest_core.documents.units import format_days, format_money, percent
+from nest_core.documents import format_days, format_money, percent, require
 from nest_core.hardware.posterior import SHARE, WIDTH
 from nest_core.studies.uncertainty import paired_sd
 from nest_core.studies.whole_bill import WholeBill, device_usd_of

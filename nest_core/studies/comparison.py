@@ -15,9 +15,7 @@ from typing import Any
 from nest_core.bill.ownership import Owned, owned
 from nest_core.bill.prices import Prices, prices_of
 from nest_core.costs.price import Report
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.overrides import assign
-from nest_core.documents.quoting import csv_text
+from nest_core.documents import InputError, assign, csv_text, require
 from nest_core.documents.schema import ScenarioFile, StudyTable, checked, parameter
 from nest_core.network import collapse
 from nest_core.network.groups import level_blocks

@@ -14,11 +14,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nest_core.bill.ownership import Owned, owned
-from nest_core.documents.errors import InputError
+from nest_core.documents import GB, InputError, format_ratio, humanise_rate
 from nest_core.documents.schema.study import DesignTable
-from nest_core.documents.units import GB, format_ratio, humanise_rate
-from nest_core.fabric import Clos, Dragonfly, Fabric, Hierarchical
-from nest_core.fabric.hierarchical import Tier
+from nest_core.fabric import Clos, Dragonfly, Fabric, Hierarchical, Tier
 from nest_core.fabric.same_size import (
     KINDS,
     TIERS,

@@ -14,8 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from nest_core.bill.ownership import owned
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.units import parse_ratio
+from nest_core.documents import InputError, parse_ratio, require
 from nest_core.fabric import Clos, Fabric
 from nest_core.fabric.same_size import KINDS, same_size, size_of, with_scale_up
 from nest_core.scenario import Scenario, fabric_document

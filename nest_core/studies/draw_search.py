@@ -20,8 +20,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from nest_core.costs import Plan, price
-from nest_core.costs.problem import Problem
+from nest_core.costs import Plan, Problem, price
 from nest_core.documents.errors import InputError
 from nest_core.network import FloatArray, Network
 from nest_core.planner import search

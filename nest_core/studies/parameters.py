@@ -14,9 +14,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from nest_core.documents.errors import InputError, require
+from nest_core.documents import GB, InputError, require, to_gib
 from nest_core.documents.schema import Parameter, parameter
-from nest_core.documents.units import GB, to_gib
 from nest_core.fabric.clos_plan import TIER_NAMES
 from nest_core.scenario import Scenario, ScenarioValues
 

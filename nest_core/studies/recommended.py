@@ -17,10 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from nest_core.costs import Plan, Report, price
+from nest_core.costs import Plan, Problem, Report, price
 from nest_core.costs.head_room import certainty_words, fits_chance
 from nest_core.costs.interval import Interval
-from nest_core.costs.problem import Problem
 from nest_core.costs.shapes import measured_like
 from nest_core.hardware.posterior import SHARE
 from nest_core.network import FloatArray

@@ -16,8 +16,7 @@ from nest_core.bill.bill import bill
 from nest_core.bill.prices import Prices
 from nest_core.costs.interval import Interval, Span
 from nest_core.costs.problem import Problem
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.units import to_gib
+from nest_core.documents import InputError, require, to_gib
 from nest_core.planner import SearchResult
 from nest_core.report.explain.summary import fullest, plan_in_words
 from nest_core.scenario import ScenarioValues

@@ -20,10 +20,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nest_core.costs.price import Report, price
-from nest_core.costs.problem import Problem
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.units import plural
+from nest_core.costs import Problem, Report, price
+from nest_core.documents import InputError, plural, require
 from nest_core.planner import Certificate, SearchResult, search
 from nest_core.scenario import Scenario, ScenarioValues
 

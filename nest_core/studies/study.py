@@ -20,8 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from nest_core.documents.errors import require
-from nest_core.documents.presets import load_toml, named_file, preset_path
+from nest_core.documents import load_toml, named_file, preset_path, require
 from nest_core.documents.schema import (
     Parameter,
     ScenarioFile,

@@ -11,9 +11,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nest_core.documents.errors import InputError, require
+from nest_core.documents import InputError, require, to_gib
 from nest_core.documents.schema import Parameter
-from nest_core.documents.units import to_gib
 from nest_core.scenario import Scenario
 from nest_core.studies.engine import run
 from nest_core.studies.parameters import (

@@ -17,9 +17,8 @@ from typing import Any
 from nest_core.bill.bill import Bill
 from nest_core.bill.ownership import HOURS_PER_YEAR, Owned, owned
 from nest_core.bill.prices import PriceRange, Prices, prices_of
+from nest_core.costs import Problem, Report
 from nest_core.costs.interval import Interval, Span
-from nest_core.costs.price import Report
-from nest_core.costs.problem import Problem
 from nest_core.documents.errors import require
 from nest_core.network.dragonfly import without_detours
 from nest_core.network.groups import LevelBlocks

@@ -18,9 +18,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from nest_core.documents.errors import InputError
-from nest_core.documents.files import read_text
-from nest_core.documents.presets import kept_per_edition, preset_names, preset_path
+from nest_core.documents import InputError, kept_per_edition, preset_names, preset_path, read_text
 
 __all__ = [
     "KINDS",

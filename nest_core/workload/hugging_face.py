@@ -10,8 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.files import MAX_FILE_BYTES, decoded
+from nest_core.documents import MAX_FILE_BYTES, InputError, decoded, require
 from nest_core.documents.schema import check_plain
 from nest_core.workload.config_types import TYPES, Found, Key, Reading
 from nest_core.workload.models import LARGEST_SIZE, MOST_BLOCKS, Model

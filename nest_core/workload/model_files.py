@@ -12,9 +12,7 @@ from typing import Any, get_type_hints
 
 from pydantic import ConfigDict, create_model
 
-from nest_core.documents.errors import InputError
-from nest_core.documents.files import read_text
-from nest_core.documents.presets import load_toml, named_file
+from nest_core.documents import InputError, load_toml, named_file, read_text
 from nest_core.documents.schema import checked
 from nest_core.workload.hugging_face import read_config, renamed
 from nest_core.workload.models import Model

@@ -12,8 +12,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.files import parsed_json
+from nest_core.documents import InputError, parsed_json, require
 from nest_core.documents.schema import Name, checked
 from nest_core.workload.graph import KINDS, SYMBOLS, Graph, Node, graph_of
 from nest_core.workload.models import TRACED, Model, sizes

@@ -169,8 +169,7 @@ def profile(
 
     from nest_core.costs.tables import element_bytes
     from nest_core.hardware.profiles import joined, load_profile, write_profile
-    from nest_core.workload.model_files import load_model
-    from nest_core.workload.strategies import Strategy
+    from nest_core.workload import Strategy, load_model
 
     presets = load_model(model, Path())
     rank = Strategy(

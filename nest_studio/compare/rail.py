@@ -7,8 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from nest_core.documents.presets import preset_names
-from nest_core.documents.quoting import as_markdown
+from nest_core.documents import as_markdown, preset_names
 from nest_core.report.figures.comparison import SCENARIO_COLOURS
 from nest_core.studies.comparison import FEWEST, LONGEST_NAME, MOST
 from nest_studio.compare.state import (

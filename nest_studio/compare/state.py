@@ -16,10 +16,8 @@ from typing import Any
 
 import streamlit as st
 
-from nest_core.documents.errors import InputError
-from nest_core.documents.presets import preset_names
+from nest_core.documents import InputError, format_ratio, preset_names
 from nest_core.documents.schema import check_plain
-from nest_core.documents.units import format_ratio
 from nest_core.fabric.same_size import KINDS
 from nest_core.scenario import Scenario, scenario_document
 from nest_core.scenario.titles import accelerator_title, fabric_title

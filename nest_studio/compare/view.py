@@ -10,17 +10,14 @@ from typing import Any
 import streamlit as st
 
 from nest_core.api.studies import comparison_result
-from nest_core.documents.errors import InputError
-from nest_core.documents.quoting import as_markdown
-from nest_core.documents.units import percent
+from nest_core.documents import InputError, as_markdown, percent
 from nest_core.report.figures import Chart
 from nest_core.report.figures.comparison import SCENARIO_COLOURS, pictures, unlike
 from nest_core.report.notebook import output_of
 from nest_core.report.picture import Drawn, to_svg
-from nest_core.report.sheet import decision_sheet, weigh
+from nest_core.report.sheet import Weighing, decision_sheet, weigh
 from nest_core.report.sheet.charts import bill_chart, curve_chart, throughput_chart
 from nest_core.report.sheet.sheet import differences, differences_html, differences_title
-from nest_core.report.sheet.weighing import Weighing
 from nest_core.report.sheet.words import headline, rests_on_price
 from nest_core.studies.break_evens import ordered
 from nest_core.studies.comparison import Comparison

@@ -12,10 +12,7 @@ from nest_core.bill.cables import Format
 from nest_core.bill.prices import Prices, load_prices
 from nest_core.calibration.acceptance.expected import accelerator_in
 from nest_core.calibration.acceptance.verdict import Verdict
-from nest_core.documents.errors import InputError
-from nest_core.documents.files import decoded
-from nest_core.documents.presets import preset_names
-from nest_core.documents.quoting import as_markdown
+from nest_core.documents import InputError, as_markdown, decoded, preset_names
 from nest_core.documents.schema import parameter
 from nest_core.report.figures.bill import bill_figure, bill_rows, link_rows, watts
 from nest_core.report.figures.measured import acceptance_rows, acceptance_script

@@ -6,8 +6,7 @@ from dataclasses import asdict, replace
 
 import streamlit as st
 
-from nest_core.documents.errors import InputError
-from nest_core.documents.quoting import as_markdown
+from nest_core.documents import InputError, as_markdown
 from nest_core.interop.formats import FORMATS, Assumed, FabricText, ImportedFabric
 from nest_core.scenario import Scenario
 from nest_core.scenario.titles import file_stem

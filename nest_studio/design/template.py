@@ -7,9 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.quoting import as_markdown
-from nest_core.documents.units import format_ratio
+from nest_core.documents import InputError, as_markdown, format_ratio, require
 from nest_core.fabric.drawing import Drawing, named
 from nest_core.fabric.templates import TEMPLATES, TemplatePart, added, with_spines
 from nest_core.fabric.tiers import DrawnTier, oversubscribed, tiers_of, unlinked

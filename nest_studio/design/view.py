@@ -13,9 +13,7 @@ from nest_core.calibration.collectives.sweep import (
     Measured,
     load_measured,
 )
-from nest_core.documents.errors import InputError
-from nest_core.documents.presets import load_toml, named_file
-from nest_core.documents.quoting import as_markdown
+from nest_core.documents import InputError, as_markdown, load_toml, named_file
 from nest_core.hardware.collectives.library import KIND, load_library
 from nest_core.network.algorithms import ALGORITHMS, OPS
 from nest_core.planner.baselines.cost_matrices import CostMatrices

@@ -7,8 +7,7 @@ from datetime import datetime
 
 import streamlit as st
 
-from nest_core.documents.presets import preset_names
-from nest_core.documents.units import percent
+from nest_core.documents import percent, preset_names
 from nest_core.report.figures.designs import choice_rows, designs_picture, tornado_picture
 from nest_core.report.picture import picture, to_svg
 from nest_core.report.sheet import decision_sheet

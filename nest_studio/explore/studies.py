@@ -13,13 +13,17 @@ import streamlit as st
 
 from nest_core import __version__
 from nest_core.api.studies import design_result, study_result
-from nest_core.documents.errors import InputError
-from nest_core.documents.files import decoded
-from nest_core.documents.overrides import toml_document
-from nest_core.documents.presets import parse_toml, preset_names
-from nest_core.documents.quoting import as_markdown
+from nest_core.documents import (
+    InputError,
+    as_markdown,
+    capital,
+    decoded,
+    humanise_seconds,
+    parse_toml,
+    preset_names,
+    toml_document,
+)
 from nest_core.documents.schema import Parameter
-from nest_core.documents.units import capital, humanise_seconds
 from nest_core.report.figures.study import METRIC_WORDS, is_better_low, study_picture
 from nest_core.report.notebook import PinOutput, output_of
 from nest_core.scenario import Scenario

@@ -10,11 +10,8 @@ from typing import Any
 import streamlit as st
 
 from nest_core.api import studies
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.presets import preset_names
-from nest_core.documents.quoting import as_markdown, csv_text
+from nest_core.documents import InputError, as_markdown, capital, csv_text, preset_names, require
 from nest_core.documents.schema import Parameter, StudyTable, parameter
-from nest_core.documents.units import capital
 from nest_core.report.figures.study import ratio_rows, ratios_finding, ratios_picture
 from nest_core.report.figures.sweep import pictures
 from nest_core.report.notebook import output_of

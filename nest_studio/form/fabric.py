@@ -12,10 +12,8 @@ from typing import Any
 
 import streamlit as st
 
-from nest_core.documents.presets import preset_names
-from nest_core.documents.quoting import as_markdown
+from nest_core.documents import as_markdown, format_ratio, preset_names
 from nest_core.documents.schema import parameter
-from nest_core.documents.units import format_ratio
 from nest_core.fabric import Fabric
 from nest_core.scenario import Scenario
 from nest_core.scenario import fabric_document as preset_document

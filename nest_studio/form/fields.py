@@ -18,10 +18,8 @@ from typing import Any
 
 import streamlit as st
 
-from nest_core.documents.quoting import as_markdown
+from nest_core.documents import as_markdown, capital, truncated
 from nest_core.documents.schema import Parameter
-from nest_core.documents.text import truncated
-from nest_core.documents.units import capital
 from nest_core.report.explain.validity import worth_of
 
 __all__ = [

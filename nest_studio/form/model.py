@@ -14,8 +14,7 @@ from typing import Any
 
 import streamlit as st
 
-from nest_core.documents.errors import InputError
-from nest_core.documents.quoting import as_markdown
+from nest_core.documents import InputError, as_markdown
 from nest_core.documents.schema import parameter
 from nest_core.workload.graph import families, load_trace
 from nest_core.workload.hugging_face import read_config

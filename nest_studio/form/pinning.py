@@ -13,8 +13,7 @@ from typing import Any
 
 import streamlit as st
 
-from nest_core.documents.errors import InputError
-from nest_core.documents.quoting import as_markdown
+from nest_core.documents import InputError, as_markdown
 from nest_core.documents.schema import parameter
 from nest_studio.form.fields import Widget
 

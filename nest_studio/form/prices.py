@@ -15,8 +15,7 @@ import streamlit as st
 
 from nest_core.bill.own import OWN_PRICES, SOLD, OwnPrice, typed_number
 from nest_core.bill.prices import load_prices
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.quoting import as_markdown
+from nest_core.documents import InputError, as_markdown, require
 from nest_core.scenario import ScenarioValues
 from nest_studio.form.fields import OneOf, Text, fold, widget
 

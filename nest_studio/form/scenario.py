@@ -13,11 +13,8 @@ from typing import Any
 
 import streamlit as st
 
-from nest_core.documents.errors import InputError
-from nest_core.documents.presets import preset_names
-from nest_core.documents.quoting import as_markdown
+from nest_core.documents import InputError, as_markdown, preset_names, to_gib
 from nest_core.documents.schema import StackFile, checked, parameter
-from nest_core.documents.units import to_gib
 from nest_core.hardware import load_accelerator
 from nest_core.hardware.stacks import Stack, default_stack, load_stack, stack_of_table
 from nest_core.report.explain.summary import accelerator_in_words, model_in_words

@@ -7,8 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from nest_core.documents.errors import InputError
-from nest_core.documents.quoting import as_markdown
+from nest_core.documents import InputError, as_markdown
 from nest_core.report.notebook import PinOutput, new_notebook, pin_cells
 from nest_studio.paths import page_script
 from nest_studio.session.store import Conflict, SavedNotebook

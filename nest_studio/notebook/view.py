@@ -14,9 +14,7 @@ from typing import Any
 import streamlit as st
 from nbformat import NotebookNode
 
-from nest_core.documents.errors import InputError
-from nest_core.documents.files import decoded
-from nest_core.documents.quoting import as_markdown
+from nest_core.documents import InputError, as_markdown, decoded
 from nest_core.report.notebook import cell_parts, pinned, read_notebook, write_notebook
 from nest_core.report.notebook.inputs import SCENARIO_KINDS, checked_inputs
 from nest_core.report.notebook.report import html_report

@@ -15,9 +15,7 @@ from typing import Any
 import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
-from nest_core.documents.errors import InputError
-from nest_core.documents.presets import look_again
-from nest_core.documents.quoting import as_markdown
+from nest_core.documents import InputError, as_markdown, look_again
 from nest_core.documents.schema import parameter
 from nest_studio.form.fields import hold
 from nest_studio.form.scenario import FORM

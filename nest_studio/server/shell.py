@@ -20,8 +20,7 @@ from starlette.responses import RedirectResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from nest_core.documents.errors import InputError
-from nest_core.documents.quoting import as_markdown
+from nest_core.documents import InputError, as_markdown
 from nest_studio.jobs.tasks.requests import import_tasks
 from nest_studio.jobs.waiting import job_queue
 from nest_studio.server.frames import Frames, believe_only_what_fits

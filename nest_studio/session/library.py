@@ -10,8 +10,7 @@ from typing import Any
 
 import streamlit as st
 
-from nest_core.documents.errors import InputError
-from nest_core.documents.quoting import as_markdown
+from nest_core.documents import InputError, as_markdown
 from nest_studio.session.own_fabric import start
 from nest_studio.session.stored import fabrics
 

@@ -12,9 +12,7 @@ from typing import Any
 import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
-from nest_core.documents.errors import InputError
-from nest_core.documents.presets import preset_names
-from nest_core.documents.quoting import as_markdown
+from nest_core.documents import InputError, as_markdown, preset_names
 from nest_core.documents.schema import LONGEST_NAME, FabricFile, checked
 from nest_core.fabric.files import build_fabric
 from nest_core.scenario import Scenario, scenario_document

@@ -14,9 +14,7 @@ import streamlit as st
 from nest_core.api.layer import LayerRequest, layer, layer_job
 from nest_core.costs.anatomy import Anatomy
 from nest_core.costs.exchange_times import ExchangeTime, exchange_times
-from nest_core.documents.errors import InputError
-from nest_core.documents.presets import edition, preset_names
-from nest_core.documents.quoting import as_markdown
+from nest_core.documents import InputError, as_markdown, edition, preset_names
 from nest_core.documents.schema import parameter
 from nest_core.hardware import load_accelerator
 from nest_core.report.explain.layer_summary import (

@@ -38,9 +38,8 @@ from nest_core.hardware.collectives.library import KIND, OWN
 from nest_core.hardware.network_spread import NetworkParameters, load_spread
 from nest_core.hardware.posterior import WIDTH
 from nest_core.hardware.stacks import load_stack
-from nest_core.network import Network
+from nest_core.network import Network, message_time
 from nest_core.network.collective import KINDS, bus_factor
-from nest_core.network.traffic import message_time
 
 __all__ = [
     "HOST",

@@ -15,9 +15,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.presets import kept_per_edition, load_toml, preset_names, preset_path
-from nest_core.documents.units import GB, MICROSECOND
+from nest_core.documents import (
+    GB,
+    MICROSECOND,
+    InputError,
+    kept_per_edition,
+    load_toml,
+    preset_names,
+    preset_path,
+    require,
+)
 from nest_core.hardware.collectives.curves import Curve, Regime
 from nest_core.hardware.collectives.measurements import OPS
 

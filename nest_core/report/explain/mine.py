@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from nest_core.costs import Plan, Report, price, state_bytes
 from nest_core.costs.checks import check_plan
 from nest_core.costs.placement import read_placement
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.units import humanise, humanise_seconds, percent, signed
+from nest_core.documents import InputError, humanise, humanise_seconds, percent, require, signed
 from nest_core.report.explain.other_stacks import name_stack_for_plan
 from nest_core.report.explain.summary import fullest
 from nest_core.scenario import ScenarioValues

@@ -29,8 +29,14 @@ from nest_core.calibration.training.bands import (
 from nest_core.calibration.training.machines import Machine, accelerator_of, machine_of
 from nest_core.costs import Overlap, Plan
 from nest_core.costs.head_room import spread_of
-from nest_core.documents.errors import InputError
-from nest_core.documents.units import capital, humanise, humanise_rate, percent, signed_percent
+from nest_core.documents import (
+    InputError,
+    capital,
+    humanise,
+    humanise_rate,
+    percent,
+    signed_percent,
+)
 from nest_core.hardware import Accelerator
 from nest_core.hardware.posterior import load_posterior
 from nest_core.hardware.stacks import Stack, validated

@@ -17,9 +17,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 
 from nest_core.api.answer import Answer
 from nest_core.api.studies import StudyResult
-from nest_core.documents.errors import require
-from nest_core.documents.overrides import assign
-from nest_core.documents.quoting import as_markdown
+from nest_core.documents import as_markdown, assign, require
 from nest_core.report.figures import Chart
 from nest_core.report.notebook.words import note_markdown
 from nest_core.report.tables import Table

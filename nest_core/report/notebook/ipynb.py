@@ -13,10 +13,8 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.files import MAX_FILE_BYTES
+from nest_core.documents import MAX_FILE_BYTES, InputError, require, table
 from nest_core.documents.schema import check_plain
-from nest_core.documents.text import table
 from nest_core.report.notebook.cells import pin_cells
 from nest_core.studies.parameters import renamed
 

@@ -14,9 +14,7 @@ from typing import Any
 from sqlalchemy import Table, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.files import MAX_FILE_BYTES
-from nest_core.documents.presets import preset_names
+from nest_core.documents import MAX_FILE_BYTES, InputError, preset_names, require
 from nest_studio.session.store.database import FABRICS, MEASUREMENTS, STUDIES, Database, utc_now
 
 __all__ = ["LONGEST", "Documents", "kept_fabrics", "kept_measurements", "kept_studies"]

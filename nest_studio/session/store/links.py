@@ -19,8 +19,7 @@ from sqlalchemy import Row, delete, insert, select, type_coerce, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.types import NullType
 
-from nest_core.documents.errors import InputError, require
-from nest_core.documents.files import MAX_FILE_BYTES
+from nest_core.documents import MAX_FILE_BYTES, InputError, require
 from nest_studio.session.store.database import LINKS, Database, utc_now
 
 __all__ = ["MOST", "StoredLinks"]
