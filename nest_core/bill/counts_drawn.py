@@ -20,6 +20,7 @@ import numpy as np
 
 from nest_core.bill.inventory import BITS, Hall, Inventory, LinkCount, SwitchCount, node_hall
 from nest_core.bill.prices import Prices
+from nest_core.documents import grouped
 from nest_core.fabric import Element, GraphFabric, Link
 from nest_core.fabric.arrange import hops
 
@@ -295,11 +296,9 @@ def _last(group: str) -> str:
 
 def _tier_names(elements: dict[str, Element], height: dict[str, int]) -> dict[int, str]:
     """Return the word that all switches of a tier share in their names, else the tier's number."""
-    words: dict[int, list[str]] = {}
-    for name, at in height.items():
-        if at:
-            first = re.match(r"[^\W\d_]{3,}", name)
-            words.setdefault(at, []).append(first[0] if first else "")
+    words = grouped(
+        (at, "".join(re.findall(r"^[^\W\d_]{3,}", name))) for name, at in height.items() if at
+    )
     common = {at: set(names) for at, names in words.items()}
     every = Counter(word for names in common.values() for word in names)
     return {

@@ -14,6 +14,7 @@ from nest_core.documents.files import (
     read_text,
     write_file,
 )
+from nest_core.documents.grouping import grouped
 from nest_core.documents.overrides import (
     assign,
     setting,
@@ -93,6 +94,7 @@ __all__ = [
     "from_gib",
     "from_microseconds",
     "gigabytes",
+    "grouped",
     "humanise",
     "humanise_bytes",
     "humanise_rate",

@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal, TypeVar, cast, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from nest_core.documents import InputError, named_file, read_text, require
+from nest_core.documents import InputError, grouped, named_file, read_text, require
 from nest_core.documents.schema import Name, checked
 from nest_core.workload import Kernel
 from nest_core.workload.operators import Unit
@@ -156,10 +156,11 @@ class Profile:
     _digest: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        times: dict[Signature, list[float]] = {}
-        for entry in self.measured:
-            for key in (entry.signature, entry.signature.anywhere):
-                times.setdefault(key, []).append(entry.seconds)
+        times = grouped(
+            (key, entry.seconds)
+            for entry in self.measured
+            for key in (entry.signature, entry.signature.anywhere)
+        )
         object.__setattr__(self, "_times", {key: fmean(samples) for key, samples in times.items()})
         digest = hashlib.sha256(write_profile(self).encode()).hexdigest()
         object.__setattr__(self, "_digest", digest)

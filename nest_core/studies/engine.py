@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nest_core.bill.prices import load_prices
-from nest_core.documents.errors import InputError
+from nest_core.documents import InputError, grouped
 from nest_core.planner import search
 from nest_core.scenario import Scenario
 from nest_core.studies.rows import RowCache, StudyRow, planned_row
@@ -301,9 +301,7 @@ def _rest(
 
 def _tasks(points: Iterable[StudyPoint], size: int) -> Iterator[_Task]:
     """Yield points of every scenario, so many a task; of a mix, by turns for all its members."""
-    by_member: dict[str, list[StudyPoint]] = {}
-    for point in points:
-        by_member.setdefault(point.member.name, []).append(point)
+    by_member = grouped((point.member.name, point) for point in points)
     longest = max(map(len, by_member.values()), default=0)
     for first in range(0, longest, size):
         for member_points in by_member.values():

@@ -15,6 +15,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from nest_core.documents import grouped
 from nest_core.workload.graph import SORTED, Graph, Node, Sizes, count, extent, weight_count
 
 __all__ = ["SOFTMAX_MATRICES", "Kernel", "Operator", "kept_bytes", "masks_fused", "operators"]
@@ -117,10 +118,7 @@ def operators(graph: Graph, sizes: Sizes, width: float) -> tuple[Operator, ...]:
     width : float
         Bytes per activation or weight element.
     """
-    wider: dict[str, list[Node]] = {}
-    for node in graph.nodes:
-        if node.together:
-            wider.setdefault(node.together, []).append(node)
+    wider = grouped((node.together, node) for node in graph.nodes if node.together)
     return tuple(
         _operator(graph, node, wider.get(node.name, []), sizes, width)
         for node in graph.nodes

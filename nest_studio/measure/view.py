@@ -10,7 +10,7 @@ import streamlit as st
 from nest_core.api.answer import Answer
 from nest_core.api.measured_words import moved_table
 from nest_core.api.measurements import Measurements
-from nest_core.documents import InputError, as_markdown, preset_names
+from nest_core.documents import InputError, as_markdown, grouped, preset_names
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario
 from nest_studio.components.show import download, facts, show_picture
@@ -182,10 +182,9 @@ def runs_part(measurements: Measurements) -> FitAnswer | None:
 
 def _assumed(measurements: Measurements) -> None:
     """Show sentences on what logs do not say, each with the runs that it is of."""
-    sentences: dict[str, list[str]] = {}
-    for entry in measurements.entries:
-        for sentence in entry.assumed:
-            sentences.setdefault(sentence, []).append(entry.name)
+    sentences = grouped(
+        (sentence, entry.name) for entry in measurements.entries for sentence in entry.assumed
+    )
     rows = [{"assumed": text, "of": ", ".join(names)} for text, names in sentences.items()]
     with st.expander(f"What was assumed or given ({len(rows)})"):
         if rows:

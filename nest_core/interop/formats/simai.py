@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nest_core.documents import gigabytes, microseconds, plural, require
+from nest_core.documents import gigabytes, grouped, microseconds, plural, require
 from nest_core.fabric import MAX_LINKS, Fabric, GraphFabric, as_graph
 from nest_core.interop.formats.trees import host_groups
 from nest_core.interop.formats.values import FabricText, unsaid_counts
@@ -155,12 +155,8 @@ def _plan(fabric: Fabric, target: str) -> _Ns3Topology:
 
 def _without_nics(graph: GraphFabric, roles: Mapping[str, str]) -> tuple[list[Joined], int]:
     """Return links with NICs taken out where they join two elements, and how many NICs are left."""
-    touching: dict[str, list[Joined]] = {}
     every = [(e.a, e.b, e.bandwidth_Bps, e.latency_s, e.count) for e in graph.links]
-    for link in every:
-        for end in link[:2]:
-            if roles[end] == "nic":
-                touching.setdefault(end, []).append(link)
+    touching = grouped((end, link) for link in every for end in link[:2] if roles[end] == "nic")
     replaced: dict[frozenset[str], Joined] = {}
     gone: set[str] = set()
     for nic, links in touching.items():

@@ -15,7 +15,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from nest_core.documents import plural, require
+from nest_core.documents import grouped, plural, require
 from nest_core.fabric import MAX_DEVICES, Clos, Dragonfly, Fabric, Hierarchical, IntArray
 from nest_core.fabric.arrange import heights
 from nest_core.interop.formats.draft import title
@@ -331,9 +331,7 @@ def _graph_rows(fabric: Fabric) -> list[IntArray]:
         number: dict[Any, int] = {}
         return np.array([number.setdefault(joined[device], len(number)) for device in devices])
 
-    tiers: dict[tuple[float, ...], list[Any]] = {}
-    for node in graph:
-        tiers.setdefault(rank[node], []).append(node)
+    tiers = grouped((rank[node], node) for node in graph)
     for tier in sorted(tiers):
         nics = (
             graph.nodes[other]["role"] == "nic" for node in tiers[tier] for other in graph[node]

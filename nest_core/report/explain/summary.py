@@ -12,11 +12,12 @@ from typing import Any
 from nest_core.costs import Report, Stage
 from nest_core.costs.layout import seatings_among
 from nest_core.costs.plan_words import SCHEDULES_IN_WORDS
-from nest_core.documents.units import (
+from nest_core.documents import (
     GB,
     NOTHING,
     TERA,
     capital,
+    grouped,
     humanise,
     humanise_seconds,
     join_words,
@@ -99,9 +100,7 @@ def fullest(report: Report) -> tuple[int, Stage]:
 
 def accelerator_in_words(accelerator: Accelerator) -> str:
     """Memory, its bandwidth and the dense peaks: ``TPU v4: 32 GiB at 1,200 GB/s; ...``."""
-    rates: dict[float, list[str]] = {}
-    for precision, peak in accelerator.peak_flops:
-        rates.setdefault(peak, []).append(precision)
+    rates = grouped((peak, precision) for precision, peak in accelerator.peak_flops)
     peaks = ", ".join(f"{peak / TERA:,.5g} in {' and '.join(at)}" for peak, at in rates.items())
     words = (
         f"{accelerator.name}: {to_gib(accelerator.memory_bytes):,.4g} GiB at "

@@ -22,6 +22,7 @@ import numpy as np
 
 from nest_core.bill.counts_drawn import DrawnTiers, drawn_tiers
 from nest_core.costs.loads import Loads
+from nest_core.documents import grouped
 from nest_core.fabric import Element, GraphFabric, node_name
 from nest_core.fabric.arrange import heights, inner_switches
 from nest_core.fabric.lattice import lattice_of
@@ -149,17 +150,14 @@ class _Rows:
     @cached_property
     def places(self) -> dict[int, tuple[float, float]]:
         """Middle and width of every box: in a rank by the means of their neighbours' places."""
-        neighbours: dict[int, list[int]] = defaultdict(list)
-        for a, b in self.boxes.joins:
-            neighbours[a].append(b)
-            neighbours[b].append(a)
+        neighbours = grouped(ends for a, b in self.boxes.joins for ends in ((a, b), (b, a)))
         share: dict[int, float] = {}
         places = {}
         for rank in sorted(self.edges, key=abs):
             boxes = [box for box, at in enumerate(self.boxes.rank) if at == rank]
             means = {}
             for at, box in enumerate(boxes):
-                near = [share[other] for other in neighbours[box] if other in share]
+                near = [share[other] for other in neighbours.get(box, ()) if other in share]
                 means[box] = sum(near) / len(near) if near else (at + 0.5) / len(boxes)
             pitch = self.frame.across / len(boxes)
             width = min(_MAX_BOX, pitch - gap(pitch))
@@ -382,9 +380,7 @@ def by_rank(fabric: GraphFabric) -> Folded:
 
 def _in_boxes(fabric: GraphFabric, rank: Mapping[str, int], label: Mapping[str, int]) -> Folded:
     """Put elements of one label in one box."""
-    boxes: dict[int, list[Element]] = defaultdict(list)
-    for element in fabric.elements:
-        boxes[label[element.id]].append(element)
+    boxes = grouped((label[element.id], element) for element in fabric.elements)
     order = sorted(boxes, key=lambda box: rank[boxes[box][0].id])
     place = {box: at for at, box in enumerate(order)}
     joins: dict[tuple[int, int], float] = defaultdict(float)
