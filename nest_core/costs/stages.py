@@ -478,16 +478,13 @@ def _add_calls(
 
     ``number`` and ``size`` have shape (R, L), or (1, L) where all recomputations send them.
     """
-    rows, layers = number.shape
     for s in range(len(seconds)):
-        for c in range(rows):
-            for layer in range(layers):
-                once = number[c, layer] if number[c, layer] > 0 else 1.0
-                taken = number[c, layer] * _least(alpha, beta, s, size[c, layer] / once)
-                if rows > 1:
-                    seconds[s, c, layer] += taken
-                else:
-                    seconds[s, :, layer] += taken
+        for c in range(seconds.shape[1]):
+            row = min(c, len(number) - 1)
+            for layer in range(number.shape[1]):
+                once = number[row, layer] if number[row, layer] > 0 else 1.0
+                taken = _least(alpha, beta, s, size[row, layer] / once)
+                seconds[s, c, layer] += number[row, layer] * taken
 
 
 @compiled
@@ -534,29 +531,24 @@ def hop_seconds(
 
 
 def _sharded(
-    point: Point, shared: PlanLinks, table: LayerTable, per_parameter: tuple[float, ...]
+    point: Point,
+    shared: PlanLinks,
+    table: LayerTable,
+    per_parameter: tuple[float, ...],
+    *,
+    between: bool = False,
 ) -> FloatArray:
-    """Seconds of every layer's data-parallel collectives, shape (pp, L)."""
-    kind: Kind = "reduce_scatter" if point.zero else "all_reduce"
-    seconds = np.zeros((point.pp, table.layers))
-    for axis, ranks, elements in buckets(point, table):
-        if ranks > 1 and elements.any():
-            time = shared.time(axis, kind, point.instances)
-            sizes = np.array(per_parameter, dtype=np.float64)
-            _add_sent(time.alpha_s, time.beta_s_per_byte, elements, sizes, seconds)
-    return seconds
+    """Seconds of every layer's data-parallel collectives, shape (pp, L).
 
-
-def _between(
-    point: Point, shared: PlanLinks, table: LayerTable, per_parameter: tuple[float, ...]
-) -> FloatArray:
-    """Seconds in which copies of every layer's shards are reduced, shape (pp, L)."""
-    seconds = np.zeros((point.pp, table.layers))
+    ``between``: of those that reduce the copies of its shards.
+    """
+    kind: Kind = "reduce_scatter" if point.zero and not between else "all_reduce"
+    seconds, sizes = np.zeros((point.pp, table.layers)), np.array(per_parameter, dtype=np.float64)
     for axis, ranks, elements in buckets(point, table):
-        if elements.any():
-            time = shared.time(BETWEEN[axis], "all_reduce", point.instances)
-            sizes = np.array(per_parameter, dtype=np.float64)
-            _add_sent(time.alpha_s, time.beta_s_per_byte, elements / ranks, sizes, seconds)
+        if (ranks > 1 or between) and elements.any():
+            time = shared.time(BETWEEN[axis] if between else axis, kind, point.instances)
+            part = elements / ranks if between else elements
+            _add_sent(time.alpha_s, time.beta_s_per_byte, part, sizes, seconds)
     return seconds
 
 
@@ -584,7 +576,7 @@ def _once(problem: Problem, point: Point, shared: PlanLinks, table: LayerTable) 
     table, times = condensed(table)
     once = _sharded(point, shared, table, sends.sync)
     if between:
-        once = once + _between(point, shared, table, sends.between)
+        once = once + _sharded(point, shared, table, sends.between, between=True)
     return np.repeat(once, times, axis=1)
 
 

@@ -82,34 +82,32 @@ def add_seconds(
     alpha, beta : (draws, protocols, owners)
     """
     steps, latency, lone = waits
-    _, inner_step, outer_step, inside, outside, inner_steps, outer_steps = columns
     for p in range(columns.shape[1]):
         for turn in range(len(steps)):
             for owner in range(worst.shape[2]):
-                inner = latency[turn, 0, owner] + steps[turn, 0, owner] * inner_step[p]
-                if not np.isnan(inner_steps[p]):
-                    step = inner_step[p] if steps[turn, 0, owner] > 0 else 0.0
-                    inner = inner_steps[p] * (lone[turn, 0, owner] + step)
-                outer = latency[turn, 1, owner] + steps[turn, 1, owner] * outer_step[p]
-                if not np.isnan(outer_steps[p]):
-                    step = outer_step[p] if steps[turn, 1, owner] > 0 else 0.0
-                    outer = outer_steps[p] * (lone[turn, 1, owner] + step)
+                taken = 0.0
+                for side in range(2):  # inside nodes and outside
+                    step, fixed = columns[1 + side, p], columns[5 + side, p]
+                    first = latency[turn, side, owner] + steps[turn, side, owner] * step
+                    if not np.isnan(fixed):
+                        once = step if steps[turn, side, owner] > 0 else 0.0
+                        first = fixed * (lone[turn, side, owner] + once)
+                    taken = max(taken, first)
                 for draw in range(len(alpha)):
-                    alpha[draw, p, owner] += max(inner, outer)
+                    alpha[draw, p, owner] += taken
         for draw in range(len(beta)):
             for owner in range(worst.shape[2]):
-                near, far = worst[draw, 0, owner] / inside[p], worst[draw, 1, owner] / outside[p]
-                beta[draw, p, owner] += max(near, far)
+                near, far = worst[draw, 0, owner], worst[draw, 1, owner]
+                beta[draw, p, owner] += max(near / columns[3, p], far / columns[4, p])
 
 
 @compiled
 def loaded(
     load: FloatArray, flow: IntArray, link_group: IntArray, share: FloatArray, volume: FloatArray
 ) -> None:
-    """Add flows to the load of link groups under every draw, shape (draws, link groups)."""
-    for draw in range(len(link_group)):
-        for k in range(len(flow)):
-            load[draw, link_group[draw, k]] += share[k] * volume[flow[k]]
+    """Add flows to the load of link groups, (link groups,)."""
+    for k in range(len(flow)):
+        load[link_group[k]] += share[k] * volume[flow[k]]
 
 
 @compiled
@@ -125,25 +123,19 @@ def busiest(
     outside: BoolArray,
     owners: int,
 ) -> FloatArray:
-    """Per owner the longest that one of its crossings takes inside nodes and outside.
+    """Per owner the longest that one of its crossings takes inside nodes and outside, (2, owners).
 
     Parameters
     ----------
-    load : (draws, link groups)
+    load : (link groups,)
         Of these flows and of all that run beside them.
-    link_group : (draws, crossings)
-
-    Returns
-    -------
-    float array (draws, 2, owners)
     """
-    worst = np.zeros((len(link_group), 2, owners))
-    for draw in range(len(link_group)):
-        for k in range(len(flow)):
-            at, sent = link_group[draw, k], flow[k]
-            taken = max(load[draw, at] / capacity[at], share[k] * volume[sent] / one_link[at])
-            side = 1 if outside[at] else 0
-            worst[draw, side, owner[sent]] = max(worst[draw, side, owner[sent]], taken)
+    worst = np.zeros((2, owners))
+    for k in range(len(flow)):
+        at, sent = link_group[k], flow[k]
+        taken = max(load[at] / capacity[at], share[k] * volume[sent] / one_link[at])
+        side = 1 if outside[at] else 0
+        worst[side, owner[sent]] = max(worst[side, owner[sent]], taken)
     return worst
 
 
@@ -222,7 +214,7 @@ def tallied(
 
     Parameters
     ----------
-    hashes : of `climbs`
+    hashes : of `climbs`, (draws, flows) or (draws, 0) each
     load : (draws, link groups)
     adds : bool
         Whether the flows are added to it first.
@@ -278,31 +270,23 @@ def climbs(
 ) -> tuple[IntArray, IntArray]:
     """Crossings of flows from tier ``lowest`` up to where they meet, in order.
 
-    Hashes of the flows, (draws, flows), fix the link on the way up and down; if empty, the target
-    does. Returns the flow of every crossing, and the link groups under every draw.
+    Hashes of the flows, (flows,), fix the link on the way up and down; if empty, the target does.
+    Returns the flow of every crossing, and its link group.
     """
-    count = 0
-    for flow in range(len(source)):
-        if met[flow] >= 0:
-            count += 2 * max(0, met[flow] + 1 - max(lowest, ways.leaves_by[met[flow]]))
-    flows = np.empty(count, dtype=np.int64)
-    draws = len(up_hash)
-    link_groups = np.empty((draws, count), dtype=np.int64)
-    hashes = up_hash.shape[1] > 0
-    at = 0
+    flows = np.empty(2 * len(source) * len(ways.group), dtype=np.int64)
+    link_groups, at = np.empty_like(flows), 0
     for flow in range(len(source)):
         if met[flow] < 0:
             continue
+        up, down = -1, -1
+        if len(up_hash) > 0:
+            up, down = up_hash[flow], down_hash[flow]
         for tier in range(max(lowest, ways.leaves_by[met[flow]]), met[flow] + 1):
             flows[at] = flows[at + 1] = flow
-            for draw in range(draws):
-                up, down = -1, -1
-                if hashes:
-                    up, down = up_hash[draw, flow], down_hash[draw, flow]
-                way = _uplinks(ways, tier, source[flow], target[flow], up, down)
-                link_groups[draw, at], link_groups[draw, at + 1] = way
+            way = _uplinks(ways, tier, source[flow], target[flow], up, down)
+            link_groups[at], link_groups[at + 1] = way
             at += 2
-    return flows, link_groups
+    return flows[:at].copy(), link_groups[:at].copy()
 
 
 @compiled

@@ -11,7 +11,6 @@ Units: bytes/s per direction, seconds one way.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -136,15 +135,6 @@ class LinkMap(ABC):
     @abstractmethod
     def routes(self, source: IntArray, target: IntArray, variant: int = 0) -> Routes:
         """Link groups that flows cross; ``source`` and ``target`` have shape (flows,)."""
-
-    def draws(self, source: IntArray, target: IntArray) -> Iterator[tuple[Routes, IntArray]]:
-        """`routes` of every variant, and the link groups of as many as differ in those alone.
-
-        The latter have shape (variants, crossings).
-        """
-        for variant in range(self.variants):
-            routes = self.routes(source, target, variant)
-            yield routes, routes.link_group[None]
 
 
 def innermost(nesting: tuple[IntArray, ...], source: IntArray, target: IntArray) -> IntArray:

@@ -263,17 +263,16 @@ def _tallies(
         hashes = link_map.hashes(part.source, part.target, np.arange(link_map.variants))
         yield slice(None), *tallied(link_map.ways, flows, hashes, load, links, owners, adds)
         return
-    draw, turns = 0, int(turn.max(initial=-1)) + 1
-    for routes, link_groups in link_map.draws(part.source, part.target):
-        some = slice(draw, draw + len(link_groups))
-        crossed = routes.flow, link_groups, routes.share, part.volume
+    turns = int(turn.max(initial=-1)) + 1
+    rates = link_map.capacity_Bps, link_map.link_Bps, link_map.outside
+    for draw in range(link_map.variants):
+        routes = link_map.routes(part.source, part.target, draw)
+        crossed = routes.flow, routes.link_group, routes.share, part.volume
         if adds:
-            loaded(load[some], *crossed)
-        rates = link_map.capacity_Bps, link_map.link_Bps, link_map.outside
-        worst = busiest(load[some], *crossed, part.owner, *rates, owners)
+            loaded(load[draw], *crossed)
         waits = longest(part.owner, turn, steps, routes.latency_s, routes.outside, turns, owners)
-        yield some, waits, worst
-        draw += len(link_groups)
+        worst = busiest(load[draw], *crossed, part.owner, *rates, owners)
+        yield slice(draw, draw + 1), waits, worst[None]
 
 
 @lru_cache(maxsize=1024)

@@ -9,7 +9,6 @@ and need not nest: on rail-optimised fabrics the leaf groups cut across the node
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -261,15 +260,6 @@ class TreeLinkMap(LinkMap):
 
     def routes(self, source: IntArray, target: IntArray, variant: int = 0) -> Routes:
         """Up the source's uplinks and down the target's, below the tier where they meet."""
-        return self._drawn(source, target, np.array([variant]))[0]
-
-    def draws(self, source: IntArray, target: IntArray) -> Iterator[tuple[Routes, IntArray]]:
-        """All of them: only the links that flows are hashed onto differ."""
-        yield self._drawn(source, target, np.arange(self.variants))
-
-    def _drawn(
-        self, source: IntArray, target: IntArray, variants: IntArray
-    ) -> tuple[Routes, IntArray]:
         flows = np.arange(len(source))
         parts: list[tuple[IntArray, IntArray, FloatArray]] = []
         first, last = self._ends(source, target)
@@ -285,12 +275,9 @@ class TreeLinkMap(LinkMap):
             a, b = first[stays], last[stays]
             parts += self._inside(flows[stays], a, b)
             latency[stays] = self._inside_s(a, b)
-        flow, link_groups = self._climbs(first, last, met, variants)
-        parts.append((flow, link_groups[0], np.ones(len(flow))))
+        parts.append(self._climbs(first, last, met, variant))
         flow, link_group, share = joined(parts)
-        before = np.broadcast_to(link_group, (len(variants), len(link_group)))
-        every = np.concatenate([before[:, : len(flow) - link_groups.shape[1]], link_groups], axis=1)
-        return Routes(flow, link_group, share, latency, met > 0), every
+        return Routes(flow, link_group, share, latency, met > 0)
 
     def _ends(self, source: IntArray, target: IntArray) -> tuple[IntArray, IntArray]:
         """Where flows leave and enter the rails: devices that forward inside their node.
@@ -329,17 +316,18 @@ class TreeLinkMap(LinkMap):
         if self.scale_up is not None:
             crossing, link_group, share = self.scale_up.crossings(source, target)
             return [(flows[crossing], link_group, share)]
-        met, once = np.zeros(len(flows), np.int64), np.zeros(1, np.int64)
-        flow, link_groups = self._climbs(source, target, met, once)
-        return [(flows[flow], link_groups[0], np.ones(len(flow)))]
+        flow, link_group, share = self._climbs(source, target, np.zeros(len(flows), np.int64), 0)
+        return [(flows[flow], link_group, share)]
 
     def _climbs(
-        self, source: IntArray, target: IntArray, met: IntArray, variants: IntArray
-    ) -> tuple[IntArray, IntArray]:
-        """Crossings of the tiers: flows, and link groups under each draw."""
+        self, source: IntArray, target: IntArray, met: IntArray, variant: int
+    ) -> tuple[IntArray, IntArray, FloatArray]:
+        """Crossings of the tiers: flows, link groups and shares, which are all of a flow."""
         first, last = np.ascontiguousarray(source), np.ascontiguousarray(target)
+        up, down = self.hashes(source, target, np.array([variant]))
         inner = int(self.scale_up is not None)
-        return climbs(self.ways, first, last, met, inner, *self.hashes(source, target, variants))
+        flow, link_group = climbs(self.ways, first, last, met, inner, up[0], down[0])
+        return flow, link_group, np.ones(len(flow))
 
     def hashes(
         self, source: IntArray, target: IntArray, variants: IntArray
