@@ -14,8 +14,7 @@ from nest_core.costs import Report, price
 from nest_core.documents import InputError, require, write_file
 from nest_core.interop.exporters import TARGETS, ExportRefused, export_plan
 from nest_core.planner import search
-from nest_core.scenario import Scenario, ScenarioValues
-from nest_core.scenario.titles import scenario_title
+from nest_core.scenario import Scenario, ScenarioValues, scenario_title
 
 __all__ = ["ExportedPlan", "WrittenFiles", "export"]
 

@@ -12,9 +12,7 @@ from nest_core.costs.plan_words import degrees_in_words, plan_words
 from nest_core.costs.shapes import measured_words
 from nest_core.costs.tables import mfu_convention
 from nest_core.documents.text import table
-from nest_core.hardware import measured_share
-from nest_core.hardware.posterior import load_posterior
-from nest_core.hardware.stacks import validated
+from nest_core.hardware import load_posterior, measured_share, validated
 from nest_core.planner import Certificate
 from nest_core.planner.baselines import NAMES, Baseline
 from nest_core.report.explain.summary import axes_of, proven_over

@@ -7,8 +7,7 @@ from typing import Any
 
 from nest_core.costs.anatomy import Anatomy, anatomy
 from nest_core.documents.errors import require
-from nest_core.hardware import load_accelerator
-from nest_core.hardware.stacks import default_stack, under
+from nest_core.hardware import default_stack, load_accelerator, under
 from nest_core.report.explain.layer_summary import undivided
 from nest_core.scenario.job import Job
 from nest_core.workload.model_files import load_model

@@ -26,8 +26,7 @@ from nest_core.documents.units import (
 from nest_core.hardware.posterior import SHARE
 from nest_core.report.explain import fullest, plan_in_words, quantity
 from nest_core.report.tables import Table
-from nest_core.scenario import ScenarioValues
-from nest_core.scenario.titles import scenario_title
+from nest_core.scenario import ScenarioValues, scenario_title
 
 __all__ = [
     "PARAMETER_WORDS",

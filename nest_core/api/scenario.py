@@ -9,9 +9,8 @@ from typing import Any, TypeAlias
 from nest_core.documents import InputError, presets, require
 from nest_core.documents.schema import AcceleratorFile, FabricFile, checked
 from nest_core.fabric import Fabric, build_fabric
-from nest_core.hardware import Accelerator
+from nest_core.hardware import Accelerator, accelerator_of
 from nest_core.hardware import load_accelerator as accelerator_preset
-from nest_core.hardware.accelerators import accelerator_of
 from nest_core.scenario import Scenario, as_written, fabric_document, scenario_document
 from nest_core.workload import Model, model_files
 

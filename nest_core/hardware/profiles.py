@@ -22,8 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from nest_core.documents import InputError, grouped, named_file, read_text, require
 from nest_core.documents.schema import Name, checked
-from nest_core.workload import Kernel
-from nest_core.workload.operators import Unit
+from nest_core.workload import Kernel, Unit
 
 __all__ = [
     "Direction",

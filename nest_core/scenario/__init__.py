@@ -1,6 +1,7 @@
 """What people write becomes what the core works on: scenarios, jobs, titles."""
 
 from nest_core.scenario.document import Scenario, as_written, load_scenario, scenario_or_fabric
+from nest_core.scenario.titles import accelerator_title, fabric_title, file_stem, scenario_title
 from nest_core.scenario.values import (
     OF_PRICES,
     ScenarioValues,
@@ -14,11 +15,15 @@ __all__ = [
     "OF_PRICES",
     "Scenario",
     "ScenarioValues",
+    "accelerator_title",
     "as_written",
     "expanded",
     "fabric_document",
+    "fabric_title",
+    "file_stem",
     "load_fabric",
     "load_scenario",
     "scenario_document",
     "scenario_or_fabric",
+    "scenario_title",
 ]

@@ -24,13 +24,10 @@ from nest_core.costs.tables import (
     model_flops,
 )
 from nest_core.fabric import Fabric
-from nest_core.hardware import Accelerator
-from nest_core.hardware.stacks import Stack
+from nest_core.hardware import Accelerator, Stack
 from nest_core.network import Network, collapse
 from nest_core.network.traffic import reduce_scatters
-from nest_core.workload import Model, Strategy
-from nest_core.workload.layers import check_experts
-from nest_core.workload.recomputation import RECOMPUTE
+from nest_core.workload import RECOMPUTE, Model, Strategy, check_experts
 
 __all__ = ["Job", "overlap_of"]
 

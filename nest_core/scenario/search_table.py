@@ -10,15 +10,14 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from nest_core.costs import USUAL_SCHEDULES
-from nest_core.documents.errors import InputError, require
+from nest_core.documents.errors import require
 from nest_core.documents.schema import Range, SearchTable, WorkloadTable
 from nest_core.fabric import Fabric
 from nest_core.fabric.lattice import torus_of
 from nest_core.planner import ORDERS, SearchSpace
-from nest_core.workload import Model
-from nest_core.workload.layers import check_modules
+from nest_core.workload import RECOMPUTE, Model, check_modules
 from nest_core.workload.offload import offloading
-from nest_core.workload.recomputation import RECOMPUTE, recomputation
+from nest_core.workload.recomputation import recomputation
 
 __all__ = ["search_space"]
 
@@ -144,7 +143,8 @@ def _expert_tensor(
     rule = "be 1 for a dense model, which has no experts" if dense else "divide what tp may be"
     if search.etp is None and not workload.expert_tensor:
         return () if dense else (1,)
-    return () if dense else _chosen("etp", search.etp, [1] if dense else widths, rule)
+    degrees = _chosen("etp", search.etp, [1] if dense else widths, rule)  # refuses others
+    return () if dense else degrees
 
 
 def _schedules(value: Any, virtual_stages: tuple[int, ...]) -> tuple[str, ...]:
@@ -205,10 +205,13 @@ def _chosen(
         chosen = [entry for entry in valid if value.min <= entry <= value.max]
     else:
         chosen = sorted(set(value if isinstance(value, list) else [value]) & set(valid))
-    if not chosen:
-        bounds = _bounds(value) if isinstance(value, Range) else value
-        nearest = ", ".join(str(entry) for entry in valid[:12])
-        raise InputError(f"search.{name}", f"must {rule}", bounds, f"valid are {nearest}")
+    require(
+        chosen,
+        f"search.{name}",
+        f"must {rule}",
+        _bounds(value) if isinstance(value, Range) else value,
+        f"valid are {', '.join(map(str, valid[:12]))}",
+    )
     return tuple(chosen)
 
 

@@ -28,10 +28,12 @@ from nest_core.documents import (
 )
 from nest_core.documents.schema import FabricFile, ScenarioFile, StackFile, check_plain, checked
 from nest_core.fabric import Fabric, build_fabric
-from nest_core.hardware import NARROW, UNCALIBRATED, Accelerator
-from nest_core.hardware.accelerators import accelerator_of
-from nest_core.hardware.stacks import (
+from nest_core.hardware import (
+    NARROW,
+    UNCALIBRATED,
+    Accelerator,
     Stack,
+    accelerator_of,
     default_stack,
     load_stack,
     stack_of_table,
@@ -42,10 +44,7 @@ from nest_core.network import Network
 from nest_core.planner import SearchSpace
 from nest_core.scenario.job import Job
 from nest_core.scenario.search_table import search_space
-from nest_core.workload import load_model
-from nest_core.workload.layers import check_modules
-from nest_core.workload.model_files import model_table
-from nest_core.workload.recomputation import ordered
+from nest_core.workload import check_modules, load_model, model_table, ordered
 
 __all__ = [
     "HERE",

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from nest_core.documents import InputError, kept_per_edition, preset_names, preset_path, read_text
+from nest_core.documents import kept_per_edition, preset_names, preset_path, read_text, require
 
 __all__ = [
     "KINDS",
@@ -247,13 +247,13 @@ def load_trace(family: str) -> dict[str, Graph]:
     InputError
         If the family has no trace.
     """
-    if family not in families():
-        raise InputError(
-            "model.family",
-            "must be one whose operators were traced",
-            family,
-            f"pick {', '.join(families())}, or trace its module with nest-studio trace",
-        )
+    require(
+        family in families(),
+        "model.family",
+        "must be one whose operators were traced",
+        family,
+        f"pick {', '.join(families())}, or trace its module with nest-studio trace",
+    )
     document = json.loads(read_text(preset_path("traces", f"{family}.json")))
     return {kind: graph_of(kind, nodes) for kind, nodes in document["layers"].items()}
 

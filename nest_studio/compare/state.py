@@ -19,8 +19,7 @@ import streamlit as st
 from nest_core.documents import InputError, format_ratio, preset_names
 from nest_core.documents.schema import check_plain
 from nest_core.fabric.same_size import KINDS
-from nest_core.scenario import Scenario, scenario_document
-from nest_core.scenario.titles import accelerator_title, fabric_title
+from nest_core.scenario import Scenario, accelerator_title, fabric_title, scenario_document
 from nest_core.studies.comparison import BUDGET_OF, LONGEST_NAME, MOST, Comparison
 from nest_core.studies.designs import beside
 from nest_core.studies.parameters import ratio_parameters

@@ -17,8 +17,7 @@ from nest_core.documents.schema import parameter
 from nest_core.report.figures.bill import bill_figure, bill_rows, link_rows, watts
 from nest_core.report.figures.measured import acceptance_rows, acceptance_script
 from nest_core.report.tables import Table
-from nest_core.scenario import Scenario
-from nest_core.scenario.titles import file_stem
+from nest_core.scenario import Scenario, file_stem
 from nest_studio.components.show import download, facts, show_picture, told
 from nest_studio.design.state import design_page
 from nest_studio.form.fields import (

@@ -8,8 +8,7 @@ import streamlit as st
 
 from nest_core.documents import InputError, as_markdown
 from nest_core.interop.formats import FORMATS, Assumed, FabricText, ImportedFabric
-from nest_core.scenario import Scenario
-from nest_core.scenario.titles import file_stem
+from nest_core.scenario import Scenario, file_stem
 from nest_studio.components.show import facts, told
 from nest_studio.design.canvas import new_drawing, own_from
 from nest_studio.design.state import design_page

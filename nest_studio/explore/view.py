@@ -16,8 +16,7 @@ from nest_core.report.figures.study import ratio_rows, ratios_finding, ratios_pi
 from nest_core.report.figures.sweep import pictures
 from nest_core.report.notebook import output_of
 from nest_core.report.tables import Table
-from nest_core.scenario import Scenario
-from nest_core.scenario.titles import fabric_title
+from nest_core.scenario import Scenario, fabric_title
 from nest_core.studies.parameters import (
     Value,
     parameter_named,

@@ -16,10 +16,9 @@ import streamlit as st
 
 from nest_core.documents import InputError, as_markdown
 from nest_core.documents.schema import parameter
-from nest_core.workload.graph import families, load_trace
+from nest_core.workload import Model, families, load_trace
 from nest_core.workload.hugging_face import read_config
 from nest_core.workload.model_files import ModelFile, load_model, model_of, model_table
-from nest_core.workload.models import Model
 from nest_studio.form.fields import parameter_field, upload
 from nest_studio.session.states import address, session_value, write_address
 

@@ -15,8 +15,7 @@ import streamlit as st
 
 from nest_core.documents import InputError, as_markdown, preset_names, to_gib
 from nest_core.documents.schema import StackFile, checked, parameter
-from nest_core.hardware import load_accelerator
-from nest_core.hardware.stacks import Stack, default_stack, load_stack, stack_of_table
+from nest_core.hardware import Stack, default_stack, load_accelerator, load_stack, stack_of_table
 from nest_core.report.explain.summary import accelerator_in_words, model_in_words
 from nest_core.report.explain.validity import stack_in_words
 from nest_core.scenario import Scenario, scenario_document

@@ -15,8 +15,7 @@ from streamlit.errors import StreamlitAPIException
 from nest_core.documents import InputError, as_markdown, preset_names
 from nest_core.documents.schema import LONGEST_NAME, FabricFile, checked
 from nest_core.fabric.files import build_fabric
-from nest_core.scenario import Scenario, scenario_document
-from nest_core.scenario.titles import fabric_title
+from nest_core.scenario import Scenario, fabric_title, scenario_document
 from nest_studio.form.fabric import fabric_document, fabric_fields, reset_fabric
 from nest_studio.form.model import OWN_MODEL, use_model
 from nest_studio.form.pinning import DEGREES

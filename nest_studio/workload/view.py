@@ -33,8 +33,7 @@ from nest_core.report.figures.roofline import roofline_figure
 from nest_core.report.notebook import PinOutput, table_output
 from nest_core.report.tables import Table
 from nest_core.scenario import Scenario
-from nest_core.workload import Model
-from nest_core.workload.model_files import load_model, model_table
+from nest_core.workload import Model, load_model, model_table
 from nest_studio.components.show import facts, headline_row, show_picture
 from nest_studio.form.fields import (
     Number,

@@ -32,12 +32,10 @@ from nest_core.costs.network_draw import drawn_network, drawn_software, routing_
 from nest_core.costs.software import Software, software_of
 from nest_core.documents import GIB, InputError, load_toml, named_file, require
 from nest_core.fabric import Clos, Fabric, IntArray
-from nest_core.hardware import Accelerator, load_accelerator
+from nest_core.hardware import WIDTH, Accelerator, load_accelerator, load_stack
 from nest_core.hardware.collectives import Curve
 from nest_core.hardware.collectives.library import KIND, OWN
 from nest_core.hardware.network_spread import NetworkParameters, load_spread
-from nest_core.hardware.posterior import WIDTH
-from nest_core.hardware.stacks import load_stack
 from nest_core.network import Network, message_time
 from nest_core.network.collective import KINDS, bus_factor
 

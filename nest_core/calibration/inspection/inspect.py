@@ -30,9 +30,8 @@ from nest_core.documents import (
 )
 from nest_core.documents.schema import FabricFile, checked
 from nest_core.fabric import Fabric, build_fabric
-from nest_core.hardware import Accelerator, load_accelerator
+from nest_core.hardware import Accelerator, default_stack, load_accelerator
 from nest_core.hardware.collectives import OPS
-from nest_core.hardware.stacks import default_stack
 from nest_core.interop.formats import Assumed
 from nest_core.interop.formats.nvidia_topo import NodeTopology
 from nest_core.network import collapse

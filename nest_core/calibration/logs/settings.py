@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from nest_core.documents import preset_names, require
-from nest_core.workload import Model, load_model
-from nest_core.workload.recomputation import by_method, spelled
+from nest_core.workload import Model, by_method, load_model, spelled
 
 __all__ = ["NAMES", "columns_of", "model_columns", "preset_of", "sizes_of", "whole_number", "yes"]
 

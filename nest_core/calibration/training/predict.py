@@ -42,11 +42,10 @@ from nest_core.costs import RECOMPUTE, Plan, Problem, Report, price
 from nest_core.costs.plan import even_cuts
 from nest_core.costs.shapes import PlanShape, shape_of
 from nest_core.documents import InputError, require
-from nest_core.hardware import Accelerator
+from nest_core.hardware import Accelerator, Stack, load_stack, under
 from nest_core.hardware.collectives import Curve
 from nest_core.hardware.collectives.library import REDUCING
 from nest_core.hardware.posterior import PARAMETERS, Knowledge, Posterior
-from nest_core.hardware.stacks import Stack, load_stack, under
 from nest_core.scenario.job import Job
 
 __all__ = [

@@ -44,8 +44,7 @@ from nest_core.interop.exporters.values import (
     refuse_if,
 )
 from nest_core.scenario import ScenarioValues
-from nest_core.workload import Model
-from nest_core.workload.recomputation import method_of, modules_of
+from nest_core.workload import Model, method_of, modules_of
 
 __all__ = [
     "ORDER",

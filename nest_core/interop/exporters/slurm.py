@@ -39,8 +39,7 @@ from nest_core.interop.exporters.values import (
     refuse_if,
 )
 from nest_core.network import collapse
-from nest_core.scenario import ScenarioValues
-from nest_core.scenario.titles import scenario_title
+from nest_core.scenario import ScenarioValues, scenario_title
 
 __all__ = [
     "FILE",

@@ -24,8 +24,7 @@ from nest_core.costs import Plan, Point
 from nest_core.costs.layout import device_order
 from nest_core.documents import InputError
 from nest_core.network import IntArray, Network
-from nest_core.scenario import ScenarioValues
-from nest_core.scenario.titles import scenario_title
+from nest_core.scenario import ScenarioValues, scenario_title
 
 __all__ = [
     "ExportFiles",

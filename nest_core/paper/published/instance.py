@@ -289,12 +289,21 @@ def _baseline(name: str, value: object, layer_count: int) -> ArtifactBaseline:
         {"layer_partition": partial(entries, max_count=MAX_LAYERS, check=size)},
     )
     partition, layers = plan.get("layer_partition"), plan["num_transformer_layers"]
-    if partition is not None and len(partition) != plan["p"]:
-        rule = f"must have p ({plan['p']}) entries"
-        raise InputError(f"{field}.layer_partition", rule, len(partition), "give one per stage")
-    if partition is not None and sum(partition) != layers:
-        rule = f"must add up to num_transformer_layers ({layers})"
-        raise InputError(f"{field}.layer_partition", rule, sum(partition), "place every layer once")
+    if partition is not None:
+        require(
+            len(partition) == plan["p"],
+            f"{field}.layer_partition",
+            f"must have p ({plan['p']}) entries",
+            len(partition),
+            "give one per stage",
+        )
+        require(
+            sum(partition) == layers,
+            f"{field}.layer_partition",
+            f"must add up to num_transformer_layers ({layers})",
+            sum(partition),
+            "place every layer once",
+        )
     return ArtifactBaseline(name, plan["p"], plan["d"], plan["t"], layers, partition)
 
 

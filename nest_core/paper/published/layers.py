@@ -94,9 +94,13 @@ def entries(
     """Return the checked entries of a list."""
     if not isinstance(value, list | tuple):
         raise InputError(field, "must be a list", _shown(value), "give the entries as a list")
-    if not min_count <= len(value) <= max_count:
-        rule = f"must have {min_count} to {max_count:,} entries"
-        raise InputError(field, rule, len(value), "change the list")
+    require(
+        min_count <= len(value) <= max_count,
+        field,
+        f"must have {min_count} to {max_count:,} entries",
+        len(value),
+        "change the list",
+    )
     return tuple(check(entry, f"{field}[{index}]") for index, entry in enumerate(value))
 
 
@@ -213,11 +217,13 @@ def parse_widths(nodes: object, edges: object) -> tuple[tuple[Layers, ...], tupl
             key,
             "correct it",
         )
-    if set(node_lists) != set(edge_lists):
-        only = sorted(set(node_lists) ^ set(edge_lists))[0]
-        raise InputError(
-            "edges", "must have the tensor widths of nodes", only, "give both for every width"
-        )
+    require(
+        set(node_lists) == set(edge_lists),
+        "edges",
+        "must have the tensor widths of nodes",
+        min(set(node_lists) ^ set(edge_lists), default=None),
+        "give both for every width",
+    )
     widths: list[Layers] = []
     order: tuple[int, ...] = ()
     for key in sorted(node_lists, key=int):

@@ -26,8 +26,7 @@ from nest_core.documents.units import (
     percent,
 )
 from nest_core.fabric import Fabric
-from nest_core.hardware.posterior import SHARE, WIDTH
-from nest_core.hardware.stacks import Stack
+from nest_core.hardware import SHARE, WIDTH, Stack
 from nest_core.network import Network
 from nest_core.network.bisection import full_bisection_Bps, knows_nodes
 from nest_core.planner.baselines import Baseline, fastest

@@ -118,14 +118,14 @@ def check_job(scenario: ScenarioValues, settings: Mapping[str, Setting]) -> None
     """
     stated = dict(settings)
     gated = stated.pop("workload.model.gated", None)
-    if gated is not None and gated != _gated(scenario):
-        kinds = ("plain MLPs", "gated MLPs")
-        raise InputError(
-            "your command",
-            f"must train what is planned, {kinds[not gated]}",
-            kinds[bool(gated)],
-            "choose a model of its family, or give the plan's flags alone",
-        )
+    kinds = ("plain MLPs", "gated MLPs")
+    require(
+        gated is None or gated == _gated(scenario),
+        "your command",
+        f"must train what is planned, {kinds[not gated]}",
+        kinds[bool(gated)],
+        "choose a model of its family, or give the plan's flags alone",
+    )
     if not scenario.model.ffn and "workload.model.ffn" in stated:  # the width of every MLP: experts
         stated.setdefault("workload.model.expert_ffn", stated.pop("workload.model.ffn"))
         stated.pop("workload.model.ffn", None)

@@ -37,9 +37,7 @@ from nest_core.documents import (
     percent,
     signed_percent,
 )
-from nest_core.hardware import Accelerator
-from nest_core.hardware.posterior import load_posterior
-from nest_core.hardware.stacks import Stack, validated
+from nest_core.hardware import Accelerator, Stack, load_posterior, validated
 from nest_core.network import Network, Outline
 from nest_core.planner import SearchResult
 from nest_core.scenario import ScenarioValues

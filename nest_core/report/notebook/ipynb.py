@@ -63,9 +63,13 @@ def read_notebook(text: str, where: str = "notebook") -> NotebookNode:
     document = _document(text, where)
     if "nbformat" not in document and {"schema", "cells"} <= document.keys():
         return _converted(document, where)
-    if document.get("nbformat") != 4:
-        rule, version = "must be a Jupyter notebook of format 4", document.get("nbformat")
-        raise InputError(where, rule, version, "save it anew in Jupyter")
+    require(
+        document.get("nbformat") == 4,
+        where,
+        "must be a Jupyter notebook of format 4",
+        document.get("nbformat"),
+        "save it anew in Jupyter",
+    )
     try:
         _give_ids(document)
         nbformat.validate(nbformat.from_dict(document))

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from nest_core.bill.prices import PriceRange
-from nest_core.documents import InputError, format_money, signed_percent
+from nest_core.documents import InputError, format_money, require, signed_percent
 from nest_core.hardware.posterior import WIDTH
 from nest_core.studies.break_evens import BreakEven, between, ordered, speeds_tie
 from nest_core.studies.uncertainty import paired_sd
@@ -100,9 +100,13 @@ def weigh(
         If none of them has a plan.
     """
     planned = tuple(bill for bill in bills if bill.report is not None)
-    if not planned:
-        reason = bills[0].reason if bills else "there is no design"
-        raise InputError("designs", "must include one that has a plan", reason, "change it")
+    require(
+        planned,
+        "designs",
+        "must include one that has a plan",
+        bills[0].reason if bills else "there is no design",
+        "change it",
+    )
     order = ordered(planned, "price")
     choice = planned[0]
     if not against_first:

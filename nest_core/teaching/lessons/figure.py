@@ -18,8 +18,7 @@ from nest_core.calibration.collectives.sweep import CollectiveSweep
 from nest_core.costs import LayerTable, Problem, Report, StateBytes
 from nest_core.documents import from_gbps_bytes, from_microseconds, require
 from nest_core.fabric import Hierarchical, Tier
-from nest_core.hardware import load_accelerator
-from nest_core.hardware.stacks import default_stack, under
+from nest_core.hardware import default_stack, load_accelerator, under
 from nest_core.network import Network, collapse
 from nest_core.scenario.job import Job
 from nest_core.teaching.lessons.lesson import Control, Reveal, Settings, Value, check_offered

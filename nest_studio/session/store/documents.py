@@ -161,9 +161,13 @@ class Documents:
 
     def _named(self, text: str) -> str:
         name = text.strip()
-        if not 1 <= len(name) <= LONGEST or not name.isprintable():
-            rule = f"must be 1 to {LONGEST} characters"
-            raise InputError("name", rule, text, "choose a short one")
+        require(
+            1 <= len(name) <= LONGEST and name.isprintable(),
+            "name",
+            f"must be 1 to {LONGEST} characters",
+            text,
+            "choose a short one",
+        )
         require(
             not self._preset or name not in preset_names(self._preset),
             "name",

@@ -13,7 +13,7 @@ from nbformat import NotebookNode
 from sqlalchemy import Connection, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from nest_core.documents.errors import InputError
+from nest_core.documents import InputError, require
 from nest_core.report.notebook import read_notebook, write_notebook
 from nest_studio.session.store.database import NOTEBOOK_VERSIONS, NOTEBOOKS, Database, utc_now
 
@@ -236,9 +236,13 @@ def _conflict(name: str, rule: str, value: object) -> Conflict:
 
 
 def _check_name(name: str) -> None:
-    if not 1 <= len(name) <= _MAX_NAME or name != name.strip() or not name.isprintable():
-        rule = f"must be one line of 1 to {_MAX_NAME} characters without space at its ends"
-        raise InputError("notebook name", rule, name, "choose another")
+    require(
+        1 <= len(name) <= _MAX_NAME and name == name.strip() and name.isprintable(),
+        "notebook name",
+        f"must be one line of 1 to {_MAX_NAME} characters without space at its ends",
+        name,
+        "choose another",
+    )
 
 
 def _taken(name: str) -> Conflict:
