@@ -113,6 +113,18 @@ def test_a_kernel_is_compiled_anew_when_what_it_reads_of_another_file_changed(tm
     assert printed(30, 400) == ["550"]
 
 
+def test_the_first_kernel_loads_no_linear_algebra(tmp_path):
+    """numba imported all of scipy.linalg, though no kernel multiplies matrices."""
+    script = """
+    import sys
+    import numpy as np
+    from nest_core.network.kernels import slowest
+    slowest(np.zeros((1, 1)), np.zeros(1, np.int64), 1)
+    print("numba.np.arraymath" in sys.modules, "scipy.linalg" in sys.modules)
+    """
+    assert run(textwrap.dedent(script), tmp_path).stdout.split() == ["True", "False"]
+
+
 def test_nowhere_to_keep_what_is_compiled_is_one_sentence(tmp_path):
     """A container whose file system is read-only showed numba's traceback."""
     (tmp_path / "file").touch()

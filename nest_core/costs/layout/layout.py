@@ -131,6 +131,7 @@ def seatings_among(orders: Sequence[str]) -> tuple[str, ...]:
     return tuple(order for order in orders if SEATING.fullmatch(order))
 
 
+@lru_cache(maxsize=32)
 def rank_mapping(network: Network, layout: Layout, order: DeviceOrder) -> IntArray:
     """Device of every rank of a layout, shape (pp, dp * cp, tp).
 
